@@ -1,0 +1,168 @@
+//! Findings: stated reasons to doubt a figure, or to act.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How much a finding weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing; the figure stands.
+    Note,
+    /// The figure may mislead.
+    Warn,
+    /// The figure does not say what it seems to say.
+    Invalid,
+}
+
+/// The kinds of findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Code {
+    /// Reads hit holes or unwritten extents, which no disk is asked for.
+    Unwritten,
+    /// Requests were answered from memory.
+    Cached,
+    /// The level wanders or drifts, so the mean describes no moment of it.
+    Unsteady,
+    /// A level and then a lower one: burst credit was spent.
+    Burst,
+    /// A plateau too flat to be the disk's own: a limit set by somebody.
+    Capped,
+    /// Requests were in flight and none came back for a whole window.
+    Stall,
+    /// The engine had no idle time: the figure is the host's, not the disk's.
+    CpuBound,
+    /// The device did more than was asked of it by this run.
+    ForeignIo,
+    /// The time was up before the interval was narrow enough.
+    Short,
+    /// The span is smaller than memory or a likely device cache.
+    SmallSpan,
+}
+
+impl Code {
+    /// All of them.
+    pub const ALL: [Code; 10] = [
+        Code::Unwritten,
+        Code::Cached,
+        Code::Unsteady,
+        Code::Burst,
+        Code::Capped,
+        Code::Stall,
+        Code::CpuBound,
+        Code::ForeignIo,
+        Code::Short,
+        Code::SmallSpan,
+    ];
+
+    /// The word for it in tables and JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Code::Unwritten => "unwritten",
+            Code::Cached => "cached",
+            Code::Unsteady => "unsteady",
+            Code::Burst => "burst",
+            Code::Capped => "capped",
+            Code::Stall => "stall",
+            Code::CpuBound => "cpu-bound",
+            Code::ForeignIo => "foreign-io",
+            Code::Short => "short",
+            Code::SmallSpan => "small-span",
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// A stated reason to doubt or to act.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What kind it is.
+    pub code: Code,
+    /// How much it weighs.
+    pub severity: Severity,
+    /// The phase that it is about; `None` is the whole run.
+    pub phase: Option<String>,
+    /// A sentence: what was seen, with its figures, and what it means.
+    pub text: String,
+}
+
+/// What the findings add up to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Nothing speaks against the figures.
+    Trusted,
+    /// At least one warning.
+    Doubtful,
+    /// At least one figure does not say what it seems to say.
+    Invalid,
+}
+
+impl Verdict {
+    /// What `findings` add up to: the heaviest of them decides.
+    pub fn of(findings: &[Finding]) -> Verdict {
+        match findings.iter().map(|finding| finding.severity).max() {
+            Some(Severity::Invalid) => Verdict::Invalid,
+            Some(Severity::Warn) => Verdict::Doubtful,
+            Some(Severity::Note) | None => Verdict::Trusted,
+        }
+    }
+
+    /// The word for it in tables and JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Trusted => "trusted",
+            Verdict::Doubtful => "doubtful",
+            Verdict::Invalid => "invalid",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(severity: Severity) -> Finding {
+        Finding {
+            code: Code::Short,
+            severity,
+            phase: None,
+            text: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_heaviest_finding_decides() {
+        use Severity::{Invalid, Note, Warn};
+        for (severities, verdict) in [
+            (vec![], Verdict::Trusted),
+            (vec![Note], Verdict::Trusted),
+            (vec![Note, Warn], Verdict::Doubtful),
+            (vec![Invalid, Note, Warn], Verdict::Invalid),
+        ] {
+            let findings: Vec<_> = severities.into_iter().map(finding).collect();
+            assert_eq!(Verdict::of(&findings), verdict);
+        }
+    }
+
+    #[test]
+    fn the_word_is_what_json_says() {
+        for code in Code::ALL {
+            let json = serde_json::to_string(&code).unwrap();
+            assert_eq!(json, format!("\"{}\"", code.word()));
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! What was measured, as plain data: units, histograms, windows, phases, runs, machine facts and
+//! findings.
+//!
+//! The other crates meet here. `engine` and `linux` fill these types, `ledger` keeps them,
+//! `disksmith` studies and renders them. Nothing in this crate does I/O, reads a clock or decides
+//! anything, so that what was measured stays apart from what was concluded of it.
+
+mod finding;
+mod histogram;
+mod machine;
+mod phase;
+mod run;
+mod units;
+mod window;
+mod workload;
+
+pub use finding::{Code, Finding, Severity, Verdict};
+pub use histogram::{DecodeError, Histogram};
+pub use machine::{Cloud, FilesystemFacts, Machine};
+pub use phase::{ClockKind, CpuTime, EngineKind, EngineUsed, Flow, Phase, Stopped};
+pub use run::{Origin, Run, RunId, Target, TargetKind};
+pub use units::{Bytes, Nanos, ParseUnitError};
+pub use window::{DeviceCounts, Direction, Slice, Window, WindowFlow};
+pub use workload::{Pattern, Workload};

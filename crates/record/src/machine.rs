@@ -1,0 +1,60 @@
+//! Facts about the machine, saved with every run.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Bytes;
+
+/// What the cloud's metadata service says of the instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cloud {
+    /// `aws`, `gcp` or `azure`.
+    pub provider: String,
+    /// The instance type, such as `i4i.large`.
+    pub instance_type: Option<String>,
+    /// The zone, such as `us-east-1a`.
+    pub zone: Option<String>,
+    /// The instance's id.
+    pub instance_id: Option<String>,
+}
+
+/// The file system that the target lies on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilesystemFacts {
+    /// Its type, such as `ext4`.
+    pub kind: String,
+    /// Where it is mounted.
+    pub mount_point: String,
+    /// Its mount options and super-block options.
+    pub options: String,
+}
+
+/// Facts about the machine and the device below the target. What could not be found out is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The host's name.
+    pub hostname: String,
+    /// The kernel's release, such as `6.1.0-13-cloud-amd64`.
+    pub kernel: String,
+    /// The processor's architecture, such as `x86_64`.
+    pub arch: String,
+    /// The processor's model.
+    pub cpu: String,
+    /// Processors that this process may use.
+    pub cores: u32,
+    /// Memory of the machine.
+    pub memory: Bytes,
+    /// The tightest memory limit of this process's cgroups, where it is below the machine's memory.
+    pub memory_limit: Option<Bytes>,
+    /// The file system below the target; `None` for a block device.
+    pub filesystem: Option<FilesystemFacts>,
+    /// The I/O scheduler of the device below.
+    pub scheduler: Option<String>,
+    /// The read-ahead of the device below.
+    pub read_ahead: Option<Bytes>,
+    /// Whether the device below calls itself rotational.
+    pub rotational: Option<bool>,
+    /// The kernel's view of the device's write cache: `write back` or `write through`.
+    pub write_cache: Option<String>,
+    /// What the cloud's metadata service says.
+    pub cloud: Option<Cloud>,
+}

@@ -1,0 +1,159 @@
+//! A phase: one workload, run for a while, and what came of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Direction, Histogram, Window, Workload};
+
+/// Which way the I/O went to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EngineKind {
+    /// io_uring.
+    Uring,
+    /// pread, pwrite and fdatasync, one thread for each request in flight.
+    Sync,
+    /// A script of known answers, for tests.
+    Scripted,
+    /// Another tool, for imported runs.
+    Imported,
+}
+
+/// Which clock timed the requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClockKind {
+    /// The processor's time-stamp counter, where it is invariant and agreed with the monotonic clock.
+    Tsc,
+    /// The virtual counter of aarch64 (CNTVCT_EL0).
+    Cntvct,
+    /// `clock_gettime(CLOCK_MONOTONIC)`.
+    Monotonic,
+}
+
+/// How the I/O was made, as found out at run time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineUsed {
+    /// Which way the I/O went.
+    pub kind: EngineKind,
+    /// Which clock timed it.
+    pub clock: ClockKind,
+    /// Why it is not the one hoped for, or which of the ring's features were refused.
+    pub detail: String,
+}
+
+/// What ended a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stopped {
+    /// The interval was narrow enough.
+    Precise,
+    /// The time was up.
+    Time,
+    /// The number of requests was reached.
+    Ops,
+    /// Ctrl-C or another signal.
+    Signal,
+}
+
+/// Processor time that the phase used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuTime {
+    /// In user mode.
+    pub user_s: f64,
+    /// In the kernel, for the workers and what the kernel did in their name.
+    pub system_s: f64,
+}
+
+/// What one direction did over the whole phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Flow {
+    /// Requests that came back within the measured time.
+    pub ops: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// Latency in nanoseconds, from the scheduled time (open loop) or from submission (closed
+    /// loop). It also holds the requests in flight when the time was up, as they came back: to
+    /// leave them out would hide the slowest.
+    pub latency: Histogram,
+    /// Open loop only: latency from submission.
+    pub service: Option<Histogram>,
+}
+
+/// One workload, run for a while.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Its name in the suite.
+    pub name: String,
+    /// What was asked for, with the span filled in.
+    pub workload: Workload,
+    /// How the I/O was made.
+    pub engine: EngineUsed,
+    /// When it began, in seconds from the run's start.
+    pub began_s: f64,
+    /// How long was measured, without the wait for what was in flight at the end.
+    pub seconds: f64,
+    /// How long the last requests in flight took to come back after that.
+    pub drain_seconds: f64,
+    /// What ended it.
+    pub stopped: Stopped,
+    /// Requests that read.
+    pub read: Option<Flow>,
+    /// Requests that write.
+    pub write: Option<Flow>,
+    /// fdatasync calls.
+    pub sync: Option<Flow>,
+    /// Commits: writes and the fdatasync that ended them.
+    pub commit: Option<Flow>,
+    /// Requests that came back within the measured time, by thread.
+    pub thread_ops: Vec<u64>,
+    /// Processor time used.
+    pub cpu: CpuTime,
+    /// The windows, in order of time, without gap.
+    pub windows: Vec<Window>,
+}
+
+impl Phase {
+    /// One direction's part.
+    pub fn flow(&self, direction: Direction) -> Option<&Flow> {
+        match direction {
+            Direction::Read => self.read.as_ref(),
+            Direction::Write => self.write.as_ref(),
+            Direction::Sync => self.sync.as_ref(),
+            Direction::Commit => self.commit.as_ref(),
+        }
+    }
+
+    /// The directions that did anything, in the order in which they are shown.
+    pub fn directions(&self) -> impl Iterator<Item = (Direction, &Flow)> {
+        Direction::ALL
+            .into_iter()
+            .filter_map(|direction| Some((direction, self.flow(direction)?)))
+    }
+
+    /// Requests a second in each complete slice of the phase, in order of time; empty when the
+    /// direction did nothing or the run has no windows (an imported one).
+    pub fn slice_rates(&self, direction: Direction) -> Vec<f64> {
+        self.slices(direction, |slice| slice.ops)
+    }
+
+    /// Bytes a second in each complete slice of the phase.
+    pub fn slice_byte_rates(&self, direction: Direction) -> Vec<f64> {
+        self.slices(direction, |slice| slice.bytes)
+    }
+
+    /// How long a slice is, in seconds.
+    pub fn slice_seconds(&self) -> f64 {
+        self.windows
+            .first()
+            .map_or(0.1, |window| window.slice_seconds)
+    }
+
+    fn slices(&self, direction: Direction, of: impl Fn(&crate::Slice) -> u64) -> Vec<f64> {
+        self.windows
+            .iter()
+            .filter_map(|window| Some((window.slice_seconds, window.flow(direction)?)))
+            .flat_map(|(seconds, flow)| flow.slices.iter().map(move |slice| (seconds, slice)))
+            .map(|(seconds, slice)| of(slice) as f64 / seconds)
+            .collect()
+    }
+}

@@ -1,0 +1,146 @@
+//! A run: one suite on one target at one time.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, Machine, Phase};
+
+/// The name of a run in the ledger, such as `20261121-204512-k7q2`: its start in UTC and four
+/// characters that keep two runs of one second apart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RunId(String);
+
+impl RunId {
+    /// The id of a run that began at `started`; `entropy` is any number that differs between
+    /// processes.
+    pub fn new(started: Timestamp, entropy: u64) -> RunId {
+        // Without the vowels and letters that read as digits: no id spells a word or is misread.
+        const LETTERS: &[u8; 26] = b"bcdfghjkmnpqrstvwxz2345679";
+        // SplitMix64's last step (Steele, Lea, Flood 2014) spreads the entropy over all bits.
+        let mut bits = entropy ^ (started.as_nanosecond() as u64);
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^= bits >> 31;
+        let mut suffix = String::new();
+        for _ in 0..4 {
+            suffix.push(char::from(LETTERS[(bits % 26) as usize]));
+            bits /= 26;
+        }
+        RunId(format!("{}-{suffix}", started.strftime("%Y%m%d-%H%M%S")))
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl FromStr for RunId {
+    type Err = std::convert::Infallible;
+
+    /// Any text may be looked for; whether such a run exists is the ledger's to say.
+    fn from_str(text: &str) -> Result<RunId, Self::Err> {
+        Ok(RunId(text.to_owned()))
+    }
+}
+
+/// What kind of thing was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TargetKind {
+    /// A directory: files of our own were laid out there.
+    Directory,
+    /// An existing file.
+    File,
+    /// A block device.
+    Block,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// The path as it was given; bytes that are not UTF-8 are shown as U+FFFD.
+    pub path: String,
+    /// What kind of thing it is.
+    pub kind: TargetKind,
+    /// The block device below, such as `nvme1n1`; `None` where there is none (tmpfs, NFS).
+    pub device: Option<String>,
+    /// That device's model.
+    pub model: Option<String>,
+    /// That device's serial number or volume id.
+    pub serial: Option<String>,
+    /// How much of it could be used: the size of the test files, the file or the device.
+    pub size: Bytes,
+    /// The share of that size which reads could find unwritten (holes, unwritten extents), 0 to 1;
+    /// `None` where the file system cannot say. Looked at before the first phase.
+    pub unwritten_fraction: Option<f64>,
+    /// Whether the page cache was bypassed: O_DIRECT was accepted.
+    pub direct: bool,
+    /// Whether the target's file system keeps its data in memory, or has no block device below.
+    pub in_memory: bool,
+}
+
+/// Where a run's figures come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// Measured by this program.
+    Measured,
+    /// Read from another tool's output.
+    Imported {
+        /// The tool and its version, such as `fio 3.33`.
+        tool: String,
+    },
+}
+
+/// One suite on one target at one time: all that was measured, and nothing that was concluded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Its name in the ledger.
+    pub id: RunId,
+    /// When it began.
+    pub started: Timestamp,
+    /// The version of the program that measured.
+    pub disksmith: String,
+    /// The command line, for people who read it later.
+    pub command: Vec<String>,
+    /// Where the figures come from.
+    pub origin: Origin,
+    /// What was measured.
+    pub target: Target,
+    /// Facts about the machine.
+    pub machine: Machine,
+    /// The suite's name, or `workload` for a single one of the user's own.
+    pub suite: String,
+    /// The phases that ran, in order.
+    pub phases: Vec<Phase>,
+    /// Phases that were left out, and other remarks, as sentences.
+    pub notes: Vec<String>,
+    /// Whether a signal ended it before its last phase was done.
+    pub interrupted: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_begins_with_the_time_and_differs_by_entropy() {
+        let t: Timestamp = "2026-11-21T20:45:12Z".parse().unwrap();
+        let (a, b) = (RunId::new(t, 1), RunId::new(t, 2));
+        assert!(a.as_str().starts_with("20261121-204512-"), "{a}");
+        assert_eq!(a.as_str().len(), 20);
+        assert_ne!(a, b);
+        assert_eq!(a.as_str().parse(), Ok(a));
+    }
+}

@@ -1,0 +1,26 @@
+//! Statistics that decide: numbers in, verdicts out.
+//!
+//! The engine counts completed operations in slices of 100 ms. Such counts are not independent:
+//! a disk that was slow a moment ago is likely to be slow still. Every function here takes that
+//! into account, refuses (with `None`) where the data cannot answer, and never panics. Nothing
+//! here reads a file or a clock, so an old run can be studied again with a better rule.
+//!
+//! | module | question |
+//! | --- | --- |
+//! | [`interval`] | where is the true mean? |
+//! | [`stop`] | is the interval narrow enough to stop measuring? |
+//! | [`steady`] | was there one level, and when did it begin? |
+//! | [`level`] | was there a level, and then a lower one? |
+//! | [`plateau`] | is the throughput too flat to be the disk's own? |
+//! | [`compare`] | is one run faster than another? |
+
+pub mod compare;
+mod distribution;
+pub mod interval;
+pub mod level;
+mod noise;
+pub mod plateau;
+#[cfg(test)]
+mod simulate;
+pub mod steady;
+pub mod stop;

@@ -1,0 +1,193 @@
+//! How a series wanders, learned from the series itself.
+//!
+//! The deviations are taken to be a mixture of memory and counting noise: a first-order
+//! autoregressive process (each value keeps a share `phi` of the one before) plus white noise.
+//! Which memory and which mixture is not known, and a short series tells little about it: taking
+//! the best fitting one as the truth is what makes textbook intervals too narrow. So a grid of
+//! memories is kept, each weighed by its restricted likelihood (Harville 1974), that is, with the
+//! fitted mean or trend already integrated out, which removes the well-known downward bias of an
+//! estimated autocorrelation (Marriott and Pope 1954). Any statement about the series is then an
+//! average over the grid: a mixture of Student t distributions.
+
+use crate::distribution::student_tail;
+
+/// The longest series the grid is fitted to. Longer ones are first averaged in batches, which
+/// shortens their memory and bounds the cost.
+const MOST_BATCHES: usize = 100;
+
+/// One hypothesis about the noise.
+struct State {
+    weight: f64,
+    /// What each value keeps of the one before.
+    phi: f64,
+    /// The share of the variance that is white noise, on top of the part with memory.
+    white: f64,
+    /// The variance of one value under this hypothesis.
+    variance: f64,
+}
+
+/// What is known about the noise of a series.
+pub(crate) struct Noise {
+    states: Vec<State>,
+    degrees: f64,
+}
+
+/// Memories on the grid.
+const MEMORIES: [f64; 13] = [-0.75, -0.5, -0.25, 0.0, 0.2, 0.4, 0.6, 0.7, 0.8, 0.88, 0.94, 0.97, 0.99];
+/// Shares of white noise on the grid, where there is a memory to be mixed with.
+const WHITE: [f64; 3] = [0.0, 0.4, 0.75];
+
+impl Noise {
+    /// Learns the noise of `series` around the least-squares fit of `shapes` (each as long as the
+    /// series; a column of ones for the mean). `None` if the series is not longer than the shapes
+    /// are many, or leaves nothing to learn from because the shapes fit it exactly.
+    pub(crate) fn learn(series: &[f64], shapes: &[Vec<f64>]) -> Option<Self> {
+        if series.len() < shapes.len() + 2 {
+            return None;
+        }
+        let degrees = (series.len() - shapes.len()) as f64;
+        let mut states = Vec::new();
+        for phi in MEMORIES {
+            for white in WHITE {
+                if white > 0.0 && phi <= 0.0 {
+                    continue;
+                }
+                let (ln_likelihood, residual) = restricted_likelihood(series, shapes, phi, white)?;
+                let weight = ln_likelihood + ln_prior(phi, white);
+                states.push(State { weight, phi, white, variance: residual / degrees });
+            }
+        }
+        let top = states.iter().map(|state| state.weight).fold(f64::NEG_INFINITY, f64::max);
+        if !top.is_finite() {
+            return None;
+        }
+        for state in &mut states {
+            state.weight = (state.weight - top).exp();
+        }
+        let sum: f64 = states.iter().map(|state| state.weight).sum();
+        for state in &mut states {
+            state.weight /= sum;
+        }
+        // Most of the grid is out of the question for a given series; dropping it saves time.
+        states.retain(|state| state.weight > 1e-5);
+        Some(Self { states, degrees })
+    }
+
+    /// How likely noise alone makes the weighted sum of the series, with weights `contrast`,
+    /// deviate by more than each of `deviations` in either direction.
+    fn tail_with(&self, deviation: f64, spreads: &[f64]) -> f64 {
+        let tails = self.states.iter().zip(spreads);
+        tails.map(|(state, spread)| state.weight * student_tail(deviation / spread, self.degrees)).sum()
+    }
+
+    /// How likely noise alone moves the sum of the series weighted by `contrast` by more than
+    /// `deviation` in either direction.
+    pub(crate) fn tail(&self, contrast: &[f64], deviation: f64) -> f64 {
+        self.tail_with(deviation.abs(), &self.spreads(contrast))
+    }
+
+    /// The deviation of the sum of the series weighted by `contrast` that noise alone exceeds
+    /// with probability `tail`.
+    pub(crate) fn half_width(&self, contrast: &[f64], tail: f64) -> f64 {
+        let spreads = self.spreads(contrast);
+        let widest = spreads.iter().copied().fold(0.0, f64::max);
+        let (mut low, mut high) = (0.0, widest);
+        while self.tail_with(high, &spreads) > tail {
+            high *= 2.0;
+        }
+        // Each step halves the bracket; forty of them leave nothing that matters.
+        for _ in 0..40 {
+            let middle = 0.5 * (low + high);
+            if self.tail_with(middle, &spreads) > tail {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        high
+    }
+
+    /// The standard error of the weighted sum under each hypothesis.
+    fn spreads(&self, contrast: &[f64]) -> Vec<f64> {
+        let squares: f64 = contrast.iter().map(|c| c * c).sum();
+        let spread = |state: &State| {
+            let (mut carried, mut with_memory) = (0.0, 0.0);
+            for c in contrast {
+                with_memory += c * (c + 2.0 * carried);
+                carried = state.phi * (carried + c);
+            }
+            (state.variance * ((1.0 - state.white) * with_memory + state.white * squares)).sqrt()
+        };
+        self.states.iter().map(spread).collect()
+    }
+}
+
+fn ln_prior(phi: f64, white: f64) -> f64 {
+    let base: f64 = if white > 0.0 { 0.5 } else { 1.0 };
+    let _ = phi;
+    base.ln()
+}
+
+/// The logarithm of the restricted likelihood of the noise `phi`, `white`, up to a constant, and
+/// the residual sum of squares in units of the variance of one value. `None` if the residual is
+/// zero or something is not finite.
+fn restricted_likelihood(series: &[f64], shapes: &[Vec<f64>], phi: f64, white: f64) -> Option<(f64, f64)> {
+    let columns = shapes.len();
+    // The Kalman filter turns series and shapes into independent values of known variance; the
+    // gain does not depend on the data, so one pass serves all columns.
+    let mut predicted = vec![0.0; columns + 1];
+    let mut innovations = vec![0.0; columns + 1];
+    // Upper triangle of the products of the columns, the series last.
+    let mut products = vec![vec![0.0; columns + 1]; columns + 1];
+    let mut ln_determinant = 0.0;
+    let memory = 1.0 - white;
+    let mut uncertainty = memory;
+    for (t, value) in series.iter().enumerate() {
+        let variance = uncertainty + white;
+        let gain = uncertainty / variance;
+        ln_determinant += variance.ln();
+        for column in 0..=columns {
+            let observed = shapes.get(column).map_or(*value, |shape| shape[t]);
+            innovations[column] = observed - predicted[column];
+            predicted[column] = phi * (predicted[column] + gain * innovations[column]);
+        }
+        for row in 0..=columns {
+            for column in row..=columns {
+                products[row][column] += innovations[row] * innovations[column] / variance;
+            }
+        }
+        uncertainty = phi * phi * uncertainty * (1.0 - gain) + memory * (1.0 - phi * phi);
+    }
+    // Gaussian elimination leaves the residual sum of squares in the last corner.
+    let mut ln_shapes = 0.0;
+    for pivot in 0..columns {
+        let head = products[pivot][pivot];
+        if head <= 0.0 {
+            return None;
+        }
+        ln_shapes += head.ln();
+        for row in pivot + 1..=columns {
+            let share = products[pivot][row] / head;
+            for column in row..=columns {
+                products[row][column] -= share * products[pivot][column];
+            }
+        }
+    }
+    let residual = products[columns][columns];
+    let degrees = (series.len() - columns) as f64;
+    let ln_likelihood = -0.5 * (ln_determinant + ln_shapes + degrees * residual.ln());
+    (residual > 0.0 && ln_likelihood.is_finite()).then_some((ln_likelihood, residual))
+}
+
+/// Averages `series` in batches of equal length, so that at most [`MOST_BATCHES`] remain; what
+/// does not fill a batch is left out at the start. Also the length of a batch.
+pub(crate) fn batch_means(series: &[f64]) -> (Vec<f64>, usize) {
+    let length = series.len().div_ceil(MOST_BATCHES).max(1);
+    let batches = series[series.len() % length..].chunks_exact(length);
+    (batches.map(mean).collect(), length)
+}
+
+/// The arithmetic mean; zero for an empty series.
+pub(crate) fn mean(series: &[f64]) -> f64 {
+    series.iter().sum::<f64>() / series.len().max(1) as f64
+}

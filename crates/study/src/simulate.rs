@@ -1,0 +1,132 @@
+//! Series whose truth is known, for tests. Every one repeats from its seed.
+
+/// A small generator: SplitMix64 (Steele, Lea and Flood 2014).
+pub(crate) struct Rng(u64);
+
+impl Rng {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Between 0 and 1, neither included.
+    pub(crate) fn uniform(&mut self) -> f64 {
+        ((self.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
+    pub(crate) fn normal(&mut self) -> f64 {
+        (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
+    pub(crate) fn exponential(&mut self) -> f64 {
+        -self.uniform().ln()
+    }
+
+    pub(crate) fn poisson(&mut self, rate: f64) -> f64 {
+        if rate > 100.0 {
+            return (rate + rate.sqrt() * self.normal()).round().max(0.0);
+        }
+        let (mut count, mut time) = (0.0, self.exponential());
+        while time < rate {
+            count += 1.0;
+            time += self.exponential();
+        }
+        count
+    }
+}
+
+/// A stationary process with a known mean.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Process {
+    /// First-order autoregression with this memory; standard deviation a tenth of the mean.
+    Ar(f64),
+    /// The mean of this many white values in a row.
+    Moving(usize),
+    /// Poisson counts at a rate that jumps between `rate - swing` and `rate + swing`, staying for
+    /// ten slices on average.
+    Regimes { rate: f64, swing: f64 },
+    /// Independent counts.
+    Poisson(f64),
+}
+
+pub(crate) const PROCESSES: [Process; 11] = [
+    Process::Ar(0.0),
+    Process::Ar(0.5),
+    Process::Ar(0.8),
+    Process::Ar(0.9),
+    Process::Ar(0.95),
+    Process::Ar(-0.5),
+    Process::Moving(2),
+    Process::Moving(10),
+    Process::Regimes { rate: 40.0, swing: 12.0 },
+    Process::Regimes { rate: 400.0, swing: 20.0 },
+    Process::Poisson(4.0),
+];
+
+const LEVEL: f64 = 1000.0;
+
+impl Process {
+    pub(crate) fn mean(self) -> f64 {
+        match self {
+            Process::Ar(_) | Process::Moving(_) => LEVEL,
+            Process::Regimes { rate, .. } | Process::Poisson(rate) => rate,
+        }
+    }
+
+    /// The standard deviation of one value, and the factor by which memory widens that of a mean.
+    fn spread(self) -> (f64, f64) {
+        match self {
+            Process::Ar(phi) => (0.1 * LEVEL, (1.0 + phi) / (1.0 - phi)),
+            Process::Moving(width) => (0.1 * LEVEL, width as f64),
+            Process::Regimes { rate, swing } => {
+                let share = swing * swing / (swing * swing + rate);
+                ((swing * swing + rate).sqrt(), 1.0 + 2.0 * share * 0.8 / 0.2)
+            }
+            Process::Poisson(rate) => (rate.sqrt(), 1.0),
+        }
+    }
+
+    /// The half width, as a fraction of the mean, that someone who knew the process would give.
+    pub(crate) fn ideal_half_width(self, n: usize) -> f64 {
+        let (deviation, memory) = self.spread();
+        1.96 * deviation * (memory / n as f64).sqrt() / self.mean()
+    }
+
+    pub(crate) fn series(self, rng: &mut Rng, n: usize) -> Vec<f64> {
+        let (deviation, _) = self.spread();
+        match self {
+            Process::Ar(phi) => {
+                let mut state = rng.normal();
+                let step = (1.0 - phi * phi).sqrt();
+                let next = || {
+                    state = phi * state + step * rng.normal();
+                    LEVEL + deviation * state
+                };
+                std::iter::repeat_with(next).take(n).collect()
+            }
+            Process::Moving(width) => {
+                let white: Vec<f64> = (0..n + width - 1).map(|_| rng.normal()).collect();
+                let root = (width as f64).sqrt();
+                white.windows(width).map(|w| LEVEL + deviation * w.iter().sum::<f64>() / root).collect()
+            }
+            Process::Regimes { rate, swing } => {
+                let mut sign = if rng.uniform() < 0.5 { -1.0 } else { 1.0 };
+                let next = || {
+                    if rng.uniform() < 0.1 {
+                        sign = -sign;
+                    }
+                    rng.poisson(rate + sign * swing)
+                };
+                std::iter::repeat_with(next).take(n).collect()
+            }
+            Process::Poisson(rate) => (0..n).map(|_| rng.poisson(rate)).collect(),
+        }
+    }
+}
