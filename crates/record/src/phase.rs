@@ -24,8 +24,6 @@ pub enum EngineKind {
 pub enum ClockKind {
     /// The processor's time-stamp counter, where it is invariant and agreed with the monotonic clock.
     Tsc,
-    /// The virtual counter of aarch64 (CNTVCT_EL0).
-    Cntvct,
     /// `clock_gettime(CLOCK_MONOTONIC)`.
     Monotonic,
 }

@@ -1,0 +1,181 @@
+//! The memory that requests read into and write from: one large mapping, aligned as direct I/O
+//! wants it, in huge pages where the kernel has them.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::ptr::{self, NonNull};
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+use crate::random::Random;
+
+/// Direct I/O wants addresses aligned to the device's logical block, at most 4 KiB in practice.
+const ALIGNMENT: usize = 4096;
+/// A huge page on x86-64, and on aarch64 with 4 KiB pages.
+const HUGE: usize = 2 << 20;
+/// More buffers than this are not needed: slots then share them, which only matters to who looks
+/// at the data.
+const MOST_BYTES: usize = 256 << 20;
+
+/// Equal buffers in one mapping, filled with random bytes, which no device can compress.
+pub(crate) struct Buffers {
+    base: NonNull<u8>,
+    mapped: usize,
+    stride: usize,
+    block: usize,
+    count: u32,
+}
+
+// SAFETY: the mapping belongs to this value alone and is not tied to the thread that made it.
+unsafe impl Send for Buffers {}
+
+impl Buffers {
+    /// Buffers of `block` bytes for `slots` requests in flight.
+    ///
+    /// # Errors
+    /// When the kernel gives no memory.
+    pub(crate) fn new(block: usize, slots: u32, seed: u64) -> io::Result<Buffers> {
+        let stride = block.next_multiple_of(ALIGNMENT);
+        let count = (MOST_BYTES / stride).clamp(1, slots as usize);
+        let mapped = (stride * count).next_multiple_of(HUGE);
+        // SAFETY: a new anonymous mapping at an address that the kernel chooses overlaps nothing.
+        let base = unsafe {
+            mmap_anonymous(
+                ptr::null_mut(),
+                mapped,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )
+        }?;
+        let base = NonNull::new(base.cast::<u8>())
+            .ok_or_else(|| io::Error::other("the kernel mapped memory at address zero"))?;
+        // SAFETY: the range is the mapping just made. Advice does not change its content, and a
+        // kernel without huge pages refuses it, which is as good.
+        let _ = unsafe { madvise(base.as_ptr().cast(), mapped, Advice::LinuxHugepage) };
+        let buffers = Buffers {
+            base,
+            mapped,
+            stride,
+            block,
+            count: count as u32,
+        };
+        buffers.fill(seed);
+        Ok(buffers)
+    }
+
+    fn fill(&self, seed: u64) {
+        let mut random = Random::new(seed);
+        for word in 0..self.mapped / 8 {
+            // SAFETY: `word * 8` lies inside the mapping, which is aligned to pages and ours alone.
+            unsafe {
+                self.base
+                    .as_ptr()
+                    .cast::<u64>()
+                    .add(word)
+                    .write(random.next())
+            };
+        }
+    }
+
+    /// The whole mapping, for registration with a ring.
+    pub(crate) fn whole(&self) -> (*mut u8, usize) {
+        (self.base.as_ptr(), self.mapped)
+    }
+
+    /// The address of the buffer that a slot uses.
+    #[inline(always)]
+    pub(crate) fn address(&self, slot: u32) -> *mut u8 {
+        let index = if slot < self.count {
+            slot
+        } else {
+            slot % self.count
+        };
+        // SAFETY: `index` is below `count`, so the buffer lies inside the mapping.
+        unsafe { self.base.as_ptr().add(index as usize * self.stride) }
+    }
+
+    /// The bytes of one slot's buffer.
+    pub(crate) fn slice(&mut self, slot: u32) -> &mut [u8] {
+        // SAFETY: the buffer lies inside the mapping, and the exclusive borrow of `self` keeps
+        // other borrows away. Only the threads engine calls this; it leaves no request in flight.
+        unsafe { std::slice::from_raw_parts_mut(self.address(slot), self.block) }
+    }
+
+    /// Makes a slot's next write differ from all others in each 4 KiB, so that a device that
+    /// removes duplicates stores it anew.
+    #[inline]
+    pub(crate) fn stamp(&self, slot: u32, random: &mut Random) {
+        let address = self.address(slot);
+        for offset in (0..self.block.saturating_sub(7)).step_by(ALIGNMENT) {
+            // SAFETY: the word lies inside the buffer, at an aligned offset of an aligned buffer.
+            // Slots may share a buffer while the kernel reads it for another write; the write is
+            // volatile since it goes to memory that is shared in this sense, and whichever value
+            // the device gets is fine.
+            unsafe {
+                address
+                    .add(offset)
+                    .cast::<u64>()
+                    .write_volatile(random.next())
+            };
+        }
+    }
+}
+
+impl Drop for Buffers {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and no borrow of it outlives `self`. Its users drain their
+        // requests, or close their ring, before they drop it.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.mapped) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_apart_and_incompressible() {
+        let mut buffers = Buffers::new(16 << 10, 20, 1).unwrap();
+        assert_eq!(buffers.count, 20);
+        assert_eq!(buffers.address(0) as usize % ALIGNMENT, 0);
+        assert_eq!(
+            buffers.address(1) as usize - buffers.address(0) as usize,
+            16 << 10
+        );
+        let mut seen = [0_u32; 256];
+        buffers
+            .slice(3)
+            .iter()
+            .for_each(|byte| seen[usize::from(*byte)] += 1);
+        assert!(seen.iter().all(|count| *count > 20), "{seen:?}");
+    }
+
+    #[test]
+    fn a_stamp_changes_every_page_and_stays_inside() {
+        let mut buffers = Buffers::new(16 << 10, 2, 1).unwrap();
+        let before = buffers.slice(0).to_vec();
+        let other = buffers.slice(1).to_vec();
+        buffers.stamp(0, &mut Random::new(5));
+        let after = buffers.slice(0).to_vec();
+        for page in 0..4 {
+            let range = page * 4096..(page + 1) * 4096;
+            assert_ne!(before[range.clone()], after[range]);
+        }
+        assert_eq!(buffers.slice(1), other);
+    }
+
+    #[test]
+    fn many_large_slots_share() {
+        let buffers = Buffers::new(1 << 20, 4096, 1).unwrap();
+        assert_eq!(buffers.count, 256);
+        assert_eq!(buffers.address(0), buffers.address(256));
+    }
+
+    #[test]
+    fn an_odd_block_still_gets_its_stamp() {
+        let buffers = Buffers::new(512, 1, 1).unwrap();
+        buffers.stamp(0, &mut Random::new(5));
+        Buffers::new(1, 1, 1).unwrap().stamp(0, &mut Random::new(5));
+    }
+}

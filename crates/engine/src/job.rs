@@ -1,0 +1,153 @@
+//! What the engine is asked to do, and what it may answer.
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::AtomicBool;
+
+use record::{Bytes, Direction, Nanos, Phase, Window, Workload};
+
+/// Larger requests than this are split by every kernel many times over.
+const LARGEST_BLOCK: Bytes = Bytes::mib(64);
+
+/// Which way to the kernel is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Choice {
+    /// io_uring; threads where it is refused, or where one writer syncs (a database's log writer
+    /// calls fdatasync itself, and io_uring would hand each call to a kernel thread).
+    #[default]
+    Auto,
+    /// io_uring, or an error.
+    Uring,
+    /// A thread for each request in flight, with pread, pwrite and fdatasync.
+    Sync,
+}
+
+/// One phase to run.
+pub struct Job<'a> {
+    /// The phase's name, which goes into the record.
+    pub name: &'a str,
+    /// The open file or device. O_DIRECT where the page cache is to be bypassed.
+    pub file: &'a File,
+    /// How much of it may be used, from its start.
+    pub span: Bytes,
+    /// What to issue.
+    pub workload: &'a Workload,
+    /// Which way to the kernel.
+    pub choice: Choice,
+    /// How long a window is.
+    pub window: Nanos,
+    /// Where the random numbers begin, so that a run can be repeated.
+    pub seed: u64,
+    /// Set by a signal handler: the phase ends at once, and what was measured is kept.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// What the observer says after a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Go on.
+    GoOn,
+    /// It is precise enough: end the phase.
+    Stop,
+}
+
+/// Sees each window as it is completed, may add to it what the kernel counted, and may end the
+/// phase. It is called from one thread only, in order of time.
+pub trait Observer {
+    /// A window is complete.
+    fn window(&mut self, window: &mut Window) -> Control;
+}
+
+/// Something that runs jobs: the disks themselves, or a script of known answers.
+pub trait Engine {
+    /// Runs one phase and gives its record; `began_s` in it is left at 0.
+    ///
+    /// # Errors
+    /// When the job makes no sense for its target, when the engine asked for is refused by the
+    /// kernel, or when a request fails.
+    fn run(&self, job: &Job<'_>, observer: &mut dyn Observer) -> Result<Phase, EngineError>;
+}
+
+/// Why a phase did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// io_uring was asked for by name and is not to be had.
+    #[error("io_uring cannot be used here ({0}); leave out --engine uring to use threads instead")]
+    NoUring(io::Error),
+    /// The workload does not fit its target.
+    #[error("{0}")]
+    Unfit(String),
+    /// A thread or its memory could not be had.
+    #[error("could not set up the I/O threads: {0}")]
+    Setup(io::Error),
+    /// A request failed.
+    #[error("a {} at byte {offset} failed: {source}", .direction.word())]
+    Io {
+        /// What was asked for.
+        direction: Direction,
+        /// Where, in bytes from the start of the target.
+        offset: u64,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+    /// A request moved fewer bytes than asked for.
+    #[error("a {} at byte {offset} moved {moved} of {asked} bytes: the target is shorter than it was", .direction.word())]
+    Short {
+        /// What was asked for.
+        direction: Direction,
+        /// Where, in bytes from the start of the target.
+        offset: u64,
+        /// How many bytes were moved.
+        moved: u64,
+        /// How many bytes were asked for.
+        asked: u64,
+    },
+    /// The ring itself failed.
+    #[error("io_uring failed while I/O was under way: {0}")]
+    Ring(io::Error),
+}
+
+impl Job<'_> {
+    /// Checks that the workload fits the target.
+    ///
+    /// # Errors
+    /// Says which figure is wrong and what would fit.
+    pub(crate) fn check(&self) -> Result<(), EngineError> {
+        let workload = self.workload;
+        let unfit = |text: String| Err(EngineError::Unfit(text));
+        if workload.block.0 == 0 || workload.threads == 0 || workload.depth == 0 {
+            return unfit(
+                "a workload needs a block size, threads and a depth of at least 1".into(),
+            );
+        }
+        if workload.block > LARGEST_BLOCK {
+            return unfit(format!(
+                "a block of {} is too large; the largest is {LARGEST_BLOCK}",
+                workload.block
+            ));
+        }
+        if !(0.0..=1.0).contains(&workload.read_fraction) {
+            return unfit(format!(
+                "the read fraction is {}; it must lie between 0 and 1",
+                workload.read_fraction
+            ));
+        }
+        if workload
+            .rate_per_s
+            .is_some_and(|rate| !(rate > 0.0 && rate.is_finite()))
+        {
+            return unfit("the rate must be above 0 requests a second".into());
+        }
+        let blocks = self.span.0 / workload.block.0;
+        if blocks < u64::from(workload.threads) {
+            return unfit(format!(
+                "the span of {} has room for {blocks} blocks of {}, and {} threads need one each",
+                self.span, workload.block, workload.threads
+            ));
+        }
+        if self.window.0 < 10_000_000 {
+            return unfit("a window must be at least 10 ms long".into());
+        }
+        Ok(())
+    }
+}

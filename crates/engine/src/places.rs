@@ -1,0 +1,111 @@
+//! Where the next request goes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use record::Pattern;
+
+use crate::random::Random;
+
+/// Gives a thread the offsets of its requests. Clones share the place where a sequential thread
+/// has come to, as the workers that stand for one thread do.
+#[derive(Clone)]
+pub(crate) struct Places {
+    block: u64,
+    /// The first block of the part that this thread uses.
+    first: u64,
+    /// How many blocks that part has.
+    blocks: u64,
+    /// Sequential: how many requests were placed.
+    placed: Option<Arc<AtomicU64>>,
+}
+
+impl Places {
+    /// For thread `thread` of `threads` in a span of `span` bytes, in requests of `block` bytes.
+    /// Random threads share the span; sequential ones have a part each.
+    pub(crate) fn new(
+        pattern: Pattern,
+        span: u64,
+        block: u64,
+        thread: u32,
+        threads: u32,
+    ) -> Places {
+        let all = span / block;
+        match pattern {
+            Pattern::Random => Places {
+                block,
+                first: 0,
+                blocks: all,
+                placed: None,
+            },
+            Pattern::Sequential => {
+                let start = |thread: u32| all * u64::from(thread) / u64::from(threads);
+                Places {
+                    block,
+                    first: start(thread),
+                    blocks: start(thread + 1) - start(thread),
+                    placed: Some(Arc::new(AtomicU64::new(0))),
+                }
+            }
+        }
+    }
+
+    /// The offset of the next request, in bytes.
+    #[inline(always)]
+    pub(crate) fn next(&mut self, random: &mut Random) -> u64 {
+        let place = match &self.placed {
+            None => random.below(self.blocks),
+            Some(placed) => placed.fetch_add(1, Relaxed) % self.blocks,
+        };
+        (self.first + place) * self.block
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sequential_goes_round() {
+        let mut random = Random::new(1);
+        let mut places = Places::new(Pattern::Sequential, 10_000, 4096, 0, 1);
+        let offsets: Vec<u64> = (0..5).map(|_| places.next(&mut random)).collect();
+        assert_eq!(offsets, [0, 4096, 0, 4096, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_request_never_reaches_past_the_span(
+            span in 4096_u64..10_000_000,
+            block in 1_u64..1024,
+            threads in 1_u32..4,
+            seed in any::<u64>(),
+        ) {
+            let mut random = Random::new(seed);
+            for pattern in [Pattern::Random, Pattern::Sequential] {
+                for thread in 0..threads {
+                    let mut places = Places::new(pattern, span, block, thread, threads);
+                    for _ in 0..50 {
+                        let offset = places.next(&mut random);
+                        prop_assert!(offset.is_multiple_of(block) && offset + block <= span);
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn sequential_threads_cover_the_span_once(
+            blocks in 8_u64..200,
+            threads in 1_u32..8,
+        ) {
+            let mut random = Random::new(0);
+            let mut seen = Vec::new();
+            for thread in 0..threads {
+                let mut places = Places::new(Pattern::Sequential, blocks * 512, 512, thread, threads);
+                seen.extend((0..places.blocks).map(|_| places.next(&mut random) / 512));
+            }
+            prop_assert_eq!(seen, (0..blocks).collect::<Vec<_>>());
+        }
+    }
+}

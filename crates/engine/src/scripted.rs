@@ -1,0 +1,84 @@
+//! An engine that makes no I/O: it answers from a script, so that commands are tested with
+//! histograms that are known.
+
+use record::{
+    ClockKind, CpuTime, Direction, EngineKind, EngineUsed, Flow, Histogram, Phase, Stopped, Window,
+};
+
+use crate::job::{Control, Engine, EngineError, Job, Observer};
+
+/// Gives the windows that its script has for a job, until the observer has seen enough.
+pub struct Scripted<S> {
+    script: S,
+}
+
+impl<S> Scripted<S>
+where
+    S: Fn(&Job<'_>) -> Result<Vec<Window>, EngineError>,
+{
+    /// An engine whose phases consist of the windows that `script` returns.
+    pub fn new(script: S) -> Scripted<S> {
+        Scripted { script }
+    }
+}
+
+impl<S> Engine for Scripted<S>
+where
+    S: Fn(&Job<'_>) -> Result<Vec<Window>, EngineError>,
+{
+    fn run(&self, job: &Job<'_>, observer: &mut dyn Observer) -> Result<Phase, EngineError> {
+        job.check()?;
+        let mut windows = Vec::new();
+        let mut stopped = Stopped::Time;
+        for mut window in (self.script)(job)? {
+            let control = observer.window(&mut window);
+            windows.push(window);
+            if control == Control::Stop {
+                stopped = Stopped::Precise;
+                break;
+            }
+        }
+        Ok(phase_of(job, windows, stopped))
+    }
+}
+
+/// A phase that consists of `windows` and nothing else.
+fn phase_of(job: &Job<'_>, windows: Vec<Window>, stopped: Stopped) -> Phase {
+    let total = |direction: Direction| {
+        let mut flow: Option<Flow> = None;
+        for part in windows.iter().filter_map(|window| window.flow(direction)) {
+            let flow = flow.get_or_insert_with(|| Flow {
+                ops: 0,
+                bytes: 0,
+                latency: Histogram::new(),
+                service: None,
+            });
+            flow.ops += part.ops();
+            flow.bytes += part.bytes().0;
+            flow.latency.merge(&part.latency);
+        }
+        flow
+    };
+    let mut workload = job.workload.clone();
+    workload.span = Some(job.span);
+    Phase {
+        name: job.name.to_owned(),
+        workload,
+        engine: EngineUsed {
+            kind: EngineKind::Scripted,
+            clock: ClockKind::Monotonic,
+            detail: String::new(),
+        },
+        began_s: 0.0,
+        seconds: windows.iter().map(|window| window.seconds).sum(),
+        drain_seconds: 0.0,
+        stopped,
+        read: total(Direction::Read),
+        write: total(Direction::Write),
+        sync: total(Direction::Sync),
+        commit: total(Direction::Commit),
+        thread_ops: vec![windows.iter().map(Window::ops).sum()],
+        cpu: CpuTime::default(),
+        windows,
+    }
+}

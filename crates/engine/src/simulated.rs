@@ -1,0 +1,89 @@
+//! A simulated disk in simulated time, for tests of the loop.
+
+use std::io;
+
+use record::Direction;
+
+use crate::worker::{Backend, Completion};
+
+/// Answers each request `latency` ticks after it was submitted, except while it is stalled. A tick
+/// is a nanosecond.
+pub(crate) struct SimulatedDisk {
+    pub now: u64,
+    pub latency: u64,
+    /// Requests that would be answered in `stall.0..stall.1` are answered at its end.
+    pub stall: Option<(u64, u64)>,
+    /// The answer to a request at this offset is this negative error number.
+    pub fails_at: Option<(u64, i32)>,
+    pub block: i32,
+    queued: Vec<(u32, Direction, u64)>,
+    in_flight: Vec<(u64, Completion)>,
+    pub syncs: u64,
+}
+
+impl SimulatedDisk {
+    pub(crate) fn new(latency: u64) -> SimulatedDisk {
+        SimulatedDisk {
+            now: 0,
+            latency,
+            stall: None,
+            fails_at: None,
+            block: 4096,
+            queued: Vec::new(),
+            in_flight: Vec::new(),
+            syncs: 0,
+        }
+    }
+
+    fn answer_at(&self) -> u64 {
+        let at = self.now + self.latency;
+        match self.stall {
+            Some((from, to)) if (from..to).contains(&at) => to,
+            _ => at,
+        }
+    }
+}
+
+impl Backend for SimulatedDisk {
+    fn now(&self) -> u64 {
+        self.now
+    }
+
+    fn cpu_nanos(&self) -> u64 {
+        0
+    }
+
+    fn push(&mut self, slot: u32, direction: Direction, offset: u64) {
+        self.queued.push((slot, direction, offset));
+    }
+
+    fn submit_and_wait(&mut self, wake_at: u64) -> io::Result<()> {
+        for (slot, direction, offset) in std::mem::take(&mut self.queued) {
+            let result = match (direction, self.fails_at) {
+                (Direction::Sync, _) => {
+                    self.syncs += 1;
+                    0
+                }
+                (_, Some((at, result))) if at == offset => result,
+                _ => self.block,
+            };
+            self.in_flight
+                .push((self.answer_at(), Completion { slot, result }));
+        }
+        let first = self.in_flight.iter().map(|(at, _)| *at).min();
+        let wake_at = first.map_or(wake_at, |first| first.min(wake_at));
+        self.now = self.now.max(wake_at);
+        Ok(())
+    }
+
+    fn reap(&mut self, into: &mut Vec<Completion>) {
+        let now = self.now;
+        self.in_flight.retain(|(at, completion)| {
+            let due = *at <= now;
+            if due {
+                into.push(*completion);
+            }
+            !due
+        });
+    }
+}

@@ -1,0 +1,209 @@
+//! The engine on a real file: both ways to the kernel must agree on what they did.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::atomic::AtomicBool;
+
+use engine::{Choice, Control, Disks, Engine, EngineError, Job, Observer};
+use record::{Bytes, EngineKind, Nanos, Pattern, Phase, Stopped, Window, Workload};
+
+const O_DIRECT: i32 = rustix::fs::OFlags::DIRECT.bits() as i32;
+
+struct Scratch {
+    _folder: tempfile::TempDir,
+    file: File,
+}
+
+/// A written file of `size`, opened with O_DIRECT in the build's own folder, which is on a disk.
+fn scratch(size: u64) -> Scratch {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("file");
+    std::fs::write(&path, vec![7; size as usize]).unwrap();
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(O_DIRECT)
+        .open(path)
+        .unwrap();
+    Scratch {
+        _folder: folder,
+        file,
+    }
+}
+
+fn workload() -> Workload {
+    Workload {
+        pattern: Pattern::Random,
+        read_fraction: 1.0,
+        block: Bytes::kib(4),
+        threads: 1,
+        depth: 4,
+        rate_per_s: None,
+        span: None,
+        sync_every: 0,
+        sync_at_end: false,
+        longest: Nanos(300_000_000),
+        shortest: Nanos(300_000_000),
+        precision: 0.0,
+        ops: None,
+    }
+}
+
+struct Watch {
+    windows: usize,
+    stop_after: usize,
+}
+
+impl Observer for Watch {
+    fn window(&mut self, window: &mut Window) -> Control {
+        assert!((window.t_s - self.windows as f64 * 0.1).abs() < 1e-9);
+        self.windows += 1;
+        if self.windows == self.stop_after {
+            Control::Stop
+        } else {
+            Control::GoOn
+        }
+    }
+}
+
+fn run(file: &File, workload: &Workload, choice: Choice) -> Result<Phase, EngineError> {
+    run_until(file, workload, choice, usize::MAX)
+}
+
+fn run_until(
+    file: &File,
+    workload: &Workload,
+    choice: Choice,
+    stop_after: usize,
+) -> Result<Phase, EngineError> {
+    let interrupt = AtomicBool::new(false);
+    let job = Job {
+        name: "test",
+        file,
+        span: Bytes::mib(8),
+        workload,
+        choice,
+        window: Nanos(100_000_000),
+        seed: 5,
+        interrupt: &interrupt,
+    };
+    Disks.run(
+        &job,
+        &mut Watch {
+            windows: 0,
+            stop_after,
+        },
+    )
+}
+
+#[test]
+fn both_engines_read_write_and_sync() {
+    let scratch = scratch(8 << 20);
+    for (choice, kind) in [
+        (Choice::Uring, EngineKind::Uring),
+        (Choice::Sync, EngineKind::Sync),
+    ] {
+        for threads in [1, 2] {
+            let mut workload = workload();
+            workload.threads = threads;
+            workload.read_fraction = 0.5;
+            workload.sync_every = 8;
+            let phase = run(&scratch.file, &workload, choice).unwrap();
+            assert_eq!(phase.engine.kind, kind);
+            assert_eq!(phase.stopped, Stopped::Time);
+            assert_eq!(phase.windows.len(), 3);
+            assert_eq!(phase.thread_ops.len(), threads as usize);
+            let (read, write) = (phase.read.unwrap(), phase.write.unwrap());
+            assert!(read.ops > 10 && write.ops > 10);
+            assert_eq!(read.bytes, read.ops * 4096);
+            assert_eq!(phase.thread_ops.iter().sum::<u64>(), read.ops + write.ops);
+            let in_windows: u64 = phase.windows.iter().map(Window::ops).sum();
+            assert_eq!(in_windows, read.ops + write.ops);
+            // What was in flight at the end came back and is in the histogram.
+            assert!(read.latency.count() + write.latency.count() >= read.ops + write.ops);
+            assert!(phase.sync.unwrap().ops > 0);
+            assert!(phase.commit.unwrap().latency.min() > 0);
+        }
+    }
+}
+
+#[test]
+fn an_open_loop_keeps_its_rate_on_both_engines() {
+    let scratch = scratch(8 << 20);
+    for choice in [Choice::Uring, Choice::Sync] {
+        let mut workload = workload();
+        workload.rate_per_s = Some(500.0);
+        workload.depth = 16;
+        workload.longest = Nanos::from_secs(1);
+        let phase = run(&scratch.file, &workload, choice).unwrap();
+        let read = phase.read.unwrap();
+        // Poisson: 500 with a deviation of 22.
+        assert!(read.ops.abs_diff(500) < 120, "{} with {choice:?}", read.ops);
+        assert!(read.service.unwrap().count() > 0);
+    }
+}
+
+#[test]
+fn the_observer_ends_the_phase_after_the_window_it_saw() {
+    let scratch = scratch(8 << 20);
+    for choice in [Choice::Uring, Choice::Sync] {
+        let phase = run_until(&scratch.file, &workload(), choice, 2).unwrap();
+        assert_eq!(phase.stopped, Stopped::Precise);
+        assert_eq!(phase.windows.len(), 2);
+        assert!((phase.seconds - 0.2).abs() < 1e-6);
+    }
+}
+
+#[test]
+fn a_number_of_requests_is_kept_by_many_threads() {
+    let scratch = scratch(8 << 20);
+    for choice in [Choice::Uring, Choice::Sync] {
+        let mut workload = workload();
+        workload.threads = 3;
+        workload.ops = Some(200);
+        workload.longest = Nanos::from_secs(60);
+        let phase = run(&scratch.file, &workload, choice).unwrap();
+        assert_eq!(phase.stopped, Stopped::Ops);
+        assert_eq!(phase.read.unwrap().ops, 200);
+    }
+}
+
+#[test]
+fn reading_past_the_end_is_said_in_a_sentence() {
+    let scratch = scratch(4 << 20);
+    for choice in [Choice::Uring, Choice::Sync] {
+        let error = run(&scratch.file, &workload(), choice).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("the target is shorter than it was"), "{text}");
+    }
+}
+
+#[test]
+fn a_file_opened_for_reading_cannot_be_written() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("file");
+    std::fs::write(&path, vec![7; 8 << 20]).unwrap();
+    let file = File::open(path).unwrap();
+    let mut workload = workload();
+    workload.read_fraction = 0.0;
+    for choice in [Choice::Uring, Choice::Sync] {
+        let error = run(&file, &workload, choice).unwrap_err();
+        assert!(matches!(error, EngineError::Io { .. }), "{error}");
+    }
+}
+
+#[test]
+fn nonsense_is_refused_before_any_request() {
+    let scratch = scratch(4096);
+    let mut cases = vec![workload(); 4];
+    cases[0].depth = 0;
+    cases[1].read_fraction = 1.5;
+    cases[2].block = Bytes::gib(1);
+    cases[3].rate_per_s = Some(0.0);
+    for workload in cases {
+        let error = run(&scratch.file, &workload, Choice::Auto).unwrap_err();
+        assert!(matches!(error, EngineError::Unfit(_)), "{error}");
+    }
+}
