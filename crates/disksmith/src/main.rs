@@ -1,6 +1,42 @@
 //! disksmith: database-grade I/O from cloud disks, with a verdict on every figure.
 
 mod bench;
+mod cli;
+mod context;
+mod devices;
+mod failure;
 mod render;
+mod runs;
+mod shell;
+mod signals;
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use cli::{Cli, Verb};
+use context::Context;
+use failure::{Outcome, Standing as _};
+
+fn main() -> ExitCode {
+    // Misuse ends here with status 2, --help and --version with 0.
+    let cli = Cli::parse();
+    let mut context = Context::of_process(cli.ledger.path);
+    failure::exit_code(run(&cli.verb, &mut context))
+}
+
+fn run(verb: &Verb, context: &mut Context) -> Outcome {
+    match verb {
+        Verb::Bench(args) => {
+            let interrupt = signals::interrupt_flag().refused()?;
+            bench::bench(args, context, &engine::Disks, &interrupt)
+        }
+        Verb::Devices(args) => devices::devices(args, context),
+        Verb::Runs(args) => runs::runs(args, context),
+        Verb::Show(args) => runs::show(args, context),
+        Verb::Compare(args) => runs::compare(args, context),
+        Verb::Report(args) => runs::report(args, context),
+        Verb::Completions { shell } => shell::completions(*shell, context),
+        Verb::Man { folder } => shell::man_pages(folder),
+    }
+}

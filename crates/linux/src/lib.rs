@@ -1,1 +1,19 @@
-//! (see the crate's own text)
+//! What the kernel says and does: block devices and their stack, mounts, swap, diskstats,
+//! signatures, extents and machine facts; and, on top of these, what may be overwritten.
+//!
+//! The kernel's files are read under a [`Root`], which a test points at a captured tree. Nothing
+//! here decides what a figure is worth, and nothing is printed.
+
+pub mod block;
+pub mod cloud;
+pub mod consent;
+pub mod diskstats;
+pub mod extents;
+pub mod machine;
+pub mod mounts;
+pub mod root;
+pub mod signature;
+pub mod space;
+pub mod swaps;
+
+pub use root::{Error, Result, Root};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Direction, Histogram, Window, Workload};
+use crate::{Direction, Histogram, Slice, Window, Workload};
 
 /// Which way the I/O went to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,6 +139,18 @@ impl Phase {
         self.slices(direction, |slice| slice.bytes)
     }
 
+    /// Reads and writes in each complete slice of the phase, in order of time.
+    pub fn slice_ops(&self) -> Vec<f64> {
+        self.windows
+            .iter()
+            .flat_map(|window| {
+                let slices = window.slice_ops().into_iter();
+                slices.take(window.complete_slices())
+            })
+            .map(|ops| ops as f64)
+            .collect()
+    }
+
     /// How long a slice is, in seconds.
     pub fn slice_seconds(&self) -> f64 {
         self.windows
@@ -146,12 +158,15 @@ impl Phase {
             .map_or(0.1, |window| window.slice_seconds)
     }
 
-    fn slices(&self, direction: Direction, of: impl Fn(&crate::Slice) -> u64) -> Vec<f64> {
-        self.windows
-            .iter()
-            .filter_map(|window| Some((window.slice_seconds, window.flow(direction)?)))
-            .flat_map(|(seconds, flow)| flow.slices.iter().map(move |slice| (seconds, slice)))
-            .map(|(seconds, slice)| of(slice) as f64 / seconds)
-            .collect()
+    /// Only complete slices: the last one of a phase that was cut short lasted for less.
+    fn slices(&self, direction: Direction, of: impl Fn(&Slice) -> u64) -> Vec<f64> {
+        let mut rates = Vec::new();
+        for window in &self.windows {
+            if let Some(flow) = window.flow(direction) {
+                let slices = flow.slices.iter().take(window.complete_slices());
+                rates.extend(slices.map(|slice| of(slice) as f64 / window.slice_seconds));
+            }
+        }
+        rates
     }
 }

@@ -75,9 +75,12 @@ pub struct Target {
     pub kind: TargetKind,
     /// The block device below, such as `nvme1n1`; `None` where there is none (tmpfs, NFS).
     pub device: Option<String>,
-    /// That device's model.
+    /// The physical disks below that device, through partitions, md and dm. Their counters stand
+    /// beside ours.
+    pub disks: Vec<String>,
+    /// The model of the device, or of the first of the disks.
     pub model: Option<String>,
-    /// That device's serial number or volume id.
+    /// The serial number or volume id of the device, or of the first of the disks.
     pub serial: Option<String>,
     /// How much of it could be used: the size of the test files, the file or the device.
     pub size: Bytes,

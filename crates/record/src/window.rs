@@ -124,6 +124,26 @@ impl Window {
         }
     }
 
+    /// Reads and writes that came back, slice by slice.
+    pub fn slice_ops(&self) -> Vec<u64> {
+        let mut sums: Vec<u64> = Vec::new();
+        for flow in [&self.read, &self.write].into_iter().flatten() {
+            if sums.len() < flow.slices.len() {
+                sums.resize(flow.slices.len(), 0);
+            }
+            for (sum, slice) in sums.iter_mut().zip(&flow.slices) {
+                *sum += slice.ops;
+            }
+        }
+        sums
+    }
+
+    /// How many of its slices are complete: the last one of a phase that was cut short is not.
+    pub fn complete_slices(&self) -> usize {
+        // The little more makes up for the rounding of 1 s into ten slices of 0.1 s.
+        (self.seconds / self.slice_seconds + 1e-6) as usize
+    }
+
     /// Reads and writes that came back.
     pub fn ops(&self) -> u64 {
         [&self.read, &self.write]

@@ -56,7 +56,9 @@ fn ln_gamma(x: f64) -> f64 {
         x += 1.0;
     }
     let square = x * x;
-    let series = (1.0 / 12.0 - (1.0 / 360.0 - (1.0 / 1260.0 - 1.0 / (1680.0 * square)) / square) / square) / x;
+    let series = (1.0 / 12.0
+        - (1.0 / 360.0 - (1.0 / 1260.0 - 1.0 / (1680.0 * square)) / square) / square)
+        / x;
     shift + (x - 0.5) * x.ln() - x + 0.5 * (2.0 * std::f64::consts::PI).ln() + series
 }
 
@@ -87,7 +89,10 @@ mod tests {
         ];
         for (t, degrees, tail) in table {
             let got = student_tail(t, degrees);
-            assert!((got / tail - 1.0).abs() < 2e-3, "t {t} with {degrees}: {got}");
+            assert!(
+                (got / tail - 1.0).abs() < 2e-3,
+                "t {t} with {degrees}: {got}"
+            );
         }
     }
 

@@ -1,1 +1,199 @@
-//! x
+//! A level, and then a lower one: what spent burst credits look like.
+
+use crate::interval::Interval;
+use crate::noise::{Noise, Scaled, batch_means, mean, ones};
+
+/// A shorter series cannot tell a drop for good from a rate that jumps every second or so.
+pub const LEAST_SLICES: usize = 70;
+/// A smaller drop, as a fraction of the level before, is not worth a finding.
+const WORTH_NAMING: f64 = 0.1;
+/// How often noise with the memory of the series may look like the drop. Small, because the place
+/// of the drop was chosen to make it as large as it can be.
+const TAIL: f64 = 5e-4;
+
+/// A drop from one level to another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// The first slice of the lower level.
+    pub at: usize,
+    /// The level before, a slice.
+    pub before: Interval,
+    /// The level after, a slice.
+    pub after: Interval,
+}
+
+/// The drop in `slices`, if there is one: two levels, the second at least a tenth lower and held to
+/// the end, neither for less than an eighth of the series.
+///
+/// A dip that recovers, a trend, and noise with the memory of the series are no drop. The place is
+/// exact to a slice up to 100 slices, to a hundredth of the series beyond. `None` too with fewer
+/// than [`LEAST_SLICES`] values, with one that is not finite, and where the second level is nothing
+/// at all: that is a stall.
+pub fn find_drop(slices: &[f64]) -> Option<Step> {
+    let step = if slices.len() < LEAST_SLICES {
+        None
+    } else {
+        find_step(slices)
+    };
+    step.filter(|step| {
+        let stalled = slices[step.at..].iter().all(|x| *x <= 0.0);
+        step.after.mean < step.before.mean && !stalled
+    })
+}
+
+/// A step from one level to another, up or down, in at least half of [`LEAST_SLICES`]: enough for
+/// doubt, where [`find_drop`] is for certainty.
+pub(crate) fn find_step(slices: &[f64]) -> Option<Step> {
+    if slices.len() < LEAST_SLICES / 2 {
+        return None;
+    }
+    let scaled = Scaled::new(slices)?;
+    let (batches, length) = batch_means(&scaled.values);
+    let count = batches.len();
+    let split = best_split(&batches);
+    let (first, second) = batches.split_at(split);
+    let (before, after) = (mean(first), mean(second));
+    let level = |x: f64| scaled.mean + scaled.unit * x;
+    let higher = level(before).abs().max(level(after).abs());
+    if (before - after).abs() * scaled.unit <= WORTH_NAMING * higher || !holds(first, second) {
+        return None;
+    }
+    if residual_of_line(&batches) <= residual_of_levels(&batches, split) {
+        return None;
+    }
+    let weights = |early: f64, late: f64| -> Vec<f64> {
+        (0..count)
+            .map(|t| if t < split { early } else { late })
+            .collect()
+    };
+    let (early, late) = (1.0 / split as f64, 1.0 / (count - split) as f64);
+    // Two levels that leave nothing to learn from are two levels for certain.
+    let noise = Noise::learn(&batches, &[ones(count), weights(0.0, 1.0)]);
+    if noise
+        .as_ref()
+        .is_some_and(|noise| noise.tail(&weights(early, -late), before - after) > TAIL)
+    {
+        return None;
+    }
+    let interval = |mean: f64, contrast: Vec<f64>| {
+        let half_width = noise
+            .as_ref()
+            .map_or(0.0, |noise| noise.half_width(&contrast, 0.05));
+        Interval::around(level(mean), scaled.unit * half_width)
+    };
+    Some(Step {
+        at: slices.len() - (count - split) * length,
+        before: interval(before, weights(early, 0.0)),
+        after: interval(after, weights(0.0, late)),
+    })
+}
+
+/// Whether every third of either part lies on its own side of the middle between the two. A dip
+/// that recovers has thirds on the wrong side.
+fn holds(first: &[f64], second: &[f64]) -> bool {
+    let (before, after) = (mean(first), mean(second));
+    let middle = 0.5 * (before + after);
+    let above = |third: f64| (third > middle) == (before > middle);
+    thirds(first).all(above) && !thirds(second).any(above)
+}
+
+/// Where two levels fit best, neither shorter than an eighth of the series.
+fn best_split(series: &[f64]) -> usize {
+    let edge = series.len() / 8;
+    let fit = |split: &usize| residual_of_levels(series, *split);
+    (edge..=series.len() - edge)
+        .min_by(|a, b| fit(a).total_cmp(&fit(b)))
+        .unwrap_or(edge)
+}
+
+/// The means of the three parts of a series.
+fn thirds(series: &[f64]) -> impl Iterator<Item = f64> {
+    series.chunks(series.len().div_ceil(3)).map(mean)
+}
+
+/// The sum of squares left around one level.
+fn residual(series: &[f64]) -> f64 {
+    let mean = mean(series);
+    series.iter().map(|x| (x - mean).powi(2)).sum()
+}
+
+/// The sum of squares left around two levels.
+pub(crate) fn residual_of_levels(series: &[f64], split: usize) -> f64 {
+    residual(&series[..split]) + residual(&series[split..])
+}
+
+/// The sum of squares left around the best straight line.
+pub(crate) fn residual_of_line(series: &[f64]) -> f64 {
+    let middle = 0.5 * (series.len() as f64 - 1.0);
+    let (mut product, mut squares) = (0.0, 0.0);
+    for (t, x) in series.iter().enumerate() {
+        let time = t as f64 - middle;
+        product += time * x;
+        squares += time * time;
+    }
+    residual(series) - product * product / squares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A series with a little scatter around a level that depends on the slice.
+    fn series(level: impl Fn(usize) -> f64) -> Vec<f64> {
+        (0..80)
+            .map(|t| level(t) * (1.0 + 0.01 * ((t * 37 % 11) as f64 - 5.0) / 5.0))
+            .collect()
+    }
+
+    #[test]
+    fn finds_the_slice_and_both_levels() {
+        let step = find_drop(&series(|t| if t < 55 { 300.0 } else { 100.0 })).unwrap();
+        assert_eq!(step.at, 55);
+        assert!(step.before.contains(300.0) && step.after.contains(100.0));
+    }
+
+    #[test]
+    fn two_exact_levels_are_two_levels() {
+        let step = find_drop(&[vec![300.0; 50], vec![100.0; 30]].concat()).unwrap();
+        assert_eq!(
+            (step.at, step.before.mean.round(), step.after.mean.round()),
+            (50, 300.0, 100.0)
+        );
+    }
+
+    #[test]
+    fn neither_dip_nor_trend_nor_rise_nor_stall_is_a_drop() {
+        assert_eq!(
+            find_drop(&series(|t| if (30..42).contains(&t) {
+                20.0
+            } else {
+                300.0
+            })),
+            None
+        );
+        assert_eq!(find_drop(&series(|t| 300.0 - 2.0 * t as f64)), None);
+        assert_eq!(
+            find_drop(&series(|t| if t < 40 { 100.0 } else { 300.0 })),
+            None
+        );
+        assert_eq!(
+            find_drop(&series(|t| if t < 40 { 300.0 } else { 0.0 })),
+            None
+        );
+    }
+
+    #[test]
+    fn place_in_a_long_series_is_within_a_hundredth() {
+        let long: Vec<f64> = (0..36_037)
+            .map(|t| if t < 20_000 { 300.0 } else { 200.0 } + (t % 7) as f64)
+            .collect();
+        let step = find_drop(&long).unwrap();
+        assert!(step.at.abs_diff(20_000) <= 361, "{}", step.at);
+    }
+
+    #[test]
+    fn too_few_is_none() {
+        let short = [vec![300.0; 40], vec![100.0; LEAST_SLICES - 41]].concat();
+        assert_eq!(find_drop(&short), None);
+    }
+}

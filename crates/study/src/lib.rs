@@ -21,6 +21,8 @@ pub mod level;
 mod noise;
 pub mod plateau;
 #[cfg(test)]
+mod proof;
+#[cfg(test)]
 mod simulate;
 pub mod steady;
 pub mod stop;

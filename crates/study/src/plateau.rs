@@ -1,1 +1,308 @@
-//! x
+//! Whether throughput is too flat to be the disk's own: a cap.
+//!
+//! A token bucket (a cloud volume's limit, blkio's throttle) grants work by the clock. The count of
+//! completed operations then keeps to a straight line: it may be ahead or behind by a grant, by
+//! latency jitter or by where a slice happens to end, but such errors do not add up. A device that
+//! is limited by its own service times forgets nothing: each operation that took longer leaves the
+//! count behind for good, so the count wanders off its line like a random walk, the further the
+//! longer one looks. How small the slices' own scatter is tells nothing: a cap that grants in bursts
+//! scatters more from slice to slice than a good disk does. What decides is the wander of the
+//! cumulative count relative to the scatter of the slices, the statistic of Kwiatkowski, Phillips,
+//! Schmidt and Shin (1992) around a straight line, used at its lower tail. It needs no scale: it is
+//! about 1/15 for independent slices, larger for any slow wander, and about 1/2n for a cap.
+//!
+//! What this cannot tell: a device without any randomness at all (exactly equal service times, no
+//! other load, no memory or CPU wander) is by nature as flat as a cap. Real ones are not, not even
+//! memory: refreshes, interrupts and clock changes make the speed of anything run by a CPU wander
+//! by a thousandth or more from one second to the next. The second test, that requests wait far longer
+//! than they would alone, does not separate such a device from a cap: 20 in flight on one fast
+//! server wait too. It does separate a cap from a device that answers all in flight at once.
+
+use crate::level::residual_of_line;
+use crate::noise::mean;
+
+/// A shorter series is not judged.
+pub const LEAST_SLICES: usize = 30;
+/// Requests must take this many times the base latency, or else nothing held them back.
+const WAITING: f64 = 1.5;
+/// Share of the requested depth that must really have been in flight (Little's law): where it is
+/// not, it was we who did not ask for more.
+const IN_FLIGHT: f64 = 0.7;
+/// The variance, in operations squared, that counting whole operations alone gives the cumulative
+/// count: 1/12, with some room.
+const QUANTIZATION: f64 = 0.13;
+
+/// A slice this many mean deviations off the median is an outlier. Normal noise does not go there.
+const OUTLIER: f64 = 6.0;
+/// A slice must hold this many base latencies. Where requests last nearly as long as slices, slices
+/// are filled by the rhythm of the requests in flight, and look flat.
+const LATENCIES_IN_SLICE: f64 = 20.0;
+
+/// What a phase measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Throughput<'a> {
+    /// Operations completed in each slice, warm-up left out.
+    pub ops: &'a [f64],
+    /// Bytes completed in each slice; as many as `ops`.
+    pub bytes: &'a [f64],
+    /// The length of a slice in seconds.
+    pub slice_s: f64,
+    /// Operations kept in flight. An open-loop phase keeps none in flight; do not ask about it.
+    pub depth: f64,
+    /// Mean latency in seconds.
+    pub mean_latency_s: f64,
+    /// Latency in seconds of a request that does not wait: with one in flight, or the least seen.
+    /// Without it, it is not tested whether requests wait.
+    pub base_latency_s: Option<f64>,
+}
+
+/// What is held flat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capped {
+    /// Operations a second.
+    Ops,
+    /// Bytes a second.
+    Bytes,
+    /// Both: with one block size there is no telling which is limited.
+    Either,
+}
+
+/// A throughput that something holds at a level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plateau {
+    /// The level in operations a second.
+    pub ops_per_s: f64,
+    /// The level in bytes a second.
+    pub bytes_per_s: f64,
+    /// What is held flat.
+    pub capped: Capped,
+}
+
+/// The plateau of a closed-loop phase, if there is one. `None` too with fewer than
+/// [`LEAST_SLICES`] slices and where a figure is missing or makes no sense.
+pub fn assess(phase: &Throughput<'_>) -> Option<Plateau> {
+    let (ops, bytes) = (mean(phase.ops), mean(phase.bytes));
+    let sensible = [ops, bytes, phase.slice_s, phase.depth, phase.mean_latency_s];
+    if phase.ops.len() < LEAST_SLICES
+        || phase.bytes.len() != phase.ops.len()
+        || !sensible.iter().all(|x| x.is_finite() && *x > 0.0)
+    {
+        return None;
+    }
+    let ops_per_s = ops / phase.slice_s;
+    let in_flight = ops_per_s * phase.mean_latency_s;
+    let waits = phase.base_latency_s.is_none_or(|base| {
+        phase.mean_latency_s >= WAITING * base && phase.slice_s >= LATENCIES_IN_SLICE * base
+    });
+    if !waits || in_flight < IN_FLIGHT * phase.depth {
+        return None;
+    }
+    // Bytes are counted in operations of mean size, so that one rounding error is one operation.
+    let sizes: Vec<f64> = phase.bytes.iter().map(|x| x / (bytes / ops)).collect();
+    let capped = match (is_flat(phase.ops), is_flat(&sizes)) {
+        (true, true) => Capped::Either,
+        (true, false) => Capped::Ops,
+        (false, true) => Capped::Bytes,
+        (false, false) => return None,
+    };
+    Some(Plateau {
+        ops_per_s,
+        bytes_per_s: bytes / phase.slice_s,
+        capped,
+    })
+}
+
+/// Whether the cumulative count keeps to a straight line, or would but for one slice.
+fn is_flat(counts: &[f64]) -> bool {
+    keeps_to_line(counts) || without_outlier(counts).is_some_and(|others| keeps_to_line(&others))
+}
+
+fn keeps_to_line(counts: &[f64]) -> bool {
+    let level = mean(counts);
+    let slices = counts.len() as f64;
+    let scatter = counts.iter().map(|x| (x - level).powi(2)).sum::<f64>() / slices;
+    let mut ahead = vec![0.0];
+    let mut sum = 0.0;
+    for count in counts {
+        sum += count - level;
+        ahead.push(sum);
+    }
+    let wander = residual_of_line(&ahead) / ahead.len() as f64;
+    if wander <= QUANTIZATION {
+        return true;
+    }
+    // Rounding to whole operations scatters the slices without adding up, as a cap does. Where few
+    // operations fit a slice it would make any disk look flat.
+    let scatter = (scatter - 1.0 / 12.0).max(0.0);
+    // Of series of independent slices, fewer than 1 in 100 are flatter than this.
+    let flatter = 0.012 + 0.3 / slices;
+    wander <= flatter * slices * scatter
+}
+
+/// The counts with an outlier, if there is one, replaced by the mean of the others. One stall, or one
+/// grant that fell on the other side of a slice's end, shifts the line but is no random walk.
+fn without_outlier(counts: &[f64]) -> Option<Vec<f64>> {
+    let mut sorted = counts.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let median = sorted[sorted.len() / 2];
+    let distances: Vec<f64> = counts.iter().map(|x| (x - median).abs()).collect();
+    let worst = (0..counts.len()).max_by(|a, b| distances[*a].total_cmp(&distances[*b]))?;
+    let others = (counts.len() - 1) as f64;
+    let usual = (distances.iter().sum::<f64>() - distances[worst]) / others;
+    if distances[worst] <= 1.0 + OUTLIER * usual {
+        return None;
+    }
+    let mut counts = counts.to_vec();
+    counts[worst] = (counts.iter().sum::<f64>() - counts[worst]) / others;
+    Some(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Slices of a cap at 400 operations a second with 20 in flight, 4 KiB each.
+    const OPS: [f64; 40] = [40.0; 40];
+    const BYTES: [f64; 40] = [163_840.0; 40];
+    const CAP: Throughput<'static> = Throughput {
+        ops: &OPS,
+        bytes: &BYTES,
+        slice_s: 0.1,
+        depth: 20.0,
+        mean_latency_s: 0.05,
+        base_latency_s: Some(0.001),
+    };
+
+    #[test]
+    fn a_constant_count_is_a_plateau() {
+        let plateau = assess(&CAP).unwrap();
+        assert_eq!(plateau.capped, Capped::Either);
+        assert!((plateau.ops_per_s - 400.0).abs() < 1e-9);
+        assert!((plateau.bytes_per_s - 1_638_400.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn bursts_that_even_out_are_a_plateau() {
+        let ops: Vec<f64> = (0..40).map(|t| [30.0, 50.0, 40.0][t % 3]).collect();
+        let bytes: Vec<f64> = ops.iter().map(|x| x * 4096.0).collect();
+        assert!(
+            assess(&Throughput {
+                ops: &ops,
+                bytes: &bytes,
+                ..CAP
+            })
+            .is_some()
+        );
+    }
+
+    #[test]
+    fn a_missed_grant_does_not_hide_the_plateau() {
+        let mut ops = vec![40.0; 40];
+        ops[17] = 0.0;
+        let bytes: Vec<f64> = ops.iter().map(|x| x * 4096.0).collect();
+        assert!(
+            assess(&Throughput {
+                ops: &ops,
+                bytes: &bytes,
+                ..CAP
+            })
+            .is_some()
+        );
+    }
+
+    #[test]
+    fn mixed_sizes_tell_which_is_capped() {
+        let uneven: Vec<f64> = (0..40).map(|t| f64::from(t * t % 61)).collect();
+        let wandering: Vec<f64> = uneven.iter().map(|x| 163_840.0 + 1000.0 * x).collect();
+        let capped = |ops: &[f64], bytes: &[f64]| {
+            assess(&Throughput { ops, bytes, ..CAP }).map(|p| p.capped)
+        };
+        assert_eq!(capped(&OPS, &wandering), Some(Capped::Ops));
+        let ops: Vec<f64> = (0..40).map(|t| f64::from(40 + t / 4)).collect();
+        let slower = CAP.mean_latency_s;
+        assert_eq!(
+            assess(&Throughput {
+                ops: &ops,
+                mean_latency_s: slower,
+                ..CAP
+            })
+            .map(|p| p.capped),
+            Some(Capped::Bytes)
+        );
+    }
+
+    #[test]
+    fn requests_that_do_not_wait_are_not_capped() {
+        assert_eq!(
+            assess(&Throughput {
+                base_latency_s: Some(0.04),
+                ..CAP
+            }),
+            None
+        );
+    }
+
+    #[test]
+    fn a_rhythm_as_slow_as_the_slices_is_not_judged() {
+        assert_eq!(
+            assess(&Throughput {
+                base_latency_s: Some(0.006),
+                ..CAP
+            }),
+            None
+        );
+    }
+
+    #[test]
+    fn few_in_flight_are_our_own_limit() {
+        assert_eq!(
+            assess(&Throughput {
+                mean_latency_s: 0.01,
+                base_latency_s: None,
+                ..CAP
+            }),
+            None
+        );
+    }
+
+    #[test]
+    fn senseless_input_is_none() {
+        assert_eq!(
+            assess(&Throughput {
+                ops: &OPS[..29],
+                bytes: &BYTES[..29],
+                ..CAP
+            }),
+            None
+        );
+        assert_eq!(
+            assess(&Throughput {
+                bytes: &BYTES[..39],
+                ..CAP
+            }),
+            None
+        );
+        assert_eq!(
+            assess(&Throughput {
+                ops: &[0.0; 40],
+                bytes: &[0.0; 40],
+                ..CAP
+            }),
+            None
+        );
+        assert_eq!(
+            assess(&Throughput {
+                ops: &[f64::NAN; 40],
+                ..CAP
+            }),
+            None
+        );
+        assert_eq!(
+            assess(&Throughput {
+                slice_s: 0.0,
+                ..CAP
+            }),
+            None
+        );
+    }
+}

@@ -45,7 +45,7 @@ impl Rng {
 /// A stationary process with a known mean.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Process {
-    /// First-order autoregression with this memory; standard deviation a tenth of the mean.
+    /// First-order autoregression with this memory; its standard deviation is a tenth of the mean.
     Ar(f64),
     /// The mean of this many white values in a row.
     Moving(usize),
@@ -65,8 +65,14 @@ pub(crate) const PROCESSES: [Process; 11] = [
     Process::Ar(-0.5),
     Process::Moving(2),
     Process::Moving(10),
-    Process::Regimes { rate: 40.0, swing: 12.0 },
-    Process::Regimes { rate: 400.0, swing: 20.0 },
+    Process::Regimes {
+        rate: 40.0,
+        swing: 12.0,
+    },
+    Process::Regimes {
+        rate: 400.0,
+        swing: 20.0,
+    },
     Process::Poisson(4.0),
 ];
 
@@ -114,7 +120,10 @@ impl Process {
             Process::Moving(width) => {
                 let white: Vec<f64> = (0..n + width - 1).map(|_| rng.normal()).collect();
                 let root = (width as f64).sqrt();
-                white.windows(width).map(|w| LEVEL + deviation * w.iter().sum::<f64>() / root).collect()
+                white
+                    .windows(width)
+                    .map(|w| LEVEL + deviation * w.iter().sum::<f64>() / root)
+                    .collect()
             }
             Process::Regimes { rate, swing } => {
                 let mut sign = if rng.uniform() < 0.5 { -1.0 } else { 1.0 };
@@ -127,6 +136,119 @@ impl Process {
                 std::iter::repeat_with(next).take(n).collect()
             }
             Process::Poisson(rate) => (0..n).map(|_| rng.poisson(rate)).collect(),
+        }
+    }
+}
+
+/// A closed loop or a cap, counted in slices of 100 ms.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Disk {
+    /// A volume that grants `rate` operations a second, `grant_s` seconds' worth at a time (zero:
+    /// one at a time), whose completions are reported late by up to `jitter_s`.
+    Cap {
+        rate: f64,
+        grant_s: f64,
+        jitter_s: f64,
+    },
+    /// Servers that each take `service_s` seconds on average with the coefficient of variation `cv`
+    /// (gamma distributed), always busy, on a host whose speed changes by `wander` (a fraction) from
+    /// slice to slice, keeping `memory` of it.
+    Servers {
+        count: usize,
+        service_s: f64,
+        cv: f64,
+        wander: f64,
+        memory: f64,
+    },
+}
+
+impl Disk {
+    /// The latency of a request that does not wait.
+    pub(crate) fn base_latency_s(self) -> f64 {
+        match self {
+            Disk::Cap { .. } => 0.0005,
+            Disk::Servers { service_s, .. } => service_s,
+        }
+    }
+
+    pub(crate) fn counts(self, rng: &mut Rng, slices: usize) -> Vec<f64> {
+        const SLICE_S: f64 = 0.1;
+        let mut counts = vec![0.0; slices];
+        let mut count_at = |time: f64| {
+            if time >= 0.0 && ((time / SLICE_S) as usize) < slices {
+                counts[(time / SLICE_S) as usize] += 1.0;
+            }
+        };
+        let end = slices as f64 * SLICE_S;
+        match self {
+            Disk::Cap {
+                rate,
+                grant_s,
+                jitter_s,
+            } => {
+                let phase = rng.uniform();
+                let mut granted = 0u64;
+                // Begun a second early, so that the delayed of the past are there.
+                let start = -1.0;
+                loop {
+                    let due = (granted as f64 + phase) / rate;
+                    let time = start
+                        + if grant_s > 0.0 {
+                            ((due / grant_s).floor() + phase) * grant_s
+                        } else {
+                            due
+                        };
+                    if time >= end {
+                        break;
+                    }
+                    count_at(time + jitter_s * rng.uniform() * rng.uniform());
+                    granted += 1;
+                }
+            }
+            Disk::Servers {
+                count,
+                service_s,
+                cv,
+                wander,
+                memory,
+            } => {
+                let mut speed = 0.0;
+                let speeds: Vec<f64> = (0..slices + 1)
+                    .map(|_| {
+                        speed = memory * speed + (1.0 - memory * memory).sqrt() * rng.normal();
+                        (1.0 + wander * speed).max(0.1)
+                    })
+                    .collect();
+                for _ in 0..count {
+                    let mut time = -service_s * rng.uniform();
+                    while time < end {
+                        let speed = speeds[(time.max(0.0) / SLICE_S) as usize];
+                        time += service_s * rng.gamma(cv) / speed;
+                        count_at(time);
+                    }
+                }
+            }
+        }
+        counts
+    }
+}
+
+impl Rng {
+    /// Gamma distributed with mean 1 and the coefficient of variation `cv`, by Marsaglia and Tsang
+    /// (2000), for cv up to 1.
+    fn gamma(&mut self, cv: f64) -> f64 {
+        if cv == 0.0 {
+            return 1.0;
+        }
+        let shape = 1.0 / (cv * cv);
+        let d = shape - 1.0 / 3.0;
+        let c = 1.0 / (9.0 * d).sqrt();
+        loop {
+            let x = self.normal();
+            let v = (1.0 + c * x).powi(3);
+            if v > 0.0 && self.uniform().ln() < 0.5 * x * x + d - d * v + d * v.ln() {
+                return d * v / shape;
+            }
         }
     }
 }

@@ -1,8 +1,12 @@
 //! What was concluded of a run: intervals, findings and the verdict. It is derived from the
 //! [`Run`](record::Run) alone and can be derived again, with a better rule, from an old one.
 
-use record::{Direction, Finding, Verdict};
+use record::{Direction, Finding, Phase, Run, Verdict};
 use serde::Serialize;
+use study::interval::mean_interval;
+use study::steady::warmup_end;
+
+use super::findings;
 
 /// A mean and the bounds of its 95 % interval. The bounds are missing where nothing honest can be
 /// said of them: too few slices, or an imported run that has none.
@@ -32,6 +36,8 @@ pub(crate) struct FlowFigures {
 pub(crate) struct PhaseFigures {
     /// The phase's name.
     pub name: String,
+    /// Slices at the start that were left out as warm-up.
+    pub warmup_slices: usize,
     /// The directions that did anything, in the order in which they are shown.
     pub flows: Vec<FlowFigures>,
 }
@@ -45,4 +51,72 @@ pub(crate) struct Conclusion {
     pub findings: Vec<Finding>,
     /// What they add up to.
     pub verdict: Verdict,
+}
+
+impl Conclusion {
+    /// Studies a run.
+    pub(crate) fn of(run: &Run) -> Conclusion {
+        let phases: Vec<PhaseFigures> = run.phases.iter().map(PhaseFigures::of).collect();
+        let findings = findings::of(run, &phases);
+        Conclusion {
+            verdict: Verdict::of(&findings),
+            phases,
+            findings,
+        }
+    }
+}
+
+impl PhaseFigures {
+    fn of(phase: &Phase) -> PhaseFigures {
+        let warmup_slices = warmup_end(&phase.slice_ops());
+        let flows = phase.directions().map(|(direction, flow)| FlowFigures {
+            direction,
+            iops: Estimate::of(
+                &phase.slice_rates(direction),
+                warmup_slices,
+                flow.ops as f64 / phase.seconds,
+            ),
+            bytes_per_s: Estimate::of(
+                &phase.slice_byte_rates(direction),
+                warmup_slices,
+                flow.bytes as f64 / phase.seconds,
+            ),
+        });
+        PhaseFigures {
+            name: phase.name.clone(),
+            warmup_slices,
+            flows: flows.collect(),
+        }
+    }
+
+    /// One direction's figures.
+    pub(crate) fn flow(&self, direction: Direction) -> Option<&FlowFigures> {
+        self.flows.iter().find(|flow| flow.direction == direction)
+    }
+}
+
+impl Estimate {
+    /// The mean of `rates` without the warm-up, with its interval; `plain` where there are too few
+    /// of them for an interval.
+    fn of(rates: &[f64], warmup: usize, plain: f64) -> Estimate {
+        match mean_interval(rates.get(warmup..).unwrap_or_default()) {
+            Some(interval) => Estimate {
+                mean: interval.mean,
+                // A rate is never below zero, however little is known of it.
+                low: Some(interval.low.max(0.0)),
+                high: Some(interval.high),
+            },
+            None => Estimate {
+                mean: if plain.is_finite() { plain } else { 0.0 },
+                low: None,
+                high: None,
+            },
+        }
+    }
+
+    /// Half the width of the interval as a share of the mean.
+    pub(crate) fn half_width(&self) -> Option<f64> {
+        let half = (self.high? - self.low?) / 2.0;
+        (self.mean > 0.0).then(|| half / self.mean)
+    }
 }

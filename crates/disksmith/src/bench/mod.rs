@@ -1,3 +1,299 @@
 //! The verb `bench`: suites, the preparation of a target, and what is concluded of a run.
 
 pub(crate) mod conclusion;
+mod findings;
+mod layout;
+mod measure;
+mod progress;
+mod suite;
+mod target;
+mod testfile;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use anyhow::anyhow;
+use engine::{Choice, Engine};
+use jiff::Timestamp;
+use ledger::Ledger;
+use linux::{cloud, extents, machine};
+use record::{Machine, Origin, Run, RunId, TargetKind};
+
+use crate::cli::{BenchArgs, EngineChoice};
+use crate::context::Context;
+use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::render;
+use conclusion::Conclusion;
+use measure::Measured;
+use progress::Progress;
+use suite::PhasePlan;
+use target::Prepared;
+
+/// Measures a target and says what the figures are worth.
+pub(crate) fn bench(
+    args: &BenchArgs,
+    context: &mut Context,
+    engine: &dyn Engine,
+    interrupt: &AtomicBool,
+) -> Outcome {
+    let started = Timestamp::now();
+    let (path, names) = args.target_and_phases().map_err(Failure::refused)?;
+    let phases = suite::plan(args, &names).map_err(Failure::refused)?;
+    check_report_folder(args)?;
+    // Opened before anything is measured: a ledger that is damaged is said now.
+    let ledger = if args.no_ledger {
+        None
+    } else {
+        Some(context.open_ledger()?)
+    };
+    let seed = args.seed.unwrap_or(started.as_nanosecond() as u64);
+    let prepared = target::prepare(&context.root, &path, args, &phases)?;
+    let mut session = Session {
+        args,
+        context,
+        engine,
+        interrupt,
+        seed,
+    };
+    let run = session.run(started, prepared, phases)?;
+    session.finish(run, ledger)
+}
+
+/// A page that cannot be written should be known before a minute of measuring.
+fn check_report_folder(args: &BenchArgs) -> Result<(), Failure> {
+    let Some(page) = &args.report else {
+        return Ok(());
+    };
+    let folder = match page.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if folder.is_dir() && !page.is_dir() {
+        return Ok(());
+    }
+    Err(Failure::refused(format!(
+        "the report {} cannot be written: {} is not a folder that can hold it",
+        page.display(),
+        folder.display()
+    )))
+}
+
+/// What the steps of a run share.
+struct Session<'a> {
+    args: &'a BenchArgs,
+    context: &'a mut Context,
+    engine: &'a dyn Engine,
+    interrupt: &'a AtomicBool,
+    seed: u64,
+}
+
+/// A run, and the error that ended it, if one did.
+struct Ran {
+    run: Run,
+    failed: Option<anyhow::Error>,
+}
+
+impl Session<'_> {
+    fn run(
+        &mut self,
+        started: Timestamp,
+        mut prepared: Prepared,
+        phases: Vec<PhasePlan>,
+    ) -> Result<Ran, Failure> {
+        let mut progress = Progress::new(self.context.watched);
+        if prepared.target.kind == TargetKind::Directory {
+            self.lay_out(&mut prepared, &phases, &mut progress)?;
+        }
+        let mut notes = std::mem::take(&mut prepared.notes);
+        let phases = keep_allowed(phases, prepared.writable, &mut notes)?;
+        let largest = measure::largest_span(&phases, prepared.target.size);
+        prepared.target.unwritten_fraction =
+            extents::unwritten_fraction(&prepared.file, largest.0).midway()?;
+        let machine = self.machine(&prepared);
+        let measured = measure::measure(
+            self.engine,
+            &prepared,
+            &phases,
+            self.choice(),
+            self.seed,
+            self.interrupt,
+            &mut progress,
+        );
+        drop(progress);
+        let interrupted = self.interrupt.load(Relaxed);
+        note_missing(&measured, &phases, interrupted, &mut notes);
+        let failed = measured.failed.map(|(phase, error)| {
+            anyhow::Error::new(error).context(format!("{phase} on {}", prepared.target.path))
+        });
+        let id = RunId::new(started, self.seed ^ u64::from(std::process::id()));
+        let run = Run {
+            id,
+            started,
+            disksmith: env!("CARGO_PKG_VERSION").to_owned(),
+            command: std::env::args_os()
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect(),
+            origin: Origin::Measured,
+            target: prepared.target,
+            machine,
+            suite: suite::name(self.args).to_owned(),
+            phases: measured.phases,
+            notes,
+            interrupted,
+        };
+        Ok(Ran { run, failed })
+    }
+
+    fn choice(&self) -> Choice {
+        match self.args.engine {
+            None => Choice::Auto,
+            Some(EngineChoice::Uring) => Choice::Uring,
+            Some(EngineChoice::Sync) => Choice::Sync,
+        }
+    }
+
+    fn lay_out(
+        &self,
+        prepared: &mut Prepared,
+        phases: &[PhasePlan],
+        progress: &mut Progress,
+    ) -> Result<(), Failure> {
+        // A span that was asked for need not be laid out beyond.
+        let size = prepared.target.size;
+        let largest = measure::largest_span(phases, size);
+        prepared.target.size = size.min(record::Bytes(
+            largest.0.next_multiple_of(record::Bytes::MIB.0),
+        ));
+        let fixed = self.args.size.is_some() || largest < size;
+        let path = prepared.target.path.clone();
+        layout::lay_out(
+            self.engine,
+            prepared,
+            fixed,
+            self.seed,
+            self.interrupt,
+            progress,
+        )
+        .map_err(|error| {
+            anyhow::Error::new(error).context(format!(
+                "the test file in {path} could not be laid out; it is removed"
+            ))
+        })
+        .midway()?;
+        if self.interrupt.load(Relaxed) {
+            return Err(Failure::Midway(anyhow!(
+                "interrupted while the test file was laid out; it is removed, and nothing was \
+                 measured"
+            )));
+        }
+        Ok(())
+    }
+
+    fn machine(&self, prepared: &Prepared) -> Machine {
+        let root = &self.context.root;
+        let path = Path::new(&prepared.target.path);
+        let on_files = prepared.target.kind != TargetKind::Block;
+        let device = prepared.target.disks.first().map(String::as_str);
+        let mut machine = machine::facts(root, device, on_files.then_some(path));
+        machine.cloud = cloud::detect(root);
+        machine
+    }
+
+    /// Keeps the run, shows it, and says how it ended.
+    fn finish(&mut self, ran: Ran, ledger: Option<Ledger>) -> Outcome {
+        let Ran { run, failed } = ran;
+        let conclusion = Conclusion::of(&run);
+        if !run.phases.is_empty() {
+            let kept = self.keep(&run, &conclusion, ledger);
+            let text = if self.args.json {
+                render::json::document(&run, &conclusion)
+            } else {
+                render::text::run(&run, &conclusion, self.context.columns, kept)
+            };
+            self.context.print(&text)?;
+            self.write_report(&run, &conclusion)?;
+        }
+        match failed {
+            Some(error) => Err(Failure::Midway(error)),
+            None if run.interrupted => Err(Failure::Midway(anyhow!(
+                "interrupted; what was measured until then {}, and no test file is left",
+                if run.phases.is_empty() {
+                    "is nothing"
+                } else {
+                    "is shown above"
+                }
+            ))),
+            None => Ok(Answer::Done),
+        }
+    }
+
+    /// Whether the run is in the ledger now.
+    fn keep(&self, run: &Run, conclusion: &Conclusion, ledger: Option<Ledger>) -> bool {
+        let Some(mut ledger) = ledger else {
+            return false;
+        };
+        match ledger.save(run, conclusion.verdict, &conclusion.findings) {
+            Ok(()) => true,
+            Err(error) => {
+                self.context
+                    .tell(&format!("disksmith: the run is not kept: {error}"));
+                false
+            }
+        }
+    }
+
+    fn write_report(&self, run: &Run, conclusion: &Conclusion) -> Result<(), Failure> {
+        let Some(path) = &self.args.report else {
+            return Ok(());
+        };
+        render::html::write_file(path, &[(run.clone(), conclusion.clone())]).midway()
+    }
+}
+
+/// Leaves out the phases that write where the target may only be read.
+fn keep_allowed(
+    phases: Vec<PhasePlan>,
+    writable: bool,
+    notes: &mut Vec<String>,
+) -> Result<Vec<PhasePlan>, Failure> {
+    let (allowed, refused): (Vec<_>, Vec<_>) = phases
+        .into_iter()
+        .partition(|plan| writable || !plan.workload.writes());
+    if refused.is_empty() {
+        return Ok(allowed);
+    }
+    let names: Vec<&str> = refused.iter().map(|plan| plan.name.as_str()).collect();
+    let what = names.join(", ");
+    if allowed.is_empty() {
+        return Err(Failure::refused(format!(
+            "{what} would write, and an existing file or device is only read unless --destroy \
+             names it"
+        )));
+    }
+    notes.push(format!(
+        "Left out, because they write and the target was not named with --destroy: {what}."
+    ));
+    Ok(allowed)
+}
+
+/// Notes the phases that did not run.
+fn note_missing(
+    measured: &Measured,
+    phases: &[PhasePlan],
+    interrupted: bool,
+    notes: &mut Vec<String>,
+) {
+    let missing: Vec<&str> = phases[measured.phases.len()..]
+        .iter()
+        .map(|plan| plan.name.as_str())
+        .collect();
+    if let Some((phase, error)) = &measured.failed {
+        notes.push(format!("{phase} failed: {error}."));
+    }
+    if !missing.is_empty() && interrupted {
+        notes.push(format!(
+            "Not run, because of a signal: {}.",
+            missing.join(", ")
+        ));
+    }
+}

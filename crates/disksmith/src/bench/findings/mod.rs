@@ -1,0 +1,66 @@
+//! Findings: the stated reasons to doubt a run's figures.
+//!
+//! Each rule looks at what was measured and gives a finding or none. They are kept by what they
+//! are about: `source` (where the data came from), `level` (whether there is one figure to give),
+//! `trouble` (what got in the way). Each has a test that makes it happen and one that does not.
+
+mod level;
+#[cfg(test)]
+mod made;
+mod source;
+mod trouble;
+
+use record::{Code, Finding, Phase, Run, Severity};
+
+use super::conclusion::PhaseFigures;
+
+/// All that speaks against the figures of `run`, the heaviest first.
+pub(super) fn of(run: &Run, figures: &[PhaseFigures]) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = [
+        source::unwritten(run),
+        source::in_memory(run),
+        source::buffered(run),
+        source::small_span(run),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    for (phase, figures) in run.phases.iter().zip(figures) {
+        findings.extend(of_phase(run, phase, figures));
+    }
+    // Stable: what weighs the same stays in the order of the phases.
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    findings
+}
+
+fn of_phase(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
+    let stall = trouble::stall(phase);
+    let burst = level::burst(phase);
+    let cpu_bound = trouble::cpu_bound(run, phase);
+    // A stall or a spent burst is why the level is not one, and says more.
+    let explained = stall.is_some() || burst.is_some();
+    let unsteady = level::behind_rate(phase).or_else(|| level::unsteady(phase, figures));
+    let capped = level::capped(run, phase, figures);
+    [
+        source::cached(run, phase),
+        trouble::foreign_io(run, phase),
+        level::short(phase, figures),
+        unsteady.filter(|_| !explained),
+        capped.filter(|_| !explained && cpu_bound.is_none()),
+        stall,
+        burst,
+        cpu_bound,
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn finding(code: Code, severity: Severity, phase: Option<&Phase>, text: String) -> Finding {
+    Finding {
+        code,
+        severity,
+        phase: phase.map(|phase| phase.name.clone()),
+        text,
+    }
+}

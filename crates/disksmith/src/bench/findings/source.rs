@@ -1,0 +1,209 @@
+//! Where the data came from: the disk, a hole in a file, or some memory.
+
+use record::{Bytes, Code, Finding, Phase, Run, Severity, TargetKind};
+
+use super::finding;
+use crate::render::words::{number, percent};
+
+/// Below this share of unwritten blocks, reads are not distorted by much.
+const SOME_UNWRITTEN: f64 = 0.01;
+/// Below this share, a rounding of extents at most.
+const ANY_UNWRITTEN: f64 = 0.001;
+/// The device must have read at least this share of what came back. A little less is normal: the
+/// counters are read a moment after the window's end.
+const EXPLAINED: f64 = 0.9;
+/// Caches of this size are found in controllers and hypervisors.
+const LIKELY_CACHE: Bytes = Bytes::gib(1);
+
+/// Reads hit holes or unwritten extents: the file system answers them with zeros.
+pub(super) fn unwritten(run: &Run) -> Option<Finding> {
+    let share = run.target.unwritten_fraction?;
+    let reads = run.phases.iter().any(|phase| phase.workload.reads());
+    if share < ANY_UNWRITTEN || !reads {
+        return None;
+    }
+    let severity = if share < SOME_UNWRITTEN {
+        Severity::Warn
+    } else {
+        Severity::Invalid
+    };
+    Some(finding(
+        Code::Unwritten,
+        severity,
+        None,
+        format!(
+            "{} of {} was never written: it is a hole or an unwritten extent, which the file \
+             system answers with zeros without asking the disk. Write the file fully, then \
+             measure.",
+            percent(share),
+            run.target.path
+        ),
+    ))
+}
+
+/// The target's file system lives in memory.
+pub(super) fn in_memory(run: &Run) -> Option<Finding> {
+    run.target.in_memory.then(|| {
+        let what = match run.target.kind {
+            TargetKind::Block => "a device that keeps its data",
+            TargetKind::Directory | TargetKind::File => "on a file system that keeps its data",
+        };
+        finding(
+            Code::Cached,
+            Severity::Invalid,
+            None,
+            format!(
+                "{} is {what} in memory: the figures are the memory's, and no disk was asked.",
+                run.target.path
+            ),
+        )
+    })
+}
+
+/// The page cache could not be bypassed.
+pub(super) fn buffered(run: &Run) -> Option<Finding> {
+    let measured = run.origin == record::Origin::Measured;
+    (measured && !run.target.direct && !run.target.in_memory).then(|| {
+        finding(
+            Code::Cached,
+            Severity::Invalid,
+            None,
+            format!(
+                "{} refuses direct I/O, so reads and writes went through the page cache: the \
+                 figures are the memory's as much as the disk's.",
+                run.target.path
+            ),
+        )
+    })
+}
+
+/// Reads came back that the device never made.
+pub(super) fn cached(run: &Run, phase: &Phase) -> Option<Finding> {
+    let asked = phase.read.as_ref().map_or(0, |flow| flow.bytes);
+    if asked == 0 || run.target.in_memory || !run.target.direct {
+        return None;
+    }
+    let counted: Option<u64> = phase
+        .windows
+        .iter()
+        .map(|window| window.device.map(|device| device.read_bytes))
+        .sum();
+    let made = counted? as f64 / asked as f64;
+    (made < EXPLAINED).then(|| {
+        finding(
+            Code::Cached,
+            Severity::Invalid,
+            Some(phase),
+            format!(
+                "The kernel counted {} of reads on {} where {} came back: the rest ({}) was \
+                 answered from a cache above the disk.",
+                Bytes(counted.unwrap_or(0)),
+                run.target.disks.join(", "),
+                Bytes(asked),
+                percent(1.0 - made),
+            ),
+        )
+    })
+}
+
+/// What is read would fit into memory, or into a cache that a device may have.
+pub(super) fn small_span(run: &Run) -> Option<Finding> {
+    let reading = run.phases.iter().filter(|phase| phase.workload.reads());
+    let span = reading
+        .filter_map(|phase| phase.workload.span)
+        .max()
+        .filter(|_| !run.target.in_memory)?;
+    let memory = run.machine.memory;
+    let smaller_than = if span < LIKELY_CACHE {
+        "many a cache in a controller or hypervisor".to_owned()
+    } else if span < memory {
+        format!("this machine's memory ({memory})")
+    } else {
+        return None;
+    };
+    let share = number(span.0 as f64 / run.target.size.0.max(1) as f64 * 100.0);
+    let part = match run.target.kind {
+        TargetKind::Directory => String::new(),
+        _ => format!(" ({share} % of the target)"),
+    };
+    Some(finding(
+        Code::SmallSpan,
+        Severity::Note,
+        None,
+        format!(
+            "The reads spread over {span}{part}, which is less than {smaller_than}. The page \
+             cache was bypassed, but a cache in the device or the host below may hold it all; \
+             give a larger --size or --span to be sure."
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made::{self, Made};
+    use super::*;
+
+    fn codes(run: &Run) -> Vec<(Code, Severity)> {
+        made::codes(run)
+    }
+
+    #[test]
+    fn a_sparse_file_is_invalid_and_a_written_one_is_not() {
+        let mut run = Made::steady(1000.0).run();
+        run.target.unwritten_fraction = Some(0.4);
+        assert_eq!(codes(&run), [(Code::Unwritten, Severity::Invalid)]);
+        run.target.unwritten_fraction = Some(0.005);
+        assert_eq!(codes(&run), [(Code::Unwritten, Severity::Warn)]);
+        for fine in [None, Some(0.0), Some(0.0001)] {
+            run.target.unwritten_fraction = fine;
+            assert_eq!(codes(&run), [], "{fine:?}");
+        }
+    }
+
+    #[test]
+    fn holes_do_not_matter_to_writes() {
+        let mut run = Made::steady(1000.0).writing().run();
+        run.target.unwritten_fraction = Some(1.0);
+        assert_eq!(codes(&run), []);
+    }
+
+    #[test]
+    fn memory_is_no_disk() {
+        let mut run = Made::steady(1000.0).run();
+        run.target.in_memory = true;
+        assert_eq!(codes(&run), [(Code::Cached, Severity::Invalid)]);
+    }
+
+    #[test]
+    fn a_refusal_of_direct_io_makes_the_run_invalid() {
+        let mut run = Made::steady(1000.0).run();
+        run.target.direct = false;
+        assert_eq!(codes(&run), [(Code::Cached, Severity::Invalid)]);
+    }
+
+    #[test]
+    fn reads_that_the_device_did_not_make_are_cached() {
+        let run = Made::steady(1000.0).device_share(0.5).run();
+        assert_eq!(codes(&run), [(Code::Cached, Severity::Invalid)]);
+        let text = &made::conclude(&run).findings[0].text;
+        assert!(text.contains("(50 %)"), "{text}");
+        let run = Made::steady(1000.0).device_share(0.97).run();
+        assert_eq!(codes(&run), []);
+        // Where the kernel's count is not to be had, nothing is claimed.
+        let run = Made::steady(1000.0).no_device().run();
+        assert_eq!(codes(&run), []);
+    }
+
+    #[test]
+    fn a_small_span_is_noted() {
+        let mut run = Made::steady(1000.0).run();
+        run.machine.memory = Bytes::gib(64);
+        assert_eq!(codes(&run), []);
+        run.phases[0].workload.span = Some(Bytes::gib(4));
+        assert_eq!(codes(&run), [(Code::SmallSpan, Severity::Note)]);
+        run.machine.memory = Bytes::gib(2);
+        assert_eq!(codes(&run), []);
+        run.phases[0].workload.span = Some(Bytes::mib(512));
+        assert_eq!(codes(&run), [(Code::SmallSpan, Severity::Note)]);
+    }
+}

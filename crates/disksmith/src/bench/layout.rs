@@ -1,0 +1,100 @@
+//! Lays out the test file: written fully, with data that does not compress, and synced.
+
+use std::sync::atomic::AtomicBool;
+
+use engine::{Choice, Control, Engine, EngineError, Job, Observer};
+use record::{Bytes, Nanos, Pattern, Window, Workload};
+
+use super::progress::Progress;
+use super::target::Prepared;
+use super::testfile;
+
+/// How long a file of a size that nobody asked for may take to lay out.
+const PATIENCE_S: f64 = 15.0;
+/// How often to look whether it is enough.
+const LOOK: Nanos = Nanos(250_000_000);
+/// Longer than any lay-out.
+const NEVER: Nanos = Nanos::from_secs(365 * 24 * 3600);
+
+/// Lays the test file out and sets the target's size to what was written. `fixed` says that the
+/// size was asked for, so that it is written whatever time it takes.
+///
+/// # Errors
+/// When there is no room, or a write fails.
+pub(crate) fn lay_out(
+    engine: &dyn Engine,
+    prepared: &mut Prepared,
+    fixed: bool,
+    seed: u64,
+    interrupt: &AtomicBool,
+    progress: &mut Progress,
+) -> Result<(), EngineError> {
+    let most = prepared.target.size;
+    // Allocated first: writes that extend a file are made one after another (ext4 holds its inode
+    // lock for them), and a disk that is full is found now.
+    testfile::reserve(&prepared.file, most).map_err(EngineError::Setup)?;
+    let workload = workload(most);
+    let mut watch = Watch {
+        written: Bytes(0),
+        most,
+        fixed,
+        progress,
+    };
+    watch.progress.begin("lay out", PATIENCE_S);
+    let job = Job {
+        name: "lay out",
+        file: &prepared.file,
+        span: most,
+        workload: &workload,
+        choice: Choice::Auto,
+        window: LOOK,
+        seed,
+        interrupt,
+    };
+    let phase = engine.run(&job, &mut watch)?;
+    progress.end();
+    // All that was issued has come back, and it was issued in order: the file is whole up to here.
+    let blocks = phase.write.map_or(0, |write| write.latency.count());
+    let written = Bytes(blocks * workload.block.0).min(most);
+    let cut = prepared.file.set_len(written.0);
+    cut.and_then(|()| prepared.file.sync_all())
+        .map_err(EngineError::Setup)?;
+    prepared.target.size = written;
+    Ok(())
+}
+
+fn workload(size: Bytes) -> Workload {
+    Workload {
+        pattern: Pattern::Sequential,
+        read_fraction: 0.0,
+        block: Bytes::MIB,
+        threads: 1,
+        depth: 8,
+        rate_per_s: None,
+        span: None,
+        sync_every: 0,
+        sync_at_end: true,
+        longest: NEVER,
+        shortest: Nanos(0),
+        precision: 0.0,
+        ops: Some(size.0 / Bytes::MIB.0),
+    }
+}
+
+/// Stops when enough was written for the time it took.
+struct Watch<'a> {
+    written: Bytes,
+    most: Bytes,
+    fixed: bool,
+    progress: &'a mut Progress,
+}
+
+impl Observer for Watch<'_> {
+    fn window(&mut self, window: &mut Window) -> Control {
+        self.written += window.write.as_ref().map_or(Bytes(0), |flow| flow.bytes());
+        let took = window.t_s + window.seconds;
+        self.progress.laid_out(self.written, self.most, took);
+        let enough = !self.fixed && took >= PATIENCE_S && self.written >= testfile::SMALLEST;
+        if enough { Control::Stop } else { Control::GoOn }
+    }
+}

@@ -1,0 +1,156 @@
+//! Runs the phases on a prepared target, and decides when each has said enough.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
+
+use engine::{Choice, Control, Engine, EngineError, Job, Observer};
+use linux::diskstats::{self, Counter, DiskStats};
+use record::{Bytes, Nanos, Phase, Window};
+use study::steady;
+use study::stop::{Look, StopRule, Stopper};
+
+use super::progress::Progress;
+use super::suite::PhasePlan;
+use super::target::Prepared;
+
+/// How long a window is.
+const WINDOW: Nanos = Nanos::from_secs(1);
+
+/// What came of the phases.
+pub(crate) struct Measured {
+    /// Those that ran, the last one perhaps cut short by a signal.
+    pub phases: Vec<Phase>,
+    /// The error that ended the run, with the name of its phase.
+    pub failed: Option<(String, EngineError)>,
+}
+
+/// Runs `phases` one after another, until one fails or a signal comes.
+pub(crate) fn measure(
+    engine: &dyn Engine,
+    prepared: &Prepared,
+    phases: &[PhasePlan],
+    choice: Choice,
+    seed: u64,
+    interrupt: &AtomicBool,
+    progress: &mut Progress,
+) -> Measured {
+    let mut measured = Measured {
+        phases: Vec::new(),
+        failed: None,
+    };
+    let began = Instant::now();
+    for (index, plan) in phases.iter().enumerate() {
+        if interrupt.load(Relaxed) {
+            break;
+        }
+        let workload = &plan.workload;
+        progress.begin(&plan.name, workload.longest.as_secs_f64());
+        let began_s = began.elapsed().as_secs_f64();
+        let span = workload.span.unwrap_or(prepared.target.size);
+        let job = Job {
+            name: &plan.name,
+            file: &prepared.file,
+            span: span.round_down(workload.block),
+            workload,
+            choice,
+            window: WINDOW,
+            seed: seed.wrapping_add(index as u64),
+            interrupt,
+        };
+        let mut watch = Watch::new(plan, &prepared.counters, progress);
+        match engine.run(&job, &mut watch) {
+            Ok(mut phase) => {
+                phase.began_s = began_s;
+                measured.phases.push(phase);
+            }
+            Err(error) => {
+                measured.failed = Some((plan.name.clone(), error));
+                break;
+            }
+        }
+    }
+    progress.end();
+    measured
+}
+
+/// Sees the windows of a phase: adds what the kernel counted, shows progress, and ends the phase
+/// when it is steady and precise.
+struct Watch<'a> {
+    counters: &'a [Counter],
+    before: Option<Vec<DiskStats>>,
+    progress: &'a Progress,
+    shortest_s: f64,
+    stopper: Stopper,
+    /// Requests by slice.
+    slices: Vec<f64>,
+}
+
+impl<'a> Watch<'a> {
+    fn new(plan: &PhasePlan, counters: &'a [Counter], progress: &'a Progress) -> Watch<'a> {
+        let slice_s = WINDOW.as_secs_f64() / 10.0;
+        let shortest_s = plan.workload.shortest.as_secs_f64();
+        Watch {
+            counters,
+            before: readings(counters),
+            progress,
+            shortest_s,
+            stopper: Stopper::new(StopRule {
+                precision: plan.workload.precision,
+                min_slices: (shortest_s / slice_s) as usize,
+            }),
+            slices: Vec::new(),
+        }
+    }
+}
+
+/// The counters of all disks now; `None` when there are none, or one cannot be read.
+fn readings(counters: &[Counter]) -> Option<Vec<DiskStats>> {
+    if counters.is_empty() {
+        return None;
+    }
+    counters.iter().map(|counter| counter.read().ok()).collect()
+}
+
+impl Observer for Watch<'_> {
+    fn window(&mut self, window: &mut Window) -> Control {
+        let now = readings(self.counters);
+        if let (Some(before), Some(now)) = (&self.before, &now) {
+            let parts: Option<Vec<_>> = now
+                .iter()
+                .zip(before)
+                .map(|(now, before)| now.since(before))
+                .collect();
+            window.device = parts.map(diskstats::sum);
+        }
+        self.before = now;
+        self.progress.window(window);
+        let slices = window
+            .slice_ops()
+            .into_iter()
+            .take(window.complete_slices());
+        self.slices.extend(slices.map(|ops| ops as f64));
+        self.decide(window.t_s + window.seconds)
+    }
+}
+
+impl Watch<'_> {
+    fn decide(&mut self, took_s: f64) -> Control {
+        let settled = &self.slices[steady::warmup_end(&self.slices)..];
+        // The stopper wants to see every window, so that two looks in a row are two windows.
+        let precise = matches!(self.stopper.look(settled), Look::Precise(_));
+        if precise && took_s + 1e-6 >= self.shortest_s && steady::assess(settled).steady {
+            Control::Stop
+        } else {
+            Control::GoOn
+        }
+    }
+}
+
+/// How much of the target the phases use at most.
+pub(crate) fn largest_span(phases: &[PhasePlan], size: Bytes) -> Bytes {
+    phases
+        .iter()
+        .map(|plan| plan.workload.span.unwrap_or(size))
+        .max()
+        .unwrap_or(size)
+}

@@ -1,0 +1,91 @@
+//! The line that a person watches while a phase runs. It goes to standard error, and only to a
+//! terminal.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use record::{Bytes, Histogram, Nanos, Window};
+
+use crate::render::words;
+
+/// A progress line, or nothing where nobody watches.
+pub(crate) struct Progress {
+    watched: bool,
+    line: Option<ProgressBar>,
+    seconds: f64,
+}
+
+impl Progress {
+    /// Shows progress if somebody watches.
+    pub(crate) fn new(watched: bool) -> Progress {
+        Progress {
+            watched,
+            line: None,
+            seconds: 0.0,
+        }
+    }
+
+    /// A phase begins that takes at most so long.
+    pub(crate) fn begin(&mut self, name: &str, seconds: f64) {
+        self.end();
+        self.seconds = seconds;
+        if !self.watched {
+            return;
+        }
+        let line = ProgressBar::with_draw_target(
+            Some((seconds * 1000.0) as u64),
+            ProgressDrawTarget::stderr(),
+        );
+        // A template that is wrong would be found by every run on a terminal; the default does.
+        if let Ok(style) = ProgressStyle::with_template("{prefix:<11} [{bar:24}] {msg}") {
+            line.set_style(style.progress_chars("=> "));
+        }
+        line.set_prefix(name.to_owned());
+        line.set_message("starting");
+        line.enable_steady_tick(Duration::from_millis(200));
+        self.line = Some(line);
+    }
+
+    /// A window of a phase is over.
+    pub(crate) fn window(&self, window: &Window) {
+        let Some(line) = &self.line else { return };
+        let mut latency = Histogram::new();
+        let flows = [&window.read, &window.write, &window.commit];
+        flows
+            .into_iter()
+            .flatten()
+            .for_each(|flow| latency.merge(&flow.latency));
+        let took = window.t_s + window.seconds;
+        let left = Nanos(((self.seconds - took).max(0.0) * 1e9) as u64);
+        line.set_position((took * 1000.0) as u64);
+        line.set_message(format!(
+            "{} IOPS   p99 {}   at most {:.0} s left",
+            words::number(window.ops() as f64 / window.seconds),
+            words::latency(latency.quantile(0.99)),
+            left.as_secs_f64(),
+        ));
+    }
+
+    /// So much of the test file is written.
+    pub(crate) fn laid_out(&self, written: Bytes, most: Bytes, seconds: f64) {
+        let Some(line) = &self.line else { return };
+        let share = written.0 as f64 / most.0 as f64;
+        line.set_length(1000);
+        line.set_position((share.max((seconds / self.seconds).min(1.0)) * 1000.0) as u64);
+        let rate = written.0 as f64 / seconds.max(1e-9) / (1 << 20) as f64;
+        line.set_message(format!("{written} at {} MiB/s", words::number(rate)));
+    }
+
+    /// The phase is over; its line goes.
+    pub(crate) fn end(&mut self) {
+        if let Some(line) = self.line.take() {
+            line.finish_and_clear();
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

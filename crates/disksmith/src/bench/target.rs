@@ -1,0 +1,285 @@
+//! The target: what it is, what may be done to it, and the file through which it is measured.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use linux::block::{Devices, Kind};
+use linux::consent::{Consent, DestroyTarget, ReadTarget, open_for_destroying, open_for_reading};
+use linux::diskstats::Counter;
+use linux::space::{self, Medium};
+use linux::{Root, block};
+use record::{Bytes, Target, TargetKind};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
+use super::suite::PhasePlan;
+use super::testfile;
+use crate::cli::BenchArgs;
+use crate::failure::{Failure, Standing as _};
+
+/// A target that can be measured. What it holds open stays open, and claimed, until it is dropped.
+pub(crate) struct Prepared {
+    /// What goes into the record.
+    pub target: Target,
+    /// The file through which it is measured.
+    pub file: File,
+    /// Whether it may be written.
+    pub writable: bool,
+    /// The counters of the disks below.
+    pub counters: Vec<Counter>,
+    /// What the user should know, as sentences.
+    pub notes: Vec<String>,
+    /// The claim on what was opened (safety rule 4); a test file needs none.
+    _claim: Claim,
+}
+
+/// What keeps the target from being taken by somebody else.
+enum Claim {
+    TestFile,
+    Read(#[allow(dead_code)] ReadTarget),
+    Destroy(#[allow(dead_code)] DestroyTarget),
+}
+
+/// Finds out what `path` is and opens it. Nothing is written to it here; in a directory, an empty
+/// file without a name is created.
+pub(crate) fn prepare(
+    root: &Root,
+    path: &Path,
+    args: &BenchArgs,
+    phases: &[PhasePlan],
+) -> Result<Prepared, Failure> {
+    let metadata = fs::metadata(path).map_err(|error| unreachable_path(path, &error))?;
+    let consents = consents(path, args)?;
+    let mut prepared = if metadata.is_dir() {
+        if !consents.is_empty() {
+            return Err(Failure::refused(format!(
+                "{} is a directory, and nothing in it is ever destroyed; leave --destroy out",
+                path.display()
+            )));
+        }
+        directory(path, args.size.map(|size| size.0))?
+    } else if metadata.is_file() || metadata.file_type().is_block_device() {
+        if args.size.is_some() {
+            return Err(Failure::refused(
+                "--size is for the test file in a directory; use --span to measure only a part \
+                 of a file or device",
+            ));
+        }
+        existing(root, path, &consents)?
+    } else {
+        return Err(Failure::refused(format!(
+            "{} is neither a directory, a file nor a block device",
+            path.display()
+        )));
+    };
+    let alignment = prepared.place(root, path)?;
+    check_fit(&prepared.target, phases, alignment)?;
+    prepared.target.direct = set_direct(&prepared.file).refused()?;
+    if !prepared.target.direct {
+        prepared.notes.push(format!(
+            "{} refuses direct I/O, so everything goes through the page cache.",
+            path.display()
+        ));
+    }
+    Ok(prepared)
+}
+
+fn unreachable_path(path: &Path, error: &io::Error) -> Failure {
+    let path = path.display();
+    Failure::refused(match error.kind() {
+        io::ErrorKind::NotFound => format!("there is no {path}"),
+        io::ErrorKind::PermissionDenied => {
+            format!("{path} may not be looked at by this user; run as its owner or as root")
+        }
+        _ => format!("{path} cannot be looked at: {error}"),
+    })
+}
+
+/// What the user allows to be destroyed, which can only be the target itself.
+fn consents(path: &Path, args: &BenchArgs) -> Result<Vec<Consent>, Failure> {
+    let consents: Vec<Consent> = args
+        .destroy
+        .iter()
+        .map(|text| Consent::parse(text))
+        .collect::<Result<_, _>>()
+        .refused()?;
+    // One that names the target with a mistyped signature is left to the claim, which explains it.
+    let stray = consents.iter().find(|consent| {
+        let text = consent.path.to_string_lossy();
+        consent.path != path && !text.starts_with(&format!("{}=", path.display()))
+    });
+    match stray {
+        None => Ok(consents),
+        Some(consent) => Err(Failure::refused(format!(
+            "--destroy names {}, which is not the target {}; name the target as it stands on the \
+             command line",
+            consent.path.display(),
+            path.display()
+        ))),
+    }
+}
+
+fn directory(path: &Path, size: Option<Bytes>) -> Result<Prepared, Failure> {
+    let notes = testfile::remove_left_over(path)
+        .into_iter()
+        .map(|left| format!("Removed {}, which a killed run had left.", left.display()))
+        .collect();
+    let space = space::of(path).refused()?;
+    if space.read_only {
+        return Err(Failure::refused(format!(
+            "the file system of {} is mounted read-only, so no test file can be laid out there",
+            path.display()
+        )));
+    }
+    let size = testfile::size_for(size, space.available)
+        .map_err(|why| Failure::refused(format!("{}: {why}", path.display())))?;
+    let file = testfile::create(path).map_err(|error| {
+        Failure::refused(match error.kind() {
+            io::ErrorKind::PermissionDenied => format!(
+                "{} may not be written by this user; measure a directory that may",
+                path.display()
+            ),
+            _ => format!("no test file can be created in {}: {error}", path.display()),
+        })
+    })?;
+    Ok(Prepared {
+        target: described(path, TargetKind::Directory, size),
+        file,
+        writable: true,
+        counters: Vec::new(),
+        notes,
+        _claim: Claim::TestFile,
+    })
+}
+
+/// A file or a device that was there before.
+fn existing(root: &Root, path: &Path, consents: &[Consent]) -> Result<Prepared, Failure> {
+    let (file, size, device, claim) = if consents.is_empty() {
+        let opened = open_for_reading(path).refused()?;
+        let file = opened.reopen(OFlags::CLOEXEC).refused()?;
+        (file, opened.size, opened.device, Claim::Read(opened))
+    } else {
+        let opened = open_for_destroying(root, path, consents).refused()?;
+        let file = opened.reopen(OFlags::CLOEXEC).refused()?;
+        (file, opened.size, opened.device, Claim::Destroy(opened))
+    };
+    let kind = match device {
+        Some(_) => TargetKind::Block,
+        None => TargetKind::File,
+    };
+    if size.0 == 0 {
+        return Err(Failure::refused(format!(
+            "{} is empty: there is nothing to read",
+            path.display()
+        )));
+    }
+    Ok(Prepared {
+        target: described(path, kind, size),
+        file,
+        writable: matches!(claim, Claim::Destroy(_)),
+        counters: Vec::new(),
+        notes: Vec::new(),
+        _claim: claim,
+    })
+}
+
+fn described(path: &Path, kind: TargetKind, size: Bytes) -> Target {
+    Target {
+        path: path.display().to_string(),
+        kind,
+        device: None,
+        disks: Vec::new(),
+        model: None,
+        serial: None,
+        size,
+        unwritten_fraction: None,
+        direct: false,
+        in_memory: false,
+    }
+}
+
+impl Prepared {
+    /// Finds the device and the disks below, and opens their counters. Returns what requests must
+    /// be multiples of.
+    fn place(&mut self, root: &Root, path: &Path) -> Result<Bytes, Failure> {
+        let sector = Bytes(512);
+        // Without /sys, as in some containers, the target can still be measured.
+        let Ok(devices) = Devices::read(root) else {
+            return Ok(sector);
+        };
+        let place = block::place_of(root, &devices, path).refused()?;
+        let medium = space::of_file(&self.file).map(|space| space.medium());
+        let on_disk = self.target.kind != TargetKind::Block;
+        self.target.in_memory = on_disk && matches!(medium, Ok(Medium::Memory));
+        let Some(device) = place
+            .devices
+            .first()
+            .and_then(|number| devices.get(*number))
+        else {
+            return Ok(sector);
+        };
+        let mut disks: Vec<&block::Device> = Vec::new();
+        for number in &place.devices {
+            for disk in devices.stack_below(*number) {
+                if !disks.iter().any(|known| known.number == disk.number) {
+                    disks.push(disk);
+                }
+            }
+        }
+        let first = disks.first().copied().unwrap_or(device);
+        let of_any = |fact: fn(&block::Device) -> &Option<String>| {
+            fact(device).clone().or_else(|| fact(first).clone())
+        };
+        self.target.device = Some(device.name.clone());
+        self.target.disks = disks.iter().map(|disk| disk.name.clone()).collect();
+        self.target.model = of_any(|device| &device.model);
+        self.target.serial = of_any(|device| &device.serial);
+        self.target.in_memory |= disks.iter().any(|disk| disk.kind == Kind::Ram);
+        self.counters = disks
+            .iter()
+            .map(|disk| Counter::open(root, disk))
+            .collect::<Result<_, _>>()
+            .unwrap_or_default();
+        Ok(device.logical_block.unwrap_or(sector))
+    }
+}
+
+/// Says before anything is written when a phase cannot run on a target of this size.
+fn check_fit(target: &Target, phases: &[PhasePlan], alignment: Bytes) -> Result<(), Failure> {
+    for PhasePlan { name, workload } in phases {
+        let block = workload.block;
+        if !block.0.is_multiple_of(alignment.0) {
+            return Err(Failure::refused(format!(
+                "{name}: direct I/O on {} needs blocks that are multiples of {alignment}, and \
+                 {block} is not",
+                target.path
+            )));
+        }
+        let span = workload.span.unwrap_or(target.size);
+        if span > target.size {
+            return Err(Failure::refused(format!(
+                "{name}: a span of {span} is more than the {} of {}",
+                target.size, target.path
+            )));
+        }
+        if span.0 / block.0 < u64::from(workload.threads) {
+            return Err(Failure::refused(format!(
+                "{name}: {span} of {} have no room for blocks of {block} on {} thread(s)",
+                target.path, workload.threads
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Turns direct I/O on. `false` where the file system refuses it.
+fn set_direct(file: &File) -> io::Result<bool> {
+    let flags = fcntl_getfl(file.as_fd())?;
+    match fcntl_setfl(file.as_fd(), flags | OFlags::DIRECT) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::INVAL) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,108 @@
+//! Arguments only: one file a command. Nothing here has an effect.
+
+mod bench;
+mod runs;
+mod values;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+pub(crate) use bench::{BenchArgs, EngineChoice, SuiteName};
+pub(crate) use runs::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
+pub(crate) use values::{Percent, Size, Span, WorkloadText};
+
+/// Database-grade I/O from cloud disks: every figure with an interval and a verdict.
+#[derive(Debug, Parser)]
+#[command(
+    name = "disksmith",
+    version,
+    max_term_width = 100,
+    after_help = "Example: disksmith bench /var/lib/mysql"
+)]
+pub(crate) struct Cli {
+    /// What to do
+    #[command(subcommand)]
+    pub verb: Verb,
+    /// Where runs are kept
+    #[command(flatten)]
+    pub ledger: LedgerArgs,
+}
+
+/// Where runs are kept.
+#[derive(Args, Debug)]
+pub(crate) struct LedgerArgs {
+    /// The ledger: the file that remembers runs [default: in the user's state folder]
+    #[arg(
+        long = "ledger",
+        value_name = "FILE",
+        env = "DISKSMITH_LEDGER",
+        global = true
+    )]
+    pub path: Option<PathBuf>,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Measure a directory, a file or a block device, and say what the figures are worth
+    Bench(Box<BenchArgs>),
+    /// List the disks, what is stacked on them, and whether they may be written
+    Devices(DevicesArgs),
+    /// List the runs in the ledger, or remove one
+    Runs(RunsArgs),
+    /// Show a run again
+    Show(ShowArgs),
+    /// Compare two runs, phase by phase
+    Compare(CompareArgs),
+    /// Draw one or more runs as an HTML page that opens offline
+    Report(ReportArgs),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example: disksmith completions bash > \
+                            /etc/bash_completion.d/disksmith")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a folder
+    #[command(after_help = "Example: disksmith man /usr/local/share/man/man1")]
+    Man {
+        /// The folder
+        folder: PathBuf,
+    },
+}
+
+/// What `devices` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Example: disksmith devices")]
+pub(crate) struct DevicesArgs {
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Also list loop and RAM devices that are not in use
+    #[arg(long)]
+    pub all: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_verb_has_an_example() {
+        for verb in Cli::command().get_subcommands() {
+            let help = verb.get_after_help().map(ToString::to_string);
+            let example = format!("disksmith {}", verb.get_name());
+            assert!(
+                help.is_some_and(|help| help.contains(&example)),
+                "{example}"
+            );
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The arguments of the verbs that look into the ledger.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::Percent;
+
+/// What `runs` takes.
+#[derive(Args, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Example: disksmith runs --target /var/lib/mysql"
+)]
+pub(crate) struct RunsArgs {
+    /// What to do instead of listing
+    #[command(subcommand)]
+    pub verb: Option<RunsVerb>,
+    /// Only runs of this host
+    #[arg(long)]
+    pub host: Option<String>,
+    /// Only runs of this path or device
+    #[arg(long)]
+    pub target: Option<String>,
+    /// Only runs of this suite
+    #[arg(long)]
+    pub suite: Option<String>,
+    /// The newest of them, at most
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    pub limit: u32,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `runs` can do besides listing.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunsVerb {
+    /// Remove runs from the ledger
+    #[command(after_help = "Example: disksmith runs remove 20261121-204512-k7q2")]
+    Remove {
+        /// Their ids, or unique parts of them
+        #[arg(required = true)]
+        runs: Vec<String>,
+    },
+}
+
+/// What `show` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Example: disksmith show last")]
+pub(crate) struct ShowArgs {
+    /// The run: its id, a unique beginning or end of it, `last` or `last~1`
+    pub run: String,
+    /// Answer with one JSON document, as `bench --json` does
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `compare` takes.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example: disksmith compare last~1 last --fail-if-slower 5%\n\n\
+                  Ratios are B over A, each with its 95 % interval from the windows."
+)]
+pub(crate) struct CompareArgs {
+    /// The run to compare with
+    pub a: String,
+    /// The run that is compared
+    pub b: String,
+    /// Exit with status 1 when B is slower than A by more than this, beyond doubt
+    #[arg(long, value_name = "PERCENT")]
+    pub fail_if_slower: Option<Percent>,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `report` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Example: disksmith report last~1 last -o before-and-after.html")]
+pub(crate) struct ReportArgs {
+    /// The runs, which are laid over each other
+    #[arg(required = true)]
+    pub runs: Vec<String>,
+    /// The page to write
+    #[arg(short, long, value_name = "FILE.html")]
+    pub output: PathBuf,
+}

@@ -1,0 +1,226 @@
+//! The small grammars of values: sizes, durations, percentages, workloads.
+
+use std::str::FromStr;
+
+use record::{Bytes, Nanos, ParseUnitError, Pattern};
+
+/// A size that is not zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size(pub Bytes);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Size, String> {
+        let size: Bytes = text.parse().map_err(|e: ParseUnitError| e.to_string())?;
+        if size.0 == 0 {
+            return Err("a size of nothing is no size".to_owned());
+        }
+        Ok(Size(size))
+    }
+}
+
+/// A duration that is not zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span(pub Nanos);
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Span, String> {
+        let span: Nanos = text.parse().map_err(|e: ParseUnitError| e.to_string())?;
+        if span < Nanos(100_000_000) {
+            return Err("a phase must last at least 100ms".to_owned());
+        }
+        Ok(Span(span))
+    }
+}
+
+/// A share, given as `3%` or `0.03`. A number of 1 or more without the sign is taken as a
+/// percentage, since a share above 1 makes no sense here.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Percent(pub f64);
+
+impl FromStr for Percent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Percent, String> {
+        let bad = || format!("'{text}' is not a percentage; write it as 3% or 0.03");
+        let number = text.trim().strip_suffix('%');
+        let percent = number.is_some();
+        let value: f64 = number.unwrap_or(text).trim().parse().map_err(|_| bad())?;
+        let share = if percent || value >= 1.0 {
+            value / 100.0
+        } else {
+            value
+        };
+        if (0.0..=1.0).contains(&share) {
+            Ok(Percent(share))
+        } else {
+            Err(bad())
+        }
+    }
+}
+
+/// A workload of the user's own, with what is left out as `None`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct WorkloadText {
+    pub pattern: Option<Pattern>,
+    pub read: Option<f64>,
+    pub block: Option<Bytes>,
+    pub threads: Option<u32>,
+    pub depth: Option<u32>,
+    pub rate: Option<f64>,
+    pub span: Option<Bytes>,
+    pub sync: Option<u32>,
+}
+
+impl FromStr for WorkloadText {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<WorkloadText, String> {
+        let mut workload = WorkloadText::default();
+        for pair in text.split(',') {
+            let (key, value) = pair
+                .split_once('=')
+                .ok_or_else(|| format!("'{pair}' is not KEY=VALUE"))?;
+            workload.set(key.trim(), value.trim())?;
+        }
+        Ok(workload)
+    }
+}
+
+impl WorkloadText {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        fn once<T>(place: &mut Option<T>, value: T, key: &str) -> Result<(), String> {
+            match place.replace(value) {
+                None => Ok(()),
+                Some(_) => Err(format!("{key} is given twice")),
+            }
+        }
+        match key {
+            "pattern" => once(&mut self.pattern, pattern(value)?, key),
+            "read" => once(&mut self.read, fraction(value)?, key),
+            "block" => once(&mut self.block, size(value)?, key),
+            "threads" => once(&mut self.threads, count(key, value, 1024)?, key),
+            "depth" => once(&mut self.depth, count(key, value, 16_384)?, key),
+            "rate" => once(&mut self.rate, rate(value)?, key),
+            "span" => once(&mut self.span, size(value)?, key),
+            "sync" => once(&mut self.sync, number(key, value)?, key),
+            _ => Err(format!(
+                "'{key}' is not known; a workload has pattern, read, block, threads, depth, rate, \
+                 span and sync"
+            )),
+        }
+    }
+}
+
+fn pattern(value: &str) -> Result<Pattern, String> {
+    match value {
+        "random" => Ok(Pattern::Random),
+        "sequential" => Ok(Pattern::Sequential),
+        _ => Err(format!("pattern is random or sequential, not '{value}'")),
+    }
+}
+
+fn size(value: &str) -> Result<Bytes, String> {
+    value.parse::<Size>().map(|size| size.0)
+}
+
+fn fraction(value: &str) -> Result<f64, String> {
+    let share: Option<f64> = value.parse().ok();
+    share
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| format!("read is a share from 0 to 1, not '{value}'"))
+}
+
+fn rate(value: &str) -> Result<f64, String> {
+    let rate: Option<f64> = value.parse().ok();
+    rate.filter(|rate| *rate > 0.0 && rate.is_finite())
+        .ok_or_else(|| format!("rate is a number of requests a second above 0, not '{value}'"))
+}
+
+fn number(key: &str, value: &str) -> Result<u32, String> {
+    value
+        .parse()
+        .map_err(|_| format!("{key} is a whole number, not '{value}'"))
+}
+
+fn count(key: &str, value: &str, most: u32) -> Result<u32, String> {
+    let count = number(key, value)?;
+    if (1..=most).contains(&count) {
+        Ok(count)
+    } else {
+        Err(format!("{key} is a number from 1 to {most}, not '{value}'"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_workload_is_read_whole() {
+        let text = "pattern=random,read=1,block=16k,threads=2,depth=20,rate=5000,span=1GiB,sync=1";
+        let workload: WorkloadText = text.parse().unwrap();
+        assert_eq!(
+            workload,
+            WorkloadText {
+                pattern: Some(Pattern::Random),
+                read: Some(1.0),
+                block: Some(Bytes::kib(16)),
+                threads: Some(2),
+                depth: Some(20),
+                rate: Some(5000.0),
+                span: Some(Bytes::gib(1)),
+                sync: Some(1),
+            }
+        );
+    }
+
+    #[test]
+    fn a_mistake_in_a_workload_is_named() {
+        for (text, says) in [
+            ("", "not KEY=VALUE"),
+            ("pattern=zipf", "random or sequential"),
+            ("read=70", "from 0 to 1"),
+            ("depth=0", "from 1 to 16384"),
+            ("rate=-1", "above 0"),
+            ("rate=nan", "above 0"),
+            ("block=0", "no size"),
+            ("queue=3", "'queue' is not known"),
+            ("depth=1,depth=2", "given twice"),
+        ] {
+            let error = text.parse::<WorkloadText>().unwrap_err();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_percentage_is_read_with_and_without_its_sign() {
+        for (text, share) in [
+            ("3%", 0.03),
+            ("0.03", 0.03),
+            ("5", 0.05),
+            ("0", 0.0),
+            ("0.5 %", 0.005),
+        ] {
+            let Percent(read) = text.parse().unwrap();
+            assert!((read - share).abs() < 1e-12, "{text}");
+        }
+        for text in ["", "%", "-1%", "101%", "nan", "few"] {
+            assert!(text.parse::<Percent>().is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_a_parser_panic(text in ".*") {
+            let _ = text.parse::<WorkloadText>();
+            let _ = text.parse::<Percent>();
+            let _ = text.parse::<Size>();
+            let _ = text.parse::<Span>();
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What every command is given: the host, where answers go, and whether somebody watches.
+
+use std::io::{self, IsTerminal as _, Write};
+use std::path::PathBuf;
+
+use ledger::Ledger;
+use linux::Root;
+
+use crate::failure::{Failure, Standing as _};
+
+/// Columns when the output is no terminal, and the most that are used on one.
+const WIDEST: usize = 100;
+
+/// What every command is given.
+pub(crate) struct Context {
+    /// Where the kernel's files are read.
+    pub root: Root,
+    /// The ledger that the user named.
+    pub ledger: Option<PathBuf>,
+    /// Where answers go.
+    pub out: Box<dyn Write>,
+    /// Whether a person watches standard error, so that progress is shown.
+    pub watched: bool,
+    /// How many columns an answer may take.
+    pub columns: usize,
+}
+
+impl Context {
+    /// The context of this process.
+    pub(crate) fn of_process(ledger: Option<PathBuf>) -> Context {
+        let columns = match terminal_size::terminal_size() {
+            Some((width, _)) if io::stdout().is_terminal() => usize::from(width.0).min(WIDEST),
+            _ => WIDEST,
+        };
+        Context {
+            root: Root::host(),
+            ledger,
+            out: Box::new(io::BufWriter::new(io::stdout())),
+            watched: io::stderr().is_terminal(),
+            columns,
+        }
+    }
+
+    /// Opens the ledger.
+    pub(crate) fn open_ledger(&self) -> Result<Ledger, Failure> {
+        let path = match &self.ledger {
+            Some(path) => path.clone(),
+            None => ledger::default_path(
+                |name| std::env::var_os(name),
+                rustix::process::geteuid().is_root(),
+            )
+            .refused()?,
+        };
+        Ledger::open(path).refused()
+    }
+
+    /// Writes an answer. A closed pipe is an error that ends the program quietly.
+    pub(crate) fn print(&mut self, text: &str) -> Result<(), Failure> {
+        self.out
+            .write_all(text.as_bytes())
+            .and_then(|()| self.out.flush())
+            .midway()
+    }
+
+    /// Tells the user something that is not part of the answer.
+    pub(crate) fn tell(&self, text: &str) {
+        // With standard error closed there is nobody to tell.
+        let _ = writeln!(io::stderr(), "{text}");
+    }
+}

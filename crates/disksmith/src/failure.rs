@@ -1,0 +1,75 @@
+//! How a command ends when it does not end well, and the exit status that says so.
+
+use std::process::ExitCode;
+
+/// Why a command did not do what was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Refused or misused: nothing was touched. Status 2.
+    Refused(anyhow::Error),
+    /// Failed midway: the message says what was undone and what is left. Status 3.
+    Midway(anyhow::Error),
+}
+
+/// How a command ends otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Done. Status 0.
+    Done,
+    /// Done, and the answer is no: slower than the other run, a bar missed. Status 1.
+    No,
+}
+
+/// What every command gives.
+pub(crate) type Outcome = Result<Answer, Failure>;
+
+impl Failure {
+    /// Refused, with a sentence.
+    pub(crate) fn refused(text: impl Into<String>) -> Failure {
+        Failure::Refused(anyhow::Error::msg(text.into()))
+    }
+}
+
+/// Adds to an error that nothing was touched before it, or that something was.
+pub(crate) trait Standing<T> {
+    /// Nothing was touched.
+    fn refused(self) -> Result<T, Failure>;
+    /// Something was under way.
+    fn midway(self) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<anyhow::Error>> Standing<T> for Result<T, E> {
+    fn refused(self) -> Result<T, Failure> {
+        self.map_err(|error| Failure::Refused(error.into()))
+    }
+
+    fn midway(self) -> Result<T, Failure> {
+        self.map_err(|error| Failure::Midway(error.into()))
+    }
+}
+
+/// Prints what went wrong and gives the exit status. A closed pipe ends quietly.
+pub(crate) fn exit_code(outcome: Outcome) -> ExitCode {
+    let (status, error) = match outcome {
+        Ok(Answer::Done) => return ExitCode::SUCCESS,
+        Ok(Answer::No) => return ExitCode::from(1),
+        Err(Failure::Refused(error)) => (2, error),
+        Err(Failure::Midway(error)) => (3, error),
+    };
+    if is_closed_pipe(&error) {
+        return ExitCode::SUCCESS;
+    }
+    // Standard error may be closed too; there is nobody left to tell then.
+    let _ = std::io::Write::write_fmt(
+        &mut std::io::stderr(),
+        format_args!("disksmith: {error:#}\n"),
+    );
+    ExitCode::from(status)
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,186 @@
+//! How many of all requests were at least as fast: the distribution, with as much room for the
+//! slowest one in ten thousand as for the half.
+
+use plotly::common::Mode;
+use plotly::layout::{AxisType, HoverMode, TicksDirection};
+use plotly::{Scatter, Trace};
+use record::Histogram;
+
+use super::super::phases::Group;
+use super::{Chart, Figure, Style, as_seconds, axis, latency_axis, layout, line_name, rounded};
+use crate::render::words;
+
+/// Below this many requests a distribution is not worth drawing.
+const FEWEST: u64 = 10;
+/// Points closer than this on the percentile axis are left out; the chart is some four units high.
+const CLOSEST: f64 = 0.004;
+
+/// A line: latencies in seconds, their place on the axis, and both in words.
+struct Curve {
+    latency: Vec<f64>,
+    place: Vec<f64>,
+    text: Vec<String>,
+}
+
+impl Curve {
+    /// The curve of `histogram`. A latency that `seen` of `count` requests did not exceed is at
+    /// the quantile (seen - 1/2) / count, so that the slowest request has a place too (Hazen's
+    /// plotting position).
+    fn new(histogram: &Histogram) -> Curve {
+        let mut curve = Curve {
+            latency: Vec::new(),
+            place: Vec::new(),
+            text: Vec::new(),
+        };
+        let count = histogram.count() as f64;
+        let mut seen = 0;
+        for (_, high, here) in histogram.buckets() {
+            seen += here;
+            let beyond = (count - seen as f64 + 0.5) / count;
+            let place = -beyond.log10();
+            let is_last = seen == histogram.count();
+            if is_last
+                || curve
+                    .place
+                    .last()
+                    .is_none_or(|last| place - last >= CLOSEST)
+            {
+                let latency = high.min(histogram.max());
+                let (percentile, within) = (percentile(1.0 - beyond), words::latency(latency));
+                curve.latency.push(as_seconds(latency));
+                curve.place.push(rounded(place));
+                curve.text.push(format!("{percentile} within {within}"));
+            }
+        }
+        curve
+    }
+}
+
+/// A quantile as a percentile, with as many digits as its distance from 100 % asks for.
+fn percentile(quantile: f64) -> String {
+    // The addition keeps 0.9999 at four nines, which binary fractions put just below.
+    let nines = 1e-6 - (1.0 - quantile).log10();
+    let digits = (nines.clamp(1.0, 9.0) as usize) - 1;
+    format!("{:.digits$} %", quantile * 100.0)
+}
+
+/// The distributions of all directions of all members.
+pub(super) fn all(group: &Group<'_>, runs: usize) -> Option<Chart> {
+    let directions = group.directions_where(|flow| flow.latency.count() >= FEWEST);
+    let mut data: Vec<Box<dyn Trace>> = Vec::new();
+    let mut highest = 2.0_f64;
+    let (mut fastest, mut slowest) = (u64::MAX, 0);
+    let mut open_loop = false;
+    for member in &group.members {
+        for (nth, &direction) in directions.iter().enumerate() {
+            let Some(flow) = member.phase.flow(direction) else {
+                continue;
+            };
+            let word = (directions.len() > 1).then(|| direction.word());
+            let service_word = format!("{} service", direction.word());
+            let mut add = |histogram: &Histogram, nth, word| {
+                if histogram.count() < FEWEST {
+                    return;
+                }
+                let curve = Curve::new(histogram);
+                fastest = fastest.min(histogram.min());
+                slowest = slowest.max(histogram.max());
+                highest = curve.place.iter().copied().fold(highest, f64::max);
+                let name = line_name(member, word, runs);
+                let style = Style::new(member, nth, runs);
+                data.push(line(curve, &name, &style));
+            };
+            let service = flow.service.as_ref();
+            add(
+                &flow.latency,
+                nth,
+                service.map_or(word, |_| Some(direction.word())),
+            );
+            if let Some(service) = service {
+                open_loop = true;
+                add(service, nth + directions.len(), Some(&service_word));
+            }
+        }
+    }
+    if data.is_empty() {
+        return None;
+    }
+    let legend = data.len() > 1;
+    let mut caption = "The share of requests that took at most this long".to_owned();
+    if open_loop {
+        caption.push_str("; service: from submission, the rest from the scheduled time");
+    }
+    Some(Chart {
+        title: "Latency distribution".to_owned(),
+        caption,
+        figure: Figure {
+            layout: layout(
+                latency_axis(fastest, slowest),
+                percentile_axis(highest),
+                legend,
+            )
+            .hover_mode(HoverMode::Closest),
+            data,
+        },
+    })
+}
+
+fn line(curve: Curve, name: &str, style: &Style) -> Box<dyn Trace> {
+    Scatter::new(curve.latency, curve.place)
+        .name(name)
+        .mode(Mode::Lines)
+        .line(style.line(2.0))
+        .text_array(curve.text)
+        .hover_template("%{text}")
+}
+
+/// An axis on which every further nine has the same room.
+fn percentile_axis(highest: f64) -> plotly::layout::Axis {
+    let nines = highest.ceil().clamp(2.0, 9.0) as usize;
+    let mut values = vec![0.0, -(0.5_f64.log10())];
+    let mut texts = vec!["0 %".to_owned(), "50 %".to_owned()];
+    for nine in 1..=nines {
+        values.push(nine as f64);
+        texts.push(match nine {
+            1 => "90 %".to_owned(),
+            2 => "99 %".to_owned(),
+            more => format!("99.{} %", "9".repeat(more - 2)),
+        });
+    }
+    axis("share of requests")
+        .type_(AxisType::Linear)
+        .tick_values(values)
+        .tick_text(texts)
+        .ticks(TicksDirection::Outside)
+        .range(vec![0.0, highest * 1.03])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_nine_is_one_step_and_the_slowest_request_is_on_the_curve() {
+        let mut histogram = Histogram::new();
+        histogram.record_many(100_000, 9_900);
+        histogram.record_many(200_000, 99);
+        histogram.record(5_000_000);
+        let curve = Curve::new(&histogram);
+        assert_eq!(curve.latency.last(), Some(&0.005));
+        assert!((curve.place[0] - 2.0).abs() < 0.01, "99 % is two nines");
+        assert!((curve.place[1] - 4.0).abs() < 0.2, "99.99 % is four");
+        assert!(curve.place.is_sorted());
+    }
+
+    #[test]
+    fn percentiles_have_a_digit_for_every_further_nine() {
+        for (quantile, text) in [
+            (0.0, "0 %"),
+            (0.5, "50 %"),
+            (0.995, "99.5 %"),
+            (0.9999, "99.990 %"),
+        ] {
+            assert_eq!(percentile(quantile), text);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The report: one HTML page that opens offline, for one run or several laid over each other.
+//!
+//! What is shown is prepared here as text (`header`, `results`, `phases`, `facts`) and as Plotly
+//! figures (`charts`); the templates beside this file put it in place and escape every string. The
+//! page says everything that matters without its script too: only the charts need it.
+
+mod charts;
+mod escape;
+mod facts;
+mod header;
+mod names;
+mod phases;
+mod results;
+
+#[cfg(test)]
+mod browser_tests;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use anyhow::Context as _;
+use askama::Template;
+use plotly::Plot;
+use record::Run;
+
+use crate::bench::conclusion::Conclusion;
+use charts::Figure;
+
+/// The whole page.
+#[derive(Template)]
+#[template(path = "page.html")]
+struct Page<'a> {
+    /// The page's title.
+    title: String,
+    /// What the page's own scripts carry and nothing that comes from data can.
+    nonce: String,
+    style: &'static str,
+    plotly: &'a str,
+    script: &'static str,
+    runs: Vec<header::RunCard>,
+    results: results::Table,
+    phases: Vec<phases::Section>,
+    facts: facts::Table,
+    /// What the charts draw; a chart names its figure by index.
+    figures: Vec<Figure>,
+}
+
+/// Writes the report of `runs` to the file at `path`, which is replaced.
+///
+/// # Errors
+/// When the file cannot be written; a part of a page is not left behind.
+pub(crate) fn write_file(path: &Path, runs: &[(Run, Conclusion)]) -> anyhow::Result<()> {
+    let mut page = Vec::new();
+    write_page(&mut page, runs)?;
+    let failed = || format!("cannot write the report to {}", path.display());
+    let mut file = File::create(path).with_context(failed)?;
+    file.write_all(&page).with_context(|| {
+        // Only a file is ours to remove: the path may as well be a pipe or a device.
+        if file.metadata().is_ok_and(|found| found.is_file()) {
+            let _ = fs::remove_file(path);
+        }
+        failed()
+    })
+}
+
+/// Writes the report of `runs` to `out`.
+///
+/// # Errors
+/// When `out` cannot be written to.
+pub(crate) fn write_page(out: &mut dyn io::Write, runs: &[(Run, Conclusion)]) -> io::Result<()> {
+    let subjects = names::subjects(runs);
+    let groups = phases::groups(&subjects);
+    let mut figures = Vec::new();
+    let sources = Plot::offline_js_sources();
+    let page = Page {
+        title: title(&subjects),
+        nonce: nonce(),
+        style: include_str!("style.css"),
+        plotly: plotly_script(&sources),
+        script: include_str!("page.js"),
+        runs: subjects.iter().map(header::card).collect(),
+        results: results::table(&groups, subjects.len() > 1),
+        phases: groups
+            .iter()
+            .map(|group| phases::section(group, subjects.len(), &mut figures))
+            .collect(),
+        facts: facts::table(&subjects),
+        figures,
+    };
+    page.write_into(out)
+}
+
+fn title(subjects: &[names::Subject<'_>]) -> String {
+    match subjects {
+        [] => "disksmith report".to_owned(),
+        [only] => format!(
+            "{} on {} – disksmith",
+            only.run.target.path, only.run.machine.hostname
+        ),
+        several => format!("{} runs compared – disksmith", several.len()),
+    }
+}
+
+/// A number that nobody can foresee. The content security policy lets only scripts run that carry
+/// it, so a script that came in with a path or a host name would not.
+fn nonce() -> String {
+    format!("{:016x}", RandomState::new().build_hasher().finish())
+}
+
+/// Plotly's part of the scripts that the crate embeds. The rest is MathJax, which a page without
+/// formulas has no use for and which would add 2 MB.
+fn plotly_script(sources: &str) -> &str {
+    sources
+        .split("</script>")
+        .filter_map(|element| Some(element.split_once("<script")?.1.split_once('>')?.1))
+        .find(|script| script.contains("plotly.js v"))
+        .unwrap_or_default()
+}

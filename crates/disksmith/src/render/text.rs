@@ -1,0 +1,263 @@
+//! A run as plain text: one table, then the findings in sentences, then the verdict.
+
+use std::fmt::Write as _;
+
+use record::{Direction, Finding, Flow, Phase, Run, Severity, Stopped, Verdict};
+
+use super::table::{Column, layout, wrap};
+use super::words::{latency, number, percent};
+use crate::bench::conclusion::{Conclusion, FlowFigures};
+
+const COLUMNS: [Column; 12] = [
+    Column::words("phase"),
+    Column::words(""),
+    Column::numbers("IOPS", 0),
+    Column::numbers("95 %", 0),
+    Column::numbers("MiB/s", 2),
+    Column::numbers("p50", 1),
+    Column::numbers("p99", 0),
+    Column::numbers("p99.9", 3),
+    Column::numbers("max", 4),
+    Column::numbers("disk IOPS", 5),
+    Column::numbers("KiB", 6),
+    Column::numbers("s", 7),
+];
+
+/// The whole answer of `bench` and `show`.
+pub(crate) fn run(run: &Run, conclusion: &Conclusion, columns: usize, kept: bool) -> String {
+    let mut text = header(run, columns);
+    text.push('\n');
+    text.push_str(&layout(&COLUMNS, &rows(run, conclusion), columns));
+    text.push_str(&legend(run, columns));
+    text.push('\n');
+    for note in &run.notes {
+        let _ = writeln!(text, "{}", wrap(note, columns, ""));
+    }
+    for finding in &conclusion.findings {
+        text.push_str(&finding_text(finding, columns));
+    }
+    let _ = writeln!(
+        text,
+        "{}",
+        wrap(&verdict(run, conclusion, kept), columns, "")
+    );
+    text
+}
+
+fn header(run: &Run, columns: usize) -> String {
+    let target = &run.target;
+    let mut parts = vec![format!("{} ({})", target.path, target.size)];
+    if let Some(device) = &target.device {
+        let model = target.model.as_deref().map(|model| format!(", {model}"));
+        parts.push(format!("on {device}{}", model.unwrap_or_default()));
+    }
+    if target.disks.len() > 1 {
+        parts.push(format!("over {}", target.disks.join(", ")));
+    }
+    let machine = &run.machine;
+    if let Some(filesystem) = &machine.filesystem {
+        parts.push(filesystem.kind.clone());
+    }
+    parts.push(format!("at {}", machine.hostname));
+    if let Some(cloud) = &machine.cloud {
+        let known = [&cloud.instance_type, &cloud.zone];
+        parts.extend(known.into_iter().flatten().cloned());
+    }
+    let mut text = wrap(&parts.join(", "), columns, "  ");
+    text.push('\n');
+    text
+}
+
+fn rows(run: &Run, conclusion: &Conclusion) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for (phase, figures) in run.phases.iter().zip(&conclusion.phases) {
+        let device = device(phase);
+        for (index, figures) in figures.flows.iter().enumerate() {
+            let Some(flow) = phase.flow(figures.direction) else {
+                continue;
+            };
+            let first = index == 0;
+            let mut row = vec![if first {
+                phase.name.clone()
+            } else {
+                String::new()
+            }];
+            row.extend(flow_cells(phase, flow, figures));
+            // What the device did is of the whole phase, and stands beside its first row.
+            if first {
+                row.extend([device.0.clone(), device.1.clone(), number(phase.seconds)]);
+            }
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+fn flow_cells(phase: &Phase, flow: &Flow, figures: &FlowFigures) -> [String; 8] {
+    let once = figures.direction == Direction::Sync && phase.workload.sync_every == 0;
+    let rate = |text: String| if once { String::new() } else { text };
+    let width = figures.iops.half_width();
+    let moves = matches!(figures.direction, Direction::Read | Direction::Write);
+    let mib = number(figures.bytes_per_s.mean / (1 << 20) as f64);
+    let at = |quantile| latency(flow.latency.quantile(quantile));
+    [
+        figures.direction.word().to_owned(),
+        rate(number(figures.iops.mean)),
+        rate(width.map_or("?".to_owned(), |width| format!("±{}", percent(width)))),
+        if moves { mib } else { String::new() },
+        at(0.50),
+        at(0.99),
+        at(0.999),
+        latency(flow.latency.max()),
+    ]
+}
+
+/// The device's own IOPS and mean request size in KiB, by the kernel's count.
+fn device(phase: &Phase) -> (String, String) {
+    let Some((counts, seconds)) = super::device_totals(phase) else {
+        return (String::new(), String::new());
+    };
+    let ops = (counts.reads + counts.writes) as f64;
+    let bytes = (counts.read_bytes + counts.write_bytes) as f64;
+    let size = if ops > 0.0 {
+        number(bytes / ops / 1024.0)
+    } else {
+        "–".to_owned()
+    };
+    (number(ops / seconds), size)
+}
+
+fn legend(run: &Run, columns: usize) -> String {
+    let mut parts = vec!["95 %: half the width of the 95 % interval of the IOPS."];
+    if run
+        .phases
+        .iter()
+        .any(|phase| super::device_totals(phase).is_some())
+    {
+        parts.push("disk IOPS, KiB: the kernel's own count and mean request size.");
+    }
+    if run
+        .phases
+        .iter()
+        .any(|phase| phase.workload.rate_per_s.is_some())
+    {
+        parts.push("Latencies count from when a request was due.");
+    }
+    let engines: Vec<&str> = run
+        .phases
+        .iter()
+        .map(|phase| phase.engine.detail.as_str())
+        .filter(|detail| !detail.is_empty())
+        .collect();
+    let mut text = wrap(&parts.join(" "), columns, "");
+    text.push('\n');
+    let mut told: Vec<&str> = Vec::new();
+    for detail in engines {
+        if !told.contains(&detail) {
+            told.push(detail);
+            let _ = writeln!(text, "{}", wrap(&engine_line(run, detail), columns, "  "));
+        }
+    }
+    text
+}
+
+fn engine_line(run: &Run, detail: &str) -> String {
+    let phases: Vec<&str> = run
+        .phases
+        .iter()
+        .filter(|phase| phase.engine.detail == detail)
+        .map(|phase| phase.name.as_str())
+        .collect();
+    let kind = run
+        .phases
+        .iter()
+        .find(|phase| phase.engine.detail == detail)
+        .map_or("", |phase| super::words::engine(phase.engine.kind));
+    format!("{}: {kind}; {detail}.", phases.join(", "))
+}
+
+fn finding_text(finding: &Finding, columns: usize) -> String {
+    let sign = match finding.severity {
+        Severity::Invalid => "invalid",
+        Severity::Warn => "warning",
+        Severity::Note => "note",
+    };
+    let phase = finding.phase.as_ref().map(|phase| format!(", {phase}"));
+    let text = format!(
+        "{sign}: {}{}: {}",
+        finding.code,
+        phase.unwrap_or_default(),
+        finding.text
+    );
+    format!("{}\n", wrap(&text, columns, "  "))
+}
+
+fn verdict(run: &Run, conclusion: &Conclusion, kept: bool) -> String {
+    let what = match conclusion.verdict {
+        Verdict::Trusted => "nothing speaks against these figures.",
+        Verdict::Doubtful => "read the warnings before you rely on these figures.",
+        Verdict::Invalid => "these figures do not say what they seem to say.",
+    };
+    let cut = run
+        .phases
+        .iter()
+        .any(|phase| phase.stopped == Stopped::Signal);
+    let partial = if run.interrupted || cut {
+        " The run was interrupted: it is partial."
+    } else {
+        ""
+    };
+    let kept = if kept {
+        format!(" Kept as run {}.", run.id)
+    } else {
+        String::new()
+    };
+    format!("Verdict: {}: {what}{partial}{kept}", conclusion.verdict)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::sample;
+
+    #[test]
+    fn the_answer_fits_100_columns() {
+        let (sample, conclusion) = sample::database_run(1);
+        let text = run(&sample, &conclusion, 100, true);
+        for line in text.lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+        for phase in &sample.phases {
+            assert!(text.contains(&phase.name), "{}", phase.name);
+        }
+        assert!(text.contains("Verdict: "), "{text}");
+        assert!(text.contains(sample.id.as_str()), "{text}");
+        assert!(text.contains("disk IOPS"), "{text}");
+    }
+
+    #[test]
+    fn a_narrow_terminal_keeps_what_matters() {
+        let (sample, conclusion) = sample::database_run(1);
+        for columns in [60, 40] {
+            let text = run(&sample, &conclusion, columns, true);
+            for line in text.lines() {
+                assert!(line.chars().count() <= columns, "{columns}: {line}");
+            }
+            assert!(text.contains("IOPS") && text.contains("p99"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_partial_run_is_marked() {
+        let (sample, conclusion) = sample::interrupted_run(1);
+        let text = run(&sample, &conclusion, 100, false);
+        assert!(text.contains("partial"), "{text}");
+    }
+
+    #[test]
+    fn an_imported_run_has_no_interval() {
+        let (sample, conclusion) = sample::imported_run(1);
+        let text = run(&sample, &conclusion, 100, false);
+        assert!(text.contains('?'), "{text}");
+    }
+}

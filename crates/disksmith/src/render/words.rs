@@ -1,0 +1,218 @@
+//! Figures and workloads as words.
+
+use jiff::Timestamp;
+use record::{
+    ClockKind, EngineKind, Nanos, Pattern, Severity, Stopped, TargetKind, Verdict, Workload,
+};
+
+/// A number with commas between thousands; below 100 with one digit after the point.
+pub(crate) fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".to_owned();
+    }
+    if value.abs() < 99.95 {
+        return format!("{value:.1}");
+    }
+    let digits = format!("{:.0}", value.abs());
+    let mut out = String::from(if value < 0.0 { "-" } else { "" });
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A latency in the unit that suits.
+pub(crate) fn latency(nanos: u64) -> String {
+    Nanos(nanos).to_string().replace(" us", " µs")
+}
+
+/// A latency in seconds, without digits that say nothing: for ticks.
+pub(crate) fn short_latency(seconds: f64) -> String {
+    let (factor, unit) = match seconds {
+        s if s < 0.999_999e-6 => (1e9, "ns"),
+        s if s < 0.999_999e-3 => (1e6, "µs"),
+        s if s < 0.999_999 => (1e3, "ms"),
+        _ => (1.0, "s"),
+    };
+    format!("{} {unit}", (seconds * factor * 100.0).round() / 100.0)
+}
+
+/// Seconds, with two digits below ten.
+pub(crate) fn seconds(value: f64) -> String {
+    match value {
+        v if v < 0.1 => format!("{:.1} ms", v * 1e3),
+        v if v < 9.995 => format!("{v:.2} s"),
+        v => format!("{v:.1} s"),
+    }
+}
+
+/// A duration that somebody chose: without digits that nobody typed.
+fn whole(duration: Nanos) -> String {
+    match duration.as_secs_f64() {
+        seconds if (0.1..300.0).contains(&seconds) => format!("{seconds} s"),
+        _ => duration.to_string(),
+    }
+}
+
+/// A moment in UTC.
+pub(crate) fn date(moment: Timestamp) -> String {
+    moment.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+/// A share as percent, without digits that say nothing.
+pub(crate) fn percent(share: f64) -> String {
+    let rounded = (share * 1e3).round() / 10.0;
+    // Not to be broken before the sign.
+    format!("{rounded} %")
+}
+
+/// A verdict's sign: told by its shape, not only by its colour.
+pub(crate) fn verdict_sign(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Trusted => "✓",
+        Verdict::Doubtful => "!",
+        Verdict::Invalid => "✕",
+    }
+}
+
+/// A severity as a word; it is also the name of its style.
+pub(crate) fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Note => "note",
+        Severity::Warn => "warn",
+        Severity::Invalid => "invalid",
+    }
+}
+
+/// What ended a phase.
+pub(crate) fn stopped(stopped: Stopped) -> &'static str {
+    match stopped {
+        Stopped::Precise => "precise",
+        Stopped::Time => "time was up",
+        Stopped::Ops => "count reached",
+        Stopped::Signal => "interrupted",
+    }
+}
+
+/// What kind of thing was measured.
+pub(crate) fn target_kind(kind: TargetKind) -> &'static str {
+    match kind {
+        TargetKind::Directory => "directory",
+        TargetKind::File => "file",
+        TargetKind::Block => "block device",
+    }
+}
+
+/// Which way the I/O went to the kernel.
+pub(crate) fn engine(kind: EngineKind) -> &'static str {
+    match kind {
+        EngineKind::Uring => "io_uring",
+        EngineKind::Sync => "pread/pwrite threads",
+        EngineKind::Scripted => "scripted",
+        EngineKind::Imported => "another tool's",
+    }
+}
+
+/// Which clock timed the requests.
+pub(crate) fn clock(kind: ClockKind) -> &'static str {
+    match kind {
+        ClockKind::Tsc => "time-stamp counter",
+        ClockKind::Monotonic => "monotonic clock",
+    }
+}
+
+/// A workload as a sentence.
+pub(crate) fn workload(workload: &Workload) -> String {
+    let pattern = match workload.pattern {
+        Pattern::Random => "Random",
+        Pattern::Sequential => "Sequential",
+    };
+    let what = match workload.read_fraction {
+        reads if reads >= 1.0 => "reads".to_owned(),
+        reads if reads <= 0.0 => "writes".to_owned(),
+        reads => format!("requests ({} reads)", percent(reads)),
+    };
+    let mut parts = vec![format!("{pattern} {what} of {}", workload.block)];
+    parts.push(match workload.rate_per_s {
+        Some(rate) => format!(
+            "open loop at {} a second, at most {} in flight",
+            number(rate),
+            workload.in_flight()
+        ),
+        None => format!("{} in flight", workload.in_flight()),
+    });
+    if workload.threads > 1 {
+        parts.push(format!(
+            "{} threads of depth {}",
+            workload.threads, workload.depth
+        ));
+    }
+    if let Some(span) = workload.span {
+        parts.push(format!("over {span}"));
+    }
+    match workload.sync_every {
+        0 => {}
+        1 => parts.push("fdatasync after every write".to_owned()),
+        n => parts.push(format!("fdatasync after every {n} writes")),
+    }
+    if workload.sync_at_end {
+        parts.push("one fdatasync at the end".to_owned());
+    }
+    if let Some(ops) = workload.ops {
+        parts.push(format!("until {} requests", number(ops as f64)));
+    }
+    let until = if workload.precision > 0.0 {
+        format!(
+            "{} to {}, until IOPS are known to ±{}",
+            whole(workload.shortest),
+            whole(workload.longest),
+            percent(workload.precision)
+        )
+    } else {
+        format!("for {}", whole(workload.longest))
+    };
+    format!("{}; {until}.", parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::sample;
+
+    #[test]
+    fn numbers_have_commas_and_few_digits() {
+        for (value, text) in [
+            (0.0, "0.0"),
+            (9.34, "9.3"),
+            (99.96, "100"),
+            (1_234.5, "1,234"),
+            (1_234_567.0, "1,234,567"),
+            (f64::NAN, "–"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+    }
+
+    #[test]
+    fn a_workload_reads_as_a_sentence() {
+        let (run, _) = sample::database_run(1);
+        let sentences: Vec<_> = run.phases.iter().map(|p| workload(&p.workload)).collect();
+        assert_eq!(
+            sentences[0],
+            "Random reads of 4 KiB, 1 in flight, over 4 GiB; 3 s to 8 s, until IOPS are known to ±3 %."
+        );
+        assert!(
+            sentences[3].starts_with("Random requests (70 % reads) of 16 KiB"),
+            "{}",
+            sentences[3]
+        );
+        assert!(
+            sentences[4].contains("fdatasync after every write;"),
+            "{}",
+            sentences[4]
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! The verbs that look into the ledger: `runs`, `show`, `compare`, `report`.
+
+mod compare;
+
+use ledger::{Filter, Ledger, RunSummary};
+use record::{Origin, Run};
+use serde_json::json;
+
+use crate::bench::conclusion::Conclusion;
+use crate::cli::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
+use crate::context::Context;
+use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::render;
+use crate::render::json::SCHEMA;
+use crate::render::table::{Column, layout};
+
+/// Lists runs, or removes some.
+pub(crate) fn runs(args: &RunsArgs, context: &mut Context) -> Outcome {
+    let mut ledger = context.open_ledger()?;
+    if let Some(RunsVerb::Remove { runs }) = &args.verb {
+        return remove(&mut ledger, runs, context);
+    }
+    let filter = Filter {
+        host: args.host.clone(),
+        target: args.target.clone(),
+        suite: args.suite.clone(),
+        limit: Some(args.limit),
+        ..Filter::default()
+    };
+    let found = ledger.list(&filter).midway()?;
+    let text = if args.json {
+        list_document(&found)
+    } else {
+        list_text(&found, context.columns)
+    };
+    context.print(&text)?;
+    Ok(Answer::Done)
+}
+
+/// Removes all that are named, or none: each is looked for before the first is removed.
+fn remove(ledger: &mut Ledger, words: &[String], context: &mut Context) -> Outcome {
+    let mut ids = Vec::new();
+    for word in words {
+        let id = ledger.find(word).refused()?;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    for id in ids {
+        let removed = ledger.remove(id.as_str()).midway()?;
+        context.print(&format!("Removed run {removed}.\n"))?;
+    }
+    Ok(Answer::Done)
+}
+
+const COLUMNS: [Column; 7] = [
+    Column::words("run"),
+    Column {
+        rank: 3,
+        ..Column::words("started (UTC)")
+    },
+    Column {
+        rank: 2,
+        ..Column::words("host")
+    },
+    Column::words("target"),
+    Column {
+        rank: 4,
+        ..Column::words("device")
+    },
+    Column {
+        rank: 1,
+        ..Column::words("suite")
+    },
+    Column::words("verdict"),
+];
+
+fn list_text(found: &[RunSummary], columns: usize) -> String {
+    if found.is_empty() {
+        return "No runs are kept here yet; disksmith bench . makes one.\n".to_owned();
+    }
+    let rows: Vec<Vec<String>> = found
+        .iter()
+        .map(|run| {
+            let partial = if run.interrupted { " (partial)" } else { "" };
+            vec![
+                run.id.to_string(),
+                run.started.strftime("%Y-%m-%d %H:%M").to_string(),
+                run.host.clone(),
+                run.target.clone(),
+                run.device.clone().unwrap_or_default(),
+                match &run.origin {
+                    Origin::Measured => run.suite.clone(),
+                    Origin::Imported { tool } => format!("{} ({tool})", run.suite),
+                },
+                format!("{}{partial}", run.verdict),
+            ]
+        })
+        .collect();
+    layout(&COLUMNS, &rows, columns)
+}
+
+fn list_document(found: &[RunSummary]) -> String {
+    let runs: Vec<_> = found
+        .iter()
+        .map(|run| {
+            json!({
+                "run": run.id,
+                "started": run.started,
+                "hostname": run.host,
+                "target": run.target,
+                "device": run.device,
+                "suite": run.suite,
+                "phases": run.phases,
+                "origin": run.origin,
+                "interrupted": run.interrupted,
+                "verdict": run.verdict,
+            })
+        })
+        .collect();
+    format!(
+        "{:#}\n",
+        json!({ "schema": SCHEMA, "command": "runs", "runs": runs })
+    )
+}
+
+/// A run as it was measured, and what this version concludes of it.
+fn load(ledger: &Ledger, word: &str) -> Result<(Run, Conclusion), Failure> {
+    let run = ledger.load(word).refused()?;
+    let conclusion = Conclusion::of(&run);
+    Ok((run, conclusion))
+}
+
+/// Shows a run again.
+pub(crate) fn show(args: &ShowArgs, context: &mut Context) -> Outcome {
+    let ledger = context.open_ledger()?;
+    let (run, conclusion) = load(&ledger, &args.run)?;
+    let text = if args.json {
+        render::json::document(&run, &conclusion)
+    } else {
+        render::text::run(&run, &conclusion, context.columns, true)
+    };
+    context.print(&text)?;
+    Ok(Answer::Done)
+}
+
+/// Compares two runs, phase by phase.
+pub(crate) fn compare(args: &CompareArgs, context: &mut Context) -> Outcome {
+    let ledger = context.open_ledger()?;
+    let a = ledger.load(&args.a).refused()?;
+    let b = ledger.load(&args.b).refused()?;
+    let comparison = compare::Comparison::of(&a, &b, args.fail_if_slower.map(|bar| bar.0));
+    let text = if args.json {
+        comparison.document()
+    } else {
+        comparison.text(context.columns)
+    };
+    context.print(&text)?;
+    Ok(comparison.answer())
+}
+
+/// Draws runs as an HTML page.
+pub(crate) fn report(args: &ReportArgs, context: &mut Context) -> Outcome {
+    let ledger = context.open_ledger()?;
+    let runs: Vec<(Run, Conclusion)> = args
+        .runs
+        .iter()
+        .map(|word| load(&ledger, word))
+        .collect::<Result<_, _>>()?;
+    render::html::write_file(&args.output, &runs).refused()?;
+    Ok(Answer::Done)
+}

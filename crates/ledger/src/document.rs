@@ -1,0 +1,205 @@
+//! A run as it is stored: JSON, compressed.
+
+use miniz_oxide::deflate::compress_to_vec_zlib;
+use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
+use record::Run;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::{Error, Result};
+
+/// The form of the documents that are written. Raise it when [`Run`] changes so that an older
+/// document is no longer read, or an older program would misread a new one; and give
+/// [`Document::unpack`] a step from the form before.
+pub(crate) const FORM: u32 = 1;
+
+/// Beyond 6, a tenth of a percent costs half as much time again (measured; see the crate's text).
+const LEVEL: u8 = 6;
+
+/// A run's document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Document {
+    /// The form of the JSON.
+    pub(crate) form: u32,
+    /// Bytes of JSON.
+    pub(crate) size: usize,
+    /// The JSON, compressed.
+    pub(crate) body: Vec<u8>,
+}
+
+impl Document {
+    /// Packs a run, and makes sure that it will come back.
+    pub(crate) fn pack(run: &Run) -> Result<Document> {
+        faithful(run)?;
+        let json = serde_json::to_vec(run).map_err(|error| unfaithful(run, "run", &error))?;
+        Ok(Document {
+            form: FORM,
+            size: json.len(),
+            body: compress_to_vec_zlib(&json, LEVEL),
+        })
+    }
+
+    /// Unpacks the run `id`.
+    pub(crate) fn unpack(&self, id: &str) -> Result<Run> {
+        if self.form > FORM {
+            return Err(Error::NewerRun {
+                id: id.to_owned(),
+                found: self.form,
+                known: FORM,
+            });
+        }
+        let unreadable = |detail: String| Error::UnreadableRun {
+            id: id.to_owned(),
+            detail,
+        };
+        let json = decompress_to_vec_zlib_with_limit(&self.body, self.size)
+            .map_err(|error| unreadable(format!("its document is damaged ({error})")))?;
+        if json.len() != self.size {
+            return Err(unreadable("its document is cut short".to_owned()));
+        }
+        serde_json::from_slice(&json)
+            .map_err(|error| unreadable(format!("its document is not understood ({error})")))
+    }
+}
+
+/// Makes sure that the run will come back as it is. JSON has no NaN and no infinity, and a
+/// histogram whose parts contradict each other is refused when read: either would make a run that
+/// can be listed and never shown.
+///
+/// Piece by piece, because a long run read back as a whole would take as much memory again.
+fn faithful(run: &Run) -> Result<()> {
+    same(run, "target", &run.target)?;
+    for phase in &run.phases {
+        let name = &phase.name;
+        same(run, name, &phase.workload)?;
+        same(run, name, &phase.cpu)?;
+        same(
+            run,
+            name,
+            &[phase.began_s, phase.seconds, phase.drain_seconds],
+        )?;
+        for (_, flow) in phase.directions() {
+            same(run, name, flow)?;
+        }
+        for window in &phase.windows {
+            same(run, name, window)?;
+        }
+    }
+    Ok(())
+}
+
+fn same<T: Serialize + DeserializeOwned + PartialEq>(
+    run: &Run,
+    part: &str,
+    piece: &T,
+) -> Result<()> {
+    let back: T = serde_json::to_vec(piece)
+        .and_then(|json| serde_json::from_slice(&json))
+        .map_err(|error| unfaithful(run, part, &error))?;
+    if back == *piece {
+        Ok(())
+    } else {
+        Err(unfaithful(run, part, &"a figure is not a number"))
+    }
+}
+
+fn unfaithful(run: &Run, part: &str, why: &dyn std::fmt::Display) -> Error {
+    Error::Unfaithful {
+        id: run.id.to_string(),
+        detail: format!("{part}: {why}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{arbitrary, database_run, small_run};
+    use proptest::prelude::*;
+
+    /// A document of the first form. When this no longer reads, no run that was kept does: raise
+    /// FORM and write the step between, instead of changing the fixture.
+    const FORM_1: &str = include_str!("fixtures/run-form-1.json");
+
+    fn packed(json: &str, form: u32) -> Document {
+        Document {
+            form,
+            size: json.len(),
+            body: compress_to_vec_zlib(json.as_bytes(), LEVEL),
+        }
+    }
+
+    #[test]
+    fn a_document_of_the_first_form_is_still_read() {
+        let run = packed(FORM_1, 1).unpack("x").unwrap();
+        assert_eq!(run.id.as_str(), "20261121-204512-h3dc");
+        let phase = &run.phases[0];
+        assert_eq!(phase.name, "log-append");
+        assert_eq!(phase.windows[0].t_s, 0.0);
+        let commits = phase.commit.as_ref().unwrap();
+        assert_eq!(commits.ops, 7);
+        assert_eq!(commits.latency.count(), 8);
+        assert_eq!(run.target.device.as_deref(), Some("nvme1n1"));
+    }
+
+    #[test]
+    fn a_document_of_a_newer_form_is_refused_by_name() {
+        let error = packed(FORM_1, FORM + 1).unpack("x").unwrap_err();
+        assert!(matches!(error, Error::NewerRun { .. }), "{error}");
+    }
+
+    #[test]
+    fn no_damage_to_a_document_passes_or_panics() {
+        let run = small_run(0);
+        let good = Document::pack(&run).unwrap();
+        for place in 0..good.body.len() {
+            let mut damaged = good.clone();
+            damaged.body[place] ^= 0x10;
+            // Some of zlib's header bits mean nothing; then the run comes back as it was.
+            if let Ok(back) = damaged.unpack("x") {
+                assert_eq!(back, run, "{place}");
+            }
+            damaged.body.truncate(place);
+            assert!(damaged.unpack("x").is_err(), "{place}");
+        }
+        for size in [0, good.size - 1, good.size + 1] {
+            let wrong = Document {
+                size,
+                ..good.clone()
+            };
+            assert!(wrong.unpack("x").is_err(), "{size}");
+        }
+    }
+
+    #[test]
+    fn a_figure_that_is_no_number_is_refused_when_saved_and_not_when_read() {
+        let mut run = database_run(0, 0.001);
+        run.phases[2].windows[1].idle_fraction = f64::NAN;
+        let error = Document::pack(&run).unwrap_err();
+        assert!(error.to_string().contains("page-write"), "{error}");
+
+        let mut run = small_run(0);
+        run.target.unwritten_fraction = Some(f64::INFINITY);
+        assert!(matches!(
+            Document::pack(&run),
+            Err(Error::Unfaithful { .. })
+        ));
+    }
+
+    #[test]
+    fn a_run_of_the_database_suite_shrinks_to_two_fifths() {
+        let packed = Document::pack(&database_run(1, 0.2)).unwrap();
+        assert!(
+            packed.body.len() * 5 < packed.size * 2,
+            "{}",
+            packed.body.len()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn every_run_comes_back_as_it_was(run in arbitrary::run()) {
+            let document = Document::pack(&run).unwrap();
+            prop_assert_eq!(document.unpack("x").unwrap(), run);
+        }
+    }
+}

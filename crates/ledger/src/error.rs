@@ -1,0 +1,295 @@
+//! What can go wrong, as sentences: what happened, to which file, and what to do.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+use crate::PATIENCE;
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The environment names no place for the ledger.
+    #[error(
+        "there is no place for the ledger: neither XDG_STATE_HOME nor HOME is set. Name a file \
+         with --ledger or DISKSMITH_LEDGER"
+    )]
+    NoPlace,
+    /// The file or a folder above it could not be created or reached.
+    #[error(
+        "the ledger {} could not be opened: {source}. Name another file with --ledger or \
+         DISKSMITH_LEDGER",
+        path.display()
+    )]
+    Unreachable {
+        /// The ledger.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A directory, a device or a pipe.
+    #[error(
+        "{} is not a regular file, so it cannot be the ledger. Name a file with --ledger or \
+         DISKSMITH_LEDGER",
+        path.display()
+    )]
+    NotAFile {
+        /// What was named as the ledger.
+        path: PathBuf,
+    },
+    /// Not a SQLite file.
+    #[error(
+        "{} is not a ledger, or its beginning is damaged: SQLite does not know it. It was not \
+         touched. Move it aside, or name another file with --ledger or DISKSMITH_LEDGER",
+        path.display()
+    )]
+    NotALedger {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another program's SQLite file.
+    #[error(
+        "{} belongs to another program (SQLite application id {application_id:#x}). It was not \
+         touched. Name another file with --ledger or DISKSMITH_LEDGER",
+        path.display()
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// The number that the file gives its program; 0 where it gives none.
+        application_id: u32,
+    },
+    /// Written by a newer version.
+    #[error(
+        "the ledger {} was written by a newer disksmith (schema {found}; this one knows up to \
+         {known}). It was not touched. Use that version, or name another file with --ledger or \
+         DISKSMITH_LEDGER",
+        path.display()
+    )]
+    Newer {
+        /// The ledger.
+        path: PathBuf,
+        /// Its schema.
+        found: u32,
+        /// The newest schema that this program knows.
+        known: u32,
+    },
+    /// Written by an older version, and this process may not bring it up to date.
+    #[error(
+        "the ledger {} was written by an older disksmith and must be brought up to date, but it \
+         may not be written here. Open it once as a user who may, or copy it and name the copy \
+         with --ledger",
+        path.display()
+    )]
+    Older {
+        /// The ledger.
+        path: PathBuf,
+    },
+    /// SQLite finds the file inconsistent.
+    #[error(
+        "the ledger {} is damaged ({detail}). It was not repaired. Move it aside to begin a new \
+         one; `sqlite3 FILE .recover` may rescue runs from the old",
+        path.display()
+    )]
+    Damaged {
+        /// The ledger.
+        path: PathBuf,
+        /// What SQLite says.
+        detail: String,
+    },
+    /// A process was killed while writing, and this one may not put the file in order.
+    #[error(
+        "the ledger {} was left in mid-write and may not be put in order from here, since the \
+         file or its folder may not be written. Open it once as a user who may write it",
+        path.display()
+    )]
+    Unsettled {
+        /// The ledger.
+        path: PathBuf,
+    },
+    /// The file or its folder may not be written.
+    #[error(
+        "the ledger {} cannot be written: the file or its folder is read-only. Name another file \
+         with --ledger or DISKSMITH_LEDGER",
+        path.display()
+    )]
+    ReadOnly {
+        /// The ledger.
+        path: PathBuf,
+    },
+    /// Another process holds the ledger.
+    #[error(
+        "the ledger {} was locked by another process for more than {} s. Try again when that \
+         process is done",
+        path.display(),
+        PATIENCE.as_secs()
+    )]
+    Busy {
+        /// The ledger.
+        path: PathBuf,
+    },
+    /// No space is left.
+    #[error(
+        "the ledger {} could not grow: its file system is full. Make room there, or name another \
+         file with --ledger or DISKSMITH_LEDGER",
+        path.display()
+    )]
+    Full {
+        /// The ledger.
+        path: PathBuf,
+    },
+    /// Anything else that SQLite reports.
+    #[error("the ledger {} could not be used: {source}", path.display())]
+    Sqlite {
+        /// The ledger.
+        path: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+    /// The id is taken.
+    #[error(
+        "a run {id} is already in the ledger {}. Remove it first with `disksmith runs remove {id}`",
+        path.display()
+    )]
+    AlreadyKept {
+        /// The ledger.
+        path: PathBuf,
+        /// The run.
+        id: String,
+    },
+    /// Nothing answers to the word.
+    #[error(
+        "no run in the ledger {} answers to '{word}'. `disksmith runs` lists them; an id, the \
+         beginning or the end of one, `last` or `last~1` names a run",
+        path.display()
+    )]
+    NoSuchRun {
+        /// The ledger.
+        path: PathBuf,
+        /// What was looked for.
+        word: String,
+    },
+    /// More than one answers to the word.
+    #[error("'{word}' may be any of {count} runs: {}. Write more of the id", few(candidates, *count))]
+    Ambiguous {
+        /// What was looked for.
+        word: String,
+        /// How many answer to it.
+        count: usize,
+        /// The newest of them, newest first.
+        candidates: Vec<String>,
+    },
+    /// The run's document is of a newer form.
+    #[error(
+        "the run {id} was kept by a newer disksmith (document form {found}; this one knows up to \
+         {known}). Use that version to read it; the other runs are not concerned"
+    )]
+    NewerRun {
+        /// The run.
+        id: String,
+        /// The document's form.
+        found: u32,
+        /// The newest form that this program knows.
+        known: u32,
+    },
+    /// The run's document or conclusion cannot be read.
+    #[error(
+        "the run {id} cannot be read: {detail}. The other runs are not concerned; `disksmith runs \
+         remove {id}` removes it"
+    )]
+    UnreadableRun {
+        /// The run.
+        id: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// The run would not come back as it is.
+    #[error(
+        "the run {id} was not kept, since it would not come back as it is: {detail}. This is an \
+         error in disksmith; please report it"
+    )]
+    Unfaithful {
+        /// The run.
+        id: String,
+        /// Which part, and why.
+        detail: String,
+    },
+}
+
+/// The candidates in a row, and how many more there are.
+fn few(candidates: &[String], count: usize) -> String {
+    let named = candidates.join(", ");
+    match count.saturating_sub(candidates.len()) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
+
+impl Error {
+    /// What `error`, from SQLite, means for the ledger at `path`.
+    pub(crate) fn sqlite(path: &Path, error: rusqlite::Error) -> Error {
+        let path = path.to_owned();
+        let code = match &error {
+            rusqlite::Error::SqliteFailure(failure, _) => failure.code,
+            _ => {
+                return Error::Sqlite {
+                    path,
+                    source: error,
+                };
+            }
+        };
+        match code {
+            ErrorCode::NotADatabase => Error::NotALedger { path },
+            ErrorCode::DatabaseCorrupt => Error::Damaged {
+                path,
+                detail: error.to_string(),
+            },
+            ErrorCode::ReadOnly => Error::ReadOnly { path },
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Error::Busy { path },
+            ErrorCode::DiskFull => Error::Full { path },
+            _ => Error::Sqlite {
+                path,
+                source: error,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sentence_names_the_file_and_says_what_to_do() {
+        let path = PathBuf::from("/x/ledger.db");
+        let busy = Error::Busy { path: path.clone() }.to_string();
+        assert!(
+            busy.contains("/x/ledger.db") && busy.contains("30 s"),
+            "{busy}"
+        );
+        let foreign = Error::Foreign {
+            path,
+            application_id: 0x1234,
+        }
+        .to_string();
+        assert!(
+            foreign.contains("0x1234") && foreign.contains("--ledger"),
+            "{foreign}"
+        );
+    }
+
+    #[test]
+    fn an_ambiguous_word_shows_a_few_candidates_and_counts_the_rest() {
+        let error = Error::Ambiguous {
+            word: "2026".into(),
+            count: 12,
+            candidates: vec!["20261121-204512-k7q2".into(), "20261120-204512-bcdf".into()],
+        };
+        assert_eq!(
+            error.to_string(),
+            "'2026' may be any of 12 runs: 20261121-204512-k7q2, 20261120-204512-bcdf and 10 \
+             more. Write more of the id"
+        );
+    }
+}

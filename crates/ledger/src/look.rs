@@ -1,0 +1,152 @@
+//! A first look at a file that is there, which changes nothing, whatever the file is.
+
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::place::has_side_file;
+use crate::schema::{APPLICATION_ID, Header};
+use crate::{Error, Result};
+
+/// How often damage is looked at again, and how long to wait before: the look takes no lock, so a
+/// file that another process is just writing can look damaged for a moment.
+const LOOKS: u32 = 4;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+/// What a file turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// Nothing has been written to it.
+    Blank,
+    /// A ledger, and it was found sound.
+    Sound,
+    /// A ledger whose state only a look under locks can tell: its side files hold a part of it.
+    Unsettled,
+}
+
+/// Looks at the file without locking it or creating anything beside it.
+pub(crate) fn look(path: &Path, known: u32) -> Result<Seen> {
+    let mut looks = 0;
+    loop {
+        let unsettled = has_side_file(path);
+        let error = match attempt(path, known, !unsettled) {
+            Ok(seen) => return Ok(if unsettled { Seen::Unsettled } else { seen }),
+            Err(error) => error,
+        };
+        looks += 1;
+        let looks_damaged = matches!(error, Error::Damaged { .. } | Error::NotALedger { .. });
+        match error {
+            // With side files the truth is in them, unless this was never SQLite's file.
+            Error::Damaged { .. } if unsettled => return Ok(Seen::Unsettled),
+            error if !looks_damaged || looks == LOOKS => return Err(error),
+            _ => sleep(BETWEEN_LOOKS),
+        }
+    }
+}
+
+fn attempt(path: &Path, known: u32, thoroughly: bool) -> Result<Seen> {
+    let connection = immutable(path)?;
+    let header = Header::read(&connection).map_err(|error| Error::sqlite(path, error))?;
+    if header.is_blank() {
+        return Ok(Seen::Blank);
+    }
+    belongs(path, header, known)?;
+    if thoroughly {
+        whole(path, &connection, header)?;
+        check(path, &connection)?;
+    }
+    Ok(Seen::Sound)
+}
+
+/// Opens the file so that SQLite neither locks it nor creates or reads anything beside it.
+///
+/// The header is not read with `std::fs`, because closing a descriptor of the file drops the locks
+/// that SQLite holds on it elsewhere in this process; SQLite itself knows to wait.
+pub(crate) fn immutable(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    Connection::open_with_flags(uri(path), flags).map_err(|error| Error::sqlite(path, error))
+}
+
+/// The path as a URI in which no byte of it can be taken for a delimiter.
+fn uri(path: &Path) -> String {
+    let mut uri = String::from("file:");
+    for &byte in path.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() {
+            uri.push(char::from(byte));
+        } else {
+            // Writing to a String cannot fail.
+            let _ = write!(uri, "%{byte:02x}");
+        }
+    }
+    uri + "?immutable=1"
+}
+
+/// Whether a file with this header is a ledger that this program can use.
+pub(crate) fn belongs(path: &Path, header: Header, known: u32) -> Result<()> {
+    if header.application_id != APPLICATION_ID {
+        return Err(Error::Foreign {
+            path: path.to_owned(),
+            application_id: header.application_id,
+        });
+    }
+    if header.version > known {
+        return Err(Error::Newer {
+            path: path.to_owned(),
+            found: header.version,
+            known,
+        });
+    }
+    Ok(())
+}
+
+/// Whether the file is as long as it says. SQLite itself lets a last page pass that is cut short,
+/// and reads zeros there.
+fn whole(path: &Path, connection: &Connection, header: Header) -> Result<()> {
+    let page: u32 = connection
+        .query_row("PRAGMA page_size", [], |row| row.get(0))
+        .map_err(|error| Error::sqlite(path, error))?;
+    let claimed = u64::from(header.pages) * u64::from(page);
+    let size = path.metadata().map_or(0, |metadata| metadata.len());
+    if size >= claimed {
+        return Ok(());
+    }
+    Err(Error::Damaged {
+        path: path.to_owned(),
+        detail: format!("it is cut short: {size} of {claimed} bytes"),
+    })
+}
+
+/// Looks for damage where it would do harm and where looking is cheap: in the table that every
+/// list and every search reads. A damaged document is found when it is read, by its checksum, and
+/// concerns one run only.
+pub(crate) fn check(path: &Path, connection: &Connection) -> Result<()> {
+    let report: String = connection
+        .query_row("PRAGMA quick_check(runs)", [], |row| row.get(0))
+        .map_err(|error| Error::sqlite(path, error))?;
+    if report == "ok" {
+        return Ok(());
+    }
+    Err(Error::Damaged {
+        path: path.to_owned(),
+        detail: report.lines().last().unwrap_or("no detail").to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    #[test]
+    fn no_byte_of_a_path_is_taken_for_a_delimiter() {
+        let odd = Path::new(OsStr::from_bytes(b"//a b?c#d%e\xff"));
+        assert_eq!(uri(odd), "file:%2f%2fa%20b%3fc%23d%25e%ff?immutable=1");
+    }
+}

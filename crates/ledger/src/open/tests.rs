@@ -1,0 +1,222 @@
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::symlink;
+use std::time::SystemTime;
+
+use super::*;
+use crate::Filter;
+use crate::testing::{Scratch, small_run};
+use record::Verdict::Trusted;
+
+/// A ledger with two runs, closed; and its bytes.
+fn kept() -> (Scratch, Vec<u8>) {
+    let scratch = Scratch::new();
+    let mut ledger = Ledger::open(scratch.ledger()).unwrap();
+    for minute in 0..2 {
+        ledger.save(&small_run(minute), Trusted, &[]).unwrap();
+    }
+    drop(ledger);
+    let bytes = fs::read(scratch.ledger()).unwrap();
+    (scratch, bytes)
+}
+
+/// Puts `bytes` in the ledger's place, opens it, and makes sure that it was refused and that
+/// neither the file nor its folder changed.
+fn refused(scratch: &Scratch, bytes: &[u8]) -> Error {
+    let path = scratch.ledger();
+    fs::write(&path, bytes).unwrap();
+    let before = SystemTime::now() - Duration::from_secs(3600);
+    fs::File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_modified(before)
+        .unwrap();
+    let error = Ledger::open(&path).map(|_| ()).unwrap_err();
+    assert_eq!(fs::read(&path).unwrap(), bytes, "{error}");
+    assert_eq!(
+        path.metadata().unwrap().modified().unwrap(),
+        before,
+        "{error}"
+    );
+    assert_eq!(scratch.names(), ["ledger.db"], "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains("ledger.db") && text.ends_with(char::is_alphanumeric),
+        "{text}"
+    );
+    error
+}
+
+#[test]
+fn a_closed_ledger_is_one_file_in_wal_mode() {
+    let (scratch, bytes) = kept();
+    assert_eq!(scratch.names(), ["ledger.db"]);
+    assert_eq!(bytes[18..20], [2, 2]);
+    assert_eq!(&bytes[68..72], b"dsmt");
+}
+
+#[test]
+fn what_is_not_sqlite_is_refused_and_not_touched() {
+    let (scratch, good) = kept();
+    let mut torn = good.clone();
+    torn[..512].fill(0);
+    for bytes in [b"hello".to_vec(), vec![0; 8192], b"x".repeat(100_000), torn] {
+        let error = refused(&scratch, &bytes);
+        assert!(matches!(error, Error::NotALedger { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_truncated_ledger_is_refused_and_not_touched() {
+    let (scratch, good) = kept();
+    for length in [
+        good.len() - 1,
+        good.len() - 4096,
+        good.len() / 2,
+        4096,
+        4095,
+        600,
+        100,
+        20,
+    ] {
+        let error = refused(&scratch, &good[..length]);
+        assert!(
+            matches!(error, Error::Damaged { .. } | Error::NotALedger { .. }),
+            "{length}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_damaged_schema_or_list_is_refused_and_not_touched() {
+    let (scratch, good) = kept();
+    // The first page after its header holds the schema; the second is the root of `runs`.
+    for range in [100..1000, 4000..4096, 4096..4200, 4096 + 3900..8192] {
+        let mut damaged = good.clone();
+        damaged[range.clone()].fill(0xa5);
+        let error = refused(&scratch, &damaged);
+        assert!(matches!(error, Error::Damaged { .. }), "{range:?}: {error}");
+    }
+}
+
+#[test]
+fn another_programs_file_is_refused_and_not_touched() {
+    let scratch = Scratch::new();
+    for (id, sql) in [
+        (0, "CREATE TABLE t (a)"),
+        (0, "PRAGMA user_version = 1"),
+        (0x0f05_5112, "PRAGMA application_id = 0x0f055112"),
+    ] {
+        let other = scratch.path().join("other");
+        Connection::open(&other)
+            .unwrap()
+            .execute_batch(sql)
+            .unwrap();
+        let bytes = fs::read(&other).unwrap();
+        fs::remove_file(&other).unwrap();
+        match refused(&scratch, &bytes) {
+            Error::Foreign { application_id, .. } => assert_eq!(application_id, id),
+            error => panic!("{sql}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn a_newer_ledger_is_refused_and_not_touched() {
+    let (scratch, _) = kept();
+    let mut newer = MIGRATIONS.to_vec();
+    newer.push("CREATE TABLE places (word TEXT)");
+    drop(Ledger::open_with(&scratch.ledger(), &newer).unwrap());
+    let bytes = fs::read(scratch.ledger()).unwrap();
+    match refused(&scratch, &bytes) {
+        Error::Newer { found, known, .. } => assert_eq!((found, known), (2, 1)),
+        error => panic!("{error}"),
+    }
+}
+
+/// The newer version is at work, and its number is only in the WAL yet.
+#[test]
+fn a_newer_ledger_is_refused_while_its_number_is_in_the_wal() {
+    let (scratch, before) = kept();
+    let newer = Connection::open(scratch.ledger()).unwrap();
+    newer.execute_batch("PRAGMA user_version = 2").unwrap();
+    // As a kill leaves it: the files, and nobody who has them open.
+    let other = Scratch::new();
+    for suffix in ["", "-wal"] {
+        fs::copy(
+            scratch.path().join(format!("ledger.db{suffix}")),
+            other.path().join(format!("ledger.db{suffix}")),
+        )
+        .unwrap();
+    }
+    for place in [&scratch, &other] {
+        let error = Ledger::open(place.ledger()).map(|_| ()).unwrap_err();
+        assert!(matches!(error, Error::Newer { .. }), "{error}");
+        assert_eq!(fs::read(place.ledger()).unwrap(), before);
+    }
+    let left = Connection::open(other.ledger()).unwrap();
+    assert_eq!(crate::schema::Header::read(&left).unwrap().version, 2);
+}
+
+#[test]
+fn an_older_ledger_is_brought_up_to_date_with_its_runs() {
+    let (scratch, _) = kept();
+    let mut newer = MIGRATIONS.to_vec();
+    newer.push("ALTER TABLE runs ADD COLUMN label TEXT");
+    let ledger = Ledger::open_with(&scratch.ledger(), &newer).unwrap();
+    assert_eq!(ledger.list(&Filter::default()).unwrap().len(), 2);
+    assert_eq!(ledger.load("last").unwrap(), small_run(1));
+    // The number is in the file itself while the ledger is still open.
+    assert_eq!(fs::read(scratch.ledger()).unwrap()[63], 2);
+}
+
+#[test]
+fn missing_folders_are_made_and_an_empty_file_becomes_a_ledger() {
+    let scratch = Scratch::new();
+    let odd = std::ffi::OsStr::from_bytes(b"a b/%41?x#\xff/ledger.db");
+    let path = scratch.path().join(odd);
+    let mut ledger = Ledger::open(&path).unwrap();
+    ledger.save(&small_run(0), Trusted, &[]).unwrap();
+    drop(ledger);
+    assert!(path.metadata().unwrap().len() > 0);
+    assert_eq!(
+        Ledger::open(&path).unwrap().load("last").unwrap(),
+        small_run(0)
+    );
+
+    fs::write(scratch.ledger(), "").unwrap();
+    assert!(Ledger::open(scratch.ledger()).unwrap().is_writable());
+}
+
+#[test]
+fn a_symbolic_link_leads_to_the_ledger() {
+    let (scratch, _) = kept();
+    let link = scratch.path().join("link");
+    symlink("ledger.db", &link).unwrap();
+    let ledger = Ledger::open(&link).unwrap();
+    assert_eq!(ledger.list(&Filter::default()).unwrap().len(), 2);
+    assert_eq!(ledger.path().file_name().unwrap(), "ledger.db");
+}
+
+#[test]
+fn a_folder_or_a_device_is_not_a_ledger() {
+    let scratch = Scratch::new();
+    for path in [scratch.path(), Path::new("/dev/null")] {
+        let error = Ledger::open(path).map(|_| ()).unwrap_err();
+        assert!(matches!(error, Error::NotAFile { .. }), "{error}");
+    }
+    let below_a_file = Path::new("/dev/null/ledger.db");
+    let error = Ledger::open(below_a_file).map(|_| ()).unwrap_err();
+    assert!(matches!(error, Error::Unreachable { .. }), "{error}");
+}
+
+#[test]
+fn a_name_that_sqlite_gives_a_meaning_is_a_file_like_any_other() {
+    let scratch = Scratch::new();
+    for name in [":memory:", "file:x?mode=memory"] {
+        let path = scratch.path().join(name);
+        drop(Ledger::open(&path).unwrap());
+        assert!(path.metadata().unwrap().len() > 0, "{name}");
+    }
+}

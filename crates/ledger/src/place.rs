@@ -1,0 +1,164 @@
+//! Where the ledger lies, and what its file system can do.
+
+use std::ffi::OsString;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, AtFlags, CWD};
+
+use crate::{Error, Result};
+
+/// Where the ledger lies when nobody names a file: in the user's state folder
+/// (`$XDG_STATE_HOME/disksmith/ledger.db`, else `$HOME/.local/state/disksmith/ledger.db`), and for
+/// root without a home, as a service has it, in `/var/lib/disksmith/ledger.db`.
+///
+/// `lookup` answers for the environment.
+///
+/// # Errors
+/// When the environment names no place.
+pub fn default_path(lookup: impl Fn(&str) -> Option<OsString>, is_root: bool) -> Result<PathBuf> {
+    // The XDG base directory specification: a path that is not absolute is to be ignored.
+    let folder = |name| {
+        lookup(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let state = folder("XDG_STATE_HOME")
+        .or_else(|| Some(folder("HOME")?.join(".local/state")))
+        .or_else(|| is_root.then(|| PathBuf::from("/var/lib")))
+        .ok_or(Error::NoPlace)?;
+    Ok(state.join("disksmith/ledger.db"))
+}
+
+/// Creates the file, empty, and the folders above it, for this user alone.
+pub(crate) fn create(path: &Path) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+    }
+    // `create_new`, because a file that another thread of this process has just created and locked
+    // must not be opened here: closing any descriptor of a file drops all of the process's locks.
+    let created = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path);
+    match created {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+/// Whether the file, and the folder in which SQLite puts its side files, may be written.
+pub(crate) fn may_write(path: &Path) -> bool {
+    let allowed =
+        |path: &Path| rustix::fs::accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok();
+    allowed(path) && path.parent().is_none_or(allowed)
+}
+
+/// The file beside the ledger in which SQLite keeps what is not yet in it.
+pub(crate) fn side_file(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Whether any side file is there: then another process is at work, or one was killed.
+pub(crate) fn has_side_file(path: &Path) -> bool {
+    ["-wal", "-journal"]
+        .iter()
+        .any(|suffix| side_file(path, suffix).exists())
+}
+
+/// Whether every process that can reach the file shares memory with the others, as WAL needs it.
+pub(crate) fn shares_memory(path: &Path) -> bool {
+    rustix::fs::statfs(path).map_or(true, |stat| !is_remote(stat.f_type as u32))
+}
+
+/// Whether `magic` (statfs `f_type`, of which 32 bits count) is a file system that other hosts may
+/// have mounted too, or that may not be able to map shared memory.
+fn is_remote(magic: u32) -> bool {
+    const REMOTE: [u32; 12] = [
+        0x6969,      // NFS
+        0x517b,      // SMB
+        0xff53_4d42, // CIFS
+        0xfe53_4d42, // SMB2
+        0x0102_1997, // 9P
+        0x6573_5546, // FUSE: sshfs, s3fs, gluster, virtiofs
+        0x00c3_6400, // Ceph
+        0x0bd0_0bd0, // Lustre
+        0x4750_4653, // GPFS (Spectrum Scale)
+        0x0116_1970, // GFS2
+        0x7461_636f, // OCFS2
+        0x5346_414f, // AFS
+    ];
+    REMOTE.contains(&magic)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn path_in(environment: &[(&str, &str)], is_root: bool) -> Result<PathBuf> {
+        let map: HashMap<_, _> = environment.iter().copied().collect();
+        default_path(|name| map.get(name).map(OsString::from), is_root)
+    }
+
+    #[test]
+    fn the_state_folder_comes_first_then_home_then_var_lib_for_root() {
+        let both = [("XDG_STATE_HOME", "/state"), ("HOME", "/home/ann")];
+        for (environment, is_root, expected) in [
+            (&both[..], false, "/state/disksmith/ledger.db"),
+            (
+                &both[1..],
+                false,
+                "/home/ann/.local/state/disksmith/ledger.db",
+            ),
+            (
+                &both[1..],
+                true,
+                "/home/ann/.local/state/disksmith/ledger.db",
+            ),
+            (&[], true, "/var/lib/disksmith/ledger.db"),
+        ] {
+            assert_eq!(path_in(environment, is_root).unwrap(), Path::new(expected));
+        }
+    }
+
+    #[test]
+    fn empty_and_relative_folders_are_ignored() {
+        let odd = [("XDG_STATE_HOME", "state"), ("HOME", "")];
+        assert!(matches!(path_in(&odd, false), Err(Error::NoPlace)));
+        let odd = [("XDG_STATE_HOME", ""), ("HOME", "/h")];
+        assert_eq!(
+            path_in(&odd, false).unwrap(),
+            Path::new("/h/.local/state/disksmith/ledger.db")
+        );
+    }
+
+    #[test]
+    fn what_is_created_is_for_this_user_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b/ledger.db");
+        create(&path).unwrap();
+        create(&path).unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(mode(&folder.path().join("a")), 0o700);
+        assert_eq!(mode(&folder.path().join("a/b")), 0o700);
+    }
+
+    #[test]
+    fn network_file_systems_do_not_share_memory() {
+        assert!(is_remote(0x6969));
+        assert!(!is_remote(0xef53), "ext4");
+        assert!(shares_memory(Path::new("/proc")));
+    }
+}

@@ -1,0 +1,270 @@
+//! Tests with more than one process: at once, killed, and without permission.
+//!
+//! A test starts this very test binary again, told by an environment variable what to do there.
+
+use std::fs::{self, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use record::Verdict::Trusted;
+
+use crate::testing::{Scratch, finding, small_run};
+use crate::{Error, Filter, Ledger};
+
+const TASK: &str = "LEDGER_TEST_TASK";
+const PLACE: &str = "LEDGER_TEST_PLACE";
+/// A user without rights: `nobody` on every Linux.
+const NOBODY: u32 = 65534;
+
+/// The test binary, told to do only `task` on the ledger at `path`.
+fn other_process(binary: &Path, task: &str, path: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command
+        .args(["--exact", "processes::what_the_other_process_does"])
+        .env(TASK, task)
+        .env(PLACE, path)
+        .stdout(Stdio::null());
+    command
+}
+
+fn start(task: &str, path: &Path) -> Child {
+    let binary = std::env::current_exe().unwrap();
+    other_process(&binary, task, path).spawn().unwrap()
+}
+
+/// So many that they fill several pages: a kill should find most of the time spent on writing.
+fn many_findings() -> Vec<record::Finding> {
+    vec![finding(); 150]
+}
+
+/// Does nothing unless it was started by another test.
+#[test]
+fn what_the_other_process_does() {
+    let (Ok(task), Some(path)) = (std::env::var(TASK), std::env::var_os(PLACE)) else {
+        return;
+    };
+    let path = Path::new(&path);
+    match task.split_once(' ') {
+        Some(("save", first)) => {
+            let first: i64 = first.parse().unwrap();
+            let mut ledger = Ledger::open(path).unwrap();
+            for minute in first..first + 50 {
+                ledger
+                    .save(&small_run(minute), Trusted, &[finding()])
+                    .unwrap();
+            }
+        }
+        Some(("save-until-killed", first)) => {
+            let first: i64 = first.parse().unwrap();
+            let mut ledger = Ledger::open(path).unwrap();
+            for minute in first.. {
+                ledger
+                    .save(&small_run(minute), Trusted, &many_findings())
+                    .unwrap();
+                // Now and then anew, so that the kill also meets the opening and the closing.
+                if minute % 4 == 0 {
+                    drop(ledger);
+                    ledger = Ledger::open(path).unwrap();
+                }
+            }
+        }
+        _ if task == "read" => {
+            let mut ledger = Ledger::open(path).unwrap();
+            assert!(!ledger.is_writable());
+            assert_eq!(ledger.list(&Filter::default()).unwrap().len(), 2);
+            assert_eq!(ledger.load("last").unwrap(), small_run(1));
+            let error = ledger.save(&small_run(9), Trusted, &[]).unwrap_err();
+            assert!(matches!(error, Error::ReadOnly { .. }), "{error}");
+            let error = ledger.remove("last").unwrap_err();
+            assert!(matches!(error, Error::ReadOnly { .. }), "{error}");
+        }
+        _ if task == "read-unsettled" => {
+            let error = Ledger::open(path).map(|_| ()).unwrap_err();
+            assert!(matches!(error, Error::Unsettled { .. }), "{error}");
+        }
+        _ => panic!("an unknown task: {task}"),
+    }
+}
+
+#[test]
+fn six_processes_and_four_threads_create_one_ledger_and_save_500_runs_at_once() {
+    let scratch = Scratch::new();
+    let path = scratch.path().join("new/ledger.db");
+    let children: Vec<Child> = (0..6)
+        .map(|number| start(&format!("save {}", number * 50), &path))
+        .collect();
+    // Threads too, since SQLite's locks belong to the process and not to the thread.
+    std::thread::scope(|scope| {
+        for number in 6..10 {
+            let path = &path;
+            scope.spawn(move || {
+                for minute in number * 50..(number + 1) * 50 {
+                    let mut ledger = Ledger::open(path).unwrap();
+                    ledger.save(&small_run(minute), Trusted, &[]).unwrap();
+                }
+            });
+        }
+    });
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    let ledger = Ledger::open(&path).unwrap();
+    let runs = ledger.list(&Filter::default()).unwrap();
+    assert_eq!(runs.len(), 500);
+    for (run, minute) in runs.iter().zip((0..500).rev()) {
+        assert_eq!(ledger.load(run.id.as_str()).unwrap(), small_run(minute));
+    }
+    integrity(&ledger);
+}
+
+fn integrity(ledger: &Ledger) {
+    let report: String = ledger
+        .connection
+        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(report, "ok");
+}
+
+#[test]
+fn a_kill_in_mid_write_leaves_only_complete_runs() {
+    let scratch = Scratch::new();
+    let path = scratch.ledger();
+    let mut first = 0;
+    for round in 0..16 {
+        let mut child = start(&format!("save-until-killed {first}"), &path);
+        // Into a different moment each time; the first rounds often meet the creation.
+        sleep(Duration::from_millis(20 + 23 * round));
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let ledger = Ledger::open(&path).unwrap();
+        let runs = ledger.list(&Filter::default()).unwrap();
+        first = runs.len() as i64;
+        for (run, minute) in runs.iter().zip((0..first).rev()) {
+            let whole = ledger.load(run.id.as_str()).unwrap();
+            assert_eq!(whole, small_run(minute));
+            let conclusion = ledger.conclusion(run.id.as_str()).unwrap();
+            assert_eq!(conclusion.findings, many_findings());
+        }
+        // A list shows only runs with a conclusion, so it would hide one that is half there.
+        for table in ["runs", "documents", "conclusions"] {
+            let count = format!("SELECT count(*) FROM {table}");
+            let count = ledger.connection.query_row(&count, [], |row| row.get(0));
+            assert_eq!(count, Ok(first), "{table}");
+        }
+        integrity(&ledger);
+    }
+    assert!(first > 0, "no run was saved before its process was killed");
+}
+
+#[test]
+fn a_reader_does_not_wait_for_a_writer() {
+    let scratch = Scratch::new();
+    let mut writer = Ledger::open(scratch.ledger()).unwrap();
+    writer.save(&small_run(0), Trusted, &[]).unwrap();
+    writer.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let began = Instant::now();
+    let reader = Ledger::open(scratch.ledger()).unwrap();
+    assert_eq!(reader.list(&Filter::default()).unwrap().len(), 1);
+    assert!(began.elapsed() < crate::PATIENCE / 2);
+}
+
+#[test]
+fn a_writer_that_waits_too_long_says_so() {
+    let scratch = Scratch::new();
+    let holder = Ledger::open(scratch.ledger()).unwrap();
+    let mut waiter = Ledger::open(scratch.ledger()).unwrap();
+    holder.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    waiter.connection.busy_timeout(Duration::ZERO).unwrap();
+    let error = waiter.save(&small_run(0), Trusted, &[]).unwrap_err();
+    assert!(matches!(error, Error::Busy { .. }), "{error}");
+    holder.connection.execute_batch("COMMIT").unwrap();
+    waiter.save(&small_run(0), Trusted, &[]).unwrap();
+}
+
+/// A folder with a ledger of two runs and a copy of this binary that everybody may use.
+fn for_everybody() -> (Scratch, std::path::PathBuf) {
+    let scratch = Scratch::new();
+    let mut ledger = Ledger::open(scratch.path().join("d/ledger.db")).unwrap();
+    for minute in 0..2 {
+        ledger.save(&small_run(minute), Trusted, &[]).unwrap();
+    }
+    let binary = scratch.path().join("binary");
+    fs::copy(std::env::current_exe().unwrap(), &binary).unwrap();
+    for (path, mode) in [
+        ("", 0o755),
+        ("d", 0o555),
+        ("d/ledger.db", 0o444),
+        ("binary", 0o755),
+    ] {
+        fs::set_permissions(scratch.path().join(path), Permissions::from_mode(mode)).unwrap();
+    }
+    (scratch, binary)
+}
+
+/// Does `task` as a user without rights; root is asked for no permission, so it becomes nobody.
+fn without_rights(binary: &Path, task: &str, path: &Path) {
+    let mut command = other_process(binary, task, path);
+    if rustix::process::geteuid().is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    // A process that another test is just starting may still hold the copy open for writing.
+    let status = loop {
+        match command.status() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                sleep(Duration::from_millis(10));
+            }
+            other => break other.unwrap(),
+        }
+    };
+    assert!(status.success(), "{task}");
+}
+
+#[test]
+fn a_ledger_that_may_not_be_written_can_still_be_read() {
+    let (scratch, binary) = for_everybody();
+    let folder = scratch.path().join("d");
+    let path = folder.join("ledger.db");
+    let names = || fs::read_dir(&folder).unwrap().count();
+    without_rights(&binary, "read", &path);
+    assert_eq!(names(), 1);
+    // The file may not be written, but the folder may.
+    fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
+    without_rights(&binary, "read", &path);
+    assert_eq!(names(), 1);
+    // The file may be written, but the folder may not.
+    fs::set_permissions(&folder, Permissions::from_mode(0o555)).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
+    without_rights(&binary, "read", &path);
+    assert_eq!(names(), 1);
+    // So that the folder can be removed.
+    fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn what_a_kill_left_cannot_be_put_in_order_without_rights() {
+    let (scratch, binary) = for_everybody();
+    let path = scratch.path().join("d/ledger.db");
+    // As a kill leaves it: the newest run is in the WAL, and nobody has it open.
+    let copy = scratch.path().join("copy");
+    fs::create_dir(&copy).unwrap();
+    fs::set_permissions(path.parent().unwrap(), Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    let mut ledger = Ledger::open(&path).unwrap();
+    ledger.save(&small_run(5), Trusted, &[]).unwrap();
+    for name in ["ledger.db", "ledger.db-wal"] {
+        fs::copy(path.with_file_name(name), copy.join(name)).unwrap();
+    }
+    drop(ledger);
+    fs::set_permissions(&copy, Permissions::from_mode(0o555)).unwrap();
+    without_rights(&binary, "read-unsettled", &copy.join("ledger.db"));
+    // And whoever may write it finds all three.
+    fs::set_permissions(&copy, Permissions::from_mode(0o755)).unwrap();
+    let ledger = Ledger::open(copy.join("ledger.db")).unwrap();
+    assert_eq!(ledger.list(&Filter::default()).unwrap().len(), 3);
+}

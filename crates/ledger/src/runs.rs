@@ -1,0 +1,341 @@
+//! Runs: save, list, load, remove.
+
+use jiff::Timestamp;
+use record::{Finding, Origin, Run, RunId, Verdict};
+use rusqlite::{
+    OptionalExtension as _, Row, Transaction, TransactionBehavior, named_params, params,
+};
+use serde::de::DeserializeOwned;
+
+use crate::document::Document;
+use crate::{Error, Ledger, Result};
+
+/// Which runs to list. The default is all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Only of this host.
+    pub host: Option<String>,
+    /// Only of this target: the path as it was given to `bench`, or the device below, as
+    /// `nvme1n1` or `/dev/nvme1n1`.
+    pub target: Option<String>,
+    /// Only of this suite.
+    pub suite: Option<String>,
+    /// Only those that began then or later.
+    pub since: Option<Timestamp>,
+    /// Only with this verdict.
+    pub verdict: Option<Verdict>,
+    /// At most this many, the newest.
+    pub limit: Option<u32>,
+}
+
+/// What a list shows of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunSummary {
+    /// Its name.
+    pub id: RunId,
+    /// When it began.
+    pub started: Timestamp,
+    /// The host that it ran on.
+    pub host: String,
+    /// The target's path, as it was given.
+    pub target: String,
+    /// The block device below the target.
+    pub device: Option<String>,
+    /// The suite's name.
+    pub suite: String,
+    /// The names of the phases that ran, in order.
+    pub phases: Vec<String>,
+    /// What the findings added up to when it was concluded.
+    pub verdict: Verdict,
+    /// Where its figures come from.
+    pub origin: Origin,
+    /// Whether a signal ended it early.
+    pub interrupted: bool,
+}
+
+/// What was concluded from a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conclusion {
+    /// What the findings add up to.
+    pub verdict: Verdict,
+    /// The reasons to doubt or to act.
+    pub findings: Vec<Finding>,
+    /// The version of the program that concluded.
+    pub disksmith: String,
+}
+
+/// All that [`summary`] reads, so that lists and searches read the same.
+const LIST: &str = "
+    SELECT id, started, host, target, device, suite, phases, verdict, tool, interrupted
+    FROM runs JOIN conclusions ON run = number
+    WHERE (:host IS NULL OR host = :host)
+      AND (:target IS NULL OR target = :target OR device = :target OR '/dev/' || device = :target)
+      AND (:suite IS NULL OR suite = :suite)
+      AND (:since IS NULL OR started >= :since)
+      AND (:verdict IS NULL OR verdict = :verdict)
+    ORDER BY started DESC, number DESC
+    LIMIT :limit";
+
+impl Ledger {
+    /// Keeps a run, with what this version of the program concluded from it.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written, or a run of this id is there already.
+    pub fn save(&mut self, run: &Run, verdict: Verdict, findings: &[Finding]) -> Result<()> {
+        self.demand_writable()?;
+        // Before the lock is taken: others need not wait for the compression.
+        let document = Document::pack(run)?;
+        let kept = self.insert(run, &document, verdict, findings);
+        kept.map_err(|error| match error.sqlite_extended_error_code() {
+            Some(rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE) => Error::AlreadyKept {
+                path: self.path.clone(),
+                id: run.id.to_string(),
+            },
+            _ => self.explain(error),
+        })
+    }
+
+    fn insert(
+        &self,
+        run: &Run,
+        document: &Document,
+        verdict: Verdict,
+        findings: &[Finding],
+    ) -> rusqlite::Result<()> {
+        let phases: Vec<&str> = run.phases.iter().map(|phase| phase.name.as_str()).collect();
+        let tool = match &run.origin {
+            Origin::Measured => None,
+            Origin::Imported { tool } => Some(tool),
+        };
+        let change = self.change()?;
+        change.execute(
+            "INSERT INTO runs (id, started, host, target, device, suite, phases, tool, interrupted)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            params![
+                run.id.as_str(),
+                sortable(run.started),
+                run.machine.hostname,
+                run.target.path,
+                run.target.device,
+                run.suite,
+                json(&phases)?,
+                tool,
+                run.interrupted,
+            ],
+        )?;
+        let number = change.last_insert_rowid();
+        change.execute(
+            "INSERT INTO documents (run, form, size, body) VALUES (?1, ?2, ?3, ?4)",
+            params![number, document.form, document.size as i64, document.body],
+        )?;
+        conclude(&change, number, verdict, findings)?;
+        change.commit()
+    }
+
+    /// Replaces what was concluded from a run, after it was studied again. What was measured stays.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written, or `word` does not name one run (see
+    /// [`find`](Ledger::find)).
+    pub fn conclude(&mut self, word: &str, verdict: Verdict, findings: &[Finding]) -> Result<()> {
+        self.demand_writable()?;
+        let change = self.change().map_err(|error| self.explain(error))?;
+        let (number, _) = self.locate(word)?;
+        conclude(&change, number, verdict, findings)
+            .and_then(|()| change.commit())
+            .map_err(|error| self.explain(error))
+    }
+
+    /// The runs that `filter` lets through, newest first. Reads no documents.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn list(&self, filter: &Filter) -> Result<Vec<RunSummary>> {
+        let rows: rusqlite::Result<Vec<RunSummary>> = (|| {
+            let mut statement = self.connection.prepare_cached(LIST)?;
+            let rows = statement.query_map(
+                named_params! {
+                    ":host": filter.host,
+                    ":target": filter.target,
+                    ":suite": filter.suite,
+                    ":since": filter.since.map(sortable),
+                    ":verdict": filter.verdict.map(Verdict::word),
+                    ":limit": filter.limit.map_or(-1, i64::from),
+                },
+                summary,
+            )?;
+            rows.collect()
+        })();
+        rows.map_err(|error| self.explain(error))
+    }
+
+    /// The run that `word` names (see [`find`](Ledger::find)), as it was measured.
+    ///
+    /// # Errors
+    /// When `word` does not name one run, or its document is damaged or of a newer form.
+    pub fn load(&self, word: &str) -> Result<Run> {
+        let view = self.view()?;
+        let (number, id) = self.locate(word)?;
+        let document = view
+            .query_row(
+                "SELECT form, size, body FROM documents WHERE run = ?1",
+                [number],
+                |row| {
+                    Ok(Document {
+                        form: row.get(0)?,
+                        size: row.get::<_, u32>(1)? as usize,
+                        body: row.get(2)?,
+                    })
+                },
+            )
+            .optional()
+            .map_err(|error| self.explain(error))?;
+        match document {
+            Some(document) => document.unpack(id.as_str()),
+            None => Err(Ledger::gone(&id, "its document is missing")),
+        }
+    }
+
+    /// What was concluded from the run that `word` names (see [`find`](Ledger::find)).
+    ///
+    /// # Errors
+    /// When `word` does not name one run, or a newer version has found what this one does not know.
+    pub fn conclusion(&self, word: &str) -> Result<Conclusion> {
+        let view = self.view()?;
+        let (number, id) = self.locate(word)?;
+        let found = view
+            .query_row(
+                "SELECT verdict, findings, disksmith FROM conclusions WHERE run = ?1",
+                [number],
+                |row| {
+                    Ok(Conclusion {
+                        verdict: word_at(row, 0)?,
+                        findings: json_at(row, 1)?,
+                        disksmith: row.get(2)?,
+                    })
+                },
+            )
+            .optional();
+        match found {
+            Ok(Some(conclusion)) => Ok(conclusion),
+            Ok(None) => Err(Ledger::gone(&id, "its conclusion is missing")),
+            Err(rusqlite::Error::FromSqlConversionFailure(_, _, why)) => {
+                Err(Error::UnreadableRun {
+                    detail: format!("its conclusion is not understood ({why})"),
+                    id: id.to_string(),
+                })
+            }
+            Err(error) => Err(self.explain(error)),
+        }
+    }
+
+    /// Removes the run that `word` names (see [`find`](Ledger::find)), and returns its id. The
+    /// file does not shrink; the space is used for later runs.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written, or `word` does not name one run.
+    pub fn remove(&mut self, word: &str) -> Result<RunId> {
+        self.demand_writable()?;
+        // Found and removed under one lock, so that `last` is what it was when it was found.
+        let change = self.change().map_err(|error| self.explain(error))?;
+        let (number, id) = self.locate(word)?;
+        change
+            .execute("DELETE FROM runs WHERE number = ?1", [number])
+            .and_then(|_| change.commit())
+            .map_err(|error| self.explain(error))?;
+        Ok(id)
+    }
+
+    /// Begins a change, which holds the only lock for writing from the start: two that read first
+    /// and wrote later would block each other.
+    fn change(&self) -> rusqlite::Result<Transaction<'_>> {
+        Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
+    }
+
+    /// Begins to read: until it is dropped, what other processes change is not seen, so that a run
+    /// that was found is still there when its document is read.
+    fn view(&self) -> Result<Transaction<'_>> {
+        Transaction::new_unchecked(&self.connection, TransactionBehavior::Deferred)
+            .map_err(|error| self.explain(error))
+    }
+
+    /// The error for a run of which a part is lost.
+    fn gone(id: &RunId, detail: &str) -> Error {
+        Error::UnreadableRun {
+            id: id.to_string(),
+            detail: detail.to_owned(),
+        }
+    }
+}
+
+fn conclude(
+    change: &Transaction<'_>,
+    number: i64,
+    verdict: Verdict,
+    findings: &[Finding],
+) -> rusqlite::Result<()> {
+    change.execute(
+        "INSERT OR REPLACE INTO conclusions (run, verdict, findings, disksmith)
+         VALUES (?1, ?2, ?3, ?4)",
+        params![
+            number,
+            verdict.word(),
+            json(&findings)?,
+            env!("CARGO_PKG_VERSION")
+        ],
+    )?;
+    Ok(())
+}
+
+/// A time as text that sorts as the times do.
+fn sortable(time: Timestamp) -> String {
+    format!("{time:.9}")
+}
+
+fn json<T: serde::Serialize>(value: &T) -> rusqlite::Result<String> {
+    serde_json::to_string(value)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+}
+
+fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
+    let id: String = row.get(0)?;
+    let tool: Option<String> = row.get(8)?;
+    Ok(RunSummary {
+        id: run_id(&id),
+        started: word_at(row, 1)?,
+        host: row.get(2)?,
+        target: row.get(3)?,
+        device: row.get(4)?,
+        suite: row.get(5)?,
+        phases: json_at(row, 6)?,
+        verdict: word_at(row, 7)?,
+        origin: tool.map_or(Origin::Measured, |tool| Origin::Imported { tool }),
+        interrupted: row.get(9)?,
+    })
+}
+
+/// A column that holds JSON.
+fn json_at<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    serde_json::from_str(&text).map_err(|error| misread(column, error))
+}
+
+/// A column that holds a word, such as a verdict or a time.
+fn word_at<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    serde_json::from_value(text.into()).map_err(|error| misread(column, error))
+}
+
+/// Any text is an id.
+pub(crate) fn run_id(text: &str) -> RunId {
+    let Ok(id) = text.parse();
+    id
+}
+
+fn misread(column: usize, error: serde_json::Error) -> rusqlite::Error {
+    let text = rusqlite::types::Type::Text;
+    rusqlite::Error::FromSqlConversionFailure(column, text, Box::new(error))
+}
+
+#[cfg(test)]
+mod tests;

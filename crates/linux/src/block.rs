@@ -1,0 +1,155 @@
+//! Block devices as sysfs shows them, and how they are stacked
+//! (Documentation/ABI/stable/sysfs-block and testing/sysfs-block).
+
+mod describe;
+mod device;
+mod place;
+mod stack;
+
+pub use device::{DevNum, Device, Kind, ParseDevNumError};
+pub use place::{Place, device_of, place_of};
+
+use std::path::Path;
+
+use crate::root::{self, Result, Root, last_part};
+
+/// The block devices of a moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Devices {
+    /// Sorted by name, the numbers in it by value: sda2 before sda10.
+    list: Vec<Device>,
+}
+
+impl Devices {
+    /// Looks at all block devices. One that goes away while it is looked at is left out.
+    ///
+    /// # Errors
+    /// When the list itself, or who holds a device, cannot be read.
+    pub fn read(root: &Root) -> Result<Devices> {
+        let folder = root.sys.join("class/block");
+        let mut found = Vec::new();
+        for name in root::names_in(&folder)? {
+            if let Some(raw) = describe::read_device(&folder.join(&name))? {
+                found.push(raw);
+            }
+        }
+        let mut devices = describe::link(found);
+        devices.sort_by_cached_key(|device| natural(&device.name));
+        let mut devices = Devices { list: devices };
+        devices.find_loops_on_devices(root);
+        Ok(devices)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Device> {
+        self.list.iter()
+    }
+
+    /// The device of a number.
+    pub fn get(&self, number: DevNum) -> Option<&Device> {
+        self.list.iter().find(|device| device.number == number)
+    }
+
+    /// The device of a name, such as `nvme1n1` or `cciss/c0d0`.
+    pub fn named(&self, name: &str) -> Option<&Device> {
+        self.list.iter().find(|device| device.name == name)
+    }
+
+    /// The device that a path below `/dev` stands for, through symbolic links. Where the node is
+    /// missing, as in a container or a captured tree, its name is looked for.
+    pub fn at_path(&self, root: &Root, path: &Path) -> Option<&Device> {
+        let below = path.strip_prefix("/dev").ok()?;
+        let located = root.dev.join(below);
+        if let Some(number) = device::number_of_node(&located) {
+            return self.get(number);
+        }
+        let followed = std::fs::canonicalize(&located).unwrap_or_else(|_| located.clone());
+        let by_folder = |path: &Path| {
+            let name = path.strip_prefix(&root.dev).ok()?.to_str()?;
+            self.named(name).or_else(|| self.mapped(path))
+        };
+        by_folder(&followed)
+            .or_else(|| by_folder(&located))
+            .or_else(|| self.named(&last_part(&followed)?))
+    }
+
+    /// The device-mapper device whose name is the last part of a path below `/dev/mapper`.
+    fn mapped(&self, path: &Path) -> Option<&Device> {
+        let folder = path.parent().and_then(last_part)?;
+        let wanted = last_part(path)?;
+        self.list.iter().find(|device| {
+            matches!(&device.kind, Kind::Mapper { name: Some(name), .. } if *name == wanted)
+                && folder == "mapper"
+        })
+    }
+
+    /// Notes which loop devices have another block device below, instead of a file: sysfs shows
+    /// that neither as a slave nor as a holder.
+    fn find_loops_on_devices(&mut self, root: &Root) {
+        for index in 0..self.list.len() {
+            let Kind::Loop {
+                backing_file: Some(path),
+                ..
+            } = &self.list[index].kind
+            else {
+                continue;
+            };
+            let Some(below) = self.at_path(root, path).map(|device| device.number) else {
+                continue;
+            };
+            if let Kind::Loop { backing_device, .. } = &mut self.list[index].kind {
+                *backing_device = Some(below);
+            }
+        }
+    }
+}
+
+/// A key that sorts the numbers within names by value.
+fn natural(name: &str) -> Vec<(String, Option<u64>)> {
+    let mut key = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let digits = rest
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(rest.len());
+        let (word, tail) = rest.split_at(digits);
+        let end = tail
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(tail.len());
+        let (number, tail) = tail.split_at(end);
+        key.push((word.to_owned(), number.parse().ok()));
+        rest = tail;
+    }
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::natural;
+
+    #[test]
+    fn numbers_in_names_sort_by_value() {
+        let mut names = [
+            "sda10",
+            "nvme0n1p1",
+            "sda2",
+            "sdaa",
+            "nvme10n1",
+            "sda",
+            "nvme0n1",
+        ];
+        names.sort_by_cached_key(|name| natural(name));
+        assert_eq!(
+            names,
+            [
+                "nvme0n1",
+                "nvme0n1p1",
+                "nvme10n1",
+                "sda",
+                "sda2",
+                "sda10",
+                "sdaa"
+            ]
+        );
+    }
+}

@@ -1,0 +1,217 @@
+//! Reading a device's folder in sysfs.
+
+use std::fs;
+use std::path::Path;
+
+use record::Bytes;
+
+use super::device::{DevNum, Device, Kind};
+use crate::root::{self, Result, attribute, last_part, number, path_attribute};
+
+/// Sizes in sysfs are in sectors of this many bytes, whatever the device's own block size.
+const SECTOR: u64 = 512;
+
+/// A device, and for a partition the name of its disk.
+pub(super) struct Raw {
+    device: Device,
+    disk: Option<String>,
+}
+
+/// Reads the device at `class/block/NAME`. `None` when it has no number: it is going away.
+pub(super) fn read_device(folder: &Path) -> Result<Option<Raw>> {
+    let Some(number) = attribute(&folder.join("dev")).and_then(|text| text.parse().ok()) else {
+        return Ok(None);
+    };
+    let Some(sysfs_name) = last_part(folder) else {
+        return Ok(None);
+    };
+    let (kind, disk) = kind_of(folder, &sysfs_name);
+    let device = Device {
+        name: sysfs_name.replace('!', "/"),
+        number,
+        kind,
+        size: sectors(&folder.join("size")),
+        removable: flag(&folder.join("removable")).unwrap_or(false),
+        read_only: flag(&folder.join("ro")).unwrap_or(false),
+        hidden: flag(&folder.join("hidden")).unwrap_or(false),
+        model: model_of(folder),
+        serial: serial_of(folder),
+        wwid: attribute(&folder.join("wwid")).or_else(|| attribute(&folder.join("device/wwid"))),
+        rotational: flag(&folder.join("queue/rotational")),
+        scheduler: attribute(&folder.join("queue/scheduler")).and_then(|text| chosen(&text)),
+        read_ahead: self::number::<u64>(&folder.join("queue/read_ahead_kb"))
+            .map(|kib| Bytes(kib.saturating_mul(1024))),
+        write_cache: attribute(&folder.join("queue/write_cache")),
+        logical_block: self::number(&folder.join("queue/logical_block_size")).map(Bytes),
+        physical_block: self::number(&folder.join("queue/physical_block_size")).map(Bytes),
+        holders: neighbours(&folder.join("holders"))?,
+        slaves: neighbours(&folder.join("slaves"))?,
+    };
+    Ok(Some(Raw { device, disk }))
+}
+
+fn neighbours(folder: &Path) -> Result<Vec<String>> {
+    let names = root::names_in(folder)?;
+    Ok(names
+        .iter()
+        .map(|name| name.to_string_lossy().replace('!', "/"))
+        .collect())
+}
+
+fn sectors(path: &Path) -> Bytes {
+    let sectors: u64 = number(path).unwrap_or(0);
+    Bytes(sectors.saturating_mul(SECTOR))
+}
+
+fn flag(path: &Path) -> Option<bool> {
+    number::<u32>(path).map(|value| value != 0)
+}
+
+/// The word in brackets of `none [mq-deadline] kyber`; a lone word without brackets is the choice.
+fn chosen(schedulers: &str) -> Option<String> {
+    let bracketed = schedulers
+        .split_once('[')
+        .and_then(|(_, rest)| Some(rest.split_once(']')?.0));
+    let lone = || {
+        let mut words = schedulers.split_whitespace();
+        words
+            .next()
+            .filter(|word| !word.contains('[') && words.next().is_none())
+    };
+    bracketed.or_else(lone).map(str::to_owned)
+}
+
+/// What kind of device it is, and for a partition its disk's name. The disk's number is not known
+/// yet; [`link`] fills it in.
+fn kind_of(folder: &Path, sysfs_name: &str) -> (Kind, Option<String>) {
+    if let Some(number) = number(&folder.join("partition")) {
+        let unknown = DevNum::new(0, 0);
+        return (
+            Kind::Partition {
+                of: unknown,
+                number,
+            },
+            disk_of(folder),
+        );
+    }
+    let kind = if folder.join("dm").is_dir() {
+        Kind::Mapper {
+            name: attribute(&folder.join("dm/name")),
+            uuid: attribute(&folder.join("dm/uuid")),
+        }
+    } else if folder.join("md").is_dir() {
+        Kind::Raid {
+            level: attribute(&folder.join("md/level")),
+            disks: number(&folder.join("md/raid_disks")),
+            uuid: attribute(&folder.join("md/uuid")),
+        }
+    } else if has_number_after(sysfs_name, "loop") {
+        Kind::Loop {
+            backing_file: path_attribute(&folder.join("loop/backing_file")),
+            backing_device: None,
+        }
+    } else if has_number_after(sysfs_name, "zram") || has_number_after(sysfs_name, "ram") {
+        Kind::Ram
+    } else {
+        Kind::Disk
+    };
+    (kind, None)
+}
+
+fn has_number_after(name: &str, prefix: &str) -> bool {
+    name.strip_prefix(prefix)
+        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The folder of a partition lies in that of its disk, once the link in `class/block` is followed.
+fn disk_of(folder: &Path) -> Option<String> {
+    last_part(fs::canonicalize(folder).ok()?.parent()?)
+}
+
+/// NVMe and SCSI say `model`, MMC says `name`. SCSI keeps the vendor apart; that of virtio and PCI
+/// is a number, and libata's is always "ATA".
+fn model_of(folder: &Path) -> Option<String> {
+    let device = folder.join("device");
+    let model = attribute(&device.join("model")).or_else(|| attribute(&device.join("name")))?;
+    let vendor = attribute(&device.join("vendor"))
+        .filter(|vendor| vendor != "ATA" && !vendor.starts_with("0x"));
+    Some(match vendor {
+        Some(vendor) => format!("{vendor} {model}"),
+        None => model,
+    })
+}
+
+/// virtio has `serial` beside the queue, NVMe and MMC with the controller, SCSI in the page of
+/// vital product data 0x80, which is four bytes of header and then text (SPC-4, 7.8.15).
+fn serial_of(folder: &Path) -> Option<String> {
+    attribute(&folder.join("serial"))
+        .or_else(|| attribute(&folder.join("device/serial")))
+        .or_else(|| {
+            let page = fs::read(folder.join("device/vpd_pg80")).ok()?;
+            let text = String::from_utf8_lossy(page.get(4..)?);
+            let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+            (!text.is_empty()).then(|| text.to_owned())
+        })
+}
+
+/// Tells each partition which disk it is of, and gives it what the disk says of both.
+pub(super) fn link(found: Vec<Raw>) -> Vec<Device> {
+    let disks: Vec<Device> = found.iter().map(|raw| raw.device.clone()).collect();
+    found
+        .into_iter()
+        .map(|Raw { mut device, disk }| {
+            let disk = disk.and_then(|name| disks.iter().find(|disk| disk.sysfs_name() == name));
+            if let (Some(disk), Kind::Partition { of, .. }) = (disk, &mut device.kind) {
+                *of = disk.number;
+                inherit(&mut device, disk);
+            }
+            device
+        })
+        .collect()
+}
+
+fn inherit(partition: &mut Device, disk: &Device) {
+    partition.removable = disk.removable;
+    partition.model.clone_from(&disk.model);
+    partition.serial.clone_from(&disk.serial);
+    partition.wwid.clone_from(&disk.wwid);
+    partition.rotational = disk.rotational;
+    partition.scheduler.clone_from(&disk.scheduler);
+    partition.read_ahead = disk.read_ahead;
+    partition.write_cache.clone_from(&disk.write_cache);
+    partition.logical_block = disk.logical_block;
+    partition.physical_block = disk.physical_block;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_scheduler_is_the_one_in_brackets() {
+        for (text, scheduler) in [
+            ("none [mq-deadline] kyber bfq", Some("mq-deadline")),
+            ("[none] mq-deadline", Some("none")),
+            ("none", Some("none")),
+            ("a b", None),
+            ("[", None),
+        ] {
+            assert_eq!(chosen(text).as_deref(), scheduler, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_tell_loop_and_memory_devices() {
+        assert!(has_number_after("loop12", "loop"));
+        assert!(!has_number_after("loopback", "loop"));
+        assert!(!has_number_after("ram", "ram"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_scheduler_text_is_read_or_refused(text: String) {
+            let _ = chosen(&text);
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! One block device: its number, its kind and what it says of itself.
+
+use std::fmt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use record::Bytes;
+
+/// The number by which the kernel knows a device: `major:minor`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DevNum {
+    /// The driver's part. 0 stands for no device: file systems without one get numbers of this
+    /// major.
+    pub major: u32,
+    /// The device's part.
+    pub minor: u32,
+}
+
+impl DevNum {
+    /// A number from its parts.
+    pub const fn new(major: u32, minor: u32) -> DevNum {
+        DevNum { major, minor }
+    }
+
+    /// The number in a `st_dev` or `st_rdev`.
+    pub fn from_raw(dev: u64) -> DevNum {
+        DevNum {
+            major: rustix::fs::major(dev),
+            minor: rustix::fs::minor(dev),
+        }
+    }
+
+    /// Whether it stands for no block device of its own: tmpfs, NFS, overlay, and btrfs too.
+    pub fn is_anonymous(self) -> bool {
+        self.major == 0
+    }
+}
+
+impl fmt::Display for DevNum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+/// A device number that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a device number such as 8:1")]
+pub struct ParseDevNumError(String);
+
+impl FromStr for DevNum {
+    type Err = ParseDevNumError;
+
+    fn from_str(text: &str) -> Result<DevNum, ParseDevNumError> {
+        let parts = text
+            .split_once(':')
+            .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+        let (major, minor) = parts.ok_or_else(|| ParseDevNumError(text.to_owned()))?;
+        Ok(DevNum { major, minor })
+    }
+}
+
+/// The number of a block device's node; `None` when the path leads to no such node.
+pub(super) fn number_of_node(path: &Path) -> Option<DevNum> {
+    let metadata = std::fs::metadata(path).ok()?;
+    metadata
+        .file_type()
+        .is_block_device()
+        .then(|| DevNum::from_raw(metadata.rdev()))
+}
+
+/// What kind of block device it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A disk, real or virtual, or anything that calls itself neither of the others.
+    Disk,
+    /// A part of a disk.
+    Partition {
+        /// Of which disk.
+        of: DevNum,
+        /// Its number in the partition table.
+        number: u32,
+    },
+    /// A loop device (loop(4)).
+    Loop {
+        /// The file that it shows; `None` when it is not in use.
+        backing_file: Option<PathBuf>,
+        /// The device that it shows, when the file is a device's node.
+        backing_device: Option<DevNum>,
+    },
+    /// A device-mapper device: LVM, dm-crypt, multipath.
+    Mapper {
+        /// Its name under `/dev/mapper`.
+        name: Option<String>,
+        /// Its id, which begins with whose it is: `LVM-`, `CRYPT-`, `mpath-`.
+        uuid: Option<String>,
+    },
+    /// Linux software RAID.
+    Raid {
+        /// `raid0`, `raid1`, `raid10`, …; `None` while it is not assembled.
+        level: Option<String>,
+        /// How many members it should have.
+        disks: Option<u32>,
+        /// Its id, where the kernel shows it.
+        uuid: Option<String>,
+    },
+    /// Memory: zram or a RAM disk.
+    Ram,
+}
+
+/// A block device. Partitions have the model, serial number and queue of their disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// The kernel's name, such as `nvme1n1p2`; `cciss/c0d0` where sysfs says `cciss!c0d0`.
+    pub name: String,
+    /// Its number.
+    pub number: DevNum,
+    /// What it is.
+    pub kind: Kind,
+    /// Its size; zero for a loop device that is not in use or a drive without medium.
+    pub size: Bytes,
+    /// Whether its medium can be removed.
+    pub removable: bool,
+    /// Whether it is set read-only.
+    pub read_only: bool,
+    /// Whether it is one path of an NVMe multipath device and has no node of its own.
+    pub hidden: bool,
+    /// The maker's name for it.
+    pub model: Option<String>,
+    /// The serial number; on EBS the volume id.
+    pub serial: Option<String>,
+    /// The name that is unique in the world.
+    pub wwid: Option<String>,
+    /// Whether it says that it turns. Many virtual disks do, and do not.
+    pub rotational: Option<bool>,
+    /// The I/O scheduler in use.
+    pub scheduler: Option<String>,
+    /// Read-ahead.
+    pub read_ahead: Option<Bytes>,
+    /// The kernel's view of its write cache: `write back` or `write through`.
+    pub write_cache: Option<String>,
+    /// The smallest unit that it takes.
+    pub logical_block: Option<Bytes>,
+    /// The smallest unit that it writes without reading first.
+    pub physical_block: Option<Bytes>,
+    /// The names of the devices that are built on it: md, dm, bcache. Names, since a holder that is
+    /// not listed, or not yet, is a holder all the same.
+    pub holders: Vec<String>,
+    /// The names of the devices that it is built on.
+    pub slaves: Vec<String>,
+}
+
+impl Device {
+    /// Its name in sysfs, which has no slash.
+    pub fn sysfs_name(&self) -> String {
+        self.name.replace('/', "!")
+    }
+
+    /// Its node's path, as users write it.
+    pub fn node(&self) -> PathBuf {
+        Path::new("/dev").join(&self.name)
+    }
+
+    /// Whether nothing can be read from it: a loop device not in use, a drive without medium.
+    pub fn is_empty(&self) -> bool {
+        self.size.0 == 0
+    }
+
+    /// The disk that it is a partition of.
+    pub fn partition_of(&self) -> Option<DevNum> {
+        match self.kind {
+            Kind::Partition { of, .. } => Some(of),
+            _ => None,
+        }
+    }
+
+    /// The device that it shows, for a loop device on another device.
+    pub fn loop_on(&self) -> Option<DevNum> {
+        match self.kind {
+            Kind::Loop { backing_device, .. } => backing_device,
+            _ => None,
+        }
+    }
+
+    /// Its node, with what it is where the name does not tell: `/dev/dm-0 (LVM volume vg-data)`.
+    pub fn label(&self) -> String {
+        let node = self.node();
+        match self.kind {
+            Kind::Raid { .. } | Kind::Mapper { .. } => {
+                format!("{} ({})", node.display(), self.title())
+            }
+            _ => node.display().to_string(),
+        }
+    }
+
+    /// What it is, in a word or two for people: `LVM volume vg-data`, `raid10 array`, `partition`.
+    pub fn title(&self) -> String {
+        match &self.kind {
+            Kind::Disk => "disk".to_owned(),
+            Kind::Partition { .. } => "partition".to_owned(),
+            Kind::Loop { .. } => "loop device".to_owned(),
+            Kind::Ram => "memory".to_owned(),
+            Kind::Raid { level, .. } => match level {
+                Some(level) => format!("{level} array"),
+                None => "md array".to_owned(),
+            },
+            Kind::Mapper { name, uuid } => {
+                let what = mapper_word(uuid.as_deref());
+                match name {
+                    Some(name) => format!("{what} {name}"),
+                    None => what.to_owned(),
+                }
+            }
+        }
+    }
+}
+
+/// Whose a device-mapper device is, by the beginning of its id.
+fn mapper_word(uuid: Option<&str>) -> &'static str {
+    let owner = uuid.and_then(|uuid| uuid.split('-').next()).unwrap_or("");
+    match owner {
+        "LVM" => "LVM volume",
+        "CRYPT" => "encrypted volume",
+        "mpath" => "multipath device",
+        // kpartx: a partition of a device-mapper device, such as part1-mpath-….
+        part if part.starts_with("part") => "mapped partition",
+        _ => "device-mapper device",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_number_is_read_and_written_alike() {
+        let number: DevNum = "259:1048575".parse().unwrap();
+        assert_eq!(number, DevNum::new(259, 1_048_575));
+        assert_eq!(number.to_string(), "259:1048575");
+        assert!("8".parse::<DevNum>().is_err());
+        assert!("8:-1".parse::<DevNum>().is_err());
+        assert!(DevNum::new(0, 44).is_anonymous());
+    }
+
+    #[test]
+    fn a_mapper_device_is_called_by_its_owner() {
+        for (uuid, word) in [
+            (Some("LVM-abc"), "LVM volume"),
+            (Some("CRYPT-LUKS2-abc-luks"), "encrypted volume"),
+            (Some("mpath-3600"), "multipath device"),
+            (Some("part1-mpath-3600"), "mapped partition"),
+            (None, "device-mapper device"),
+        ] {
+            assert_eq!(mapper_word(uuid), word);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text: String) {
+            let _ = text.parse::<DevNum>();
+        }
+    }
+}

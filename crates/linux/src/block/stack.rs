@@ -1,0 +1,79 @@
+//! Which device lies on which.
+
+use super::{DevNum, Device, Devices};
+
+impl Devices {
+    /// The devices that a device lies on directly: a partition's disk, an array's members, a
+    /// volume's physical volumes, the device that a loop device shows. A loop device on a file is
+    /// the end: what it does to the file's disk passes through a file system.
+    pub fn parents(&self, number: DevNum) -> Vec<&Device> {
+        let Some(device) = self.get(number) else {
+            return Vec::new();
+        };
+        let below = device.partition_of().or_else(|| device.loop_on());
+        let slaves = device.slaves.iter().filter_map(|name| self.named(name));
+        below
+            .and_then(|number| self.get(number))
+            .into_iter()
+            .chain(slaves)
+            .collect()
+    }
+
+    /// The devices that lie on a device directly: its partitions, its holders, and loop devices
+    /// that show it.
+    pub fn children(&self, number: DevNum) -> Vec<&Device> {
+        let Some(below) = self.get(number) else {
+            return Vec::new();
+        };
+        self.iter()
+            .filter(|device| {
+                device.partition_of() == Some(number)
+                    || device.slaves.contains(&below.name)
+                    || below.holders.contains(&device.name)
+                    || device.loop_on() == Some(number)
+            })
+            .collect()
+    }
+
+    /// Everything below a device, nearest first, without the device itself.
+    pub fn below(&self, number: DevNum) -> Vec<&Device> {
+        self.walk(number, |number| self.parents(number))
+    }
+
+    /// Everything that lies on a device, nearest first, without the device itself.
+    pub fn stack_above(&self, number: DevNum) -> Vec<&Device> {
+        self.walk(number, |number| self.children(number))
+    }
+
+    /// The devices at the bottom of a stack, which do the work: the disks under a partition, an
+    /// array or a volume. A disk is its own; one that the kernel does not list has none.
+    pub fn stack_below(&self, number: DevNum) -> Vec<&Device> {
+        self.get(number)
+            .into_iter()
+            .chain(self.below(number))
+            .filter(|device| self.parents(device.number).is_empty())
+            .collect()
+    }
+
+    /// All that `next` leads to. Each device comes once, so a loop in the links ends.
+    fn walk<'a>(
+        &'a self,
+        from: DevNum,
+        next: impl Fn(DevNum) -> Vec<&'a Device>,
+    ) -> Vec<&'a Device> {
+        let mut seen: Vec<&Device> = Vec::new();
+        let mut todo = next(from);
+        while !todo.is_empty() {
+            let mut further = Vec::new();
+            for device in todo {
+                let known = |other: &&Device| other.number == device.number;
+                if device.number != from && !seen.iter().any(known) {
+                    seen.push(device);
+                    further.extend(next(device.number));
+                }
+            }
+            todo = further;
+        }
+        seen
+    }
+}

@@ -1,0 +1,278 @@
+//! Why something is not overwritten, in sentences that say what to do about it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::open::OpenError;
+use crate::block::DevNum;
+use crate::signature::SignatureKind;
+
+/// How a device that is in use is related to the one that was to be overwritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// It is the same.
+    Itself,
+    /// It is a partition of it.
+    Partition,
+    /// It is built on it.
+    Above,
+    /// It is what it is built on, or a part of.
+    Below,
+}
+
+/// One reason not to overwrite something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// No `--destroy` names it.
+    NotNamed {
+        /// The target, as the user wrote it.
+        path: PathBuf,
+        /// What stood behind the `=` of a `--destroy` and was not understood.
+        misunderstood: Option<String>,
+    },
+    /// `--destroy` names the path, but the path now leads elsewhere than when it was opened.
+    Moved {
+        /// The path.
+        path: PathBuf,
+    },
+    /// It holds the running system.
+    RootDisk {
+        /// The disk, as a label.
+        disk: String,
+        /// The mount point that makes it so.
+        point: PathBuf,
+    },
+    /// A file system on it is mounted.
+    Mounted {
+        /// The device that carries the file system, as a label.
+        device: String,
+        /// How that is related to the target.
+        relation: Relation,
+        /// Where it is mounted.
+        point: PathBuf,
+    },
+    /// It is used as swap.
+    Swap {
+        /// The device, as a label, or the file.
+        device: String,
+        /// How that is related to the target.
+        relation: Relation,
+    },
+    /// Another device is built on it.
+    Held {
+        /// The device that is held, as a label.
+        device: String,
+        /// How that is related to the target.
+        relation: Relation,
+        /// The holder, as a label.
+        holder: String,
+        /// How to take the holder down.
+        advice: &'static str,
+    },
+    /// A loop device shows it.
+    Loop {
+        /// The device or file that is shown, as a label.
+        device: String,
+        /// How that is related to the target.
+        relation: Relation,
+        /// The loop device.
+        holder: String,
+    },
+    /// The device is set read-only.
+    ReadOnly {
+        /// The device, as a label.
+        device: String,
+    },
+    /// Something has claimed it (EBUSY from `O_EXCL`).
+    Busy {
+        /// The target.
+        path: PathBuf,
+    },
+    /// It could not be opened, or is nothing that can be overwritten.
+    Open(OpenError),
+    /// It carries a signature that the consent does not name.
+    Signature {
+        /// The target.
+        path: PathBuf,
+        /// Which signature.
+        kind: SignatureKind,
+    },
+    /// It could not be read to look for signatures.
+    Unprobed {
+        /// The target.
+        path: PathBuf,
+        /// What the kernel said.
+        error: String,
+    },
+    /// The file has more than one name.
+    HardLinked {
+        /// The file.
+        path: PathBuf,
+        /// How many.
+        names: u64,
+    },
+    /// The kernel does not list the device, so nothing is known about its use.
+    Unlisted {
+        /// Its number.
+        number: DevNum,
+    },
+    /// The kernel's own lists could not be read.
+    Unknown {
+        /// The error.
+        error: String,
+    },
+}
+
+/// "/dev/sda1, a partition of it,": who a sentence is about.
+fn subject(device: &str, relation: Relation) -> String {
+    match relation {
+        Relation::Itself => device.to_owned(),
+        Relation::Partition => format!("{device}, a partition of it,"),
+        Relation::Above => format!("{device}, which is built on it,"),
+        Relation::Below => format!("{device}, which it is a part of or built on,"),
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::NotNamed {
+                path,
+                misunderstood: None,
+            } => write!(
+                f,
+                "it is not named with --destroy; if all that is on it may be lost, add \
+                 --destroy {}",
+                path.display()
+            ),
+            Reason::NotNamed {
+                path,
+                misunderstood: Some(word),
+            } => write!(
+                f,
+                "--destroy {0}={word} was not understood: '{word}' is not a signature that \
+                 disksmith knows; write --destroy {0}, or a word such as ext4 behind the =",
+                path.display()
+            ),
+            Reason::Moved { path } => write!(
+                f,
+                "{} led to one thing when it was opened and leads to another now; find out what \
+                 changed it, and try again",
+                path.display()
+            ),
+            Reason::RootDisk { disk, point } => write!(
+                f,
+                "{disk} holds {} of the running system, and is never overwritten; choose another \
+                 disk",
+                point.display()
+            ),
+            Reason::Mounted {
+                device,
+                relation,
+                point,
+            } => write!(
+                f,
+                "{} is mounted at {}; unmount it first",
+                subject(device, *relation),
+                point.display()
+            ),
+            Reason::Swap { device, relation } => write!(
+                f,
+                "{} is in use as swap; turn it off first (swapoff)",
+                subject(device, *relation)
+            ),
+            Reason::Held {
+                device,
+                relation,
+                holder,
+                advice,
+            } => write!(
+                f,
+                "{} is in use by {holder}; {advice}",
+                subject(device, *relation)
+            ),
+            Reason::Loop {
+                device,
+                relation,
+                holder,
+            } => write!(
+                f,
+                "{} is shown by the loop device {holder}; detach that first (losetup -d {holder})",
+                subject(device, *relation)
+            ),
+            Reason::ReadOnly { device } => write!(
+                f,
+                "{device} is set read-only; if it may be written, allow that first \
+                 (blockdev --setrw {device})"
+            ),
+            Reason::Open(error) => error.fmt(f),
+            Reason::Busy { .. }
+            | Reason::Signature { .. }
+            | Reason::Unprobed { .. }
+            | Reason::HardLinked { .. } => self.fmt_content(f),
+            Reason::Unlisted { number } => write!(
+                f,
+                "the kernel does not list the device {number} under /sys/class/block, so what \
+                 uses it is not known; it may have been removed"
+            ),
+            Reason::Unknown { error } => write!(f, "what uses it is not known: {error}"),
+        }
+    }
+}
+
+impl Reason {
+    /// Reasons that lie in the target itself and not in who uses it.
+    fn fmt_content(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Busy { path } => write!(
+                f,
+                "{} is claimed by something (open with O_EXCL says that it is busy): a file \
+                 system mounted here or in a container, an array, a ZFS pool, or another program; \
+                 stop that first",
+                path.display()
+            ),
+            Reason::Signature { path, kind } => write!(
+                f,
+                "{0} carries the signature '{kind}'; if what it marks may be lost, say so: \
+                 --destroy {0}={kind} (several: with commas between)",
+                path.display()
+            ),
+            Reason::Unprobed { path, error } => write!(
+                f,
+                "{} could not be read to see what is on it: {error}",
+                path.display()
+            ),
+            Reason::HardLinked { path, names } => write!(
+                f,
+                "{} has {names} names (hard links), and would be overwritten under each of them; \
+                 make a copy and name that",
+                path.display()
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Something is not overwritten, and why: every reason that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The target, as the user wrote it.
+    pub path: PathBuf,
+    /// The reasons; at least one.
+    pub reasons: Vec<Reason>,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is not overwritten:", self.path.display())?;
+        match &self.reasons[..] {
+            [only] => write!(f, " {only}"),
+            reasons => reasons
+                .iter()
+                .try_for_each(|reason| write!(f, "\n  - {reason}")),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}

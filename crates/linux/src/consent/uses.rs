@@ -1,0 +1,305 @@
+//! What a device is used for, as far as the kernel's lists tell.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use super::reason::{Reason, Relation};
+use super::shown::file_shown_by;
+use crate::block::{DevNum, Device, Devices, Kind};
+use crate::mounts::{Mount, Mounts};
+use crate::root::{Error, Result, Root};
+use crate::signature;
+use crate::swaps::{self, Swap, SwapKind};
+
+/// The disk that carries one of these carries the running system.
+const SYSTEM: [&str; 5] = ["/", "/usr", "/boot", "/boot/efi", "/efi"];
+
+/// What the kernel said, at one moment, of who uses which device.
+#[derive(Clone, Debug)]
+pub struct Uses {
+    root: Root,
+    devices: Devices,
+    mounts: Vec<(Mount, Vec<DevNum>)>,
+    swaps: Vec<(Swap, Vec<DevNum>)>,
+}
+
+impl Uses {
+    /// Reads the lists.
+    ///
+    /// # Errors
+    /// When one of them cannot be read or understood: then nothing may be called unused.
+    pub fn read(root: &Root) -> Result<Uses> {
+        let devices = Devices::read(root)?;
+        let mounts = Mounts::read_everywhere(root)?;
+        if mounts.iter().next().is_none() {
+            // It was read from a mounted /proc, so an empty list is a damaged one.
+            return Err(Error::Parse {
+                path: root.proc.join("self/mountinfo"),
+                line: 1,
+                what: "no mount is listed, not even that of /proc".to_owned(),
+            });
+        }
+        let on = mounts
+            .iter()
+            .map(|mount| (mount.clone(), mount.devices(root, &devices, &mounts)))
+            .collect();
+        let swaps = swaps::read(root)?
+            .into_iter()
+            .map(|swap| {
+                let on = swap.devices(root, &devices);
+                (swap, on)
+            })
+            .collect();
+        Ok(Uses {
+            root: root.clone(),
+            devices,
+            mounts: on,
+            swaps,
+        })
+    }
+
+    /// The devices of that moment.
+    pub fn devices(&self) -> &Devices {
+        &self.devices
+    }
+
+    /// Why a device may not be overwritten, apart from what is on it and who has claimed it.
+    pub fn reasons(&self, number: DevNum) -> Vec<Reason> {
+        let Some(target) = self.devices.get(number) else {
+            return vec![Reason::Unlisted { number }];
+        };
+        let mut reasons = self.root_disks(number);
+        self.add_uses(target, Relation::Itself, &mut reasons);
+        for above in self.devices.stack_above(number) {
+            let relation = if above.partition_of() == Some(number) {
+                Relation::Partition
+            } else {
+                Relation::Above
+            };
+            self.add_uses(above, relation, &mut reasons);
+        }
+        self.add_uses_below(target, &mut reasons);
+        if target.read_only {
+            reasons.push(Reason::ReadOnly {
+                device: target.label(),
+            });
+        }
+        reasons
+    }
+
+    /// As [`reasons`](Uses::reasons), and the signatures on the device, which is opened for reading
+    /// only. Who has claimed it is not asked: that would be a claim itself.
+    pub fn why_not_writable(&self, number: DevNum) -> Vec<Reason> {
+        let mut reasons = self.reasons(number);
+        let Some(device) = self.devices.get(number) else {
+            return reasons;
+        };
+        if device.is_empty() || device.hidden {
+            return reasons;
+        }
+        let node = device.node();
+        match self.probe(&node, number) {
+            Ok(found) => add_signatures(&node, &found, &[], &mut reasons),
+            Err(error) => reasons.push(Reason::Unprobed {
+                path: node,
+                error: error.to_string(),
+            }),
+        }
+        reasons
+    }
+
+    fn probe(&self, node: &Path, number: DevNum) -> std::io::Result<Vec<signature::Signature>> {
+        let file = File::open(self.root.locate(node))?;
+        let metadata = file.metadata()?;
+        let is_device = metadata.file_type().is_block_device();
+        if is_device && DevNum::from_raw(metadata.rdev()) != number {
+            return Err(std::io::Error::other("its node stands for another device"));
+        }
+        signature::probe(&file)
+    }
+
+    /// Why a file may not be overwritten, apart from what is in it.
+    pub(super) fn file_reasons(&self, path: &Path, dev: u64, inode: u64) -> Vec<Reason> {
+        let is_target = |other: &Path| {
+            fs::metadata(self.root.locate(other))
+                .is_ok_and(|found| (found.dev(), found.ino()) == (dev, inode))
+        };
+        let mut reasons = Vec::new();
+        for (swap, _) in &self.swaps {
+            if swap.kind == SwapKind::File && is_target(&swap.path) {
+                reasons.push(Reason::Swap {
+                    device: path.display().to_string(),
+                    relation: Relation::Itself,
+                });
+            }
+        }
+        for device in self.devices.iter() {
+            let Kind::Loop {
+                backing_file: Some(shown),
+                ..
+            } = &device.kind
+            else {
+                continue;
+            };
+            if is_target(shown) || self.shown_by(device) == Some((dev, inode)) {
+                reasons.push(Reason::Loop {
+                    device: path.display().to_string(),
+                    relation: Relation::Itself,
+                    holder: device.label(),
+                });
+            }
+        }
+        reasons
+    }
+
+    /// The file that a loop device shows, asked of the device itself. Only root may.
+    fn shown_by(&self, device: &Device) -> Option<(u64, u64)> {
+        let node = File::open(self.root.locate(&device.node())).ok()?;
+        let metadata = node.metadata().ok()?;
+        let is_it = metadata.file_type().is_block_device()
+            && DevNum::from_raw(metadata.rdev()) == device.number;
+        is_it.then(|| file_shown_by(&node))?
+    }
+
+    /// The disks under a device that also lie under the running system.
+    fn root_disks(&self, number: DevNum) -> Vec<Reason> {
+        let mut reasons = Vec::new();
+        for disk in self.devices.stack_below(number) {
+            let point = SYSTEM
+                .iter()
+                .find(|point| self.lies_under(disk, Path::new(point)));
+            if let Some(point) = point {
+                reasons.push(Reason::RootDisk {
+                    disk: disk.label(),
+                    point: PathBuf::from(point),
+                });
+            }
+        }
+        reasons
+    }
+
+    fn lies_under(&self, disk: &Device, point: &Path) -> bool {
+        self.mounts
+            .iter()
+            .filter(|(mount, _)| mount.point == point)
+            .flat_map(|(_, on)| on)
+            .flat_map(|&number| self.devices.stack_below(number))
+            .any(|bottom| bottom.number == disk.number)
+    }
+
+    /// What lies below has other partitions and volumes beside the target, and whether those are in
+    /// use is no reason. A file system on the whole of it is; and so is a holder of the whole disk
+    /// that the target is a part of, such as multipath.
+    fn add_uses_below(&self, target: &Device, reasons: &mut Vec<Reason>) {
+        let below = self.devices.below(target.number);
+        for &device in &below {
+            self.add_content(device, Relation::Below, reasons);
+            let is_cut = below
+                .iter()
+                .chain([&target])
+                .any(|part| part.partition_of() == Some(device.number));
+            if is_cut {
+                self.add_holders(device, Relation::Below, reasons);
+            }
+        }
+    }
+
+    fn add_uses(&self, device: &Device, relation: Relation, reasons: &mut Vec<Reason>) {
+        self.add_content(device, relation, reasons);
+        self.add_holders(device, relation, reasons);
+    }
+
+    /// Devices that are built on a device, and loop devices that show it.
+    fn add_holders(&self, device: &Device, relation: Relation, reasons: &mut Vec<Reason>) {
+        for name in &device.holders {
+            let holder = self.devices.named(name);
+            reasons.push(Reason::Held {
+                device: device.label(),
+                relation,
+                holder: holder.map_or_else(|| format!("/dev/{name}"), Device::label),
+                advice: advice_on(holder),
+            });
+        }
+        for holder in self.devices.children(device.number) {
+            if holder.loop_on() == Some(device.number) {
+                reasons.push(Reason::Loop {
+                    device: device.label(),
+                    relation,
+                    holder: holder.label(),
+                });
+            }
+        }
+    }
+
+    /// Mounts of a device and swap on it.
+    fn add_content(&self, device: &Device, relation: Relation, reasons: &mut Vec<Reason>) {
+        let mounts = self
+            .mounts
+            .iter()
+            .filter(|(_, on)| on.contains(&device.number));
+        for (mount, _) in mounts {
+            reasons.push(Reason::Mounted {
+                device: device.label(),
+                relation,
+                point: mount.point.clone(),
+            });
+        }
+        let as_swap = |(swap, on): &(Swap, Vec<DevNum>)| {
+            swap.kind == SwapKind::Device && on.contains(&device.number)
+        };
+        if self.swaps.iter().any(as_swap) {
+            reasons.push(Reason::Swap {
+                device: device.label(),
+                relation,
+            });
+        }
+    }
+}
+
+/// How to take a holder down.
+fn advice_on(holder: Option<&Device>) -> &'static str {
+    match holder.map(|device| &device.kind) {
+        Some(Kind::Raid { .. }) => "stop the array first (mdadm --stop)",
+        Some(Kind::Mapper { uuid, .. }) => match uuid.as_deref() {
+            Some(uuid) if uuid.starts_with("LVM-") => {
+                "deactivate the volume first (lvchange -an), and take the disk out of its group"
+            }
+            Some(uuid) if uuid.starts_with("CRYPT-") => "close it first (cryptsetup close)",
+            Some(uuid) if uuid.starts_with("mpath-") => {
+                "name the multipath device instead of one of its paths"
+            }
+            _ => "remove it first (dmsetup remove)",
+        },
+        _ => "take that down first",
+    }
+}
+
+/// A reason for each kind of signature that is not among the allowed ones.
+pub(super) fn add_signatures(
+    path: &Path,
+    found: &[signature::Signature],
+    allowed: &[signature::SignatureKind],
+    reasons: &mut Vec<Reason>,
+) {
+    for signature in found {
+        let reason = Reason::Signature {
+            path: path.to_path_buf(),
+            kind: signature.kind,
+        };
+        if !allowed.contains(&signature.kind) && !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+}
+
+/// Why a device may not be overwritten, as far as can be told without opening it for writing.
+/// Empty when nothing speaks against it. For many devices, [`Uses::read`] once is cheaper.
+pub fn why_not_writable(root: &Root, number: DevNum) -> Vec<Reason> {
+    match Uses::read(root) {
+        Ok(uses) => uses.why_not_writable(number),
+        Err(error) => vec![Reason::Unknown {
+            error: error.to_string(),
+        }],
+    }
+}

@@ -1,0 +1,295 @@
+//! What the kernel counts on each block device (Documentation/admin-guide/iostats.rst and
+//! Documentation/block/stat.rst).
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use record::{Bytes, DeviceCounts};
+
+use crate::block::{DevNum, Device};
+use crate::root::{Error, Result, Root, shown};
+
+/// A sector in these counts, whatever the device's own block size.
+const SECTOR: u64 = 512;
+/// A counter that seems to have moved on by more than this between two readings went back instead:
+/// 2^28 sectors are 128 GiB.
+const WRAP_LIMIT: u32 = 1 << 28;
+
+/// One reading of a device's counters. Those that a kernel does not have are zero: discards came
+/// with 4.18, flushes with 5.5.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskStats {
+    /// Reads completed.
+    pub reads: u64,
+    /// Reads merged with others before they were issued.
+    pub reads_merged: u64,
+    /// Sectors of 512 bytes read.
+    pub sectors_read: u64,
+    /// Milliseconds that reads took, summed over requests; 32 bits.
+    pub read_ms: u64,
+    /// Writes completed.
+    pub writes: u64,
+    /// Writes merged with others.
+    pub writes_merged: u64,
+    /// Sectors written.
+    pub sectors_written: u64,
+    /// Milliseconds that writes took; 32 bits.
+    pub write_ms: u64,
+    /// Requests in flight now.
+    pub in_flight: u64,
+    /// Milliseconds in which anything was in flight; 32 bits.
+    pub busy_ms: u64,
+    /// Milliseconds in flight, weighted by the number of requests; 32 bits.
+    pub weighted_ms: u64,
+    /// Discards completed.
+    pub discards: u64,
+    /// Discards merged with others.
+    pub discards_merged: u64,
+    /// Sectors discarded.
+    pub sectors_discarded: u64,
+    /// Milliseconds that discards took; 32 bits.
+    pub discard_ms: u64,
+    /// Flushes completed. Partitions do not count them.
+    pub flushes: u64,
+    /// Milliseconds that flushes took; 32 bits.
+    pub flush_ms: u64,
+}
+
+impl DiskStats {
+    /// Reads a device's counters once. [`Counter`] is cheaper for many readings.
+    ///
+    /// # Errors
+    /// When the device is gone, or its counters cannot be understood.
+    pub fn read(root: &Root, device: &Device) -> Result<DiskStats> {
+        Counter::open(root, device)?.read()
+    }
+
+    /// Reads the counters from a line without the device's name, as `/sys/block/*/stat` has it:
+    /// 11 of them, or 15, or 17, or more from a kernel to come. `None` when there are fewer, or one
+    /// is not a number.
+    pub fn parse(line: &[u8]) -> Option<DiskStats> {
+        let mut counts = [0_u64; 17];
+        let mut seen = 0;
+        let words = line
+            .split(u8::is_ascii_whitespace)
+            .filter(|word| !word.is_empty());
+        for word in words {
+            let value = std::str::from_utf8(word).ok()?.parse().ok()?;
+            if let Some(slot) = counts.get_mut(seen) {
+                *slot = value;
+            }
+            seen += 1;
+        }
+        (seen >= 11).then(|| Self::from_counts(counts))
+    }
+
+    fn from_counts(counts: [u64; 17]) -> DiskStats {
+        let [
+            reads,
+            reads_merged,
+            sectors_read,
+            read_ms,
+            writes,
+            writes_merged,
+            sectors_written,
+            write_ms,
+            in_flight,
+            busy_ms,
+            weighted_ms,
+            discards,
+            discards_merged,
+            sectors_discarded,
+            discard_ms,
+            flushes,
+            flush_ms,
+        ] = counts;
+        DiskStats {
+            reads,
+            reads_merged,
+            sectors_read,
+            read_ms,
+            writes,
+            writes_merged,
+            sectors_written,
+            write_ms,
+            in_flight,
+            busy_ms,
+            weighted_ms,
+            discards,
+            discards_merged,
+            sectors_discarded,
+            discard_ms,
+            flushes,
+            flush_ms,
+        }
+    }
+
+    /// What was counted since an earlier reading. `None` when a counter went back, as when the
+    /// device was removed and another took its name: nothing can be said then.
+    pub fn since(&self, before: &DiskStats) -> Option<DeviceCounts> {
+        let read = count_since(before.sectors_read, self.sectors_read)?;
+        let written = count_since(before.sectors_written, self.sectors_written)?;
+        Some(DeviceCounts {
+            reads: count_since(before.reads, self.reads)?,
+            read_bytes: read.saturating_mul(SECTOR),
+            writes: count_since(before.writes, self.writes)?,
+            write_bytes: written.saturating_mul(SECTOR),
+            flushes: count_since(before.flushes, self.flushes)?,
+            busy_ms: millis_since(before.busy_ms, self.busy_ms),
+        })
+    }
+
+    /// Bytes read since the machine started.
+    pub fn bytes_read(&self) -> Bytes {
+        Bytes(self.sectors_read.saturating_mul(SECTOR))
+    }
+
+    /// Bytes written since the machine started.
+    pub fn bytes_written(&self) -> Bytes {
+        Bytes(self.sectors_written.saturating_mul(SECTOR))
+    }
+}
+
+/// How far a counter moved on. It is an `unsigned long` in the kernel, so that on a 32-bit machine
+/// it wraps at 2^32; any other step back is a reset.
+fn count_since(before: u64, now: u64) -> Option<u64> {
+    if now >= before {
+        return Some(now - before);
+    }
+    let (before, now) = (u32::try_from(before).ok()?, u32::try_from(now).ok()?);
+    let step = now.wrapping_sub(before);
+    (step < WRAP_LIMIT).then_some(u64::from(step))
+}
+
+/// How far a counter of milliseconds moved on. The kernel shows these as 32 bits on every machine,
+/// so they wrap after 49 days in flight; and a small step back is the kernel's rounding, not time.
+fn millis_since(before: u64, now: u64) -> u64 {
+    let step = (now as u32).wrapping_sub(before as u32);
+    if step <= u32::MAX / 2 {
+        u64::from(step)
+    } else {
+        0
+    }
+}
+
+/// The counts of several devices together, as of the members of an array. The time in which
+/// anything was in flight is that of the busiest: times on several devices overlap.
+pub fn sum(counts: impl IntoIterator<Item = DeviceCounts>) -> DeviceCounts {
+    counts
+        .into_iter()
+        .fold(DeviceCounts::default(), |all, one| DeviceCounts {
+            reads: all.reads.saturating_add(one.reads),
+            read_bytes: all.read_bytes.saturating_add(one.read_bytes),
+            writes: all.writes.saturating_add(one.writes),
+            write_bytes: all.write_bytes.saturating_add(one.write_bytes),
+            flushes: all.flushes.saturating_add(one.flushes),
+            busy_ms: all.busy_ms.max(one.busy_ms),
+        })
+}
+
+/// A device's counters, kept open: a reading is one system call.
+#[derive(Debug)]
+pub struct Counter {
+    file: File,
+    path: PathBuf,
+    /// What the kernel calls the device, where the file holds all devices.
+    number: Option<DevNum>,
+}
+
+impl Counter {
+    /// Opens a device's own `stat` in sysfs, or `/proc/diskstats` where that is missing.
+    ///
+    /// # Errors
+    /// When neither is there.
+    pub fn open(root: &Root, device: &Device) -> Result<Counter> {
+        let own = root
+            .sys
+            .join("class/block")
+            .join(device.sysfs_name())
+            .join("stat");
+        if let Ok(file) = File::open(&own) {
+            return Ok(Counter {
+                file,
+                path: own,
+                number: None,
+            });
+        }
+        let path = root.proc.join("diskstats");
+        match File::open(&path) {
+            Ok(file) => Ok(Counter {
+                file,
+                path,
+                number: Some(device.number),
+            }),
+            Err(source) => Err(Error::Read { path, source }),
+        }
+    }
+
+    /// The counters of now.
+    ///
+    /// # Errors
+    /// When the device is gone, or its counters cannot be understood.
+    pub fn read(&self) -> Result<DiskStats> {
+        let text = self.text()?;
+        match self.number {
+            None => DiskStats::parse(&text).ok_or_else(|| Error::Parse {
+                path: self.path.clone(),
+                line: 1,
+                what: format!("'{}' is not eleven counters or more", shown(&text).trim()),
+            }),
+            Some(number) => parse_all(&text)
+                .into_iter()
+                .find(|(listed, _, _)| *listed == number)
+                .map(|(_, _, stats)| stats)
+                .ok_or_else(|| Error::NoDevice(format!("Device {number}"))),
+        }
+    }
+
+    /// The whole file. It is read from its start each time, which makes the kernel fill it anew.
+    fn text(&self) -> Result<Vec<u8>> {
+        let failed = |source| Error::Read {
+            path: self.path.clone(),
+            source,
+        };
+        let mut text = vec![0; 512];
+        let mut end = 0;
+        loop {
+            let got = self
+                .file
+                .read_at(&mut text[end..], end as u64)
+                .map_err(failed)?;
+            end += got;
+            // A device's own stat fits the first read, which then comes back short; asking again
+            // would be a second system call a second for nothing.
+            if got == 0 || (self.number.is_none() && end < text.len()) {
+                text.truncate(end);
+                return Ok(text);
+            }
+            if end == text.len() {
+                text.resize(2 * end, 0);
+            }
+        }
+    }
+}
+
+/// Reads the text of `/proc/diskstats`: number, name and counters of each device. A line that is
+/// none, as 2.6 kernels wrote for partitions, is passed over.
+pub fn parse_all(text: &[u8]) -> Vec<(DevNum, String, DiskStats)> {
+    text.split(|&byte| byte == b'\n')
+        .filter_map(parse_named)
+        .collect()
+}
+
+fn parse_named(line: &[u8]) -> Option<(DevNum, String, DiskStats)> {
+    let line = std::str::from_utf8(line).ok()?.trim_start();
+    let (major, line) = line.split_once(' ')?;
+    let (minor, line) = line.trim_start().split_once(' ')?;
+    let (name, counts) = line.trim_start().split_once(' ')?;
+    let number = DevNum::new(major.parse().ok()?, minor.parse().ok()?);
+    let stats = DiskStats::parse(counts.as_bytes())?;
+    Some((number, name.to_owned(), stats))
+}
+
+#[cfg(test)]
+mod tests;

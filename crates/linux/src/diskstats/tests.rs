@@ -1,0 +1,100 @@
+use super::*;
+use proptest::prelude::*;
+
+/// Captured from a virtio disk (6.18).
+const STAT: &[u8] = b"   52782     7098  5106762    36907    11311    11671  2206088     4830        0    14024    42533     6552      104   767016      768      773       27\n";
+
+fn stats(reads: u64, sectors_read: u64, busy_ms: u64) -> DiskStats {
+    DiskStats {
+        reads,
+        sectors_read,
+        busy_ms,
+        ..DiskStats::default()
+    }
+}
+
+#[test]
+fn seventeen_counters_are_read() {
+    let stats = DiskStats::parse(STAT).unwrap();
+    assert_eq!(stats.reads, 52782);
+    assert_eq!(stats.bytes_read(), Bytes(5_106_762 * 512));
+    assert_eq!(stats.bytes_written(), Bytes(2_206_088 * 512));
+    assert_eq!(stats.busy_ms, 14024);
+    assert_eq!(stats.sectors_discarded, 767_016);
+    assert_eq!((stats.flushes, stats.flush_ms), (773, 27));
+}
+
+#[test]
+fn older_kernels_have_fewer_and_newer_ones_may_have_more() {
+    let line = |fields: u64| (1..=fields).map(|n| format!("{n} ")).collect::<String>();
+    let parse = |fields| DiskStats::parse(line(fields).as_bytes());
+    assert_eq!(parse(10), None);
+    assert_eq!(parse(11).unwrap().weighted_ms, 11);
+    assert_eq!(parse(11).unwrap().discards, 0);
+    assert_eq!(parse(15).unwrap().discard_ms, 15);
+    assert_eq!(parse(15).unwrap().flushes, 0);
+    assert_eq!(parse(20).unwrap().flush_ms, 17);
+}
+
+#[test]
+fn the_difference_is_what_was_counted_between() {
+    let (before, now) = (stats(100, 800, 10), stats(150, 2400, 35));
+    let counts = now.since(&before).unwrap();
+    assert_eq!((counts.reads, counts.read_bytes), (50, 1600 * 512));
+    assert_eq!(counts.busy_ms, 25);
+}
+
+#[test]
+fn a_counter_that_went_back_says_nothing() {
+    assert_eq!(stats(5, 0, 0).since(&stats(100, 0, 0)), None);
+    assert_eq!(stats(5, 0, 0).since(&stats(3_000_000_000, 0, 0)), None);
+    assert_eq!(stats(5, 0, 0).since(&stats(1 << 40, 0, 0)), None);
+}
+
+#[test]
+fn a_counter_of_32_bits_wraps() {
+    let before = u64::from(u32::MAX) - 9;
+    let counts = stats(20, 0, 5).since(&stats(before, 0, before)).unwrap();
+    assert_eq!((counts.reads, counts.busy_ms), (30, 15));
+}
+
+#[test]
+fn busy_time_that_steps_back_is_no_time() {
+    assert_eq!(stats(1, 0, 99).since(&stats(0, 0, 100)).unwrap().busy_ms, 0);
+}
+
+#[test]
+fn diskstats_lists_devices_by_number_and_name() {
+    let text = b"   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n 254       0 vda 52782 7098 5106762 36907 11311 11671 2206088 4830 0 14024 42533\n   8       1 sda1 1 2 3 4\n";
+    let all = parse_all(text);
+    assert_eq!(all.len(), 2);
+    assert_eq!(all[1].0, DevNum::new(254, 0));
+    assert_eq!(all[1].1, "vda");
+    assert_eq!(all[1].2.reads, 52782);
+}
+
+#[test]
+fn the_sum_of_an_array_is_as_busy_as_its_busiest_member() {
+    let member = |reads, busy_ms| DeviceCounts {
+        reads,
+        busy_ms,
+        ..DeviceCounts::default()
+    };
+    assert_eq!(sum([member(10, 700), member(20, 900)]), member(30, 900));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_or_refused(text: Vec<u8>) {
+        let _ = DiskStats::parse(&text);
+        let _ = parse_all(&text);
+    }
+
+    #[test]
+    fn a_difference_never_exceeds_what_was_counted(a in any::<[u64; 17]>(), b in any::<[u64; 17]>()) {
+        let (a, b) = (DiskStats::from_counts(a), DiskStats::from_counts(b));
+        if let Some(counts) = b.since(&a) {
+            prop_assert!(b.reads < a.reads || counts.reads <= b.reads);
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Which parts of a file are on the disk: its extents, by FIEMAP.
+//!
+//! A read of a hole, or of an extent that is allocated and was never written, is answered from
+//! memory; a figure that holds such reads is not the disk's.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
+
+use crate::space::{self, Medium};
+
+/// What the kernel says of an extent (include/uapi/linux/fiemap.h, FIEMAP_EXTENT_*).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(pub u32);
+
+impl Flags {
+    const LAST: u32 = 0x1;
+    const UNKNOWN: u32 = 0x2;
+    const DELALLOC: u32 = 0x4;
+    const ENCODED: u32 = 0x8;
+    const DATA_ENCRYPTED: u32 = 0x80;
+    const DATA_INLINE: u32 = 0x200;
+    const UNWRITTEN: u32 = 0x800;
+    const SHARED: u32 = 0x2000;
+
+    const fn any(self, bits: u32) -> bool {
+        self.0 & bits != 0
+    }
+
+    /// The last extent of the file.
+    pub const fn is_last(self) -> bool {
+        self.any(Self::LAST)
+    }
+
+    /// Its place on the disk is not known.
+    pub const fn is_unknown(self) -> bool {
+        self.any(Self::UNKNOWN)
+    }
+
+    /// Written to memory, and not yet given a place on the disk.
+    pub const fn is_delayed(self) -> bool {
+        self.any(Self::DELALLOC)
+    }
+
+    /// Compressed or encrypted: what is read from the disk is not what the reader gets.
+    pub const fn is_encoded(self) -> bool {
+        self.any(Self::ENCODED | Self::DATA_ENCRYPTED)
+    }
+
+    /// Kept among the metadata, such as in the inode.
+    pub const fn is_inline(self) -> bool {
+        self.any(Self::DATA_INLINE)
+    }
+
+    /// Allocated and never written: it reads as zeros, without the disk.
+    pub const fn is_unwritten(self) -> bool {
+        self.any(Self::UNWRITTEN)
+    }
+
+    /// Shared with another file or a snapshot: a write makes a copy.
+    pub const fn is_shared(self) -> bool {
+        self.any(Self::SHARED)
+    }
+}
+
+/// A run of a file that lies in one piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Where it begins in the file, in bytes. It may begin before the range that was asked for.
+    pub logical: u64,
+    /// Where it begins on the file system's device, in bytes; without meaning where the flags say
+    /// unknown, delayed or inline.
+    pub physical: u64,
+    /// How long it is, in bytes. It may end after the range that was asked for.
+    pub length: u64,
+    /// What the kernel says of it.
+    pub flags: Flags,
+}
+
+/// The kernel could not say where a file's data is.
+#[derive(Debug, thiserror::Error)]
+pub enum ExtentsError {
+    /// The FIEMAP request failed; it first writes back what is still in memory, so a full or
+    /// failing disk shows here.
+    #[error(
+        "the kernel could not list the file's extents: {0}; if the disk is not full, look for its errors in the kernel's log"
+    )]
+    Map(#[source] io::Error),
+    /// SEEK_HOLE or SEEK_DATA failed.
+    #[error("the kernel could not find the holes in the file: {0}")]
+    Seek(#[source] io::Error),
+    /// The file could not be looked at.
+    #[error("the size of the file could not be asked: {0}")]
+    Stat(#[source] io::Error),
+    /// The file system answers with extents that do not advance.
+    #[error(
+        "the file system lists an extent at byte {0} again and again; its extent map cannot be trusted, so check it with its fsck"
+    )]
+    Stuck(u64),
+}
+
+/// The extents that touch the `len` bytes from `start`, in order; holes are not listed. `None` where
+/// the file system, or the kind of file, has no FIEMAP.
+///
+/// What was written and is only in memory is written back first (FIEMAP_FLAG_SYNC), so that it has
+/// its place.
+///
+/// # Errors
+/// When the kernel fails to list them, which is not the same as not being able to.
+pub fn map(file: &File, start: u64, len: u64) -> Result<Option<Vec<Extent>>, ExtentsError> {
+    let mut extents = Vec::new();
+    let known = walk(file, start, len, |extent| extents.push(extent))?;
+    Ok(known.then_some(extents))
+}
+
+/// The share (0 to 1) of the first `len` bytes of a regular file that is a hole, lies behind its
+/// end, or was allocated and never written. `None` for what is no regular file, and where no answer
+/// can be had.
+///
+/// FIEMAP answers on most disk file systems. Where there is none, holes are sought with SEEK_HOLE,
+/// which does not see unwritten extents on every file system. One that knows no holes calls
+/// everything data; there the count of allocated blocks is believed instead, but not on FUSE, which may
+/// make it up, nor on ZFS, where compression makes it small.
+///
+/// # Errors
+/// When the kernel fails to answer, which is not the same as not being able to.
+pub fn unwritten_fraction(file: &File, len: u64) -> Result<Option<f64>, ExtentsError> {
+    let metadata = file.metadata().map_err(ExtentsError::Stat)?;
+    if !metadata.is_file() {
+        return Ok(None);
+    }
+    if len == 0 {
+        return Ok(Some(0.0));
+    }
+    let written = match written_by_map(file, len)? {
+        Some(written) => Some(written),
+        None => match data_by_seek(file, len)? {
+            Some(data) if data < len => Some(data),
+            holeless => allocated(file, metadata.blocks(), len).or(holeless),
+        },
+    };
+    Ok(written.map(|written| 1.0 - written.min(len) as f64 / len as f64))
+}
+
+/// Bytes of the first `len` that lie in written extents.
+fn written_by_map(file: &File, len: u64) -> Result<Option<u64>, ExtentsError> {
+    let mut written = 0;
+    let known = walk(file, 0, len, |extent| {
+        if !extent.flags.is_unwritten() {
+            let end = extent.logical.saturating_add(extent.length).min(len);
+            written += end.saturating_sub(extent.logical);
+        }
+    })?;
+    Ok(known.then_some(written))
+}
+
+/// Bytes of the first `len` that are not holes (lseek(2), SEEK_DATA and SEEK_HOLE). `None` where the
+/// kernel knows neither. The file's offset is put back.
+fn data_by_seek(file: &File, len: u64) -> Result<Option<u64>, ExtentsError> {
+    let failed = |error: Errno| ExtentsError::Seek(error.into());
+    let here = seek(file, SeekFrom::Current(0)).map_err(failed)?;
+    let mut data = 0;
+    let mut at = 0;
+    let result = loop {
+        let begin = match seek(file, SeekFrom::Data(at)) {
+            Ok(begin) => begin,
+            // No data from here to the end.
+            Err(Errno::NXIO) => break Ok(Some(data)),
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => break Ok(None),
+            Err(error) => break Err(failed(error)),
+        };
+        if begin >= len {
+            break Ok(Some(data));
+        }
+        let end = match seek(file, SeekFrom::Hole(begin)) {
+            Ok(end) => end,
+            Err(error) => break Err(failed(error)),
+        };
+        data += end.min(len) - begin;
+        // The file may be punched while it is looked at, so that the hole is where the data was.
+        if end >= len || end <= begin {
+            break Ok(Some(data));
+        }
+        at = end;
+    };
+    seek(file, SeekFrom::Start(here)).map_err(failed)?;
+    result
+}
+
+/// Bytes that are allocated to the file, at most `len`; `None` where that number cannot be believed.
+fn allocated(file: &File, blocks: u64, len: u64) -> Option<u64> {
+    let space = space::of_file(file).ok()?;
+    let believed = space.medium() != Medium::Fuse && !space.compresses();
+    // st_blocks counts 512 bytes, whatever the file system's block is (stat(3type)).
+    believed.then(|| blocks.saturating_mul(512).min(len))
+}
+
+/// struct fiemap (include/uapi/linux/fiemap.h), without its extents.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct RawHead {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped_extents: u32,
+    extent_count: u32,
+    reserved: u32,
+}
+
+/// struct fiemap_extent.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct RawExtent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved64: [u64; 2],
+    flags: u32,
+    reserved: [u32; 3],
+}
+
+/// How many extents are asked for at a time: 14 KiB of them.
+const BATCH: usize = 256;
+
+#[repr(C)]
+struct RawMap {
+    head: RawHead,
+    extents: [RawExtent; BATCH],
+}
+
+/// FS_IOC_FIEMAP is `_IOWR('f', 11, struct fiemap)` (include/uapi/linux/fs.h). The size in it is
+/// that of the head alone, since the extents are a flexible array.
+const FS_IOC_FIEMAP: Opcode = opcode::read_write::<RawHead>(b'f', 11);
+const FIEMAP_FLAG_SYNC: u32 = 1;
+
+/// Calls `each` for every extent that touches the range. `false` where there is no FIEMAP.
+fn walk(
+    file: &File,
+    start: u64,
+    len: u64,
+    mut each: impl FnMut(Extent),
+) -> Result<bool, ExtentsError> {
+    let end = start.saturating_add(len);
+    let mut at = start;
+    let mut raw = Box::new(RawMap {
+        head: RawHead::default(),
+        extents: [RawExtent::default(); BATCH],
+    });
+    while at < end {
+        raw.head = RawHead {
+            start: at,
+            length: end - at,
+            // Once is enough: whoever writes during the walk changes the answer anyway.
+            flags: if at == start { FIEMAP_FLAG_SYNC } else { 0 },
+            extent_count: BATCH as u32,
+            ..RawHead::default()
+        };
+        // SAFETY: the opcode is FS_IOC_FIEMAP, whose argument is a struct fiemap followed by
+        // `fm_extent_count` struct fiemap_extent. `RawMap` is laid out so, holds exactly that
+        // many, and is made of integers, for which any bytes that the kernel writes are valid.
+        let answer = unsafe { ioctl(file, Updater::<FS_IOC_FIEMAP, RawMap>::new(&mut raw)) };
+        match answer {
+            Ok(()) => {}
+            Err(Errno::INTR) => continue,
+            // EBADR: the file system does not know a flag (Documentation/filesystems/fiemap.rst).
+            Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL | Errno::NOSYS | Errno::BADR) => {
+                return Ok(false);
+            }
+            Err(error) => return Err(ExtentsError::Map(error.into())),
+        }
+        let count = (raw.head.mapped_extents as usize).min(BATCH);
+        let Some(last) = raw.extents[..count].last().copied() else {
+            break;
+        };
+        for raw in &raw.extents[..count] {
+            each(Extent {
+                logical: raw.logical,
+                physical: raw.physical,
+                length: raw.length,
+                flags: Flags(raw.flags),
+            });
+        }
+        let next = last.logical.saturating_add(last.length);
+        if Flags(last.flags).is_last() {
+            break;
+        }
+        if next <= at {
+            return Err(ExtentsError::Stuck(last.logical));
+        }
+        at = next;
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests;

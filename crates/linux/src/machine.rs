@@ -1,0 +1,88 @@
+//! Facts about the machine and the device below a target, saved with every run.
+//!
+//! Containers hide parts of `/sys` and `/proc`, so nothing here is an error: what cannot be read
+//! stays unknown.
+
+mod cgroup;
+mod cpu;
+
+use std::path::Path;
+
+use record::{Bytes, FilesystemFacts, Machine};
+
+use crate::block::{Devices, place_of};
+use crate::mounts::Mount;
+use crate::root::{Root, attribute};
+
+/// What the kernel tells of this machine; of `device`, by its name (`sda1`, `md0`); and of the file
+/// system that `target` lies on. The cloud is left out, since asking it takes time:
+/// [`cloud::detect`](crate::cloud::detect) does that.
+pub fn facts(root: &Root, device: Option<&str>, target: Option<&Path>) -> Machine {
+    let devices = Devices::read(root).unwrap_or_default();
+    let device = device.and_then(|name| devices.named(name));
+    let filesystem = target
+        .and_then(|path| place_of(root, &devices, path).ok()?.mount)
+        .map(|mount| filesystem(&mount));
+    let memory = memory(root);
+    let uname = rustix::system::uname();
+    let of_kernel = |name: &str, from_uname: &std::ffi::CStr| {
+        attribute(&root.proc.join("sys/kernel").join(name))
+            .unwrap_or_else(|| from_uname.to_string_lossy().into_owned())
+    };
+    Machine {
+        hostname: of_kernel("hostname", uname.nodename()),
+        kernel: of_kernel("osrelease", uname.release()),
+        arch: of_kernel("arch", uname.machine()),
+        cpu: cpu::model(root),
+        cores: cpu::usable(root),
+        memory: memory.unwrap_or_default(),
+        memory_limit: cgroup::memory_limit(root)
+            .filter(|limit| memory.is_none_or(|memory| *limit < memory)),
+        filesystem,
+        scheduler: device.and_then(|device| device.scheduler.clone()),
+        read_ahead: device.and_then(|device| device.read_ahead),
+        rotational: device.and_then(|device| device.rotational),
+        write_cache: device.and_then(|device| device.write_cache.clone()),
+        cloud: None,
+    }
+}
+
+/// `MemTotal` of `/proc/meminfo` (proc(5)): the machine's memory without what the kernel and the
+/// firmware keep for themselves.
+fn memory(root: &Root) -> Option<Bytes> {
+    let meminfo = attribute(&root.proc.join("meminfo"))?;
+    let total = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = total.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024).map(Bytes)
+}
+
+fn filesystem(mount: &Mount) -> FilesystemFacts {
+    FilesystemFacts {
+        kind: mount.kind.clone(),
+        mount_point: mount.point.to_string_lossy().into_owned(),
+        options: options(&mount.options, &mount.super_options),
+    }
+}
+
+/// The options of the mount, then those of the file system that are not among them. Both lists say
+/// `rw` or `ro`, and the mount's own is the one that holds here.
+fn options(mount: &str, filesystem: &str) -> String {
+    let mut all: Vec<&str> = mount.split(',').filter(|word| !word.is_empty()).collect();
+    for option in filesystem.split(',').filter(|word| !word.is_empty()) {
+        if !all.contains(&option) && !matches!(option, "rw" | "ro") {
+            all.push(option);
+        }
+    }
+    // A file system that is read-only is so on every mount, whatever the mount says.
+    if filesystem.split(',').any(|option| option == "ro")
+        && let Some(access) = all.iter_mut().find(|option| **option == "rw")
+    {
+        *access = "ro";
+    }
+    all.join(",")
+}
+
+#[cfg(test)]
+mod tests;

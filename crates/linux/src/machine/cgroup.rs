@@ -1,0 +1,75 @@
+//! The memory limit of the control groups that this process is in.
+
+use std::path::{Path, PathBuf};
+
+use record::Bytes;
+
+use crate::mounts::{Mount, Mounts};
+use crate::root::{Root, attribute, number};
+
+/// The tightest limit on this process's memory, from its control group up to the topmost that can be
+/// seen. The page cache counts against it, so a file that is larger cannot be cached whole.
+///
+/// Version 2 has `memory.max`, and `memory.high` above which memory is taken back
+/// (Documentation/admin-guide/cgroup-v2.rst); version 1 has `memory.limit_in_bytes`
+/// (Documentation/admin-guide/cgroup-v1/memory.rst). Both may be mounted at once, and then only one
+/// of them holds the memory controller.
+pub(super) fn memory_limit(root: &Root) -> Option<Bytes> {
+    let groups = attribute(&root.proc.join("self/cgroup"))?;
+    let mounts = Mounts::read(root).ok()?;
+    groups
+        .lines()
+        .filter_map(|line| {
+            // hierarchy-ID:controller-list:cgroup-path (cgroups(7)); version 2 is `0::path`.
+            let mut fields = line.splitn(3, ':');
+            let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+            if controllers.is_empty() {
+                let mount = mounts.iter().find(|mount| mount.kind == "cgroup2")?;
+                tightest(root, mount, path, &["memory.max", "memory.high"])
+            } else if has(controllers, "memory") {
+                let mount = mounts
+                    .iter()
+                    .find(|mount| mount.kind == "cgroup" && has(&mount.super_options, "memory"))?;
+                tightest(root, mount, path, &["memory.limit_in_bytes"])
+            } else {
+                None
+            }
+        })
+        .min()
+}
+
+fn has(list: &str, word: &str) -> bool {
+    list.split(',').any(|one| one == word)
+}
+
+/// The smallest number in these files, from the group's folder up to where the hierarchy is mounted.
+fn tightest(root: &Root, mount: &Mount, group: &str, files: &[&str]) -> Option<Bytes> {
+    let top = located(root, &mount.point);
+    folder(&top, mount, group)
+        .ancestors()
+        .take_while(|folder| folder.starts_with(&top))
+        .flat_map(|folder| files.iter().map(move |file| folder.join(file)))
+        // `max`, or version 1's largest number of whole pages, stands for no limit; the first is no
+        // number, the second is larger than any memory.
+        .filter_map(|file| number::<u64>(&file))
+        .min()
+        .map(Bytes)
+}
+
+/// The folder of a group. A mount shows the hierarchy from its own root down; a container's process
+/// may be told a path that lies outside of that (`/../..`), and then what it sees at the mount point
+/// is its own group.
+fn folder(top: &Path, mount: &Mount, group: &str) -> PathBuf {
+    match Path::new(group).strip_prefix(&mount.root) {
+        Ok(inside) if !group.split('/').any(|part| part == "..") => top.join(inside),
+        _ => top.to_path_buf(),
+    }
+}
+
+/// Where a folder of the kernel's is under this root; hierarchies are mounted under `/sys` as a rule.
+fn located(root: &Root, path: &Path) -> PathBuf {
+    match path.strip_prefix("/sys") {
+        Ok(rest) => root.sys.join(rest),
+        Err(_) => root.locate(path),
+    }
+}

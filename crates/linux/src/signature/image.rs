@@ -1,0 +1,143 @@
+//! The parts of a device that hold signatures, read once, so that the detectors are pure.
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+
+/// Direct I/O wants memory, offset and length in multiples of the logical block, which is at most
+/// 4 KiB on every disk that this reads.
+const ALIGN: usize = 4096;
+
+/// How much is read at either end. The farthest from the start that needs it is the second ZFS label
+/// (256 to 512 KiB); the farthest from the end is the third (512 KiB before the end, rounded
+/// down to 256 KiB).
+pub(super) const EDGE: u64 = 1 << 20;
+
+/// Offsets beyond the first edge that some format uses: VMFS at 1 and 2 MiB, the second LUKS2
+/// header at 1, 2 or 4 MiB, the first mirror of the Btrfs superblock at 64 MiB.
+const SPOTS: [u64; 4] = [1 << 20, 2 << 20, 4 << 20, 64 << 20];
+
+/// The two edges and the spots of a device or file.
+pub(super) struct Image {
+    size: u64,
+    parts: Vec<(u64, Vec<u8>)>,
+}
+
+impl Image {
+    /// Reads what the detectors look at.
+    pub(super) fn read(file: &File) -> io::Result<Image> {
+        let size = size(file)?;
+        let mut image = Image {
+            size,
+            parts: vec![(0, read_at(file, 0, EDGE.min(size))?)],
+        };
+        let tail = size.saturating_sub(EDGE);
+        if tail > 0 {
+            let start = tail - tail % ALIGN as u64;
+            image
+                .parts
+                .push((start, read_at(file, start, size - start)?));
+        }
+        for spot in SPOTS {
+            if spot < size && image.bytes(spot, ALIGN).is_none() {
+                let len = (ALIGN as u64).min(size - spot);
+                image.parts.push((spot, read_at(file, spot, len)?));
+            }
+        }
+        Ok(image)
+    }
+
+    /// The size of the device or file.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// `len` bytes at `offset`, where they were read in whole.
+    pub(super) fn bytes(&self, offset: u64, len: usize) -> Option<&[u8]> {
+        self.parts.iter().find_map(|(start, data)| {
+            let from = usize::try_from(offset.checked_sub(*start)?).ok()?;
+            data.get(from..from.checked_add(len)?)
+        })
+    }
+
+    /// The offset `back` bytes before the end.
+    pub(super) fn before_end(&self, back: u64) -> Option<u64> {
+        self.size.checked_sub(back)
+    }
+
+    /// Whether `magic` stands at `offset`.
+    pub(super) fn has(&self, offset: u64, magic: &[u8]) -> bool {
+        self.bytes(offset, magic.len()) == Some(magic)
+    }
+
+    /// A number of `N` bytes at `offset`, as stored.
+    pub(super) fn array<const N: usize>(&self, offset: u64) -> Option<[u8; N]> {
+        self.bytes(offset, N)?.try_into().ok()
+    }
+
+    /// A 16-bit little-endian number.
+    pub(super) fn le16(&self, offset: u64) -> Option<u16> {
+        self.array(offset).map(u16::from_le_bytes)
+    }
+
+    /// A 32-bit little-endian number.
+    pub(super) fn le32(&self, offset: u64) -> Option<u32> {
+        self.array(offset).map(u32::from_le_bytes)
+    }
+
+    /// A 32-bit big-endian number.
+    pub(super) fn be32(&self, offset: u64) -> Option<u32> {
+        self.array(offset).map(u32::from_be_bytes)
+    }
+
+    /// One byte.
+    pub(super) fn byte(&self, offset: u64) -> Option<u8> {
+        self.array::<1>(offset).map(|[byte]| byte)
+    }
+
+    /// Whether the first and the last mebibyte hold nothing but zeros.
+    pub(super) fn edges_are_zero(&self) -> bool {
+        self.parts
+            .iter()
+            .take(2)
+            .all(|(_, data)| data.iter().all(|&byte| byte == 0))
+    }
+}
+
+/// The size of a regular file or block device: where its end is. The file's own offset is kept.
+fn size(mut file: &File) -> io::Result<u64> {
+    let here = file.stream_position()?;
+    let end = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(here))?;
+    Ok(end)
+}
+
+/// Reads `len` bytes at the aligned `offset`; fewer where the file ends before.
+///
+/// The request itself is rounded up to [`ALIGN`], as direct I/O demands; the kernel returns fewer
+/// bytes at the end of a file whose size is no multiple of it.
+fn read_at(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+    let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    let rounded = len.next_multiple_of(ALIGN);
+    let mut memory = vec![0; rounded + ALIGN];
+    let shift = memory.as_ptr().align_offset(ALIGN);
+    let buffer = memory
+        .get_mut(shift..shift.saturating_add(rounded))
+        .ok_or(io::ErrorKind::OutOfMemory)?;
+
+    let mut done = 0;
+    while done < len {
+        match file.read_at(&mut buffer[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(n) => done += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        // A read that stopped off the grid stopped at the end of the file; going on from there
+        // would be refused by direct I/O.
+        if !done.is_multiple_of(ALIGN) {
+            break;
+        }
+    }
+    Ok(buffer[..done.min(len)].to_vec())
+}

@@ -1,0 +1,185 @@
+//! How much room a file system has, and whether it is on a disk of this machine at all.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use record::Bytes;
+use rustix::fs::{StatVfsMountFlags, fstatfs, fstatvfs, statfs, statvfs};
+
+/// The room in a file system could not be asked.
+#[derive(Debug, thiserror::Error)]
+#[error("the free space of {path} could not be asked: {source}", path = path.display())]
+pub struct SpaceError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// What a file system lies on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// Memory: tmpfs, ramfs, hugetlbfs. Its speed says nothing of a disk.
+    Memory,
+    /// Another host: NFS, SMB, Ceph and the like.
+    Network,
+    /// A program of this host; where that keeps its data is not known.
+    Fuse,
+    /// Another file system of this host (overlayfs).
+    Overlay,
+    /// A disk of this machine, as far as its type tells.
+    Disk,
+}
+
+/// A file system's room and type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Its size. 0 for a tmpfs without a limit.
+    pub total: Bytes,
+    /// What is free, with what is kept for root.
+    pub free: Bytes,
+    /// What a user who is not root may still write.
+    pub available: Bytes,
+    /// Whether it is mounted read-only here.
+    pub read_only: bool,
+    /// The type's number, `f_type` of statfs(2).
+    pub magic: u32,
+}
+
+/// The room around `path`.
+///
+/// # Errors
+/// When the path is not there or may not be looked at.
+pub fn of(path: &Path) -> Result<Space, SpaceError> {
+    let failed = |error: rustix::io::Errno| SpaceError {
+        path: path.to_path_buf(),
+        source: error.into(),
+    };
+    let room = statvfs(path).map_err(failed)?;
+    let kind = statfs(path).map_err(failed)?;
+    Ok(space(&room, magic_of(&kind)))
+}
+
+/// The room around an open file.
+///
+/// # Errors
+/// When the kernel fails to answer.
+pub fn of_file(file: &File) -> io::Result<Space> {
+    Ok(space(&fstatvfs(file)?, magic_of(&fstatfs(file)?)))
+}
+
+fn space(room: &rustix::fs::StatVfs, magic: u32) -> Space {
+    let bytes = |blocks: u64| Bytes(blocks.saturating_mul(room.f_frsize));
+    Space {
+        total: bytes(room.f_blocks),
+        free: bytes(room.f_bfree),
+        available: bytes(room.f_bavail),
+        read_only: room.f_flag.contains(StatVfsMountFlags::RDONLY),
+        magic,
+    }
+}
+
+/// `f_type` is signed or unsigned and of 32 or 64 bits, as the architecture has it; the magics
+/// themselves have 32 bits.
+fn magic_of(kind: &rustix::fs::StatFs) -> u32 {
+    kind.f_type as u32
+}
+
+impl Space {
+    const FUSE: u32 = 0x6573_5546;
+    const OVERLAY: u32 = 0x794C_7630;
+    const ZFS: u32 = 0x2FC1_2FC1;
+    /// tmpfs and devtmpfs, ramfs, hugetlbfs.
+    const MEMORY: [u32; 3] = [0x0102_1994, 0x8584_58F6, 0x9584_58F6];
+    /// NFS, SMB, CIFS, SMB2, Ceph, AFS, kAFS, 9p, Coda; Lustre and GPFS by their own sources.
+    const NETWORK: [u32; 11] = [
+        0x6969,
+        0x517B,
+        0xFF53_4D42,
+        0xFE53_4D42,
+        0x00C3_6400,
+        0x5346_414F,
+        0x6B41_4653,
+        0x0102_1997,
+        0x7375_7245,
+        0x0BD0_0BD0,
+        0x4750_4653,
+    ];
+
+    /// What it lies on, by its type (include/uapi/linux/magic.h; statfs(2)).
+    pub fn medium(&self) -> Medium {
+        match self.magic {
+            Self::FUSE => Medium::Fuse,
+            Self::OVERLAY => Medium::Overlay,
+            magic if Self::MEMORY.contains(&magic) => Medium::Memory,
+            magic if Self::NETWORK.contains(&magic) => Medium::Network,
+            _ => Medium::Disk,
+        }
+    }
+
+    /// Whether it commonly keeps less than was written to it and has no FIEMAP to tell so: ZFS
+    /// (OpenZFS, include/sys/zfs_vfsops_os.h, ZFS_SUPER_MAGIC).
+    pub fn compresses(&self) -> bool {
+        self.magic == Self::ZFS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_has_room() {
+        let here = of(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+        assert!(here.total >= here.free);
+        assert!(here.free >= here.available);
+        assert!(here.total > Bytes(0));
+        assert!(!here.read_only);
+    }
+
+    #[test]
+    fn shared_memory_is_memory() {
+        if let Ok(space) = of(Path::new("/dev/shm")) {
+            assert_eq!(space.medium(), Medium::Memory);
+        }
+    }
+
+    #[test]
+    fn a_file_and_its_path_agree_on_the_type() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let by_file = of_file(&File::open(path).unwrap()).unwrap();
+        let by_path = of(path).unwrap();
+        assert_eq!(by_file.magic, by_path.magic);
+        assert_eq!(by_file.total, by_path.total);
+    }
+
+    #[test]
+    fn types_are_told_by_their_magic() {
+        let space = |magic| Space {
+            total: Bytes(0),
+            free: Bytes(0),
+            available: Bytes(0),
+            read_only: false,
+            magic,
+        };
+        for (magic, medium) in [
+            (0xEF53, Medium::Disk),
+            (0x5846_5342, Medium::Disk),
+            (0x9123_683E, Medium::Disk),
+            (0x2FC1_2FC1, Medium::Disk),
+            (0x0102_1994, Medium::Memory),
+            (0x6969, Medium::Network),
+            (0xFF53_4D42, Medium::Network),
+            (0x6573_5546, Medium::Fuse),
+            (0x794C_7630, Medium::Overlay),
+        ] {
+            assert_eq!(space(magic).medium(), medium, "{magic:#x}");
+        }
+        assert!(space(0x2FC1_2FC1).compresses());
+    }
+
+    #[test]
+    fn a_missing_path_is_named_in_the_error() {
+        let error = of(Path::new("/no/such/path")).unwrap_err();
+        assert!(error.to_string().contains("/no/such/path"));
+    }
+}

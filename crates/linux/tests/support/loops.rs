@@ -1,0 +1,199 @@
+//! Real loop devices, file systems and swap areas, for tests that run as root. Each takes itself
+//! down when it is dropped, also when the test panics; and each is the test's own, so that tests
+//! run side by side.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::fs::FlockOperation;
+
+/// Runs a program; the panic shows what it said.
+pub fn run(program: &str, arguments: &[&str]) -> String {
+    try_run(program, arguments).unwrap_or_else(|error| panic!("{error}"))
+}
+
+pub fn try_run(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let said = |text: &[u8]| String::from_utf8_lossy(text).trim().to_owned();
+    // The administrator's programs are often not on the path of a user, nor of a test.
+    let path = format!(
+        "{}:/usr/sbin:/sbin",
+        std::env::var("PATH").unwrap_or_default()
+    );
+    let mut command = Command::new(program);
+    command.args(arguments).env("PATH", path);
+    command.stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = {
+        let _alone = alone();
+        command.spawn()
+    };
+    let output = child
+        .and_then(Child::wait_with_output)
+        .map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        Ok(said(&output.stdout))
+    } else {
+        Err(format!("{program} {arguments:?}: {}", said(&output.stderr)))
+    }
+}
+
+/// Held while a program is started and while a device is claimed for a moment. A child has its
+/// parent's files until it executes the program, so a claim that another thread has given up would
+/// be in force a little longer, and make its device busy for no reason to be seen.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A loop device on a sparse file, or on another device.
+pub struct Loop {
+    pub node: PathBuf,
+    /// Holds the file; it goes when the device does.
+    folder: Option<tempfile::TempDir>,
+}
+
+impl Loop {
+    /// A new one of `mib` mebibytes. `None`, with a note, where that cannot be: without root, or in
+    /// a container without loop devices.
+    pub fn new(mib: u64) -> Option<Loop> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("disk.img");
+        File::create(&file).unwrap().set_len(mib << 20).unwrap();
+        match Loop::on(&file) {
+            Ok(mut device) => {
+                device.folder = Some(folder);
+                Some(device)
+            }
+            Err(why) => {
+                println!("skipped: no loop device can be attached here ({why})");
+                None
+            }
+        }
+    }
+
+    /// One that shows a file or a device.
+    pub fn on(shown: &Path) -> Result<Loop, String> {
+        if !is_root() {
+            return Err("this needs root".to_owned());
+        }
+        // Two processes may be given the same free device, and the one that comes second claims it
+        // for a moment before it is told that it is in use: an accident for the test that has it.
+        // The lock keeps these tests out of each other's way; it is gone when the file is closed.
+        let control = File::open("/dev/loop-control").map_err(|error| error.to_string())?;
+        rustix::fs::flock(&control, FlockOperation::LockExclusive)
+            .map_err(|error| error.to_string())?;
+        let node = try_run("losetup", &["--find", "--show", shown.to_str().unwrap()])?;
+        Ok(Loop {
+            node: node.into(),
+            folder: None,
+        })
+    }
+
+    pub fn path(&self) -> &str {
+        self.node.to_str().unwrap()
+    }
+
+    pub fn name(&self) -> String {
+        self.node.file_name().unwrap().to_str().unwrap().to_owned()
+    }
+
+    pub fn mkfs(&self) {
+        run("mkfs.ext4", &["-q", "-F", self.path()]);
+    }
+
+    /// Tells the kernel of a partition; its table is not on the device.
+    pub fn add_partition(&self) -> Partition<'_> {
+        run("addpart", &[self.path(), "1", "2048", "8192"]);
+        Partition {
+            node: format!("{}p1", self.path()),
+            device: self,
+        }
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        take_down("losetup", &["--detach", self.path()]);
+    }
+}
+
+/// Takes something down, again and again while a program has it open for a moment. What stays is
+/// told straight to stderr, which a test that passes does not swallow, and does not hide the failure
+/// that led here.
+fn take_down(program: &str, arguments: &[&str]) {
+    let mut last = Ok(String::new());
+    for _ in 0..50 {
+        last = try_run(program, arguments);
+        if last.is_ok() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let _ = writeln!(std::io::stderr(), "left behind: {last:?}");
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+/// A partition of a loop device.
+pub struct Partition<'a> {
+    pub node: String,
+    device: &'a Loop,
+}
+
+impl Drop for Partition<'_> {
+    fn drop(&mut self) {
+        take_down("delpart", &[self.device.path(), "1"]);
+    }
+}
+
+/// A mounted file system.
+pub struct Mounted {
+    pub point: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Mounted {
+    pub fn new(node: &str) -> Mounted {
+        let folder = tempfile::tempdir().unwrap();
+        let point = folder.path().canonicalize().unwrap();
+        run("mount", &[node, point.to_str().unwrap()]);
+        Mounted {
+            point,
+            _folder: folder,
+        }
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        take_down("umount", &[self.point.to_str().unwrap()]);
+    }
+}
+
+/// Swap that is turned on.
+pub struct SwapOn {
+    path: String,
+}
+
+impl SwapOn {
+    pub fn new(path: &str) -> SwapOn {
+        run("mkswap", &[path]);
+        run("swapon", &[path]);
+        SwapOn {
+            path: path.to_owned(),
+        }
+    }
+}
+
+impl Drop for SwapOn {
+    fn drop(&mut self) {
+        take_down("swapoff", &[&self.path]);
+    }
+}

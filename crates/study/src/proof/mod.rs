@@ -1,0 +1,31 @@
+//! How often the rules are right, on simulated series whose truth is known.
+//!
+//! The plain tests take few trials and allow for the binomial error of so few; those marked as long
+//! proofs print the tables.
+
+mod findings;
+mod means;
+mod plateaus;
+
+use crate::simulate::{Process, Rng};
+
+/// Lengths of series to prove on, in slices.
+const LENGTHS: [usize; 6] = [30, 50, 80, 200, 600, 3000];
+/// Trials for the tables.
+const LONG: usize = 2000;
+
+/// The share of `trials` that come out true.
+fn share(trials: usize, seed: u64, mut trial: impl FnMut(&mut Rng) -> bool) -> f64 {
+    let mut rng = Rng::new(seed);
+    (0..trials).filter(|_| trial(&mut rng)).count() as f64 / trials as f64
+}
+
+/// Three standard errors of a share near `p`: what chance may take from it.
+fn error(p: f64, trials: usize) -> f64 {
+    3.0 * (p * (1.0 - p) / trials as f64).sqrt()
+}
+
+/// Regimes a third as long as the series or longer leave no method a chance.
+fn hopeless(process: Process, slices: usize) -> bool {
+    matches!(process, Process::Regimes { .. }) && slices < 80
+}
