@@ -9,7 +9,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::look::{Seen, belongs, check, immutable, look};
-use crate::place::{create, may_write, shares_memory};
+use crate::place::{create, may_read, may_write, shares_memory};
 use crate::schema::{Header, MIGRATIONS, migrate};
 use crate::{Error, Result};
 
@@ -96,6 +96,8 @@ fn find_or_create(path: &Path) -> Result<PathBuf> {
         }
         Err(error) => return Err(unreachable(error)),
     }
+    // Asked here, since SQLite says of any reason only that it was "unable to open".
+    may_read(&absolute).map_err(unreachable)?;
     absolute.canonicalize().map_err(unreachable)
 }
 

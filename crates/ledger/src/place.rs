@@ -53,6 +53,16 @@ pub(crate) fn create(path: &Path) -> io::Result<()> {
     }
 }
 
+/// An error, which says why, unless the file may be read.
+pub(crate) fn may_read(path: &Path) -> io::Result<()> {
+    Ok(rustix::fs::accessat(
+        CWD,
+        path,
+        Access::READ_OK,
+        AtFlags::EACCESS,
+    )?)
+}
+
 /// Whether the file, and the folder in which SQLite puts its side files, may be written.
 pub(crate) fn may_write(path: &Path) -> bool {
     let allowed =

@@ -83,6 +83,11 @@ fn what_the_other_process_does() {
             let error = ledger.remove("last").unwrap_err();
             assert!(matches!(error, Error::ReadOnly { .. }), "{error}");
         }
+        _ if task == "read-secret" => {
+            let error = Ledger::open(path).map(|_| ()).unwrap_err();
+            assert!(matches!(error, Error::Unreachable { .. }), "{error}");
+            assert!(error.to_string().contains("Permission denied"), "{error}");
+        }
         _ if task == "read-unsettled" => {
             let error = Ledger::open(path).map(|_| ()).unwrap_err();
             assert!(matches!(error, Error::Unsettled { .. }), "{error}");
@@ -145,7 +150,7 @@ fn a_kill_in_mid_write_leaves_only_complete_runs() {
         let ledger = Ledger::open(&path).unwrap();
         let runs = ledger.list(&Filter::default()).unwrap();
         first = runs.len() as i64;
-        for (run, minute) in runs.iter().zip((0..first).rev()) {
+        for (run, minute) in runs.iter().zip((0..first).rev()).take(60) {
             let whole = ledger.load(run.id.as_str()).unwrap();
             assert_eq!(whole, small_run(minute));
             let conclusion = ledger.conclusion(run.id.as_str()).unwrap();
@@ -242,6 +247,8 @@ fn a_ledger_that_may_not_be_written_can_still_be_read() {
     fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
     without_rights(&binary, "read", &path);
     assert_eq!(names(), 1);
+    fs::set_permissions(&path, Permissions::from_mode(0o000)).unwrap();
+    without_rights(&binary, "read-secret", &path);
     // So that the folder can be removed.
     fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
 }

@@ -18,9 +18,15 @@ const LINEAR: u64 = 2 << SUB_BITS;
 const BUCKETS: usize = ((64 - SUB_BITS as usize) << SUB_BITS) + (1 << SUB_BITS);
 
 /// Counts of values (nanoseconds in a run, clock ticks inside the engine).
-#[derive(Clone, PartialEq, Eq)]
+///
+/// It holds the buckets between the smallest and the largest value that it was made with, and all
+/// 7,424 (58 KiB) from the first time that something is recorded outside: a long run keeps thousands
+/// of windows, and most of them span a few hundred buckets.
+#[derive(Clone)]
 pub struct Histogram {
-    counts: Box<[u64]>,
+    counts: Vec<u64>,
+    /// The bucket that `counts` begins with.
+    first: usize,
     count: u64,
     sum: u128,
     min: u64,
@@ -66,10 +72,11 @@ fn bounds_of(bucket: usize) -> (u64, u64) {
 }
 
 impl Histogram {
-    /// An empty histogram. It takes 58 KiB, whatever is recorded.
-    pub fn new() -> Histogram {
+    /// An empty histogram.
+    pub const fn new() -> Histogram {
         Histogram {
-            counts: vec![0; BUCKETS].into_boxed_slice(),
+            counts: Vec::new(),
+            first: 0,
             count: 0,
             sum: 0,
             min: u64::MAX,
@@ -80,7 +87,7 @@ impl Histogram {
     /// Records one value.
     #[inline(always)]
     pub fn record(&mut self, value: u64) {
-        self.counts[bucket_of(value)] += 1;
+        *self.slot(bucket_of(value)) += 1;
         self.count += 1;
         self.sum += u128::from(value);
         self.min = self.min.min(value);
@@ -92,11 +99,41 @@ impl Histogram {
         if count == 0 {
             return;
         }
-        self.counts[bucket_of(value)] += count;
+        *self.slot(bucket_of(value)) += count;
         self.count += count;
         self.sum += u128::from(value) * u128::from(count);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
+    }
+
+    /// The count of a bucket, for which room is made if there is none.
+    #[inline(always)]
+    fn slot(&mut self, bucket: usize) -> &mut u64 {
+        // One comparison serves both ends: a bucket before the first wraps round to a large index.
+        if bucket.wrapping_sub(self.first) >= self.counts.len() {
+            self.widen();
+        }
+        &mut self.counts[bucket - self.first]
+    }
+
+    /// Makes room for every value.
+    #[cold]
+    fn widen(&mut self) {
+        let mut counts = vec![0; BUCKETS];
+        counts[self.first..][..self.counts.len()].copy_from_slice(&self.counts);
+        self.counts = counts;
+        self.first = 0;
+    }
+
+    /// Gives back the memory of the buckets below the smallest and above the largest value.
+    pub fn trim(&mut self) {
+        let used = match self.count {
+            0 => 0..0,
+            _ => bucket_of(self.min) - self.first..bucket_of(self.max) - self.first + 1,
+        };
+        let first = self.first + used.start;
+        self.counts = self.counts[used].to_vec();
+        self.first = first;
     }
 
     /// Adds all that `other` holds.
@@ -104,12 +141,8 @@ impl Histogram {
         if other.count == 0 {
             return;
         }
-        let touched = bucket_of(other.min)..=bucket_of(other.max);
-        for (mine, theirs) in self.counts[touched.clone()]
-            .iter_mut()
-            .zip(&other.counts[touched])
-        {
-            *mine += theirs;
+        for (low, _, count) in other.buckets() {
+            *self.slot(bucket_of(low)) += count;
         }
         self.count += other.count;
         self.sum += other.sum;
@@ -120,7 +153,8 @@ impl Histogram {
     /// Empties it, without giving its memory back.
     pub fn clear(&mut self) {
         if self.count > 0 {
-            self.counts[bucket_of(self.min)..=bucket_of(self.max)].fill(0);
+            let (least, most) = (bucket_of(self.min), bucket_of(self.max));
+            self.counts[least - self.first..=most - self.first].fill(0);
         }
         self.count = 0;
         self.sum = 0;
@@ -142,10 +176,11 @@ impl Histogram {
         scaled.max = scale(self.max);
         for (low, high, count) in self.buckets() {
             let middle = scale(low + (high - low) / 2).clamp(scaled.min, scaled.max);
-            scaled.counts[bucket_of(middle)] += count;
+            *scaled.slot(bucket_of(middle)) += count;
         }
         scaled.count = self.count;
         scaled.sum = (self.sum as f64 * factor).round() as u128;
+        scaled.trim();
         scaled
     }
 
@@ -213,22 +248,20 @@ impl Histogram {
 
     /// How many values are at most `value`, counting the whole bucket that `value` falls into.
     pub fn count_at_most(&self, value: u64) -> u64 {
-        self.counts[..=bucket_of(value)].iter().sum()
+        let last = bucket_of(value);
+        self.buckets()
+            .take_while(|(low, _, _)| bucket_of(*low) <= last)
+            .map(|(_, _, count)| count)
+            .sum()
     }
 
     /// The buckets that hold anything, in rising order: smallest value, largest value, count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        let range = if self.count == 0 {
-            0..0
-        } else {
-            bucket_of(self.min)..bucket_of(self.max) + 1
-        };
-        range
-            .filter(|&bucket| self.counts[bucket] > 0)
-            .map(|bucket| {
-                let (low, high) = bounds_of(bucket);
-                (low, high, self.counts[bucket])
-            })
+        let counts = self.counts.iter().enumerate();
+        counts.filter(|(_, count)| **count > 0).map(|(at, &count)| {
+            let (low, high) = bounds_of(self.first + at);
+            (low, high, count)
+        })
     }
 
     /// A compact form: variable-length integers of count, sum, minimum, maximum, and then for each
@@ -243,7 +276,8 @@ impl Histogram {
         put(&mut out, u128::from(self.min));
         put(&mut out, u128::from(self.max));
         let mut last = 0;
-        for (bucket, &count) in self.counts.iter().enumerate().filter(|(_, c)| **c > 0) {
+        for (low, _, count) in self.buckets() {
+            let bucket = bucket_of(low);
             put(&mut out, (bucket - last) as u128);
             put(&mut out, u128::from(count));
             last = bucket;
@@ -269,26 +303,37 @@ impl Histogram {
         histogram.sum = take_wide(&mut rest)?;
         histogram.min = take(&mut rest)?;
         histogram.max = take(&mut rest)?;
+        if histogram.min > histogram.max {
+            return Err(DecodeError);
+        }
+        histogram.first = bucket_of(histogram.min);
+        histogram.counts = vec![0; bucket_of(histogram.max) - histogram.first + 1];
         let (mut bucket, mut total) = (0_usize, 0_u64);
         while !rest.is_empty() {
             let step = usize::try_from(take(&mut rest)?).map_err(|_| DecodeError)?;
             let count = take(&mut rest)?;
             bucket = bucket.checked_add(step).ok_or(DecodeError)?;
-            *histogram.counts.get_mut(bucket).ok_or(DecodeError)? = count;
+            let at = bucket.checked_sub(histogram.first).ok_or(DecodeError)?;
+            *histogram.counts.get_mut(at).ok_or(DecodeError)? = count;
             total = total.checked_add(count).ok_or(DecodeError)?;
         }
-        let in_range = histogram.min <= histogram.max
-            && bucket <= bucket_of(histogram.max)
-            && histogram.counts[..bucket_of(histogram.min)]
-                .iter()
-                .all(|&c| c == 0);
-        if total == histogram.count && in_range {
+        if total == histogram.count {
             Ok(histogram)
         } else {
             Err(DecodeError)
         }
     }
 }
+
+impl PartialEq for Histogram {
+    /// What was recorded counts, not how much room there is for more.
+    fn eq(&self, other: &Histogram) -> bool {
+        let figures = |h: &Histogram| (h.count, h.sum, h.min(), h.max);
+        figures(self) == figures(other) && self.buckets().eq(other.buckets())
+    }
+}
+
+impl Eq for Histogram {}
 
 /// A histogram's stored form is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -359,6 +404,28 @@ mod tests {
             assert_eq!(bounds_of(bucket - 1).1 + 1, bounds_of(bucket).0, "{bucket}");
         }
         assert_eq!(bounds_of(BUCKETS - 1).1, u64::MAX);
+    }
+
+    #[test]
+    fn a_trimmed_one_is_small_and_goes_on() {
+        let mut h = Histogram::new();
+        h.record(1_000_000);
+        h.record(1_100_000);
+        let wide = h.clone();
+        h.trim();
+        assert!(h.counts.len() < 30, "{}", h.counts.len());
+        assert_eq!(h, wide);
+        h.record(5);
+        h.record(u64::MAX);
+        assert_eq!(h.count(), 4);
+        assert_eq!(
+            (h.min(), h.quantile(0.5), h.max()),
+            (5, wide.quantile(0.0), u64::MAX)
+        );
+        let mut empty = Histogram::new();
+        empty.trim();
+        empty.record(7);
+        assert_eq!(empty.quantile(1.0), 7);
     }
 
     #[test]

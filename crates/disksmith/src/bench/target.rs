@@ -76,13 +76,7 @@ pub(crate) fn prepare(
     };
     let alignment = prepared.place(root, path)?;
     check_fit(&prepared.target, phases, alignment)?;
-    prepared.target.direct = set_direct(&prepared.file).refused()?;
-    if !prepared.target.direct {
-        prepared.notes.push(format!(
-            "{} refuses direct I/O, so everything goes through the page cache.",
-            path.display()
-        ));
-    }
+    prepared.target.direct = !args.buffered && set_direct(&prepared.file).refused()?;
     Ok(prepared)
 }
 
@@ -186,8 +180,10 @@ fn existing(root: &Root, path: &Path, consents: &[Consent]) -> Result<Prepared, 
 }
 
 fn described(path: &Path, kind: TargetKind, size: Bytes) -> Target {
+    // Absolute, since the ledger is read from other folders.
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     Target {
-        path: path.display().to_string(),
+        path: absolute.display().to_string(),
         kind,
         device: None,
         disks: Vec::new(),

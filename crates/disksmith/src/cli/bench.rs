@@ -74,6 +74,10 @@ pub(crate) struct BenchArgs {
     /// How I/O is made [default: io_uring, or threads where it is refused]
     #[arg(long, value_enum)]
     pub engine: Option<EngineChoice>,
+    /// Go through the page cache, to see what it gives. The verdict is `invalid`: no disk was
+    /// measured
+    #[arg(long)]
+    pub buffered: bool,
     /// Where the random numbers begin, so that a run can be repeated
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

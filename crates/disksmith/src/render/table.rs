@@ -96,11 +96,22 @@ fn pad(cell: &str, width: usize, align: Align) -> String {
     }
 }
 
-/// Breaks `text` into lines of at most `width` columns; all but the first begin with `indent`.
+/// Breaks `text` into lines of at most `width` columns. The first keeps the spaces that it begins
+/// with; the others begin with `indent`. A line break in the text stays one.
 pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> String {
-    let mut lines = String::new();
+    let lines: Vec<String> = text
+        .split('\n')
+        .map(|line| wrap_line(line, width, indent))
+        .collect();
+    lines.join("\n")
+}
+
+fn wrap_line(text: &str, width: usize, indent: &str) -> String {
+    let words = text.trim_start();
+    let mut lines = text[..text.len() - words.len()].to_owned();
+    // Counts from 0 again until the first word stands, which needs no space before it.
     let mut column = 0;
-    for word in text.split_whitespace() {
+    for word in words.split_whitespace() {
         let length = word.chars().count();
         if column > 0 && column + 1 + length > width {
             lines.push('\n');
@@ -109,6 +120,9 @@ pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> String {
         } else if column > 0 {
             lines.push(' ');
             column += 1;
+        }
+        if column == 0 {
+            column = lines.chars().count();
         }
         lines.push_str(word);
         column += length;
@@ -161,6 +175,10 @@ mod tests {
         assert_eq!(
             wrap("incomprehensibilities", 5, ""),
             "incomprehensibilities"
+        );
+        assert_eq!(
+            wrap("  - one two\n  - three", 8, "    "),
+            "  - one\n    two\n  -\n    three"
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use record::{Direction, Finding, Flow, Phase, Run, Severity, Stopped, Verdict};
+use record::{Direction, Finding, Flow, Histogram, Phase, Run, Severity, Stopped, Verdict};
 
 use super::table::{Column, layout, wrap};
 use super::words::{latency, number, percent};
@@ -88,9 +88,27 @@ fn rows(run: &Run, conclusion: &Conclusion) -> Vec<Vec<String>> {
                 row.extend([device.0.clone(), device.1.clone(), number(phase.seconds)]);
             }
             rows.push(row);
+            rows.extend(flow.service.as_ref().map(service_row));
         }
     }
     rows
+}
+
+/// Open loop: the latencies from submission, below those from when the requests were due.
+fn service_row(service: &Histogram) -> Vec<String> {
+    let mut row = vec![String::new(), "service".to_owned()];
+    row.extend([String::new(), String::new(), String::new()]);
+    row.extend(latencies(service));
+    row
+}
+
+fn latencies(latencies: &Histogram) -> [String; 4] {
+    [
+        latency(latencies.quantile(0.50)),
+        latency(latencies.quantile(0.99)),
+        latency(latencies.quantile(0.999)),
+        latency(latencies.max()),
+    ]
 }
 
 fn flow_cells(phase: &Phase, flow: &Flow, figures: &FlowFigures) -> [String; 8] {
@@ -99,16 +117,16 @@ fn flow_cells(phase: &Phase, flow: &Flow, figures: &FlowFigures) -> [String; 8] 
     let width = figures.iops.half_width();
     let moves = matches!(figures.direction, Direction::Read | Direction::Write);
     let mib = number(figures.bytes_per_s.mean / (1 << 20) as f64);
-    let at = |quantile| latency(flow.latency.quantile(quantile));
+    let [p50, p99, p999, max] = latencies(&flow.latency);
     [
         figures.direction.word().to_owned(),
         rate(number(figures.iops.mean)),
         rate(width.map_or("?".to_owned(), |width| format!("±{}", percent(width)))),
         if moves { mib } else { String::new() },
-        at(0.50),
-        at(0.99),
-        at(0.999),
-        latency(flow.latency.max()),
+        p50,
+        p99,
+        p999,
+        max,
     ]
 }
 
@@ -141,7 +159,7 @@ fn legend(run: &Run, columns: usize) -> String {
         .iter()
         .any(|phase| phase.workload.rate_per_s.is_some())
     {
-        parts.push("Latencies count from when a request was due.");
+        parts.push("Latencies count from when a request was due; service: from submission.");
     }
     let engines: Vec<&str> = run
         .phases

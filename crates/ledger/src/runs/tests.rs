@@ -178,6 +178,28 @@ fn the_same_id_twice_is_refused_and_the_first_stays() {
 }
 
 #[test]
+fn a_full_disk_is_named_and_the_ledger_stays_whole() {
+    let (_scratch, mut ledger) = empty();
+    ledger.save(&small_run(0), Trusted, &[]).unwrap();
+    // SQLite's own limit gives the error that a full disk gives.
+    let pages: i64 = ledger
+        .connection
+        .query_row("PRAGMA page_count", [], |row| row.get(0))
+        .unwrap();
+    let limit = |ledger: &Ledger, pages: i64| {
+        let sql = format!("PRAGMA max_page_count = {pages}");
+        ledger.connection.query_row(&sql, [], |_| Ok(())).unwrap();
+    };
+    limit(&ledger, pages);
+    let big = database_run(1, 0.01);
+    let error = ledger.save(&big, Trusted, &[]).unwrap_err();
+    assert!(matches!(error, Error::Full { .. }), "{error}");
+    assert_eq!(ids(&ledger, &Filter::default()).len(), 1);
+    limit(&ledger, pages + 1000);
+    ledger.save(&big, Trusted, &[]).unwrap();
+}
+
+#[test]
 fn a_removed_run_is_gone_with_all_that_belongs_to_it() {
     let (_scratch, mut ledger) = empty();
     for minute in 0..3 {

@@ -172,7 +172,7 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
                 Severity::Note
             },
             format!(
-                "After {} s the rate was known to ±{} only, not to ±{}",
+                "After {} s the rate was known to ±{}, not to ±{}",
                 number(phase.seconds),
                 percent(width),
                 percent(wanted)
@@ -180,14 +180,14 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
         ),
         (_, None) => (
             Severity::Warn,
-            format!("{} s are too short for an interval", number(phase.seconds)),
+            format!("{} s say too little for an interval", number(phase.seconds)),
         ),
     };
     Some(finding(
         Code::Short,
         severity,
         Some(phase),
-        format!("{why}. Measure longer (--seconds) to know it better."),
+        format!("{why}; give more --seconds to know it better."),
     ))
 }
 

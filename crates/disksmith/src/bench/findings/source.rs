@@ -69,8 +69,8 @@ pub(super) fn buffered(run: &Run) -> Option<Finding> {
             Severity::Invalid,
             None,
             format!(
-                "{} refuses direct I/O, so reads and writes went through the page cache: the \
-                 figures are the memory's as much as the disk's.",
+                "Reads and writes of {} went through the page cache, because it refuses direct I/O \
+                 or --buffered was given: the figures are the memory's as much as the disk's.",
                 run.target.path
             ),
         )

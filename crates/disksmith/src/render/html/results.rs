@@ -145,12 +145,16 @@ fn add_rows(
 fn row(member: &Member<'_>, direction: Direction) -> Option<Row> {
     let flow = member.phase.flow(direction)?;
     let figures = member.flow(direction);
-    let iops = figures.map(|figures| figures.iops);
+    // One sync at the end has no rate.
+    let once = direction == Direction::Sync && member.phase.workload.sync_every == 0;
+    let iops = figures.map(|figures| figures.iops).filter(|_| !once);
     Some(Row {
         iops: iops.map_or_else(dash, |iops| words::number(iops.mean)),
         interval: iops.map_or_else(String::new, interval),
         megabytes: match figures {
-            Some(figures) if flow.bytes > 0 => words::number(figures.bytes_per_s.mean / 1e6),
+            Some(figures) if flow.bytes > 0 => {
+                words::number(figures.bytes_per_s.mean / (1 << 20) as f64)
+            }
             _ => dash(),
         },
         kernel: kernel(member.phase, direction),

@@ -1,0 +1,36 @@
+# make test    installs what the tests need (Debian) and runs them: under 15 minutes on 2 cores
+# make prove   the long proofs: coverage tables, kills at many random points
+# make bench   the comparisons with other tools, which print the figures of the README
+# make static  one binary that runs on any Linux of this architecture
+
+SHELL := /bin/bash
+CARGO ?= cargo
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+TRIPLE := $(shell rustc -vV | sed -n 's/^host: //p')
+
+# What the tests use beside Rust. Where it cannot be installed, they say what they skip.
+PACKAGES := chromium fio xfsprogs btrfs-progs e2fsprogs dosfstools fdisk util-linux mount procps
+
+.PHONY: test needs lint prove bench static
+
+test: needs
+	$(CARGO) test --workspace --locked
+
+needs:
+	@bench/install-needs $(PACKAGES)
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+prove: needs
+	$(CARGO) test --workspace --locked --release -- --ignored --nocapture
+
+bench: needs
+	$(CARGO) build --release --locked
+	bench/engine-vs-fio
+	bench/disk-vs-fio
+
+static:
+	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked --target $(TRIPLE)
+	@ls -l $(TARGET)/$(TRIPLE)/release/disksmith
