@@ -12,13 +12,19 @@ mod signals;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 
 use cli::{Cli, Verb};
 use context::Context;
 use failure::{Outcome, Standing as _};
 
 fn main() -> ExitCode {
+    // clap takes DISKSMITH_LEDGER for an argument, and would complain instead of helping.
+    if std::env::args_os().len() <= 1 {
+        let help = Cli::command().render_help();
+        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{help}"));
+        return ExitCode::from(2);
+    }
     // Misuse ends here with status 2, --help and --version with 0.
     let cli = Cli::parse();
     let mut context = Context::of_process(cli.ledger.path);

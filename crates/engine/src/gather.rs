@@ -56,7 +56,7 @@ fn choose(job: &Job<'_>, clock: Clock) -> Result<EngineUsed, EngineError> {
             EngineKind::Sync,
             "a log writer calls fdatasync itself".to_owned(),
         ),
-        Choice::Auto | Choice::Uring => match uring::probe() {
+        Choice::Auto | Choice::Uring => match uring::probe(job.workload.depth) {
             Ok(()) => (EngineKind::Uring, String::new()),
             Err(error) if job.choice == Choice::Uring => return Err(EngineError::NoUring(error)),
             Err(error) => (

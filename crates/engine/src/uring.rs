@@ -51,13 +51,19 @@ impl Granted {
     }
 }
 
-/// Whether a ring can be had here at all: containers often refuse it by seccomp, and
-/// `kernel.io_uring_disabled` by setting.
+/// Whether a ring for `slots` requests can be had here: containers often refuse it by seccomp,
+/// `kernel.io_uring_disabled` by setting, and before Linux 5.12 the limit on locked memory.
 ///
 /// # Errors
 /// What the kernel said.
-pub(crate) fn probe() -> io::Result<()> {
-    IoUring::new(2).map(drop)
+pub(crate) fn probe(slots: u32) -> io::Result<()> {
+    build(entries(slots)).map(drop)
+}
+
+/// The queue's length for `slots` requests, with room for the timers of the slice and of the next
+/// arrival.
+fn entries(slots: u32) -> u32 {
+    (slots + 2).next_power_of_two()
 }
 
 /// Builds a ring with the most that the kernel grants.
@@ -112,8 +118,7 @@ impl Uring {
         clock: Clock,
     ) -> io::Result<Uring> {
         let buffers = Buffers::new(block as usize, slots, seed)?;
-        // Two more: a timer for the slice and one for the next arrival.
-        let (ring, deferred, no_array) = build((slots + 2).next_power_of_two())?;
+        let (ring, deferred, no_array) = build(entries(slots))?;
         let mut submitter = ring.submitter();
         submitter.register_files(&[file.as_raw_fd()])?;
         // Saves a look-up in each call; older kernels do without.
@@ -198,6 +203,15 @@ impl Uring {
             .user_data(TIMER);
         self.queue(&entry);
         self.timers.push(Reverse(wake_at));
+    }
+}
+
+impl Drop for Uring {
+    /// Gives the file back now. The kernel takes a ring apart some time after it was closed, also
+    /// after the process has ended, and until then a file that is registered with it would keep its
+    /// file system busy: `umount` right after a run would fail, and a device stay claimed.
+    fn drop(&mut self) {
+        let _ = self.ring.submitter().unregister_files();
     }
 }
 

@@ -174,11 +174,31 @@ impl<'a, B: Backend> Worker<'a, B> {
                 self.advance(now);
             }
             self.backend.reap(&mut answers);
-            for answer in answers.drain(..) {
-                self.complete(answer, now)?;
+            for index in 0..answers.len() {
+                if let Err(error) = self.complete(answers[index], now) {
+                    self.settle(&answers[index..]);
+                    return Err(error);
+                }
             }
+            answers.clear();
         }
         self.finish(now)
+    }
+
+    /// After a failure: waits for what is in flight, whatever becomes of it. Until then the kernel
+    /// has our file open, and its file system would be busy after we have ended.
+    fn settle(&mut self, answers: &[Completion]) {
+        self.idle.extend(answers.iter().map(|answer| answer.slot));
+        let mut late = Vec::new();
+        while self.in_flight() > 0 && self.backend.submit_and_wait(self.never()).is_ok() {
+            self.backend.reap(&mut late);
+            self.idle.extend(late.drain(..).map(|answer| answer.slot));
+        }
+    }
+
+    /// A time so far off that only an answer wakes us.
+    fn never(&self) -> u64 {
+        self.backend.now().saturating_add(1 << 60)
     }
 
     fn is_over(&self, now: u64) -> bool {
@@ -416,19 +436,22 @@ impl<'a, B: Backend> Worker<'a, B> {
     }
 
     fn drain_once(&mut self, answers: &mut Vec<Completion>) -> Result<u64, EngineError> {
-        // Far enough that it never wakes before an answer.
-        let never = self.backend.now().saturating_add(1 << 60);
         self.backend
-            .submit_and_wait(never)
+            .submit_and_wait(self.never())
             .map_err(EngineError::Ring)?;
         let now = self.backend.now();
         self.backend.reap(answers);
-        for answer in answers.drain(..) {
+        for index in 0..answers.len() {
+            let answer = answers[index];
             let slot = self.slots[answer.slot as usize];
-            self.check(&slot, answer.result)?;
+            if let Err(error) = self.check(&slot, answer.result) {
+                self.settle(&answers[index..]);
+                return Err(error);
+            }
             self.count(&slot, now);
             self.idle.push(answer.slot);
         }
+        answers.clear();
         Ok(now)
     }
 

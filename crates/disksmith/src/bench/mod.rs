@@ -210,8 +210,10 @@ impl Session<'_> {
             } else {
                 render::text::run(&run, &conclusion, self.context.columns, kept)
             };
-            self.context.print(&text)?;
+            let printed = self.context.print(&text);
+            // Also when nobody reads the answer any more, as in a closed pipe.
             self.write_report(&run, &conclusion)?;
+            printed?;
         }
         match failed {
             Some(error) => Err(Failure::Midway(error)),

@@ -37,7 +37,7 @@ impl Progress {
             ProgressDrawTarget::stderr(),
         );
         // A template that is wrong would be found by every run on a terminal; the default does.
-        if let Ok(style) = ProgressStyle::with_template("{prefix:<11} [{bar:24}] {msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{prefix:<10} [{bar:10}] {wide_msg}") {
             line.set_style(style.progress_chars("=> "));
         }
         line.set_prefix(name.to_owned());
@@ -59,7 +59,7 @@ impl Progress {
         let left = Nanos(((self.seconds - took).max(0.0) * 1e9) as u64);
         line.set_position((took * 1000.0) as u64);
         line.set_message(format!(
-            "{} IOPS   p99 {}   at most {:.0} s left",
+            "{} IOPS, p99 {}, ≤ {:.0} s left",
             words::number(window.ops() as f64 / window.seconds),
             words::latency(latency.quantile(0.99)),
             left.as_secs_f64(),

@@ -76,6 +76,7 @@ pub(crate) fn prepare(
     };
     let alignment = prepared.place(root, path)?;
     check_fit(&prepared.target, phases, alignment)?;
+    keep_access_time(&prepared.file);
     prepared.target.direct = !args.buffered && set_direct(&prepared.file).refused()?;
     Ok(prepared)
 }
@@ -277,5 +278,13 @@ fn set_direct(file: &File) -> io::Result<bool> {
         Ok(()) => Ok(true),
         Err(rustix::io::Errno::INVAL) => Ok(false),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Measuring is not using: the time of the last access stays. Only a file's owner and root may ask
+/// for that (open(2), O_NOATIME); for others it makes no difference worth an error.
+fn keep_access_time(file: &File) {
+    if let Ok(flags) = fcntl_getfl(file.as_fd()) {
+        let _ = fcntl_setfl(file.as_fd(), flags | OFlags::NOATIME);
     }
 }

@@ -37,6 +37,7 @@ pub(crate) struct LedgerArgs {
         long = "ledger",
         value_name = "FILE",
         env = "DISKSMITH_LEDGER",
+        hide_env_values = true,
         global = true
     )]
     pub path: Option<PathBuf>,

@@ -109,20 +109,16 @@ pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> String {
 fn wrap_line(text: &str, width: usize, indent: &str) -> String {
     let words = text.trim_start();
     let mut lines = text[..text.len() - words.len()].to_owned();
-    // Counts from 0 again until the first word stands, which needs no space before it.
-    let mut column = 0;
-    for word in words.split_whitespace() {
+    let mut column = lines.chars().count();
+    for (index, word) in words.split_whitespace().enumerate() {
         let length = word.chars().count();
-        if column > 0 && column + 1 + length > width {
+        if index > 0 && column + 1 + length > width {
             lines.push('\n');
             lines.push_str(indent);
             column = indent.chars().count();
-        } else if column > 0 {
+        } else if index > 0 {
             lines.push(' ');
             column += 1;
-        }
-        if column == 0 {
-            column = lines.chars().count();
         }
         lines.push_str(word);
         column += length;
@@ -180,5 +176,6 @@ mod tests {
             wrap("  - one two\n  - three", 8, "    "),
             "  - one\n    two\n  -\n    three"
         );
+        assert_eq!(wrap("one two a b c", 8, ""), "one two\na b c");
     }
 }

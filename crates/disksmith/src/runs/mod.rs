@@ -31,7 +31,7 @@ pub(crate) fn runs(args: &RunsArgs, context: &mut Context) -> Outcome {
     let text = if args.json {
         list_document(&found)
     } else {
-        list_text(&found, context.columns)
+        list_text(&found, &filter, context.columns)
     };
     context.print(&text)?;
     Ok(Answer::Done)
@@ -46,8 +46,13 @@ fn remove(ledger: &mut Ledger, words: &[String], context: &mut Context) -> Outco
             ids.push(id);
         }
     }
-    for id in ids {
-        let removed = ledger.remove(id.as_str()).midway()?;
+    for (index, id) in ids.iter().enumerate() {
+        let removed = ledger.remove(id.as_str());
+        // Before the first is gone nothing is touched.
+        let removed = match index {
+            0 => removed.refused()?,
+            _ => removed.midway()?,
+        };
         context.print(&format!("Removed run {removed}.\n"))?;
     }
     Ok(Answer::Done)
@@ -75,7 +80,11 @@ const COLUMNS: [Column; 7] = [
     Column::words("verdict"),
 ];
 
-fn list_text(found: &[RunSummary], columns: usize) -> String {
+fn list_text(found: &[RunSummary], filter: &Filter, columns: usize) -> String {
+    let filtered = [&filter.host, &filter.target, &filter.suite];
+    if found.is_empty() && filtered.iter().any(|wanted| wanted.is_some()) {
+        return "No run that is kept here is of that host, target and suite.\n".to_owned();
+    }
     if found.is_empty() {
         return "No runs are kept here yet; disksmith bench . makes one.\n".to_owned();
     }

@@ -20,6 +20,7 @@ pub(super) fn of(run: &Run, figures: &[PhaseFigures]) -> Vec<Finding> {
         source::unwritten(run),
         source::in_memory(run),
         source::buffered(run),
+        source::served(run),
         source::small_span(run),
     ]
     .into_iter()

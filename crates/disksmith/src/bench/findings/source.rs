@@ -77,6 +77,26 @@ pub(super) fn buffered(run: &Run) -> Option<Finding> {
     })
 }
 
+/// A program serves the file system, and may keep its own caches: the kernel takes direct I/O for
+/// it, and does not tell it so.
+pub(super) fn served(run: &Run) -> Option<Finding> {
+    let kind = &run.machine.filesystem.as_ref()?.kind;
+    // Where it says which device it is on, the kernel's count of that is what tells.
+    let hidden = run.target.disks.is_empty() && run.target.direct;
+    (hidden && kind.starts_with("fuse")).then(|| {
+        finding(
+            Code::Cached,
+            Severity::Warn,
+            None,
+            format!(
+                "{} is served by a program ({kind}), which may answer from memory whatever is \
+                 asked of it: measure the file system that it keeps its data in.",
+                run.target.path
+            ),
+        )
+    })
+}
+
 /// Reads came back that the device never made.
 pub(super) fn cached(run: &Run, phase: &Phase) -> Option<Finding> {
     let asked = phase.read.as_ref().map_or(0, |flow| flow.bytes);
@@ -179,6 +199,26 @@ mod tests {
         let mut run = Made::steady(1000.0).run();
         run.target.direct = false;
         assert_eq!(codes(&run), [(Code::Cached, Severity::Invalid)]);
+    }
+
+    #[test]
+    fn what_a_program_serves_may_come_from_memory() {
+        let mut run = Made::steady(1000.0).no_device().run();
+        run.target.disks.clear();
+        let mounted = |kind: &str| {
+            Some(record::FilesystemFacts {
+                kind: kind.to_owned(),
+                mount_point: "/data".to_owned(),
+                options: String::new(),
+            })
+        };
+        run.machine.filesystem = mounted("fuse.mergerfs");
+        assert_eq!(codes(&run), [(Code::Cached, Severity::Warn)]);
+        run.machine.filesystem = mounted("nfs4");
+        assert_eq!(codes(&run), []);
+        run.machine.filesystem = mounted("fuseblk");
+        run.target.disks = vec!["sdb".to_owned()];
+        assert_eq!(codes(&run), []);
     }
 
     #[test]
