@@ -38,7 +38,12 @@ impl Buffers {
     pub(crate) fn new(block: usize, slots: u32, seed: u64) -> io::Result<Buffers> {
         let stride = block.next_multiple_of(ALIGNMENT);
         let count = (MOST_BYTES / stride).clamp(1, slots as usize);
-        let mapped = (stride * count).next_multiple_of(HUGE);
+        let needed = stride * count;
+        // A thread for each request has one small buffer each: whole huge pages would be a waste.
+        let mapped = match needed {
+            0..HUGE => needed,
+            _ => needed.next_multiple_of(HUGE),
+        };
         // SAFETY: a new anonymous mapping at an address that the kernel chooses overlaps nothing.
         let base = unsafe {
             mmap_anonymous(

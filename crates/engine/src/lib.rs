@@ -5,17 +5,23 @@
 //!
 //! - [`Job`]: what to do;
 //! - `places`, `random`, `arrivals`: where and when the next request goes;
-//! - `worker`: the loop that keeps requests in flight and times them, over a `Backend`;
+//! - `worker`: the loop that keeps requests in flight and times them, over a `backend`, as its
+//!   `plan` says;
 //! - `uring` and `threads`: the two ways to the kernel;
 //! - `tally`: what a worker counts, window by window;
-//! - `gather`: joins the workers' windows, shows them to the [`Observer`] and ends the phase.
+//! - `gather`: joins the workers' windows and shows them to the [`Observer`], who may end the phase;
+//! - `disks`: puts these together to the engine that makes real I/O.
 
 mod arrivals;
+mod backend;
 mod buffers;
 mod clock;
+mod disks;
+mod gate;
 mod gather;
 mod job;
 mod places;
+mod plan;
 mod random;
 pub mod scripted;
 #[cfg(test)]
@@ -26,5 +32,5 @@ mod uring;
 mod worker;
 
 pub use clock::Clock;
-pub use gather::Disks;
+pub use disks::Disks;
 pub use job::{Choice, Control, Engine, EngineError, Job, Observer};

@@ -4,7 +4,7 @@ use std::io;
 
 use record::Direction;
 
-use crate::worker::{Backend, Completion};
+use crate::backend::{Backend, Completion};
 
 /// Answers each request `latency` ticks after it was submitted, except while it is stalled. A tick
 /// is a nanosecond.

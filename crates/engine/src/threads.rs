@@ -9,10 +9,10 @@ use std::thread;
 use record::Direction;
 use rustix::io::Errno;
 
+use crate::backend::{Backend, Completion};
 use crate::buffers::Buffers;
 use crate::clock::{Clock, thread_cpu_nanos};
 use crate::random::Random;
-use crate::worker::{Backend, Completion};
 
 /// One thread's way to the kernel. It has one slot, numbered 0.
 pub(crate) struct Blocking<'a> {

@@ -12,10 +12,10 @@ use std::os::fd::AsRawFd;
 use io_uring::{IoUring, opcode, squeue, types};
 use record::{Direction, Nanos};
 
+use crate::backend::{Backend, Completion};
 use crate::buffers::Buffers;
 use crate::clock::{Clock, thread_cpu_nanos};
 use crate::random::Random;
-use crate::worker::{Backend, Completion};
 
 /// Marks the answer of a timer, which belongs to no slot.
 const TIMER: u64 = u64::MAX;

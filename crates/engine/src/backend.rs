@@ -1,0 +1,26 @@
+//! What a worker needs of the kernel, and of a simulated disk in its tests.
+
+use std::io;
+
+use record::Direction;
+
+/// The way to the kernel, for one worker.
+pub(crate) trait Backend {
+    /// The clock, in ticks.
+    fn now(&self) -> u64;
+    /// Processor time that this thread has used, in nanoseconds.
+    fn cpu_nanos(&self) -> u64;
+    /// Queues a request. There is room for one in each slot.
+    fn push(&mut self, slot: u32, direction: Direction, offset: u64);
+    /// Submits what was queued, and waits until an answer is there or the clock shows `wake_at`.
+    fn submit_and_wait(&mut self, wake_at: u64) -> io::Result<()>;
+    /// Takes the answers that are there.
+    fn reap(&mut self, into: &mut Vec<Completion>);
+}
+
+/// An answer: bytes moved, or a negative error number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Completion {
+    pub slot: u32,
+    pub result: i32,
+}

@@ -1,0 +1,279 @@
+//! Runs a phase on real files: finds out which way to the kernel is open, starts the workers, and
+//! lets them begin and end together.
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+
+use record::{CpuTime, EngineKind, EngineUsed, Nanos, Phase, Workload};
+
+use crate::arrivals::Arrivals;
+use crate::backend::Backend;
+use crate::clock::{Clock, monotonic_nanos, process_cpu_time};
+use crate::gate::Gate;
+use crate::gather::Gathered;
+use crate::job::{Choice, Engine, EngineError, Job, Observer};
+use crate::places::Places;
+use crate::plan::{Message, Plan, Share};
+use crate::tally::{SLICES, Timetable};
+use crate::threads::Blocking;
+use crate::uring::{self, Granted, Uring};
+use crate::worker::Worker;
+
+/// The engine that makes real I/O.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Disks;
+
+impl Engine for Disks {
+    fn run(&self, job: &Job<'_>, observer: &mut dyn Observer) -> Result<Phase, EngineError> {
+        job.check()?;
+        let clock = Clock::best();
+        let mut used = choose(job, clock)?;
+        let shape = Shape::of(job.workload, used.kind);
+        if shape.workers > MOST_WORKERS {
+            return Err(EngineError::Unfit(format!(
+                "{} requests in flight would take a thread each without io_uring, and at most \
+                 {MOST_WORKERS} are started; give a smaller --depth",
+                job.workload.in_flight()
+            )));
+        }
+        let cpu_before = process_cpu_time();
+        let began = (clock.now(), monotonic_nanos());
+        let gathered = run_workers(job, used.kind, &shape, clock, observer, &mut used.detail)?;
+        let cpu_after = process_cpu_time();
+        let ended = (clock.now(), monotonic_nanos());
+        note_drift(&mut used.detail, clock, began, ended);
+        let mut phase = gathered.into_phase(job, used, &shape, clock);
+        phase.cpu = CpuTime {
+            user_s: cpu_after.user_s - cpu_before.user_s,
+            system_s: cpu_after.system_s - cpu_before.system_s,
+        };
+        Ok(phase)
+    }
+}
+
+/// Finds out which way to the kernel is open.
+fn choose(job: &Job<'_>, clock: Clock) -> Result<EngineUsed, EngineError> {
+    let log_writer = job.workload.sync_every > 0 && job.workload.depth == 1;
+    let (kind, detail) = match job.choice {
+        Choice::Sync => (EngineKind::Sync, String::new()),
+        Choice::Auto if log_writer => (
+            EngineKind::Sync,
+            "a log writer calls fdatasync itself".to_owned(),
+        ),
+        Choice::Auto | Choice::Uring => match uring::probe(job.workload.depth) {
+            Ok(()) => (EngineKind::Uring, String::new()),
+            Err(error) if job.choice == Choice::Uring => return Err(EngineError::NoUring(error)),
+            Err(error) => (
+                EngineKind::Sync,
+                format!("io_uring is refused here: {error}"),
+            ),
+        },
+    };
+    Ok(EngineUsed {
+        kind,
+        clock: clock.kind(),
+        detail,
+    })
+}
+
+/// An open loop that is made by blocking calls has at most so many in flight.
+const OPEN_LOOP_WORKERS: u32 = 512;
+/// More threads than this are refused.
+const MOST_WORKERS: u32 = 8192;
+
+/// How many workers there are and what each has to do.
+pub(crate) struct Shape {
+    pub workers: u32,
+    pub workers_a_thread: u32,
+    slots: u32,
+}
+
+impl Shape {
+    fn of(workload: &Workload, kind: EngineKind) -> Shape {
+        let (workers_a_thread, slots) = match kind {
+            EngineKind::Uring => (1, workload.depth),
+            // Who finds no free worker waits in the schedule, and is timed there.
+            _ if workload.rate_per_s.is_some() => (
+                workload
+                    .depth
+                    .min(OPEN_LOOP_WORKERS / workload.threads)
+                    .max(1),
+                1,
+            ),
+            _ => (workload.depth, 1),
+        };
+        Shape {
+            workers: workload.threads * workers_a_thread,
+            workers_a_thread,
+            slots,
+        }
+    }
+
+    /// What the workers of each thread share, with the first of them leading.
+    fn shares(&self, job: &Job<'_>, clock: Clock, start: u64) -> Vec<Share> {
+        let workload = job.workload;
+        let mut shares = Vec::new();
+        for thread in 0..workload.threads {
+            let arrivals = workload.rate_per_s.map(|rate| {
+                let a_second = clock.ticks(Nanos::from_secs(1)) as f64;
+                let mean_gap = a_second * f64::from(workload.threads) / rate;
+                // Another sequence than the one that the places are drawn from.
+                let seed = !job.seed.wrapping_add(u64::from(thread));
+                Arc::new(Mutex::new(Arrivals::new(mean_gap, start, seed)))
+            });
+            let places = Places::new(
+                workload.pattern,
+                job.span.0,
+                workload.block.0,
+                thread,
+                workload.threads,
+            );
+            shares.extend((0..self.workers_a_thread).map(|member| Share {
+                places: places.clone(),
+                arrivals: arrivals.clone(),
+                leads: member == 0,
+                slots: self.slots,
+            }));
+        }
+        shares
+    }
+}
+
+/// The slices of a phase; a phase always has at least one.
+fn timetable(job: &Job<'_>, clock: Clock, start: u64) -> Timetable {
+    let slice = job.window.0 / SLICES as u64;
+    Timetable {
+        start,
+        slice: clock.ticks(Nanos(slice)),
+        slices: job.workload.longest.0.div_ceil(slice).max(1),
+    }
+}
+
+/// What the workers of a phase share to begin and end together.
+pub(crate) struct Together<'a> {
+    pub job: &'a Job<'a>,
+    pub clock: Clock,
+    pub shape: &'a Shape,
+    ready: Gate,
+    pub begin: OnceLock<(Timetable, Vec<Share>)>,
+    pub budget: Option<AtomicU64>,
+    pub enough: AtomicBool,
+    granted: OnceLock<Granted>,
+}
+
+fn run_workers(
+    job: &Job<'_>,
+    kind: EngineKind,
+    shape: &Shape,
+    clock: Clock,
+    observer: &mut dyn Observer,
+    detail: &mut String,
+) -> Result<Gathered, EngineError> {
+    let together = Together {
+        job,
+        clock,
+        shape,
+        ready: Gate::new(shape.workers as usize),
+        begin: OnceLock::new(),
+        budget: job.workload.ops.map(AtomicU64::new),
+        enough: AtomicBool::new(false),
+        granted: OnceLock::new(),
+    };
+    let (sender, receiver) = channel();
+    let gathered = thread::scope(|scope| {
+        for id in 0..shape.workers as usize {
+            let (together, sender) = (&together, sender.clone());
+            thread::Builder::new()
+                .name(format!("io-{id}"))
+                // Workers keep their state on the heap; thousands of threads must fit.
+                .stack_size(256 << 10)
+                .spawn_scoped(scope, move || together.work(id, kind, sender))
+                .map_err(|error| {
+                    together.enough.store(true, Relaxed);
+                    // The others wait for one that will not come.
+                    together.ready.open();
+                    EngineError::Setup(error)
+                })?;
+        }
+        drop(sender);
+        Gathered::gather(&receiver, &together, observer)
+    })?;
+    if let Some(granted) = together.granted.get() {
+        detail.push_str(&granted.missing());
+    }
+    Ok(gathered)
+}
+
+impl Together<'_> {
+    /// One worker's life, on its own thread.
+    fn work(&self, id: usize, kind: EngineKind, sender: Sender<Message>) {
+        let seed = self.job.seed.wrapping_mul(31).wrapping_add(id as u64);
+        let block = self.job.workload.block.0 as u32;
+        let file: &File = self.job.file;
+        match kind {
+            EngineKind::Uring => {
+                let ring = Uring::new(file, block, self.shape.slots, seed, self.clock);
+                if let Ok(ring) = &ring {
+                    self.granted.get_or_init(|| ring.granted());
+                }
+                self.loop_over(id, ring, sender);
+            }
+            _ => self.loop_over(id, Blocking::new(file, block, seed, self.clock), sender),
+        }
+    }
+
+    fn loop_over(&self, id: usize, backend: io::Result<impl Backend>, sender: Sender<Message>) {
+        // Whoever fails still comes to the gate, so that the others do not wait for ever.
+        if backend.is_err() {
+            self.enough.store(true, Relaxed);
+        }
+        self.ready.pass();
+        let (timetable, shares) = self.begin.get_or_init(|| {
+            let start = self.clock.now();
+            (
+                timetable(self.job, self.clock, start),
+                self.shape.shares(self.job, self.clock, start),
+            )
+        });
+        let end = backend.map_err(EngineError::Setup).and_then(|backend| {
+            let plan = Plan {
+                workload: self.job.workload,
+                timetable: *timetable,
+                seed: self.job.seed,
+                budget: self.budget.as_ref(),
+                interrupt: self.job.interrupt,
+                enough: &self.enough,
+            };
+            Worker::new(id, &plan, shares[id].clone(), backend, sender.clone()).run()
+        });
+        if end.is_err() {
+            self.enough.store(true, Relaxed);
+        }
+        let _ = sender.send(Message::End {
+            worker: id,
+            end: end.map(Box::new),
+        });
+    }
+}
+
+/// Says so when the clock and the monotonic clock went apart during the phase, as they do when a
+/// virtual machine moves to another host.
+fn note_drift(detail: &mut String, clock: Clock, began: (u64, u64), ended: (u64, u64)) {
+    let counted = clock.span(ended.0.saturating_sub(began.0)).as_secs_f64();
+    let passed = Nanos(ended.1.saturating_sub(began.1)).as_secs_f64();
+    let apart = (counted / passed.max(1e-9) - 1.0).abs();
+    if passed > 0.1 && apart > 1e-3 {
+        let note = format!(
+            "the clock went {:.2} % apart from the monotonic clock during the phase",
+            apart * 100.0
+        );
+        if !detail.is_empty() {
+            detail.push_str("; ");
+        }
+        detail.push_str(&note);
+    }
+}

@@ -1,0 +1,63 @@
+//! A gate at which workers wait for each other, and which opens early when one of them never comes.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Opens when all have come, or when somebody opens it.
+pub(crate) struct Gate {
+    /// How many are still to come; 0 is open.
+    missing: Mutex<usize>,
+    opened: Condvar,
+}
+
+impl Gate {
+    /// A gate that `count` must come to.
+    pub(crate) fn new(count: usize) -> Gate {
+        Gate {
+            missing: Mutex::new(count),
+            opened: Condvar::new(),
+        }
+    }
+
+    /// Comes to the gate, and waits until it is open.
+    pub(crate) fn pass(&self) {
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        *missing = missing.saturating_sub(1);
+        if *missing == 0 {
+            self.opened.notify_all();
+        }
+        while *missing > 0 {
+            missing = self
+                .opened
+                .wait(missing)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Opens it for those who wait and for those who come later.
+    pub(crate) fn open(&self) {
+        *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = 0;
+        self.opened.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn it_opens_when_all_have_come_or_somebody_opens_it() {
+        for (expected, opened) in [(3, false), (9, true)] {
+            let gate = Gate::new(expected);
+            thread::scope(|scope| {
+                (0..3).for_each(|_| {
+                    scope.spawn(|| gate.pass());
+                });
+                if opened {
+                    gate.open();
+                }
+            });
+            gate.pass();
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What a worker is given, and what it gives back.
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
+
+use record::Workload;
+
+use crate::arrivals::Arrivals;
+use crate::job::EngineError;
+use crate::places::Places;
+use crate::tally::{Flows, Timetable, WindowTally};
+
+/// What all workers of a phase share.
+pub(crate) struct Plan<'a> {
+    pub workload: &'a Workload,
+    pub timetable: Timetable,
+    pub seed: u64,
+    /// Requests that may still be issued, where their number is limited.
+    pub budget: Option<&'a AtomicU64>,
+    /// Set by the signal handler.
+    pub interrupt: &'a AtomicBool,
+    /// Set when the phase is precise enough, or another worker failed.
+    pub enough: &'a AtomicBool,
+}
+
+/// What the workers that stand for one thread of the workload share: a ring is one worker with many
+/// slots; blocking calls take a worker for each request in flight.
+#[derive(Clone)]
+pub(crate) struct Share {
+    pub places: Places,
+    /// Open loop: whoever is free takes the next arrival.
+    pub arrivals: Option<Arc<Mutex<Arrivals>>>,
+    /// Whether this worker is the one that counts what waits in the shared schedule.
+    pub leads: bool,
+    /// Requests that this worker keeps in flight.
+    pub slots: u32,
+}
+
+/// What a worker has when its loop is over.
+#[derive(Debug)]
+pub(crate) struct WorkerEnd {
+    /// The window that was under way.
+    pub cut: WindowTally,
+    /// What came back after that.
+    pub drained: Flows,
+    /// How long that took, in ticks.
+    pub drain_ticks: u64,
+}
+
+/// What a worker tells the gatherer.
+pub(crate) enum Message {
+    /// A window is complete.
+    Window {
+        worker: usize,
+        tally: Box<WindowTally>,
+    },
+    /// The worker's loop is over.
+    End {
+        worker: usize,
+        end: Result<Box<WorkerEnd>, EngineError>,
+    },
+}

@@ -1,0 +1,212 @@
+//! The loop in simulated time against a simulated disk.
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+
+use super::*;
+use crate::arrivals::Arrivals;
+use crate::places::Places;
+use crate::simulated::SimulatedDisk;
+use crate::tally::{Flows, Timetable, merge_flows, ops_of, tests::workload};
+use record::{Bytes, Pattern, Workload};
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MS;
+
+/// Runs one worker over `disk` for `seconds`, and gives its windows' flows and its end.
+fn run(
+    workload: &Workload,
+    disk: SimulatedDisk,
+    seconds: u64,
+    budget: Option<u64>,
+) -> Result<(Vec<WindowTally>, WorkerEnd), EngineError> {
+    let budget = budget.map(AtomicU64::new);
+    let (interrupt, enough) = (AtomicBool::new(false), AtomicBool::new(false));
+    let plan = Plan {
+        workload,
+        timetable: Timetable {
+            start: 0,
+            slice: 100 * MS,
+            slices: seconds * 10,
+        },
+        seed: 1,
+        budget: budget.as_ref(),
+        interrupt: &interrupt,
+        enough: &enough,
+    };
+    let share = Share {
+        places: Places::new(workload.pattern, 1 << 30, workload.block.0, 0, 1),
+        arrivals: workload
+            .rate_per_s
+            .map(|rate| Arc::new(Mutex::new(Arrivals::new(1e9 / rate, 0, 2)))),
+        leads: true,
+        slots: workload.depth,
+    };
+    let (sender, receiver) = channel();
+    let end = Worker::new(0, &plan, share, disk, sender).run()?;
+    Ok((windows(&receiver), end))
+}
+
+fn windows(receiver: &Receiver<Message>) -> Vec<WindowTally> {
+    receiver
+        .try_iter()
+        .filter_map(|message| match message {
+            Message::Window { tally, .. } => Some(*tally),
+            Message::End { .. } => None,
+        })
+        .collect()
+}
+
+fn total(windows: &[WindowTally], end: &WorkerEnd, workload: &Workload) -> Flows {
+    let mut total = crate::tally::flows_for(workload);
+    windows
+        .iter()
+        .map(|window| &window.flows)
+        .chain([&end.cut.flows, &end.drained])
+        .for_each(|flows| merge_flows(&mut total, flows));
+    total
+}
+
+#[test]
+fn a_closed_loop_does_depth_over_latency() {
+    let mut workload = workload();
+    workload.depth = 4;
+    let (windows, end) = run(&workload, SimulatedDisk::new(MS), 3, None).unwrap();
+    assert_eq!(windows.len(), 3);
+    for window in &windows {
+        assert!(
+            ops_of(&window.flows).abs_diff(4000) <= 4,
+            "{}",
+            ops_of(&window.flows)
+        );
+        assert_eq!(window.flows[0].as_ref().unwrap().slices.len(), 10);
+        assert_eq!(window.in_flight, 4);
+    }
+    let reads = total(&windows, &end, &workload)[0].clone().unwrap();
+    assert_eq!((reads.latency.min(), reads.latency.max()), (MS, MS));
+    assert_eq!(
+        reads.latency.count() % 4,
+        0,
+        "what was in flight at the end came back"
+    );
+}
+
+/// Two seconds without answers, at 1,000 requests a second due: some 2,000 of them are late,
+/// by 1 s on average. A closed loop would have seen one late request for each slot.
+#[test]
+fn an_open_loop_shows_a_stall_as_two_thousand_late_requests() {
+    for depth in [4096, 8] {
+        let mut workload = workload();
+        workload.rate_per_s = Some(1000.0);
+        workload.depth = depth;
+        let mut disk = SimulatedDisk::new(MS);
+        disk.stall = Some((2 * SECOND, 4 * SECOND));
+        let (windows, end) = run(&workload, disk, 8, None).unwrap();
+        let reads = total(&windows, &end, &workload)[0].clone().unwrap();
+        let late = reads.latency.count() - reads.latency.count_at_most(10 * MS);
+        assert!(late.abs_diff(2000) < 250, "{late} late at depth {depth}");
+        assert!(reads.latency.max().abs_diff(2 * SECOND) < SECOND / 50);
+        assert!(reads.latency.count().abs_diff(8000) < 400);
+        assert_eq!(
+            ops_of(&windows[3].flows),
+            0,
+            "nothing came back in the stall"
+        );
+        assert!(windows[3].in_flight > 1500, "{}", windows[3].in_flight);
+        let service = reads.service.unwrap();
+        let slow = service.count() - service.count_at_most(10 * MS);
+        assert!(slow <= u64::from(depth), "{slow} slow from submission");
+    }
+}
+
+#[test]
+fn a_stall_at_the_end_of_an_open_loop_is_not_left_out() {
+    let mut workload = workload();
+    workload.rate_per_s = Some(1000.0);
+    workload.depth = 8;
+    let mut disk = SimulatedDisk::new(MS);
+    disk.stall = Some((2 * SECOND, 6 * SECOND));
+    let (windows, end) = run(&workload, disk, 4, None).unwrap();
+    let reads = total(&windows, &end, &workload)[0].clone().unwrap();
+    let late = reads.latency.count() - reads.latency.count_at_most(SECOND);
+    assert!(late.abs_diff(2000) < 200, "{late}");
+    assert_eq!(end.drain_ticks, 2 * SECOND);
+}
+
+#[test]
+fn the_number_of_requests_is_kept_exactly() {
+    let mut workload = workload();
+    workload.depth = 7;
+    let (windows, end) = run(&workload, SimulatedDisk::new(MS), 3, Some(100)).unwrap();
+    assert!(windows.is_empty());
+    assert_eq!(ops_of(&end.cut.flows), 100);
+    // 100 requests, 7 at a time, of 1 ms each.
+    assert_eq!(end.cut.ticks, 15 * MS);
+}
+
+#[test]
+fn a_commit_is_its_writes_and_the_sync_that_ends_them() {
+    let mut workload = workload();
+    workload.pattern = Pattern::Sequential;
+    workload.read_fraction = 0.0;
+    workload.sync_every = 3;
+    let (windows, end) = run(&workload, SimulatedDisk::new(MS), 2, None).unwrap();
+    let flows = total(&windows, &end, &workload);
+    let [None, Some(write), Some(sync), Some(commit)] = flows else {
+        panic!("{flows:?}");
+    };
+    assert_eq!(sync.latency.max(), MS);
+    assert_eq!(commit.latency.min(), 4 * MS);
+    assert_eq!(commit.latency.max(), 4 * MS);
+    assert_eq!(sync.latency.count(), commit.latency.count());
+    assert!(write.latency.count().abs_diff(3 * sync.latency.count()) <= 3);
+}
+
+#[test]
+fn the_last_sync_is_made_when_the_writes_are_back() {
+    let mut workload = workload();
+    workload.read_fraction = 0.0;
+    workload.sync_at_end = true;
+    workload.depth = 4;
+    let (_, end) = run(&workload, SimulatedDisk::new(MS), 1, None).unwrap();
+    assert_eq!(end.drained[2].as_ref().unwrap().latency.count(), 1);
+}
+
+#[test]
+fn a_mix_keeps_its_share() {
+    let mut workload = workload();
+    workload.read_fraction = 0.7;
+    workload.depth = 16;
+    let (windows, end) = run(&workload, SimulatedDisk::new(MS), 3, None).unwrap();
+    let flows = total(&windows, &end, &workload);
+    let reads = flows[0].as_ref().unwrap().latency.count() as f64;
+    let writes = flows[1].as_ref().unwrap().latency.count() as f64;
+    assert!((reads / (reads + writes) - 0.7).abs() < 0.01);
+}
+
+#[test]
+fn an_error_names_what_failed_and_where() {
+    let mut workload = workload();
+    workload.pattern = Pattern::Sequential;
+    let mut disk = SimulatedDisk::new(MS);
+    disk.fails_at = Some((40_960, -libc::EIO));
+    let error = run(&workload, disk, 3, None).unwrap_err().to_string();
+    assert!(error.contains("a read at byte 40960 failed"), "{error}");
+
+    let mut disk = SimulatedDisk::new(MS);
+    disk.fails_at = Some((8192, 512));
+    let error = run(&workload, disk, 3, None).unwrap_err().to_string();
+    assert!(error.contains("moved 512 of 4096 bytes"), "{error}");
+}
+
+#[test]
+fn requests_of_another_size_are_counted_in_bytes() {
+    let mut workload = workload();
+    workload.block = Bytes::kib(16);
+    let mut disk = SimulatedDisk::new(MS);
+    disk.block = 16 << 10;
+    let (windows, _) = run(&workload, disk, 1, None).unwrap();
+    let slice = windows[0].flows[0].as_ref().unwrap().slices[5];
+    assert_eq!(slice.bytes, slice.ops * (16 << 10));
+}
