@@ -3,6 +3,8 @@
 use std::io::{self, IsTerminal as _, Write};
 use std::path::PathBuf;
 
+use anyhow::Context as _;
+
 use ledger::Ledger;
 use linux::Root;
 
@@ -57,14 +59,28 @@ impl Context {
     /// Writes an answer. A closed pipe is an error that ends the program quietly.
     pub(crate) fn print(&mut self, text: &str) -> Result<(), Failure> {
         self.out
-            .write_all(text.as_bytes())
+            .write_all(printable(text).as_bytes())
             .and_then(|()| self.out.flush())
+            .context("the answer could not be written to standard output")
             .midway()
     }
 
     /// Tells the user something that is not part of the answer.
     pub(crate) fn tell(&self, text: &str) {
         // With standard error closed there is nobody to tell.
-        let _ = writeln!(io::stderr(), "{text}");
+        let _ = writeln!(io::stderr(), "{}", printable(text));
     }
+}
+
+/// The text with control characters, which a path or a host's name may hold, made harmless: a
+/// terminal would obey them. Line breaks stay.
+pub(crate) fn printable(text: &str) -> String {
+    let harmless = |c: char| {
+        if c.is_control() && c != '\n' {
+            '\u{fffd}'
+        } else {
+            c
+        }
+    };
+    text.chars().map(harmless).collect()
 }

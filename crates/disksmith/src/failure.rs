@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::context::printable;
+
 /// Why a command did not do what was asked.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -62,7 +64,7 @@ pub(crate) fn exit_code(outcome: Outcome) -> ExitCode {
     // Standard error may be closed too; there is nobody left to tell then.
     let _ = std::io::Write::write_fmt(
         &mut std::io::stderr(),
-        format_args!("disksmith: {error:#}\n"),
+        format_args!("disksmith: {}\n", printable(&format!("{error:#}"))),
     );
     ExitCode::from(status)
 }

@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     }
     // Misuse ends here with status 2, --help and --version with 0.
     let cli = Cli::parse();
-    let mut context = Context::of_process(cli.ledger.path);
+    let mut context = Context::of_process(cli.ledger.named());
     failure::exit_code(run(&cli.verb, &mut context))
 }
 

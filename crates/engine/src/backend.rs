@@ -8,8 +8,8 @@ use record::Direction;
 pub(crate) trait Backend {
     /// The clock, in ticks.
     fn now(&self) -> u64;
-    /// Processor time that this thread has used, in nanoseconds.
-    fn cpu_nanos(&self) -> u64;
+    /// Nanoseconds in which this thread ran or waited for a processor.
+    fn busy_nanos(&self) -> u64;
     /// Queues a request. There is room for one in each slot.
     fn push(&mut self, slot: u32, direction: Direction, offset: u64);
     /// Submits what was queued, and waits until an answer is there or the clock shows `wake_at`.

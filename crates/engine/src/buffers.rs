@@ -14,8 +14,8 @@ use crate::random::Random;
 const ALIGNMENT: usize = 4096;
 /// A huge page on x86-64, and on aarch64 with 4 KiB pages.
 const HUGE: usize = 2 << 20;
-/// More buffers than this are not needed: slots then share them, which only matters to who looks
-/// at the data.
+/// More than this is not needed for all workers together: slots then share buffers, which only
+/// matters to who looks at the data.
 const MOST_BYTES: usize = 256 << 20;
 
 /// Equal buffers in one mapping, filled with random bytes, which no device can compress.
@@ -31,13 +31,13 @@ pub(crate) struct Buffers {
 unsafe impl Send for Buffers {}
 
 impl Buffers {
-    /// Buffers of `block` bytes for `slots` requests in flight.
+    /// Buffers of `block` bytes for `slots` requests in flight, for one of `workers`.
     ///
     /// # Errors
     /// When the kernel gives no memory.
-    pub(crate) fn new(block: usize, slots: u32, seed: u64) -> io::Result<Buffers> {
+    pub(crate) fn new(block: usize, slots: u32, workers: u32, seed: u64) -> io::Result<Buffers> {
         let stride = block.next_multiple_of(ALIGNMENT);
-        let count = (MOST_BYTES / stride).clamp(1, slots as usize);
+        let count = (MOST_BYTES / stride / workers as usize).clamp(1, slots as usize);
         let needed = stride * count;
         // A thread for each request has one small buffer each: whole huge pages would be a waste.
         let mapped = match needed {
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn buffers_are_aligned_apart_and_incompressible() {
-        let mut buffers = Buffers::new(16 << 10, 20, 1).unwrap();
+        let mut buffers = Buffers::new(16 << 10, 20, 1, 1).unwrap();
         assert_eq!(buffers.count, 20);
         assert_eq!(buffers.address(0) as usize % ALIGNMENT, 0);
         assert_eq!(
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_stamp_changes_every_page_and_stays_inside() {
-        let mut buffers = Buffers::new(16 << 10, 2, 1).unwrap();
+        let mut buffers = Buffers::new(16 << 10, 2, 1, 1).unwrap();
         let before = buffers.slice(0).to_vec();
         let other = buffers.slice(1).to_vec();
         buffers.stamp(0, &mut Random::new(5));
@@ -172,15 +172,17 @@ mod tests {
 
     #[test]
     fn many_large_slots_share() {
-        let buffers = Buffers::new(1 << 20, 4096, 1).unwrap();
-        assert_eq!(buffers.count, 256);
-        assert_eq!(buffers.address(0), buffers.address(256));
+        let buffers = Buffers::new(1 << 20, 4096, 2, 1).unwrap();
+        assert_eq!(buffers.count, 128);
+        assert_eq!(buffers.address(0), buffers.address(128));
     }
 
     #[test]
     fn an_odd_block_still_gets_its_stamp() {
-        let buffers = Buffers::new(512, 1, 1).unwrap();
+        let buffers = Buffers::new(512, 1, 1, 1).unwrap();
         buffers.stamp(0, &mut Random::new(5));
-        Buffers::new(1, 1, 1).unwrap().stamp(0, &mut Random::new(5));
+        Buffers::new(1, 1, 1, 1)
+            .unwrap()
+            .stamp(0, &mut Random::new(5));
     }
 }

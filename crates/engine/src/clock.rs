@@ -10,6 +10,8 @@
 #[cfg(target_arch = "x86_64")]
 mod tsc;
 
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::sync::OnceLock;
 
 use record::{ClockKind, CpuTime, Nanos};
@@ -85,10 +87,39 @@ pub(crate) fn monotonic_nanos() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Processor time that the calling thread has used, in nanoseconds.
-pub(crate) fn thread_cpu_nanos() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+/// Tells how long the thread that made it ran, or wanted to and had no processor. On a busy host
+/// the second is much, and it is no wait for the disk.
+pub(crate) struct BusyTime {
+    schedstat: Option<File>,
+}
+
+impl BusyTime {
+    /// For the calling thread.
+    pub(crate) fn of_this_thread() -> BusyTime {
+        BusyTime {
+            schedstat: File::open("/proc/thread-self/schedstat").ok(),
+        }
+    }
+
+    /// Nanoseconds until now.
+    pub(crate) fn nanos(&self) -> u64 {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64 + self.run_delay_nanos()
+    }
+
+    /// Time on a run queue without running: the second number of schedstat (Linux,
+    /// Documentation/scheduler/sched-stats.rst). The first one is the time that it ran, but not up
+    /// to now. 0 where the kernel does not count it.
+    fn run_delay_nanos(&self) -> u64 {
+        let mut text = [0; 80];
+        let read = self
+            .schedstat
+            .as_ref()
+            .and_then(|file| file.read_at(&mut text, 0).ok());
+        let text = std::str::from_utf8(&text[..read.unwrap_or(0)]).unwrap_or_default();
+        let delay = text.split_whitespace().nth(1);
+        delay.and_then(|nanos| nanos.parse().ok()).unwrap_or(0)
+    }
 }
 
 /// Processor time that this process has used, with the kernel threads that io_uring runs in its

@@ -8,16 +8,17 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
-use record::{CpuTime, EngineKind, EngineUsed, Nanos, Phase, Workload};
+use record::{EngineKind, EngineUsed, Nanos, Phase, Workload};
 
 use crate::arrivals::Arrivals;
 use crate::backend::Backend;
-use crate::clock::{Clock, monotonic_nanos, process_cpu_time};
+use crate::clock::{Clock, monotonic_nanos};
 use crate::gate::Gate;
 use crate::gather::Gathered;
 use crate::job::{Choice, Engine, EngineError, Job, Observer};
 use crate::places::Places;
 use crate::plan::{Message, Plan, Share};
+use crate::random::part_of_seed;
 use crate::tally::{SLICES, Timetable};
 use crate::threads::Blocking;
 use crate::uring::{self, Granted, Uring};
@@ -28,56 +29,57 @@ use crate::worker::Worker;
 pub struct Disks;
 
 impl Engine for Disks {
+    fn check(&self, workload: &Workload, choice: Choice) -> Result<(), EngineError> {
+        choose(workload, choice).and_then(|(kind, _)| Shape::of(workload, kind).map(drop))
+    }
+
     fn run(&self, job: &Job<'_>, observer: &mut dyn Observer) -> Result<Phase, EngineError> {
         job.check()?;
         let clock = Clock::best();
-        let mut used = choose(job, clock)?;
-        let shape = Shape::of(job.workload, used.kind);
-        if shape.workers > MOST_WORKERS {
-            return Err(EngineError::Unfit(format!(
-                "{} requests in flight would take a thread each without io_uring, and at most \
-                 {MOST_WORKERS} are started; give a smaller --depth",
-                job.workload.in_flight()
-            )));
-        }
-        let cpu_before = process_cpu_time();
-        let began = (clock.now(), monotonic_nanos());
-        let gathered = run_workers(job, used.kind, &shape, clock, observer, &mut used.detail)?;
-        let cpu_after = process_cpu_time();
-        let ended = (clock.now(), monotonic_nanos());
-        note_drift(&mut used.detail, clock, began, ended);
-        let mut phase = gathered.into_phase(job, used, &shape, clock);
-        phase.cpu = CpuTime {
-            user_s: cpu_after.user_s - cpu_before.user_s,
-            system_s: cpu_after.system_s - cpu_before.system_s,
+        let (kind, detail) = choose(job.workload, job.choice)?;
+        let shape = Shape::of(job.workload, kind)?;
+        let mut used = EngineUsed {
+            kind,
+            clock: clock.kind(),
+            detail,
         };
-        Ok(phase)
+        note(&mut used.detail, shape.remark(job.workload));
+        let began = (clock.now(), monotonic_nanos());
+        let gathered = run_workers(job, kind, &shape, clock, observer, &mut used.detail)?;
+        let ended = (clock.now(), monotonic_nanos());
+        note(&mut used.detail, drift(clock, began, ended));
+        Ok(gathered.into_phase(job, used, &shape, clock))
+    }
+}
+
+/// Adds a remark to a detail, if there is one.
+fn note(detail: &mut String, remark: Option<String>) {
+    if let Some(remark) = remark {
+        if !detail.is_empty() {
+            detail.push_str("; ");
+        }
+        detail.push_str(&remark);
     }
 }
 
 /// Finds out which way to the kernel is open.
-fn choose(job: &Job<'_>, clock: Clock) -> Result<EngineUsed, EngineError> {
-    let log_writer = job.workload.sync_every > 0 && job.workload.depth == 1;
-    let (kind, detail) = match job.choice {
-        Choice::Sync => (EngineKind::Sync, String::new()),
-        Choice::Auto if log_writer => (
+fn choose(workload: &Workload, choice: Choice) -> Result<(EngineKind, String), EngineError> {
+    let log_writer = workload.sync_every > 0 && workload.depth == 1;
+    match choice {
+        Choice::Sync => Ok((EngineKind::Sync, String::new())),
+        Choice::Auto if log_writer => Ok((
             EngineKind::Sync,
             "a log writer calls fdatasync itself".to_owned(),
-        ),
-        Choice::Auto | Choice::Uring => match uring::probe(job.workload.depth) {
-            Ok(()) => (EngineKind::Uring, String::new()),
-            Err(error) if job.choice == Choice::Uring => return Err(EngineError::NoUring(error)),
-            Err(error) => (
+        )),
+        Choice::Auto | Choice::Uring => match uring::probe(workload.depth) {
+            Ok(()) => Ok((EngineKind::Uring, String::new())),
+            Err(error) if choice == Choice::Uring => Err(EngineError::NoUring(error)),
+            Err(error) => Ok((
                 EngineKind::Sync,
                 format!("io_uring is refused here: {error}"),
-            ),
+            )),
         },
-    };
-    Ok(EngineUsed {
-        kind,
-        clock: clock.kind(),
-        detail,
-    })
+    }
 }
 
 /// An open loop that is made by blocking calls has at most so many in flight.
@@ -93,24 +95,36 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    fn of(workload: &Workload, kind: EngineKind) -> Shape {
+    fn of(workload: &Workload, kind: EngineKind) -> Result<Shape, EngineError> {
         let (workers_a_thread, slots) = match kind {
             EngineKind::Uring => (1, workload.depth),
             // Who finds no free worker waits in the schedule, and is timed there.
-            _ if workload.rate_per_s.is_some() => (
-                workload
-                    .depth
-                    .min(OPEN_LOOP_WORKERS / workload.threads)
-                    .max(1),
-                1,
-            ),
+            _ if workload.rate_per_s.is_some() => {
+                let most = (OPEN_LOOP_WORKERS / workload.threads).max(1);
+                (workload.depth.min(most), 1)
+            }
             _ => (workload.depth, 1),
         };
-        Shape {
-            workers: workload.threads * workers_a_thread,
+        let workers = workload.threads * workers_a_thread;
+        if workers > MOST_WORKERS {
+            return Err(EngineError::Unfit(format!(
+                "{} requests in flight would take a thread each without io_uring, and at most \
+                 {MOST_WORKERS} are started; give a smaller --depth",
+                workload.in_flight()
+            )));
+        }
+        Ok(Shape {
+            workers,
             workers_a_thread,
             slots,
-        }
+        })
+    }
+
+    /// Says so when fewer requests can be in flight than was asked for.
+    fn remark(&self, workload: &Workload) -> Option<String> {
+        let most = u64::from(self.workers) * u64::from(self.slots);
+        (most < workload.in_flight())
+            .then(|| format!("at most {most} requests in flight, with a thread for each"))
     }
 
     /// What the workers of each thread share, with the first of them leading.
@@ -121,8 +135,8 @@ impl Shape {
             let arrivals = workload.rate_per_s.map(|rate| {
                 let a_second = clock.ticks(Nanos::from_secs(1)) as f64;
                 let mean_gap = a_second * f64::from(workload.threads) / rate;
-                // Another sequence than the one that the places are drawn from.
-                let seed = !job.seed.wrapping_add(u64::from(thread));
+                // Another sequence than those that the places are drawn from.
+                let seed = part_of_seed(!job.seed, u64::from(thread));
                 Arc::new(Mutex::new(Arrivals::new(mean_gap, start, seed)))
             });
             let places = Places::new(
@@ -203,7 +217,7 @@ fn run_workers(
         Gathered::gather(&receiver, &together, observer)
     })?;
     if let Some(granted) = together.granted.get() {
-        detail.push_str(&granted.missing());
+        note(detail, granted.missing());
     }
     Ok(gathered)
 }
@@ -211,12 +225,19 @@ fn run_workers(
 impl Together<'_> {
     /// One worker's life, on its own thread.
     fn work(&self, id: usize, kind: EngineKind, sender: Sender<Message>) {
-        let seed = self.job.seed.wrapping_mul(31).wrapping_add(id as u64);
+        let seed = part_of_seed(self.job.seed, id as u64);
         let block = self.job.workload.block.0 as u32;
         let file: &File = self.job.file;
         match kind {
             EngineKind::Uring => {
-                let ring = Uring::new(file, block, self.shape.slots, seed, self.clock);
+                let ring = Uring::new(
+                    file,
+                    block,
+                    self.shape.slots,
+                    self.shape.workers,
+                    seed,
+                    self.clock,
+                );
                 if let Ok(ring) = &ring {
                     self.granted.get_or_init(|| ring.granted());
                 }
@@ -233,6 +254,7 @@ impl Together<'_> {
         }
         self.ready.pass();
         let (timetable, shares) = self.begin.get_or_init(|| {
+            let _ = sender.send(Message::Begin);
             let start = self.clock.now();
             (
                 timetable(self.job, self.clock, start),
@@ -262,18 +284,14 @@ impl Together<'_> {
 
 /// Says so when the clock and the monotonic clock went apart during the phase, as they do when a
 /// virtual machine moves to another host.
-fn note_drift(detail: &mut String, clock: Clock, began: (u64, u64), ended: (u64, u64)) {
+fn drift(clock: Clock, began: (u64, u64), ended: (u64, u64)) -> Option<String> {
     let counted = clock.span(ended.0.saturating_sub(began.0)).as_secs_f64();
     let passed = Nanos(ended.1.saturating_sub(began.1)).as_secs_f64();
     let apart = (counted / passed.max(1e-9) - 1.0).abs();
-    if passed > 0.1 && apart > 1e-3 {
-        let note = format!(
+    (passed > 0.1 && apart > 1e-3).then(|| {
+        format!(
             "the clock went {:.2} % apart from the monotonic clock during the phase",
             apart * 100.0
-        );
-        if !detail.is_empty() {
-            detail.push_str("; ");
-        }
-        detail.push_str(&note);
-    }
+        )
+    })
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 
-use record::{CpuTime, EngineUsed, Flow, Phase, Stopped, Window, WindowFlow, Workload};
+use record::{CpuTime, Direction, EngineUsed, Flow, Phase, Stopped, Window, WindowFlow, Workload};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, process_cpu_time};
 use crate::disks::{Shape, Together};
 use crate::job::{Control, EngineError, Job, Observer};
 use crate::plan::{Message, WorkerEnd};
@@ -19,6 +19,7 @@ pub(crate) struct Gathered {
     worker_ops: Vec<u64>,
     stopped: Stopped,
     drain_ticks: u64,
+    cpu: CpuTime,
 }
 
 /// A window for which some workers' parts have come.
@@ -27,7 +28,7 @@ struct Joining {
     ticks: u64,
     flows: Flows,
     in_flight: u64,
-    cpu_nanos: u64,
+    busy_nanos: u64,
     worker_ops: Vec<u64>,
 }
 
@@ -38,7 +39,7 @@ impl Joining {
             ticks: 0,
             flows: flows_for(workload),
             in_flight: 0,
-            cpu_nanos: 0,
+            busy_nanos: 0,
             worker_ops: vec![0; workers as usize],
         }
     }
@@ -48,7 +49,7 @@ impl Joining {
         self.ticks = self.ticks.max(tally.ticks);
         merge_flows(&mut self.flows, &tally.flows);
         self.in_flight += tally.in_flight;
-        self.cpu_nanos += tally.cpu_nanos;
+        self.busy_nanos += tally.busy_nanos;
         self.worker_ops[worker] += ops_of(&tally.flows);
     }
 }
@@ -67,13 +68,19 @@ impl Gathered {
             worker_ops: vec![0; workers as usize],
             stopped: Stopped::Time,
             drain_ticks: 0,
+            cpu: CpuTime::default(),
         };
         let mut joining: BTreeMap<usize, Joining> = BTreeMap::new();
         let mut ends: Vec<(usize, Box<WorkerEnd>)> = Vec::new();
         let mut failure = None;
         let mut precise = false;
+        let mut began = process_cpu_time();
         for message in receiver {
             match message {
+                Message::Begin => {
+                    began = process_cpu_time();
+                    observer.begin();
+                }
                 Message::Window { worker, tally } => {
                     let index = tally.index;
                     let window = joining
@@ -106,6 +113,11 @@ impl Gathered {
         if let Some(error) = failure {
             return Err(error);
         }
+        let ended = process_cpu_time();
+        gathered.cpu = CpuTime {
+            user_s: ended.user_s - began.user_s,
+            system_s: ended.system_s - began.system_s,
+        };
         gathered.stopped = if precise {
             Stopped::Precise
         } else if job.interrupt.load(Relaxed) {
@@ -133,31 +145,43 @@ impl Gathered {
         together: &Together<'_>,
         observer: &mut dyn Observer,
     ) {
-        let short = matches!(self.stopped, Stopped::Signal | Stopped::Ops);
-        let most = together.begin.get().map_or(0, |(timetable, _)| {
-            (timetable.slices as usize).div_ceil(SLICES)
-        });
+        let workload = together.job.workload;
+        let last = self.last_open_window(ends, together);
         for (worker, end) in ends {
-            if short && end.cut.index < most {
+            if last == Some(end.cut.index) {
                 joining
                     .entry(end.cut.index)
-                    .or_insert_with(|| Joining::new(together.job.workload, together.shape.workers))
+                    .or_insert_with(|| Joining::new(workload, together.shape.workers))
                     .add(*worker, &end.cut);
             } else {
-                merge_flows(&mut self.totals, &latencies_only(&end.cut.flows));
+                merge_flows(&mut self.totals, &late(&end.cut.flows, workload));
             }
-            merge_flows(&mut self.totals, &latencies_only(&end.drained));
+            merge_flows(&mut self.totals, &late(&end.drained, workload));
             self.drain_ticks = self.drain_ticks.max(end.drain_ticks);
         }
         for (index, window) in joining {
-            if short && window.ticks > 0 {
+            if last == Some(index) && window.ticks > 0 {
                 let mut window = self.close(index, window, together);
                 observer.window(&mut window);
                 self.windows.push(window);
             } else {
-                merge_flows(&mut self.totals, &latencies_only(&window.flows));
+                merge_flows(&mut self.totals, &late(&window.flows, workload));
             }
         }
+    }
+
+    /// The window that a signal or the number of requests cut short: the one in which the first
+    /// worker ended. What others saw after that, as one that was stuck in a call, is late.
+    fn last_open_window(
+        &self,
+        ends: &[(usize, Box<WorkerEnd>)],
+        together: &Together<'_>,
+    ) -> Option<usize> {
+        let slices = together.begin.get()?.0.slices as usize;
+        let first_cut = ends.iter().map(|(_, end)| end.cut.index).min()?;
+        let short = matches!(self.stopped, Stopped::Signal | Stopped::Ops);
+        let open = self.windows.len()..slices.div_ceil(SLICES);
+        (short && open.contains(&first_cut)).then_some(first_cut)
     }
 
     /// Makes a window's record of its joined parts and adds it to the totals.
@@ -169,7 +193,7 @@ impl Gathered {
         }
         let seconds = clock.span(joined.ticks).as_secs_f64();
         let worker_seconds = seconds * f64::from(together.shape.workers);
-        let busy = joined.cpu_nanos as f64 / 1e9 / worker_seconds.max(1e-9);
+        let busy = joined.busy_nanos as f64 / 1e9 / worker_seconds.max(1e-9);
         let [read, write, sync, commit] = joined.flows.map(|flow| {
             flow.map(|flow| WindowFlow {
                 slices: flow.slices,
@@ -226,17 +250,23 @@ impl Gathered {
                 .chunks(shape.workers_a_thread as usize)
                 .map(|workers| workers.iter().sum())
                 .collect(),
-            cpu: CpuTime::default(),
+            cpu: self.cpu,
             windows: self.windows,
         }
     }
 }
 
-/// The same counts without the numbers of requests: they came back after the measured time.
-fn latencies_only(flows: &Flows) -> Flows {
+/// What came back after the measured time: its latencies, without the numbers of requests. The one
+/// sync that a workload ends with is always late, and counts.
+fn late(flows: &Flows, workload: &Workload) -> Flows {
     let mut late = flows.clone();
-    for flow in late.iter_mut().flatten() {
-        flow.slices.clear();
+    let last_sync = workload.sync_at_end && workload.sync_every == 0;
+    for (direction, flow) in Direction::ALL.into_iter().zip(&mut late) {
+        if let Some(flow) = flow
+            && !(direction == Direction::Sync && last_sync)
+        {
+            flow.slices.clear();
+        }
     }
     late
 }

@@ -54,12 +54,25 @@ pub enum Control {
 /// Sees each window as it is completed, may add to it what the kernel counted, and may end the
 /// phase. It is called from one thread only, in order of time.
 pub trait Observer {
+    /// The measured time begins.
+    fn begin(&mut self) {}
+
     /// A window is complete.
     fn window(&mut self, window: &mut Window) -> Control;
 }
 
 /// Something that runs jobs: the disks themselves, or a script of known answers.
 pub trait Engine {
+    /// Whether `workload` can be run here in the way that `choice` says. To be asked before
+    /// anything is laid out for it.
+    ///
+    /// # Errors
+    /// When the engine asked for is refused by the kernel, or too many requests are to be in
+    /// flight.
+    fn check(&self, _workload: &Workload, _choice: Choice) -> Result<(), EngineError> {
+        Ok(())
+    }
+
     /// Runs one phase and gives its record; `began_s` in it is left at 0.
     ///
     /// # Errors
@@ -91,7 +104,7 @@ pub enum EngineError {
         source: io::Error,
     },
     /// A request moved fewer bytes than asked for.
-    #[error("a {} at byte {offset} moved {moved} of {asked} bytes: the target is shorter than it was", .direction.word())]
+    #[error("a {} at byte {offset} moved {moved} of {asked} bytes: {}", .direction.word(), why_short(*.direction))]
     Short {
         /// What was asked for.
         direction: Direction,
@@ -105,6 +118,14 @@ pub enum EngineError {
     /// The ring itself failed.
     #[error("io_uring failed while I/O was under way: {0}")]
     Ring(io::Error),
+}
+
+/// What it means that a request moved less than asked for.
+fn why_short(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Write => "there is no room for the rest",
+        _ => "the target is shorter than it was",
+    }
 }
 
 impl Job<'_> {

@@ -34,3 +34,4 @@ mod worker;
 pub use clock::Clock;
 pub use disks::Disks;
 pub use job::{Choice, Control, Engine, EngineError, Job, Observer};
+pub use random::part_of_seed;

@@ -49,6 +49,8 @@ pub(crate) struct WorkerEnd {
 
 /// What a worker tells the gatherer.
 pub(crate) enum Message {
+    /// All workers are ready, and the phase begins.
+    Begin,
     /// A window is complete.
     Window {
         worker: usize,

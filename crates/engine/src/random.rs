@@ -6,15 +6,26 @@ pub(crate) struct Random {
     state: [u64; 4],
 }
 
+/// A seed for part `part` of what `seed` stands for, far from those of other parts: parts next to
+/// each other must not draw the same places one after the other.
+pub fn part_of_seed(seed: u64, part: u64) -> u64 {
+    finalize(seed ^ finalize(part.wrapping_add(1)))
+}
+
+/// SplitMix64's last step (Steele, Lea, Flood 2014): each bit of the input changes half of the
+/// output's.
+fn finalize(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
 impl Random {
     pub(crate) fn new(seed: u64) -> Random {
         let mut z = seed;
         let state = [(); 4].map(|()| {
             z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut x = z;
-            x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            x ^ (x >> 31)
+            finalize(z)
         });
         Random { state }
     }
@@ -62,6 +73,18 @@ mod tests {
         assert_eq!(random.next(), (5 << 23) + 1);
         // s2 = 3^1 = 2, s3 = 4^2 = 6, s1 = 2^2 = 0, s0 = 1^6 = 7, s2 ^= 2 << 17, s3 = rotl(6, 45).
         assert_eq!(random.state, [7, 0, 2 ^ (2 << 17), 6 << 45]);
+    }
+
+    #[test]
+    fn parts_of_a_seed_draw_other_numbers() {
+        let mut first: Vec<u64> = (0..100)
+            .flat_map(|phase| (0..10).map(move |worker| (phase, worker)))
+            .map(|(phase, worker)| part_of_seed(part_of_seed(7, phase), worker))
+            .map(|seed| Random::new(seed).next())
+            .collect();
+        first.sort_unstable();
+        first.dedup();
+        assert_eq!(first.len(), 1000);
     }
 
     #[test]

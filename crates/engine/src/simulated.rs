@@ -49,7 +49,7 @@ impl Backend for SimulatedDisk {
         self.now
     }
 
-    fn cpu_nanos(&self) -> u64 {
+    fn busy_nanos(&self) -> u64 {
         0
     }
 

@@ -92,8 +92,8 @@ pub(crate) struct WindowTally {
     pub flows: Flows,
     /// Requests in flight or due when it ended.
     pub in_flight: u64,
-    /// Processor time that the worker used meanwhile, in nanoseconds.
-    pub cpu_nanos: u64,
+    /// Nanoseconds in which the worker meanwhile ran or waited for a processor.
+    pub busy_nanos: u64,
 }
 
 /// When slices and windows begin, the same for all workers of a phase.

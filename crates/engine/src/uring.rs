@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
 
 use io_uring::{IoUring, opcode, squeue, types};
@@ -14,7 +15,7 @@ use record::{Direction, Nanos};
 
 use crate::backend::{Backend, Completion};
 use crate::buffers::Buffers;
-use crate::clock::{Clock, thread_cpu_nanos};
+use crate::clock::{BusyTime, Clock};
 use crate::random::Random;
 
 /// Marks the answer of a timer, which belongs to no slot.
@@ -33,21 +34,20 @@ pub(crate) struct Granted {
 }
 
 impl Granted {
-    /// What was not granted, in words; empty when all was.
-    pub(crate) fn missing(self) -> String {
+    /// What was not granted, in words.
+    pub(crate) fn missing(self) -> Option<String> {
         let missing: Vec<&str> = [
             (self.deferred, "deferred task run"),
             (self.no_array, "no SQ array"),
-            (self.fixed_buffers, "registered buffers"),
+            (
+                self.fixed_buffers,
+                "registered buffers (raise the limit on locked memory, ulimit -l)",
+            ),
         ]
         .into_iter()
         .filter_map(|(granted, what)| (!granted).then_some(what))
         .collect();
-        if missing.is_empty() {
-            String::new()
-        } else {
-            format!("refused by this kernel: {}", missing.join(", "))
-        }
+        (!missing.is_empty()).then(|| format!("the kernel did not grant: {}", missing.join(", ")))
     }
 }
 
@@ -69,7 +69,12 @@ fn entries(slots: u32) -> u32 {
 /// Builds a ring with the most that the kernel grants.
 fn build(entries: u32) -> io::Result<(IoUring, bool, bool)> {
     let mut refusal = io::Error::from(io::ErrorKind::Unsupported);
-    for (deferred, no_array) in [(true, true), (true, false), (false, false)] {
+    for (deferred, no_array, cooperative) in [
+        (true, true, false),
+        (true, false, false),
+        (false, false, true),
+        (false, false, false),
+    ] {
         let mut builder = IoUring::builder();
         if deferred {
             builder.setup_single_issuer().setup_defer_taskrun();
@@ -77,12 +82,14 @@ fn build(entries: u32) -> io::Result<(IoUring, bool, bool)> {
         if no_array {
             builder.setup_no_sqarray();
         }
+        if cooperative {
+            // Linux 5.19: answers do not interrupt us, but wait for our next call.
+            builder.setup_coop_taskrun();
+        }
         match builder.build(entries) {
             Ok(ring) => return Ok((ring, deferred, no_array)),
             // Flags that an older kernel does not know are EINVAL; anything else is final.
-            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
-                refusal = error;
-            }
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => refusal = error,
             Err(error) => return Err(error),
         }
     }
@@ -91,9 +98,12 @@ fn build(entries: u32) -> io::Result<(IoUring, bool, bool)> {
 
 /// A worker's ring.
 pub(crate) struct Uring {
-    // Before `buffers`: a ring is closed before the memory that it may write to is given back.
     ring: IoUring,
-    buffers: Buffers,
+    /// Given back only when nothing is in flight: the kernel may write to it until then.
+    buffers: ManuallyDrop<Buffers>,
+    /// Requests that were queued and whose answers have not been taken.
+    in_flight: u32,
+    busy: BusyTime,
     clock: Clock,
     block: u32,
     fixed: bool,
@@ -114,10 +124,11 @@ impl Uring {
         file: &File,
         block: u32,
         slots: u32,
+        workers: u32,
         seed: u64,
         clock: Clock,
     ) -> io::Result<Uring> {
-        let buffers = Buffers::new(block as usize, slots, seed)?;
+        let buffers = ManuallyDrop::new(Buffers::new(block as usize, slots, workers, seed)?);
         let (ring, deferred, no_array) = build(entries(slots))?;
         let mut submitter = ring.submitter();
         submitter.register_files(&[file.as_raw_fd()])?;
@@ -128,13 +139,14 @@ impl Uring {
             iov_base: base.cast(),
             iov_len: length,
         }];
-        // SAFETY: the mapping lives as long as the ring: `ring` is dropped before `buffers`.
-        // Refused where the limit on locked memory is low (Linux before 5.12): then each request
-        // pins its buffer.
+        // SAFETY: the mapping stays until nothing is in flight, and the kernel pins its pages.
+        // Refused where the limit on locked memory is low: then each request pins its buffer.
         let fixed = unsafe { submitter.register_buffers(&whole) }.is_ok();
         Ok(Uring {
             ring,
             buffers,
+            in_flight: 0,
+            busy: BusyTime::of_this_thread(),
             clock,
             block,
             fixed,
@@ -179,14 +191,16 @@ impl Uring {
     }
 
     fn queue(&mut self, entry: &squeue::Entry) {
-        // SAFETY: the entry's buffer lies in `self.buffers` (or `self.timespec`), which outlives
-        // the ring, and stays in place. What the buffer holds does not matter to us, so the kernel
-        // may write to it at any time until the request's answer.
-        let queued = unsafe { self.ring.submission().push(entry) };
-        debug_assert!(
-            queued.is_ok(),
-            "the queue has room for every slot and timer"
-        );
+        // SAFETY: the entry's buffer lies in `self.buffers` (or `self.timespec`), which stays in
+        // place until the answer has come. What the buffer holds does not matter to us, so the
+        // kernel may write to it at any time until then.
+        while unsafe { self.ring.submission().push(entry) }.is_err() {
+            // There is room for every slot and the usual timers; should it be taken all the same,
+            // the kernel makes some. A ring that fails here fails in the next wait, and says why.
+            if self.ring.submit().is_err() {
+                return;
+            }
+        }
     }
 
     /// Sets a timer unless one is set that wakes us as early. Timers are cheaper than a time limit
@@ -212,6 +226,11 @@ impl Drop for Uring {
     /// file system busy: `umount` right after a run would fail, and a device stay claimed.
     fn drop(&mut self) {
         let _ = self.ring.submitter().unregister_files();
+        if self.in_flight == 0 {
+            // SAFETY: nothing uses the buffers after this, and the kernel has no request on them.
+            // Otherwise, as after a failure of the ring, their memory is left to the process's end.
+            unsafe { ManuallyDrop::drop(&mut self.buffers) };
+        }
     }
 }
 
@@ -221,8 +240,8 @@ impl Backend for Uring {
         self.clock.now()
     }
 
-    fn cpu_nanos(&self) -> u64 {
-        thread_cpu_nanos()
+    fn busy_nanos(&self) -> u64 {
+        self.busy.nanos()
     }
 
     #[inline(always)]
@@ -233,6 +252,7 @@ impl Backend for Uring {
         let entry = self
             .entry(slot, direction, offset)
             .user_data(u64::from(slot));
+        self.in_flight += 1;
         self.queue(&entry);
     }
 
@@ -261,6 +281,7 @@ impl Backend for Uring {
             if entry.user_data() == TIMER {
                 self.timers.pop();
             } else {
+                self.in_flight -= 1;
                 into.push(Completion {
                     slot: entry.user_data() as u32,
                     result: entry.result(),

@@ -14,7 +14,7 @@ use record::Direction;
 use crate::backend::{Backend, Completion};
 use crate::job::EngineError;
 use crate::plan::{Message, Plan, Share, WorkerEnd};
-use crate::random::Random;
+use crate::random::{Random, part_of_seed};
 use crate::tally::{Tally, WindowTally};
 
 /// A request in flight.
@@ -46,9 +46,10 @@ pub(crate) struct Worker<'a, B> {
     /// A random number below this is a read; `None` where all requests are alike.
     read_below: Option<u64>,
     unsynced: u32,
+    /// When the first write that came back and is not synced yet was due.
     group: Option<u64>,
     budget_spent: bool,
-    cpu_nanos: u64,
+    busy_nanos: u64,
 }
 
 impl<'a, B: Backend> Worker<'a, B> {
@@ -71,7 +72,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         Worker {
             id,
             plan,
-            random: Random::new(plan.seed.wrapping_add(id as u64)),
+            random: Random::new(part_of_seed(plan.seed, id as u64)),
             due: None,
             tally: Tally::new(workload, plan.timetable),
             slots: vec![free; share.slots as usize],
@@ -82,7 +83,7 @@ impl<'a, B: Backend> Worker<'a, B> {
             unsynced: 0,
             group: None,
             budget_spent: false,
-            cpu_nanos: backend.cpu_nanos(),
+            busy_nanos: backend.busy_nanos(),
             backend,
             windows,
         }
@@ -221,9 +222,6 @@ impl<'a, B: Backend> Worker<'a, B> {
     fn issue(&mut self, slot: u32, scheduled: u64, now: u64) {
         let direction = self.draw_direction();
         let offset = self.share.places.next(&mut self.random);
-        if direction == Direction::Write && self.group.is_none() {
-            self.group = Some(scheduled);
-        }
         self.slots[slot as usize] = Slot {
             direction,
             offset,
@@ -297,6 +295,10 @@ impl<'a, B: Backend> Worker<'a, B> {
             return false;
         }
         self.unsynced += 1;
+        let first = self
+            .group
+            .map_or(slot.scheduled, |first| first.min(slot.scheduled));
+        self.group = Some(first);
         self.unsynced >= self.plan.workload.sync_every
     }
 
@@ -304,15 +306,15 @@ impl<'a, B: Backend> Worker<'a, B> {
     fn advance(&mut self, now: u64) {
         let in_flight = self.in_flight() as u64 + self.backlog(now);
         let (id, windows) = (self.id, &self.windows);
-        let (backend, cpu_before) = (&self.backend, &mut self.cpu_nanos);
+        let (backend, busy_before) = (&self.backend, &mut self.busy_nanos);
         self.tally.advance(now, |index, ticks, flows| {
-            let cpu_now = backend.cpu_nanos();
+            let busy_now = backend.busy_nanos();
             let tally = WindowTally {
                 index,
                 ticks,
                 flows,
                 in_flight,
-                cpu_nanos: cpu_now - std::mem::replace(cpu_before, cpu_now),
+                busy_nanos: busy_now.saturating_sub(std::mem::replace(busy_before, busy_now)),
             };
             // The gatherer outlives the workers; if it is gone, so is whoever wanted the figures.
             let _ = windows.send(Message::Window {
@@ -326,12 +328,15 @@ impl<'a, B: Backend> Worker<'a, B> {
     /// and never issued.
     fn finish(mut self, now: u64) -> Result<WorkerEnd, EngineError> {
         let cut = self.cut(now);
-        let last_due = now;
+        // A blocking call may have returned long after the end; what was due then is not ours.
+        let last_due = now.min(self.plan.timetable.end());
+        let cut_at = now;
         let mut answers = Vec::with_capacity(self.slots.len());
         let mut now = now;
         while self.in_flight() > 0 {
             now = self.drain_once(&mut answers)?;
         }
+        let drain_ticks = now.saturating_sub(cut_at);
         if self.plan.workload.sync_at_end {
             self.idle.pop();
             let submitted = self.backend.now();
@@ -345,7 +350,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         Ok(WorkerEnd {
             cut,
             drained,
-            drain_ticks: now.saturating_sub(last_due),
+            drain_ticks,
         })
     }
 
@@ -359,7 +364,7 @@ impl<'a, B: Backend> Worker<'a, B> {
             ticks,
             flows,
             in_flight,
-            cpu_nanos: self.backend.cpu_nanos() - self.cpu_nanos,
+            busy_nanos: self.backend.busy_nanos().saturating_sub(self.busy_nanos),
         }
     }
 

@@ -101,6 +101,7 @@ pub(crate) fn small_run(minute: i64) -> Run {
             serial: Some("vol-0123".into()),
             size: Bytes::gib(4),
             unwritten_fraction: Some(0.0),
+            zero_fraction: None,
             direct: true,
             in_memory: false,
         },

@@ -8,6 +8,7 @@ pub mod block;
 pub mod cloud;
 pub mod consent;
 pub mod diskstats;
+pub mod exec;
 pub mod extents;
 pub mod machine;
 pub mod mounts;

@@ -222,7 +222,8 @@ impl Histogram {
         let squares: f64 = self
             .buckets()
             .map(|(low, high, count)| {
-                let middle = low as f64 + (high - low) as f64 / 2.0;
+                // One value alone, or many alike, deviate by nothing.
+                let middle = (low + (high - low) / 2).clamp(self.min, self.max) as f64;
                 count as f64 * (middle - mean).powi(2)
             })
             .sum();

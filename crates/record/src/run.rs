@@ -87,6 +87,9 @@ pub struct Target {
     /// The share of that size which reads could find unwritten (holes, unwritten extents), 0 to 1;
     /// `None` where the file system cannot say. Looked at before the first phase.
     pub unwritten_fraction: Option<f64>,
+    /// The share of blocks sampled on a block device that held only zeros, 0 to 1; `None` for files.
+    #[serde(default)]
+    pub zero_fraction: Option<f64>,
     /// Whether the page cache was bypassed: O_DIRECT was accepted.
     pub direct: bool,
     /// Whether the target's file system keeps its data in memory, or has no block device below.

@@ -35,7 +35,8 @@ pub struct Workload {
     pub span: Option<Bytes>,
     /// fdatasync after every this many writes of a thread; 0 never.
     pub sync_every: u32,
-    /// One fdatasync by each thread when the phase ends, within its time.
+    /// One fdatasync by each thread when its last write has come back. Its time stands apart: it is
+    /// not in the rate.
     pub sync_at_end: bool,
     /// When a phase ends although it is not precise yet.
     pub longest: Nanos,

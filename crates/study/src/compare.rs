@@ -58,7 +58,8 @@ pub fn ratio_of_intervals(a: Interval, b: Interval) -> Option<RatioInterval> {
     let ratio = a.mean / b.mean;
     let result = RatioInterval {
         ratio,
-        low: ratio * low,
+        // A rate is never below zero, however little is known of it.
+        low: (ratio * low).max(0.0),
         high: ratio * high,
     };
     (result.low.is_finite() && result.high.is_finite()).then_some(result)

@@ -2,6 +2,7 @@
 
 use crate::interval::Interval;
 use crate::noise::{Noise, Scaled, batch_means, mean, ones};
+use crate::plateau::without_outlier;
 
 /// A shorter series cannot tell a drop for good from a rate that jumps every second or so.
 pub const LEAST_SLICES: usize = 70;
@@ -48,9 +49,17 @@ pub(crate) fn find_step(slices: &[f64]) -> Option<Step> {
         return None;
     }
     let scaled = Scaled::new(slices)?;
-    let (batches, length) = batch_means(&scaled.values);
+    let (mut batches, length) = batch_means(&scaled.values);
     let count = batches.len();
     let split = best_split(&batches);
+    // A full bucket gives its first slice twice the level. One slice that stands alone looks like
+    // a step of a wandering series, and would make the two levels look like wander too.
+    let (first, second) = batches.split_at_mut(split);
+    for level in [first, second] {
+        if let Some(others) = without_outlier(level, 1.0 / scaled.unit) {
+            level.copy_from_slice(&others);
+        }
+    }
     let (first, second) = batches.split_at(split);
     let (before, after) = (mean(first), mean(second));
     let level = |x: f64| scaled.mean + scaled.unit * x;
@@ -159,6 +168,21 @@ mod tests {
             (step.at, step.before.mean.round(), step.after.mean.round()),
             (50, 300.0, 100.0)
         );
+    }
+
+    #[test]
+    fn one_slice_that_stands_alone_does_not_hide_the_drop() {
+        // Seen on a throttled device: the first grant was doubled, and one slice has both levels.
+        let mut seen = [vec![200.0; 40], vec![40.0; 60]].concat();
+        (seen[0], seen[39]) = (400.0, 48.0);
+        let step = find_drop(&seen).unwrap();
+        assert!((39..=40).contains(&step.at), "{}", step.at);
+        assert!(
+            (step.before.mean - 200.0).abs() < 5.0,
+            "{}",
+            step.before.mean
+        );
+        assert!((step.after.mean - 40.0).abs() < 1.0, "{}", step.after.mean);
     }
 
     #[test]

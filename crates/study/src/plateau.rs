@@ -114,7 +114,8 @@ pub fn assess(phase: &Throughput<'_>) -> Option<Plateau> {
 
 /// Whether the cumulative count keeps to a straight line, or would but for one slice.
 fn is_flat(counts: &[f64]) -> bool {
-    keeps_to_line(counts) || without_outlier(counts).is_some_and(|others| keeps_to_line(&others))
+    keeps_to_line(counts)
+        || without_outlier(counts, 1.0).is_some_and(|others| keeps_to_line(&others))
 }
 
 fn keeps_to_line(counts: &[f64]) -> bool {
@@ -141,7 +142,8 @@ fn keeps_to_line(counts: &[f64]) -> bool {
 
 /// The counts with an outlier, if there is one, replaced by the mean of the others. One stall, or one
 /// grant that fell on the other side of a slice's end, shifts the line but is no random walk.
-fn without_outlier(counts: &[f64]) -> Option<Vec<f64>> {
+/// `one` is one operation in the unit of the counts: rounding to whole ones makes no outlier.
+pub(crate) fn without_outlier(counts: &[f64], one: f64) -> Option<Vec<f64>> {
     let mut sorted = counts.to_vec();
     sorted.sort_by(f64::total_cmp);
     let median = sorted[sorted.len() / 2];
@@ -149,7 +151,7 @@ fn without_outlier(counts: &[f64]) -> Option<Vec<f64>> {
     let worst = (0..counts.len()).max_by(|a, b| distances[*a].total_cmp(&distances[*b]))?;
     let others = (counts.len() - 1) as f64;
     let usual = (distances.iter().sum::<f64>() - distances[worst]) / others;
-    if distances[worst] <= 1.0 + OUTLIER * usual {
+    if distances[worst] <= one + OUTLIER * usual {
         return None;
     }
     let mut counts = counts.to_vec();

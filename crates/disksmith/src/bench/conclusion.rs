@@ -116,7 +116,8 @@ impl Estimate {
 
     /// Half the width of the interval as a share of the mean.
     pub(crate) fn half_width(&self) -> Option<f64> {
-        let half = (self.high? - self.low?) / 2.0;
+        // From the upper bound: the lower one does not go below zero.
+        let half = self.high? - self.mean;
         (self.mean > 0.0).then(|| half / self.mean)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
-use engine::{Choice, Control, Engine, EngineError, Job, Observer};
+use engine::{Choice, Control, Engine, EngineError, Job, Observer, part_of_seed};
 use linux::diskstats::{self, Counter, DiskStats};
 use record::{Bytes, Nanos, Phase, Window};
 use study::steady;
@@ -54,7 +54,7 @@ pub(crate) fn measure(
             workload,
             choice,
             window: WINDOW,
-            seed: seed.wrapping_add(index as u64),
+            seed: part_of_seed(seed, index as u64),
             interrupt,
         };
         let mut watch = Watch::new(plan, &prepared.counters, progress);
@@ -91,7 +91,7 @@ impl<'a> Watch<'a> {
         let shortest_s = plan.workload.shortest.as_secs_f64();
         Watch {
             counters,
-            before: readings(counters),
+            before: None,
             progress,
             shortest_s,
             stopper: Stopper::new(StopRule {
@@ -112,6 +112,10 @@ fn readings(counters: &[Counter]) -> Option<Vec<DiskStats>> {
 }
 
 impl Observer for Watch<'_> {
+    fn begin(&mut self) {
+        self.before = readings(self.counters);
+    }
+
     fn window(&mut self, window: &mut Window) -> Control {
         let now = readings(self.counters);
         if let (Some(before), Some(now)) = (&self.before, &now) {

@@ -5,9 +5,12 @@ mod findings;
 mod layout;
 mod measure;
 mod progress;
+mod sample;
 mod suite;
 mod target;
 mod testfile;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -39,15 +42,12 @@ pub(crate) fn bench(
     let started = Timestamp::now();
     let (path, names) = args.target_and_phases().map_err(Failure::refused)?;
     let phases = suite::plan(args, &names).map_err(Failure::refused)?;
-    check_report_folder(args)?;
-    // Opened before anything is measured: a ledger that is damaged is said now.
-    let ledger = if args.no_ledger {
-        None
-    } else {
-        Some(context.open_ledger()?)
-    };
+    check_report(args, &path)?;
+    check_engine(engine, args, &phases)?;
     let seed = args.seed.unwrap_or(started.as_nanosecond() as u64);
     let prepared = target::prepare(&context.root, &path, args, &phases)?;
+    // Opened before anything is measured: a ledger that is damaged is said now.
+    let ledger = open_ledger(args, context)?;
     let mut session = Session {
         args,
         context,
@@ -59,8 +59,9 @@ pub(crate) fn bench(
     session.finish(run, ledger)
 }
 
-/// A page that cannot be written should be known before a minute of measuring.
-fn check_report_folder(args: &BenchArgs) -> Result<(), Failure> {
+/// A page that cannot be written should be known before a minute of measuring, and it must not be
+/// written over what is measured.
+fn check_report(args: &BenchArgs, target: &Path) -> Result<(), Failure> {
     let Some(page) = &args.report else {
         return Ok(());
     };
@@ -68,14 +69,60 @@ fn check_report_folder(args: &BenchArgs) -> Result<(), Failure> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    if folder.is_dir() && !page.is_dir() {
-        return Ok(());
+    if !folder.is_dir() || page.is_dir() {
+        return Err(Failure::refused(format!(
+            "the report {} cannot be written: {} is not a folder that can hold it",
+            page.display(),
+            folder.display()
+        )));
     }
-    Err(Failure::refused(format!(
-        "the report {} cannot be written: {} is not a folder that can hold it",
-        page.display(),
-        folder.display()
-    )))
+    let same = |a: &Path, b: &Path| {
+        let (a, b) = (a.canonicalize().ok()?, b.canonicalize().ok()?);
+        Some(a == b)
+    };
+    if same(page, target) == Some(true) {
+        return Err(Failure::refused(format!(
+            "the report {} would be written over the target; name another file",
+            page.display()
+        )));
+    }
+    Ok(())
+}
+
+/// The way to the kernel that was asked for.
+fn choice(args: &BenchArgs) -> Choice {
+    match args.engine {
+        None => Choice::Auto,
+        Some(EngineChoice::Uring) => Choice::Uring,
+        Some(EngineChoice::Sync) => Choice::Sync,
+    }
+}
+
+/// An engine that is refused should be known before anything is laid out.
+fn check_engine(
+    engine: &dyn Engine,
+    args: &BenchArgs,
+    phases: &[PhasePlan],
+) -> Result<(), Failure> {
+    phases
+        .iter()
+        .try_for_each(|plan| engine.check(&plan.workload, choice(args)))
+        .refused()
+}
+
+/// The ledger, if the run is to be kept and can be.
+fn open_ledger(args: &BenchArgs, context: &Context) -> Result<Option<Ledger>, Failure> {
+    if args.no_ledger {
+        return Ok(None);
+    }
+    let ledger = context.open_ledger()?;
+    if !ledger.is_writable() {
+        context.tell(&format!(
+            "disksmith: {} may only be read, so this run will not be kept.",
+            ledger.path().display()
+        ));
+    }
+    Ok(Some(ledger).filter(Ledger::is_writable))
 }
 
 /// What the steps of a run share.
@@ -109,12 +156,15 @@ impl Session<'_> {
         let largest = measure::largest_span(&phases, prepared.target.size);
         prepared.target.unwritten_fraction =
             extents::unwritten_fraction(&prepared.file, largest.0).midway()?;
+        if prepared.target.kind == TargetKind::Block {
+            prepared.target.zero_fraction = sample::zero_fraction(&prepared.file, largest);
+        }
         let machine = self.machine(&prepared);
         let measured = measure::measure(
             self.engine,
             &prepared,
             &phases,
-            self.choice(),
+            choice(self.args),
             self.seed,
             self.interrupt,
             &mut progress,
@@ -144,14 +194,6 @@ impl Session<'_> {
         Ok(Ran { run, failed })
     }
 
-    fn choice(&self) -> Choice {
-        match self.args.engine {
-            None => Choice::Auto,
-            Some(EngineChoice::Uring) => Choice::Uring,
-            Some(EngineChoice::Sync) => Choice::Sync,
-        }
-    }
-
     fn lay_out(
         &self,
         prepared: &mut Prepared,
@@ -164,7 +206,9 @@ impl Session<'_> {
         prepared.target.size = size.min(record::Bytes(
             largest.0.next_multiple_of(record::Bytes::MIB.0),
         ));
-        let fixed = self.args.size.is_some() || largest < size;
+        // A span that a phase names must be there whole.
+        let spans = phases.iter().any(|plan| plan.workload.span.is_some());
+        let fixed = self.args.size.is_some() || spans;
         let path = prepared.target.path.clone();
         layout::lay_out(
             self.engine,

@@ -66,12 +66,13 @@ impl Progress {
         ));
     }
 
-    /// So much of the test file is written.
-    pub(crate) fn laid_out(&self, written: Bytes, most: Bytes, seconds: f64) {
+    /// So much of the test file is written, of which there will be no more than `most`, nor much
+    /// more after `patience` seconds.
+    pub(crate) fn laid_out(&self, written: Bytes, most: Bytes, seconds: f64, patience: f64) {
         let Some(line) = &self.line else { return };
         let share = written.0 as f64 / most.0 as f64;
         line.set_length(1000);
-        line.set_position((share.max((seconds / self.seconds).min(1.0)) * 1000.0) as u64);
+        line.set_position((share.max((seconds / patience).min(1.0)) * 1000.0) as u64);
         let rate = written.0 as f64 / seconds.max(1e-9) / (1 << 20) as f64;
         line.set_message(format!("{written} at {} MiB/s", words::number(rate)));
     }

@@ -2,7 +2,7 @@
 
 use record::{Bytes, Nanos, Pattern, Workload};
 
-use crate::cli::{BenchArgs, SuiteName, WorkloadText};
+use crate::cli::{BenchArgs, SuiteName, WorkloadText, check_rate};
 
 /// One phase of a suite.
 #[derive(Clone, Debug, PartialEq)]
@@ -177,11 +177,7 @@ fn change(workload: &mut Workload, args: &BenchArgs) -> Result<(), String> {
         workload.threads = threads;
     }
     if let Some(rate) = args.rate {
-        if !(rate > 0.0 && rate.is_finite()) {
-            return Err(format!(
-                "--rate {rate} is not a number of requests a second"
-            ));
-        }
+        check_rate(rate).map_err(|why| format!("--rate {rate}: {why}"))?;
         workload.rate_per_s = Some(rate);
         workload.depth = OPEN_LOOP_DEPTH;
     }
@@ -198,7 +194,7 @@ fn change(workload: &mut Workload, args: &BenchArgs) -> Result<(), String> {
             ));
         }
         // A log only appends and a scan only reads: with another share they would be neither.
-        if workload.pattern == Pattern::Random {
+        if workload.pattern == Pattern::Random || args.workload.is_some() {
             workload.read_fraction = fraction;
         }
     }

@@ -75,6 +75,8 @@ pub(crate) fn prepare(
         )));
     };
     let alignment = prepared.place(root, path)?;
+    // The page cache takes any size.
+    let alignment = if args.buffered { Bytes(1) } else { alignment };
     check_fit(&prepared.target, phases, alignment)?;
     keep_access_time(&prepared.file);
     prepared.target.direct = !args.buffered && set_direct(&prepared.file).refused()?;
@@ -192,6 +194,7 @@ fn described(path: &Path, kind: TargetKind, size: Bytes) -> Target {
         serial: None,
         size,
         unwritten_fraction: None,
+        zero_fraction: None,
         direct: false,
         in_memory: false,
     }
@@ -234,11 +237,13 @@ impl Prepared {
         self.target.model = of_any(|device| &device.model);
         self.target.serial = of_any(|device| &device.serial);
         self.target.in_memory |= disks.iter().any(|disk| disk.kind == Kind::Ram);
-        self.counters = disks
-            .iter()
-            .map(|disk| Counter::open(root, disk))
-            .collect::<Result<_, _>>()
-            .unwrap_or_default();
+        if disks.iter().all(|disk| disk.is_counted(root)) {
+            self.counters = disks
+                .iter()
+                .map(|disk| Counter::open(root, disk))
+                .collect::<Result<_, _>>()
+                .unwrap_or_default();
+        }
         Ok(device.logical_block.unwrap_or(sector))
     }
 }

@@ -4,13 +4,14 @@ mod bench;
 mod runs;
 mod values;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
 pub(crate) use bench::{BenchArgs, EngineChoice, SuiteName};
 pub(crate) use runs::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
-pub(crate) use values::{Percent, Size, Span, WorkloadText};
+pub(crate) use values::{Percent, Size, Span, WorkloadText, check_rate};
 
 /// Database-grade I/O from cloud disks: every figure with an interval and a verdict.
 #[derive(Debug, Parser)]
@@ -38,9 +39,19 @@ pub(crate) struct LedgerArgs {
         value_name = "FILE",
         env = "DISKSMITH_LEDGER",
         hide_env_values = true,
+        value_parser = clap::builder::OsStringValueParser::new(),
+        display_order = 900,
         global = true
     )]
-    pub path: Option<PathBuf>,
+    path: Option<OsString>,
+}
+
+impl LedgerArgs {
+    /// The file that was named. An empty name is none, as is the custom with the environment.
+    pub(crate) fn named(&self) -> Option<PathBuf> {
+        let named = self.path.clone().filter(|path| !path.is_empty());
+        named.map(PathBuf::from)
+    }
 }
 
 /// The verbs.

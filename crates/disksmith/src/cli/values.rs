@@ -135,9 +135,28 @@ fn fraction(value: &str) -> Result<f64, String> {
 }
 
 fn rate(value: &str) -> Result<f64, String> {
-    let rate: Option<f64> = value.parse().ok();
-    rate.filter(|rate| *rate > 0.0 && rate.is_finite())
-        .ok_or_else(|| format!("rate is a number of requests a second above 0, not '{value}'"))
+    let rate: f64 = value
+        .parse()
+        .map_err(|_| format!("rate is a number of requests a second, not '{value}'"))?;
+    check_rate(rate).map_err(|why| format!("rate {value}: {why}"))?;
+    Ok(rate)
+}
+
+/// More than any disk does, and more than one processor issues.
+const HIGHEST_RATE: f64 = 1e7;
+
+/// Whether requests can be issued at this rate.
+///
+/// # Errors
+/// A clause that says what a rate must be.
+pub(crate) fn check_rate(rate: f64) -> Result<(), String> {
+    if rate > 0.0 && rate <= HIGHEST_RATE {
+        Ok(())
+    } else {
+        Err(format!(
+            "a rate is above 0 and at most {HIGHEST_RATE} requests a second"
+        ))
+    }
 }
 
 fn number(key: &str, value: &str) -> Result<u32, String> {
@@ -188,6 +207,7 @@ mod tests {
             ("depth=0", "from 1 to 16384"),
             ("rate=-1", "above 0"),
             ("rate=nan", "above 0"),
+            ("rate=1e12", "at most 10000000"),
             ("block=0", "no size"),
             ("queue=3", "'queue' is not known"),
             ("depth=1,depth=2", "given twice"),

@@ -52,6 +52,7 @@ fn target(run: &Run) -> Value {
         "serial": target.serial,
         "size_bytes": target.size,
         "unwritten_fraction": target.unwritten_fraction,
+        "zero_fraction": target.zero_fraction,
         "direct": target.direct,
         "in_memory": target.in_memory,
     })

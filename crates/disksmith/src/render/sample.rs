@@ -71,6 +71,7 @@ pub(crate) fn database_run(seed: u64) -> (Run, Conclusion) {
             size: Bytes::gib(4),
             disks: vec!["nvme1n1".to_owned()],
             unwritten_fraction: Some(0.0),
+            zero_fraction: None,
             direct: true,
             in_memory: false,
         },

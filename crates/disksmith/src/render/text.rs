@@ -5,8 +5,11 @@ use std::fmt::Write as _;
 use record::{Direction, Finding, Flow, Histogram, Phase, Run, Severity, Stopped, Verdict};
 
 use super::table::{Column, layout, wrap};
-use super::words::{latency, number, percent};
+use super::words::{clock, engine, latency, number, percent};
 use crate::bench::conclusion::{Conclusion, FlowFigures};
+
+/// The column that needs an explanation below the table, where there was room for it.
+const DISK_IOPS: &str = "disk IOPS";
 
 const COLUMNS: [Column; 12] = [
     Column::words("phase"),
@@ -18,7 +21,7 @@ const COLUMNS: [Column; 12] = [
     Column::numbers("p99", 0),
     Column::numbers("p99.9", 3),
     Column::numbers("max", 4),
-    Column::numbers("disk IOPS", 5),
+    Column::numbers(DISK_IOPS, 5),
     Column::numbers("KiB", 6),
     Column::numbers("s", 7),
 ];
@@ -27,8 +30,9 @@ const COLUMNS: [Column; 12] = [
 pub(crate) fn run(run: &Run, conclusion: &Conclusion, columns: usize, kept: bool) -> String {
     let mut text = header(run, columns);
     text.push('\n');
-    text.push_str(&layout(&COLUMNS, &rows(run, conclusion), columns));
-    text.push_str(&legend(run, columns));
+    let table = layout(&COLUMNS, &rows(run, conclusion), columns);
+    text.push_str(&table);
+    text.push_str(&legend(run, columns, table.contains(DISK_IOPS)));
     text.push('\n');
     for note in &run.notes {
         let _ = writeln!(text, "{}", wrap(note, columns, ""));
@@ -145,13 +149,9 @@ fn device(phase: &Phase) -> (String, String) {
     (number(ops / seconds), size)
 }
 
-fn legend(run: &Run, columns: usize) -> String {
+fn legend(run: &Run, columns: usize, disks: bool) -> String {
     let mut parts = vec!["95 %: half the width of the 95 % interval of the IOPS."];
-    if run
-        .phases
-        .iter()
-        .any(|phase| super::device_totals(phase).is_some())
-    {
+    if disks {
         parts.push("disk IOPS, KiB: the kernel's own count and mean request size.");
     }
     if run
@@ -161,37 +161,38 @@ fn legend(run: &Run, columns: usize) -> String {
     {
         parts.push("Latencies count from when a request was due; service: from submission.");
     }
-    let engines: Vec<&str> = run
-        .phases
-        .iter()
-        .map(|phase| phase.engine.detail.as_str())
-        .filter(|detail| !detail.is_empty())
-        .collect();
     let mut text = wrap(&parts.join(" "), columns, "");
     text.push('\n');
-    let mut told: Vec<&str> = Vec::new();
-    for detail in engines {
-        if !told.contains(&detail) {
-            told.push(detail);
-            let _ = writeln!(text, "{}", wrap(&engine_line(run, detail), columns, "  "));
-        }
+    for line in engines(run) {
+        let _ = writeln!(text, "{}", wrap(&line, columns, "  "));
     }
     text
 }
 
-fn engine_line(run: &Run, detail: &str) -> String {
-    let phases: Vec<&str> = run
-        .phases
-        .iter()
-        .filter(|phase| phase.engine.detail == detail)
-        .map(|phase| phase.name.as_str())
-        .collect();
-    let kind = run
-        .phases
-        .iter()
-        .find(|phase| phase.engine.detail == detail)
-        .map_or("", |phase| super::words::engine(phase.engine.kind));
-    format!("{}: {kind}; {detail}.", phases.join(", "))
+/// How the I/O was made: a line for each way, with the phases that went it.
+fn engines(run: &Run) -> Vec<String> {
+    let mut ways: Vec<(String, Vec<&str>)> = Vec::new();
+    for phase in &run.phases {
+        let used = &phase.engine;
+        let mut way = format!("{}, {}", engine(used.kind), clock(used.clock));
+        if !used.detail.is_empty() {
+            let _ = write!(way, "; {}", used.detail);
+        }
+        match ways.iter_mut().find(|(known, _)| *known == way) {
+            Some((_, phases)) => phases.push(&phase.name),
+            None => ways.push((way, vec![&phase.name])),
+        }
+    }
+    let all = ways.len() == 1;
+    ways.into_iter()
+        .map(|(way, phases)| {
+            if all {
+                format!("I/O through {way}.")
+            } else {
+                format!("{}: through {way}.", phases.join(", "))
+            }
+        })
+        .collect()
 }
 
 fn finding_text(finding: &Finding, columns: usize) -> String {

@@ -1,15 +1,16 @@
 //! Two runs beside each other: the ratio of their rates with its interval.
 
-use record::{Direction, Phase, Run, RunId};
+use record::{Direction, Phase, RunId, Verdict};
 use serde_json::{Value, json};
 use study::compare::{RatioInterval, ratio};
 use study::interval::LEAST_SLICES;
-use study::steady::warmup_end;
 
+use super::Concluded;
+use crate::bench::conclusion::PhaseFigures;
 use crate::failure::Answer;
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout, wrap};
-use crate::render::words::{latency, number, percent};
+use crate::render::words::{engine, latency, number, percent, workload};
 
 /// One direction of one phase that both runs have.
 struct Row {
@@ -39,23 +40,40 @@ pub(super) struct Comparison {
 
 impl Comparison {
     /// Compares `b` with `a`. `bar` is the share by which B may be slower.
-    pub(super) fn of(a: &Run, b: &Run, bar: Option<f64>) -> Comparison {
+    pub(super) fn of(a: &Concluded, b: &Concluded, bar: Option<f64>) -> Comparison {
+        let ((a, of_a), (b, of_b)) = (a, b);
         let mut rows = Vec::new();
-        let mut remarks = Vec::new();
-        for of_a in &a.phases {
-            let Some(of_b) = b.phases.iter().find(|phase| phase.name == of_a.name) else {
+        let mut remarks: Vec<String> = [(a, of_a), (b, of_b)]
+            .into_iter()
+            .filter(|(_, conclusion)| conclusion.verdict == Verdict::Invalid)
+            .map(|(run, _)| {
+                format!(
+                    "{} is invalid: its figures do not say what they seem to say, and neither does \
+                     this comparison (disksmith show {}).",
+                    run.id, run.id
+                )
+            })
+            .collect();
+        let figures_of_b = |name: &str| {
+            let phases = b.phases.iter().zip(&of_b.phases);
+            phases.into_iter().find(|(phase, _)| phase.name == name)
+        };
+        for (of_a, figures_a) in a.phases.iter().zip(&of_a.phases) {
+            let Some((of_b, figures_b)) = figures_of_b(&of_a.name) else {
                 remarks.push(format!("{} has no phase {}.", b.id, of_a.name));
                 continue;
             };
             if unlike(of_a, of_b) {
                 remarks.push(format!(
-                    "{}: the two runs did not do the same work: {} against {}.",
+                    "{}: the two runs did not do the same work. A: {} ({}). B: {} ({}).",
                     of_a.name,
-                    crate::render::words::workload(&of_a.workload),
-                    crate::render::words::workload(&of_b.workload),
+                    workload(&of_a.workload).trim_end_matches('.'),
+                    engine(of_a.engine.kind),
+                    workload(&of_b.workload).trim_end_matches('.'),
+                    engine(of_b.engine.kind),
                 ));
             }
-            rows.extend(Row::of_phases(of_a, of_b, bar));
+            rows.extend(Row::of_phases((of_a, figures_a), (of_b, figures_b), bar));
         }
         for phase in &b.phases {
             if !a.phases.iter().any(|other| other.name == phase.name) {
@@ -148,30 +166,37 @@ impl Comparison {
 fn unlike(a: &Phase, b: &Phase) -> bool {
     let key = |phase: &Phase| {
         let w = &phase.workload;
-        let shares = (w.read_fraction, w.rate_per_s);
-        (w.pattern, w.block, w.threads, w.depth, w.sync_every, shares)
+        let amount = (w.block, w.threads, w.depth, w.rate_per_s, w.span);
+        let syncs = (w.sync_every, w.sync_at_end);
+        (w.pattern, w.read_fraction, amount, syncs, phase.engine.kind)
     };
     key(a) != key(b)
 }
 
+/// A phase and what was concluded of it.
+type Figured<'a> = (&'a Phase, &'a PhaseFigures);
+
+/// The rates of one direction, without the warm-up.
+fn settled((phase, figures): Figured<'_>, direction: Direction) -> Vec<f64> {
+    let mut rates = phase.slice_rates(direction);
+    rates.drain(..figures.warmup_slices.min(rates.len()));
+    rates
+}
+
 impl Row {
-    fn of_phases(a: &Phase, b: &Phase, bar: Option<f64>) -> Vec<Row> {
-        let warm = |phase: &Phase| warmup_end(&phase.slice_ops());
-        let (warm_a, warm_b) = (warm(a), warm(b));
-        a.directions()
+    fn of_phases(a: Figured<'_>, b: Figured<'_>, bar: Option<f64>) -> Vec<Row> {
+        a.0.directions()
+            // One sync at the end has no rate.
+            .filter(|(direction, _)| *direction != Direction::Sync || a.0.workload.sync_every > 0)
             .filter_map(|(direction, flow_a)| {
-                let flow_b = b.flow(direction)?;
-                let settled = |phase: &Phase, warm: usize| {
-                    let mut rates = phase.slice_rates(direction);
-                    rates.drain(..warm.min(rates.len()));
-                    rates
-                };
-                let (rates_a, rates_b) = (settled(a, warm_a), settled(b, warm_b));
+                let flow_b = b.0.flow(direction)?;
+                let (rates_a, rates_b) = (settled(a, direction), settled(b, direction));
                 let ratio = ratio(&rates_b, &rates_a);
+                let mean = |of: Figured<'_>| of.1.flow(direction).map(|flow| flow.iops.mean);
                 Some(Row {
-                    phase: a.name.clone(),
+                    phase: a.0.name.clone(),
                     direction,
-                    iops: (flow_a.ops as f64 / a.seconds, flow_b.ops as f64 / b.seconds),
+                    iops: (mean(a)?, mean(b)?),
                     ratio,
                     windows: rates_a.len().min(rates_b.len()) >= LEAST_SLICES,
                     p99: (flow_a.latency.quantile(0.99), flow_b.latency.quantile(0.99)),
@@ -265,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_run_does_not_differ_from_itself() {
-        let (run, _) = sample::database_run(1);
+        let run = sample::database_run(1);
         let comparison = Comparison::of(&run, &run, Some(0.05));
         assert_eq!(comparison.answer(), Answer::Done);
         let text = comparison.text(100);
@@ -279,9 +304,9 @@ mod tests {
 
     #[test]
     fn a_run_at_half_the_rate_fails_the_bar() {
-        let (a, _) = sample::database_run(1);
+        let a = sample::database_run(1);
         let mut b = a.clone();
-        for phase in &mut b.phases {
+        for phase in &mut b.0.phases {
             for window in &mut phase.windows {
                 let flows = [&mut window.read, &mut window.write, &mut window.sync];
                 for slice in flows
@@ -309,20 +334,23 @@ mod tests {
 
     #[test]
     fn without_windows_nothing_is_claimed() {
-        let (a, _) = sample::database_run(1);
-        let (b, _) = sample::imported_run(2);
+        let a = sample::database_run(1);
+        let b = sample::imported_run(2);
         let text = Comparison::of(&a, &b, Some(0.05)).text(100);
         assert!(text.contains("no interval"), "{text}");
     }
 
     #[test]
     fn different_work_is_said() {
-        let (a, _) = sample::database_run(1);
+        let a = sample::database_run(1);
         let mut b = a.clone();
-        b.phases[1].workload.depth = 64;
-        b.phases.remove(0);
+        b.0.phases[1].workload.depth = 64;
+        b.0.phases.remove(0);
+        b.1.phases.remove(0);
+        b.1.verdict = Verdict::Invalid;
         let text = Comparison::of(&a, &b, None).text(100);
         assert!(text.contains("did not do the same work"), "{text}");
         assert!(text.contains("has no phase seek"), "{text}");
+        assert!(text.contains("is invalid"), "{text}");
     }
 }

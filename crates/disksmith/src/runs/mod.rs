@@ -134,7 +134,9 @@ fn list_document(found: &[RunSummary]) -> String {
 }
 
 /// A run as it was measured, and what this version concludes of it.
-fn load(ledger: &Ledger, word: &str) -> Result<(Run, Conclusion), Failure> {
+type Concluded = (Run, Conclusion);
+
+fn load(ledger: &Ledger, word: &str) -> Result<Concluded, Failure> {
     let run = ledger.load(word).refused()?;
     let conclusion = Conclusion::of(&run);
     Ok((run, conclusion))
@@ -156,8 +158,8 @@ pub(crate) fn show(args: &ShowArgs, context: &mut Context) -> Outcome {
 /// Compares two runs, phase by phase.
 pub(crate) fn compare(args: &CompareArgs, context: &mut Context) -> Outcome {
     let ledger = context.open_ledger()?;
-    let a = ledger.load(&args.a).refused()?;
-    let b = ledger.load(&args.b).refused()?;
+    let a = load(&ledger, &args.a)?;
+    let b = load(&ledger, &args.b)?;
     let comparison = compare::Comparison::of(&a, &b, args.fail_if_slower.map(|bar| bar.0));
     let text = if args.json {
         comparison.document()
@@ -171,7 +173,7 @@ pub(crate) fn compare(args: &CompareArgs, context: &mut Context) -> Outcome {
 /// Draws runs as an HTML page.
 pub(crate) fn report(args: &ReportArgs, context: &mut Context) -> Outcome {
     let ledger = context.open_ledger()?;
-    let runs: Vec<(Run, Conclusion)> = args
+    let runs: Vec<Concluded> = args
         .runs
         .iter()
         .map(|word| load(&ledger, word))

@@ -53,7 +53,7 @@ fn windows(receiver: &Receiver<Message>) -> Vec<WindowTally> {
         .try_iter()
         .filter_map(|message| match message {
             Message::Window { tally, .. } => Some(*tally),
-            Message::End { .. } => None,
+            Message::Begin | Message::End { .. } => None,
         })
         .collect()
 }
@@ -209,4 +209,17 @@ fn requests_of_another_size_are_counted_in_bytes() {
     let (windows, _) = run(&workload, disk, 1, None).unwrap();
     let slice = windows[0].flows[0].as_ref().unwrap().slices[5];
     assert_eq!(slice.bytes, slice.ops * (16 << 10));
+}
+
+#[test]
+fn a_commit_of_several_writers_counts_from_the_first_write() {
+    let mut workload = workload();
+    workload.read_fraction = 0.0;
+    workload.sync_every = 4;
+    workload.depth = 4;
+    let (windows, end) = run(&workload, SimulatedDisk::new(MS), 2, None).unwrap();
+    let flows = total(&windows, &end, &workload);
+    let (sync, commit) = (flows[2].as_ref().unwrap(), flows[3].as_ref().unwrap());
+    assert_eq!(sync.latency.max(), MS);
+    assert_eq!(commit.latency.min(), 2 * MS, "the writes' time is in it");
 }

@@ -132,10 +132,11 @@ prop_compose! {
         disks in vec(text(), 0..3),
         size in any::<u64>(),
         unwritten_fraction in of(figure()),
+        zero_fraction in of(figure()),
         (direct, in_memory) in any::<(bool, bool)>(),
     ) -> Target {
         let size = Bytes(size);
-        Target { path, kind, device, disks, model, serial, size, unwritten_fraction, direct, in_memory }
+        Target { path, kind, device, disks, model, serial, size, unwritten_fraction, zero_fraction, direct, in_memory }
     }
 }
 

@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use record::Bytes;
 
+use crate::root::{Root, number};
+
 /// The number by which the kernel knows a device: `major:minor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DevNum {
@@ -154,6 +156,13 @@ impl Device {
     /// Its name in sysfs, which has no slash.
     pub fn sysfs_name(&self) -> String {
         self.name.replace('/', "!")
+    }
+
+    /// Whether the kernel counts its I/O. `queue/iostats` turns that off, which some do for speed
+    /// (Linux, Documentation/ABI/stable/sysfs-block).
+    pub fn is_counted(&self, root: &Root) -> bool {
+        let disk = root.sys.join("class/block").join(self.sysfs_name());
+        number::<u32>(&disk.join("queue/iostats")) != Some(0)
     }
 
     /// Its node's path, as users write it.

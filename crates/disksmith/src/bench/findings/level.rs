@@ -74,8 +74,8 @@ pub(super) fn burst(phase: &Phase) -> Option<Finding> {
         Severity::Warn,
         Some(phase),
         format!(
-            "{} IOPS for the first {} s, then {}: burst credit was spent, and the lower level is \
-             what lasts.",
+            "{} IOPS for the first {} s, then {}: burst credit or a fast cache was spent, and the \
+             lower level is what lasts.",
             number(step.before.mean / slice_s),
             number(step.at as f64 * slice_s),
             number(step.after.mean / slice_s),
@@ -163,8 +163,18 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
     let (severity, why) = match (phase.stopped, width) {
         (Stopped::Signal, _) => (Severity::Warn, "A signal ended the phase early".to_owned()),
         (Stopped::Precise, _) => return None,
-        _ if wanted == 0.0 || phase.windows.is_empty() => return None,
+        _ if phase.windows.is_empty() => return None,
         (_, Some(width)) if width <= wanted => return None,
+        // What was not asked for is not missed, unless the figure is worth little without it.
+        (_, Some(width)) if wanted == 0.0 && width > WIDE => (
+            Severity::Warn,
+            format!(
+                "After {} s the rate was known to ±{} only",
+                number(phase.seconds),
+                percent(width)
+            ),
+        ),
+        _ if wanted == 0.0 => return None,
         (_, Some(width)) => (
             if width > WIDE {
                 Severity::Warn
@@ -187,7 +197,10 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
         Code::Short,
         severity,
         Some(phase),
-        format!("{why}; give more --seconds to know it better."),
+        match phase.stopped {
+            Stopped::Signal => format!("{why}."),
+            _ => format!("{why}; give more --seconds to know it better."),
+        },
     ))
 }
 
@@ -249,13 +262,14 @@ mod tests {
             found.iter().any(|(code, _)| *code == Code::Short),
             "{found:?}"
         );
-        let mut run = Made::steady(1000.0).noise(0.6).run();
-        run.phases[0].workload.precision = 0.0;
-        let found = codes(&run);
-        assert!(
-            !found.iter().any(|(code, _)| *code == Code::Short),
-            "{found:?}"
-        );
+        // Without a precision asked for, only one that says nothing is.
+        for (noise, short) in [(0.2, false), (2.0, true)] {
+            let mut run = Made::steady(1000.0).noise(noise).run();
+            run.phases[0].workload.precision = 0.0;
+            let found = codes(&run);
+            let said = found.iter().any(|(code, _)| *code == Code::Short);
+            assert_eq!(said, short, "{noise}: {found:?}");
+        }
     }
 
     #[test]

@@ -244,6 +244,7 @@ fn run_of(phase: Phase) -> Run {
             serial: None,
             size: Bytes::gib(100),
             unwritten_fraction: Some(0.0),
+            zero_fraction: None,
             direct: true,
             in_memory: false,
         },

@@ -4,6 +4,7 @@
 //! are about: `source` (where the data came from), `level` (whether there is one figure to give),
 //! `trouble` (what got in the way). Each has a test that makes it happen and one that does not.
 
+mod foreign;
 mod level;
 #[cfg(test)]
 mod made;
@@ -18,6 +19,7 @@ use super::conclusion::PhaseFigures;
 pub(super) fn of(run: &Run, figures: &[PhaseFigures]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = [
         source::unwritten(run),
+        source::blank(run),
         source::in_memory(run),
         source::buffered(run),
         source::served(run),
@@ -44,7 +46,7 @@ fn of_phase(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
     let capped = level::capped(run, phase, figures);
     [
         source::cached(run, phase),
-        trouble::foreign_io(run, phase),
+        foreign::foreign_io(run, phase),
         level::short(phase, figures),
         unsteady.filter(|_| !explained),
         capped.filter(|_| !explained && cpu_bound.is_none()),

@@ -12,6 +12,10 @@ const ANY_UNWRITTEN: f64 = 0.001;
 /// The device must have read at least this share of what came back. A little less is normal: the
 /// counters are read a moment after the window's end.
 const EXPLAINED: f64 = 0.9;
+/// File systems with a cache that O_DIRECT does not reach.
+const OWN_CACHE: [&str; 3] = ["zfs", "virtiofs", "9p"];
+/// Above this share of sampled blocks that hold only zeros, a device was hardly ever written.
+const BLANK: f64 = 0.5;
 /// Caches of this size are found in controllers and hypervisors.
 const LIKELY_CACHE: Bytes = Bytes::gib(1);
 
@@ -39,6 +43,27 @@ pub(super) fn unwritten(run: &Run) -> Option<Finding> {
             run.target.path
         ),
     ))
+}
+
+/// Most of a device holds zeros: blocks that were never written, or were discarded, are answered by
+/// its controller without asking the medium.
+pub(super) fn blank(run: &Run) -> Option<Finding> {
+    let share = run.target.zero_fraction.filter(|share| *share > BLANK)?;
+    let reads = run.phases.iter().any(|phase| phase.workload.reads());
+    reads.then(|| {
+        finding(
+            Code::Unwritten,
+            Severity::Warn,
+            None,
+            format!(
+                "{} of the blocks sampled on {} hold only zeros. What was never written, or was \
+                 discarded, many devices answer without asking their medium; write the device \
+                 fully, then measure.",
+                percent(share),
+                run.target.path
+            ),
+        )
+    })
 }
 
 /// The target's file system lives in memory.
@@ -77,53 +102,61 @@ pub(super) fn buffered(run: &Run) -> Option<Finding> {
     })
 }
 
-/// A program serves the file system, and may keep its own caches: the kernel takes direct I/O for
-/// it, and does not tell it so.
+/// The file system keeps caches of its own behind the kernel's back: a program serves it, or another
+/// kernel does, or it takes O_DIRECT and passes over it.
 pub(super) fn served(run: &Run) -> Option<Finding> {
     let kind = &run.machine.filesystem.as_ref()?.kind;
     // Where it says which device it is on, the kernel's count of that is what tells.
     let hidden = run.target.disks.is_empty() && run.target.direct;
-    (hidden && kind.starts_with("fuse")).then(|| {
+    let served = kind.starts_with("fuse") || OWN_CACHE.contains(&kind.as_str());
+    (hidden && served).then(|| {
         finding(
             Code::Cached,
             Severity::Warn,
             None,
             format!(
-                "{} is served by a program ({kind}), which may answer from memory whatever is \
-                 asked of it: measure the file system that it keeps its data in.",
+                "{} lies on {kind}, which may answer from a memory of its own whatever is asked of \
+                 it, and the kernel does not count what it asks of the disks.",
                 run.target.path
             ),
         )
     })
 }
 
-/// Reads came back that the device never made.
+/// More came back, or was taken, than the device did.
 pub(super) fn cached(run: &Run, phase: &Phase) -> Option<Finding> {
-    let asked = phase.read.as_ref().map_or(0, |flow| flow.bytes);
-    if asked == 0 || run.target.in_memory || !run.target.direct {
+    if run.target.in_memory || !run.target.direct {
         return None;
     }
-    let counted: Option<u64> = phase
-        .windows
-        .iter()
-        .map(|window| window.device.map(|device| device.read_bytes))
-        .sum();
-    let made = counted? as f64 / asked as f64;
-    (made < EXPLAINED).then(|| {
-        finding(
-            Code::Cached,
-            Severity::Invalid,
-            Some(phase),
-            format!(
-                "The kernel counted {} of reads on {} where {} came back: the rest ({}) was \
-                 answered from a cache above the disk.",
-                Bytes(counted.unwrap_or(0)),
-                run.target.disks.join(", "),
-                Bytes(asked),
-                percent(1.0 - made),
-            ),
-        )
-    })
+    let (counts, _) = crate::render::device_totals(phase)?;
+    let sides = [
+        ("reads", &phase.read, counts.read_bytes, "was answered from"),
+        ("writes", &phase.write, counts.write_bytes, "was left in"),
+    ];
+    let parts: Vec<String> = sides
+        .into_iter()
+        .filter_map(|(what, flow, counted, how)| {
+            let asked = flow
+                .as_ref()
+                .map(|flow| flow.bytes)
+                .filter(|bytes| *bytes > 0)?;
+            let made = counted as f64 / asked as f64;
+            (made < EXPLAINED).then(|| {
+                format!(
+                    "{} of {what} on {} where {} came back: {} {how} a cache above the disk",
+                    Bytes(counted),
+                    run.target.disks.join(", "),
+                    Bytes(asked),
+                    percent(1.0 - made),
+                )
+            })
+        })
+        .collect();
+    if parts.is_empty() {
+        return None;
+    }
+    let text = format!("The kernel counted {}.", parts.join(", and "));
+    Some(finding(Code::Cached, Severity::Invalid, Some(phase), text))
 }
 
 /// What is read would fit into memory, or into a cache that a device may have.
@@ -181,6 +214,15 @@ mod tests {
     }
 
     #[test]
+    fn a_device_full_of_zeros_was_never_written() {
+        let mut run = Made::steady(1000.0).run();
+        run.target.zero_fraction = Some(0.9);
+        assert_eq!(codes(&run), [(Code::Unwritten, Severity::Warn)]);
+        run.target.zero_fraction = Some(0.2);
+        assert_eq!(codes(&run), []);
+    }
+
+    #[test]
     fn holes_do_not_matter_to_writes() {
         let mut run = Made::steady(1000.0).writing().run();
         run.target.unwritten_fraction = Some(1.0);
@@ -226,7 +268,9 @@ mod tests {
         let run = Made::steady(1000.0).device_share(0.5).run();
         assert_eq!(codes(&run), [(Code::Cached, Severity::Invalid)]);
         let text = &made::conclude(&run).findings[0].text;
-        assert!(text.contains("(50 %)"), "{text}");
+        assert!(text.contains("50 % was answered from a cache"), "{text}");
+        let run = Made::steady(1000.0).writing().device_share(0.3).run();
+        assert_eq!(codes(&run), [(Code::Cached, Severity::Invalid)]);
         let run = Made::steady(1000.0).device_share(0.97).run();
         assert_eq!(codes(&run), []);
         // Where the kernel's count is not to be had, nothing is claimed.

@@ -1,37 +1,24 @@
-//! What got in the way: stalls, the host's own limits, somebody else's I/O.
+//! What got in the way: stalls, and the host's own limits.
 
-use record::{Bytes, Code, Finding, Phase, Run, Severity, Window};
+use record::{Code, Finding, Phase, Run, Severity, Window};
 
 use super::finding;
 use crate::render::words::{number, percent};
 
-/// A window in which nothing came back counts as stalled when it is at least this long, in seconds.
+/// A time in which nothing came back is a stall when it is at least this long, in seconds.
 const STALL_S: f64 = 0.9;
 /// Workers that wait for less than this share of the time are the limit themselves.
 const IDLE: f64 = 0.05;
-/// The device's excess over what we asked for must be this share of it …
-const EXCESS: f64 = 0.10;
-/// … and at least this many bytes a second …
-const EXCESS_BYTES_PER_S: f64 = (1 << 20) as f64;
-/// … or this many requests a second.
-const EXCESS_OPS_PER_S: f64 = 50.0;
-/// Larger requests than this may be split by the kernel, so their number says nothing.
-const NEVER_SPLIT: Bytes = Bytes::kib(64);
-
-/// Requests were in flight, and none came back for a whole window.
+/// Requests were in flight, and none came back for a while.
 pub(super) fn stall(phase: &Phase) -> Option<Finding> {
-    let stalled = |window: &&Window| {
-        let synced = window.sync.as_ref().map_or(0, |flow| flow.ops());
-        window.seconds >= STALL_S && window.in_flight > 0 && window.ops() + synced == 0
-    };
-    let windows: Vec<&Window> = phase.windows.iter().filter(stalled).collect();
-    let text = match windows.first() {
+    let silences = silences(phase);
+    let text = match silences.first() {
         Some(first) => format!(
             "For {} of {} s nothing came back, with {} requests waiting; the first time {} s \
              after the phase began.",
-            seconds(windows.iter().map(|window| window.seconds).sum()),
+            seconds(silences.iter().map(|silence| silence.seconds).sum()),
             number(phase.seconds),
-            first.in_flight,
+            first.waiting,
             number(first.t_s),
         ),
         None if phase.drain_seconds >= STALL_S => format!(
@@ -41,6 +28,63 @@ pub(super) fn stall(phase: &Phase) -> Option<Finding> {
         None => return None,
     };
     Some(finding(Code::Stall, Severity::Warn, Some(phase), text))
+}
+
+/// A time in which nothing came back.
+struct Silence {
+    t_s: f64,
+    seconds: f64,
+    /// Requests that were waiting for it to end.
+    waiting: u64,
+}
+
+/// The silences that are long enough, and in which something was waited for. They are told by
+/// slices: one of nearly two windows may leave none of them empty.
+fn silences(phase: &Phase) -> Vec<Silence> {
+    let open_loop = phase.workload.rate_per_s.is_some();
+    let mut silences: Vec<Silence> = Vec::new();
+    let mut silent = false;
+    for window in &phase.windows {
+        let slices = answers_by_slice(window);
+        let last = slices.len().saturating_sub(1);
+        for (index, answers) in slices.into_iter().enumerate() {
+            if answers > 0 {
+                silent = false;
+                continue;
+            }
+            if !silent {
+                silences.push(Silence {
+                    t_s: window.t_s + index as f64 * window.slice_seconds,
+                    seconds: 0.0,
+                    waiting: 0,
+                });
+                silent = true;
+            }
+            // What waits is known at a window's end. A closed loop always has as many in flight;
+            // in an open one there may have been none until then.
+            let known = index == last || !open_loop;
+            if let Some(silence) = silences.last_mut() {
+                silence.seconds += window.slice_seconds;
+                let waiting = if known { window.in_flight } else { 0 };
+                silence.waiting = silence.waiting.max(waiting);
+            }
+        }
+    }
+    // The little less makes up for adding up tenths.
+    silences.retain(|silence| silence.seconds >= STALL_S - 1e-6 && silence.waiting > 0);
+    silences
+}
+
+/// Reads, writes and syncs that came back in each complete slice of a window.
+fn answers_by_slice(window: &Window) -> Vec<u64> {
+    let mut sums = vec![0; window.complete_slices()];
+    let flows = [&window.read, &window.write, &window.sync];
+    for flow in flows.into_iter().flatten() {
+        for (sum, slice) in sums.iter_mut().zip(&flow.slices) {
+            *sum += slice.ops;
+        }
+    }
+    sums
 }
 
 fn seconds(seconds: f64) -> String {
@@ -61,78 +105,23 @@ pub(super) fn cpu_bound(run: &Run, phase: &Phase) -> Option<Finding> {
         / measured;
     let cores = f64::from(run.machine.cores.max(1));
     let used = (phase.cpu.user_s + phase.cpu.system_s) / phase.seconds;
-    if idle >= IDLE && used < cores * (1.0 - IDLE) {
+    let text = if idle < IDLE {
+        format!(
+            "The I/O threads waited for the disk for only {} of the time: the figure is this \
+             host's, and the disk may do more. Give more --threads.",
+            percent(idle),
+        )
+    } else if used > cores * (1.0 - IDLE) {
+        format!(
+            "{} of {} processors were busy with this run: the figure is this host's, and the disk \
+             may do more.",
+            number(used),
+            run.machine.cores.max(1),
+        )
+    } else {
         return None;
-    }
-    let text = format!(
-        "The I/O threads waited for the disk for only {} of the time ({} of {} processors were \
-         busy): the figure is this host's, and the disk may do more. Give more --threads.",
-        percent(idle),
-        number(used),
-        run.machine.cores.max(1),
-    );
-    Some(finding(Code::CpuBound, Severity::Warn, Some(phase), text))
-}
-
-/// The device did more than this run asked for.
-pub(super) fn foreign_io(run: &Run, phase: &Phase) -> Option<Finding> {
-    let measured: f64 = phase.windows.iter().map(|window| window.seconds).sum();
-    let devices: Option<Vec<_>> = phase.windows.iter().map(|window| window.device).collect();
-    let devices = devices.filter(|devices| !devices.is_empty() && measured > 0.0)?;
-    let sum = |of: fn(&record::DeviceCounts) -> u64| devices.iter().map(of).sum::<u64>() as f64;
-    let ours = |flow: &Option<record::Flow>| {
-        flow.as_ref()
-            .map_or((0.0, 0.0), |flow| (flow.ops as f64, flow.bytes as f64))
     };
-    let small = phase.workload.block <= NEVER_SPLIT;
-    let reads = excess(
-        (sum(|d| d.reads), sum(|d| d.read_bytes)),
-        ours(&phase.read),
-        measured,
-        small,
-    );
-    // An array writes more than it is asked to: mirrors and parity are nobody else's I/O.
-    let one_disk = run.target.disks.len() == 1;
-    let writes = excess(
-        (sum(|d| d.writes), sum(|d| d.write_bytes)),
-        ours(&phase.write),
-        measured,
-        // A sync makes the file system write its journal, in requests of its own.
-        small && phase.sync.is_none(),
-    )
-    .filter(|_| one_disk);
-    let parts: Vec<String> = [("read", reads), ("write", writes)]
-        .into_iter()
-        .filter_map(|(what, excess)| {
-            let (ops, bytes) = excess?;
-            let mib = number(bytes / (1 << 20) as f64);
-            Some(format!("{} {what}s/s ({mib} MiB/s)", number(ops)))
-        })
-        .collect();
-    if parts.is_empty() {
-        return None;
-    }
-    let text = format!(
-        "By the kernel's count, {} did {} that this run did not ask for: somebody else uses it, \
-         and the figures are what was left.",
-        run.target.disks.join(", "),
-        parts.join(" and "),
-    );
-    Some(finding(Code::ForeignIo, Severity::Warn, Some(phase), text))
-}
-
-/// Requests and bytes a second that the device did beyond what was asked, if that matters.
-fn excess(
-    device: (f64, f64),
-    asked: (f64, f64),
-    seconds: f64,
-    count_requests: bool,
-) -> Option<(f64, f64)> {
-    let ops = (device.0 - asked.0).max(0.0) / seconds;
-    let bytes = (device.1 - asked.1).max(0.0) / seconds;
-    let many_bytes = bytes > EXCESS_BYTES_PER_S && bytes * seconds > asked.1 * EXCESS;
-    let many_ops = count_requests && ops > EXCESS_OPS_PER_S && ops * seconds > asked.0 * EXCESS;
-    (many_bytes || many_ops).then_some((ops, bytes))
+    Some(finding(Code::CpuBound, Severity::Warn, Some(phase), text))
 }
 
 #[cfg(test)]
@@ -162,6 +151,31 @@ mod tests {
     }
 
     #[test]
+    fn a_stall_that_leaves_no_window_empty_is_found_and_timed() {
+        let silent = |from: usize, until: usize| {
+            let mut run = Made::steady(1000.0).run();
+            for slice in from..until {
+                let window = &mut run.phases[0].windows[slice / 10];
+                window.read.as_mut().unwrap().slices[slice % 10] = record::Slice::default();
+            }
+            run
+        };
+        let text = |run: &Run| stall(&run.phases[0]).map(|finding| finding.text);
+        let found = text(&silent(25, 43)).unwrap();
+        assert!(found.contains("For 1.8 s of 8.0 s"), "{found}");
+        assert!(
+            found.contains("20 requests waiting; the first time 2.5 s"),
+            "{found}"
+        );
+        assert!(text(&silent(21, 30)).is_some());
+        assert_eq!(text(&silent(25, 33)), None);
+        // In an open loop, it is seen at a window's end whether anything was waiting.
+        let mut run = silent(20, 29);
+        run.phases[0].workload.rate_per_s = Some(1000.0);
+        assert_eq!(text(&run), None);
+    }
+
+    #[test]
     fn an_answer_long_after_the_end_is_a_stall() {
         let mut run = Made::steady(1000.0).run();
         run.phases[0].drain_seconds = 31.0;
@@ -185,36 +199,6 @@ mod tests {
         run.phases[0].cpu.user_s = 15.9;
         assert_eq!(codes(&run), [(Code::CpuBound, Severity::Warn)]);
         run.phases[0].cpu.user_s = 8.0;
-        assert_eq!(codes(&run), []);
-    }
-
-    #[test]
-    fn what_the_device_did_beyond_our_requests_is_foreign() {
-        let run = Made::steady(1000.0).device_share(1.3).run();
-        assert_eq!(codes(&run), [(Code::ForeignIo, Severity::Warn)]);
-        let run = Made::steady(1000.0).device_share(1.04).run();
-        assert_eq!(codes(&run), []);
-    }
-
-    #[test]
-    fn somebody_elses_writes_beside_our_reads_are_foreign() {
-        let mut run = Made::steady(1000.0).run();
-        for window in &mut run.phases[0].windows {
-            let device = window.device.as_mut().unwrap();
-            (device.writes, device.write_bytes) = (300, 300 * 4096);
-        }
-        assert_eq!(codes(&run), [(Code::ForeignIo, Severity::Warn)]);
-        // On an array that may be anything: parity, mirrors, a resync.
-        run.target.disks.push("nvme2n1".to_owned());
-        assert_eq!(codes(&run), []);
-    }
-
-    #[test]
-    fn split_requests_are_not_foreign() {
-        let mut run = Made::steady(100.0).block(Bytes::MIB).run();
-        for window in &mut run.phases[0].windows {
-            window.device.as_mut().unwrap().reads *= 4;
-        }
         assert_eq!(codes(&run), []);
     }
 }

@@ -20,9 +20,10 @@ mod tests;
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use askama::Template;
 use plotly::Plot;
 use record::Run;
@@ -49,7 +50,8 @@ struct Page<'a> {
     figures: Vec<Figure>,
 }
 
-/// Writes the report of `runs` to the file at `path`, which is replaced.
+/// Writes the report of `runs` to the file at `path`, which is replaced. A pipe or a terminal is
+/// written to; a block device never is.
 ///
 /// # Errors
 /// When the file cannot be written; a part of a page is not left behind.
@@ -57,10 +59,26 @@ pub(crate) fn write_file(path: &Path, runs: &[(Run, Conclusion)]) -> anyhow::Res
     let mut page = Vec::new();
     write_page(&mut page, runs)?;
     let failed = || format!("cannot write the report to {}", path.display());
-    let mut file = File::create(path).with_context(failed)?;
+    // Not truncated before it is known what was opened.
+    let mut file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .with_context(failed)?;
+    let kind = file.metadata().with_context(failed)?.file_type();
+    if kind.is_block_device() {
+        bail!(
+            "{} is a block device, and a report is never written over one",
+            path.display()
+        );
+    }
+    if kind.is_file() {
+        file.set_len(0).with_context(failed)?;
+    }
     file.write_all(&page).with_context(|| {
-        // Only a file is ours to remove: the path may as well be a pipe or a device.
-        if file.metadata().is_ok_and(|found| found.is_file()) {
+        // Only a file is ours to remove.
+        if kind.is_file() {
             let _ = fs::remove_file(path);
         }
         failed()

@@ -1,0 +1,376 @@
+//! The one way to other programs: arguments as a list, a time limit, and what the program said on
+//! standard error in the error.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::io::{self, Read};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// How long a program may take when nothing else is said.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// How much of a program's standard error is repeated in an error, in bytes from its end.
+const REPEATED: usize = 2000;
+
+/// How long the last output of a program that has ended may be on its way. A program can leave a
+/// child behind that holds its output open; that child is not waited for.
+const LAST_OUTPUT: Duration = Duration::from_secs(2);
+
+/// What can go wrong with a program.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It is not on the PATH.
+    #[error("the program {0} is not installed, or not on the PATH")]
+    Missing(String),
+    /// It could not be started.
+    #[error("{command} could not be started: {source}")]
+    Start {
+        /// The command line.
+        command: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// It ended with a status other than 0.
+    #[error("{command} failed ({status}){}", said(stderr))]
+    Failed {
+        /// The command line.
+        command: String,
+        /// How it ended.
+        status: Ended,
+        /// The end of its standard error.
+        stderr: String,
+    },
+    /// It took too long and was killed.
+    #[error("{command} was not done after {} s and was killed{}", limit.as_secs_f64(), said(stderr))]
+    Late {
+        /// The command line.
+        command: String,
+        /// How long it was given.
+        limit: Duration,
+        /// The end of its standard error.
+        stderr: String,
+    },
+}
+
+/// How a program ended, as words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended(pub ExitStatus);
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.0.code(), self.0.signal()) {
+            (Some(code), _) => write!(f, "status {code}"),
+            (None, Some(signal)) => write!(f, "killed by signal {signal}"),
+            (None, None) => write!(f, "{}", self.0),
+        }
+    }
+}
+
+fn said(stderr: &str) -> String {
+    match stderr.trim() {
+        "" => String::new(),
+        text => format!(": {text}"),
+    }
+}
+
+/// What a program wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Its standard output.
+    pub stdout: Vec<u8>,
+    /// Its standard error.
+    pub stderr: Vec<u8>,
+}
+
+impl Output {
+    /// Standard output as text; what is not UTF-8 is replaced.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+}
+
+/// A program that is to be run to its end. It speaks English (`LC_ALL=C`) and reads nothing.
+#[derive(Debug)]
+pub struct Exec {
+    program: OsString,
+    args: Vec<OsString>,
+    folder: Option<PathBuf>,
+    limit: Duration,
+}
+
+impl Exec {
+    /// A program by its name on the PATH, or by its path.
+    pub fn new(program: impl Into<OsString>) -> Exec {
+        Exec {
+            program: program.into(),
+            args: Vec::new(),
+            folder: None,
+            limit: LIMIT,
+        }
+    }
+
+    /// One more argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Exec {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// More arguments.
+    #[must_use]
+    pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Exec {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Where it runs. By default where this process does.
+    #[must_use]
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Exec {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// How long it may take. By default a minute.
+    #[must_use]
+    pub fn limit(mut self, limit: Duration) -> Exec {
+        self.limit = limit;
+        self
+    }
+
+    /// The command line, as a person would type it.
+    pub fn line(&self) -> String {
+        line(&self.program, &self.args)
+    }
+
+    /// Runs it to its end, whatever its status is.
+    ///
+    /// # Errors
+    /// When it is missing, cannot be started, or takes longer than its limit.
+    pub fn output(&self) -> Result<Output, Error> {
+        let mut child = self.spawn()?;
+        let stdout = collect(child.stdout.take());
+        let stderr = collect(child.stderr.take());
+        let status = self.wait(&mut child)?;
+        let stderr = stderr.recv_timeout(LAST_OUTPUT).unwrap_or_default();
+        match status {
+            Some(status) => Ok(Output {
+                status,
+                stdout: stdout.recv_timeout(LAST_OUTPUT).unwrap_or_default(),
+                stderr,
+            }),
+            None => Err(Error::Late {
+                command: self.line(),
+                limit: self.limit,
+                stderr: end_of(&stderr),
+            }),
+        }
+    }
+
+    /// Runs it to its end, which must be well.
+    ///
+    /// # Errors
+    /// As [`Exec::output`], and when its status is not 0.
+    pub fn run(&self) -> Result<Output, Error> {
+        let output = self.output()?;
+        if output.status.success() {
+            return Ok(output);
+        }
+        Err(Error::Failed {
+            command: self.line(),
+            status: Ended(output.status),
+            stderr: end_of(&output.stderr),
+        })
+    }
+
+    fn spawn(&self) -> Result<Child, Error> {
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.args)
+            .env("LC_ALL", "C")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        command.spawn().map_err(|source| {
+            let in_place = self.folder.as_ref().is_none_or(|folder| folder.is_dir());
+            if source.kind() == io::ErrorKind::NotFound && in_place {
+                Error::Missing(self.program.display().to_string())
+            } else {
+                let command = self.line();
+                Error::Start { command, source }
+            }
+        })
+    }
+
+    /// `None` when it took too long and was killed.
+    fn wait(&self, child: &mut Child) -> Result<Option<ExitStatus>, Error> {
+        let began = Instant::now();
+        let mut pause = Duration::from_micros(200);
+        loop {
+            match child.try_wait() {
+                Ok(Some(status)) => return Ok(Some(status)),
+                Ok(None) => {}
+                Err(source) => {
+                    let command = self.line();
+                    return Err(Error::Start { command, source });
+                }
+            }
+            if began.elapsed() > self.limit {
+                // It may have ended just now; there is nothing to kill then.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Ok(None);
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(20));
+        }
+    }
+}
+
+/// A command line as a person would type it: what is not plain is quoted.
+pub fn line(program: &OsStr, args: &[OsString]) -> String {
+    let mut line = quoted(program);
+    for arg in args {
+        let _ = write!(line, " {}", quoted(arg));
+    }
+    line
+}
+
+fn quoted(word: &OsStr) -> String {
+    let word = word.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.into_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+fn end_of(bytes: &[u8]) -> String {
+    let from = bytes.len().saturating_sub(REPEATED);
+    String::from_utf8_lossy(bytes.get(from..).unwrap_or_default())
+        .trim()
+        .to_owned()
+}
+
+/// Reads all that comes, on a thread of its own, so that the program never waits for a reader.
+fn collect(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            // What came before an error is kept.
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        let _ = sender.send(bytes);
+    });
+    receiver
+}
+
+/// Starts a program that the kernel kills when the thread that started it ends, however that comes
+/// about: also by `kill -9`. So the thread must live as long as the program is wanted.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn spawn_bound(command: &mut Command) -> io::Result<Child> {
+    let parent = rustix::process::getpid();
+    let bind = move || {
+        use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The parent may have ended before the kernel was told.
+        if getppid() == Some(parent) {
+            Ok(())
+        } else {
+            Err(io::Error::from_raw_os_error(
+                rustix::io::Errno::SRCH.raw_os_error(),
+            ))
+        }
+    };
+    // SAFETY: between fork and exec only async-signal-safe work is allowed. `bind` makes two system
+    // calls (prctl and getppid) and allocates nothing, neither on success nor on failure.
+    #[allow(
+        unsafe_code,
+        reason = "pre_exec has no safe form; see above why this is sound"
+    )]
+    unsafe {
+        command.pre_exec(bind);
+    }
+    command.spawn()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Exec {
+        Exec::new("sh").args(["-c", script])
+    }
+
+    #[test]
+    fn what_a_program_writes_is_given() {
+        let output = shell("echo out; echo err >&2").run().unwrap();
+        assert_eq!(output.text(), "out\n");
+        assert_eq!(output.stderr, b"err\n");
+    }
+
+    #[test]
+    fn more_than_a_pipe_holds_is_given_whole() {
+        let output = shell("head -c 3000000 /dev/zero").run().unwrap();
+        assert_eq!(output.stdout.len(), 3_000_000);
+    }
+
+    #[test]
+    fn a_failure_repeats_the_command_and_what_it_said() {
+        let error = shell("echo 'no such array' >&2; exit 4").run().unwrap_err();
+        let text = error.to_string();
+        assert_eq!(
+            text,
+            r"sh -c 'echo '\''no such array'\'' >&2; exit 4' failed (status 4): no such array"
+        );
+        assert_eq!(shell("exit 4").output().unwrap().status.code(), Some(4));
+    }
+
+    #[test]
+    fn a_program_that_is_missing_is_named() {
+        let error = Exec::new("no-such-program").run().unwrap_err();
+        assert!(matches!(&error, Error::Missing(name) if name == "no-such-program"));
+    }
+
+    #[test]
+    fn a_folder_that_is_missing_is_not_a_missing_program() {
+        let error = shell("true").folder("/no/such/folder").run().unwrap_err();
+        assert!(matches!(error, Error::Start { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_killed() {
+        let began = Instant::now();
+        let hung = shell("echo waiting >&2; exec sleep 60").limit(Duration::from_millis(200));
+        let text = hung.run().unwrap_err().to_string();
+        assert!(text.contains("not done after 0.2 s"), "{text}");
+        assert!(text.contains("waiting"), "{text}");
+        assert!(began.elapsed() < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn a_child_that_is_left_behind_is_not_waited_for() {
+        let began = Instant::now();
+        let output = shell("sleep 30 & echo done").run().unwrap();
+        assert!(output.status.success());
+        assert!(began.elapsed() < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn a_bound_program_ends_with_its_thread() {
+        let spawned = std::thread::spawn(|| spawn_bound(Command::new("sleep").arg("60")).unwrap());
+        let mut child = spawned.join().unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+    }
+}

@@ -1,0 +1,155 @@
+//! What people see: plain text in a pipe, progress and narrow tables on a terminal, and a quiet
+//! end when nobody reads on.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use crate::support::{Place, Running, SHORT, Said};
+
+#[test]
+fn into_a_pipe_goes_plain_text_of_100_columns_and_no_progress() {
+    let place = Place::new();
+    let said = place
+        .bench(&["--size", "16M", "--seconds", "200ms"])
+        .ends_with(0);
+    assert_eq!(said.err, "");
+    said.fits(100);
+    for word in [
+        "page-mixed",
+        "commit",
+        "IOPS",
+        "p99",
+        "warning: short, seek",
+        "Verdict: doubtful",
+    ] {
+        assert!(said.out.contains(word), "no '{word}' in {said:#?}");
+    }
+    let kept = place.runs().remove(0);
+    assert!(said.out.contains(&kept), "{said:#?}");
+}
+
+#[test]
+fn a_terminal_of_60_columns_gets_progress_that_fits_and_a_narrow_table() {
+    let place = Place::new();
+    let arguments = "bench data --size 8M --phase page-read --seconds 2 --precision 0";
+    let mut command = place.command(&arguments.split(' ').collect::<Vec<_>>());
+    let (out, err) = (Terminal::attach(60), Terminal::attach(60));
+    command.stdout(out.end()).stderr(err.end());
+    let ended = Running::start(&mut command).end().ends_with(0);
+    drop(command);
+
+    let answer = Said {
+        out: out.shown(),
+        ..ended
+    };
+    answer.fits(60);
+    for word in ["page-read", "IOPS", "p99", "Verdict"] {
+        assert!(answer.out.contains(word), "no '{word}' in {answer:#?}");
+    }
+
+    let progress = without_codes(&err.shown());
+    for word in ["page-read", "IOPS", "p99", "s left"] {
+        assert!(progress.contains(word), "no '{word}' in {progress:?}");
+    }
+    for frame in progress.split(['\r', '\n']) {
+        assert!(frame.chars().count() <= 60, "too wide: {frame}");
+    }
+}
+
+#[test]
+fn progress_is_shown_to_who_watches_also_when_the_answer_goes_into_a_pipe() {
+    let place = Place::new();
+    let arguments = [&["bench", "data", "--json"], &SHORT[..]].concat();
+    let mut command = place.command(&arguments);
+    let err = Terminal::attach(100);
+    command.stderr(err.end());
+    let said = Running::start(&mut command).end().ends_with(0);
+    drop(command);
+    said.json();
+    assert!(without_codes(&err.shown()).contains("page-read"));
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly_and_the_run_and_its_report_are_kept() {
+    let place = Place::new();
+    let bench = [&["bench", "data", "--report", "page.html"], &SHORT[..]].concat();
+    closed(&mut place.command(&bench));
+    assert_eq!(place.runs().len(), 1);
+    assert!(place.path("page.html").exists());
+    closed(&mut place.command(&[&bench[..], &["--json"]].concat()));
+    for words in ["runs", "show last", "devices", "completions bash", "--help"] {
+        let words: Vec<&str> = words.split(' ').collect();
+        closed(&mut place.command(&words));
+    }
+    place.assert_nothing_left();
+}
+
+/// Runs a command whose answer nobody reads. It must end with status 0 and say nothing.
+#[track_caller]
+fn closed(command: &mut Command) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    command.stdout(writer);
+    let said = Running::start(command).end().ends_with(0);
+    command.stdout(Stdio::null());
+    assert_eq!(said.err, "");
+}
+
+/// A pseudo terminal, and a thread that keeps what is written on it.
+struct Terminal {
+    end: File,
+    reader: JoinHandle<String>,
+}
+
+impl Terminal {
+    fn attach(columns: u16) -> Terminal {
+        let host = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&host).unwrap();
+        unlockpt(&host).unwrap();
+        let size = Winsize {
+            ws_row: 40,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        let name = ptsname(&host, Vec::new()).unwrap();
+        let name = std::path::PathBuf::from(name.into_string().unwrap());
+        let end = File::options().read(true).write(true).open(name).unwrap();
+        tcsetwinsize(&end, size).unwrap();
+        let mut host = File::from(host);
+        let reader = std::thread::spawn(move || {
+            let mut shown = Vec::new();
+            // Once the last program has let go of the other end, reading is an error.
+            let _ = host.read_to_end(&mut shown);
+            String::from_utf8(shown).unwrap()
+        });
+        Terminal { end, reader }
+    }
+
+    /// The end that a program writes to.
+    fn end(&self) -> File {
+        self.end.try_clone().unwrap()
+    }
+
+    /// All that was written, once nobody can write any more.
+    fn shown(self) -> String {
+        drop(self.end);
+        self.reader.join().unwrap()
+    }
+}
+
+/// The text without the codes that move the cursor and clear lines.
+fn without_codes(text: &str) -> String {
+    let mut parts = text.split('\u{1b}');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let code = part.find(|letter: char| letter.is_ascii_alphabetic());
+        plain.push_str(&part[code.map_or(part.len(), |at| at + 1)..]);
+    }
+    plain
+}

@@ -1,0 +1,155 @@
+//! Help, completions and manual pages, as the real program gives them.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::process::Command;
+
+use support::{Place, has_program, names_in, said};
+
+const VERBS: [&str; 8] = [
+    "bench",
+    "devices",
+    "runs",
+    "show",
+    "compare",
+    "report",
+    "completions",
+    "man",
+];
+
+#[test]
+fn the_help_of_every_verb_has_an_example_and_fits_100_columns() {
+    let place = Place::new();
+    for verb in VERBS {
+        for words in [vec![verb, "--help"], vec![verb, "-h"], vec!["help", verb]] {
+            let help = place.run(&words).ends_with(0);
+            assert_eq!(help.err, "");
+            help.fits(100);
+            let example = format!("disksmith {verb} ");
+            let examples = help.out.split_once("Example").map(|(_, rest)| rest);
+            let shown = examples.is_some_and(|rest| format!("{rest} ").contains(&example));
+            assert!(shown || verb == "devices", "no example in {help:#?}");
+        }
+    }
+    place
+        .run(&["runs", "remove", "--help"])
+        .ends_with(0)
+        .fits(100);
+}
+
+#[test]
+fn the_help_lists_every_verb() {
+    let help = Place::new().run(&["--help"]).ends_with(0);
+    help.fits(100);
+    for verb in VERBS {
+        let line = format!("\n  {verb} ");
+        assert!(help.out.contains(&line), "no {verb} in {help:#?}");
+    }
+    assert!(help.out.contains("Example: disksmith bench "), "{help:#?}");
+}
+
+#[test]
+fn help_does_not_depend_on_where_the_ledger_is() {
+    let place = Place::new();
+    let long = format!("/{}/ledger.db", "deep".repeat(40));
+    for verb in VERBS {
+        let here = place.run(&[verb, "--help"]).ends_with(0);
+        let mut command = place.command(&[verb, "--help"]);
+        let there = said(command.env("DISKSMITH_LEDGER", &long)).ends_with(0);
+        assert_eq!(here.out, there.out);
+    }
+}
+
+#[test]
+fn the_version_is_one_line() {
+    let place = Place::new();
+    for word in ["--version", "-V"] {
+        let said = place.run(&[word]).ends_with(0);
+        let line = format!("disksmith {}\n", env!("CARGO_PKG_VERSION"));
+        assert_eq!(said.out, line);
+    }
+}
+
+#[test]
+fn no_arguments_give_the_help_and_status_2() {
+    let place = Place::new();
+    let with_ledger = place.run(&[]);
+    let without = said(place.command(&[]).env_remove("DISKSMITH_LEDGER"));
+    for said in [with_ledger, without] {
+        said.refuses(&["Usage: disksmith", "  bench ", "Example: "]);
+    }
+}
+
+#[test]
+fn unknown_verbs_and_options_end_with_status_2_and_the_usage() {
+    let place = Place::new();
+    for words in [&["frob"][..], &["bench", "data", "--frob"], &["show"]] {
+        place.run(words).refuses(&["Usage: disksmith"]);
+    }
+    // A word that is nearly right is answered with the right one.
+    place.run(&["benhc", "data"]).refuses(&["'bench'"]);
+    place
+        .run(&["completions", "dos"])
+        .refuses(&["bash", "fish"]);
+    place.assert_nothing_left();
+}
+
+#[test]
+fn the_completions_name_every_verb_and_their_shells_can_read_them() {
+    let place = Place::new();
+    for (shell, mark) in [
+        ("bash", "complete -F"),
+        ("zsh", "#compdef disksmith"),
+        ("fish", "complete -c disksmith"),
+        ("elvish", "edit:completion"),
+        ("powershell", "Register-ArgumentCompleter"),
+    ] {
+        let script = place.run(&["completions", shell]).ends_with(0);
+        assert_eq!(script.err, "");
+        for word in [&VERBS[..], &[mark]].concat() {
+            assert!(script.out.contains(word), "{shell}: no {word}");
+        }
+        let checks_syntax = ["bash", "zsh", "fish"].contains(&shell);
+        if checks_syntax && has_program(shell) {
+            let file = place.path(shell);
+            std::fs::write(&file, &script.out).unwrap();
+            let checked = said(Command::new(shell).arg("-n").arg(&file)).ends_with(0);
+            assert_eq!(checked.err, "");
+        }
+    }
+}
+
+#[test]
+fn there_is_a_manual_page_for_every_verb_and_groff_does_not_complain() {
+    let place = Place::new();
+    place.run(&["man", "data"]).ends_with(0);
+    let pages = names_in(&place.data());
+    for verb in VERBS {
+        let page = format!("disksmith-{verb}.1");
+        assert!(pages.contains(&page), "no {page} among {pages:?}");
+    }
+    assert!(pages.contains(&"disksmith.1".to_owned()), "{pages:?}");
+    for page in pages {
+        let path = place.data().join(page);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("disksmith"), "{path:?}");
+        if has_program("groff") {
+            // As man(1) calls it: -k reads UTF-8, -ww shows all warnings, -z prints nothing.
+            let mut groff = Command::new("groff");
+            groff.args(["-k", "-man", "-ww", "-Tutf8", "-z"]).arg(&path);
+            let checked = said(&mut groff).ends_with(0);
+            assert_eq!(checked.err, "", "{path:?}");
+        }
+    }
+}
+
+#[test]
+fn manual_pages_into_a_folder_that_is_missing_are_refused() {
+    let place = Place::new();
+    place
+        .run(&["man", "missing"])
+        .refuses(&["man pages could not be written to missing"]);
+    assert!(!place.path("missing").exists());
+}

@@ -1,0 +1,389 @@
+//! The findings of `bench`, made to happen on real loop devices. They need root; without it, or
+//! where the kernel lacks a part, each says so and passes.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/loops.rs"]
+mod loops;
+mod support;
+
+use std::fs::{self, File};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use loops::{FileSystem, Loop, Other, Throttle, fill, run, skipped};
+use support::{Place, Running, Said};
+
+const PAGE_READ: [&str; 2] = ["--phase", "page-read"];
+
+/// A device, a group that is limited on it, and a place for the ledger.
+struct Limited {
+    // In this order they are taken down: the group first, since nothing of it may use the device.
+    throttle: Throttle,
+    device: Loop,
+    place: Place,
+}
+
+impl Limited {
+    fn new(iops: u64) -> Option<Limited> {
+        let device = Loop::new(256)?;
+        let throttle = Throttle::on(&device)?;
+        throttle.limit_iops(iops);
+        let place = Place::new();
+        Some(Limited {
+            throttle,
+            device,
+            place,
+        })
+    }
+
+    /// Starts `bench` on the device, held to the limit, and waits until it measures.
+    fn start(&self, arguments: &[&str]) -> Running {
+        let words = [&["bench", self.device.path(), "--json"], arguments].concat();
+        let command = self.place.command(&words);
+        let before = reads(&self.device);
+        let running = Running::start(&mut self.throttle.hold(&command));
+        // What it reads to see what it has before it are a few requests.
+        let began = Instant::now();
+        while reads(&self.device) < before + 100 {
+            assert!(
+                began.elapsed() < Duration::from_secs(60),
+                "it reads nothing"
+            );
+            sleep(Duration::from_millis(2));
+        }
+        running
+    }
+
+    fn document(&self, arguments: &[&str]) -> Value {
+        self.start(arguments).end().ends_with(0).json()
+    }
+
+    /// A run in which the limit was reached, by the kernel's own count. On a host without an idle
+    /// processor it is not, and nobody can measure it; after three tries that is noted.
+    fn document_at(&self, iops: f64, arguments: &[&str]) -> Option<Value> {
+        for _ in 0..3 {
+            let document = self.document(arguments);
+            let counted = number(&document, "/phases/0/device/iops");
+            if (counted / iops - 1.0).abs() < 0.05 {
+                return Some(document);
+            }
+        }
+        skipped("this host is too busy to keep a device at its limit");
+        None
+    }
+}
+
+/// Requests to read that the kernel has counted on a device.
+fn reads(device: &Loop) -> u64 {
+    let counters = fs::read_to_string(format!("/sys/class/block/{}/stat", device.name())).unwrap();
+    counters.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// `bench` on a path, without a limit.
+fn bench(path: &str, arguments: &[&str]) -> Said {
+    Place::new().run(&[&["bench", path, "--json"], arguments].concat())
+}
+
+/// Half a second of page reads.
+fn glance(path: &str) -> Value {
+    let briefly = [&PAGE_READ[..], &["--seconds", "500ms"]].concat();
+    bench(path, &briefly).ends_with(0).json()
+}
+
+/// The text of a finding, if it was made.
+fn finding<'a>(document: &'a Value, code: &str) -> Option<&'a str> {
+    let findings = document["findings"].as_array().unwrap();
+    let found = findings.iter().find(|finding| finding["code"] == code)?;
+    Some(found["text"].as_str().unwrap())
+}
+
+#[track_caller]
+fn expect<'a>(document: &'a Value, code: &str) -> &'a str {
+    finding(document, code).unwrap_or_else(|| panic!("no {code} in {:#}", document["findings"]))
+}
+
+#[track_caller]
+fn expect_none(document: &Value, codes: &[&str]) {
+    for code in codes {
+        let text = finding(document, code);
+        assert!(text.is_none(), "{code}: {text:?}");
+    }
+}
+
+fn number(document: &Value, place: &str) -> f64 {
+    let value = document.pointer(place);
+    value
+        .and_then(Value::as_f64)
+        .unwrap_or_else(|| panic!("no {place} in {document:#}"))
+}
+
+#[track_caller]
+fn assert_near(value: f64, wanted: f64, tolerance: f64) {
+    assert!(
+        (value / wanted - 1.0).abs() <= tolerance,
+        "{value} is not within {tolerance} of {wanted}"
+    );
+}
+
+#[test]
+fn with_root_a_cap_of_400_is_measured_and_named_and_the_kernel_agrees() {
+    let Some(limited) = Limited::new(400) else {
+        return;
+    };
+    let arguments = [&PAGE_READ[..], &["--depth", "20"]].concat();
+    let Some(document) = limited.document_at(400.0, &arguments) else {
+        return;
+    };
+    let iops = number(&document, "/phases/0/read/iops/mean");
+    assert_near(iops, 400.0, 0.03);
+    // The kernel's own count stands beside ours.
+    assert_near(number(&document, "/phases/0/device/iops"), iops, 0.05);
+    assert_near(
+        number(&document, "/phases/0/device/mean_bytes"),
+        16384.0,
+        0.01,
+    );
+    let text = expect(&document, "capped");
+    assert!(
+        text.contains("at 400 IOPS") || text.contains("at 40"),
+        "{text}"
+    );
+    let others = ["foreign-io", "short", "cpu-bound", "burst", "stall"];
+    expect_none(&document, &others);
+    expect_none(&document, &["unsteady", "cached"]);
+    // Nothing was ever written to it, which a look at a few blocks shows.
+    let text = expect(&document, "unwritten");
+    assert!(text.contains("hold only zeros"), "{text}");
+    assert_eq!(document["phases"][0]["stopped"], "precise");
+    // A quarter of a GiB fits into many a cache.
+    expect(&document, "small-span");
+}
+
+#[test]
+fn with_root_a_device_without_a_limit_is_not_capped_and_the_kernel_agrees() {
+    let Some(device) = Loop::new(256) else {
+        return;
+    };
+    fill(device.path(), 256);
+    let document = bench(
+        device.path(),
+        &[&PAGE_READ[..], &["--seconds", "4s"]].concat(),
+    )
+    .ends_with(0)
+    .json();
+    expect_none(&document, &["capped", "cached", "foreign-io", "unwritten"]);
+    let iops = number(&document, "/phases/0/read/iops/mean");
+    assert!(iops > 1000.0, "{iops}");
+    // Our mean may leave out a warm-up, the kernel's does not: compare with all that was done.
+    let done = number(&document, "/phases/0/read/ops") / number(&document, "/phases/0/seconds");
+    assert_near(number(&document, "/phases/0/device/iops"), done, 0.05);
+}
+
+#[test]
+fn with_root_a_burst_shows_both_levels_and_when_it_ended() {
+    let Some(limited) = Limited::new(2000) else {
+        return;
+    };
+    let arguments = ["--seconds", "10s", "--precision", "0"];
+    let running = limited.start(&[&PAGE_READ[..], &arguments].concat());
+    sleep(Duration::from_secs(4));
+    limited.throttle.limit_iops(400);
+    let document = running.end().ends_with(0).json();
+    let text = expect(&document, "burst");
+    // "2,004 IOPS for the first 4.0 s, then 400: …"
+    let numbers: Vec<f64> = text
+        .split([' ', ':'])
+        .filter_map(|word| word.trim_end_matches(',').replace(',', "").parse().ok())
+        .collect();
+    let [high, when, low] = numbers[..] else {
+        panic!("{text}");
+    };
+    // A busy host does not keep a device at its limit.
+    assert_near(high, 2000.0, 0.15);
+    assert_near(low, 400.0, 0.15);
+    assert!((3.7..5.0).contains(&when), "{text}");
+    assert_eq!(document["verdict"], "doubtful");
+    expect_none(&document, &["stall", "unsteady"]);
+}
+
+#[test]
+fn with_root_a_device_that_answers_nothing_for_seconds_is_a_stall() {
+    let Some(limited) = Limited::new(1000) else {
+        return;
+    };
+    let arguments = ["--seconds", "6s", "--precision", "0"];
+    let running = limited.start(&[&PAGE_READ[..], &arguments].concat());
+    sleep(Duration::from_millis(1500));
+    limited.throttle.freeze();
+    sleep(Duration::from_millis(2500));
+    limited.throttle.limit_iops(1000);
+    let document = running.end().ends_with(0).json();
+    let text = expect(&document, "stall");
+    // "For 2.4 s of 6.0 s nothing came back, with 20 requests waiting; …"
+    assert!(text.contains("For 2."), "{text}");
+    assert!(text.contains("with 20 requests waiting"), "{text}");
+    let max = number(&document, "/phases/0/read/latency_ns/max") / 1e9;
+    assert!((2.3..3.5).contains(&max), "{max}");
+    assert_eq!(document["verdict"], "doubtful");
+    expect_none(&document, &["burst"]);
+}
+
+#[test]
+fn with_root_an_open_loop_counts_every_request_that_a_stall_made_late() {
+    let Some(limited) = Limited::new(100_000) else {
+        return;
+    };
+    let arguments = ["--rate", "500", "--seconds", "8s", "--precision", "0"];
+    let running = limited.start(&[&PAGE_READ[..], &arguments].concat());
+    sleep(Duration::from_secs(2));
+    limited.throttle.freeze();
+    sleep(Duration::from_secs(2));
+    limited.throttle.limit_iops(100_000);
+    let document = running.end().ends_with(0).json();
+    expect(&document, "stall");
+    // 500 a second for 8 s, whether or not they came back at once; five deviations of chance.
+    let ops = number(&document, "/phases/0/read/ops");
+    assert!((ops - 4000.0).abs() < 320.0, "{ops}");
+    // About a quarter of them waited, evenly between nothing and two seconds.
+    let at = |quantile: &str| number(&document, &format!("/phases/0/read/latency_ns/{quantile}"));
+    assert!(at("p99") > 1.5e9, "{}", at("p99"));
+    assert!(at("p90") > 0.5e9, "{}", at("p90"));
+    assert!(at("p50") < 0.1e9, "{}", at("p50"));
+    let mean = at("mean") / 1e9;
+    assert!((0.15..0.40).contains(&mean), "{mean}");
+}
+
+#[test]
+fn with_root_a_sparse_and_an_allocated_file_are_unwritten_and_a_written_one_is_not() {
+    let Some(files) = FileSystem::new("ext4", 256) else {
+        return;
+    };
+    let (sparse, allocated, written) = (
+        files.join("sparse"),
+        files.join("allocated"),
+        files.join("written"),
+    );
+    File::create(&sparse).unwrap().set_len(32 << 20).unwrap();
+    run("fallocate", &["--length", "32M", &allocated]);
+    fill(&written, 32);
+    for path in [&sparse, &allocated] {
+        let document = glance(path);
+        let text = expect(&document, "unwritten");
+        assert!(text.contains("100 % of"), "{text}");
+        assert_eq!(document["verdict"], "invalid");
+    }
+    let document = glance(&written);
+    expect_none(&document, &["unwritten", "cached"]);
+    assert_eq!(document["verdict"], "doubtful", "half a second is short");
+}
+
+#[test]
+fn with_root_memory_is_cached_and_cpu_bound_and_a_disk_is_neither() {
+    use std::os::unix::fs::MetadataExt as _;
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let text = run("stat", &["-f", "-c", "%T", memory.path().to_str().unwrap()]);
+    if text != "tmpfs" {
+        return skipped("/dev/shm is no tmpfs");
+    }
+    // One call after another: no time at all is spent waiting.
+    let words = [
+        "--seconds",
+        "1s",
+        "--size",
+        "64M",
+        "--depth",
+        "1",
+        "--engine",
+        "sync",
+    ];
+    let words = [&PAGE_READ[..], &words].concat();
+    let document = bench(memory.path().to_str().unwrap(), &words)
+        .ends_with(0)
+        .json();
+    expect(&document, "cached");
+    expect(&document, "cpu-bound");
+    assert_eq!(document["verdict"], "invalid");
+    assert_eq!(memory.path().read_dir().unwrap().count(), 0);
+
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return skipped("the rest needs root");
+    }
+    let Some(limited) = Limited::new(400) else {
+        return;
+    };
+    let document = limited.document(&[&PAGE_READ[..], &["--seconds", "1s"]].concat());
+    expect_none(&document, &["cached", "cpu-bound"]);
+    // One second cannot end early, and is too short to know the rate from.
+    expect(&document, "short");
+}
+
+#[test]
+fn with_root_somebody_else_on_the_device_is_foreign_io() {
+    let Some(limited) = Limited::new(1000) else {
+        return;
+    };
+    let Some(of_other) = Throttle::on(&limited.device) else {
+        return;
+    };
+    of_other.limit_iops(400);
+    let from = format!("if={}", limited.device.path());
+    let mut dd = Command::new("dd");
+    dd.args([&from, "of=/dev/null", "bs=16k", "iflag=direct"]);
+    let _other = Other::start(&mut of_other.hold(&dd));
+    let document = limited.document(&[&PAGE_READ[..], &["--seconds", "3s"]].concat());
+    let text = expect(&document, "foreign-io");
+    assert!(text.contains(&limited.device.name()), "{text}");
+    // "… did 402 reads/s (6.3 MiB/s) that this run did not ask for"
+    let reads: Option<f64> = text.split_whitespace().find_map(|word| word.parse().ok());
+    assert!((150.0..450.0).contains(&reads.unwrap()), "{text}");
+    // That nobody else makes none is said of the device with the cap.
+}
+
+#[test]
+fn with_root_a_span_larger_than_memory_is_not_small() {
+    let memory: u64 = fs::read_to_string("/proc/meminfo")
+        .unwrap()
+        .split_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap();
+    // Sparse: nothing of it is written.
+    let Some(device) = Loop::new(memory / 1024 + 1024) else {
+        return;
+    };
+    let document = glance(device.path());
+    expect_none(&document, &["small-span"]);
+    let part = bench(
+        device.path(),
+        &["--phase", "seek", "--seconds", "1s", "--span", "64M"],
+    );
+    expect(&part.ends_with(0).json(), "small-span");
+}
+
+#[test]
+fn with_root_the_suite_runs_in_a_directory_on_each_file_system_and_leaves_nothing() {
+    for (kind, mib) in [("ext4", 512), ("xfs", 512), ("btrfs", 512)] {
+        let Some(files) = FileSystem::new(kind, mib) else {
+            continue;
+        };
+        let path = files.path().to_str().unwrap().to_owned();
+        let document = bench(&path, &["--size", "64M", "--seconds", "300ms"])
+            .ends_with(0)
+            .json();
+        let phases = document["phases"].as_array().unwrap();
+        assert_eq!(phases.len(), 7, "{kind}");
+        assert!(
+            phases.iter().all(|phase| !phase["device"].is_null()),
+            "{kind}"
+        );
+        assert_eq!(document["target"]["disks"][0], files.device.name());
+        assert_eq!(document["machine"]["filesystem"], kind);
+        expect_none(&document, &["cached", "unwritten", "stall"]);
+        files.assert_nothing_left();
+    }
+}

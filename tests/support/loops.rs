@@ -1,0 +1,269 @@
+//! Real devices for the tests of the whole program: loop devices, limits on what a process may do
+//! with them, and somebody else who uses them. All of it is taken down when it is dropped, also
+//! when the test panics.
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test program uses its own part of this, and is a crate to which pub means nothing"
+)]
+#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
+
+#[path = "../../crates/linux/tests/support/loops.rs"]
+mod attached;
+
+use std::fs;
+use std::hash::Hasher as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+pub use attached::{Loop, Mounted, run, try_run};
+
+/// Tells why a test does not run here.
+pub fn skipped(why: &str) {
+    println!("skipped: {why}");
+}
+
+/// A group of processes that are held to a limit on one device, by the blkio controller of cgroup
+/// v1 or the io controller of v2. Direct I/O counts for whoever issues it.
+pub struct Throttle {
+    group: PathBuf,
+    device: String,
+    version: Version,
+}
+
+#[derive(Clone, Copy)]
+enum Version {
+    One,
+    Two,
+}
+
+impl Throttle {
+    /// A group of its own. `None`, with a note, where the kernel or the container has no such thing.
+    pub fn on(device: &Loop) -> Option<Throttle> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("disksmith-test-{}-{number}", std::process::id());
+        let made = Self::hierarchy().and_then(|(root, version)| {
+            let throttle = Throttle {
+                group: root.join(name),
+                device: fs::read_to_string(format!("/sys/class/block/{}/dev", device.name()))
+                    .map_err(|error| error.to_string())?
+                    .trim()
+                    .to_owned(),
+                version,
+            };
+            fs::create_dir(&throttle.group).map_err(|error| error.to_string())?;
+            throttle.try_limit(0, 0)?;
+            Ok(throttle)
+        });
+        made.map_err(|why| skipped(&format!("I/O cannot be limited here ({why})")))
+            .ok()
+    }
+
+    fn hierarchy() -> Result<(PathBuf, Version), String> {
+        let one = Path::new("/sys/fs/cgroup/blkio");
+        if one.join("blkio.throttle.read_iops_device").exists() {
+            return Ok((one.to_owned(), Version::One));
+        }
+        let two = Path::new("/sys/fs/cgroup");
+        let has_io = |file: &str| {
+            let words = fs::read_to_string(two.join(file)).unwrap_or_default();
+            words.split_whitespace().any(|word| word == "io")
+        };
+        if has_io("cgroup.controllers") && has_io("cgroup.subtree_control") {
+            return Ok((two.to_owned(), Version::Two));
+        }
+        Err("no blkio of cgroup v1, and no io of v2 for child groups".to_owned())
+    }
+
+    /// Holds the group to so many requests a second, reads and writes each.
+    pub fn limit_iops(&self, per_second: u64) {
+        self.try_limit(per_second, 0).unwrap();
+    }
+
+    /// Lets nothing through: a page would take hours.
+    pub fn freeze(&self) {
+        self.try_limit(0, 1).unwrap();
+    }
+
+    /// Zero is no limit.
+    fn try_limit(&self, iops: u64, bytes_per_s: u64) -> Result<(), String> {
+        let device = &self.device;
+        let lines = match self.version {
+            Version::One => [
+                ("read_iops", iops),
+                ("write_iops", iops),
+                ("read_bps", bytes_per_s),
+                ("write_bps", bytes_per_s),
+            ]
+            .map(|(what, limit)| {
+                let file = format!("blkio.throttle.{what}_device");
+                (file, format!("{device} {limit}"))
+            })
+            .to_vec(),
+            Version::Two => {
+                let word = |limit: u64| match limit {
+                    0 => "max".to_owned(),
+                    limit => limit.to_string(),
+                };
+                let (iops, bytes) = (word(iops), word(bytes_per_s));
+                let limits =
+                    format!("{device} riops={iops} wiops={iops} rbps={bytes} wbps={bytes}");
+                vec![("io.max".to_owned(), limits)]
+            }
+        };
+        lines.into_iter().try_for_each(|(file, line)| {
+            fs::write(self.group.join(&file), line).map_err(|error| format!("{file}: {error}"))
+        })
+    }
+
+    /// The same command, in the group from its start.
+    pub fn hold(&self, command: &Command) -> Command {
+        let mut held = Command::new("sh");
+        held.args(["-c", "echo $$ >\"$0/cgroup.procs\" && exec \"$@\""])
+            .arg(&self.group)
+            .arg(command.get_program())
+            .args(command.get_args())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => held.env(name, value),
+                None => held.env_remove(name),
+            };
+        }
+        if let Some(folder) = command.get_current_dir() {
+            held.current_dir(folder);
+        }
+        held
+    }
+}
+
+impl Drop for Throttle {
+    fn drop(&mut self) {
+        // Whoever waits in the group must come out before it can go.
+        let _ = self.try_limit(0, 0);
+        for _ in 0..100 {
+            if fs::remove_dir(&self.group).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        eprintln!("left behind: {}", self.group.display());
+    }
+}
+
+/// Another program at work, until this is dropped.
+pub struct Other {
+    child: Child,
+}
+
+impl Other {
+    pub fn start(command: &mut Command) -> Other {
+        command.stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        Other {
+            child: command.spawn().unwrap(),
+        }
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A file system in a loop device of its own. The device goes last.
+pub struct FileSystem {
+    pub mounted: Mounted,
+    pub device: Loop,
+}
+
+impl FileSystem {
+    /// A new one of `mib` mebibytes. `None`, with a note, where that cannot be.
+    pub fn new(kind: &str, mib: u64) -> Option<FileSystem> {
+        let device = Loop::new(mib)?;
+        make(kind, &device).then(|| FileSystem {
+            mounted: Mounted::new(device.path()),
+            device,
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.mounted.point
+    }
+
+    /// The path of something in it.
+    pub fn join(&self, name: &str) -> String {
+        self.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// Panics if anything lies in it but what mkfs put there, or if it is still in use.
+    pub fn assert_nothing_left(&self) {
+        let names = crate::support::names_in(self.path());
+        assert!(names.iter().all(|name| name == "lost+found"), "{names:?}");
+        let point = self.path().to_str().unwrap();
+        run("umount", &[point]);
+        // So that what takes the mount down finds it.
+        run("mount", &[self.device.path(), point]);
+    }
+}
+
+/// Makes a file system that writes nothing later on its own. `false`, with a note, where its
+/// program is not installed.
+pub fn make(kind: &str, device: &Loop) -> bool {
+    let (program, options): (_, &[&str]) = match kind {
+        "ext4" => (
+            "mkfs.ext4",
+            &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+        ),
+        "xfs" => ("mkfs.xfs", &["-q", "-f"]),
+        "btrfs" => ("mkfs.btrfs", &["-q", "-f"]),
+        other => panic!("how is {other} made?"),
+    };
+    match try_run(program, &[options, &[device.path()]].concat()) {
+        Ok(_) => true,
+        Err(why) if why.contains("No such file") => {
+            skipped(&why);
+            false
+        }
+        Err(why) => panic!("{why}"),
+    }
+}
+
+/// Unmounts, again and again while something has it open for a moment.
+pub fn unmount(point: &Path) {
+    for _ in 0..100 {
+        if try_run("umount", &[point.to_str().unwrap()]).is_ok() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    eprintln!("left behind: {}", point.display());
+}
+
+/// Fills a file or device with data that is not zero, past the caches.
+pub fn fill(path: &str, mib: u64) {
+    let (of, count) = (format!("of={path}"), format!("count={mib}"));
+    let dd = [
+        "if=/dev/urandom",
+        &of,
+        "bs=1M",
+        &count,
+        "conv=fsync,notrunc",
+    ];
+    run("dd", &dd);
+}
+
+/// A number that tells one content from another.
+pub fn digest(path: &Path) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    hasher.write(&fs::read(path).unwrap());
+    hasher.finish()
+}

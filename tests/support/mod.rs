@@ -1,0 +1,287 @@
+//! What the tests of the whole program share: a place of their own, the program in it, and what
+//! it said.
+
+#![allow(dead_code, reason = "each test program uses its own part of this")]
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A run of one phase that is over as soon as it may be.
+pub(crate) const SHORT: [&str; 6] = ["--size", "8M", "--seconds", "200ms", "--phase", "page-read"];
+
+/// How long to wait for what should come at once. Long, since the host may be busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A place of a test's own on a real disk, with a folder to measure and a ledger beside it. All of
+/// it goes when the test ends.
+pub(crate) struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Place {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        fs::create_dir(folder.path().join("data")).unwrap();
+        Place { folder }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The folder that is measured.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.path("data")
+    }
+
+    pub(crate) fn ledger(&self) -> PathBuf {
+        self.path("ledger.db")
+    }
+
+    /// The program, in this place and with its ledger.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("disksmith"));
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("DISKSMITH_LEDGER", self.ledger())
+            .env("TERM", "xterm")
+            .env_remove("COLUMNS")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs the program to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Said {
+        said(&mut self.command(arguments))
+    }
+
+    /// Runs `bench` on the folder `data`.
+    pub(crate) fn bench(&self, arguments: &[&str]) -> Said {
+        self.run(&[&["bench", "data"], arguments].concat())
+    }
+
+    /// The document of a run that must be well.
+    pub(crate) fn document(&self, arguments: &[&str]) -> Value {
+        self.bench(&[arguments, &["--json"]].concat())
+            .ends_with(0)
+            .json()
+    }
+
+    /// The ids of the runs in the ledger, newest first.
+    pub(crate) fn runs(&self) -> Vec<String> {
+        let listed = self.run(&["runs", "--json"]).ends_with(0).json();
+        let runs = listed["runs"].as_array().unwrap();
+        runs.iter()
+            .map(|run| run["run"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// Panics if anything lies in the folder that is measured.
+    pub(crate) fn assert_nothing_left(&self) {
+        assert_eq!(names_in(&self.data()), [""; 0]);
+    }
+}
+
+/// The names in a folder, in order.
+pub(crate) fn names_in(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// What the program said, and how it ended.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) status: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Said {
+        Said {
+            status: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+/// Runs a command to its end.
+pub(crate) fn said(command: &mut Command) -> Said {
+    command.output().unwrap().into()
+}
+
+impl Said {
+    #[track_caller]
+    pub(crate) fn ends_with(self, status: i32) -> Said {
+        assert_eq!(self.status, Some(status), "{self:#?}");
+        self
+    }
+
+    /// Refused: status 2, nothing on stdout, and one sentence that holds `words`.
+    #[track_caller]
+    pub(crate) fn refuses(self, words: &[&str]) -> Said {
+        let said = self.ends_with(2);
+        assert_eq!(said.out, "", "{said:#?}");
+        for word in words {
+            assert!(said.err.contains(word), "no '{word}' in {said:#?}");
+        }
+        assert!(!said.err.contains("panicked"), "{said:#?}");
+        said
+    }
+
+    /// The answer in one line: where its sentences are broken depends on what stands in them.
+    pub(crate) fn prose(&self) -> String {
+        let words: Vec<&str> = self.out.split_whitespace().collect();
+        words.join(" ")
+    }
+
+    /// The one document on stdout. Anything else there is an error.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error} in {self:#?}"))
+    }
+
+    /// Panics if a line of the answer carries an escape code or is wider than `columns`, unless it
+    /// is one word, such as a long path, that cannot be broken.
+    #[track_caller]
+    pub(crate) fn fits(&self, columns: usize) -> &Said {
+        for line in self.out.lines() {
+            let one_word = !line.trim().contains(' ');
+            assert!(
+                line.chars().count() <= columns || one_word,
+                "too wide: {line}"
+            );
+            assert!(!line.contains('\u{1b}'), "an escape code: {line:?}");
+        }
+        self
+    }
+}
+
+/// The program at work, which is killed if the test ends before it does.
+pub(crate) struct Running {
+    child: Child,
+    said: [Option<JoinHandle<String>>; 2],
+}
+
+/// Reads all that comes, on a thread of its own, so that the program never waits for a reader.
+fn listen(pipe: Option<impl Read + Send + 'static>) -> Option<JoinHandle<String>> {
+    let mut pipe = pipe?;
+    Some(std::thread::spawn(move || {
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).unwrap();
+        text
+    }))
+}
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Running {
+        let mut child = command.spawn().unwrap();
+        let said = [listen(child.stdout.take()), listen(child.stderr.take())];
+        Running { child, said }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits until it holds a test file open.
+    pub(crate) fn wait_for_test_file(&mut self) {
+        let files = format!("/proc/{}/fd", self.child.id());
+        self.wait_until("holds no test file", || {
+            let entries = fs::read_dir(&files).into_iter().flatten().flatten();
+            entries
+                .filter_map(|entry| fs::read_link(entry.path()).ok())
+                // The file has no name: this is how the kernel shows that.
+                .any(|target| target.to_string_lossy().ends_with("(deleted)"))
+        });
+    }
+
+    /// Waits until it measures: until it has read more than a look at a file system needs.
+    pub(crate) fn wait_for_reads(&mut self) {
+        self.wait_for_test_file();
+        let began = Instant::now();
+        let counters = format!("/proc/{}/io", self.child.id());
+        self.wait_until("reads nothing", || {
+            let text = fs::read_to_string(&counters).unwrap_or_default();
+            let bytes = text
+                .lines()
+                .find_map(|line| line.strip_prefix("read_bytes: "));
+            let reads = bytes.is_some_and(|bytes| bytes.parse::<u64>().unwrap() > 4 << 20);
+            // Some kernels and file systems do not count; a small file is laid out by then.
+            reads || began.elapsed() > Duration::from_secs(5)
+        });
+    }
+
+    fn wait_until(&mut self, or_else: &str, ready: impl Fn() -> bool) {
+        let began = Instant::now();
+        while !ready() {
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none(), "ended too early: {ended:?}");
+            assert!(began.elapsed() < PATIENCE, "it {or_else}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Waits for the end.
+    pub(crate) fn end(mut self) -> Said {
+        let began = Instant::now();
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(began.elapsed() < PATIENCE, "it does not end");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let [out, err] = self.said.each_mut().map(|said| {
+            said.take()
+                .map_or(String::new(), |thread| thread.join().unwrap())
+        });
+        let status = self.child.wait().unwrap().code();
+        Said { status, out, err }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Tells why a test does not run here.
+#[allow(clippy::print_stdout, reason = "a test that is skipped says so")]
+pub(crate) fn skipped(why: &str) {
+    println!("skipped: {why}");
+}
+
+/// Whether this is root; tells that the test is skipped where it is not.
+pub(crate) fn is_root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        skipped("only root can do this");
+    }
+    root
+}
+
+/// Whether a program is on the path; tells that it is missing where it is not.
+pub(crate) fn has_program(name: &str) -> bool {
+    let found = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).is_file()));
+    if !found {
+        skipped(&format!("{name} is not installed"));
+    }
+    found
+}
