@@ -9,7 +9,8 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 TRIPLE := $(shell rustc -vV | sed -n 's/^host: //p')
 
 # What the tests use beside Rust. Where it cannot be installed, they say what they skip.
-PACKAGES := chromium fio xfsprogs btrfs-progs e2fsprogs dosfstools fdisk util-linux mount procps
+PACKAGES := chromium fio xfsprogs btrfs-progs squashfs-tools bindfs fuse3 e2fsprogs dosfstools fdisk \
+	util-linux mount procps qemu-utils qemu-system-x86 libnbd-bin
 
 .PHONY: test needs lint prove bench static
 

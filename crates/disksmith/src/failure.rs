@@ -20,6 +20,8 @@ pub(crate) enum Answer {
     Done,
     /// Done, and the answer is no: slower than the other run, a bar missed. Status 1.
     No,
+    /// Done, with the status of the command that was run elsewhere.
+    Status(u8),
 }
 
 /// What every command gives.
@@ -55,6 +57,7 @@ pub(crate) fn exit_code(outcome: Outcome) -> ExitCode {
     let (status, error) = match outcome {
         Ok(Answer::Done) => return ExitCode::SUCCESS,
         Ok(Answer::No) => return ExitCode::from(1),
+        Ok(Answer::Status(status)) => return ExitCode::from(status),
         Err(Failure::Refused(error)) => (2, error),
         Err(Failure::Midway(error)) => (3, error),
     };

@@ -5,6 +5,7 @@ mod cli;
 mod context;
 mod devices;
 mod failure;
+mod lab;
 mod render;
 mod runs;
 mod shell;
@@ -42,6 +43,10 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
         Verb::Show(args) => runs::show(args, context),
         Verb::Compare(args) => runs::compare(args, context),
         Verb::Report(args) => runs::report(args, context),
+        Verb::Lab(args) => {
+            let interrupt = signals::interrupt_flag().refused()?;
+            lab::lab(args, context, &interrupt)
+        }
         Verb::Completions { shell } => shell::completions(*shell, context),
         Verb::Man { folder } => shell::man_pages(folder),
     }

@@ -1,14 +1,21 @@
 //! Ctrl-C and its kin: the first asks for an orderly end, the second ends at once. Test files have
 //! no name, so even the second leaves nothing.
 
+use std::io::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 /// The exit status after a second signal: failed midway.
 const ENDED_AT_ONCE: i32 = 3;
+/// An orderly end that takes longer than this wants an explanation.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often it is looked whether there was a signal.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// A flag that the first signal sets.
 ///
@@ -21,5 +28,25 @@ pub(crate) fn interrupt_flag() -> std::io::Result<Arc<AtomicBool>> {
         flag::register_conditional_shutdown(signal, ENDED_AT_ONCE, Arc::clone(&interrupted))?;
         flag::register(signal, Arc::clone(&interrupted))?;
     }
+    explain_long_ends(Arc::clone(&interrupted));
     Ok(interrupted)
+}
+
+/// Says why nothing seems to happen when the end takes long: a disk that is stuck keeps its
+/// requests. The thread ends with the process.
+fn explain_long_ends(interrupted: Arc<AtomicBool>) {
+    let watch = move || {
+        while !interrupted.load(Relaxed) {
+            thread::sleep(LOOK);
+        }
+        thread::sleep(PATIENCE);
+        let _ = writeln!(
+            std::io::stderr(),
+            "disksmith: ending; waiting for what is under way. Press Ctrl-C again to end at once."
+        );
+    };
+    // Without the thread, it ends just as well.
+    let _ = thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(watch);
 }

@@ -1,6 +1,7 @@
 //! Arguments only: one file a command. Nothing here has an effect.
 
 mod bench;
+mod lab;
 mod runs;
 mod values;
 
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 pub(crate) use bench::{BenchArgs, EngineChoice, SuiteName};
+pub(crate) use lab::{AccelChoice, LabArgs, LabRunArgs, LabServeArgs, LabVerb, VolumesArgs};
 pub(crate) use runs::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
 pub(crate) use values::{Percent, Size, Span, WorkloadText, check_rate};
 
@@ -69,6 +71,8 @@ pub(crate) enum Verb {
     Compare(CompareArgs),
     /// Draw one or more runs as an HTML page that opens offline
     Report(ReportArgs),
+    /// Rehearse on virtual volumes with known truth
+    Lab(LabArgs),
     /// Print a completion script for a shell
     #[command(after_help = "Example: disksmith completions bash > \
                             /etc/bash_completion.d/disksmith")]

@@ -1,0 +1,185 @@
+//! One volume at work: its model, its data, and the clock that both go by.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use record::{Bytes, Nanos};
+
+use crate::model::{Admission, Kind, Request, Volume};
+use crate::nbd::{DelayQueue, EIO, ENOSPC, Reply};
+use crate::server::Gatekeeper;
+use crate::spec::Span;
+use crate::store::Store;
+
+/// The server's time: nanoseconds since its start, which never go back (CLOCK_MONOTONIC).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock(Instant);
+
+impl Clock {
+    pub(crate) fn start() -> Clock {
+        Clock(Instant::now())
+    }
+
+    pub(crate) fn now(self) -> Nanos {
+        Nanos::from(self.0.elapsed())
+    }
+}
+
+/// One volume.
+pub(crate) struct Disk {
+    serial: String,
+    size: Bytes,
+    clock: Clock,
+    model: Mutex<Volume>,
+    store: Store,
+    /// What an instance may move over all its volumes, and this volume's number there.
+    gate: Option<(Arc<Gatekeeper>, usize)>,
+}
+
+/// A request that has left its volume's queue and waits for the instance.
+pub(crate) struct Passing {
+    disk: Arc<Disk>,
+    admission: Admission,
+    reply: Reply,
+    outbox: Arc<DelayQueue<Reply>>,
+}
+
+impl Disk {
+    pub(crate) fn new(
+        serial: String,
+        clock: Clock,
+        model: Volume,
+        store: Store,
+        gate: Option<(Arc<Gatekeeper>, usize)>,
+    ) -> Disk {
+        Disk {
+            serial,
+            size: model.spec().size,
+            clock,
+            model: Mutex::new(model),
+            store,
+            gate,
+        }
+    }
+
+    pub(crate) fn serial(&self) -> &str {
+        &self.serial
+    }
+
+    pub(crate) fn size(&self) -> Bytes {
+        self.size
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub(crate) fn model(&self) -> MutexGuard<'_, Volume> {
+        // The model has no state between two statements that would be wrong: at worst a request
+        // is not counted.
+        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a request and lets its answer come when it is due.
+    ///
+    /// What is written is written now, before it is due: nobody can tell, as a read that comes in
+    /// between may see either.
+    pub(crate) fn submit(
+        self: &Arc<Disk>,
+        request: &Request,
+        payload: &[u8],
+        mut reply: Reply,
+        outbox: &Arc<DelayQueue<Reply>>,
+    ) {
+        let (admission, due, elapsed) = self.admit(request);
+        reply.error = if admission.failed {
+            EIO
+        } else {
+            self.apply(request, payload, elapsed)
+        };
+        match &self.gate {
+            None => outbox.push(due, reply),
+            Some((gate, number)) => {
+                let (at, ops, bytes) = (admission.start, admission.ops, admission.bytes);
+                let passing = Passing {
+                    disk: Arc::clone(self),
+                    admission,
+                    reply,
+                    outbox: Arc::clone(outbox),
+                };
+                gate.offer(at, *number, ops, bytes, passing);
+            }
+        }
+    }
+
+    fn admit(&self, request: &Request) -> (Admission, Nanos, Nanos) {
+        let mut model = self.model();
+        // Read under the lock, so that the model's time does not go back.
+        let now = self.clock.now();
+        let admission = model.admit(now, request);
+        let due = model.due(&admission, admission.start);
+        (admission, due, model.weather().elapsed(now))
+    }
+
+    /// Does to the data what the request wants; the protocol's error, 0 for success.
+    fn apply(&self, request: &Request, payload: &[u8], elapsed: Nanos) -> u32 {
+        let done = match request.kind {
+            Kind::Read | Kind::Flush => Ok(()),
+            Kind::Write => self.store.write(payload, request.offset, elapsed),
+            Kind::Zero | Kind::Trim => self.store.zero(request.offset, request.length, elapsed),
+        };
+        match done {
+            Ok(()) => 0,
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => ENOSPC,
+            Err(_) => EIO,
+        }
+    }
+
+    /// Fills the buffer from `offset`.
+    pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.store.read(buffer, offset, self.elapsed())
+    }
+
+    /// The time of the volume's episodes.
+    pub(crate) fn elapsed(&self) -> Nanos {
+        let now = self.clock.now();
+        self.model().weather().elapsed(now)
+    }
+
+    /// Lets the times of its episodes count from now.
+    pub(crate) fn begin(&self) {
+        let mut model = self.model();
+        let now = self.clock.now();
+        model.begin(now);
+    }
+
+    /// Lets bytes rot now.
+    pub(crate) fn corrupt(&self, place: Span) {
+        self.store.corrupt(place);
+    }
+}
+
+impl Passing {
+    /// Goes on to its client, having passed the instance at this time.
+    pub(crate) fn go(self, at: Nanos) {
+        let due = self.disk.model().due(&self.admission, at);
+        self.outbox.push(due, self.reply);
+    }
+}
+
+#[cfg(test)]
+impl Disk {
+    /// A volume in memory, for tests that speak to it without a server.
+    pub(crate) fn for_tests(what: &str, serial: &str) -> Arc<Disk> {
+        let spec = what.parse::<crate::spec::VolumeGroup>().unwrap().spec;
+        let memory = crate::store::Keep::Memory;
+        let store = Store::new(&spec, 1, memory, std::path::Path::new("/")).unwrap();
+        let model = Volume::new(spec, 1);
+        Arc::new(Disk::new(serial.into(), Clock::start(), model, store, None))
+    }
+}

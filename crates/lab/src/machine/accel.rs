@@ -1,0 +1,79 @@
+//! Whether the host's processor can run the machine itself, or it has to be emulated.
+//!
+//! That /dev/kvm exists and opens says little: inside of another virtual machine it may stop at the
+//! first guest. So a kernel is started on it, and believed when it says that it has no root.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use linux::exec::Exec;
+
+use super::arch::Arch;
+use super::packages::Packages;
+use super::qemu;
+
+/// How long the kernel may take: natively it needs about a second.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// The last words of a kernel that ran and found no root file system.
+const RAN: &str = "Unable to mount root";
+
+/// Which accelerator is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Accel {
+    /// KVM where a guest really runs on it, emulation otherwise.
+    #[default]
+    Auto,
+    /// KVM, whatever comes of it.
+    Kvm,
+    /// Emulation.
+    Emulation,
+}
+
+/// What a machine runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accelerator {
+    /// The host's processor.
+    Kvm,
+    /// QEMU's emulation, 10 to 30 times slower for what is computed; disks keep their speed.
+    Emulation,
+}
+
+impl Accel {
+    pub(super) fn choose(self, cache: &Path, arch: &Arch, packages: &Packages) -> Accelerator {
+        match self {
+            Accel::Kvm => Accelerator::Kvm,
+            Accel::Emulation => Accelerator::Emulation,
+            Accel::Auto if works(cache, arch, packages) => Accelerator::Kvm,
+            Accel::Auto => Accelerator::Emulation,
+        }
+    }
+}
+
+/// Whether KVM works. The answer holds until the host starts anew, and is kept for so long.
+fn works(cache: &Path, arch: &Arch, packages: &Packages) -> bool {
+    let opened = fs::File::options().read(true).write(true).open("/dev/kvm");
+    if opened.is_err() {
+        return false;
+    }
+    let start = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let kept = cache.join("kvm");
+    let known = fs::read_to_string(&kept).unwrap_or_default();
+    match known.strip_prefix(start.trim()).map(str::trim) {
+        Some("works") if !start.is_empty() => return true,
+        Some("fails") if !start.is_empty() => return false,
+        _ => {}
+    }
+    let works = a_kernel_runs(arch, packages);
+    let word = if works { "works" } else { "fails" };
+    // Where this cannot be kept it is found out again.
+    let _ = fs::write(&kept, format!("{} {word}\n", start.trim()));
+    works
+}
+
+fn a_kernel_runs(arch: &Arch, packages: &Packages) -> bool {
+    let arguments = qemu::bare(arch, Accelerator::Kvm, &packages.kernel);
+    let output = Exec::new(arch.qemu).args(arguments).limit(LIMIT).output();
+    output.is_ok_and(|output| output.text().contains(RAN))
+}

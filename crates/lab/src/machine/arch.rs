@@ -1,0 +1,53 @@
+//! What differs between the architectures that a machine can have: that of the host, since it runs
+//! the host's own binary.
+
+/// An architecture, under its names in Debian and QEMU.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Arch {
+    /// As Rust and the kernel name it.
+    pub name: &'static str,
+    /// As Debian names it.
+    pub debian: &'static str,
+    /// The emulator.
+    pub qemu: &'static str,
+    /// The Debian package that has it.
+    pub qemu_package: &'static str,
+    /// The package that depends on the newest cloud kernel.
+    pub kernel: &'static str,
+    /// The folder of libraries.
+    pub triplet: &'static str,
+    /// QEMU's machine.
+    pub machine: &'static str,
+    /// The kernel's name of the first serial port.
+    pub console: &'static str,
+}
+
+const ALL: [Arch; 2] = [
+    Arch {
+        name: "x86_64",
+        debian: "amd64",
+        qemu: "qemu-system-x86_64",
+        qemu_package: "qemu-system-x86",
+        kernel: "linux-image-cloud-amd64",
+        triplet: "x86_64-linux-gnu",
+        machine: "q35",
+        console: "ttyS0",
+    },
+    Arch {
+        name: "aarch64",
+        debian: "arm64",
+        qemu: "qemu-system-aarch64",
+        qemu_package: "qemu-system-arm",
+        kernel: "linux-image-cloud-arm64",
+        triplet: "aarch64-linux-gnu",
+        machine: "virt",
+        console: "ttyAMA0",
+    },
+];
+
+impl Arch {
+    /// That of this host; `None` where the lab has no machine for it.
+    pub(super) fn host() -> Option<&'static Arch> {
+        ALL.iter().find(|arch| arch.name == std::env::consts::ARCH)
+    }
+}

@@ -1,0 +1,72 @@
+//! What can go wrong with a machine.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use linux::exec;
+
+/// What can go wrong with a machine.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Something that a machine is made of cannot be had here: the sentence says what, and what to
+    /// do. Nothing was started.
+    #[error("{0}")]
+    Unavailable(String),
+    /// A file or folder could not be used.
+    #[error("{} could not be {what}: {source}", path.display())]
+    File {
+        /// What was tried: "read", "written".
+        what: &'static str,
+        /// Which one.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A program that prepares the machine failed.
+    #[error(transparent)]
+    Program(#[from] exec::Error),
+    /// The kernel of this host refused something that a machine needs.
+    #[error("{what}: {source}")]
+    Host {
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The machine was started and did not end as it should.
+    #[error("{what}{}", shown(last_lines))]
+    Guest {
+        /// What happened.
+        what: String,
+        /// The end of its console.
+        last_lines: Vec<String>,
+    },
+    /// What the command wrote could not be passed on.
+    #[error("the output of the command could not be written: {0}")]
+    Output(#[source] io::Error),
+}
+
+/// The result of making or running a machine.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(super) fn file(what: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::File {
+            what,
+            path: path.to_path_buf(),
+            source,
+        }
+    }
+
+    /// Whether nothing was started, so that nothing can have changed.
+    pub fn is_refusal(&self) -> bool {
+        !matches!(self, Error::Guest { .. } | Error::Output(_))
+    }
+}
+
+fn shown(lines: &[String]) -> String {
+    if lines.is_empty() {
+        return "; its console shows nothing".to_owned();
+    }
+    format!("; the end of its console:\n    {}", lines.join("\n    "))
+}

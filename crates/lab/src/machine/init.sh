@@ -1,0 +1,114 @@
+#!/bin/sh
+# The first process of the lab's machine. It loads the kernel's modules, runs the command with its
+# output going to two ports of its own, and reports on a third how it ended. The machine is ended
+# from outside, once all of that has arrived there.
+
+bb=/usr/bin/busybox
+export PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export HOME=/root LANG=C.UTF-8 TERM=dumb
+
+say() { echo "lab: $*" >/dev/console; }
+# Nothing can be done here without what failed. The console says it; the host reads that.
+stop() { say "stopped: $*"; while :; do $bb sleep 3600; done; }
+
+$bb mkdir -p /proc /sys /dev /tmp /run /mnt /root /var/tmp
+$bb mount -t devtmpfs dev /dev
+$bb mount -t proc proc /proc
+$bb mount -t sysfs sys /sys
+$bb mkdir -p /dev/pts /dev/shm
+$bb mount -t devpts pts /dev/pts
+$bb mount -t tmpfs shm /dev/shm
+$bb mount -t tmpfs tmp /tmp
+$bb mount -t tmpfs run /run
+$bb --install -s /usr/bin
+ln -s /proc/self/fd /dev/fd
+ln -s /proc/self/fd/0 /dev/stdin
+ln -s /proc/self/fd/1 /dev/stdout
+ln -s /proc/self/fd/2 /dev/stderr
+ln -s /proc/self/mounts /etc/mtab
+mkdir -p /run/mdadm /run/lock
+hostname lab
+ip link set lo up 2>/dev/null
+
+while read -r module; do
+    insmod "/lab/modules/$module" || say "the module $module could not be loaded"
+done </lab/modules.now
+# Disks are known when their driver is: what comes later would be missed.
+read -r disks </lab/disks
+tries=0
+while set -- /sys/block/vd*; [ "$disks" -gt 0 ] && { [ ! -e "$1" ] || [ $# -lt "$disks" ]; }; do
+    tries=$((tries + 1))
+    [ $tries -gt 300 ] && stop "only $# of $disks disks have appeared"
+    sleep 0.1
+done
+
+# The ports are announced by name, some time after their driver.
+port() {
+    for tries in $(seq 300); do
+        for known in /sys/class/virtio-ports/*; do
+            read -r name <"$known/name" 2>/dev/null || continue
+            if [ "$name" = "$1" ] && [ -c "/dev/${known##*/}" ]; then
+                echo "/dev/${known##*/}"
+                return
+            fi
+        done
+        sleep 0.1
+    done
+    stop "there is no port $1"
+}
+stdout=$(port lab.stdout)
+stderr=$(port lab.stderr)
+exec 3<>"$(port lab.control)"
+
+# What outlives a power cut: a disk, if there is one.
+mkdir -p /lab/state
+for disk in /sys/block/vd*; do
+    [ "$(cat "$disk/serial" 2>/dev/null)" = lab-state ] || continue
+    disk=/dev/${disk##*/}
+    [ -n "$(blkid "$disk")" ] || mkfs.ext4 -q -F "$disk" >/dev/console 2>&1
+    mount "$disk" /lab/state 2>/dev/console || stop "the state disk cannot be mounted"
+done
+export DISKSMITH_LEDGER=/lab/state/ledger.db
+
+# Pipes stand between the command and the ports: a port cannot be opened twice, and a command may
+# open /dev/stderr itself. The bytes are counted, so that the host knows when it has all of them.
+mkfifo /run/stdout /run/stderr
+tee "$stdout" </run/stdout | wc -c >/run/stdout.bytes &
+relays=$!
+tee "$stderr" </run/stderr | wc -c >/run/stderr.bytes &
+relays="$relays $!"
+
+# The host can ask for an interruption; the command leads a group of its own.
+while read -r word <&3; do
+    [ "$word" = interrupt ] && kill -INT "-$(cat /run/command.pid)"
+done &
+
+echo started >&3
+# By its path: busybox would otherwise start the shell that it has itself.
+setsid /bin/sh /lab/command </dev/null >/run/stdout 2>/run/stderr 3>&-
+status=$?
+
+# What the command left in the background may hold the pipes open: it is given a moment.
+for tries in $(seq 20); do
+    # shellcheck disable=SC2086
+    kill -0 $relays 2>/dev/null || break
+    sleep 0.1
+done
+kill -KILL "-$(cat /run/command.pid)" 2>/dev/null
+killall tee 2>/dev/null
+sleep 0.1
+
+for file in ledger.db ledger.db-wal; do
+    [ -e "/lab/state/$file" ] || continue
+    echo "file $file $(stat -c %s "/lab/state/$file")" >&3
+    cat "/lab/state/$file" >&3
+done
+sync
+# What is mounted on the volumes is left clean for whoever uses them next.
+grep '^/dev/' /proc/mounts | cut -d ' ' -f 2 | tac | while read -r place; do
+    umount "$place" 2>/dev/null || mount -o remount,ro "$place" 2>/dev/null
+done
+mdadm --stop --scan >/dev/null 2>&1
+sync
+echo "end $status $(cat /run/stdout.bytes) $(cat /run/stderr.bytes)" >&3
+while :; do sleep 3600; done

@@ -1,0 +1,344 @@
+//! What the machine starts from: busybox, the tools with their libraries, the kernel's modules, this
+//! program's binary and the command, as one archive that the kernel unpacks into memory.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::arch::Arch;
+use super::cpio::Archive;
+use super::elf::Elf;
+use super::library::{Libraries, Needs, Tree, neighbour};
+use super::modules::{AT_ONCE, Modules, ON_DEMAND};
+use super::packages::Packages;
+use super::{Error, Result};
+
+/// The first process.
+const INIT: &str = include_str!("init.sh");
+
+/// What the kernel starts when it wants a module.
+const MODPROBE: &str = include_str!("modprobe.sh");
+
+/// What busybox does not have, or has in a form that these commands' users do not mean. Its shell,
+/// for one, prefers its own commands to all others.
+const TOOLS: [&str; 34] = [
+    "bash",
+    "dash",
+    "mdadm",
+    "mdmon",
+    "mke2fs",
+    "mkfs.ext4",
+    "e2fsck",
+    "fsck.ext4",
+    "tune2fs",
+    "dumpe2fs",
+    "resize2fs",
+    "mkfs.xfs",
+    "xfs_repair",
+    "xfs_db",
+    "xfs_io",
+    "xfs_info",
+    "xfs_growfs",
+    "xfs_admin",
+    "mkfs.btrfs",
+    "btrfs",
+    "lsblk",
+    "blkid",
+    "wipefs",
+    "blockdev",
+    "findmnt",
+    "losetup",
+    "mount",
+    "umount",
+    "fallocate",
+    "flock",
+    "partx",
+    "swapon",
+    "swapoff",
+    "mkswap",
+];
+
+/// Links that stand before anything else: the folders that newer systems have merged.
+const MERGED: [(&str, &str); 4] = [
+    ("bin", "usr/bin"),
+    ("sbin", "usr/sbin"),
+    ("lib", "usr/lib"),
+    ("lib64", "usr/lib64"),
+];
+
+/// Writes the archive.
+///
+/// # Errors
+/// When a file cannot be read, the binary does not run in the machine, or `to` refuses.
+pub(super) fn write<W: Write>(
+    to: W,
+    arch: &Arch,
+    packages: &Packages,
+    binary: &Path,
+    disks: usize,
+    command: &[OsString],
+) -> Result<W> {
+    let mut image = Image {
+        archive: Archive::new(BufWriter::with_capacity(1 << 18, to)),
+        tree: Tree::new(&packages.tree, arch),
+        libraries: Libraries::new(),
+    };
+    image.base(disks, command).map_err(unwritten)?;
+    image.binary(binary)?;
+    image.tools()?;
+    image.modules(packages)?;
+    image.finish()
+}
+
+fn unwritten(source: io::Error) -> Error {
+    let what = "the machine's first files could not be written";
+    Error::Host { what, source }
+}
+
+struct Image<'a, W: Write> {
+    archive: Archive<BufWriter<W>>,
+    tree: Tree<'a>,
+    libraries: Libraries,
+}
+
+impl<W: Write> Image<'_, W> {
+    fn base(&mut self, disks: usize, command: &[OsString]) -> io::Result<()> {
+        let archive = &mut self.archive;
+        for folder in [
+            "usr/bin",
+            "usr/sbin",
+            "usr/lib",
+            "usr/lib64",
+            "dev",
+            "root",
+            "var/tmp",
+        ] {
+            archive.folder(folder)?;
+        }
+        for (path, target) in MERGED {
+            archive.link(path, target)?;
+        }
+        archive.link("var/run", "/run")?;
+        archive.link("usr/bin/sh", "../sbin/dash")?;
+        archive.link("usr/bin/bash", "../sbin/bash")?;
+        archive.file("init", 0o755, INIT.as_bytes())?;
+        archive.file("etc/passwd", 0o644, b"root:x:0:0:root:/root:/bin/sh\n")?;
+        archive.file("etc/group", 0o644, b"root:x:0:\ndisk:x:6:\n")?;
+        archive.file("lab/disks", 0o644, format!("{disks}\n").as_bytes())?;
+        archive.file("lab/command", 0o755, &script(command))
+    }
+
+    fn binary(&mut self, path: &Path) -> Result<()> {
+        let bytes = fs::read(path).map_err(|source| Error::file("read", path, source))?;
+        if let Err(missing) = self.program("usr/local/bin/disksmith", &bytes)? {
+            return Err(Error::Unavailable(format!(
+                "{} does not run in the lab's machine, which has no {}: name a static binary with \
+                 --binary; `make static` builds one",
+                path.display(),
+                missing.join(", ")
+            )));
+        }
+        Ok(())
+    }
+
+    fn tools(&mut self) -> Result<()> {
+        let busybox = self.tool("busybox")?;
+        self.archive
+            .file("usr/bin/busybox", 0o755, &busybox)
+            .map_err(unwritten)?;
+        for name in TOOLS {
+            let link = self.tree.entry(name).map(|path| neighbour(&path));
+            if let Some(Ok(Some(target))) = link
+                && TOOLS.contains(&target.as_str())
+            {
+                let path = format!("usr/sbin/{name}");
+                self.archive.link(&path, &target).map_err(unwritten)?;
+                continue;
+            }
+            let bytes = self.tool(name)?;
+            if let Err(missing) = self.program(&format!("usr/sbin/{name}"), &bytes)? {
+                return Err(Error::Unavailable(format!(
+                    "the packages of the lab's machine have {name} and not its {}: remove the \
+                     cache folder {} and start again",
+                    missing.join(", "),
+                    self.tree.root().display()
+                )));
+            }
+        }
+        if let Some(path) = self.tree.file("etc/mke2fs.conf") {
+            let bytes = fs::read(&path).map_err(|source| Error::file("read", &path, source))?;
+            self.archive
+                .file("etc/mke2fs.conf", 0o644, &bytes)
+                .map_err(unwritten)?;
+        }
+        Ok(())
+    }
+
+    fn tool(&self, name: &str) -> Result<Vec<u8>> {
+        let path = self.tree.program(name).ok_or_else(|| {
+            Error::Unavailable(format!(
+                "the packages of the lab's machine have no {name}: remove the cache folder {} and \
+                 start again",
+                self.tree.root().display()
+            ))
+        })?;
+        fs::read(&path).map_err(|source| Error::file("read", &path, source))
+    }
+
+    /// Adds a program, and its libraries to those that come at the end.
+    ///
+    /// # Errors
+    /// The names of what it needs and the tree does not have.
+    fn program(
+        &mut self,
+        path: &str,
+        bytes: &[u8],
+    ) -> Result<std::result::Result<(), Vec<String>>> {
+        let needs = self.tree.add_libraries(bytes, &mut self.libraries)?;
+        if let Needs::Missing(missing) = needs {
+            return Ok(Err(missing));
+        }
+        if let Needs::Loader(path, file) = needs {
+            let path = merged(&path);
+            if !self.archive.holds(&path) {
+                let bytes = fs::read(&file).map_err(|source| Error::file("read", &file, source))?;
+                self.archive.file(&path, 0o755, &bytes).map_err(unwritten)?;
+            }
+        }
+        // What is never loaded would only take the machine's memory.
+        let loaded = Elf::new(bytes).and_then(Elf::loaded);
+        let bytes = loaded.as_deref().unwrap_or(bytes);
+        self.archive.file(path, 0o755, bytes).map_err(unwritten)?;
+        Ok(Ok(()))
+    }
+
+    fn modules(&mut self, packages: &Packages) -> Result<()> {
+        let modules = Modules::below(&packages.modules)?;
+        let at_once = self.add_modules(&modules.in_order(AT_ONCE)?)?;
+        let (mut needs, mut aliases) = (String::new(), String::new());
+        for name in AT_ONCE.iter().chain(ON_DEMAND) {
+            let files = self.add_modules(&modules.in_order(&[name])?)?;
+            needs.push_str(&format!("{name} {}\n", files.join(" ")));
+            for alias in modules.aliases(name)? {
+                aliases.push_str(&format!("{alias} {name}\n"));
+            }
+        }
+        let at_once = format!("{}\n", at_once.join("\n"));
+        for (path, mode, text) in [
+            ("lab/modules.now", 0o644, at_once.as_str()),
+            ("lab/modules.dep", 0o644, &needs),
+            ("lab/modules.alias", 0o644, &aliases),
+            ("usr/sbin/modprobe", 0o755, MODPROBE),
+        ] {
+            let added = self.archive.file(path, mode, text.as_bytes());
+            added.map_err(unwritten)?;
+        }
+        Ok(())
+    }
+
+    /// Adds those that are not there yet, and gives the names of all.
+    fn add_modules(&mut self, paths: &[PathBuf]) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for path in paths {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let place = format!("lab/modules/{name}");
+            if !self.archive.holds(&place) {
+                let bytes = fs::read(path).map_err(|source| Error::file("read", path, source))?;
+                let added = self.archive.file(&place, 0o644, &bytes);
+                added.map_err(unwritten)?;
+            }
+            names.push(name.into_owned());
+        }
+        Ok(names)
+    }
+
+    fn finish(mut self) -> Result<W> {
+        for (name, path) in std::mem::take(&mut self.libraries) {
+            let bytes = fs::read(&path).map_err(|source| Error::file("read", &path, source))?;
+            let place = format!("usr/lib/{name}");
+            self.archive
+                .file(&place, 0o755, &bytes)
+                .map_err(unwritten)?;
+        }
+        let buffered = self.archive.finish().map_err(unwritten)?;
+        buffered
+            .into_inner()
+            .map_err(|error| unwritten(error.into_error()))
+    }
+}
+
+/// A path below one of the merged folders, where it really is.
+fn merged(path: &str) -> String {
+    let path = path.trim_start_matches('/');
+    match path.split_once('/') {
+        Some((first, rest)) if MERGED.iter().any(|(name, _)| *name == first) => {
+            format!("usr/{first}/{rest}")
+        }
+        _ => path.to_owned(),
+    }
+}
+
+/// The command as a script: each word quoted, so that every byte of it arrives.
+fn script(command: &[OsString]) -> Vec<u8> {
+    let mut script = b"echo $$ >/run/command.pid\ncd /root\nexec".to_vec();
+    for word in command {
+        script.extend_from_slice(b" '");
+        for byte in OsStr::as_bytes(word) {
+            match byte {
+                b'\'' => script.extend_from_slice(br"'\''"),
+                byte => script.push(*byte),
+            }
+        }
+        script.push(b'\'');
+    }
+    script.push(b'\n');
+    script
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStringExt as _;
+    use std::process::Command;
+
+    #[test]
+    fn every_byte_of_the_command_arrives() {
+        let words: Vec<OsString> = [
+            &b"printf"[..],
+            b"%s|",
+            b"it's",
+            b"",
+            b"two\nlines",
+            b"$HOME `id` \\ \"x\" *",
+            b"\xff\x01",
+        ]
+        .map(|word| OsString::from_vec(word.to_vec()))
+        .to_vec();
+        let script = script(&words);
+        let text = script
+            .strip_prefix(b"echo $$ >/run/command.pid\ncd /root\n")
+            .unwrap();
+        let said = Command::new("sh")
+            .arg("-c")
+            .arg(OsStr::from_bytes(text))
+            .output()
+            .unwrap();
+        let wanted = b"it's||two\nlines|$HOME `id` \\ \"x\" *|\xff\x01|";
+        assert_eq!(said.stdout, wanted);
+    }
+
+    #[test]
+    fn a_merged_folder_is_where_it_really_is() {
+        assert_eq!(
+            merged("/lib64/ld-linux-x86-64.so.2"),
+            "usr/lib64/ld-linux-x86-64.so.2"
+        );
+        assert_eq!(
+            merged("/lib/ld-linux-aarch64.so.1"),
+            "usr/lib/ld-linux-aarch64.so.1"
+        );
+        assert_eq!(merged("/opt/loader"), "opt/loader");
+    }
+}

@@ -1,0 +1,212 @@
+//! What a machine is made of.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use record::Bytes;
+
+use super::accel::Accel;
+use super::packages::Packages;
+use super::qemu::{MOST_DISKS, STATE_SERIAL};
+use super::{Error, Result};
+
+/// How large the disk is that outlives a power cut. It is sparse.
+const STATE_BYTES: u64 = 1 << 30;
+
+/// How long a serial number may be on a virtio disk, in bytes.
+const LONGEST_SERIAL: usize = 20;
+
+/// The least that the kernel and the tools run in.
+const LEAST_MEMORY: Bytes = Bytes::mib(384);
+
+/// Where a disk's content is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// An NBD server.
+    Socket {
+        /// Its unix socket.
+        path: PathBuf,
+        /// The name of the export; empty for the server's own.
+        export: String,
+    },
+    /// A file, as raw as a disk.
+    File(PathBuf),
+}
+
+/// A disk of the machine: a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disk {
+    /// Where its content is.
+    pub source: Source,
+    /// Its serial number, at most 20 bytes.
+    pub serial: String,
+}
+
+/// What a machine is made of, and what it runs.
+#[derive(Clone, Debug)]
+pub struct MachineOptions {
+    /// The kernel and the tools.
+    pub packages: Packages,
+    /// The folder that they are kept in, where it is also kept whether KVM works.
+    pub cache: PathBuf,
+    /// The binary that is `disksmith` in the machine.
+    pub binary: PathBuf,
+    /// What is run: a program and its arguments.
+    pub command: Vec<OsString>,
+    /// `/dev/vda`, `/dev/vdb`, … in this order.
+    pub disks: Vec<Disk>,
+    /// The machine's memory.
+    pub memory: Bytes,
+    /// The machine's processors.
+    pub cpus: u32,
+    /// When the machine is cut off, counted from its start.
+    pub timeout: Option<Duration>,
+    /// Where the machine's ledger is copied to after the command's end.
+    pub ledger_out: Option<PathBuf>,
+    /// A file that holds the machine's own disk, where its ledger is. It is made when it is absent,
+    /// and outlives a power cut; without it the ledger is in the machine's memory.
+    pub state: Option<PathBuf>,
+    /// What the machine runs on.
+    pub accel: Accel,
+}
+
+impl MachineOptions {
+    /// A machine of 1 GiB and two processors without disks.
+    pub fn new(packages: Packages, cache: &Path, binary: &Path, command: Vec<OsString>) -> Self {
+        MachineOptions {
+            packages,
+            cache: cache.to_path_buf(),
+            binary: binary.to_path_buf(),
+            command,
+            disks: Vec::new(),
+            memory: Bytes::gib(1),
+            cpus: 2,
+            timeout: None,
+            ledger_out: None,
+            state: None,
+            accel: Accel::Auto,
+        }
+    }
+
+    /// The volumes, and behind them the machine's own disk.
+    pub(super) fn all_disks(&self) -> Result<Vec<Disk>> {
+        let mut disks = self.disks.clone();
+        if let Some(path) = &self.state {
+            make_state(path)?;
+            disks.push(Disk {
+                source: Source::File(path.clone()),
+                serial: STATE_SERIAL.to_owned(),
+            });
+        }
+        if disks.len() > MOST_DISKS {
+            return Err(Error::Unavailable(format!(
+                "the lab's machine has places for {MOST_DISKS} disks, and {} are wanted",
+                disks.len()
+            )));
+        }
+        if let Some(disk) = disks.iter().find(|disk| disk.serial.len() > LONGEST_SERIAL) {
+            return Err(Error::Unavailable(format!(
+                "the serial number {} is longer than the {LONGEST_SERIAL} bytes that a virtio disk \
+                 has for it",
+                disk.serial
+            )));
+        }
+        if self.memory < LEAST_MEMORY {
+            return Err(Error::Unavailable(format!(
+                "{} of memory is too little for the lab's machine: it needs {LEAST_MEMORY}",
+                self.memory
+            )));
+        }
+        Ok(disks)
+    }
+}
+
+fn make_state(path: &Path) -> Result<()> {
+    let open = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path);
+    let file = open.map_err(|source| Error::file("opened", path, source))?;
+    let known = file
+        .metadata()
+        .map_err(|source| Error::file("read", path, source))?;
+    if known.len() == 0 {
+        file.set_len(STATE_BYTES)
+            .map_err(|source| Error::file("made larger", path, source))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options() -> MachineOptions {
+        let packages = Packages {
+            tree: PathBuf::new(),
+            kernel: PathBuf::new(),
+            modules: PathBuf::new(),
+        };
+        MachineOptions::new(packages, Path::new(""), Path::new(""), Vec::new())
+    }
+
+    fn disk(serial: &str) -> Disk {
+        Disk {
+            source: Source::File(PathBuf::from("disk.img")),
+            serial: serial.to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_machines_own_disk_stands_behind_the_volumes_and_is_made_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let options = MachineOptions {
+            disks: vec![disk("a")],
+            state: Some(path.clone()),
+            ..options()
+        };
+        for _ in 0..2 {
+            let disks = options.all_disks().unwrap();
+            let serials: Vec<&str> = disks.iter().map(|disk| disk.serial.as_str()).collect();
+            assert_eq!(serials, ["a", STATE_SERIAL]);
+            assert_eq!(std::fs::metadata(&path).unwrap().len(), STATE_BYTES);
+        }
+    }
+
+    #[test]
+    fn what_no_machine_can_have_is_refused() {
+        let says = |options: MachineOptions, words: &str| {
+            let error = options.all_disks().unwrap_err();
+            assert!(error.is_refusal());
+            assert!(error.to_string().contains(words), "{error}");
+        };
+        let many = vec![disk("a"); MOST_DISKS + 1];
+        says(
+            MachineOptions {
+                disks: many,
+                ..options()
+            },
+            "217 are wanted",
+        );
+        let long = vec![disk("123456789012345678901")];
+        says(
+            MachineOptions {
+                disks: long,
+                ..options()
+            },
+            "longer than the 20 bytes",
+        );
+        let memory = Bytes::mib(64);
+        says(
+            MachineOptions {
+                memory,
+                ..options()
+            },
+            "too little",
+        );
+    }
+}

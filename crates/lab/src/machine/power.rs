@@ -1,0 +1,162 @@
+//! QEMU as a process: started so that it ends with its parent, and ended in order or at once.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use linux::exec;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::stream::{Console, Event};
+use super::{Error, Result};
+
+/// How often it is looked whether QEMU has ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The switch of a machine.
+#[derive(Clone, Debug)]
+pub struct Power(Arc<Switch>);
+
+/// The two ends of the control port.
+#[derive(Debug)]
+pub(super) struct Control {
+    pub from_machine: Option<ChildStdout>,
+    pub to_machine: Option<ChildStdin>,
+}
+
+#[derive(Debug)]
+struct Switch {
+    child: Mutex<Child>,
+    cut: AtomicBool,
+    gone: AtomicBool,
+}
+
+impl Power {
+    /// Cuts the power at once: QEMU is killed, with whatever it had not passed on to the volumes.
+    /// Their content stays as it is.
+    pub fn cut(&self) {
+        self.0.cut.store(true, Ordering::Release);
+        self.off();
+    }
+
+    /// Whether the power was cut on purpose.
+    pub(super) fn is_cut(&self) -> bool {
+        self.0.cut.load(Ordering::Acquire)
+    }
+
+    /// Lets QEMU pass on what it has and end; kills it when that takes too long.
+    pub(super) fn end_in_order(&self, limit: Duration) {
+        let began = Instant::now();
+        {
+            let child = self.0.child.lock().unwrap_or_else(PoisonError::into_inner);
+            // Its number is its own for as long as it was not waited for, which needs the lock.
+            if !self.is_gone() {
+                let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+            }
+        }
+        while !self.is_gone() && began.elapsed() < limit {
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Kills QEMU if it runs, and waits until it is gone.
+    pub(super) fn off(&self) {
+        {
+            let mut child = self.0.child.lock().unwrap_or_else(PoisonError::into_inner);
+            // It may have ended already.
+            let _ = child.kill();
+        }
+        while !self.is_gone() {
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.0.gone.load(Ordering::Acquire)
+    }
+
+    /// Whether QEMU has ended, and if so, well or not.
+    fn look(&self) -> Option<bool> {
+        let mut child = self.0.child.lock().unwrap_or_else(PoisonError::into_inner);
+        let well = match child.try_wait() {
+            Ok(None) => return None,
+            Ok(Some(status)) => status.success(),
+            Err(_) => false,
+        };
+        self.0.gone.store(true, Ordering::Release);
+        Some(well)
+    }
+}
+
+/// Starts QEMU. What it says of itself goes to the console's lines.
+///
+/// # Errors
+/// When it cannot be started.
+pub(super) fn switch_on(
+    qemu: &str,
+    arguments: Vec<OsString>,
+    console: &Console,
+    events: &Sender<Event>,
+) -> Result<(Power, Control)> {
+    let mut command = Command::new(qemu);
+    command
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // Ctrl-C in a terminal is for the command in the machine, which this process tells.
+        .process_group(0);
+    let (console, events) = (console.clone(), events.clone());
+    let (started, whether) = mpsc::channel();
+    // QEMU is bound to this thread, which therefore stays until QEMU is gone.
+    std::thread::spawn(move || {
+        let mut child = match exec::spawn_bound(&mut command) {
+            Ok(child) => child,
+            Err(source) => {
+                let _ = started.send(Err(source));
+                return;
+            }
+        };
+        let says = child.stderr.take();
+        let control = Control {
+            from_machine: child.stdout.take(),
+            to_machine: child.stdin.take(),
+        };
+        let power = Power(Arc::new(Switch {
+            child: Mutex::new(child),
+            cut: AtomicBool::new(false),
+            gone: AtomicBool::new(false),
+        }));
+        let _ = started.send(Ok((power.clone(), control)));
+        let heard = says.map(|says| {
+            let (console, events) = (console.clone(), events.clone());
+            std::thread::spawn(move || console.listen(says, &events))
+        });
+        let well = loop {
+            match power.look() {
+                Some(well) => break well,
+                None => std::thread::sleep(LOOK),
+            }
+        };
+        if let Some(heard) = heard {
+            let _ = heard.join();
+        }
+        let _ = events.send(Event::Gone(well));
+    });
+    let failed = |source: std::io::Error| match source.kind() {
+        ErrorKind::NotFound => Error::Program(exec::Error::Missing(qemu.to_owned())),
+        _ => Error::Program(exec::Error::Start {
+            command: qemu.to_owned(),
+            source,
+        }),
+    };
+    match whether.recv() {
+        Ok(started) => started.map_err(failed),
+        Err(_) => Err(failed(ErrorKind::BrokenPipe.into())),
+    }
+}

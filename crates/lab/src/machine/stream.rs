@@ -1,0 +1,279 @@
+//! What comes out of the machine: the command's two streams, byte by byte; the control port; and
+//! the console, of which the end is kept for when something goes wrong.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How many lines of the console an error shows.
+const SHOWN: usize = 20;
+
+/// What the machine tells.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// The command is being started.
+    Started,
+    /// The command ended: its status, and how many bytes it wrote to its two streams.
+    Ended { status: u8, written: [u64; 2] },
+    /// The machine's first process could not go on.
+    Stopped(String),
+    /// What the command wrote could not be passed on.
+    Refused(io::Error),
+    /// The ledger could not be written on this host.
+    LedgerRefused(PathBuf, io::Error),
+    /// QEMU ended, well or not.
+    Gone(bool),
+}
+
+/// Passes on what comes, and counts it. When it cannot be passed on, the rest is thrown away, so
+/// that the machine does not wait for a reader that is gone.
+pub(super) fn relay(
+    mut from: impl Read,
+    mut to: impl Write,
+    passed: &AtomicU64,
+    events: &Sender<Event>,
+) {
+    let mut buffer = vec![0; 1 << 16];
+    let mut refused = false;
+    loop {
+        let count = match from.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => return,
+        };
+        let bytes = buffer.get(..count).unwrap_or_default();
+        if !refused && let Err(error) = to.write_all(bytes).and_then(|()| to.flush()) {
+            refused = true;
+            // The receiver may have stopped listening: then nobody asks any more.
+            let _ = events.send(Event::Refused(error));
+        }
+        passed.fetch_add(count as u64, Ordering::Release);
+    }
+}
+
+/// The end of the console.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Console(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    lines: VecDeque<String>,
+    /// Many lines come after it.
+    panic: Option<String>,
+}
+
+impl Console {
+    /// Reads lines until there are no more.
+    pub(super) fn listen(&self, from: impl Read, events: &Sender<Event>) {
+        let mut from = BufReader::new(from);
+        let mut line = Vec::new();
+        while matches!(from.read_until(b'\n', &mut line), Ok(count) if count > 0) {
+            let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+            line.clear();
+            if let Some(why) = text.strip_prefix("lab: stopped: ") {
+                let _ = events.send(Event::Stopped(why.to_owned()));
+            }
+            self.keep(text);
+        }
+    }
+
+    fn keep(&self, line: String) {
+        if line.is_empty() {
+            return;
+        }
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, why)) = line.split_once("Kernel panic - not syncing: ") {
+            kept.panic = Some(why.to_owned());
+        }
+        if kept.lines.len() == SHOWN {
+            kept.lines.pop_front();
+        }
+        kept.lines.push_back(line);
+    }
+
+    /// The last lines.
+    pub(super) fn last_lines(&self) -> Vec<String> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.lines.iter().cloned().collect()
+    }
+
+    /// Why the kernel gave up, if it did.
+    pub(super) fn panic(&self) -> Option<String> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.panic.clone()
+    }
+}
+
+/// Reads the control port until it ends, and puts the ledger where it is wanted.
+pub(super) fn control(from: impl Read, ledger: Option<&Path>, events: &Sender<Event>) {
+    let mut from = BufReader::new(from);
+    let mut line = Vec::new();
+    let mut arrived = Vec::new();
+    while matches!(from.read_until(b'\n', &mut line), Ok(count) if count > 0) {
+        let text = String::from_utf8_lossy(&line).into_owned();
+        line.clear();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let event = match words.as_slice() {
+            ["started"] => Event::Started,
+            ["file", name, size] => {
+                let Ok(size) = size.parse() else { continue };
+                match receive(&mut from, name, size, ledger) {
+                    Ok(Some(paths)) => arrived.push(paths),
+                    Ok(None) => {}
+                    Err((path, error)) => {
+                        let _ = events.send(Event::LedgerRefused(path, error));
+                    }
+                }
+                continue;
+            }
+            ["end", numbers @ ..] => {
+                if let Some(ledger) = ledger
+                    && !arrived.is_empty()
+                    && let Err(error) = settle(ledger, &std::mem::take(&mut arrived))
+                {
+                    let _ = events.send(Event::LedgerRefused(ledger.to_path_buf(), error));
+                }
+                let number = |at: usize| numbers.get(at)?.parse::<u64>().ok();
+                let status = number(0).and_then(|status| u8::try_from(status).ok());
+                Event::Ended {
+                    status: status.unwrap_or(u8::MAX),
+                    written: [number(1).unwrap_or(0), number(2).unwrap_or(0)],
+                }
+            }
+            _ => continue,
+        };
+        if events.send(event).is_err() {
+            return;
+        }
+    }
+    for (new, _) in arrived {
+        // The machine was cut off before it was done: what came is not to be relied on.
+        let _ = fs::remove_file(new);
+    }
+}
+
+/// A path with something behind its name.
+fn with(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
+/// Receives a file beside the place where it belongs: where it is, and where it belongs.
+fn receive(
+    from: &mut impl Read,
+    name: &str,
+    size: u64,
+    ledger: Option<&Path>,
+) -> Result<Option<(PathBuf, PathBuf)>, (PathBuf, io::Error)> {
+    let mut content = from.take(size);
+    let (Some(ledger), Some(end)) = (ledger, name.strip_prefix("ledger.db")) else {
+        let _ = io::copy(&mut content, &mut io::sink());
+        return Ok(None);
+    };
+    let place = with(ledger, end);
+    let new = with(&place, &format!(".{}.new", std::process::id()));
+    let written = File::create(&new).and_then(|mut file| {
+        io::copy(&mut content, &mut file)?;
+        file.sync_all()
+    });
+    let rest = io::copy(&mut content, &mut io::sink());
+    match written.and(rest) {
+        Ok(_) => Ok(Some((new, place))),
+        Err(error) => {
+            let _ = fs::remove_file(&new);
+            Err((new, error))
+        }
+    }
+}
+
+/// Puts the files that have arrived in place. A log beside an older ledger is of that ledger: SQLite
+/// would mix it into the new one, so it goes first.
+fn settle(ledger: &Path, arrived: &[(PathBuf, PathBuf)]) -> io::Result<()> {
+    for end in ["-wal", "-shm", "-journal"] {
+        match fs::remove_file(with(ledger, end)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    arrived
+        .iter()
+        .try_for_each(|(new, place)| fs::rename(new, place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn the_end_of_the_console_is_kept() {
+        let (events, received) = mpsc::channel();
+        let console = Console::default();
+        let mut text = String::from("[ 1.2] Kernel panic - not syncing: no init\n");
+        text.extend((0..30).map(|n| format!("line {n}\r\n\r\n")));
+        text.push_str("lab: stopped: there is no port\n");
+        console.listen(text.as_bytes(), &events);
+        let lines = console.last_lines();
+        assert_eq!(lines.len(), SHOWN);
+        assert_eq!(console.panic().as_deref(), Some("no init"));
+        assert_eq!(lines[0], "line 11");
+        assert!(matches!(received.recv(), Ok(Event::Stopped(why)) if why == "there is no port"));
+    }
+
+    #[test]
+    fn the_ledger_arrives_between_the_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = folder.path().join("out.db");
+        fs::write(&ledger, "older").unwrap();
+        fs::write(folder.path().join("out.db-wal"), "of the older").unwrap();
+        let (events, received) = mpsc::channel();
+        let said = b"started\nfile ledger.db 6\nend\n\0\x01file other 3\nxyzend 7 12 3\n";
+        control(&said[..], Some(&ledger), &events);
+        assert_eq!(fs::read(&ledger).unwrap(), b"end\n\0\x01");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert!(matches!(received.recv(), Ok(Event::Started)));
+        let ended = received.recv().unwrap();
+        assert!(
+            matches!(
+                ended,
+                Event::Ended {
+                    status: 7,
+                    written: [12, 3]
+                }
+            ),
+            "{ended:?}"
+        );
+    }
+
+    #[test]
+    fn a_ledger_that_was_cut_off_leaves_the_older_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = folder.path().join("out.db");
+        fs::write(&ledger, "older").unwrap();
+        let (events, _received) = mpsc::channel();
+        control(
+            &b"started\nfile ledger.db 600\nhalf"[..],
+            Some(&ledger),
+            &events,
+        );
+        assert_eq!(fs::read(&ledger).unwrap(), b"older");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_reader_that_is_gone_is_told_once_and_the_rest_is_counted() {
+        let (events, received) = mpsc::channel();
+        let passed = AtomicU64::new(0);
+        let mut room = [0; 4];
+        relay(&[1; 200_000][..], &mut room[..], &passed, &events);
+        drop(events);
+        assert_eq!(passed.into_inner(), 200_000);
+        assert_eq!(received.iter().count(), 1);
+    }
+}

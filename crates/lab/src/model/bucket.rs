@@ -1,0 +1,88 @@
+//! A token bucket.
+
+use record::Nanos;
+
+/// How much of its rate a cap keeps for later. Long enough that a timer's lateness costs nothing,
+/// too short to show in a second's count.
+pub(super) const KEPT_S: f64 = 0.005;
+
+/// Tokens that flow in at a steady rate, up to a capacity.
+///
+/// What costs more than the capacity starts when the bucket is full and leaves a debt, so that the
+/// rate holds in the long run for any size.
+#[derive(Clone, Debug)]
+pub(super) struct Bucket {
+    /// Tokens a second.
+    rate: f64,
+    capacity: f64,
+    level: f64,
+    /// The time at which `level` was right.
+    at: Nanos,
+}
+
+impl Bucket {
+    /// A full bucket.
+    pub(super) fn new(rate: f64, capacity: f64) -> Bucket {
+        Bucket {
+            rate,
+            capacity,
+            level: capacity,
+            at: Nanos(0),
+        }
+    }
+
+    /// A cap that gives no burst to speak of.
+    pub(super) fn cap(rate: f64) -> Bucket {
+        Bucket::new(rate, rate * KEPT_S)
+    }
+
+    /// What is in it at a time that is not before the last taking.
+    pub(super) fn level_at(&self, time: Nanos) -> f64 {
+        let gained = (time - self.at).as_secs_f64() * self.rate;
+        (self.level + gained).min(self.capacity)
+    }
+
+    /// The first moment from `now` on at which this may be taken.
+    pub(super) fn earliest(&self, now: Nanos, cost: f64) -> Nanos {
+        let now = now.max(self.at);
+        let missing = cost.min(self.capacity) - self.level_at(now);
+        if missing <= 0.0 {
+            return now;
+        }
+        Nanos(
+            now.0
+                .saturating_add((missing / self.rate * 1e9).ceil() as u64),
+        )
+    }
+
+    /// Takes it, at a moment that [`Bucket::earliest`] gave or a later one.
+    pub(super) fn take(&mut self, time: Nanos, cost: f64) {
+        self.level = self.level_at(time) - cost;
+        self.at = self.at.max(time);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_above_the_capacity_leaves_a_debt_and_keeps_the_rate() {
+        let mut bucket = Bucket::new(100.0, 1.0);
+        let mut now = Nanos(0);
+        for _ in 0..100 {
+            now = bucket.earliest(now, 7.0);
+            bucket.take(now, 7.0);
+        }
+        // 99 times 70 ms behind the first, which found the bucket full.
+        assert!(now.0.abs_diff(6_930_000_000) < 1_000, "{now}");
+    }
+
+    #[test]
+    fn it_is_never_fuller_than_its_capacity() {
+        let mut bucket = Bucket::new(10.0, 5.0);
+        bucket.take(Nanos(0), 5.0);
+        assert!((bucket.level_at(Nanos::from_secs(3600)) - 5.0).abs() < 1e-12);
+        assert_eq!(bucket.earliest(Nanos(0), 1.0), Nanos(100_000_000));
+    }
+}

@@ -1,0 +1,122 @@
+//! Blocks that are fetched when they are first used.
+
+use std::collections::HashMap;
+
+use record::Nanos;
+
+use super::random::Random;
+use super::volume::{Kind, Request};
+use crate::spec::VolumeSpec;
+
+/// Fetches that are done are forgotten when so many are known.
+const MANY_FETCHES: usize = 4096;
+
+/// Which blocks are cold, and which are being fetched.
+#[derive(Clone, Debug)]
+pub(super) struct ColdMap {
+    spec: crate::spec::Cold,
+    size: u64,
+    seed: u64,
+    /// A bit for each block, set while it is cold; empty when none ever was.
+    bits: Vec<u64>,
+    left: u64,
+    fetching: HashMap<u64, Nanos>,
+}
+
+impl ColdMap {
+    pub(super) fn new(spec: &VolumeSpec, seed: u64) -> ColdMap {
+        let mut map = ColdMap {
+            spec: spec.cold,
+            size: spec.size.0,
+            seed,
+            bits: Vec::new(),
+            left: 0,
+            fetching: HashMap::new(),
+        };
+        if spec.cold.fraction > 0.0 {
+            map.chill();
+        }
+        map
+    }
+
+    /// Chooses the cold blocks.
+    fn chill(&mut self) {
+        let blocks = self.size.div_ceil(self.spec.block.0);
+        self.bits = vec![0; blocks.div_ceil(64) as usize];
+        let mut random = Random::of(self.seed, u64::MAX);
+        for block in 0..blocks {
+            if random.uniform() < self.spec.fraction {
+                self.bits[(block / 64) as usize] |= 1 << (block % 64);
+                self.left += 1;
+            }
+        }
+    }
+
+    /// How many blocks are still cold.
+    pub(super) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// When all blocks that this request needs are there, if it starts at `start`.
+    pub(super) fn touch(&mut self, start: Nanos, request: &Request) -> Nanos {
+        let mut ready = start;
+        if self.bits.is_empty() || request.length == 0 || request.kind == Kind::Flush {
+            return ready;
+        }
+        let block = self.spec.block.0;
+        let last = (request.offset + request.length - 1) / block;
+        for number in request.offset / block..=last {
+            ready = ready.max(self.touch_one(start, request, number));
+        }
+        self.forget(start);
+        ready
+    }
+
+    fn touch_one(&mut self, start: Nanos, request: &Request, number: u64) -> Nanos {
+        match (request.kind, self.covers(request, number)) {
+            (Kind::Write | Kind::Zero | Kind::Trim, true) => {
+                self.warm(number);
+                self.fetching.remove(&number);
+                start
+            }
+            (Kind::Trim, false) => start,
+            _ if self.warm(number) => {
+                let ready = start + self.fetch_time(number);
+                self.fetching.insert(number, ready);
+                ready
+            }
+            _ => self.fetching.get(&number).copied().unwrap_or(start),
+        }
+    }
+
+    /// Whether the request spans all of this block; the last block ends with the volume.
+    fn covers(&self, request: &Request, number: u64) -> bool {
+        let from = number * self.spec.block.0;
+        let to = (from + self.spec.block.0).min(self.size);
+        request.offset <= from && request.offset + request.length >= to
+    }
+
+    /// Makes a block warm; whether it was cold.
+    fn warm(&mut self, number: u64) -> bool {
+        let bit = 1 << (number % 64);
+        let Some(word) = self.bits.get_mut((number / 64) as usize) else {
+            return false;
+        };
+        let was = *word & bit != 0;
+        *word &= !bit;
+        self.left -= u64::from(was);
+        was
+    }
+
+    /// How long this block takes: its own number, whenever and in whatever order it is asked for.
+    fn fetch_time(&self, number: u64) -> Nanos {
+        let spread = (self.spec.max - self.spec.min).0 + 1;
+        self.spec.min + Nanos(Random::of(self.seed, number).below(spread))
+    }
+
+    fn forget(&mut self, now: Nanos) {
+        if self.fetching.len() > MANY_FETCHES {
+            self.fetching.retain(|_, ready| *ready > now);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What an instance may move over all its volumes.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use record::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+use super::bucket::Bucket;
+use crate::spec::scale_bytes;
+
+/// Caps on operations and bytes a second; `None` for no cap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Caps {
+    /// Operations a second.
+    pub iops: Option<f64>,
+    /// Bytes a second.
+    pub throughput: Option<Bytes>,
+}
+
+impl Caps {
+    /// Whether nothing is capped.
+    pub fn is_open(&self) -> bool {
+        self.iops.is_none() && self.throughput.is_none()
+    }
+
+    /// The same caps multiplied.
+    #[must_use]
+    pub fn scaled(self, scale: f64) -> Caps {
+        Caps {
+            iops: self.iops.map(|iops| iops * scale),
+            throughput: self.throughput.map(|rate| scale_bytes(rate, scale)),
+        }
+    }
+}
+
+/// What waits, in the order of a number that is compared first and of its arrival.
+struct Waiting<T> {
+    order: (u64, u64),
+    volume: usize,
+    ops: u64,
+    bytes: u64,
+    what: T,
+}
+
+impl<T> PartialEq for Waiting<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.order == other.order
+    }
+}
+impl<T> Eq for Waiting<T> {}
+impl<T> PartialOrd for Waiting<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<T> Ord for Waiting<T> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.order.cmp(&other.order)
+    }
+}
+
+/// Something that was let through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passed<T> {
+    /// When.
+    pub at: Nanos,
+    /// What was offered.
+    pub what: T,
+}
+
+/// Lets through what the caps allow, and shares it fairly among the volumes that want it.
+///
+/// Fair is start-time fair queueing (Goyal, Vin and Cheng, 1996): each volume has a clock of the
+/// work that it was given, and the volume that had least goes first. A volume with a deep queue
+/// takes nothing from one with a shallow queue, and what one leaves the others have.
+pub struct Gate<T> {
+    caps: Caps,
+    ops: Option<Bucket>,
+    bytes: Option<Bucket>,
+    /// Requests that have not yet left their volume, in the order in which they will.
+    coming: BinaryHeap<Reverse<Waiting<T>>>,
+    /// Requests that wait here, in the order in which they go.
+    waiting: BinaryHeap<Reverse<Waiting<T>>>,
+    /// Each volume's work up to now, in nanoseconds of the whole gate.
+    work: Vec<u64>,
+    /// The work clock of what went last.
+    clock: u64,
+    /// When the last one arrived or went.
+    now: Nanos,
+    arrivals: u64,
+}
+
+impl<T> Gate<T> {
+    /// A gate before so many volumes.
+    pub fn new(caps: Caps, volumes: usize) -> Gate<T> {
+        Gate {
+            caps,
+            ops: caps.iops.map(Bucket::cap),
+            bytes: caps.throughput.map(|rate| Bucket::cap(rate.0 as f64)),
+            coming: BinaryHeap::new(),
+            waiting: BinaryHeap::new(),
+            work: vec![0; volumes],
+            clock: 0,
+            now: Nanos(0),
+            arrivals: 0,
+        }
+    }
+
+    /// Brings a request of a volume that reaches the gate at `at`.
+    pub fn offer(&mut self, at: Nanos, volume: usize, ops: u64, bytes: u64, what: T) {
+        self.arrivals += 1;
+        self.coming.push(Reverse(Waiting {
+            order: (at.0, self.arrivals),
+            volume,
+            ops,
+            bytes,
+            what,
+        }));
+    }
+
+    /// When there is something to do; `None` while nothing is here.
+    pub fn next(&self) -> Option<Nanos> {
+        let coming = self.coming.peek().map(|c| Nanos(c.0.order.0));
+        [coming, self.opens()].into_iter().flatten().min()
+    }
+
+    /// The next request that went by `now`.
+    pub fn step(&mut self, now: Nanos) -> Option<Passed<T>> {
+        loop {
+            let opens = self.opens().filter(|at| *at <= now);
+            let comes = self.coming.peek().map(|c| Nanos(c.0.order.0));
+            match (comes.filter(|at| *at <= now), opens) {
+                (Some(comes), Some(opens)) if comes <= opens => self.arrive(),
+                (Some(_), None) => self.arrive(),
+                (_, Some(opens)) => return self.go(opens),
+                (None, None) => return None,
+            }
+        }
+    }
+
+    /// When the first of those that wait may go.
+    fn opens(&self) -> Option<Nanos> {
+        let first = &self.waiting.peek()?.0;
+        let earliest = |bucket: &Option<Bucket>, cost: u64| match bucket {
+            Some(bucket) if cost > 0 => bucket.earliest(self.now, cost as f64),
+            _ => self.now,
+        };
+        Some(earliest(&self.ops, first.ops).max(earliest(&self.bytes, first.bytes)))
+    }
+
+    /// Takes the first of those that come.
+    fn arrive(&mut self) {
+        let Some(Reverse(mut one)) = self.coming.pop() else {
+            return;
+        };
+        let (at, arrival) = one.order;
+        self.now = self.now.max(Nanos(at));
+        // A volume that was idle does not save up what it did not use.
+        let begins = self
+            .clock
+            .max(self.work.get(one.volume).copied().unwrap_or(0));
+        let ends = begins + self.work_of(one.ops, one.bytes);
+        if let Some(work) = self.work.get_mut(one.volume) {
+            *work = ends;
+        }
+        one.order = (begins, arrival);
+        self.waiting.push(Reverse(one));
+    }
+
+    fn go(&mut self, at: Nanos) -> Option<Passed<T>> {
+        let Reverse(one) = self.waiting.pop()?;
+        self.now = self.now.max(at);
+        self.clock = self.clock.max(one.order.0);
+        for (bucket, cost) in [(&mut self.ops, one.ops), (&mut self.bytes, one.bytes)] {
+            if let Some(bucket) = bucket.as_mut().filter(|_| cost > 0) {
+                bucket.take(at, cost as f64);
+            }
+        }
+        Some(Passed { at, what: one.what })
+    }
+
+    /// How long the gate is busy with this, in nanoseconds.
+    fn work_of(&self, ops: u64, bytes: u64) -> u64 {
+        let of =
+            |amount: u64, rate: Option<f64>| rate.map_or(0.0, |rate| amount as f64 / rate * 1e9);
+        let ops = of(ops, self.caps.iops);
+        let bytes = of(bytes, self.caps.throughput.map(|rate| rate.0 as f64));
+        ops.max(bytes) as u64
+    }
+}

@@ -1,0 +1,156 @@
+//! Which requests count as one operation.
+
+use std::collections::VecDeque;
+
+use record::{Bytes, Nanos};
+
+/// How many runs of adjacent requests are followed at once; the longest unused is forgotten.
+const RUNS: usize = 16;
+
+/// Requests that follow each other on the volume.
+#[derive(Clone, Debug)]
+struct Run {
+    write: bool,
+    /// The byte behind the last one.
+    end: u64,
+    /// Bytes in the operation that is being filled.
+    filled: u64,
+    /// When its operation left the queue.
+    start: Nanos,
+    /// When the last of it is answered: later requests come too late to join.
+    done: Nanos,
+}
+
+/// Counts operations.
+#[derive(Clone, Debug)]
+pub(super) struct Merger {
+    /// The largest operation; `None` merges and splits nothing.
+    largest: Option<Bytes>,
+    runs: VecDeque<Run>,
+}
+
+/// What a request counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Count {
+    /// It joined an operation that was already counted and left the queue at this time.
+    Joined(Nanos),
+    /// So many operations.
+    New(u64),
+}
+
+impl Merger {
+    pub(super) fn new(largest: Option<Bytes>) -> Merger {
+        Merger {
+            largest,
+            runs: VecDeque::with_capacity(RUNS),
+        }
+    }
+
+    /// What this request counts when it arrives now.
+    pub(super) fn count(&mut self, now: Nanos, write: bool, offset: u64, length: u64) -> Count {
+        let Some(largest) = self.largest else {
+            return Count::New(1);
+        };
+        let continued = self
+            .runs
+            .iter()
+            .position(|run| run.end == offset && run.write == write && run.done > now);
+        let run = continued.and_then(|index| self.runs.remove(index));
+        match run {
+            Some(run) if run.filled + length <= largest.0 => {
+                let start = run.start;
+                self.remember(Run {
+                    end: offset + length,
+                    filled: run.filled + length,
+                    ..run
+                });
+                Count::Joined(start)
+            }
+            _ => {
+                let ops = length.div_ceil(largest.0).max(1);
+                self.remember(Run {
+                    write,
+                    end: offset + length,
+                    filled: length - (ops - 1) * largest.0,
+                    start: now,
+                    done: now,
+                });
+                Count::New(ops)
+            }
+        }
+    }
+
+    /// Notes when the request that was counted last leaves the queue and is done.
+    pub(super) fn scheduled(&mut self, start: Nanos, done: Nanos) {
+        if let Some(run) = self.runs.back_mut() {
+            run.start = start;
+            run.done = run.done.max(done);
+        }
+    }
+
+    fn remember(&mut self, run: Run) {
+        if self.runs.len() == RUNS {
+            self.runs.pop_front();
+        }
+        self.runs.push_back(run);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIB: u64 = 1024;
+
+    /// How many operations these requests count, all in flight together.
+    fn ops(requests: &[(u64, u64)]) -> u64 {
+        let mut merger = Merger::new(Some(Bytes::kib(256)));
+        let count = |(offset, length): &(u64, u64)| {
+            let count = merger.count(Nanos(0), false, offset * KIB, length * KIB);
+            merger.scheduled(Nanos(0), Nanos(1));
+            match count {
+                Count::Joined(_) => 0,
+                Count::New(ops) => ops,
+            }
+        };
+        requests.iter().map(count).sum()
+    }
+
+    #[test]
+    fn the_examples_of_the_ebs_documentation() {
+        // "1 x 1024 KiB I/O operation: 4", "8 x sequential 32 KiB: 1", "8 random 32 KiB: 8".
+        assert_eq!(ops(&[(0, 1024)]), 4);
+        assert_eq!(ops(&[0, 1, 2, 3, 4, 5, 6, 7].map(|n| (n * 32, 32))), 1);
+        assert_eq!(ops(&[0, 1, 2, 3, 4, 5, 6, 7].map(|n| (n * 1000, 32))), 8);
+    }
+
+    #[test]
+    fn an_operation_is_never_larger_than_the_largest() {
+        // 100 KiB: two fit in one operation, the third begins the next.
+        assert_eq!(
+            ops(&[(0, 100), (100, 100), (200, 100), (300, 100), (400, 100)]),
+            3
+        );
+    }
+
+    #[test]
+    fn interleaved_streams_are_followed() {
+        let requests: Vec<_> = (0..8)
+            .flat_map(|n| (0..4).map(move |stream| (stream * 10_000 + n * 32, 32)))
+            .collect();
+        assert_eq!(ops(&requests), 4);
+    }
+
+    #[test]
+    fn too_late_or_the_other_direction_does_not_join() {
+        let mut merger = Merger::new(Some(Bytes::kib(256)));
+        merger.count(Nanos(0), false, 0, 4096);
+        merger.scheduled(Nanos(5), Nanos(10));
+        assert_eq!(merger.count(Nanos(3), true, 4096, 4096), Count::New(1));
+        assert_eq!(
+            merger.count(Nanos(9), false, 4096, 4096),
+            Count::Joined(Nanos(5))
+        );
+        assert_eq!(merger.count(Nanos(11), false, 8192, 4096), Count::New(1));
+    }
+}

@@ -1,0 +1,63 @@
+//! When each request is answered, and how: pure, in simulated time.
+//!
+//! A [`Volume`] takes requests in the order of their arrival and says of each when it leaves the
+//! volume's own queue and when it is done ([`Admission`]). A [`Gate`] stands behind several
+//! volumes and lets through what an instance may move in all. Nothing here reads a clock or does
+//! I/O: the time is what the caller says, and the random numbers come from a seed, so that the
+//! same requests at the same times have the same answers.
+//!
+//! What is modelled, and how:
+//!
+//! - **Caps** are token buckets that hold 5 ms of their rate, so that an idle volume gives no
+//!   burst to speak of. Requests wait for tokens in the order of their arrival.
+//! - **Burst** (gp2): a second bucket of credits that fills at the baseline; the volume runs at its
+//!   burst rate while there are credits.
+//! - **Merging**: a request that continues another one which is still in flight, in the same
+//!   direction, joins it up to the `merge` size and counts nothing; a larger one counts once for
+//!   each `merge` size begun. Requests that never are in flight together do not merge. What waits at
+//!   a [`Gate`] counts as answered when it would have been without one.
+//! - **Cold blocks**: the first read of a block starts its fetch and waits for it; others that need
+//!   it meanwhile wait for the same fetch; fetches of different blocks know nothing of each other.
+//!   A write that covers a whole block has nothing to fetch and makes it warm. A write of a part
+//!   must first have the rest, and waits as a read does. Discarding a whole block makes it warm, a
+//!   part of one changes nothing.
+//! - **Fail-slow** multiplies the latency and divides the caps; **stalls** hold every answer, and
+//!   every start, to their end. Credits still flow.
+//! - **Errors** cost what success costs.
+//! - A flush waits for its latency only: a network volume has no volatile cache.
+//!   A discard counts as one operation of no bytes; writing zeros counts as a write.
+
+mod bucket;
+mod cold;
+mod gate;
+mod merge;
+mod random;
+mod volume;
+mod weather;
+
+#[cfg(test)]
+mod tests;
+
+use record::Bytes;
+use serde::{Deserialize, Serialize};
+
+pub use gate::{Caps, Gate, Passed};
+pub use random::Random;
+pub use volume::{Admission, Counters, Kind, Request, Volume};
+pub use weather::Weather;
+
+/// Operations and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flow {
+    /// How many operations.
+    pub ops: u64,
+    /// How many bytes they moved.
+    pub bytes: Bytes,
+}
+
+impl Flow {
+    fn add(&mut self, ops: u64, bytes: u64) {
+        self.ops += ops;
+        self.bytes += Bytes(bytes);
+    }
+}

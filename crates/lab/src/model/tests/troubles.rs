@@ -1,0 +1,145 @@
+//! Cold blocks, stalls, slow episodes and errors.
+
+use super::*;
+
+#[test]
+fn cold_reads_in_flight_together_take_as_long_as_one() {
+    let mut cold = volume("cold=1:1GiB");
+    let read = |block: u64, within: u64| Request {
+        kind: Kind::Read,
+        offset: block * 512 * KIB + within,
+        length: 4096,
+    };
+    let mut dues: Vec<Nanos> = Vec::new();
+    for block in 0..128 {
+        let admission = cold.admit(Nanos(0), &read(block, 0));
+        dues.push(cold.due(&admission, admission.start));
+    }
+    let (first, last) = (*dues.iter().min().unwrap(), *dues.iter().max().unwrap());
+    assert!(
+        first >= Nanos(20_000_000) && last <= Nanos(82_000_000),
+        "{first} {last}"
+    );
+    assert_eq!(cold.cold_blocks_left(), 2048 - 128);
+
+    // One that comes while a block is fetched waits for that fetch; later ones wait for nothing.
+    let during = cold.admit(Nanos(1_000_000), &read(5, 8192));
+    assert_eq!(cold.due(&during, during.start), dues[5]);
+    let warm = cold.admit(Nanos(SECOND), &read(5, 4096));
+    assert!(cold.due(&warm, warm.start) < Nanos(SECOND + 2_000_000));
+    assert_eq!(cold.counters().cold_waits, 129);
+}
+
+#[test]
+fn a_write_fetches_only_what_it_does_not_cover() {
+    let mut cold = volume("cold=1:1GiB");
+    let mut wait = |kind, offset: u64, length: u64| {
+        let admission = cold.admit(
+            Nanos(0),
+            &Request {
+                kind,
+                offset: offset * KIB,
+                length: length * KIB,
+            },
+        );
+        (admission.ready > admission.start, cold.cold_blocks_left())
+    };
+    assert_eq!(wait(Kind::Write, 0, 512), (false, 2047));
+    assert_eq!(wait(Kind::Write, 512, 4), (true, 2046));
+    assert_eq!(wait(Kind::Zero, 1024, 1024), (false, 2044));
+    assert_eq!(wait(Kind::Trim, 2048 + 4, 4), (false, 2044));
+    assert_eq!(wait(Kind::Trim, 2048 + 4, 1024), (false, 2043));
+    // A part of a block on either side of a whole one.
+    assert_eq!(wait(Kind::Write, 8192 + 256, 1024), (true, 2040));
+    assert_eq!(wait(Kind::Flush, 0, 0), (false, 2040));
+}
+
+#[test]
+fn a_share_of_the_blocks_is_cold_and_the_seed_says_which() {
+    let cold = |seed| Volume::new("cold=25%:8GiB".parse::<VolumeGroup>().unwrap().spec, seed);
+    let left = cold(1).cold_blocks_left();
+    assert!(within(left as f64, 4096.0, 6.0), "{left}");
+    assert_eq!(left, cold(1).cold_blocks_left());
+    assert_ne!(left, cold(2).cold_blocks_left());
+}
+
+#[test]
+fn nothing_is_answered_in_a_stall_and_no_burst_follows() {
+    let mut stalled = [volume("iops=400,stall=3s+1s:64GiB")];
+    let done = run(&mut stalled, &[random(4096, 32)], Caps::default(), 6);
+    assert_eq!(done[0][3], 0);
+    assert!(within(done[0][4] as f64, 400.0, 2.0), "{:?}", done[0]);
+    assert_eq!(stalled[0].weather().stalls_begun(Nanos::from_secs(6)), 1);
+}
+
+#[test]
+fn a_slow_volume_does_less_and_takes_longer() {
+    let what = "iops=400,latency=1ms,jitter=0,slow=2s+2s,slow-factor=4:64GiB";
+    let done = run(&mut [volume(what)], &[random(4096, 32)], Caps::default(), 6);
+    assert!(within(done[0][3] as f64, 100.0, 3.0), "{:?}", done[0]);
+    assert!(within(done[0][5] as f64, 400.0, 1.0), "{:?}", done[0]);
+    let done = run(&mut [volume(what)], &[random(4096, 1)], Caps::default(), 6);
+    assert!(within(done[0][3] as f64, 100.0, 3.0), "{:?}", done[0]);
+}
+
+#[test]
+fn episodes_begin_when_the_volume_is_told_to() {
+    let mut late = volume("stall=1s+1s:1GiB");
+    late.begin(Nanos::from_secs(10));
+    let flush = Request {
+        kind: Kind::Flush,
+        offset: 0,
+        length: 0,
+    };
+    assert_eq!(
+        late.admit(Nanos(SECOND * 3 / 2), &flush).start,
+        Nanos(SECOND * 3 / 2)
+    );
+    assert_eq!(
+        late.admit(Nanos::from_secs(11), &flush).start,
+        Nanos::from_secs(12)
+    );
+}
+
+#[test]
+fn errors_come_where_and_when_they_were_asked_for() {
+    let mut bad = volume("error=64k+4k,error-on=read,error-after=1s:1MiB");
+    let mut fails = |kind, at: u64, offset: u64| {
+        bad.admit(
+            Nanos(at),
+            &Request {
+                kind,
+                offset: offset * KIB,
+                length: 4096,
+            },
+        )
+        .failed
+    };
+    assert!(!fails(Kind::Read, 0, 64));
+    assert!(fails(Kind::Read, SECOND, 64));
+    assert!(fails(Kind::Read, SECOND, 61));
+    assert!(!fails(Kind::Read, SECOND, 60) && !fails(Kind::Read, SECOND, 68));
+    assert!(!fails(Kind::Write, SECOND, 64));
+
+    let mut chance = volume("error-rate=1%:1GiB");
+    let request = Request {
+        kind: Kind::Write,
+        offset: 0,
+        length: 4096,
+    };
+    let failed = (0..100_000)
+        .filter(|n| chance.admit(Nanos(n * 1000), &request).failed)
+        .count();
+    assert!(within(failed as f64, 1000.0, 12.0), "{failed}");
+    assert_eq!(chance.counters().errors, failed as u64);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let once = || {
+        let mut volumes = [volume("gp3,cold=0.5,error-rate=0.01,slow=1s+1s:1GiB")];
+        let done = run(&mut volumes, &[random(4096, 16)], Caps::default(), 3);
+        (done, volumes[0].counters(), volumes[0].cold_blocks_left())
+    };
+    assert_eq!(once(), once());
+}

@@ -1,0 +1,285 @@
+//! One volume in simulated time.
+
+use record::Nanos;
+use serde::{Deserialize, Serialize};
+
+use super::Flow;
+use super::bucket::Bucket;
+use super::cold::ColdMap;
+use super::merge::{Count, Merger};
+use super::random::Random;
+use super::weather::Weather;
+use crate::spec::{ErrorOn, Span, VolumeSpec};
+
+/// What a request wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Data.
+    Read,
+    /// To put data there.
+    Write,
+    /// To put zeros there, which counts as writing them.
+    Zero,
+    /// To discard.
+    Trim,
+    /// To have what was written kept.
+    Flush,
+}
+
+/// One request of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What is wanted.
+    pub kind: Kind,
+    /// The first byte.
+    pub offset: u64,
+    /// How many bytes; the end is inside the volume.
+    pub length: u64,
+}
+
+/// When a request is answered, and how.
+#[derive(Clone, Debug)]
+pub struct Admission {
+    /// When it leaves the volume's own queue.
+    pub start: Nanos,
+    /// How long it then takes.
+    pub latency: Nanos,
+    /// When the cold blocks that it needs are there; `start` when there are none.
+    pub ready: Nanos,
+    /// What it counts toward caps.
+    pub ops: u64,
+    /// The bytes that count toward caps.
+    pub bytes: u64,
+    /// It is answered with EIO.
+    pub failed: bool,
+}
+
+/// What a volume has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Reads.
+    pub read: Flow,
+    /// Writes, those of zeros included.
+    pub write: Flow,
+    /// Discards.
+    pub trim: Flow,
+    /// Flushes.
+    pub flush: u64,
+    /// Operations after merging and splitting: what the IOPS cap counts.
+    pub counted_ops: u64,
+    /// Requests that waited for a cold block.
+    pub cold_waits: u64,
+    /// Requests that were answered with EIO.
+    pub errors: u64,
+}
+
+/// The caps of one volume.
+#[derive(Clone, Debug)]
+struct Buckets {
+    ops: Option<Bucket>,
+    credits: Option<Bucket>,
+    bytes: Option<Bucket>,
+}
+
+/// One volume: takes requests in the order of their arrival.
+#[derive(Clone, Debug)]
+pub struct Volume {
+    spec: VolumeSpec,
+    buckets: Buckets,
+    merger: Merger,
+    cold: ColdMap,
+    weather: Weather,
+    latencies: Random,
+    failures: Random,
+    counters: Counters,
+    /// When the last request left the queue.
+    last: Nanos,
+}
+
+impl Buckets {
+    fn new(spec: &VolumeSpec) -> Buckets {
+        // With a burst, the steady cap is the burst's, and the baseline is what credits flow in at.
+        let fastest = spec.burst.map(|burst| burst.iops).or(spec.iops);
+        let credits = spec.burst.zip(spec.iops);
+        Buckets {
+            ops: fastest.map(Bucket::cap),
+            credits: credits.map(|(burst, iops)| Bucket::new(iops, burst.credits)),
+            bytes: spec.throughput.map(|rate| Bucket::cap(rate.0 as f64)),
+        }
+    }
+
+    /// Each bucket that this request draws on, with what it takes from it.
+    fn costs(
+        &mut self,
+        ops: f64,
+        bytes: f64,
+        factor: f64,
+    ) -> impl Iterator<Item = (&mut Bucket, f64)> {
+        // A slow volume spends more tokens on the same work; its credits know nothing of that.
+        let ops_buckets = [(&mut self.ops, factor * ops), (&mut self.credits, ops)];
+        ops_buckets
+            .into_iter()
+            .chain([(&mut self.bytes, factor * bytes)])
+            .filter(|(_, cost)| *cost > 0.0)
+            .filter_map(|(bucket, cost)| Some((bucket.as_mut()?, cost)))
+    }
+
+    /// Takes what the request costs at the first moment, from `from` on, at which all have it.
+    fn pass(&mut self, from: Nanos, ops: u64, bytes: u64, weather: &Weather) -> Nanos {
+        let factor = weather.factor(from);
+        let (ops, bytes) = (ops as f64, bytes as f64);
+        let earliest = self
+            .costs(ops, bytes, factor)
+            .map(|(bucket, cost)| bucket.earliest(from, cost))
+            .fold(from, Nanos::max);
+        let start = weather.settle(earliest);
+        for (bucket, cost) in self.costs(ops, bytes, factor) {
+            bucket.take(start, cost);
+        }
+        start
+    }
+}
+
+impl Volume {
+    /// A volume at time 0, with its random numbers from `seed`.
+    pub fn new(spec: VolumeSpec, seed: u64) -> Volume {
+        Volume {
+            buckets: Buckets::new(&spec),
+            merger: Merger::new(spec.merge),
+            cold: ColdMap::new(&spec, seed),
+            weather: Weather::new(&spec, Nanos(0)),
+            latencies: Random::of(seed, u64::MAX - 1),
+            failures: Random::of(seed, u64::MAX - 2),
+            counters: Counters::default(),
+            last: Nanos(0),
+            spec,
+        }
+    }
+
+    /// Lets the times of episodes count from now.
+    pub fn begin(&mut self, now: Nanos) {
+        self.weather = Weather::new(&self.spec, now);
+    }
+
+    /// Takes a request that arrives now. Times given must not go back.
+    pub fn admit(&mut self, now: Nanos, request: &Request) -> Admission {
+        let (start, ops, bytes) = self.queue(now, request);
+        let ready = self.cold.touch(start, request);
+        let admission = Admission {
+            start,
+            latency: self.latency(start),
+            ready,
+            ops,
+            bytes,
+            failed: self.fails(start, request),
+        };
+        if bytes > 0 {
+            self.merger.scheduled(start, self.due(&admission, start));
+        }
+        self.tally(request, &admission);
+        admission
+    }
+
+    /// When the request is answered, if it passed everything behind its volume at `passed`, which
+    /// is `start` where nothing is behind it.
+    pub fn due(&self, admission: &Admission, passed: Nanos) -> Nanos {
+        let done = (passed + admission.latency).max(admission.ready);
+        self.weather.settle(done)
+    }
+
+    /// Waits in the volume's queue: when it leaves, and what it counts.
+    fn queue(&mut self, now: Nanos, request: &Request) -> (Nanos, u64, u64) {
+        let Request { offset, length, .. } = *request;
+        match request.kind {
+            Kind::Flush => (self.weather.settle(now), 0, 0),
+            Kind::Trim => (self.pass(now, 1, 0), 1, 0),
+            Kind::Read | Kind::Write | Kind::Zero => {
+                let write = request.kind != Kind::Read;
+                match self.merger.count(now, write, offset, length) {
+                    Count::New(ops) => (self.pass(now, ops, length), ops, length),
+                    // It goes with its operation, which may have left already, as soon as its
+                    // bytes may.
+                    Count::Joined(start) => {
+                        let from = self.weather.settle(now.max(start));
+                        let start = self.buckets.pass(from, 0, length, &self.weather);
+                        (start, 0, length)
+                    }
+                }
+            }
+        }
+    }
+
+    fn pass(&mut self, now: Nanos, ops: u64, bytes: u64) -> Nanos {
+        let from = self.weather.settle(now.max(self.last));
+        self.last = self.buckets.pass(from, ops, bytes, &self.weather);
+        self.last
+    }
+
+    fn latency(&mut self, start: Nanos) -> Nanos {
+        let latency = self.spec.latency;
+        let above =
+            (latency.mean - latency.min).0 as f64 * self.latencies.log_normal(latency.jitter);
+        let nanos = (latency.min.0 as f64 + above) * self.weather.factor(start);
+        Nanos(nanos as u64)
+    }
+
+    fn fails(&mut self, start: Nanos, request: &Request) -> bool {
+        let errors = &self.spec.errors;
+        let hit = match request.kind {
+            Kind::Flush => false,
+            Kind::Read => errors.on != ErrorOn::Write,
+            Kind::Write | Kind::Zero | Kind::Trim => errors.on != ErrorOn::Read,
+        };
+        if !hit || self.weather.elapsed(start) < errors.after {
+            return false;
+        }
+        let span = Span {
+            offset: request.offset,
+            length: request.length,
+        };
+        let placed = errors
+            .places
+            .iter()
+            .any(|place| place.shared(span).is_some());
+        placed || (errors.rate > 0.0 && self.failures.uniform() < errors.rate)
+    }
+
+    fn tally(&mut self, request: &Request, admission: &Admission) {
+        let counters = &mut self.counters;
+        match request.kind {
+            Kind::Read => counters.read.add(1, request.length),
+            Kind::Write | Kind::Zero => counters.write.add(1, request.length),
+            Kind::Trim => counters.trim.add(1, request.length),
+            Kind::Flush => counters.flush += 1,
+        }
+        counters.counted_ops += admission.ops;
+        counters.cold_waits += u64::from(admission.ready > admission.start);
+        counters.errors += u64::from(admission.failed);
+    }
+
+    /// What it was made from.
+    pub fn spec(&self) -> &VolumeSpec {
+        &self.spec
+    }
+
+    /// What it has done.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Its stalls and fail-slow episodes.
+    pub fn weather(&self) -> &Weather {
+        &self.weather
+    }
+
+    /// How many blocks are still cold.
+    pub fn cold_blocks_left(&self) -> u64 {
+        self.cold.left()
+    }
+
+    /// I/O credits; `None` without a burst.
+    pub fn credits(&self, now: Nanos) -> Option<f64> {
+        let credits = self.buckets.credits.as_ref()?;
+        Some(credits.level_at(now).max(0.0))
+    }
+}

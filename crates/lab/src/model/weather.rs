@@ -1,0 +1,142 @@
+//! Stalls and fail-slow episodes, in time.
+
+use record::Nanos;
+
+use crate::spec::{Episode, Episodes, VolumeSpec};
+
+/// When a volume stalls and when it is slow.
+#[derive(Clone, Debug)]
+pub struct Weather {
+    stalls: Episodes,
+    slow: Episodes,
+    factor: f64,
+    /// The moment from which the episodes' times count.
+    origin: Nanos,
+}
+
+impl Weather {
+    /// The troubles of a volume, their times counted from `origin`.
+    pub fn new(spec: &VolumeSpec, origin: Nanos) -> Weather {
+        Weather {
+            stalls: spec.stalls.clone(),
+            slow: spec.slow.when.clone(),
+            factor: spec.slow.factor,
+            origin,
+        }
+    }
+
+    /// How long ago the times began to count.
+    pub fn elapsed(&self, now: Nanos) -> Nanos {
+        now - self.origin
+    }
+
+    /// This moment, or the end of the stall that it lies in.
+    pub fn settle(&self, mut time: Nanos) -> Nanos {
+        // Stalls that overlap are left one after the other; the count bounds a chain that would
+        // have no end, where the repetitions of several stalls leave no gap.
+        for _ in 0..=64 {
+            match self.end_of(&self.stalls, time) {
+                Some(end) => time = end,
+                None => break,
+            }
+        }
+        time
+    }
+
+    /// By how much the volume is slower at this moment; 1 when it is well.
+    pub fn factor(&self, time: Nanos) -> f64 {
+        match self.end_of(&self.slow, time) {
+            Some(_) => self.factor,
+            None => 1.0,
+        }
+    }
+
+    /// How many stalls have begun.
+    pub fn stalls_begun(&self, now: Nanos) -> u64 {
+        self.begun(&self.stalls, now)
+    }
+
+    /// How many fail-slow episodes have begun.
+    pub fn slow_begun(&self, now: Nanos) -> u64 {
+        self.begun(&self.slow, now)
+    }
+
+    /// The end of the episode that this moment lies in.
+    fn end_of(&self, of: &Episodes, time: Nanos) -> Option<Nanos> {
+        let at = time.0.checked_sub(self.origin.0)?;
+        of.episodes
+            .iter()
+            .filter_map(|episode| {
+                let within = within(*episode, of.every, at)?;
+                Some(Nanos(time.0.saturating_add(episode.length.0 - within)))
+            })
+            .max()
+    }
+
+    fn begun(&self, of: &Episodes, now: Nanos) -> u64 {
+        let Some(at) = now.0.checked_sub(self.origin.0) else {
+            return 0;
+        };
+        of.episodes
+            .iter()
+            .filter_map(|episode| at.checked_sub(episode.start.0))
+            .map(|since| 1 + of.every.map_or(0, |every| since / every.0.max(1)))
+            .sum()
+    }
+}
+
+/// How far into the episode, or one of its repetitions, this moment is.
+fn within(episode: Episode, every: Option<Nanos>, at: u64) -> Option<u64> {
+    let since = at.checked_sub(episode.start.0)?;
+    let within = every.map_or(since, |every| since % every.0.max(1));
+    (within < episode.length.0).then_some(within)
+}
+
+#[cfg(test)]
+mod tests {
+    use record::Bytes;
+
+    use super::*;
+
+    fn weather(what: &str) -> Weather {
+        let group: crate::spec::VolumeGroup = format!("{what}:1GiB").parse().unwrap();
+        assert_eq!(group.spec.size, Bytes::GIB);
+        Weather::new(&group.spec, Nanos::from_secs(100))
+    }
+
+    fn secs(s: f64) -> Nanos {
+        Nanos((s * 1e9) as u64)
+    }
+
+    #[test]
+    fn stalls_repeat_and_hold_to_their_end() {
+        let weather = weather("stall=10s+1s,stall-every=30s");
+        for (from, to) in [(50.0, 50.0), (109.9, 109.9), (110.0, 111.0), (140.5, 141.0)] {
+            assert_eq!(weather.settle(secs(from)), secs(to), "{from}");
+        }
+        assert_eq!(weather.settle(secs(111.0)), secs(111.0));
+        let begun = [99.0, 109.0, 110.0, 139.0, 141.0].map(|t| weather.stalls_begun(secs(t)));
+        assert_eq!(begun, [0, 0, 1, 1, 2]);
+    }
+
+    #[test]
+    fn stalls_that_overlap_are_left_together() {
+        let weather = weather("stall=1s+2s,stall=2s+2s,stall=4s+1s");
+        assert_eq!(weather.settle(secs(101.5)), secs(105.0));
+    }
+
+    #[test]
+    fn stalls_without_a_gap_do_not_hang() {
+        let weather = weather("stall=0s+1s,stall=1s+1s,stall-every=2s");
+        assert!(weather.settle(secs(100.0)) > secs(130.0));
+    }
+
+    #[test]
+    fn it_is_slow_for_a_while() {
+        let weather = weather("slow=1s+2s,slow-factor=4");
+        assert_eq!(
+            [100.5, 102.0, 103.0].map(|t| weather.factor(secs(t))),
+            [1.0, 4.0, 1.0]
+        );
+    }
+}

@@ -1,0 +1,171 @@
+//! One client: a thread that takes its requests, and one that answers them when they are due.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use record::Nanos;
+
+use super::Exports;
+use super::delay::{DelayQueue, precise_timers};
+use super::handshake::handshake;
+use super::wire::{EIO, Meaning, Message, ProtocolError, reply_head};
+use crate::disk::Disk;
+use crate::model::Kind;
+
+/// More requests in flight than any client has: QEMU has 16, the kernel and fio some hundreds.
+const MOST_IN_FLIGHT: usize = 1 << 16;
+
+/// A socket of either kind.
+pub(crate) enum Stream {
+    /// A unix socket.
+    Unix(UnixStream),
+    /// A TCP connection.
+    Tcp(TcpStream),
+}
+
+/// An answer that waits for its time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reply {
+    /// What the client calls the request.
+    pub(crate) cookie: [u8; 8],
+    /// The protocol's error; 0 for success.
+    pub(crate) error: u32,
+    /// The bytes that the answer brings: offset and length.
+    pub(crate) data: Option<(u64, u32)>,
+}
+
+impl Stream {
+    /// Another handle to the same socket.
+    pub(crate) fn try_clone(&self) -> io::Result<Stream> {
+        match self {
+            Stream::Unix(stream) => stream.try_clone().map(Stream::Unix),
+            Stream::Tcp(stream) => stream.try_clone().map(Stream::Tcp),
+        }
+    }
+
+    /// Ends the connection for all who hold it.
+    pub(crate) fn shutdown(&self) {
+        // A socket that is already closed is as wanted.
+        let _ = match self {
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Both),
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Both),
+        };
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.read(buffer),
+            Stream::Tcp(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.write(data),
+            Stream::Tcp(stream) => stream.write(data),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Serves one client until it leaves, its connection ends, or it breaks the protocol.
+///
+/// # Errors
+/// Says what ended it, unless the client left in order.
+pub(crate) fn serve(mut stream: Stream, exports: &Exports) -> Result<(), ProtocolError> {
+    let Some(disk) = handshake(&mut stream, exports)? else {
+        return Ok(());
+    };
+    let outbox = Arc::new(DelayQueue::new(disk.clock()));
+    let in_flight = Arc::new(AtomicUsize::new(0));
+    let answerer = {
+        let (disk, outbox) = (Arc::clone(&disk), Arc::clone(&outbox));
+        let (stream, in_flight) = (stream.try_clone()?, Arc::clone(&in_flight));
+        std::thread::Builder::new()
+            .name("lab-answers".into())
+            .spawn(move || answer(stream, &disk, &outbox, &in_flight))?
+    };
+    let ended = take_requests(&mut stream, &disk, &outbox, &in_flight);
+    outbox.close();
+    stream.shutdown();
+    // A thread that panicked has said so, and its client is gone.
+    let _ = answerer.join();
+    ended
+}
+
+/// Reads requests and gives each to its volume.
+fn take_requests(
+    stream: &mut Stream,
+    disk: &Arc<Disk>,
+    outbox: &Arc<DelayQueue<Reply>>,
+    in_flight: &AtomicUsize,
+) -> Result<(), ProtocolError> {
+    // Small requests come many in one read; large payloads go past this buffer.
+    let mut stream = io::BufReader::with_capacity(32 << 10, stream);
+    let mut payload = Vec::new();
+    loop {
+        let mut bytes = [0; Message::SIZE];
+        stream.read_exact(&mut bytes)?;
+        let message = Message::parse(&bytes)?;
+        payload.resize(message.payload()?, 0);
+        stream.read_exact(&mut payload)?;
+        if in_flight.fetch_add(1, Ordering::Relaxed) >= MOST_IN_FLIGHT {
+            return Err(ProtocolError::TooMany);
+        }
+        let reply = |error, data| Reply {
+            cookie: message.cookie,
+            error,
+            data,
+        };
+        match message.meaning(disk.size().0) {
+            Meaning::Leave => return Ok(()),
+            Meaning::Refuse(error) => outbox.push(Nanos(0), reply(error, None)),
+            Meaning::Do(request) => {
+                let wants = request.kind == Kind::Read;
+                let data = wants.then_some((message.offset, message.length));
+                disk.submit(&request, &payload, reply(0, data), outbox);
+            }
+        }
+    }
+}
+
+/// Sends answers when they are due, until the queue is closed or the client is gone.
+fn answer(mut stream: Stream, disk: &Disk, outbox: &DelayQueue<Reply>, in_flight: &AtomicUsize) {
+    precise_timers();
+    let mut message = Vec::new();
+    while let Some(reply) = outbox.next() {
+        in_flight.fetch_sub(1, Ordering::Relaxed);
+        compose(&mut message, disk, reply);
+        if stream.write_all(&message).is_err() {
+            // The other thread waits for requests; this ends its wait too.
+            stream.shutdown();
+            outbox.close();
+        }
+    }
+}
+
+/// The answer as bytes, with the data that it brings.
+fn compose(message: &mut Vec<u8>, disk: &Disk, reply: Reply) {
+    const HEAD: usize = 16;
+    let data = reply.data.filter(|_| reply.error == 0);
+    let length = data.map_or(0, |(_, length)| length as usize);
+    message.resize(HEAD + length, 0);
+    let mut error = reply.error;
+    if let Some((offset, _)) = data
+        && disk.read(&mut message[HEAD..], offset).is_err()
+    {
+        error = EIO;
+        message.truncate(HEAD);
+    }
+    message[..HEAD].copy_from_slice(&reply_head(reply.cookie, error));
+}

@@ -1,0 +1,165 @@
+//! A queue whose entries come out when they are due.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::num::NonZeroU64;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use record::Nanos;
+
+use crate::disk::Clock;
+
+/// Entries that wait for their time. One thread takes them out.
+pub(crate) struct DelayQueue<T> {
+    clock: Clock,
+    inside: Mutex<Inside<T>>,
+    changed: Condvar,
+}
+
+struct Inside<T> {
+    heap: BinaryHeap<Entry<T>>,
+    pushed: u64,
+    closed: bool,
+}
+
+/// Ordered so that the largest is due first, and what was pushed first goes first among equals.
+struct Entry<T> {
+    due: Nanos,
+    number: u64,
+    what: T,
+}
+
+impl<T> PartialEq for Entry<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+impl<T> Eq for Entry<T> {}
+impl<T> PartialOrd for Entry<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<T> Ord for Entry<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.due, other.number).cmp(&(self.due, self.number))
+    }
+}
+
+impl<T> DelayQueue<T> {
+    pub(crate) fn new(clock: Clock) -> DelayQueue<T> {
+        DelayQueue {
+            clock,
+            inside: Mutex::new(Inside {
+                heap: BinaryHeap::new(),
+                pushed: 0,
+                closed: false,
+            }),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn inside(&self) -> MutexGuard<'_, Inside<T>> {
+        // A heap is whole between any two of its methods, and they are all that runs under the
+        // lock.
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts an entry in; it is dropped when the queue is closed.
+    pub(crate) fn push(&self, due: Nanos, what: T) {
+        let mut inside = self.inside();
+        if inside.closed {
+            return;
+        }
+        let sooner = inside.heap.peek().is_none_or(|first| due < first.due);
+        inside.pushed += 1;
+        let number = inside.pushed;
+        inside.heap.push(Entry { due, number, what });
+        drop(inside);
+        if sooner {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Waits for the next entry that is due; `None` when the queue is closed.
+    pub(crate) fn next(&self) -> Option<T> {
+        let mut inside = self.inside();
+        loop {
+            if inside.closed {
+                return None;
+            }
+            let now = self.clock.now();
+            let wait = match inside.heap.peek() {
+                Some(first) if first.due <= now => return inside.heap.pop().map(|e| e.what),
+                Some(first) => Some(Duration::from(first.due - now)),
+                None => None,
+            };
+            inside = match wait {
+                Some(wait) => {
+                    let woken = self.changed.wait_timeout(inside, wait);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => {
+                    let woken = self.changed.wait(inside);
+                    woken.unwrap_or_else(PoisonError::into_inner)
+                }
+            };
+        }
+    }
+
+    /// Ends it: whoever waits is told, and what is in it is dropped.
+    pub(crate) fn close(&self) {
+        let mut inside = self.inside();
+        inside.closed = true;
+        let dropped = std::mem::take(&mut inside.heap);
+        drop(inside);
+        self.changed.notify_all();
+        drop(dropped);
+    }
+}
+
+/// Asks the kernel to wake this thread on time. Threads are woken up to 50 us late otherwise, so
+/// that several timers may share one interrupt (`PR_SET_TIMERSLACK` in prctl(2)).
+pub(crate) fn precise_timers() {
+    // Where it is refused, answers are later by that much.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn entries_come_in_the_order_of_their_times() {
+        let clock = Clock::start();
+        let queue = DelayQueue::new(clock);
+        let base = clock.now();
+        for (late_ms, what) in [(30, 'c'), (10, 'a'), (20, 'b'), (30, 'd')] {
+            queue.push(base + Nanos(late_ms * 1_000_000), what);
+        }
+        let order: Vec<char> = (0..4).filter_map(|_| queue.next()).collect();
+        assert_eq!(order, ['a', 'b', 'c', 'd']);
+        assert!(clock.now() - base >= Nanos(30_000_000));
+    }
+
+    #[test]
+    fn a_sooner_entry_wakes_who_waits_and_closing_ends_the_wait() {
+        let clock = Clock::start();
+        let queue = Arc::new(DelayQueue::new(clock));
+        queue.push(Nanos::from_secs(3600), 'z');
+        let taker = {
+            let queue = Arc::clone(&queue);
+            std::thread::spawn(move || (queue.next(), queue.next()))
+        };
+        std::thread::sleep(Duration::from_millis(20));
+        queue.push(Nanos(0), 'a');
+        std::thread::sleep(Duration::from_millis(20));
+        queue.close();
+        assert_eq!(taker.join().unwrap(), (Some('a'), None));
+        queue.push(Nanos(0), 'b');
+        assert_eq!(queue.next(), None);
+    }
+}

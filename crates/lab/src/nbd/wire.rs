@@ -1,0 +1,303 @@
+//! The protocol's numbers, and its messages as bytes. All integers are big-endian. The names are
+//! those of the specification.
+
+use crate::model::{Kind, Request};
+
+/// What a server says first: "NBDMAGIC" and "IHAVEOPT".
+pub(super) const GREETING: [u8; 16] = *b"NBDMAGICIHAVEOPT";
+pub(super) const IHAVEOPT: u64 = u64::from_be_bytes(*b"IHAVEOPT");
+pub(super) const REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
+pub(super) const REQUEST_MAGIC: u32 = 0x2560_9513;
+pub(super) const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
+
+pub(super) const FLAG_FIXED_NEWSTYLE: u16 = 1;
+pub(super) const FLAG_NO_ZEROES: u16 = 2;
+pub(super) const CLIENT_KNOWN: u32 = (FLAG_FIXED_NEWSTYLE | FLAG_NO_ZEROES) as u32;
+pub(super) const CLIENT_NO_ZEROES: u32 = FLAG_NO_ZEROES as u32;
+
+pub(super) const OPT_EXPORT_NAME: u32 = 1;
+pub(super) const OPT_ABORT: u32 = 2;
+pub(super) const OPT_LIST: u32 = 3;
+pub(super) const OPT_INFO: u32 = 6;
+pub(super) const OPT_GO: u32 = 7;
+
+pub(super) const REP_ACK: u32 = 1;
+pub(super) const REP_SERVER: u32 = 2;
+pub(super) const REP_INFO: u32 = 3;
+pub(super) const REP_ERR_UNSUP: u32 = (1 << 31) + 1;
+pub(super) const REP_ERR_INVALID: u32 = (1 << 31) + 3;
+pub(super) const REP_ERR_UNKNOWN: u32 = (1 << 31) + 6;
+
+pub(super) const INFO_EXPORT: u16 = 0;
+pub(super) const INFO_BLOCK_SIZE: u16 = 3;
+
+/// `HAS_FLAGS`, `SEND_FLUSH`, `SEND_FUA`, `SEND_TRIM`, `SEND_WRITE_ZEROES`, `CAN_MULTI_CONN`.
+pub(super) const TRANSMISSION_FLAGS: u16 = 1 | 4 | 8 | 32 | 64 | 256;
+
+const CMD_READ: u16 = 0;
+const CMD_WRITE: u16 = 1;
+const CMD_DISC: u16 = 2;
+const CMD_FLUSH: u16 = 3;
+const CMD_TRIM: u16 = 4;
+const CMD_WRITE_ZEROES: u16 = 6;
+const CMD_FLAG_FUA: u16 = 1;
+const CMD_FLAG_NO_HOLE: u16 = 2;
+
+/// What the answer to a request says when it failed; the protocol's numbers, which are Linux's.
+pub(crate) const EIO: u32 = 5;
+/// The request is wrong.
+pub(super) const EINVAL: u32 = 22;
+/// There is no room, or the end is passed.
+pub(crate) const ENOSPC: u32 = 28;
+
+/// The most bytes of one read or write: what the specification lets clients assume.
+pub(super) const LARGEST_PAYLOAD: u32 = 32 << 20;
+
+/// Options longer than this are nobody's.
+pub(super) const LONGEST_OPTION: u32 = 64 << 10;
+
+/// Why a connection is given up.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProtocolError {
+    /// The other side went, or the socket failed.
+    #[error("the connection failed: {0}")]
+    Io(#[from] std::io::Error),
+    /// Something that is not this protocol.
+    #[error("the client sent {0:#x} where the protocol has a magic number")]
+    Magic(u64),
+    /// Flags that nobody offered.
+    #[error("the client answered with flags {0:#x}, which were not offered")]
+    Flags(u32),
+    /// More than a message may hold.
+    #[error("the client sent a message of {0} bytes, which is more than is allowed")]
+    TooLong(u32),
+    /// An export that is not here, asked for in the way that has no refusal.
+    #[error("the client asked for an export that does not exist")]
+    NoExport,
+    /// More requests than any client has a reason for.
+    #[error("the client has too many requests in flight")]
+    TooMany,
+}
+
+/// A request as it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    pub(super) flags: u16,
+    pub(super) command: u16,
+    pub(super) cookie: [u8; 8],
+    pub(super) offset: u64,
+    pub(super) length: u32,
+}
+
+/// What a message means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// Something to do.
+    Do(Request),
+    /// The client leaves.
+    Leave,
+    /// To be refused with this error.
+    Refuse(u32),
+}
+
+/// N bytes from a place in a message of fixed size.
+fn part<const N: usize, const M: usize>(bytes: &[u8; M], at: usize) -> [u8; N] {
+    let mut part = [0; N];
+    part.copy_from_slice(&bytes[at..at + N]);
+    part
+}
+
+impl Message {
+    pub(super) const SIZE: usize = 28;
+
+    pub(super) fn parse(bytes: &[u8; Message::SIZE]) -> Result<Message, ProtocolError> {
+        let magic = u32::from_be_bytes(part(bytes, 0));
+        if magic != REQUEST_MAGIC {
+            return Err(ProtocolError::Magic(magic.into()));
+        }
+        Ok(Message {
+            flags: u16::from_be_bytes(part(bytes, 4)),
+            command: u16::from_be_bytes(part(bytes, 6)),
+            cookie: part(bytes, 8),
+            offset: u64::from_be_bytes(part(bytes, 16)),
+            length: u32::from_be_bytes(part(bytes, 24)),
+        })
+    }
+
+    /// How many bytes of data follow it.
+    ///
+    /// # Errors
+    /// When they are more than a server has to take.
+    pub(super) fn payload(&self) -> Result<usize, ProtocolError> {
+        match self.command {
+            CMD_WRITE if self.length > LARGEST_PAYLOAD => Err(ProtocolError::TooLong(self.length)),
+            CMD_WRITE => Ok(self.length as usize),
+            _ => Ok(0),
+        }
+    }
+
+    /// What is to be done on a volume of this size.
+    pub(super) fn meaning(&self, size: u64) -> Meaning {
+        let kind = match self.command {
+            CMD_DISC => return Meaning::Leave,
+            CMD_READ => Kind::Read,
+            CMD_WRITE => Kind::Write,
+            CMD_FLUSH => Kind::Flush,
+            CMD_TRIM => Kind::Trim,
+            CMD_WRITE_ZEROES => Kind::Zero,
+            _ => return Meaning::Refuse(EINVAL),
+        };
+        // A hole here is as good as zeros, and no write is answered before it is done, so that
+        // neither flag asks for more than is done anyway.
+        let known = match kind {
+            Kind::Zero => CMD_FLAG_FUA | CMD_FLAG_NO_HOLE,
+            _ => CMD_FLAG_FUA,
+        };
+        if self.flags & !known != 0 {
+            return Meaning::Refuse(EINVAL);
+        }
+        if kind == Kind::Flush {
+            return Meaning::Do(Request {
+                kind,
+                offset: 0,
+                length: 0,
+            });
+        }
+        let length = u64::from(self.length);
+        match self.offset.checked_add(length) {
+            Some(end) if end <= size => {}
+            _ if matches!(kind, Kind::Write | Kind::Zero) => return Meaning::Refuse(ENOSPC),
+            _ => return Meaning::Refuse(EINVAL),
+        }
+        // The specification leaves empty requests undefined.
+        if length == 0 || (kind == Kind::Read && self.length > LARGEST_PAYLOAD) {
+            return Meaning::Refuse(EINVAL);
+        }
+        Meaning::Do(Request {
+            kind,
+            offset: self.offset,
+            length,
+        })
+    }
+}
+
+/// The head of an answer to a request.
+pub(super) fn reply_head(cookie: [u8; 8], error: u32) -> [u8; 16] {
+    let mut head = [0; 16];
+    head[..4].copy_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
+    head[4..8].copy_from_slice(&error.to_be_bytes());
+    head[8..].copy_from_slice(&cookie);
+    head
+}
+
+/// The answer to an option.
+pub(super) fn option_reply(option: u32, kind: u32, data: &[u8]) -> Vec<u8> {
+    let mut reply = Vec::with_capacity(20 + data.len());
+    reply.extend(REPLY_MAGIC.to_be_bytes());
+    reply.extend(option.to_be_bytes());
+    reply.extend(kind.to_be_bytes());
+    reply.extend((data.len() as u32).to_be_bytes());
+    reply.extend(data);
+    reply
+}
+
+/// The name and the wanted facts of `NBD_OPT_GO` and `NBD_OPT_INFO`; `None` when they are broken.
+pub(super) fn parse_go(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
+    let (length, rest) = data.split_first_chunk::<4>()?;
+    let (name, rest) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+    let (count, facts) = rest.split_first_chunk::<2>()?;
+    let count = usize::from(u16::from_be_bytes(*count));
+    let facts: Vec<u16> = facts
+        .chunks(2)
+        .map(|fact| fact.try_into().map(u16::from_be_bytes))
+        .collect::<Result<_, _>>()
+        .ok()?;
+    (facts.len() == count).then_some((name, facts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(flags: u16, command: u16, offset: u64, length: u32) -> Message {
+        Message {
+            flags,
+            command,
+            cookie: [0; 8],
+            offset,
+            length,
+        }
+    }
+
+    #[test]
+    fn requests_past_the_end_are_refused_as_the_specification_says() {
+        let size = 1 << 20;
+        let meaning =
+            |flags, command, offset, length| message(flags, command, offset, length).meaning(size);
+        assert_eq!(
+            meaning(0, CMD_READ, size - 512, 1024),
+            Meaning::Refuse(EINVAL)
+        );
+        assert_eq!(
+            meaning(0, CMD_WRITE, size - 512, 1024),
+            Meaning::Refuse(ENOSPC)
+        );
+        assert_eq!(
+            meaning(0, CMD_TRIM, u64::MAX, 1024),
+            Meaning::Refuse(EINVAL)
+        );
+        assert_eq!(meaning(0, CMD_READ, 0, 0), Meaning::Refuse(EINVAL));
+        assert_eq!(meaning(0, 99, 0, 512), Meaning::Refuse(EINVAL));
+        assert_eq!(meaning(2, CMD_WRITE, 0, 512), Meaning::Refuse(EINVAL));
+        assert_eq!(meaning(7, CMD_DISC, 0, 0), Meaning::Leave);
+        assert!(matches!(
+            meaning(1, CMD_WRITE, size - 512, 512),
+            Meaning::Do(_)
+        ));
+        assert!(matches!(
+            meaning(3, CMD_WRITE_ZEROES, 0, 1 << 20),
+            Meaning::Do(_)
+        ));
+        assert!(matches!(meaning(0, CMD_FLUSH, 0, 0), Meaning::Do(_)));
+        let large = message(0, CMD_READ, 0, LARGEST_PAYLOAD + 1).meaning(1 << 40);
+        assert_eq!(large, Meaning::Refuse(EINVAL));
+        assert!(
+            message(0, CMD_WRITE, 0, LARGEST_PAYLOAD + 1)
+                .payload()
+                .is_err()
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_done_lies_inside_the_volume(
+            bytes in proptest::array::uniform28(proptest::num::u8::ANY),
+            command in 0_u16..8,
+            flags in 0_u16..4,
+            offset in 0_u64..(1 << 21),
+        ) {
+            let size = 1 << 20;
+            let mut bytes = bytes;
+            bytes[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
+            bytes[4..6].copy_from_slice(&flags.to_be_bytes());
+            bytes[6..8].copy_from_slice(&command.to_be_bytes());
+            bytes[16..24].copy_from_slice(&offset.to_be_bytes());
+            bytes[24..26].fill(0);
+            let message = Message::parse(&bytes).unwrap();
+            if let Meaning::Do(request) = message.meaning(size) {
+                assert!(request.offset + request.length <= size);
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(
+            bytes in proptest::array::uniform28(proptest::num::u8::ANY),
+            data in proptest::collection::vec(proptest::num::u8::ANY, 0..40),
+        ) {
+            if let Ok(message) = Message::parse(&bytes) {
+                let _ = (message.meaning(u64::MAX), message.payload());
+            }
+            let _ = parse_go(&data);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Why volumes cannot be served.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use record::Bytes;
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// Nothing to serve.
+    #[error("no volumes are given; name at least one, such as --volumes gp3:16GiB")]
+    NoVolumes,
+    /// The scale is no factor.
+    #[error("the scale is {0}; it must be above 0, such as 0.1")]
+    Scale(f64),
+    /// Two volumes of one name.
+    #[error("two volumes have the serial number {0}; give each its own")]
+    SerialTwice(String),
+    /// An address that others could reach.
+    #[error(
+        "{0} is not a loopback address; the volumes have no passwords, so they are served on \
+         127.0.0.1 or ::1 only"
+    )]
+    NotLoopback(SocketAddr),
+    /// The folder for sockets and data.
+    #[error("could not make a folder for the volumes in {folder}: {source}")]
+    Folder {
+        /// Where.
+        folder: PathBuf,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+    /// The data of a volume.
+    #[error("could not make the data of volume {serial} ({size}): {source}")]
+    Data {
+        /// Which volume.
+        serial: String,
+        /// Its size.
+        size: Bytes,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+    /// A socket.
+    #[error("could not listen on {address}: {source}")]
+    Listen {
+        /// The socket's path or address.
+        address: String,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+    /// A thread.
+    #[error("could not start a thread of the volume server: {0}")]
+    Thread(io::Error),
+}

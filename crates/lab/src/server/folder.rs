@@ -1,0 +1,126 @@
+//! The server's own folder: made with a name that says whose it is, and removed.
+//!
+//! It holds a file on which the server has a lock (flock(2)) for as long as it lives. A folder
+//! whose lock is free was left by a server that was killed, and the next server removes it.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::ServerError;
+
+/// How the folders' names begin.
+const PREFIX: &str = "disksmith-lab-";
+
+/// The file that says whether the folder's server lives.
+const LOCK: &str = "lock";
+
+/// A folder that goes when this is dropped.
+pub(super) struct Folder {
+    path: PathBuf,
+    /// Held until the folder is gone.
+    _lock: File,
+}
+
+impl Folder {
+    /// A new folder, in this one or that for temporary files. What killed servers left there goes.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(super) fn make(within: Option<&Path>) -> Result<Folder, ServerError> {
+        let within = within.map_or_else(std::env::temp_dir, Path::to_owned);
+        remove_left(&within);
+        let failed = |source| ServerError::Folder {
+            folder: within.clone(),
+            source,
+        };
+        for number in 0..10_000 {
+            let path = within.join(format!("{PREFIX}{}-{number}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                Err(error) => return Err(failed(error)),
+            }
+            // Another server may take the folder for one that was left, in the moment before it is
+            // locked; then the next name is tried.
+            if let Ok(Some(lock)) = lock(&path, true) {
+                return Ok(Folder { path, _lock: lock });
+            }
+        }
+        Err(failed(io::ErrorKind::AlreadyExists.into()))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by the next server.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// The lock of a folder, `None` when another process has it.
+fn lock(folder: &Path, create: bool) -> io::Result<Option<File>> {
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(create)
+        .mode(0o600)
+        .open(folder.join(LOCK))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Removes the folders of servers that are gone.
+fn remove_left(within: &Path) {
+    let Ok(entries) = std::fs::read_dir(within) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        if ours && let Ok(Some(_held)) = lock(&entry.path(), false) {
+            // Whoever cannot be removed here belongs to another user.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_kill_left_is_removed_and_what_lives_is_kept() {
+        let within = tempfile::tempdir().unwrap();
+        let living = Folder::make(Some(within.path())).unwrap();
+        let left = within.path().join("disksmith-lab-1-0");
+        std::fs::create_dir(&left).unwrap();
+        std::fs::write(left.join(LOCK), "").unwrap();
+        std::fs::write(left.join("lab1.sock"), "").unwrap();
+        let other = within.path().join("disksmith-lab-of-a-user");
+        std::fs::create_dir(&other).unwrap();
+
+        let next = Folder::make(Some(within.path())).unwrap();
+        assert!(living.path().exists() && next.path().exists() && other.exists());
+        assert!(!left.exists());
+        assert_ne!(living.path(), next.path());
+        drop((living, next));
+        assert_eq!(std::fs::read_dir(within.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_named() {
+        let error = Folder::make(Some(Path::new("/no/such/folder")))
+            .err()
+            .unwrap();
+        assert!(error.to_string().contains("/no/such/folder"), "{error}");
+    }
+}

@@ -1,0 +1,117 @@
+//! The instance's gate at work: a thread that lets requests through when the caps allow.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use record::Nanos;
+
+use super::ServerError;
+use crate::disk::{Clock, Passing};
+use crate::model::{Caps, Gate};
+use crate::nbd::precise_timers;
+
+/// A gate that several volumes share.
+pub(crate) struct Gatekeeper {
+    clock: Clock,
+    inside: Mutex<Inside>,
+    changed: Condvar,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Inside {
+    gate: Gate<Passing>,
+    closed: bool,
+}
+
+impl Gatekeeper {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the kernel has no thread to give.
+    pub(super) fn start(
+        caps: Caps,
+        volumes: usize,
+        clock: Clock,
+    ) -> Result<Arc<Gatekeeper>, ServerError> {
+        let keeper = Arc::new(Gatekeeper {
+            clock,
+            inside: Mutex::new(Inside {
+                gate: Gate::new(caps, volumes),
+                closed: false,
+            }),
+            changed: Condvar::new(),
+            thread: Mutex::new(None),
+        });
+        let thread = std::thread::Builder::new().name("lab-gate".into()).spawn({
+            let keeper = Arc::clone(&keeper);
+            move || keeper.run()
+        });
+        let thread = thread.map_err(ServerError::Thread)?;
+        *keeper.thread() = Some(thread);
+        Ok(keeper)
+    }
+
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn thread(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Brings a request that leaves its volume's queue at `at`.
+    pub(crate) fn offer(&self, at: Nanos, volume: usize, ops: u64, bytes: u64, passing: Passing) {
+        let mut inside = self.inside();
+        if inside.closed {
+            return;
+        }
+        let before = inside.gate.next();
+        inside.gate.offer(at, volume, ops, bytes, passing);
+        let sooner = inside.gate.next() != before;
+        drop(inside);
+        if sooner {
+            self.changed.notify_one();
+        }
+    }
+
+    fn run(&self) {
+        precise_timers();
+        let mut inside = self.inside();
+        while !inside.closed {
+            let now = self.clock.now();
+            if let Some(passed) = inside.gate.step(now) {
+                // Not under the lock: it takes the locks of the volume and of the connection.
+                drop(inside);
+                passed.what.go(passed.at);
+                inside = self.inside();
+                continue;
+            }
+            inside = match inside.gate.next() {
+                Some(next) => {
+                    let wait = Duration::from(next - now);
+                    let woken = self.changed.wait_timeout(inside, wait);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => {
+                    let woken = self.changed.wait(inside);
+                    woken.unwrap_or_else(PoisonError::into_inner)
+                }
+            };
+        }
+    }
+
+    /// Ends the thread; what waits is dropped.
+    pub(super) fn stop(&self) {
+        let mut inside = self.inside();
+        inside.closed = true;
+        // What waits holds its volume, which holds this gate.
+        inside.gate = Gate::new(Caps::default(), 0);
+        drop(inside);
+        self.changed.notify_all();
+        if let Some(thread) = self.thread().take() {
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Where clients come in.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::ServerError;
+use crate::nbd::{Exports, Stream, serve};
+
+/// How long to wait when the kernel has no more files or memory for another client.
+const BREATH: Duration = Duration::from_millis(50);
+
+/// A socket that takes clients, until it is dropped.
+pub(super) struct Listener {
+    socket: OwnedFd,
+    clients: Arc<Clients>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The clients that are served now.
+#[derive(Default)]
+struct Clients {
+    stopped: AtomicBool,
+    streams: Mutex<HashMap<u64, Stream>>,
+}
+
+impl Listener {
+    /// Serves these volumes on a unix socket.
+    ///
+    /// # Errors
+    /// When the socket cannot be made; a path has at most 107 bytes.
+    pub(super) fn unix(path: &Path, exports: Exports) -> Result<Listener, ServerError> {
+        let failed = |source| ServerError::Listen {
+            address: path.display().to_string(),
+            source,
+        };
+        let listener = UnixListener::bind(path).map_err(failed)?;
+        let socket = OwnedFd::from(listener.try_clone().map_err(failed)?);
+        let accept = move || listener.accept().map(|(stream, _)| Stream::Unix(stream));
+        Listener::start(socket, exports, accept)
+    }
+
+    /// Serves these volumes on a TCP port, and says which.
+    ///
+    /// # Errors
+    /// When the port cannot be had.
+    pub(super) fn tcp(
+        address: SocketAddr,
+        exports: Exports,
+    ) -> Result<(Listener, SocketAddr), ServerError> {
+        let failed = |source| ServerError::Listen {
+            address: address.to_string(),
+            source,
+        };
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        let bound = listener.local_addr().map_err(failed)?;
+        let socket = OwnedFd::from(listener.try_clone().map_err(failed)?);
+        let accept = move || {
+            let (stream, _) = listener.accept()?;
+            // An answer is sent when it is due, not when there is more to send.
+            stream.set_nodelay(true)?;
+            Ok(Stream::Tcp(stream))
+        };
+        Ok((Listener::start(socket, exports, accept)?, bound))
+    }
+
+    fn start(
+        socket: OwnedFd,
+        exports: Exports,
+        accept: impl Fn() -> io::Result<Stream> + Send + 'static,
+    ) -> Result<Listener, ServerError> {
+        let clients = Arc::new(Clients::default());
+        let thread = std::thread::Builder::new()
+            .name("lab-accept".into())
+            .spawn({
+                let clients = Arc::clone(&clients);
+                move || take_clients(&clients, &exports, accept)
+            })
+            .map_err(ServerError::Thread)?;
+        Ok(Listener {
+            socket,
+            clients,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.clients.stopped.store(true, Ordering::SeqCst);
+        // Ends the wait for the next client (listen sockets answer EINVAL then).
+        let _ = rustix::net::shutdown(self.socket.as_fd(), rustix::net::Shutdown::Both);
+        self.clients.hang_up();
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Clients {
+    fn streams(&self) -> MutexGuard<'_, HashMap<u64, Stream>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers a client, so that it can be hung up on.
+    fn add(&self, number: u64, stream: &Stream) -> io::Result<()> {
+        self.streams().insert(number, stream.try_clone()?);
+        // Whoever comes while the server stops may have been missed.
+        if self.stopped.load(Ordering::SeqCst) {
+            self.hang_up();
+        }
+        Ok(())
+    }
+
+    fn hang_up(&self) {
+        for stream in self.streams().values() {
+            stream.shutdown();
+        }
+    }
+}
+
+/// Takes clients until the server stops, and then waits for the last of them to go.
+fn take_clients(
+    clients: &Arc<Clients>,
+    exports: &Exports,
+    accept: impl Fn() -> io::Result<Stream>,
+) {
+    let mut threads: Vec<JoinHandle<()>> = Vec::new();
+    let mut number = 0;
+    while !clients.stopped.load(Ordering::SeqCst) {
+        let Ok(stream) = accept() else {
+            // Out of files or memory, most likely: others may leave.
+            if !clients.stopped.load(Ordering::SeqCst) {
+                std::thread::sleep(BREATH);
+            }
+            continue;
+        };
+        threads.retain(|thread| !thread.is_finished());
+        number += 1;
+        // A client that cannot be served finds its connection closed.
+        if let Ok(thread) = serve_client(clients, exports, number, stream) {
+            threads.push(thread);
+        }
+    }
+    clients.hang_up();
+    for thread in threads {
+        let _ = thread.join();
+    }
+}
+
+fn serve_client(
+    clients: &Arc<Clients>,
+    exports: &Exports,
+    number: u64,
+    stream: Stream,
+) -> io::Result<JoinHandle<()>> {
+    clients.add(number, &stream)?;
+    let (theirs, exports) = (Arc::clone(clients), Arc::clone(exports));
+    let spawned = std::thread::Builder::new()
+        .name("lab-client".into())
+        .spawn(move || {
+            // Why a client was dropped is for the client to say; the server serves the others.
+            let _ = serve(stream, &exports);
+            theirs.streams().remove(&number);
+        });
+    if spawned.is_err() {
+        clients.streams().remove(&number);
+    }
+    spawned
+}

@@ -1,0 +1,241 @@
+//! The volume server: virtual volumes that clients reach over NBD.
+
+mod error;
+mod folder;
+mod gatekeeper;
+mod listen;
+mod truth;
+
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use record::Bytes;
+
+use crate::disk::{Clock, Disk};
+use crate::model;
+pub use crate::model::Caps;
+use crate::spec::{Span, VolumeSpec};
+pub use crate::store::Keep;
+use crate::store::Store;
+pub use error::ServerError;
+use folder::Folder;
+pub(crate) use gatekeeper::Gatekeeper;
+use listen::Listener;
+pub use truth::Truth;
+
+/// How the volumes are served.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What all rates are multiplied by, the instance's too: more than 0. Credits are multiplied as
+    /// well, so that they last as long. Latencies stay as they are.
+    pub scale: f64,
+    /// Start of all random numbers.
+    pub seed: u64,
+    /// What the instance moves over all volumes, before scaling; open by default.
+    pub instance: Caps,
+    /// Where the server makes its own folder, for sockets and data; the system's folder for
+    /// temporary files by default. The folder is removed when the server stops.
+    pub folder: Option<PathBuf>,
+    /// Where the data is kept.
+    pub keep: Keep,
+    /// A loopback address that offers all volumes by their serial numbers, besides the sockets.
+    /// Port 0 lets the kernel choose.
+    pub listen: Option<SocketAddr>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            scale: 1.0,
+            seed: 0,
+            instance: Caps::default(),
+            folder: None,
+            keep: Keep::default(),
+            listen: None,
+        }
+    }
+}
+
+/// Volumes that are served until this is dropped. Nothing is left then: no thread, no socket, no
+/// file.
+pub struct Server {
+    // Dropped in this order: clients first, then the gate that answers them, then the folder.
+    listeners: Vec<Listener>,
+    gate: Option<Arc<Gatekeeper>>,
+    volumes: Vec<Volume>,
+    address: Option<SocketAddr>,
+    folder: Folder,
+}
+
+/// One volume that is served.
+pub struct Volume {
+    disk: Arc<Disk>,
+    socket: PathBuf,
+}
+
+impl Server {
+    /// Makes the volumes and serves each on a unix socket of its own.
+    ///
+    /// # Errors
+    /// When the options or the serial numbers do not go together, or the folder, the data or a
+    /// socket cannot be made. Nothing is left then.
+    pub fn start(specs: &[VolumeSpec], options: &Options) -> Result<Server, ServerError> {
+        check(specs, options)?;
+        let serials = serials(specs)?;
+        let folder = Folder::make(options.folder.as_deref())?;
+        let clock = Clock::start();
+        let caps = options.instance.scaled(options.scale);
+        let gate = match caps.is_open() {
+            true => None,
+            false => Some(Gatekeeper::start(caps, specs.len(), clock)?),
+        };
+        let mut server = Server {
+            listeners: Vec::new(),
+            gate,
+            volumes: Vec::new(),
+            address: None,
+            folder,
+        };
+        for (number, (spec, serial)) in specs.iter().zip(serials).enumerate() {
+            server.add(number, spec, serial, clock, options)?;
+        }
+        if let Some(address) = options.listen {
+            server.listen(address)?;
+        }
+        Ok(server)
+    }
+
+    fn add(
+        &mut self,
+        number: usize,
+        spec: &VolumeSpec,
+        serial: String,
+        clock: Clock,
+        options: &Options,
+    ) -> Result<(), ServerError> {
+        let seed = spec
+            .seed
+            .unwrap_or_else(|| model::Random::of(options.seed, number as u64).bits());
+        let store = Store::new(spec, seed, options.keep, self.folder.path()).map_err(|source| {
+            ServerError::Data {
+                serial: serial.clone(),
+                size: spec.size,
+                source,
+            }
+        })?;
+        let volume = model::Volume::new(spec.scaled(options.scale), seed);
+        let gate = self.gate.clone().map(|gate| (gate, number));
+        let disk = Arc::new(Disk::new(serial, clock, volume, store, gate));
+        let socket = self.folder.path().join(format!("{}.sock", disk.serial()));
+        let listener = Listener::unix(&socket, Arc::from([Arc::clone(&disk)]))?;
+        self.listeners.push(listener);
+        self.volumes.push(Volume { disk, socket });
+        Ok(())
+    }
+
+    fn listen(&mut self, address: SocketAddr) -> Result<(), ServerError> {
+        let exports = self.volumes.iter().map(|v| Arc::clone(&v.disk)).collect();
+        let (listener, address) = Listener::tcp(address, exports)?;
+        self.listeners.push(listener);
+        self.address = Some(address);
+        Ok(())
+    }
+
+    /// The volumes, in the order of their specifications.
+    pub fn volumes(&self) -> &[Volume] {
+        &self.volumes
+    }
+
+    /// The loopback address that offers all volumes, if one was asked for.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    /// The server's own folder, which goes with it.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Lets the times of all stalls, slow episodes, errors and corruption count from now, instead
+    /// of from the start: for a machine that takes a while to boot.
+    pub fn begin(&self) {
+        for volume in &self.volumes {
+            volume.disk.begin();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.listeners.clear();
+        if let Some(gate) = &self.gate {
+            gate.stop();
+        }
+    }
+}
+
+impl Volume {
+    /// The unix socket on which it is served, as the default export and under its serial number.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Its size.
+    pub fn size(&self) -> Bytes {
+        self.disk.size()
+    }
+
+    /// Its serial number.
+    pub fn serial(&self) -> &str {
+        self.disk.serial()
+    }
+
+    /// What it is, with its rates scaled.
+    pub fn spec(&self) -> VolumeSpec {
+        self.disk.model().spec().clone()
+    }
+
+    /// What it did, and what state it is in.
+    pub fn truth(&self) -> Truth {
+        Truth::of(&self.disk)
+    }
+
+    /// Lets these bytes rot now: they read back differently until they are written again. What
+    /// lies behind the volume's end has no effect.
+    pub fn corrupt(&self, place: Span) {
+        self.disk.corrupt(place);
+    }
+}
+
+fn check(specs: &[VolumeSpec], options: &Options) -> Result<(), ServerError> {
+    if specs.is_empty() {
+        return Err(ServerError::NoVolumes);
+    }
+    if !(options.scale > 0.0 && options.scale.is_finite()) {
+        return Err(ServerError::Scale(options.scale));
+    }
+    match options.listen {
+        Some(address) if !address.ip().is_loopback() => Err(ServerError::NotLoopback(address)),
+        _ => Ok(()),
+    }
+}
+
+/// Every volume's serial number: its own, or "lab" and its place.
+fn serials(specs: &[VolumeSpec]) -> Result<Vec<String>, ServerError> {
+    let mut serials = Vec::with_capacity(specs.len());
+    for (number, spec) in (1..).zip(specs) {
+        let serial = spec
+            .serial
+            .clone()
+            .unwrap_or_else(|| format!("lab{number}"));
+        if serials.contains(&serial) {
+            return Err(ServerError::SerialTwice(serial));
+        }
+        serials.push(serial);
+    }
+    Ok(serials)
+}

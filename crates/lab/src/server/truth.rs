@@ -1,0 +1,59 @@
+//! What a volume did: the truth that a measurement of it can be held against.
+
+use record::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+use crate::disk::Disk;
+use crate::model::Counters;
+use crate::spec::{Span, VolumeSpec};
+
+/// One volume's counters and state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Truth {
+    /// Serial number.
+    pub serial: String,
+    /// What it is, with its rates scaled.
+    pub spec: VolumeSpec,
+    /// Time since its episodes began to count, in nanoseconds.
+    #[serde(rename = "elapsed_ns")]
+    pub elapsed: Nanos,
+    /// What it did.
+    pub counters: Counters,
+    /// Cold blocks that nobody has used yet.
+    pub cold_blocks_left: u64,
+    /// I/O credits; `None` for a volume that does not burst.
+    pub credits_left: Option<f64>,
+    /// Places that read back differently now.
+    pub corrupt_places: Vec<Span>,
+    /// Reads that were answered with changed data.
+    pub corrupt_reads: u64,
+    /// Stalls that have begun.
+    pub stalls: u64,
+    /// Fail-slow episodes that have begun.
+    pub slow_episodes: u64,
+    /// What the data takes where it is kept, in bytes; holes take none.
+    #[serde(rename = "occupied_bytes")]
+    pub occupied: Bytes,
+}
+
+impl Truth {
+    pub(super) fn of(disk: &Disk) -> Truth {
+        let model = disk.model();
+        let now = disk.clock().now();
+        let elapsed = model.weather().elapsed(now);
+        Truth {
+            serial: disk.serial().to_owned(),
+            spec: model.spec().clone(),
+            elapsed,
+            counters: model.counters(),
+            cold_blocks_left: model.cold_blocks_left(),
+            credits_left: model.credits(now),
+            corrupt_places: disk.store().corrupt_places(elapsed),
+            corrupt_reads: disk.store().changed_reads(),
+            stalls: model.weather().stalls_begun(now),
+            slow_episodes: model.weather().slow_begun(now),
+            // A file that is open can be looked at.
+            occupied: disk.store().occupied().unwrap_or_default(),
+        }
+    }
+}

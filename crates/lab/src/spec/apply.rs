@@ -1,0 +1,341 @@
+//! One `key=value` pair after the other, put into a volume's specification.
+
+use record::{Bytes, Nanos};
+
+use super::parse::SpecError;
+use super::{Burst, Episode, Episodes, ErrorOn, LONGEST_SERIAL, Profile, SECTOR, Span, VolumeSpec};
+
+/// All keys, in the order of the documentation.
+pub(super) const KEYS: [&str; 25] = [
+    "iops",
+    "throughput",
+    "burst",
+    "credits",
+    "merge",
+    "latency",
+    "latency-min",
+    "jitter",
+    "cold",
+    "cold-block",
+    "cold-latency",
+    "slow",
+    "slow-factor",
+    "slow-every",
+    "stall",
+    "stall-every",
+    "error",
+    "error-rate",
+    "error-on",
+    "error-after",
+    "corrupt",
+    "corrupt-places",
+    "corrupt-after",
+    "serial",
+    "seed",
+];
+
+/// Keys that may come more than once.
+const REPEATABLE: [&str; 4] = ["slow", "stall", "error", "corrupt"];
+
+/// A key with its value, which knows how to say that it is wrong.
+#[derive(Clone, Copy)]
+struct Pair<'a> {
+    key: &'a str,
+    value: &'a str,
+}
+
+/// A volume of this profile and size, with the pairs applied.
+pub(super) fn volume(
+    profile: Option<Profile>,
+    size: Bytes,
+    pairs: &[(&str, &str)],
+) -> Result<VolumeSpec, SpecError> {
+    check_keys(pairs)?;
+    let find = |key| {
+        let (key, value) = pairs.iter().find(|(k, _)| *k == key)?;
+        Some(Pair { key, value })
+    };
+    let iops = match find("iops") {
+        Some(pair) => pair.or_none(Pair::rate)?,
+        None => None,
+    };
+    let mut spec = match profile {
+        Some(profile) => VolumeSpec::of(profile, size, iops),
+        None => VolumeSpec::free(size),
+    };
+    for &(key, value) in pairs {
+        set(&mut spec, Pair { key, value })?;
+    }
+    let burst = find("burst").map(Pair::rate).transpose()?;
+    let credits = find("credits").map(Pair::rate).transpose()?;
+    set_burst(&mut spec, burst, credits)?;
+    if find("latency").is_some() && find("latency-min").is_none() {
+        spec.latency.min = Nanos(spec.latency.mean.0 / 2);
+    }
+    check_together(&spec)?;
+    Ok(spec)
+}
+
+fn check_keys(pairs: &[(&str, &str)]) -> Result<(), SpecError> {
+    for (index, (key, _)) in pairs.iter().enumerate() {
+        if !KEYS.contains(key) {
+            return Err(SpecError::Key((*key).to_owned()));
+        }
+        if !REPEATABLE.contains(key) && pairs[..index].iter().any(|(before, _)| before == key) {
+            return Err(SpecError::Twice((*key).to_owned()));
+        }
+    }
+    Ok(())
+}
+
+fn set(spec: &mut VolumeSpec, pair: Pair<'_>) -> Result<(), SpecError> {
+    match pair.key {
+        "iops" => spec.iops = pair.or_none(Pair::rate)?,
+        "throughput" => spec.throughput = pair.or_none(Pair::bytes)?,
+        "merge" => spec.merge = pair.or_none(Pair::bytes)?,
+        "latency" => spec.latency.mean = pair.time()?,
+        "latency-min" => spec.latency.min = pair.time()?,
+        "jitter" => spec.latency.jitter = pair.number(0.0, 3.0, "a number from 0 to 3")?,
+        "cold" => spec.cold.fraction = pair.share()?,
+        "cold-block" => spec.cold.block = pair.cold_block()?,
+        "cold-latency" => (spec.cold.min, spec.cold.max) = pair.times()?,
+        "slow" => spec.slow.when.episodes.push(pair.episode()?),
+        "slow-factor" => {
+            spec.slow.factor = pair.number(1.0, 1e6, "a number from 1 to 1000000, such as 4")?;
+        }
+        "slow-every" => spec.slow.when.every = Some(pair.time()?),
+        "stall" => spec.stalls.episodes.push(pair.episode()?),
+        "stall-every" => spec.stalls.every = Some(pair.time()?),
+        "error" => spec.errors.places.push(pair.error_place(spec.size)?),
+        "error-rate" => spec.errors.rate = pair.share()?,
+        "error-on" => spec.errors.on = pair.error_on()?,
+        "error-after" => spec.errors.after = pair.time()?,
+        "corrupt" => spec.corruption.places.push(pair.place(spec.size)?),
+        "corrupt-places" => spec.corruption.random_places = pair.places(spec.size)?,
+        "corrupt-after" => spec.corruption.after = Some(pair.time()?),
+        "serial" => spec.serial = Some(pair.serial()?),
+        "seed" => {
+            spec.seed = Some(
+                pair.value
+                    .parse()
+                    .map_err(|_| pair.bad("a whole number, such as 7"))?,
+            );
+        }
+        // Burst and credits make one value, which is set from both.
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Burst and credits come both or not at all; a profile may bring what is not given.
+fn set_burst(
+    spec: &mut VolumeSpec,
+    burst: Option<f64>,
+    credits: Option<f64>,
+) -> Result<(), SpecError> {
+    let known = spec.burst;
+    spec.burst = match (
+        burst.or(known.map(|b| b.iops)),
+        credits.or(known.map(|b| b.credits)),
+    ) {
+        (Some(iops), Some(credits)) => Some(Burst { iops, credits }),
+        (None, None) => None,
+        (Some(_), None) => {
+            return together(
+                "burst is given without credits; say how many, such as credits=5400000",
+            );
+        }
+        (None, Some(_)) => {
+            return together("credits are given without burst; say how fast, such as burst=3000");
+        }
+    };
+    if burst.is_none() && credits.is_none() {
+        // A baseline above a profile's burst leaves nothing to burst to.
+        spec.burst = spec.burst.filter(|b| spec.iops.is_some_and(|i| i < b.iops));
+    }
+    Ok(())
+}
+
+fn together<T>(text: impl Into<String>) -> Result<T, SpecError> {
+    Err(SpecError::Together(text.into()))
+}
+
+fn check_together(spec: &VolumeSpec) -> Result<(), SpecError> {
+    match (spec.burst, spec.iops) {
+        (Some(_), None) => {
+            return together("burst needs a baseline to fall back to; give iops too");
+        }
+        (Some(burst), Some(iops)) if burst.iops <= iops => {
+            return together(format!(
+                "burst={} is not above iops={iops}; leave it out or raise it",
+                burst.iops
+            ));
+        }
+        _ => {}
+    }
+    if spec.latency.min > spec.latency.mean {
+        return together(format!(
+            "latency-min is {} and latency, which is the mean, is {}; the mean must not be smaller",
+            spec.latency.min, spec.latency.mean
+        ));
+    }
+    check_every("slow", &spec.slow.when)?;
+    check_every("stall", &spec.stalls)
+}
+
+fn check_every(key: &str, episodes: &Episodes) -> Result<(), SpecError> {
+    let Some(every) = episodes.every else {
+        return Ok(());
+    };
+    match episodes.episodes.iter().map(|e| e.length).max() {
+        None => together(format!(
+            "{key}-every is given without {key}; give {key}=START+LENGTH too"
+        )),
+        Some(longest) if longest >= every => together(format!(
+            "{key}-every is {every} and {key} lasts {longest}; the period must be longer"
+        )),
+        Some(_) => Ok(()),
+    }
+}
+
+impl<'a> Pair<'a> {
+    fn bad(self, takes: &str) -> SpecError {
+        SpecError::Value {
+            key: self.key.to_owned(),
+            value: self.value.to_owned(),
+            takes: takes.to_owned(),
+        }
+    }
+
+    /// `None` for the word "none".
+    fn or_none<T>(
+        self,
+        read: fn(Pair<'a>) -> Result<T, SpecError>,
+    ) -> Result<Option<T>, SpecError> {
+        if self.value == "none" {
+            return Ok(None);
+        }
+        read(self).map(Some)
+    }
+
+    fn number(self, low: f64, high: f64, takes: &str) -> Result<f64, SpecError> {
+        match self.value.parse::<f64>() {
+            Ok(number) if (low..=high).contains(&number) => Ok(number),
+            _ => Err(self.bad(takes)),
+        }
+    }
+
+    /// Operations a second, or a number of them.
+    fn rate(self) -> Result<f64, SpecError> {
+        self.number(0.001, 1e12, "a number above 0, such as 3000")
+    }
+
+    fn share(self) -> Result<f64, SpecError> {
+        let takes = "a share from 0 to 1, such as 0.5 or 50%";
+        match self.value.strip_suffix('%') {
+            Some(value) => Pair { value, ..self }
+                .number(0.0, 100.0, takes)
+                .map(|percent| percent / 100.0)
+                .map_err(|_| self.bad(takes)),
+            None => self.number(0.0, 1.0, takes),
+        }
+    }
+
+    fn bytes(self) -> Result<Bytes, SpecError> {
+        match self.value.parse() {
+            Ok(bytes) if bytes > Bytes(0) => Ok(bytes),
+            _ => Err(self.bad("a size above 0, such as 125MiB or 256KiB")),
+        }
+    }
+
+    fn cold_block(self) -> Result<Bytes, SpecError> {
+        let block = self.bytes()?;
+        if block < Bytes::kib(4) || block > Bytes::GIB {
+            return Err(self.bad("a size from 4KiB to 1GiB, such as 512KiB"));
+        }
+        Ok(block)
+    }
+
+    fn time(self) -> Result<Nanos, SpecError> {
+        self.value
+            .parse()
+            .map_err(|_| self.bad("a duration, such as 500us or 10s"))
+    }
+
+    /// `20ms..80ms`, or one value for both ends.
+    fn times(self) -> Result<(Nanos, Nanos), SpecError> {
+        let (low, high) = self
+            .value
+            .split_once("..")
+            .unwrap_or((self.value, self.value));
+        match (low.parse(), high.parse()) {
+            (Ok(low), Ok(high)) if low <= high => Ok((low, high)),
+            _ => Err(self.bad("a duration or two, such as 50ms or 20ms..80ms")),
+        }
+    }
+
+    fn episode(self) -> Result<Episode, SpecError> {
+        let read = || {
+            let (start, length) = self.value.split_once('+')?;
+            let (start, length) = (start.parse().ok()?, length.parse().ok()?);
+            (length > Nanos(0)).then_some(Episode { start, length })
+        };
+        read().ok_or_else(|| self.bad("START+LENGTH, such as 10s+500ms"))
+    }
+
+    fn error_place(self, size: Bytes) -> Result<Span, SpecError> {
+        let all = Span {
+            offset: 0,
+            length: size.0,
+        };
+        match self.value {
+            "all" => Ok(all),
+            value if value.contains('+') => self.place(size),
+            _ => Err(self.bad("OFFSET+LENGTH inside the volume, such as 1GiB+64KiB, or all")),
+        }
+    }
+
+    fn place(self, size: Bytes) -> Result<Span, SpecError> {
+        let read = || {
+            let (offset, length) = match self.value.split_once('+') {
+                Some((offset, length)) => (offset, length.parse().ok()?),
+                None => (self.value, SECTOR),
+            };
+            let offset: Bytes = offset.parse().ok()?;
+            let end = offset.0.checked_add(length.0)?;
+            (length.0 > 0 && end <= size.0).then_some(Span {
+                offset: offset.0,
+                length: length.0,
+            })
+        };
+        read().ok_or_else(|| self.bad("OFFSET+LENGTH inside the volume, such as 1GiB+64KiB"))
+    }
+
+    fn places(self, size: Bytes) -> Result<u32, SpecError> {
+        // At most a tenth of the volume's sectors, so that the places are found in a few draws.
+        let most = (size.0 / SECTOR.0 / 10).min(1_000_000);
+        match self.value.parse::<u32>() {
+            Ok(places) if u64::from(places) <= most => Ok(places),
+            _ => Err(self.bad(&format!("a whole number up to {most} on this volume"))),
+        }
+    }
+
+    fn error_on(self) -> Result<ErrorOn, SpecError> {
+        match self.value {
+            "read" => Ok(ErrorOn::Read),
+            "write" => Ok(ErrorOn::Write),
+            "both" => Ok(ErrorOn::Both),
+            _ => Err(self.bad("read, write or both")),
+        }
+    }
+
+    fn serial(self) -> Result<String, SpecError> {
+        let known = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        // A name of dots would be a folder.
+        let named = self.value.chars().any(|c| c.is_ascii_alphanumeric());
+        if named && self.value.len() <= LONGEST_SERIAL && self.value.chars().all(known) {
+            return Ok(self.value.to_owned());
+        }
+        Err(self.bad("up to 20 letters, digits, dots, dashes or underscores"))
+    }
+}

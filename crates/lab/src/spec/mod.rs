@@ -1,0 +1,248 @@
+//! What a volume is to be: its size, caps, latency and troubles, and the words in which a user
+//! says so.
+//!
+//! A group of like volumes is `[COUNTx]WHAT:SIZE`. WHAT is a [`Profile`], or `key=value` pairs, or
+//! a profile and pairs that change it, joined by commas:
+//!
+//! ```text
+//! 8xgp3:16GiB    8xiops=400:1GiB    gp3,iops=6000:16GiB    cold,cold=50%,seed=7:8GiB
+//! ```
+//!
+//! The keys (times count from the start of the server, or from when it is told to begin anew):
+//!
+//! | key | meaning | without it |
+//! | --- | --- | --- |
+//! | `iops` | sustained operations a second, or `none` | the profile's, else no cap |
+//! | `throughput` | sustained bytes a second, such as `125MiB`, or `none` | the profile's, else no cap |
+//! | `burst` | operations a second while credits last | the profile's, else none |
+//! | `credits` | I/O credits at the start, and the most that are kept | the profile's; goes with `burst` |
+//! | `merge` | the largest I/O that counts as one operation, or `none` | `256KiB`, `none` for `nvme` |
+//! | `latency` | mean time of an I/O that waits for nothing | the profile's, else `500us` |
+//! | `latency-min` | no I/O is faster | half of `latency` |
+//! | `jitter` | spread of the latency above its minimum: sigma of a log-normal | `0.3` |
+//! | `cold` | share of blocks whose first read is slow: `0.5` or `50%` | `0`, `1` for `cold` |
+//! | `cold-block` | size of such a block | `512KiB` |
+//! | `cold-latency` | what the first read costs, `20ms..80ms` or one value | `20ms..80ms` |
+//! | `slow` | a fail-slow episode, `START+LENGTH`, repeatable | none |
+//! | `slow-factor` | during it latency is multiplied and caps are divided by this | `10` |
+//! | `slow-every` | the episodes come again after this long | once |
+//! | `stall` | a time in which nothing is answered, `START+LENGTH`, repeatable | none |
+//! | `stall-every` | the stalls come again after this long | once |
+//! | `error` | bytes that answer EIO, `OFFSET+LENGTH` or `all`, repeatable | none |
+//! | `error-rate` | chance that any one I/O answers EIO, `0.001` or `0.1%` | `0` |
+//! | `error-on` | which I/O the errors hit: `read`, `write` or `both` | `both` |
+//! | `error-after` | errors begin at this time | `0s` |
+//! | `corrupt` | bytes that read back differently, `OFFSET` or `OFFSET+LENGTH`, repeatable | none; LENGTH is 512 |
+//! | `corrupt-places` | that many sectors of 512 bytes, chosen by the seed | `0` |
+//! | `corrupt-after` | they rot once at this time, and a later write cures them | bad for good |
+//! | `serial` | serial number, up to 20 of `A-Z a-z 0-9 . _ -`; of several volumes, `-1`, `-2`, … is added | `lab1`, `lab2`, … |
+//! | `seed` | start of the volume's random numbers; of several volumes, each has the next | from the server's seed |
+
+mod apply;
+mod parse;
+mod profile;
+
+#[cfg(test)]
+mod tests;
+
+use record::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+pub use parse::{SpecError, VolumeGroup};
+pub use profile::Profile;
+
+/// A sector: the smallest place that a disk reads or loses.
+pub const SECTOR: Bytes = Bytes(512);
+
+/// The most characters a serial number may have: what virtio-blk has room for
+/// (`VIRTIO_BLK_ID_BYTES`, OASIS virtio 1.2, 5.2.6).
+pub const LONGEST_SERIAL: usize = 20;
+
+/// One virtual volume.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VolumeSpec {
+    /// What it was made from, before single values were changed.
+    pub profile: Option<Profile>,
+    /// Its size; a positive multiple of 4 KiB.
+    pub size: Bytes,
+    /// Sustained operations a second; `None` for no cap.
+    pub iops: Option<f64>,
+    /// Sustained bytes a second; `None` for no cap.
+    pub throughput: Option<Bytes>,
+    /// More operations a second for a while, as gp2 gives.
+    pub burst: Option<Burst>,
+    /// The largest I/O that counts as one operation: adjacent ones merge up to it, larger ones
+    /// are split by it. `None`: each request counts one.
+    pub merge: Option<Bytes>,
+    /// How long an I/O takes when it waits for nothing.
+    pub latency: Latency,
+    /// Blocks that must be fetched before they can be used.
+    pub cold: Cold,
+    /// Times in which it is slower.
+    pub slow: Slow,
+    /// Times in which it answers nothing.
+    pub stalls: Episodes,
+    /// I/O that fails.
+    pub errors: Errors,
+    /// Data that does not read back as it was written.
+    pub corruption: Corruption,
+    /// Serial number; `None` lets the server number it.
+    pub serial: Option<String>,
+    /// Start of its random numbers; `None` derives it from the server's seed.
+    pub seed: Option<u64>,
+}
+
+/// Speed above the baseline, paid with credits.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Burst {
+    /// Operations a second while credits last.
+    pub iops: f64,
+    /// Credits at the start, which is also the most that are kept. An operation takes one; the
+    /// baseline's operations a second flow back.
+    pub credits: f64,
+}
+
+/// The time of an I/O: `min + (mean - min) * X`, X log-normal with mean 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Mean, in nanoseconds.
+    #[serde(rename = "mean_ns")]
+    pub mean: Nanos,
+    /// Lower bound, in nanoseconds.
+    #[serde(rename = "min_ns")]
+    pub min: Nanos,
+    /// Standard deviation of the logarithm of X; 0 for a constant time.
+    pub jitter: f64,
+}
+
+/// Blocks of a volume restored from a snapshot, which are fetched when they are first touched.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cold {
+    /// Share of the blocks that are cold at the start, 0 to 1.
+    pub fraction: f64,
+    /// Size of a block.
+    pub block: Bytes,
+    /// Shortest fetch, in nanoseconds.
+    #[serde(rename = "min_ns")]
+    pub min: Nanos,
+    /// Longest fetch, in nanoseconds; fetches are uniform between the two.
+    #[serde(rename = "max_ns")]
+    pub max: Nanos,
+}
+
+/// A stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Episode {
+    /// Its beginning, in nanoseconds.
+    #[serde(rename = "start_ns")]
+    pub start: Nanos,
+    /// Its length, in nanoseconds; at least 1.
+    #[serde(rename = "length_ns")]
+    pub length: Nanos,
+}
+
+/// Stretches of time, once or again and again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Episodes {
+    /// The stretches.
+    pub episodes: Vec<Episode>,
+    /// Each comes again after this long, in nanoseconds; longer than every one of them.
+    #[serde(rename = "every_ns")]
+    pub every: Option<Nanos>,
+}
+
+/// Fail-slow: times in which a volume works, and badly.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Slow {
+    /// Latency is multiplied and caps are divided by this; at least 1.
+    pub factor: f64,
+    /// When.
+    pub when: Episodes,
+}
+
+/// A run of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Span {
+    /// First byte.
+    pub offset: u64,
+    /// How many.
+    pub length: u64,
+}
+
+impl Span {
+    /// The byte behind the last one.
+    pub const fn end(self) -> u64 {
+        self.offset.saturating_add(self.length)
+    }
+
+    /// What both have.
+    pub(crate) fn shared(self, other: Span) -> Option<Span> {
+        let offset = self.offset.max(other.offset);
+        let end = self.end().min(other.end());
+        (offset < end).then(|| Span {
+            offset,
+            length: end - offset,
+        })
+    }
+}
+
+/// Which I/O fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ErrorOn {
+    /// Reads: a medium that lost data and can be rewritten.
+    Read,
+    /// Writes and discards.
+    Write,
+    /// Both.
+    #[default]
+    Both,
+}
+
+/// I/O that is answered with EIO.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Errors {
+    /// Any I/O that touches these bytes.
+    pub places: Vec<Span>,
+    /// Chance of any one I/O, 0 to 1.
+    pub rate: f64,
+    /// Which I/O.
+    pub on: ErrorOn,
+    /// From when on, in nanoseconds.
+    #[serde(rename = "after_ns")]
+    pub after: Nanos,
+}
+
+/// Data that reads back differently, with no error.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Corruption {
+    /// The bytes.
+    pub places: Vec<Span>,
+    /// So many sectors more, chosen by the seed.
+    pub random_places: u32,
+    /// `None`: these places are bad for good. With a time, in nanoseconds, what they hold then
+    /// rots once, and a later write cures it.
+    #[serde(rename = "after_ns")]
+    pub after: Option<Nanos>,
+}
+
+impl VolumeSpec {
+    /// The same volume with its rates multiplied by `scale`: `iops`, `throughput`, and `burst`
+    /// with its credits, so that credits last as long as before.
+    #[must_use]
+    pub fn scaled(&self, scale: f64) -> VolumeSpec {
+        let mut spec = self.clone();
+        spec.iops = self.iops.map(|iops| iops * scale);
+        spec.throughput = self.throughput.map(|rate| scale_bytes(rate, scale));
+        spec.burst = self.burst.map(|burst| Burst {
+            iops: burst.iops * scale,
+            credits: burst.credits * scale,
+        });
+        spec
+    }
+}
+
+/// A byte rate multiplied, at least 1.
+pub(crate) fn scale_bytes(rate: Bytes, scale: f64) -> Bytes {
+    Bytes(((rate.0 as f64 * scale) as u64).max(1))
+}

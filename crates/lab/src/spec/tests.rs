@@ -1,0 +1,196 @@
+use super::*;
+
+fn one(text: &str) -> VolumeSpec {
+    let group: VolumeGroup = text.parse().unwrap();
+    assert_eq!(group.count, 1, "{text}");
+    group.spec
+}
+
+fn error(text: &str) -> String {
+    text.parse::<VolumeGroup>().unwrap_err().to_string()
+}
+
+#[test]
+fn the_examples_of_the_documentation() {
+    let group: VolumeGroup = "8xiops=400:1GiB".parse().unwrap();
+    assert_eq!((group.count, group.spec.size), (8, Bytes::GIB));
+    assert_eq!(group.spec.iops, Some(400.0));
+    assert_eq!((group.spec.throughput, group.spec.profile), (None, None));
+
+    let spec = one("gp3,iops=6000:16GiB");
+    assert_eq!(
+        (spec.iops, spec.throughput),
+        (Some(6000.0), Some(Bytes::mib(125)))
+    );
+    assert_eq!(spec.profile, Some(Profile::Gp3));
+
+    let spec = one("cold:8GiB");
+    assert_eq!(
+        (spec.cold.fraction, spec.cold.block),
+        (1.0, Bytes::kib(512))
+    );
+    assert_eq!(one("cold,cold=25%:8GiB").cold.fraction, 0.25);
+    assert_eq!("16xgp3:16GiB".parse::<VolumeGroup>().unwrap().count, 16);
+}
+
+#[test]
+fn gp2_follows_its_size() {
+    let rates = |text| {
+        let spec = one(text);
+        (spec.iops.unwrap(), spec.burst.map(|b| (b.iops, b.credits)))
+    };
+    let burst = Some((3000.0, 5_400_000.0));
+    assert_eq!(rates("gp2:1GiB"), (100.0, burst));
+    assert_eq!(rates("gp2:100GiB"), (300.0, burst));
+    assert_eq!(rates("gp2:1000GiB"), (3000.0, None));
+    assert_eq!(rates("gp2:16TiB"), (16_000.0, None));
+    assert_eq!(
+        rates("gp2,credits=600:100GiB"),
+        (300.0, Some((3000.0, 600.0)))
+    );
+    assert_eq!(rates("gp2,iops=4000:100GiB"), (4000.0, None));
+    assert_eq!(one("gp2:170GiB").throughput, Some(Bytes::mib(128)));
+    assert_eq!(one("gp2:334GiB").throughput, Some(Bytes::mib(250)));
+}
+
+#[test]
+fn io2_buys_throughput_with_iops() {
+    assert_eq!(one("io2,iops=400:16GiB").throughput, Some(Bytes::mib(100)));
+    assert_eq!(
+        one("io2,iops=256000:1TiB").throughput,
+        Some(Bytes::mib(4000))
+    );
+    assert_eq!(one("io2:4GiB").iops, Some(4000.0));
+}
+
+#[test]
+fn troubles_are_read() {
+    let spec = one(
+        "iops=400,throughput=none,slow=10s+5s,slow=60s+1s,slow-factor=4,stall=1s+250ms,\
+         stall-every=30s,error=1MiB+4k,error-on=read,error-after=5s,corrupt=8k,corrupt=64k+4k,\
+         corrupt-places=3,corrupt-after=1m,serial=vol-1,seed=9,latency=1ms,jitter=0:1GiB",
+    );
+    assert_eq!(spec.slow.when.episodes.len(), 2);
+    assert_eq!(spec.stalls.every, Some(Nanos::from_secs(30)));
+    assert_eq!(spec.errors.on, ErrorOn::Read);
+    assert_eq!(
+        spec.corruption.places[0],
+        Span {
+            offset: 8192,
+            length: 512
+        }
+    );
+    assert_eq!(spec.corruption.after, Some(Nanos::from_secs(60)));
+    assert_eq!(spec.latency.min, Nanos(500_000));
+    assert_eq!(
+        (spec.serial.as_deref(), spec.seed),
+        (Some("vol-1"), Some(9))
+    );
+}
+
+#[test]
+fn several_volumes_get_their_own_serial_and_seed() {
+    let group: VolumeGroup = "3xserial=abcdefghijklmnopqrst,seed=5:1MiB".parse().unwrap();
+    let volumes: Vec<_> = group.volumes().collect();
+    assert_eq!(volumes[2].serial.as_deref(), Some("abcdefghijklmnopqr-3"));
+    assert_eq!(volumes[2].seed, Some(7));
+    let free: VolumeGroup = "3xiops=4:1MiB".parse().unwrap();
+    assert!(
+        free.volumes()
+            .all(|v| v.serial.is_none() && v.seed.is_none())
+    );
+}
+
+#[test]
+fn scaling_keeps_the_time_that_credits_last() {
+    let spec = one("gp2:100GiB");
+    let small = spec.scaled(0.1);
+    let (burst, less) = (spec.burst.unwrap(), small.burst.unwrap());
+    let lasts = |burst: Burst, iops: Option<f64>| burst.credits / (burst.iops - iops.unwrap());
+    assert!((lasts(burst, spec.iops) - lasts(less, small.iops)).abs() < 1e-6);
+    assert_eq!(small.iops, Some(30.0));
+}
+
+#[test]
+fn every_error_names_what_is_wrong() {
+    for (text, part) in [
+        ("gp3", "has no size"),
+        ("gp3:", "'' is not the size"),
+        ("gp3:1000", "'1000' is not the size"),
+        ("gp3:9000PiB", "is not the size"),
+        ("0xgp3:1GiB", "'0' volumes"),
+        ("999xgp3:1GiB", "'999' volumes"),
+        ("gp4:1GiB", "'gp4' is neither a profile"),
+        ("iops=3,gp3:1GiB", "'gp3' is neither a profile"),
+        (":1GiB", "'' is neither a profile"),
+        (
+            "iopses=3:1GiB",
+            "there is no key 'iopses'; the keys are iops, throughput",
+        ),
+        ("iops=3,iops=4:1GiB", "iops is given twice"),
+        (
+            "iops=0:1GiB",
+            "iops=0 is not understood; iops takes a number above 0",
+        ),
+        ("iops=NaN:1GiB", "iops=NaN"),
+        ("throughput=fast:1GiB", "throughput takes a size"),
+        ("cold=1.5:1GiB", "cold takes a share"),
+        ("cold=101%:1GiB", "cold=101% is not understood"),
+        (
+            "cold-latency=80ms..20ms:1GiB",
+            "cold-latency takes a duration or two",
+        ),
+        ("stall=10s:1GiB", "stall takes START+LENGTH"),
+        ("stall=10s+0s:1GiB", "stall takes START+LENGTH"),
+        (
+            "stall=1s+2s,stall-every=2s:1GiB",
+            "the period must be longer",
+        ),
+        ("slow-every=2s:1GiB", "slow-every is given without slow"),
+        ("burst=3000,iops=100:1GiB", "burst is given without credits"),
+        (
+            "credits=3000,iops=100:1GiB",
+            "credits are given without burst",
+        ),
+        (
+            "burst=30,credits=5,iops=100:1GiB",
+            "burst=30 is not above iops=100",
+        ),
+        ("burst=30,credits=5:1GiB", "burst needs a baseline"),
+        ("latency=1ms,latency-min=2ms:1GiB", "latency-min is 2.00 ms"),
+        ("error=1GiB+1:1GiB", "error takes OFFSET+LENGTH inside"),
+        ("error=5:1GiB", "error takes OFFSET+LENGTH inside"),
+        ("corrupt=18446744073709551615+5:1GiB", "corrupt takes"),
+        (
+            "corrupt-places=-1:1GiB",
+            "corrupt-places takes a whole number",
+        ),
+        ("error-on=all:1GiB", "error-on takes read, write or both"),
+        ("serial=../x:1GiB", "serial takes up to 20"),
+        ("serial=..:1GiB", "serial takes up to 20"),
+        ("seed=x:1GiB", "seed takes a whole number"),
+    ] {
+        let said = error(text);
+        assert!(said.contains(part), "{text}: {said}");
+    }
+}
+
+#[test]
+fn the_documentation_names_every_key() {
+    let documented = include_str!("mod.rs");
+    for key in apply::KEYS {
+        assert!(documented.contains(&format!("//! | `{key}` |")), "{key}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in ".{0,60}") {
+        let _ = text.parse::<VolumeGroup>();
+    }
+
+    #[test]
+    fn any_pair_is_read_or_refused(key in 0..apply::KEYS.len(), value in "[0-9a-z.+%]{0,12}") {
+        let _ = format!("{}={value}:1MiB", apply::KEYS[key]).parse::<VolumeGroup>();
+    }
+}

@@ -1,0 +1,252 @@
+//! The data of a volume: a sparse file that has no name, on disk or in memory, and the places in
+//! it that do not read back as they were written.
+
+mod rot;
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use record::{Bytes, Nanos};
+use rustix::fs::{FallocateFlags, MemfdFlags, OFlags, fallocate, memfd_create};
+use rustix::io::Errno;
+
+use crate::spec::{Span, VolumeSpec};
+use rot::Rot;
+
+/// Zeros are written in pieces of this size where a hole cannot be made.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// Where the data is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// In a file of the server's folder, which has no name and goes with the process.
+    #[default]
+    Disk,
+    /// In memory.
+    Memory,
+}
+
+/// The data of one volume.
+pub struct Store {
+    file: File,
+    /// Whether any place is or will be corrupt, so that sound volumes take no lock.
+    unsound: AtomicBool,
+    rot: Mutex<Rot>,
+    /// Reads that were changed.
+    changed_reads: AtomicU64,
+}
+
+impl Store {
+    /// An empty volume that reads as zeros.
+    ///
+    /// # Errors
+    /// When the file cannot be made, or the file system does not hold one so large.
+    pub fn new(spec: &VolumeSpec, seed: u64, keep: Keep, folder: &Path) -> io::Result<Store> {
+        let file = match keep {
+            Keep::Disk => nameless(folder)?,
+            Keep::Memory => File::from(memfd_create("disksmith-lab", MemfdFlags::CLOEXEC)?),
+        };
+        file.set_len(spec.size.0)?;
+        let rot = Rot::new(spec, seed);
+        Ok(Store {
+            file,
+            unsound: AtomicBool::new(!rot.is_empty()),
+            rot: Mutex::new(rot),
+            changed_reads: AtomicU64::new(0),
+        })
+    }
+
+    /// Fills the buffer from `offset`. `elapsed` is the time on the clock of the volume's episodes.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn read(&self, buffer: &mut [u8], offset: u64, elapsed: Nanos) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)?;
+        if self.unsound.load(Ordering::Acquire) && self.rot().spoil(buffer, offset, elapsed) {
+            self.changed_reads.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Writes the data at `offset`.
+    ///
+    /// # Errors
+    /// When the file cannot be written; most likely the disk below is full.
+    pub fn write(&self, data: &[u8], offset: u64, elapsed: Nanos) -> io::Result<()> {
+        self.file.write_all_at(data, offset)?;
+        self.cure(offset, data.len() as u64, elapsed);
+        Ok(())
+    }
+
+    /// Makes zeros, and a hole where the file system can.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn zero(&self, offset: u64, length: u64, elapsed: Nanos) -> io::Result<()> {
+        if length == 0 {
+            return Ok(());
+        }
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match fallocate(&self.file, hole, offset, length) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.write_zeros(offset, length)?,
+            other => other?,
+        }
+        self.cure(offset, length, elapsed);
+        Ok(())
+    }
+
+    fn write_zeros(&self, offset: u64, length: u64) -> io::Result<()> {
+        let end = offset + length;
+        let mut at = offset;
+        while at < end {
+            let piece = (end - at).min(ZEROS.len() as u64);
+            self.file.write_all_at(&ZEROS[..piece as usize], at)?;
+            at += piece;
+        }
+        Ok(())
+    }
+
+    /// Lets these bytes rot now: until they are written again they read back differently.
+    pub fn corrupt(&self, place: Span) {
+        self.rot().add(place);
+        self.unsound.store(true, Ordering::Release);
+    }
+
+    /// The places that read back differently now.
+    pub fn corrupt_places(&self, elapsed: Nanos) -> Vec<Span> {
+        self.rot().places(elapsed).to_vec()
+    }
+
+    /// How many reads were answered with data that was not written.
+    pub fn changed_reads(&self) -> u64 {
+        self.changed_reads.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes the data takes where it is kept; holes take none.
+    ///
+    /// # Errors
+    /// When the file's facts cannot be read.
+    pub fn occupied(&self) -> io::Result<Bytes> {
+        Ok(Bytes(self.file.metadata()?.blocks() * 512))
+    }
+
+    fn cure(&self, offset: u64, length: u64, elapsed: Nanos) {
+        if self.unsound.load(Ordering::Acquire) {
+            self.rot().cure(Span { offset, length }, elapsed);
+        }
+    }
+
+    fn rot(&self) -> MutexGuard<'_, Rot> {
+        // What a thread that failed left is a list of places, and as good as before.
+        self.rot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A file without a name in this folder: nothing is left of it, however the process ends.
+fn nameless(folder: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    let made = options
+        .custom_flags(OFlags::TMPFILE.bits() as i32)
+        .open(folder);
+    match made {
+        // Some file systems, overlays among them, do not know files without a name.
+        Err(error) if error.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => {
+            let path = folder.join("data");
+            let file = options.custom_flags(0).create_new(true).open(&path)?;
+            std::fs::remove_file(&path)?;
+            Ok(file)
+        }
+        made => made,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rot::ROT;
+    use super::*;
+    use crate::spec::VolumeGroup;
+
+    fn store(what: &str, keep: Keep) -> Store {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = what.parse::<VolumeGroup>().unwrap().spec;
+        let store = Store::new(&spec, 1, keep, folder.path()).unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        store
+    }
+
+    fn read(store: &Store, offset: u64, length: usize, elapsed: u64) -> Vec<u8> {
+        let mut buffer = vec![9; length];
+        store.read(&mut buffer, offset, Nanos(elapsed)).unwrap();
+        buffer
+    }
+
+    #[test]
+    fn holes_are_zeros_and_take_no_room() {
+        for keep in [Keep::Disk, Keep::Memory] {
+            let store = store("gp3:64GiB", keep);
+            assert_eq!(read(&store, 50 << 30, 4096, 0), vec![0; 4096]);
+            store.write(&[7; 8192], 50 << 30, Nanos(0)).unwrap();
+            assert_eq!(read(&store, 50 << 30, 8192, 0), vec![7; 8192]);
+            store.zero(50 << 30, 4096, Nanos(0)).unwrap();
+            assert_eq!(read(&store, 50 << 30, 4096, 0), vec![0; 4096]);
+            assert_eq!(read(&store, (50 << 30) + 4096, 4096, 0), vec![7; 4096]);
+            assert!(store.occupied().unwrap() <= Bytes::mib(4));
+        }
+    }
+
+    #[test]
+    fn zeros_are_written_where_holes_cannot_be() {
+        let store = store("gp3:1MiB", Keep::Memory);
+        store.write(&[7; 300_000], 0, Nanos(0)).unwrap();
+        store.write_zeros(1, 200_000).unwrap();
+        assert_eq!(read(&store, 0, 2, 0), [7, 0]);
+        assert_eq!(read(&store, 200_000, 2, 0), [0, 7]);
+    }
+
+    #[test]
+    fn a_bad_place_stays_bad() {
+        let store = store("corrupt=4096+2:1MiB", Keep::Memory);
+        for written in [0, 1, 255] {
+            store.write(&[written; 8192], 0, Nanos(0)).unwrap();
+            let back = read(&store, 4095, 4, 0);
+            assert_eq!(back, [written, written ^ ROT, written ^ ROT, written]);
+        }
+        assert_eq!(store.changed_reads(), 3);
+        assert_eq!(read(&store, 0, 4096, 0), vec![255; 4096]);
+        assert_eq!(store.changed_reads(), 3);
+    }
+
+    #[test]
+    fn what_rots_at_a_time_is_cured_by_a_later_write() {
+        let store = store("corrupt=1024+512,corrupt-after=1us:1MiB", Keep::Memory);
+        store.write(&[1; 4096], 0, Nanos(0)).unwrap();
+        assert_eq!(read(&store, 1024, 1, 999), [1]);
+        assert_eq!(read(&store, 1024, 1, 1000), [1 ^ ROT]);
+        store.write(&[2; 100], 1200, Nanos(2000)).unwrap();
+        let left = |offset, length| Span { offset, length };
+        assert_eq!(
+            store.corrupt_places(Nanos(2000)),
+            [left(1024, 176), left(1300, 236)]
+        );
+        store.zero(0, 4096, Nanos(3000)).unwrap();
+        assert_eq!(store.corrupt_places(Nanos(3000)), []);
+        assert_eq!(read(&store, 1024, 1, 3000), [0]);
+    }
+
+    #[test]
+    fn a_place_can_be_made_to_rot_at_once() {
+        let store = store("gp3:1MiB", Keep::Memory);
+        store.corrupt(Span {
+            offset: 0,
+            length: 1,
+        });
+        assert_eq!(read(&store, 0, 2, 0), [ROT, 0]);
+        store.write(&[5], 0, Nanos(0)).unwrap();
+        assert_eq!(read(&store, 0, 2, 0), [5, 0]);
+    }
+}

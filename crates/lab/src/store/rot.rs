@@ -1,0 +1,228 @@
+//! The places of a volume that do not read back as they were written.
+
+use std::collections::BTreeSet;
+
+use record::Nanos;
+
+use crate::model::Random;
+use crate::spec::{SECTOR, Span, VolumeSpec};
+
+/// What corrupt bytes are changed by: several bits, and never none.
+pub(super) const ROT: u8 = 0xa5;
+
+/// The places that are corrupt. The lists are in order, and no two places in one touch.
+#[derive(Debug, Default)]
+pub(super) struct Rot {
+    /// Bad for good.
+    lasting: Vec<Span>,
+    /// To rot at this time.
+    pending: Option<(Nanos, Vec<Span>)>,
+    /// Rotten until they are written again.
+    standing: Vec<Span>,
+    /// Both of these together: a byte that is in both is changed once.
+    bad: Vec<Span>,
+}
+
+impl Rot {
+    pub(super) fn new(spec: &VolumeSpec, seed: u64) -> Rot {
+        let mut places = spec.corruption.places.clone();
+        places.extend(random_places(spec, seed));
+        let mut rot = Rot::default();
+        match spec.corruption.after {
+            _ if places.is_empty() => {}
+            None => rot.lasting = joined(places),
+            Some(after) => rot.pending = Some((after, places)),
+        }
+        rot.refresh();
+        rot
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bad.is_empty() && self.pending.is_none()
+    }
+
+    /// Lets a place rot now.
+    pub(super) fn add(&mut self, place: Span) {
+        self.standing.push(place);
+        self.refresh();
+    }
+
+    /// All places that are corrupt at this time.
+    pub(super) fn places(&mut self, elapsed: Nanos) -> &[Span] {
+        self.ripen(elapsed);
+        &self.bad
+    }
+
+    /// Changes what is corrupt in this buffer; whether anything was.
+    pub(super) fn spoil(&mut self, buffer: &mut [u8], offset: u64, elapsed: Nanos) -> bool {
+        self.ripen(elapsed);
+        let whole = Span {
+            offset,
+            length: buffer.len() as u64,
+        };
+        let mut changed = false;
+        for part in hit(&self.bad, whole) {
+            let from = (part.offset - offset) as usize;
+            for byte in &mut buffer[from..from + part.length as usize] {
+                *byte ^= ROT;
+            }
+            changed = true;
+        }
+        changed
+    }
+
+    /// What is written again is sound again, unless the place is bad for good.
+    pub(super) fn cure(&mut self, written: Span, elapsed: Nanos) {
+        self.ripen(elapsed);
+        if hit(&self.standing, written).next().is_none() {
+            return;
+        }
+        let around = |place: Span| {
+            let before = Span {
+                offset: place.offset,
+                length: written
+                    .offset
+                    .saturating_sub(place.offset)
+                    .min(place.length),
+            };
+            let after = place.end().saturating_sub(written.end()).min(place.length);
+            let behind = Span {
+                offset: place.end() - after,
+                length: after,
+            };
+            [before, behind].into_iter().filter(|part| part.length > 0)
+        };
+        self.standing = self.standing.iter().copied().flat_map(around).collect();
+        self.refresh();
+    }
+
+    /// Lets rot what is to have rotted by now.
+    fn ripen(&mut self, elapsed: Nanos) {
+        if let Some((_, places)) = self.pending.take_if(|(after, _)| *after <= elapsed) {
+            self.standing.extend(places);
+            self.refresh();
+        }
+    }
+
+    fn refresh(&mut self) {
+        self.standing = joined(std::mem::take(&mut self.standing));
+        self.bad = joined(self.lasting.iter().chain(&self.standing).copied().collect());
+    }
+}
+
+/// The same bytes in order, as few spans as can be.
+fn joined(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_unstable();
+    spans.dedup_by(|next, kept| {
+        let touches = next.offset <= kept.end();
+        if touches {
+            kept.length = kept.length.max(next.end() - kept.offset);
+        }
+        touches
+    });
+    spans
+}
+
+/// The parts of these spans, which are in order, that lie in another one.
+fn hit(spans: &[Span], within: Span) -> impl Iterator<Item = Span> {
+    let first = spans.partition_point(|span| span.end() <= within.offset);
+    spans[first..]
+        .iter()
+        .map_while(move |span| span.shared(within))
+}
+
+/// Sectors chosen by the seed, no two the same.
+fn random_places(spec: &VolumeSpec, seed: u64) -> impl Iterator<Item = Span> {
+    let sectors = spec.size.0 / SECTOR.0;
+    let mut random = Random::of(seed, u64::MAX - 3);
+    let mut chosen = BTreeSet::new();
+    let wanted = u64::from(spec.corruption.random_places).min(sectors / 2) as usize;
+    while chosen.len() < wanted {
+        chosen.insert(random.below(sectors));
+    }
+    chosen.into_iter().map(|sector| Span {
+        offset: sector * SECTOR.0,
+        length: SECTOR.0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::VolumeGroup;
+
+    fn rot(what: &str) -> Rot {
+        Rot::new(&what.parse::<VolumeGroup>().unwrap().spec, 1)
+    }
+
+    #[test]
+    fn random_places_are_sectors_that_repeat() {
+        let places = |seed| {
+            let spec = "corrupt-places=20:1MiB"
+                .parse::<VolumeGroup>()
+                .unwrap()
+                .spec;
+            random_places(&spec, seed).collect::<Vec<_>>()
+        };
+        assert_eq!(places(1).len(), 20);
+        assert_eq!(places(1), places(1));
+        assert_ne!(places(1), places(2));
+        assert!(
+            places(1)
+                .iter()
+                .all(|p| p.offset % 512 == 0 && p.end() <= 1 << 20)
+        );
+    }
+
+    #[test]
+    fn places_that_overlap_are_changed_once() {
+        let mut rot = rot("corrupt=0+4,corrupt=2+4:1MiB");
+        rot.add(Span {
+            offset: 1,
+            length: 9,
+        });
+        let mut buffer = [0; 12];
+        assert!(rot.spoil(&mut buffer, 0, Nanos(0)));
+        assert_eq!(
+            buffer,
+            [ROT, ROT, ROT, ROT, ROT, ROT, ROT, ROT, ROT, ROT, 0, 0]
+        );
+        rot.cure(
+            Span {
+                offset: 0,
+                length: 12,
+            },
+            Nanos(0),
+        );
+        assert_eq!(
+            rot.places(Nanos(0)),
+            [Span {
+                offset: 0,
+                length: 6
+            }]
+        );
+    }
+
+    proptest::proptest! {
+        /// Byte by byte, the lists say what a map of the bytes says.
+        #[test]
+        fn it_is_a_set_of_bytes(
+            steps in proptest::collection::vec((proptest::bool::ANY, 0_u64..40, 1_u64..12), 0..20),
+        ) {
+            let mut rot = rot("corrupt=5+3:1MiB");
+            let mut map = [false; 64];
+            for (adds, offset, length) in steps {
+                let span = Span { offset, length };
+                if adds { rot.add(span) } else { rot.cure(span, Nanos(0)) }
+                map[offset as usize..span.end() as usize].fill(adds);
+            }
+            map[5..8].fill(true);
+            for from in [0, 3, 6, 30] {
+                let mut buffer = vec![0; 64 - from];
+                rot.spoil(&mut buffer, from as u64, Nanos(0));
+                let seen: Vec<bool> = buffer.iter().map(|byte| *byte == ROT).collect();
+                assert_eq!(seen, map[from..]);
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The lab's machine, through the real program. It needs QEMU and Debian's packages; where they
+//! cannot be had, each test says so and passes.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use support::{Place, Running, Said, has_program, skipped};
+
+/// `lab run` on a place of its own, or `None` where there is no machine to be had.
+fn lab(place: &Place, arguments: &[&str]) -> Option<Said> {
+    let said = place.run(&[&["lab", "run"], arguments].concat());
+    let wanting = ["is not installed: apt-get install", "cannot be fetched"];
+    if said.status == Some(2) && wanting.iter().any(|words| said.err.contains(words)) {
+        skipped(&said.err);
+        return None;
+    }
+    Some(said)
+}
+
+#[test]
+fn with_qemu_a_command_runs_on_the_volumes_and_its_runs_are_kept() {
+    let place = Place::new();
+    let script = "disksmith --version; cat /proc/partitions; mdadm --version; echo 'to stderr' >&2
+        mkdir -p /tmp/data
+        disksmith bench /dev/vda --phase seek --seconds 1s >&2 || exit 9
+        exit 7";
+    let arguments = ["--volumes", "2xiops=400:1GiB", "--ledger-out", "whole.db"];
+    let Some(said) = lab(
+        &place,
+        &[&arguments[..], &["--", "sh", "-c", script]].concat(),
+    ) else {
+        return;
+    };
+    let said = said.ends_with(7);
+    let version = concat!("disksmith ", env!("CARGO_PKG_VERSION"));
+    assert!(said.out.starts_with(version), "{said:#?}");
+    for disk in ["vda", "vdb"] {
+        let listed = said.out.lines().any(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            matches!(words[..], [_, _, "1048576", name] if name == disk)
+        });
+        assert!(listed, "no {disk} in {said:#?}");
+    }
+    for words in ["mdadm - v", "to stderr", "2 volumes", "Caps are not scaled"] {
+        assert!(said.err.contains(words), "no '{words}' in {said:#?}");
+    }
+    assert!(place.path("whole.db").is_file());
+    assert_eq!(place.runs().len(), 1);
+}
+
+#[test]
+fn what_no_machine_can_be_made_of_is_refused() {
+    let place = Place::new();
+    let run = |arguments: &[&str]| lab(&place, &[arguments, &["--", "true"]].concat());
+    for (arguments, words) in [
+        (&["--volumes", "gp3"][..], "no size"),
+        (&["--volumes", "gp3:1GiB", "--scale", "0"], "scale"),
+        (&["--volumes", "gp3:1GiB", "--memory", "64M"], "too little"),
+        (
+            &["--volumes", "gp3:1GiB", "--binary", "none"],
+            "none could not be read",
+        ),
+    ] {
+        let Some(said) = run(arguments) else { return };
+        said.refuses(&[words]);
+    }
+}
+
+#[test]
+fn volumes_are_served_until_a_signal_and_tell_what_they_did() {
+    if !has_program("qemu-io") {
+        return;
+    }
+    let place = Place::new();
+    let folder = place.path("sockets");
+    std::fs::create_dir(&folder).unwrap();
+    let mut command = place.command(&[
+        "lab",
+        "serve",
+        "--volumes",
+        "cold,serial=snap:64MiB",
+        "--instance-throughput",
+        "100MiB",
+        "--socket-dir",
+        folder.to_str().unwrap(),
+        "--truth",
+        "truth.json",
+    ]);
+    let server = Running::start(&mut command);
+    let socket = wait_for_socket(&folder);
+    let url = format!("nbd+unix:///?socket={}", socket.display());
+    let read = std::process::Command::new("qemu-io")
+        .args(["-f", "raw", "-c", "read 0 1M", &url])
+        .output()
+        .unwrap();
+    assert!(read.status.success(), "{read:?}");
+    server.signal(Signal::INT);
+    let said = server.end().ends_with(0);
+    assert!(said.out.contains("snap"), "{said:#?}");
+    let text = std::fs::read_to_string(place.path("truth.json")).unwrap();
+    let truth: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(truth["volumes"][0]["serial"], "snap");
+    assert_eq!(truth["volumes"][0]["cold_blocks_left"], 126);
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+}
+
+/// The socket of the only volume, once the server has made it.
+fn wait_for_socket(folder: &std::path::Path) -> std::path::PathBuf {
+    for _ in 0..100 {
+        let inner = std::fs::read_dir(folder).unwrap().flatten().next();
+        let sockets = inner.and_then(|inner| std::fs::read_dir(inner.path()).ok());
+        let socket = sockets.into_iter().flatten().flatten().find(|entry| {
+            use std::os::unix::fs::FileTypeExt as _;
+            entry.file_type().is_ok_and(|kind| kind.is_socket())
+        });
+        if let Some(socket) = socket {
+            return socket.path();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("no socket in {}", folder.display());
+}
