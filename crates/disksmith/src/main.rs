@@ -1,5 +1,6 @@
 //! disksmith: database-grade I/O from cloud disks, with a verdict on every figure.
 
+mod array;
 mod bench;
 mod cli;
 mod context;
@@ -43,6 +44,10 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
         Verb::Show(args) => runs::show(args, context),
         Verb::Compare(args) => runs::compare(args, context),
         Verb::Report(args) => runs::report(args, context),
+        Verb::Array(args) => {
+            let interrupt = signals::interrupt_flag().refused()?;
+            array::array(args, context, &interrupt)
+        }
         Verb::Lab(args) => {
             let interrupt = signals::interrupt_flag().refused()?;
             lab::lab(args, context, &interrupt)

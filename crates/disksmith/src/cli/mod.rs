@@ -1,5 +1,6 @@
 //! Arguments only: one file a command. Nothing here has an effect.
 
+mod array;
 mod bench;
 mod lab;
 mod runs;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use array::{ArrayArgs, ArrayVerb, CreateArgs, Fs, Layout, Level, ListArgs};
 pub(crate) use bench::{BenchArgs, EngineChoice, SuiteName};
 pub(crate) use lab::{AccelChoice, LabArgs, LabRunArgs, LabServeArgs, LabVerb, VolumesArgs};
 pub(crate) use runs::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
@@ -71,6 +73,8 @@ pub(crate) enum Verb {
     Compare(CompareArgs),
     /// Draw one or more runs as an HTML page that opens offline
     Report(ReportArgs),
+    /// Build, list and take down arrays of disks (Linux software RAID)
+    Array(ArrayArgs),
     /// Rehearse on virtual volumes with known truth
     Lab(LabArgs),
     /// Print a completion script for a shell

@@ -1,0 +1,139 @@
+//! Lines added to files in /etc: with a copy of what was there, replaced at once, and taken back
+//! when the work fails.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use super::host::Host;
+use super::steps::{Step, Undone};
+
+/// What the copy of a file before its change is called.
+const COPY: &str = "before-disksmith";
+
+/// Adds a line to a file.
+pub(crate) struct AddLine {
+    file: PathBuf,
+    line: String,
+    /// What was there before, and what was written; once it was.
+    change: Option<(Option<Vec<u8>>, Vec<u8>)>,
+}
+
+impl AddLine {
+    /// A line for a file, which need not be there yet.
+    pub(crate) fn new(file: PathBuf, line: String) -> AddLine {
+        AddLine {
+            file,
+            line,
+            change: None,
+        }
+    }
+}
+
+/// Where mdadm reads its arrays from: Debian has a folder for it (mdadm.conf(5)).
+pub(crate) fn mdadm_conf(etc: &Path) -> PathBuf {
+    let folder = etc.join("mdadm");
+    if folder.is_dir() {
+        folder.join("mdadm.conf")
+    } else {
+        etc.join("mdadm.conf")
+    }
+}
+
+/// A file's content; `None` when it is not there.
+pub(crate) fn content(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Step<Host<'_>> for AddLine {
+    fn name(&self) -> String {
+        format!("adding a line to {}", self.file.display())
+    }
+
+    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+        let shown = self.file.display().to_string();
+        // A link is followed, so that it stays one.
+        if let Ok(real) = fs::canonicalize(&self.file) {
+            self.file = real;
+        }
+        let before = content(&self.file).with_context(|| format!("{shown} cannot be read"))?;
+        let mut after = before.clone().unwrap_or_default();
+        if after.last().is_some_and(|&byte| byte != b'\n') {
+            after.push(b'\n');
+        }
+        after.extend_from_slice(self.line.as_bytes());
+        after.push(b'\n');
+        if let Some(before) = &before {
+            let copy = beside(&self.file, COPY);
+            replace(&copy, before, &self.file)
+                .with_context(|| format!("{} cannot be written", copy.display()))?;
+        }
+        replace(&self.file, &after, &self.file)
+            .with_context(|| format!("{shown} cannot be written"))?;
+        self.change = Some((before, after));
+        (host.say)(&format!("+ echo '{}' >> {shown}\n", self.line));
+        Ok(())
+    }
+
+    fn undo(&mut self, _: &mut Host) -> Vec<Undone> {
+        let Some((before, after)) = self.change.take() else {
+            return Vec::new();
+        };
+        let shown = self.file.display();
+        let is_ours = content(&self.file).is_ok_and(|now| now.as_deref() == Some(&after[..]));
+        if !is_ours {
+            return vec![Undone::Left(format!(
+                "{shown} was changed by something else too: remove the line '{}'",
+                self.line
+            ))];
+        }
+        let restored = match &before {
+            Some(before) => replace(&self.file, before, &self.file),
+            None => fs::remove_file(&self.file),
+        };
+        // The copy has served; one that was never made is not there.
+        let _ = fs::remove_file(beside(&self.file, COPY));
+        vec![match restored {
+            Ok(()) => Undone::Back(format!("{shown} is as it was")),
+            Err(error) => Undone::Left(format!(
+                "the line '{}' in {shown}, which could not be taken out: {error}",
+                self.line
+            )),
+        }]
+    }
+}
+
+fn beside(file: &Path, ending: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".");
+    name.push(ending);
+    name.into()
+}
+
+/// Writes a file so that it is there whole or not at all, with the owner and mode of `like`.
+fn replace(file: &Path, bytes: &[u8], like: &Path) -> io::Result<()> {
+    let new = beside(file, "disksmith-new");
+    let written = write_new(&new, bytes, like).and_then(|()| fs::rename(&new, file));
+    if written.is_err() {
+        // It may not be there.
+        let _ = fs::remove_file(&new);
+    }
+    written
+}
+
+fn write_new(new: &Path, bytes: &[u8], like: &Path) -> io::Result<()> {
+    let mut to = fs::File::create(new)?;
+    if let Ok(found) = fs::metadata(like) {
+        to.set_permissions(fs::Permissions::from_mode(found.mode()))?;
+        std::os::unix::fs::fchown(&to, Some(found.uid()), Some(found.gid()))?;
+    }
+    to.write_all(bytes)?;
+    to.sync_all()
+}

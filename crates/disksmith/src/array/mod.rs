@@ -1,0 +1,214 @@
+//! The verb `array`: builds, lists and takes down Linux software RAID.
+
+mod advice;
+mod check;
+mod create;
+mod files;
+mod geometry;
+mod host;
+mod list;
+mod plan;
+mod programs;
+mod steps;
+mod stop;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use linux::block::Devices;
+
+use crate::cli::{ArrayArgs, ArrayVerb, CreateArgs, Level};
+use crate::context::Context;
+use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::render::table::wrap;
+use check::Checked;
+use host::Host;
+use programs::{Installed, Programs};
+
+/// Does what is asked with arrays.
+pub(crate) fn array(args: &ArrayArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    match &args.verb {
+        ArrayVerb::List(args) => list::list(args, context),
+        ArrayVerb::Create(args) => on_host(context, &mut Installed, |host, columns| {
+            build(args, host, columns, interrupt)
+        }),
+        ArrayVerb::Stop(args) => on_host(context, &mut Installed, |host, _| {
+            stop::stop(&args.array, host)
+        }),
+    }
+}
+
+/// Gives the work what it works on.
+fn on_host(
+    context: &mut Context,
+    programs: &mut dyn Programs,
+    work: impl FnOnce(&mut Host, usize) -> Outcome,
+) -> Outcome {
+    let root = context.root.clone();
+    let columns = context.columns;
+    let mut say = |text: &str| {
+        // Work that has begun is not left half done because nobody reads any more.
+        let _ = context.print(text);
+    };
+    let mut host = Host {
+        root,
+        etc: PathBuf::from("/etc"),
+        programs,
+        say: &mut say,
+        claims: Vec::new(),
+        array: None,
+    };
+    work(&mut host, columns)
+}
+
+/// `array create`.
+fn build(args: &CreateArgs, host: &mut Host, columns: usize, interrupt: &AtomicBool) -> Outcome {
+    let mut checked = match check::check(args, host) {
+        Ok(checked) => checked,
+        Err(problems) => return Err(refused(&problems)),
+    };
+    let advice = advice::advice(&checked, &host.root);
+    checked.notes.extend(advice);
+    for note in &checked.notes {
+        (host.say)(&format!("{}\n", wrap(note, columns, "  ")));
+    }
+    if args.dry_run {
+        host.claims.clear();
+        (host.say)(&rehearsal(&checked, args.persist));
+        return Ok(Answer::Done);
+    }
+    let mut steps = create::steps(&checked.plan, &checked.members, args.persist, &host.etc);
+    steps::run(&mut steps, host, interrupt).midway()?;
+    let text = summary(&checked, args.persist, host, columns).midway()?;
+    (host.say)(&text);
+    Ok(Answer::Done)
+}
+
+/// All that speaks against it, in one answer.
+fn refused(problems: &[String]) -> Failure {
+    match problems {
+        [only] => Failure::refused(format!("no array is built: {only}")),
+        all => Failure::refused(format!("no array is built:{}", listed(all))),
+    }
+}
+
+/// Sentences, one below the other.
+fn listed(sentences: &[String]) -> String {
+    let lines: Vec<String> = sentences
+        .iter()
+        .map(|sentence| format!("\n  - {}", sentence.replace('\n', "\n  ")))
+        .collect();
+    lines.concat()
+}
+
+/// What would be run.
+fn rehearsal(checked: &Checked, persist: bool) -> String {
+    let plan = &checked.plan;
+    let mut lines = vec!["This would be run, and nothing of it was:".to_owned()];
+    let signed = checked.members.iter().filter(|member| member.signed);
+    lines.extend(
+        signed.map(|member| format!("+ wipefs --all --force --quiet {}", member.path.display())),
+    );
+    lines.push(format!("+ {}", plan.mdadm().line()));
+    if let Some(read_ahead) = plan.geometry.read_ahead() {
+        // The number of a named array is not known before.
+        let node = plan.node.display();
+        lines.push(format!(
+            "+ echo {} > /sys/class/block/$(basename $(readlink -f {node}))/queue/read_ahead_kb",
+            read_ahead.0 >> 10
+        ));
+    }
+    lines.extend(
+        plan.mkfs(&plan.node)
+            .map(|mkfs| format!("+ {}", mkfs.line())),
+    );
+    if let Some((point, mount)) = plan.mount(&plan.node) {
+        if !point.exists() {
+            lines.push(format!("+ mkdir -p {}", point.display()));
+        }
+        lines.push(format!("+ {}", mount.line()));
+    }
+    let mut text = lines.join("\n");
+    text.push_str("\n\n");
+    text.push_str(&kept(checked, persist, "would be"));
+    text
+}
+
+/// The lines for the files that are read at boot.
+fn kept(checked: &Checked, persist: bool, verb: &str) -> String {
+    let plan = &checked.plan;
+    let files = match plan.fstab_line() {
+        Some(_) => "mdadm.conf and fstab",
+        None => "mdadm.conf",
+    };
+    let mut text = if persist {
+        format!("For the next boot, this {verb} in {files}:\n")
+    } else {
+        format!("For the next boot, this belongs in {files} (--persist writes it):\n")
+    };
+    for line in [Some(plan.conf_line()), plan.fstab_line()].iter().flatten() {
+        text.push_str(&format!("  {line}\n"));
+    }
+    text
+}
+
+/// What was built.
+fn summary(
+    checked: &Checked,
+    persist: bool,
+    host: &Host,
+    columns: usize,
+) -> anyhow::Result<String> {
+    let (plan, array) = (&checked.plan, host.built()?);
+    let node = array.node.display();
+    let geometry = plan.geometry;
+    // What md made of it: chunks and superblocks take a little.
+    let devices = Devices::read(&host.root)?;
+    let size = devices.get(array.number).map(|device| device.size);
+    let mut text = format!(
+        "\n{node} is {} of {} members, with {} for data.\n",
+        geometry.level.title(),
+        geometry.members,
+        size.unwrap_or(plan.capacity)
+    );
+    let mut say = |sentence: String| {
+        text.push_str(&wrap(&sentence, columns, "  "));
+        text.push('\n');
+    };
+    if let Some(read_ahead) = geometry.read_ahead() {
+        let stripes = geometry.stripe().map(|stripe| stripe.0.saturating_mul(2));
+        let why = if stripes == Some(read_ahead.0) {
+            "two stripes of data, so that a scan keeps all members at work"
+        } else {
+            "as near to two stripes of data as is useful; two let a scan keep all members at work"
+        };
+        say(format!(
+            "Read-ahead is {read_ahead}: {why}. It lasts until the array is stopped; newer kernels \
+             choose two stripes by themselves."
+        ));
+    }
+    if geometry.level.is_redundant() && !plan.assume_clean {
+        say(format!(
+            "It can be used at once. Its {} brought in step meanwhile, which takes from its \
+             speed{}: 'disksmith array list' shows how far that is; measure after.",
+            if geometry.level.has_parity() {
+                "parity is"
+            } else {
+                "copies are"
+            },
+            // mdadm builds RAID 5 as if its last member had to be replaced: that is fastest.
+            if geometry.level == Level::Five {
+                ", and until then no member may fail"
+            } else {
+                ""
+            }
+        ));
+    }
+    text.push_str(&kept(checked, persist, "is now"));
+    if persist && host.etc.join("initramfs-tools").is_dir() {
+        text.push_str("The initramfs has a copy of mdadm.conf: update-initramfs -u renews it.\n");
+    }
+    Ok(text)
+}

@@ -1,0 +1,313 @@
+//! Building and taking back, with programs that only pretend, on a modelled tree.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::atomic::AtomicBool;
+
+use linux::Root;
+use linux::block::DevNum;
+use linux::exec::{self, Ended, Exec, Output};
+use tempfile::TempDir;
+
+use super::create::{Member, steps};
+use super::host::Host;
+use super::plan::Plan;
+use super::plan::tests::plan;
+use super::programs::Programs;
+use super::{steps as work, stop};
+use crate::cli::Level;
+use crate::failure::Failure;
+
+/// A host with the disks vdb, vdc and vdd, and programs that do what is visible of the real ones.
+struct Pretended {
+    folder: TempDir,
+    lines: Vec<String>,
+    /// The program that fails, by the beginning of its line.
+    fails: &'static str,
+    /// The members that mdadm makes the array of, whatever it is told.
+    takes: &'static [&'static str],
+    uuid: String,
+}
+
+impl Pretended {
+    fn new(fails: &'static str) -> Pretended {
+        let folder = TempDir::new().unwrap();
+        for (name, number) in [("vdb", "254:16"), ("vdc", "254:32"), ("vdd", "254:48")] {
+            disk(folder.path(), name, number);
+        }
+        let proc = folder.path().join("proc/self");
+        fs::create_dir_all(&proc).unwrap();
+        fs::write(
+            proc.join("mountinfo"),
+            "22 27 0:21 / /proc rw - proc proc rw\n",
+        )
+        .unwrap();
+        fs::write(
+            folder.path().join("proc/swaps"),
+            "Filename Type Size Used Priority\n",
+        )
+        .unwrap();
+        fs::create_dir_all(folder.path().join("etc/mdadm")).unwrap();
+        fs::write(folder.path().join("etc/fstab"), "# mine").unwrap();
+        Pretended {
+            folder,
+            lines: Vec::new(),
+            fails,
+            takes: &["vdb", "vdc"],
+            uuid: plan(Level::Zero, &[]).uuid,
+        }
+    }
+
+    fn root(&self) -> Root {
+        Root::under(self.folder.path())
+    }
+
+    fn etc(&self, name: &str) -> PathBuf {
+        self.folder.path().join("etc").join(name)
+    }
+
+    fn array(&self) -> PathBuf {
+        self.folder.path().join("sys/class/block/md127")
+    }
+
+    fn assemble(&self) {
+        disk(self.folder.path(), "md127", "9:127");
+        fs::create_dir_all(self.array().join("md")).unwrap();
+        fs::write(self.array().join("md/level"), "raid0\n").unwrap();
+        for name in self.takes {
+            let disk = self.folder.path().join("sys/class/block").join(name);
+            symlink(&disk, self.array().join("slaves").join(name)).unwrap();
+            symlink(self.array(), disk.join("holders/md127")).unwrap();
+        }
+    }
+
+    fn disassemble(&self) {
+        fs::remove_dir_all(self.array()).unwrap();
+        for name in self.takes {
+            let disk = self.folder.path().join("sys/class/block").join(name);
+            fs::remove_file(disk.join("holders/md127")).unwrap();
+        }
+    }
+
+    /// Works on this host, and gives what was shown.
+    fn with<T>(&mut self, work: impl FnOnce(&mut Host) -> T) -> (T, String) {
+        let (root, etc) = (self.root(), self.folder.path().join("etc"));
+        let mut shown = String::new();
+        let mut say = |text: &str| shown.push_str(text);
+        let mut host = Host {
+            root,
+            etc,
+            programs: self,
+            say: &mut say,
+            claims: Vec::new(),
+            array: None,
+        };
+        let result = work(&mut host);
+        (result, shown)
+    }
+
+    fn build(&mut self, plan: &Plan, persist: bool) -> (Result<(), work::Failed>, String) {
+        let members = [("vdb", 16), ("vdc", 32)].map(|(name, minor)| Member {
+            path: Path::new("/dev").join(name),
+            number: DevNum::new(254, minor),
+            signed: name == "vdc",
+        });
+        self.with(|host| {
+            let mut steps = steps(plan, &members, persist, &host.etc);
+            work::run(&mut steps, host, &AtomicBool::new(false))
+        })
+    }
+
+    fn plan(&self) -> Plan {
+        let mut plan = plan(Level::Zero, &["/dev/vdb", "/dev/vdc"]);
+        if let Some(fs) = &mut plan.fs {
+            fs.mount = Some(self.folder.path().join("a/data"));
+        }
+        plan
+    }
+}
+
+fn disk(root: &Path, name: &str, number: &str) {
+    let folder = root.join("sys/class/block").join(name);
+    for part in ["holders", "slaves", "queue"] {
+        fs::create_dir_all(folder.join(part)).unwrap();
+    }
+    fs::write(folder.join("dev"), number).unwrap();
+    fs::write(folder.join("size"), "4194304").unwrap();
+}
+
+impl Programs for Pretended {
+    fn run(&mut self, program: &Exec) -> Result<Output, exec::Error> {
+        let line = program.line();
+        self.lines.push(line.clone());
+        let mut stdout = Vec::new();
+        if !self.fails.is_empty() && line.starts_with(self.fails) {
+            return Err(exec::Error::Failed {
+                command: line,
+                status: Ended(ExitStatus::from_raw(1 << 8)),
+                stderr: "no luck".to_owned(),
+            });
+        }
+        if line.starts_with("mdadm --create") {
+            self.assemble();
+        } else if line.starts_with("mdadm --stop") {
+            self.disassemble();
+        } else if line.contains("--export") {
+            stdout = format!("MD_LEVEL=raid0\nMD_UUID={}\n", self.uuid).into_bytes();
+        }
+        Ok(Output {
+            status: ExitStatus::from_raw(0),
+            stdout,
+            stderr: Vec::new(),
+        })
+    }
+
+    fn has(&self, _: &str) -> bool {
+        true
+    }
+}
+
+#[test]
+fn an_array_is_built_and_every_command_is_shown() {
+    let mut host = Pretended::new("");
+    let plan = host.plan();
+    let (built, shown) = host.build(&plan, true);
+    built.unwrap();
+    let point = host.folder.path().join("a/data");
+    assert!(point.is_dir());
+    let wanted = [
+        "+ wipefs --all --force --quiet /dev/vdc".to_owned(),
+        format!("+ {}", plan.mdadm().line()),
+        "+ echo 1024 > /sys/class/block/md127/queue/read_ahead_kb".to_owned(),
+        "+ mkfs.xfs -q -f -m uuid=u-1 -d su=256k,sw=2 /dev/md127".to_owned(),
+        format!("+ mkdir -p {}", point.display()),
+        format!("+ mount -t xfs -o noatime /dev/md127 {}", point.display()),
+    ];
+    let lines: Vec<&str> = shown.lines().collect();
+    assert_eq!(lines[..6], wanted);
+    assert_eq!(
+        fs::read_to_string(host.array().join("queue/read_ahead_kb")).unwrap(),
+        "1024"
+    );
+    let fstab = fs::read_to_string(host.etc("fstab")).unwrap();
+    assert_eq!(fstab, format!("# mine\n{}\n", plan.fstab_line().unwrap()));
+    assert_eq!(
+        fs::read_to_string(host.etc("fstab.before-disksmith")).unwrap(),
+        "# mine"
+    );
+    let conf = fs::read_to_string(host.etc("mdadm/mdadm.conf")).unwrap();
+    assert_eq!(conf, format!("{}\n", plan.conf_line()));
+}
+
+#[test]
+fn when_mounting_fails_the_folders_the_array_and_the_superblocks_go_again() {
+    let mut host = Pretended::new("mount ");
+    let (built, _) = host.build(&host.plan(), false);
+    let text = built.unwrap_err().to_string();
+    for words in [
+        "mounting the file system failed: mount -t xfs",
+        "no luck",
+        "the array /dev/md127 was stopped",
+        "the superblock on /dev/vdb was erased",
+        "the superblock on /dev/vdc was erased",
+        "Left: what --destroy allowed to go is gone: the signatures on /dev/vdc are erased.",
+    ] {
+        assert!(text.contains(words), "no '{words}' in {text}");
+    }
+    assert!(!host.array().exists());
+    assert!(!host.folder.path().join("a").exists());
+}
+
+#[test]
+fn when_a_file_cannot_be_written_the_one_before_is_as_it_was() {
+    let mut host = Pretended::new("");
+    // A folder of that name cannot be replaced by a file.
+    fs::remove_file(host.etc("fstab")).unwrap();
+    fs::create_dir(host.etc("fstab")).unwrap();
+    fs::write(host.etc("mdadm/mdadm.conf"), "MAILADDR root\n").unwrap();
+    let (built, _) = host.build(&host.plan(), true);
+    let text = built.unwrap_err().to_string();
+    assert!(text.contains("fstab cannot be read"), "{text}");
+    assert!(text.contains("mdadm.conf is as it was"), "{text}");
+    let conf = fs::read_to_string(host.etc("mdadm/mdadm.conf")).unwrap();
+    assert_eq!(conf, "MAILADDR root\n");
+    let left: Vec<_> = fs::read_dir(host.etc("mdadm")).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(!host.array().exists());
+}
+
+#[test]
+fn an_array_of_other_devices_than_were_checked_is_taken_back() {
+    let mut host = Pretended::new("");
+    host.takes = &["vdb", "vdd"];
+    let (built, _) = host.build(&host.plan(), false);
+    let text = built.unwrap_err().to_string();
+    assert!(
+        text.contains("/dev/md127 was made of /dev/vdb, /dev/vdd, which are not the devices"),
+        "{text}"
+    );
+    assert!(text.contains("/dev/md127 was stopped"), "{text}");
+    assert!(!host.lines.iter().any(|line| line.starts_with("mkfs")));
+}
+
+#[test]
+fn what_is_not_ours_is_not_stopped_nor_erased() {
+    let mut host = Pretended::new("mkfs");
+    host.uuid = "another".to_owned();
+    let (built, _) = host.build(&host.plan(), false);
+    built.unwrap_err();
+    let touches = |line: &String| line.contains("--stop") || line.contains("--zero");
+    assert!(!host.lines.iter().any(touches), "{:?}", host.lines);
+}
+
+#[test]
+fn a_member_whose_path_leads_elsewhere_now_is_not_handed_over() {
+    let mut host = Pretended::new("");
+    let dev = host.folder.path().join("sys/class/block/vdc/dev");
+    fs::write(dev, "254:99").unwrap();
+    let (built, _) = host.build(&host.plan(), false);
+    let text = built.unwrap_err().to_string();
+    assert!(text.contains("/dev/vdc no longer leads to"), "{text}");
+    assert_eq!(host.lines, [""; 0]);
+}
+
+#[test]
+fn an_array_that_is_used_is_not_stopped_and_its_user_is_named() {
+    let mut host = Pretended::new("");
+    host.assemble();
+    let mounts = host.folder.path().join("proc/self/mountinfo");
+    fs::write(mounts, "40 27 9:127 / /data rw - xfs /dev/md127 rw\n").unwrap();
+    let (outcome, _) = host.with(|host| stop::stop("md127", host));
+    let Err(Failure::Refused(error)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    let text = error.to_string();
+    assert!(
+        text.contains("/dev/md127 (raid0 array) is in use"),
+        "{text}"
+    );
+    assert!(text.contains("/data"), "{text}");
+    assert_eq!(host.lines, [""; 0]);
+}
+
+#[test]
+fn an_array_that_nothing_uses_is_stopped() {
+    let mut host = Pretended::new("");
+    host.assemble();
+    let conf = "ARRAY /dev/md127 UUID=1\nARRAY /dev/md/other UUID=2\n";
+    fs::write(host.etc("mdadm/mdadm.conf"), conf).unwrap();
+    let (outcome, shown) = host.with(|host| stop::stop("/dev/md127", host));
+    outcome.unwrap();
+    assert_eq!(host.lines, ["mdadm --stop /dev/md127"]);
+    assert!(
+        shown.contains("mdadm --zero-superblock /dev/vdb /dev/vdc\nends it"),
+        "{shown}"
+    );
+    assert!(shown.contains("\n  ARRAY /dev/md127 UUID=1\n"), "{shown}");
+    assert!(!shown.contains("other"), "{shown}");
+    let (outcome, _) = host.with(|host| stop::stop("data", host));
+    assert!(matches!(outcome, Err(Failure::Refused(_))));
+}

@@ -1,0 +1,233 @@
+//! Linux software RAID, as sysfs shows it (linux, Documentation/admin-guide/md.rst).
+
+use std::path::{Path, PathBuf};
+
+use record::Bytes;
+
+use crate::block::{DevNum, Device, Devices, Kind};
+use crate::root::{self, Result, Root, attribute, number};
+
+/// Sizes and positions in sysfs are in sectors of this many bytes.
+const SECTOR: u64 = 512;
+
+/// An array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Array {
+    /// The kernel's name, such as `md127`.
+    pub name: String,
+    /// Its number.
+    pub number: DevNum,
+    /// The names below `/dev/md`, such as `data`, that lead to it.
+    pub names: Vec<String>,
+    /// `raid0`, `raid1`, `raid10`, …; `None` while it is not assembled.
+    pub level: Option<String>,
+    /// Its size.
+    pub size: Bytes,
+    /// `clean`, `active`, `inactive`, `read-auto`, …
+    pub state: Option<String>,
+    /// How much lies on one member before the next has its turn; `None` at levels without chunks.
+    pub chunk: Option<Bytes>,
+    /// How the copies of RAID 10 lie: `n2`, `f2`, `o2`; `None` at other levels.
+    pub layout: Option<String>,
+    /// The form of its superblocks, such as `1.2`.
+    pub metadata: Option<String>,
+    /// How many members it should have.
+    pub wanted: Option<u32>,
+    /// How many of these are missing; `None` at levels that cannot miss any.
+    pub degraded: Option<u32>,
+    /// What is being done to it: `idle`, `resync`, `recover`, `check`, `repair`, `reshape`,
+    /// `frozen`; `None` at levels without copies or parity.
+    pub action: Option<String>,
+    /// How far that is, and of how much; `None` when nothing is under way.
+    pub position: Option<(Bytes, Bytes)>,
+    /// Its members in order of their slots; spares and failed ones come last.
+    pub members: Vec<Member>,
+}
+
+/// A member of an array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The kernel's name, such as `nvme1n1`.
+    pub name: String,
+    /// Its number; `None` when the kernel no longer lists the device.
+    pub number: Option<DevNum>,
+    /// Its place in the array; `None` for a spare or a failed member.
+    pub slot: Option<u32>,
+    /// What it is: `in_sync`, `spare`, `faulty`, `write_mostly`, …
+    pub state: Vec<String>,
+    /// Read errors that were corrected from a copy.
+    pub errors: Option<u64>,
+    /// How much of it the array uses.
+    pub used: Option<Bytes>,
+}
+
+/// Whether this kernel has md: its list of arrays is there.
+pub fn is_supported(root: &Root) -> bool {
+    root.proc.join("mdstat").exists()
+}
+
+/// The arrays of a moment, also those that are not assembled fully.
+///
+/// # Errors
+/// When the members of one cannot be listed.
+pub fn arrays(root: &Root, devices: &Devices) -> Result<Vec<Array>> {
+    let links = links(root, devices)?;
+    devices
+        .iter()
+        .filter(|device| matches!(device.kind, Kind::Raid { .. }))
+        .map(|device| array(root, devices, device, &links))
+        .collect()
+}
+
+/// The array that a person means by `data`, `md127`, `/dev/md127` or `/dev/md/data`.
+pub fn find<'a>(root: &Root, devices: &'a Devices, word: &str) -> Option<&'a Device> {
+    let is_array = |device: &&Device| matches!(device.kind, Kind::Raid { .. });
+    let at = |path: PathBuf| devices.at_path(root, &path).filter(is_array);
+    if word.starts_with('/') {
+        return at(PathBuf::from(word));
+    }
+    at(Path::new("/dev/md").join(word)).or_else(|| devices.named(word).filter(is_array))
+}
+
+/// The names below `/dev/md` and what they lead to.
+fn links(root: &Root, devices: &Devices) -> Result<Vec<(String, DevNum)>> {
+    let names = root::names_in(&root.dev.join("md"))?;
+    Ok(names
+        .iter()
+        .filter_map(|name| {
+            let device = devices.at_path(root, &Path::new("/dev/md").join(name))?;
+            Some((name.to_string_lossy().into_owned(), device.number))
+        })
+        .collect())
+}
+
+fn array(
+    root: &Root,
+    devices: &Devices,
+    device: &Device,
+    links: &[(String, DevNum)],
+) -> Result<Array> {
+    let folder = root
+        .sys
+        .join("class/block")
+        .join(device.sysfs_name())
+        .join("md");
+    let level = attribute(&folder.join("level"));
+    let is_ten = level.as_deref() == Some("raid10");
+    Ok(Array {
+        name: device.name.clone(),
+        number: device.number,
+        names: links
+            .iter()
+            .filter(|(_, number)| *number == device.number)
+            .map(|(name, _)| name.clone())
+            .collect(),
+        size: device.size,
+        state: attribute(&folder.join("array_state")),
+        chunk: number(&folder.join("chunk_size"))
+            .filter(|&chunk: &u64| chunk > 0)
+            .map(Bytes),
+        layout: number(&folder.join("layout"))
+            .filter(|_| is_ten)
+            .map(copies_word),
+        metadata: attribute(&folder.join("metadata_version")),
+        wanted: number(&folder.join("raid_disks")),
+        degraded: number(&folder.join("degraded")),
+        action: attribute(&folder.join("sync_action")),
+        position: attribute(&folder.join("sync_completed")).and_then(|text| position(&text)),
+        members: members(&folder, devices)?,
+        level,
+    })
+}
+
+/// The members have folders `dev-NAME`.
+fn members(folder: &Path, devices: &Devices) -> Result<Vec<Member>> {
+    let mut members = Vec::new();
+    // 0 where each member has a part of its own size: at RAID 0 and linear.
+    let component = kib(&folder.join("component_size")).filter(|size| size.0 > 0);
+    for entry in root::names_in(folder)? {
+        let entry = entry.to_string_lossy();
+        let Some(name) = entry.strip_prefix("dev-") else {
+            continue;
+        };
+        let own = folder.join(&*entry);
+        let name = name.replace('!', "/");
+        members.push(Member {
+            number: devices.named(&name).map(|device| device.number),
+            // "none" is no number.
+            slot: number(&own.join("slot")),
+            state: attribute(&own.join("state"))
+                .map(|text| text.split(',').map(str::to_owned).collect())
+                .unwrap_or_default(),
+            errors: number(&own.join("errors")),
+            used: kib(&own.join("size")).map(|room| component.map_or(room, |used| used.min(room))),
+            name,
+        });
+    }
+    members.sort_by_key(|member| member.slot.unwrap_or(u32::MAX));
+    Ok(members)
+}
+
+/// A size in KiB, unlike most in sysfs.
+fn kib(path: &Path) -> Option<Bytes> {
+    number::<u64>(path).map(|kib| Bytes(kib.saturating_mul(1024)))
+}
+
+/// `layout` of RAID 10: the number of near copies in the lowest byte, of far copies in the next, and
+/// a bit that says that far copies are offset (linux, drivers/md/raid10.c, setup_geo).
+fn copies_word(layout: u32) -> String {
+    let (near, far) = (layout & 0xff, (layout >> 8) & 0xff);
+    match (near, far) {
+        (near, 1) => format!("n{near}"),
+        (1, far) if layout & (1 << 16) != 0 => format!("o{far}"),
+        (1, far) => format!("f{far}"),
+        (near, far) => format!("n{near}f{far}"),
+    }
+}
+
+/// `sync_completed`: `1024 / 2097152` in sectors, or a word.
+fn position(text: &str) -> Option<(Bytes, Bytes)> {
+    let (done, of) = text.split_once('/')?;
+    let bytes = |sectors: &str| -> Option<Bytes> {
+        let sectors: u64 = sectors.trim().parse().ok()?;
+        Some(Bytes(sectors.saturating_mul(SECTOR)))
+    };
+    Some((bytes(done)?, bytes(of)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_copies_of_raid_10_are_named_as_mdadm_names_them() {
+        for (layout, word) in [
+            (0x102, "n2"),
+            (0x201, "f2"),
+            (0x1_0201, "o2"),
+            (0x103, "n3"),
+        ] {
+            assert_eq!(copies_word(layout), word);
+        }
+    }
+
+    #[test]
+    fn a_position_is_read_in_sectors() {
+        assert_eq!(
+            position("2048 / 4096"),
+            Some((Bytes::mib(1), Bytes::mib(2)))
+        );
+        for text in ["none", "delayed", "", "1 /", "/ 1"] {
+            assert_eq!(position(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text: String, layout: u32) {
+            let _ = position(&text);
+            let _ = copies_word(layout);
+        }
+    }
+}
