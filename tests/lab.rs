@@ -53,12 +53,125 @@ fn with_qemu_a_command_runs_on_the_volumes_and_its_runs_are_kept() {
 }
 
 #[test]
+fn with_qemu_troubles_begin_with_the_command_and_boot_warms_nothing() {
+    let place = Place::new();
+    let script =
+        "again() { echo 3 >/proc/sys/vm/drop_caches; head -c 8192 /dev/vda | cmp -s - /tmp/a; }
+        yes | head -c 8192 >/tmp/a
+        dd if=/tmp/a of=/dev/vda bs=4k conv=fsync 2>/dev/null || exit 7
+        again || exit 8
+        sleep 5
+        ! again || exit 9";
+    let volume = "cold=1,corrupt=0+512,corrupt-after=4s,stall=0s+1s:1GiB";
+    let arguments = [
+        "--volumes",
+        volume,
+        "--truth",
+        "truth.json",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
+    let Some(said) = lab(&place, &arguments) else {
+        return;
+    };
+    said.ends_with(0);
+    let truth = truth(&place);
+    assert_eq!(truth["cold_blocks_left"], 2047, "{truth:#}");
+    assert_eq!(truth["stalls"], 1, "{truth:#}");
+    assert_eq!(truth["corrupt_places"][0]["length"], 512, "{truth:#}");
+}
+
+#[test]
+fn with_qemu_the_truth_is_written_when_it_ends_badly() {
+    let place = Place::new();
+    let arguments = [
+        "--volumes",
+        "gp3:1GiB",
+        "--truth",
+        "truth.json",
+        "--timeout",
+        "1s",
+    ];
+    let Some(said) = lab(&place, &[&arguments[..], &["--", "sleep", "1000"]].concat()) else {
+        return;
+    };
+    let said = said.ends_with(3);
+    assert!(said.err.contains("was not done 1 s after"), "{said:#?}");
+    assert_eq!(truth(&place)["serial"], "lab1");
+}
+
+/// What the first volume did, as it was written.
+fn truth(place: &Place) -> serde_json::Value {
+    let text = std::fs::read_to_string(place.path("truth.json")).unwrap();
+    let mut truth: serde_json::Value = serde_json::from_str(&text).unwrap();
+    truth["volumes"][0].take()
+}
+
+#[test]
+fn files_that_cannot_be_written_are_refused_first_and_no_ledger_is_replaced() {
+    let place = Place::new();
+    std::fs::write(place.path("mine.db"), "mine").unwrap();
+    std::fs::write(place.path("lost.db-wal"), "log").unwrap();
+    for (option, path, words) in [
+        ("--ledger-out", "mine.db", "mine.db exists; name a new file"),
+        ("--ledger-out", "lost.db", "lost.db-wal exists"),
+        ("--ledger-out", "none/a.db", "none/a.db cannot be written"),
+        ("--truth", "none/a.json", "none/a.json cannot be written"),
+        ("--truth", "data", "data cannot be written"),
+    ] {
+        let arguments = [
+            "lab",
+            "run",
+            "--volumes",
+            "gp3:1GiB",
+            option,
+            path,
+            "--",
+            "true",
+        ];
+        let said = place.run(&arguments).refuses(&[words]);
+        assert!(said.err.matches("os error").count() <= 1, "{said:#?}");
+    }
+    let serve = ["lab", "serve", "--volumes", "gp3:1GiB", "--socket-dir", "."];
+    place
+        .run(&[&serve[..], &["--truth", "none/a.json"]].concat())
+        .refuses(&["none/a.json cannot be written"]);
+    // Refused for another reason, it leaves nothing at the places that it tried.
+    place
+        .run(
+            &[
+                &serve[..],
+                &["--truth", "truth.json", "--instance-iops", "0"],
+            ]
+            .concat(),
+        )
+        .refuses(&[
+            "the instance's cap is 0 operations a second",
+            "at least 0.001",
+        ]);
+    let left = support::names_in(&place.path("."));
+    assert_eq!(left, ["data", "lost.db-wal", "mine.db"]);
+    let mine = std::fs::read_to_string(place.path("mine.db"));
+    assert_eq!(mine.unwrap(), "mine");
+}
+
+#[test]
 fn what_no_machine_can_be_made_of_is_refused() {
     let place = Place::new();
     let run = |arguments: &[&str]| lab(&place, &[arguments, &["--", "true"]].concat());
     for (arguments, words) in [
         (&["--volumes", "gp3"][..], "no size"),
         (&["--volumes", "gp3:1GiB", "--scale", "0"], "scale"),
+        (
+            &["--volumes", "gp3:1GiB", "--scale", "1e-9"],
+            "the cap of volume 1",
+        ),
+        (
+            &["--volumes", "serial=lab-state:1GiB"],
+            "that of the machine's own disk",
+        ),
         (&["--volumes", "gp3:1GiB", "--memory", "64M"], "too little"),
         (
             &["--volumes", "gp3:1GiB", "--binary", "none"],

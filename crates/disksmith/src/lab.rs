@@ -1,13 +1,14 @@
 //! Virtual volumes, alone or with a machine around them.
 
+use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use lab::machine::{
-    Accel, Accelerator, Disk, Machine, MachineOptions, Packages, Source, check_emulator,
+    Accel, Accelerator, Disk, Ended, Machine, MachineOptions, Packages, Source, check_emulator,
     default_cache,
 };
 use lab::model::Caps;
@@ -23,6 +24,10 @@ use crate::render::json::SCHEMA;
 /// How often it is looked whether the user wants the end.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// What a ledger consists of: its logs, of which SQLite leaves one when it is not closed in order,
+/// and the file itself. (What SQLite calls `-shm` is made anew by who opens it.)
+const LEDGER_FILES: [&str; 3] = ["-wal", "-journal", ""];
+
 /// Serves volumes, and runs a command beside them.
 pub(crate) fn lab(args: &LabArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     match &args.verb {
@@ -32,28 +37,46 @@ pub(crate) fn lab(args: &LabArgs, context: &mut Context, interrupt: &AtomicBool)
 }
 
 fn run(args: &LabRunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
-    check_emulator().refused()?;
+    if let Some(path) = &args.ledger_out {
+        check_new(path)?;
+    }
+    check_truth(&args.volumes)?;
+    check_emulator().map_err(refused)?;
     let cache = args
         .cache
         .clone()
         .unwrap_or_else(|| default_cache(|name| std::env::var_os(name)));
-    let packages = Packages::ensure(&cache, &mut |text| context.tell(text)).refused()?;
-    let server = Server::start(&specs(&args.volumes), &options(&args.volumes)).refused()?;
-    let options = machine(args, packages, &cache, &server)?;
-    let started = Machine::start(&options, io::stdout(), io::stderr());
-    let mut machine = started.refused()?;
+    let packages = Packages::ensure_unless(&cache, &mut |text| context.tell(text), interrupt)
+        .map_err(refused)?;
+    let wanted = Options {
+        hold: true,
+        ..options(&args.volumes)
+    };
+    let server = Server::start(&specs(&args.volumes), &wanted).map_err(refused)?;
+    // It arrives in the server's folder, and is put where the user wants it when it is whole.
+    let copied = server.folder().join("ledger.db");
+    let options = machine(args, packages, &cache, &server, &copied)?;
+    let machine = Machine::start(&options, io::stdout(), io::stderr()).map_err(refused)?;
     context.tell(&describe(args, &server, machine.accelerator()));
-    machine.wait_until_started(interrupt).map_err(of_machine)?;
-    server.begin();
-    let ended = machine.wait(interrupt).map_err(of_machine)?;
-    write_truth(&args.volumes, &server)?;
-    if let Some(copied) = &options.ledger_out
-        && copied.is_file()
-    {
-        keep_runs(copied, context)?;
-    }
+    let ended = until_the_end(machine, &server, interrupt);
+    // However it ended, what is known is kept.
+    let kept = keep_ledger(&copied, args.ledger_out.as_deref(), context);
+    let written = write_truth(&args.volumes, &server);
+    let ended = all(context, ended, [kept, written])?;
     // The power is cut by nobody here, so there is a status.
     Ok(Answer::Status(ended.status.unwrap_or(3)))
+}
+
+/// Lets the volumes' troubles begin with the command, and waits for its end. The machine is gone
+/// then.
+fn until_the_end(
+    mut machine: Machine,
+    server: &Server,
+    interrupt: &AtomicBool,
+) -> Result<Ended, Failure> {
+    machine.wait_until_started(interrupt).map_err(of_machine)?;
+    server.begin();
+    machine.wait(interrupt).map_err(of_machine)
 }
 
 fn machine(
@@ -61,6 +84,7 @@ fn machine(
     packages: Packages,
     cache: &Path,
     server: &Server,
+    copied: &Path,
 ) -> Result<MachineOptions, Failure> {
     let own = std::env::current_exe().context("this program's own file could not be found");
     let binary = match &args.binary {
@@ -82,9 +106,7 @@ fn machine(
     options.memory = args.memory.0;
     options.cpus = args.cpus;
     options.timeout = args.timeout.map(|span| span.0.into());
-    // Where nobody wants it, it goes with the server's folder.
-    let beside = || server.folder().join("ledger.db");
-    options.ledger_out = Some(args.ledger_out.clone().unwrap_or_else(beside));
+    options.ledger_out = Some(copied.to_path_buf());
     options.state = args.state.clone();
     options.accel = match args.accel {
         AccelChoice::Auto => Accel::Auto,
@@ -98,8 +120,135 @@ fn of_machine(error: lab::machine::Error) -> Failure {
     match error {
         // A pipe that nobody reads any more ends the command quietly, as everywhere.
         lab::machine::Error::Output(source) => Failure::Midway(source.into()),
-        error => Failure::Midway(error.into()),
+        error => Failure::Midway(sentence(&error)),
     }
+}
+
+fn refused(error: impl std::error::Error) -> Failure {
+    Failure::Refused(sentence(&error))
+}
+
+/// What went wrong, with each cause once: some sentences hold their causes, and some do not.
+fn sentence(error: &dyn std::error::Error) -> anyhow::Error {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(because) = cause {
+        let words = because.to_string();
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        cause = because.source();
+    }
+    anyhow::Error::msg(text)
+}
+
+/// The first failure; the others are told, so that none is lost.
+fn all<T, const N: usize>(
+    context: &Context,
+    first: Result<T, Failure>,
+    others: [Result<(), Failure>; N],
+) -> Result<T, Failure> {
+    others
+        .into_iter()
+        .fold(first, |first, next| match (first, next) {
+            (Ok(_), Err(failure)) => Err(failure),
+            (Err(failure), Err(Failure::Refused(error) | Failure::Midway(error))) => {
+                context.tell(&format!("disksmith: {error:#}"));
+                Err(failure)
+            }
+            (first, Ok(())) => first,
+        })
+}
+
+/// Refuses a file that is there, and a place where none can be made.
+fn check_new(path: &Path) -> Result<(), Failure> {
+    for end in LEDGER_FILES {
+        let path = with(path, end);
+        if path.symlink_metadata().is_ok() {
+            return Err(Failure::refused(format!(
+                "{} exists; name a new file for the machine's ledger, or remove that one",
+                path.display()
+            )));
+        }
+    }
+    try_write(path)
+}
+
+fn check_truth(volumes: &VolumesArgs) -> Result<(), Failure> {
+    let Some(path) = &volumes.truth else {
+        return Ok(());
+    };
+    match fs::metadata(path) {
+        // To open a pipe may wait for its reader.
+        Ok(facts) if !facts.is_file() && !facts.is_dir() => Ok(()),
+        _ => try_write(path),
+    }
+}
+
+/// Whether this file can be written at the end. It stays as it is, also if it is not there.
+fn try_write(path: &Path) -> Result<(), Failure> {
+    let failed = || format!("{} cannot be written", path.display());
+    let there = path.exists();
+    let mut options = File::options();
+    options.write(true);
+    let opened = match there {
+        true => options.open(path),
+        false => options.create_new(true).open(path),
+    };
+    opened.with_context(failed).refused()?;
+    match there {
+        true => Ok(()),
+        false => fs::remove_file(path).with_context(failed).refused(),
+    }
+}
+
+/// Adds the runs of the ledger that came out of the machine, if one did, to this host's, and puts
+/// it where the user wants it.
+fn keep_ledger(copied: &Path, wanted: Option<&Path>, context: &Context) -> Result<(), Failure> {
+    if !copied.is_file() {
+        return Ok(());
+    }
+    let kept = keep_runs(copied, context);
+    let placed = match wanted {
+        Some(wanted) => place(copied, wanted),
+        None => Ok(()),
+    };
+    all(context, kept, [placed])
+}
+
+/// Copies the ledger to a place where there is none. What another one put there meanwhile stays.
+fn place(copied: &Path, wanted: &Path) -> Result<(), Failure> {
+    for end in LEDGER_FILES {
+        let (from, to) = (with(copied, end), with(wanted, end));
+        if !from.is_file() {
+            continue;
+        }
+        let failed = || {
+            format!(
+                "the machine's ledger could not be written to {}",
+                to.display()
+            )
+        };
+        let opened = File::options().write(true).create_new(true).open(&to);
+        let mut file = opened.with_context(failed).midway()?;
+        let written = File::open(&from)
+            .and_then(|mut from| io::copy(&mut from, &mut file))
+            .and_then(|_| file.sync_all());
+        if let Err(error) = written {
+            // A part of it would look like all of it.
+            let _ = fs::remove_file(&to);
+            return Err(error).with_context(failed).midway();
+        }
+    }
+    Ok(())
+}
+
+/// A path with something behind its name.
+fn with(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
 }
 
 /// Adds the machine's runs to this host's ledger: those that it does not have.
@@ -128,12 +277,13 @@ fn keep_runs(copied: &Path, context: &Context) -> Result<(), Failure> {
 }
 
 fn serve(args: &LabServeArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    check_truth(&args.volumes)?;
     let options = Options {
         folder: args.socket_dir.clone(),
         listen: args.listen,
         ..options(&args.volumes)
     };
-    let server = Server::start(&specs(&args.volumes), &options).refused()?;
+    let server = Server::start(&specs(&args.volumes), &options).map_err(refused)?;
     for volume in server.volumes() {
         let socket = volume.socket().display();
         let line = format!(
@@ -218,4 +368,38 @@ fn scaled(volumes: &VolumesArgs) -> String {
         return "Caps are not scaled.".to_owned();
     }
     format!("Caps are scaled: IOPS and throughput are {scale} of what the volumes sell.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ledger_is_placed_with_its_log_and_never_over_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("copied"), "runs").unwrap();
+        fs::write(at("copied-wal"), "log").unwrap();
+        place(&at("copied"), &at("wanted")).unwrap();
+        assert_eq!(fs::read(at("wanted")).unwrap(), b"runs");
+        assert_eq!(fs::read(at("wanted-wal")).unwrap(), b"log");
+
+        fs::write(at("wanted"), "older").unwrap();
+        fs::remove_file(at("wanted-wal")).unwrap();
+        fs::remove_file(at("copied-wal")).unwrap();
+        place(&at("copied"), &at("wanted")).unwrap_err();
+        assert_eq!(fs::read(at("wanted")).unwrap(), b"older");
+    }
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let cause = io::Error::from_raw_os_error(2);
+        let error = lab::server::ServerError::Folder {
+            folder: "there".into(),
+            source: cause,
+        };
+        let said = format!("{:#}", sentence(&error));
+        assert_eq!(said.matches("os error 2").count(), 1, "{said}");
+        assert!(said.contains("there"), "{said}");
+    }
 }

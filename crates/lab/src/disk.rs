@@ -117,7 +117,7 @@ impl Disk {
         }
     }
 
-    fn admit(&self, request: &Request) -> (Admission, Nanos, Nanos) {
+    fn admit(&self, request: &Request) -> (Admission, Nanos, Option<Nanos>) {
         let mut model = self.model();
         // Read under the lock, so that the model's time does not go back.
         let now = self.clock.now();
@@ -127,7 +127,7 @@ impl Disk {
     }
 
     /// Does to the data what the request wants; the protocol's error, 0 for success.
-    fn apply(&self, request: &Request, payload: &[u8], elapsed: Nanos) -> u32 {
+    fn apply(&self, request: &Request, payload: &[u8], elapsed: Option<Nanos>) -> u32 {
         let done = match request.kind {
             Kind::Read | Kind::Flush => Ok(()),
             Kind::Write => self.store.write(payload, request.offset, elapsed),
@@ -145,13 +145,13 @@ impl Disk {
         self.store.read(buffer, offset, self.elapsed())
     }
 
-    /// The time of the volume's episodes.
-    pub(crate) fn elapsed(&self) -> Nanos {
+    /// The time of the volume's episodes; `None` while it is held.
+    pub(crate) fn elapsed(&self) -> Option<Nanos> {
         let now = self.clock.now();
         self.model().weather().elapsed(now)
     }
 
-    /// Lets the times of its episodes count from now.
+    /// Lets its troubles begin now, if they are held.
     pub(crate) fn begin(&self) {
         let mut model = self.model();
         let now = self.clock.now();

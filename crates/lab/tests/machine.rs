@@ -158,6 +158,140 @@ fn with_qemu_every_byte_of_the_output_arrives_and_the_streams_stay_apart() {
     assert_eq!(err.text(), "bad\n");
 }
 
+/// Takes nothing for a moment, and then 100 kB a second.
+#[derive(Clone)]
+struct Slow {
+    heard: Heard,
+    until: Instant,
+}
+
+impl Slow {
+    fn new(span: Duration) -> Slow {
+        Slow {
+            heard: Heard::default(),
+            until: Instant::now() + span,
+        }
+    }
+}
+
+impl Write for Slow {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        std::thread::sleep(left + Duration::from_micros(10) * bytes.len() as u32);
+        self.heard.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn with_qemu_a_slow_reader_gets_every_byte_and_the_status() {
+    let folder = tempfile::tempdir().unwrap();
+    // The first one leaves the command's group, and holds its output open.
+    let script = "setsid sleep 1000 & head -c 600000 /dev/zero; exit 7";
+    let Some(mut options) = options(folder.path(), script) else {
+        return;
+    };
+    let never = AtomicBool::new(false);
+    let out = Slow::new(Duration::ZERO);
+    let ended = Machine::run(&options, out.clone(), std::io::sink(), &never).unwrap();
+    assert_eq!(ended.status, Some(7));
+    assert_eq!(out.heard.0.lock().unwrap().len(), 600_000);
+
+    // A command that was done in time stays so, whenever its output is read.
+    let script = "head -c 200000 /dev/zero; exit 7";
+    options.command = ["sh", "-c", script].map(OsString::from).to_vec();
+    let timeout = ended.booted_in.unwrap() * 3 + Duration::from_secs(5);
+    options.timeout = Some(timeout);
+    let out = Slow::new(timeout + Duration::from_secs(1));
+    let ended = Machine::run(&options, out.clone(), std::io::sink(), &never);
+    assert_eq!(ended.unwrap().status, Some(7));
+    assert_eq!(out.heard.0.lock().unwrap().len(), 200_000);
+}
+
+#[test]
+fn with_qemu_a_file_of_the_user_is_no_state_and_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut options) = options(folder.path(), "true") else {
+        return;
+    };
+    let photos = folder.path().join("photos.tar");
+    let content = vec![7; 3_000_000];
+    std::fs::write(&photos, &content).unwrap();
+    options.state = Some(photos.clone());
+    let error = run(&options).0.unwrap_err();
+    assert!(error.is_refusal());
+    assert!(error.to_string().contains("was left as it is"), "{error}");
+    assert_eq!(std::fs::read(&photos).unwrap(), content);
+}
+
+#[test]
+fn with_qemu_a_state_is_for_one_machine_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "echo up; sleep 1000";
+    let Some(mut options) = options(folder.path(), script) else {
+        return;
+    };
+    options.state = Some(folder.path().join("state"));
+    let machine = Machine::start(&options, Heard::default(), std::io::sink()).unwrap();
+    let error = run(&options).0.unwrap_err();
+    assert!(error.is_refusal());
+    assert!(error.to_string().contains("in use by another"), "{error}");
+    machine.cut().unwrap();
+}
+
+#[test]
+fn with_qemu_a_command_that_ignores_its_interruption_is_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "trap '' INT; echo up; sleep 1000";
+    let Some(mut options) = options(folder.path(), script) else {
+        return;
+    };
+    options.grace = Duration::from_secs(1);
+    let out = Heard::default();
+    let machine = Machine::start(&options, out.clone(), std::io::sink()).unwrap();
+    out.wait_for("up");
+    let error = machine.wait(&AtomicBool::new(true)).unwrap_err();
+    let words = "was not done 1 s after it was interrupted";
+    assert!(error.to_string().contains(words), "{error}");
+}
+
+#[test]
+fn with_qemu_an_interruption_right_at_the_start_is_not_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(options) = options(folder.path(), "sleep 1000") else {
+        return;
+    };
+    let sink = std::io::sink;
+    let mut machine = Machine::start(&options, sink(), sink()).unwrap();
+    machine.wait_until_started(&AtomicBool::new(false)).unwrap();
+    let ended = machine.wait(&AtomicBool::new(true)).unwrap();
+    assert_eq!(ended.status, Some(130));
+}
+
+#[test]
+fn with_qemu_a_mount_point_with_blanks_is_left_clean() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "set -e
+        mkfs.ext4 -q -F /dev/vda
+        mkdir '/mnt/two words'
+        mount /dev/vda '/mnt/two words'
+        echo kept >'/mnt/two words/file'";
+    let Some(mut options) = options(folder.path(), script) else {
+        return;
+    };
+    let (status, _, err) = run(&options);
+    assert_eq!(status.unwrap(), Some(0), "{err}");
+    let script = "dumpe2fs -h /dev/vda 2>&1 | grep -e state: -e needs_recovery";
+    options.command = ["sh", "-c", script].map(OsString::from).to_vec();
+    let (status, out, _) = run(&options);
+    assert_eq!(status.unwrap(), Some(0));
+    let words: Vec<&str> = out.split_whitespace().collect();
+    assert_eq!(words, ["Filesystem", "state:", "clean"]);
+}
+
 #[test]
 fn with_qemu_a_machine_that_ends_early_says_why() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,7 +7,9 @@ use std::io::{self, Read};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a program may take when nothing else is said.
@@ -43,6 +45,12 @@ pub enum Error {
         status: Ended,
         /// The end of its standard error.
         stderr: String,
+    },
+    /// The user wanted the end, and it was killed.
+    #[error("{command} was interrupted")]
+    Interrupted {
+        /// The command line.
+        command: String,
     },
     /// It took too long and was killed.
     #[error("{command} was not done after {} s and was killed{}", limit.as_secs_f64(), said(stderr))]
@@ -102,6 +110,7 @@ pub struct Exec {
     args: Vec<OsString>,
     folder: Option<PathBuf>,
     limit: Duration,
+    bound: bool,
 }
 
 impl Exec {
@@ -112,6 +121,7 @@ impl Exec {
             args: Vec::new(),
             folder: None,
             limit: LIMIT,
+            bound: false,
         }
     }
 
@@ -143,6 +153,14 @@ impl Exec {
         self
     }
 
+    /// It does not outlive this process, however that ends, and what it starts is killed with it
+    /// when it takes too long. Ctrl-C in a terminal does not reach it.
+    #[must_use]
+    pub fn bound(mut self) -> Exec {
+        self.bound = true;
+        self
+    }
+
     /// The command line, as a person would type it.
     pub fn line(&self) -> String {
         line(&self.program, &self.args)
@@ -153,21 +171,30 @@ impl Exec {
     /// # Errors
     /// When it is missing, cannot be started, or takes longer than its limit.
     pub fn output(&self) -> Result<Output, Error> {
+        self.output_unless(&AtomicBool::new(false))
+    }
+
+    /// Runs it to its end, whatever its status is, unless `interrupt` turns true before.
+    ///
+    /// # Errors
+    /// As [`Exec::output`], and when it was interrupted.
+    pub fn output_unless(&self, interrupt: &AtomicBool) -> Result<Output, Error> {
         let mut child = self.spawn()?;
-        let stdout = collect(child.stdout.take());
-        let stderr = collect(child.stderr.take());
-        let status = self.wait(&mut child)?;
-        let stderr = stderr.recv_timeout(LAST_OUTPUT).unwrap_or_default();
-        match status {
-            Some(status) => Ok(Output {
+        let stdout = Collected::from(child.stdout.take());
+        let stderr = Collected::from(child.stderr.take());
+        match self.wait(&mut child, interrupt)? {
+            End::Itself(status) => Ok(Output {
                 status,
-                stdout: stdout.recv_timeout(LAST_OUTPUT).unwrap_or_default(),
-                stderr,
+                stdout: stdout.bytes(),
+                stderr: stderr.bytes(),
             }),
-            None => Err(Error::Late {
+            End::Late => Err(Error::Late {
                 command: self.line(),
                 limit: self.limit,
-                stderr: end_of(&stderr),
+                stderr: end_of(&stderr.bytes()),
+            }),
+            End::Interrupted => Err(Error::Interrupted {
+                command: self.line(),
             }),
         }
     }
@@ -177,7 +204,15 @@ impl Exec {
     /// # Errors
     /// As [`Exec::output`], and when its status is not 0.
     pub fn run(&self) -> Result<Output, Error> {
-        let output = self.output()?;
+        self.run_unless(&AtomicBool::new(false))
+    }
+
+    /// Runs it to its end, which must be well, unless `interrupt` turns true before.
+    ///
+    /// # Errors
+    /// As [`Exec::run`], and when it was interrupted.
+    pub fn run_unless(&self, interrupt: &AtomicBool) -> Result<Output, Error> {
+        let output = self.output_unless(interrupt)?;
         if output.status.success() {
             return Ok(output);
         }
@@ -199,7 +234,12 @@ impl Exec {
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
-        command.spawn().map_err(|source| {
+        let spawned = if self.bound {
+            spawn_bound(command.process_group(0))
+        } else {
+            command.spawn()
+        };
+        spawned.map_err(|source| {
             let in_place = self.folder.as_ref().is_none_or(|folder| folder.is_dir());
             if source.kind() == io::ErrorKind::NotFound && in_place {
                 Error::Missing(self.program.display().to_string())
@@ -210,29 +250,50 @@ impl Exec {
         })
     }
 
-    /// `None` when it took too long and was killed.
-    fn wait(&self, child: &mut Child) -> Result<Option<ExitStatus>, Error> {
+    /// Waits for its end, and kills it when it takes too long or nobody wants it any more.
+    fn wait(&self, child: &mut Child, interrupt: &AtomicBool) -> Result<End, Error> {
         let began = Instant::now();
         let mut pause = Duration::from_micros(200);
         loop {
             match child.try_wait() {
-                Ok(Some(status)) => return Ok(Some(status)),
+                Ok(Some(status)) => return Ok(End::Itself(status)),
                 Ok(None) => {}
                 Err(source) => {
                     let command = self.line();
                     return Err(Error::Start { command, source });
                 }
             }
-            if began.elapsed() > self.limit {
-                // It may have ended just now; there is nothing to kill then.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Ok(None);
+            let end = if interrupt.load(Ordering::Relaxed) {
+                Some(End::Interrupted)
+            } else {
+                (began.elapsed() > self.limit).then_some(End::Late)
+            };
+            if let Some(end) = end {
+                self.kill(child);
+                return Ok(end);
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(20));
         }
     }
+
+    /// Kills it, with its group where it has one of its own. It may have ended just now: there is
+    /// nothing to kill then, and its number is not given away before it was waited for.
+    fn kill(&self, child: &mut Child) {
+        if self.bound {
+            use rustix::process::{Pid, Signal, kill_process_group};
+            let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+/// How the wait for a program ended.
+enum End {
+    Itself(ExitStatus),
+    Late,
+    Interrupted,
 }
 
 /// A command line as a person would type it: what is not plain is quoted.
@@ -260,18 +321,49 @@ fn end_of(bytes: &[u8]) -> String {
         .to_owned()
 }
 
-/// Reads all that comes, on a thread of its own, so that the program never waits for a reader.
-fn collect(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut pipe) = pipe {
-            // What came before an error is kept.
-            let _ = pipe.read_to_end(&mut bytes);
+/// What comes from a pipe, read on a thread of its own, so that the program never waits for a reader.
+struct Collected {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    whole: mpsc::Receiver<()>,
+}
+
+impl Collected {
+    fn from(pipe: Option<impl Read + Send + 'static>) -> Collected {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&bytes);
+        let (sender, whole) = mpsc::channel();
+        std::thread::spawn(move || {
+            if let Some(mut pipe) = pipe {
+                keep_all(&mut pipe, &kept);
+            }
+            // Nobody may wait any more.
+            let _ = sender.send(());
+        });
+        Collected { bytes, whole }
+    }
+
+    /// All that came. The end is waited for, though not long.
+    fn bytes(&self) -> Vec<u8> {
+        let _ = self.whole.recv_timeout(LAST_OUTPUT);
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut bytes)
+    }
+}
+
+/// Reads to the end or to an error: what came before is kept.
+fn keep_all(pipe: &mut impl Read, kept: &Mutex<Vec<u8>>) {
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match pipe.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(count) => {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend_from_slice(buffer.get(..count).unwrap_or_default());
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
         }
-        let _ = sender.send(bytes);
-    });
-    receiver
+    }
 }
 
 /// Starts a program that the kernel kills when the thread that started it ends, however that comes
@@ -360,11 +452,33 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_is_left_behind_is_not_waited_for() {
+    fn a_child_that_is_left_behind_is_not_waited_for_and_what_was_written_is_given() {
         let began = Instant::now();
-        let output = shell("sleep 30 & echo done").run().unwrap();
+        let output = shell("sleep 30 & echo done; echo badly >&2").run().unwrap();
         assert!(output.status.success());
+        assert_eq!(output.text(), "done\n");
+        assert_eq!(output.stderr, b"badly\n");
         assert!(began.elapsed() < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn an_interruption_ends_a_program() {
+        let began = Instant::now();
+        let error = shell("sleep 60").run_unless(&AtomicBool::new(true));
+        let text = error.unwrap_err().to_string();
+        assert_eq!(text, "sh -c 'sleep 60' was interrupted");
+        assert!(began.elapsed() < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn what_a_bound_program_started_is_killed_with_it() {
+        let began = Instant::now();
+        // The pipe is closed when both are gone, and waited for until then.
+        let late = shell("sleep 60 & sleep 60").bound();
+        let error = late.limit(Duration::from_millis(200)).run().unwrap_err();
+        assert!(matches!(error, Error::Late { .. }), "{error}");
+        assert!(began.elapsed() < LAST_OUTPUT);
+        assert_eq!(shell("echo out").bound().run().unwrap().text(), "out\n");
     }
 
     #[test]

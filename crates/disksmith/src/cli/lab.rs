@@ -45,7 +45,8 @@ pub(crate) struct VolumesArgs {
     /// The most bytes a second over all volumes, as an instance has it
     #[arg(long, value_name = "SIZE")]
     pub instance_throughput: Option<Size>,
-    /// When it ends, write what each volume did and still holds to this file, as JSON
+    /// When it ends, well or not, write what each volume did and still holds to this file, as JSON.
+    /// A file that is there is replaced
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
     /// Where the volumes' random numbers begin, so that they behave the same again
@@ -76,11 +77,13 @@ pub(crate) struct LabRunArgs {
     /// The binary that is disksmith in the machine [default: this one]
     #[arg(long, value_name = "FILE")]
     pub binary: Option<PathBuf>,
-    /// Also copy the machine's whole ledger to this file. Its runs are added to this host's ledger
-    /// in any case
+    /// Also copy the machine's whole ledger to this file, which must not exist. Its runs are added
+    /// to this host's ledger in any case
     #[arg(long, value_name = "FILE")]
     pub ledger_out: Option<PathBuf>,
-    /// Keep the machine's own disk, with its ledger, in this file: it outlives the machine
+    /// Keep the machine's own disk, with its ledger, in this file: it outlives the machine. The
+    /// file is made when it is absent, and one that an earlier machine left is used again; any
+    /// other file is refused
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
     /// What the machine runs on

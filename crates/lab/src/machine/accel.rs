@@ -74,6 +74,10 @@ fn works(cache: &Path, arch: &Arch, packages: &Packages) -> bool {
 
 fn a_kernel_runs(arch: &Arch, packages: &Packages) -> bool {
     let arguments = qemu::bare(arch, Accelerator::Kvm, &packages.kernel);
-    let output = Exec::new(arch.qemu).args(arguments).limit(LIMIT).output();
+    let output = Exec::new(arch.qemu)
+        .args(arguments)
+        .limit(LIMIT)
+        .bound()
+        .output();
     output.is_ok_and(|output| output.text().contains(RAN))
 }

@@ -12,6 +12,9 @@ pub enum Error {
     /// do. Nothing was started.
     #[error("{0}")]
     Unavailable(String),
+    /// The user wanted the end while the kernel and the tools were being fetched.
+    #[error("the kernel and tools of the lab's machine were not fetched: it was interrupted")]
+    Interrupted,
     /// A file or folder could not be used.
     #[error("{} could not be {what}: {source}", path.display())]
     File {

@@ -34,7 +34,7 @@ while read -r module; do
     insmod "/lab/modules/$module" || say "the module $module could not be loaded"
 done </lab/modules.now
 # Disks are known when their driver is: what comes later would be missed.
-read -r disks </lab/disks
+read -r disks own </lab/disks
 tries=0
 while set -- /sys/block/vd*; [ "$disks" -gt 0 ] && { [ ! -e "$1" ] || [ $# -lt "$disks" ]; }; do
     tries=$((tries + 1))
@@ -63,9 +63,13 @@ exec 3<>"$(port lab.control)"
 # What outlives a power cut: a disk, if there is one.
 mkdir -p /lab/state
 for disk in /sys/block/vd*; do
+    [ "$own" != none ] || break
     [ "$(cat "$disk/serial" 2>/dev/null)" = lab-state ] || continue
     disk=/dev/${disk##*/}
-    [ -n "$(blkid "$disk")" ] || mkfs.ext4 -q -F "$disk" >/dev/console 2>&1
+    # The host knows whether anything can be lost. By this label it knows its disk again.
+    if [ "$own" = new ]; then
+        mkfs.ext4 -q -F -L lab-state "$disk" >/dev/console 2>&1 || stop "the state disk has no room"
+    fi
     mount "$disk" /lab/state 2>/dev/console || stop "the state disk cannot be mounted"
 done
 export DISKSMITH_LEDGER=/lab/state/ledger.db
@@ -73,14 +77,31 @@ export DISKSMITH_LEDGER=/lab/state/ledger.db
 # Pipes stand between the command and the ports: a port cannot be opened twice, and a command may
 # open /dev/stderr itself. The bytes are counted, so that the host knows when it has all of them.
 mkfifo /run/stdout /run/stderr
-tee "$stdout" </run/stdout | wc -c >/run/stdout.bytes &
+mkfifo /run/stdout.count /run/stderr.count
+wc -c </run/stdout.count >/run/stdout.bytes &
 relays=$!
-tee "$stderr" </run/stderr | wc -c >/run/stderr.bytes &
+tee "$stdout" </run/stdout >/run/stdout.count &
+relays="$relays $!"
+wc -c </run/stderr.count >/run/stderr.bytes &
+relays="$relays $!"
+tee "$stderr" </run/stderr >/run/stderr.count &
 relays="$relays $!"
 
-# The host can ask for an interruption; the command leads a group of its own.
+# Whether output is still on its way.
+relaying() {
+    for relay in $relays; do
+        kill -0 "$relay" 2>/dev/null && return
+    done
+    return 1
+}
+
+# The host can ask for an interruption, once; the command leads a group of its own, which may not be
+# there yet.
 while read -r word <&3; do
-    [ "$word" = interrupt ] && kill -INT "-$(cat /run/command.pid)"
+    [ "$word" = interrupt ] || continue
+    until [ -s /run/command.pid ]; do sleep 0.1; done
+    kill -INT "-$(cat /run/command.pid)"
+    break
 done &
 
 echo started >&3
@@ -88,27 +109,40 @@ echo started >&3
 setsid /bin/sh /lab/command </dev/null >/run/stdout 2>/run/stderr 3>&-
 status=$?
 
-# What the command left in the background may hold the pipes open: it is given a moment.
-for tries in $(seq 20); do
-    # shellcheck disable=SC2086
-    kill -0 $relays 2>/dev/null || break
+# What the command left in the background may hold the pipes open: it is given a moment, and then
+# ended. What was written is waited for, however long it takes.
+tries=0
+while relaying; do
     sleep 0.1
+    tries=$((tries + 1))
+    [ $tries -gt 20 ] || continue
+    for process in /proc/[0-9]*; do
+        case " 1 $relays " in *" ${process##*/} "*) continue ;; esac
+        for open in "$process"/fd/*; do
+            if [ "$open" -ef /run/stdout ] || [ "$open" -ef /run/stderr ]; then
+                kill -KILL "${process##*/}" 2>/dev/null
+            fi
+        done
+    done
 done
 kill -KILL "-$(cat /run/command.pid)" 2>/dev/null
-killall tee 2>/dev/null
-sleep 0.1
 
 for file in ledger.db ledger.db-wal; do
     [ -e "/lab/state/$file" ] || continue
-    echo "file $file $(stat -c %s "/lab/state/$file")" >&3
-    cat "/lab/state/$file" >&3
+    # Exactly as much as was announced, also when somebody still writes to it.
+    size=$(stat -c %s "/lab/state/$file")
+    echo "file $file $size" >&3
+    head -c "$size" "/lab/state/$file" >&3
 done
 sync
-# What is mounted on the volumes is left clean for whoever uses them next.
-grep '^/dev/' /proc/mounts | cut -d ' ' -f 2 | tac | while read -r place; do
-    umount "$place" 2>/dev/null || mount -o remount,ro "$place" 2>/dev/null
+# What is mounted on the volumes is left clean for whoever uses them next. It is named by its device:
+# the place may have blanks in its name.
+grep '^/dev/' /proc/mounts | cut -d ' ' -f 1 | tac | while read -r device; do
+    umount -r "$device" 2>/dev/null
 done
 mdadm --stop --scan >/dev/null 2>&1
 sync
-echo "end $status $(cat /run/stdout.bytes) $(cat /run/stderr.bytes)" >&3
+read -r out </run/stdout.bytes
+read -r err </run/stderr.bytes
+echo "end $status ${out:-0} ${err:-0}" >&3
 while :; do sleep 3600; done

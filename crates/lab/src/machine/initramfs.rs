@@ -68,6 +68,16 @@ const MERGED: [(&str, &str); 4] = [
     ("lib64", "usr/lib64"),
 ];
 
+/// What the machine is told of its disks.
+#[derive(Debug)]
+pub(super) struct Disks {
+    /// How many there are, with its own.
+    pub count: usize,
+    /// What is on its own, by a word: `none` where it has none, `new` where a file system is to be
+    /// made, `kept` otherwise.
+    pub own: &'static str,
+}
+
 /// Writes the archive.
 ///
 /// # Errors
@@ -77,7 +87,7 @@ pub(super) fn write<W: Write>(
     arch: &Arch,
     packages: &Packages,
     binary: &Path,
-    disks: usize,
+    disks: &Disks,
     command: &[OsString],
 ) -> Result<W> {
     let mut image = Image {
@@ -104,7 +114,7 @@ struct Image<'a, W: Write> {
 }
 
 impl<W: Write> Image<'_, W> {
-    fn base(&mut self, disks: usize, command: &[OsString]) -> io::Result<()> {
+    fn base(&mut self, disks: &Disks, command: &[OsString]) -> io::Result<()> {
         let archive = &mut self.archive;
         for folder in [
             "usr/bin",
@@ -126,7 +136,8 @@ impl<W: Write> Image<'_, W> {
         archive.file("init", 0o755, INIT.as_bytes())?;
         archive.file("etc/passwd", 0o644, b"root:x:0:0:root:/root:/bin/sh\n")?;
         archive.file("etc/group", 0o644, b"root:x:0:\ndisk:x:6:\n")?;
-        archive.file("lab/disks", 0o644, format!("{disks}\n").as_bytes())?;
+        let Disks { count, own } = disks;
+        archive.file("lab/disks", 0o644, format!("{count} {own}\n").as_bytes())?;
         archive.file("lab/command", 0o755, &script(command))
     }
 

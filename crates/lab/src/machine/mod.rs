@@ -17,14 +17,15 @@ mod options;
 mod packages;
 mod power;
 mod qemu;
+mod state;
 mod stream;
 mod wires;
 
-use std::io::Write;
+use std::io::{PipeReader, Write};
 use std::os::fd::OwnedFd;
 use std::process::ChildStdin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -36,8 +37,10 @@ pub use packages::{Packages, default_cache};
 pub use power::Power;
 
 use arch::Arch;
+use initramfs::Disks;
 use qemu::{Hardware, Streams};
-use stream::{Console, Event};
+use state::State;
+use stream::{Console, Event, Flow};
 use wires::{Wires, nameless, path_of};
 
 /// How long the machine may take until the command is started. Emulated on a busy host with many
@@ -49,6 +52,12 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// How long the last output may be on its way, without a byte of it moving.
 const LAST_OUTPUT: Duration = Duration::from_secs(60);
+
+/// The same, when QEMU has ended and the pipe holds all that there is.
+const REST: Duration = Duration::from_secs(2);
+
+/// How long a reader may take nothing, when the machine has failed and its last output is passed on.
+const READER: Duration = Duration::from_secs(10);
 
 /// How long QEMU may take to end in order.
 const ORDERLY: Duration = Duration::from_secs(20);
@@ -72,11 +81,14 @@ pub struct Machine {
     /// What must stay open here until the machine is gone, so that QEMU finds it.
     open: Vec<OwnedFd>,
     threads: Vec<JoinHandle<()>>,
-    passed: [Arc<AtomicU64>; 2],
+    /// Those that may have to wait for whoever reads the output.
+    writers: Vec<JoinHandle<()>>,
+    flows: [Arc<Flow>; 2],
     console: Console,
     accelerator: Accelerator,
     began: Instant,
     timeout: Option<Duration>,
+    grace: Duration,
     booted_in: Option<Duration>,
 }
 
@@ -133,6 +145,7 @@ impl Machine {
         let arch = host_arch()?;
         check_emulator()?;
         let disks = options.all_disks()?;
+        let state = options.state.as_deref().map(State::open).transpose()?;
         let accelerator = options
             .accel
             .choose(&options.cache, arch, &options.packages);
@@ -141,7 +154,14 @@ impl Machine {
             arch,
             &options.packages,
             &options.binary,
-            disks.len(),
+            &Disks {
+                count: disks.len(),
+                own: match &state {
+                    None => "none",
+                    Some(state) if state.is_new => "new",
+                    Some(_) => "kept",
+                },
+            },
             &options.command,
         )?;
 
@@ -170,6 +190,8 @@ impl Machine {
         let (power, control) =
             power::switch_on(arch.qemu, hardware.arguments(), &console, &events)?;
         wires.open.push(initramfs.into());
+        // Its lock is held as long as it is open.
+        wires.open.extend(state.map(|state| state.file.into()));
 
         let mut machine = Machine {
             power,
@@ -177,22 +199,20 @@ impl Machine {
             words: control.to_machine,
             open: wires.open,
             threads: Vec::new(),
-            passed: Default::default(),
+            writers: Vec::new(),
+            flows: Default::default(),
             console: console.clone(),
             accelerator,
             began: Instant::now(),
             timeout: options.timeout,
+            grace: options.grace,
             booted_in: None,
         };
-        let [passed_out, passed_err] = machine.passed.clone();
+        let [flow_out, flow_err] = machine.flows.clone();
         let ledger = options.ledger_out.clone();
         machine.on_a_thread(&events, move |events| console.listen(console_out, events));
-        machine.on_a_thread(&events, move |events| {
-            stream::relay(stdout, out, &passed_out, events);
-        });
-        machine.on_a_thread(&events, move |events| {
-            stream::relay(stderr, err, &passed_err, events);
-        });
+        machine.relay(&events, stdout, out, flow_out);
+        machine.relay(&events, stderr, err, flow_err);
         machine.on_a_thread(&events, move |events| {
             if let Some(control) = control.from_machine {
                 stream::control(control, ledger.as_deref(), events);
@@ -210,13 +230,32 @@ impl Machine {
         self.threads.push(std::thread::spawn(move || work(&events)));
     }
 
+    /// Passes a stream of the command on.
+    fn relay(
+        &mut self,
+        events: &Sender<Event>,
+        from: PipeReader,
+        to: impl Write + Send + 'static,
+        flow: Arc<Flow>,
+    ) {
+        let (chunks, taken) = mpsc::channel();
+        let (counted, events) = (Arc::clone(&flow), events.clone());
+        self.threads.push(std::thread::spawn(move || {
+            stream::take(from, &counted, &chunks);
+        }));
+        self.writers.push(std::thread::spawn(move || {
+            stream::pass_on(&taken, to, &flow, &events);
+        }));
+    }
+
     /// What it runs on.
     pub fn accelerator(&self) -> Accelerator {
         self.accelerator
     }
 
-    /// The switch that cuts its power at any moment, from any thread. What was written to the
-    /// volumes and not flushed may be lost, or not, as with a real power cut.
+    /// The switch that cuts its power at any moment, from any thread. The machine loses its memory,
+    /// with what its kernel had not yet written. What has reached a volume stays there, also when
+    /// it was not flushed: a real drive may lose that.
     pub fn power(&self) -> Power {
         self.power.clone()
     }
@@ -275,10 +314,16 @@ impl Machine {
             Err(_) if self.power.is_cut() => return Ok(self.ended(None)),
             started => started?,
         }
-        let mut told = false;
+        let mut told: Option<Instant> = None;
         let (status, written) = loop {
-            if interrupt.load(Ordering::Relaxed) && !told {
-                told = true;
+            if told.is_some_and(|told| told.elapsed() > self.grace) {
+                return Err(self.failed(&format!(
+                    "the command was not done {} s after it was interrupted, and was cut off",
+                    self.grace.as_secs_f64()
+                )));
+            }
+            if interrupt.load(Ordering::Relaxed) && told.is_none() {
+                told = Some(Instant::now());
                 // A machine that is gone already says so by an event.
                 if let Some(words) = &mut self.words {
                     let _ = words.write_all(b"interrupt\n");
@@ -293,8 +338,10 @@ impl Machine {
                 None => {}
             }
         };
-        self.wait_for_output(written)?;
-        Ok(self.ended(Some(status)))
+        match self.wait_for_output(written) {
+            Err(_) if self.power.is_cut() => Ok(self.ended(None)),
+            whole => whole.map(|()| self.ended(Some(status))),
+        }
     }
 
     fn ended(&self, status: Option<u8>) -> Ended {
@@ -305,11 +352,18 @@ impl Machine {
     }
 
     /// The next thing that happens; `None` when nothing did for a moment.
-    fn next(&self) -> Result<Option<Event>> {
+    fn event(&self) -> Option<Event> {
         match self.events.recv_timeout(LOOK) {
-            Ok(event) => return Ok(Some(event)),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Ok(Some(Event::Gone(false))),
+            Ok(event) => Some(event),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Event::Gone(false)),
+        }
+    }
+
+    /// The next thing that happens, as long as there is time.
+    fn next(&self) -> Result<Option<Event>> {
+        if let Some(event) = self.event() {
+            return Ok(Some(event));
         }
         let ran = self.began.elapsed();
         if self.booted_in.is_none() && ran > BOOT {
@@ -326,28 +380,46 @@ impl Machine {
         }
     }
 
-    /// All that the command wrote is here when as many bytes were passed on as it says.
+    /// All that the command wrote is here when as many bytes came as it says, and is passed on when
+    /// they were taken. That it is done does not change any more, so there is no time limit but for
+    /// bytes that do not come.
     fn wait_for_output(&self, written: [u64; 2]) -> Result<()> {
-        let passed =
-            || [0, 1].map(|n: usize| self.passed.get(n).map_or(0, |p| p.load(Ordering::Acquire)));
-        let mut before = passed();
-        let mut moved = Instant::now();
-        loop {
-            let now = passed();
-            if now == written {
-                return Ok(());
+        let lost = "the machine ended before all of the output was here";
+        let arrived = || {
+            self.flows
+                .each_ref()
+                .map(|flow| flow.arrived.load(Ordering::Acquire))
+        };
+        let passed = || {
+            self.flows
+                .each_ref()
+                .map(|flow| flow.passed.load(Ordering::Acquire))
+        };
+        let short = |count: [u64; 2]| count.iter().zip(written).any(|(count, all)| *count < all);
+        let (mut before, mut moved, mut limit) = (arrived(), Instant::now(), LAST_OUTPUT);
+        while short(before) {
+            match self.event() {
+                Some(Event::Gone(_)) => limit = REST,
+                Some(event) => return Err(self.unexpected(event)),
+                None if moved.elapsed() > limit => return Err(self.failed(lost)),
+                None => {}
             }
+            let now = arrived();
             if now != before {
                 (before, moved) = (now, Instant::now());
             }
-            match self.next()? {
-                None if moved.elapsed() < LAST_OUTPUT => {}
-                Some(Event::Gone(_)) | None => {
-                    return Err(self.failed("the machine ended before all of the output was here"));
-                }
+        }
+        // A reader may take its time.
+        while short(passed()) {
+            match self.event() {
+                Some(Event::Gone(_)) | None => {}
                 Some(event) => return Err(self.unexpected(event)),
             }
+            if self.writers.iter().all(JoinHandle::is_finished) && short(passed()) {
+                return Err(self.failed(lost));
+            }
         }
+        Ok(())
     }
 
     fn unexpected(&self, event: Event) -> Error {
@@ -382,6 +454,21 @@ impl Machine {
             // A thread that panicked has said so itself.
             let _ = thread.join();
         }
+        // What they still have is passed on, unless nobody takes it.
+        let passed = || {
+            self.flows
+                .each_ref()
+                .map(|flow| flow.passed.load(Ordering::Acquire))
+        };
+        let (mut before, mut moved) = (passed(), Instant::now());
+        while !self.writers.iter().all(JoinHandle::is_finished) && moved.elapsed() < READER {
+            std::thread::sleep(LOOK / 10);
+            let now = passed();
+            if now != before {
+                (before, moved) = (now, Instant::now());
+            }
+        }
+        self.writers.clear();
     }
 }
 

@@ -1,7 +1,6 @@
 //! What a machine is made of.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,8 +11,8 @@ use super::packages::Packages;
 use super::qemu::{MOST_DISKS, STATE_SERIAL};
 use super::{Error, Result};
 
-/// How large the disk is that outlives a power cut. It is sparse.
-const STATE_BYTES: u64 = 1 << 30;
+/// How long a command may take to put things in order after Ctrl-C.
+const GRACE: Duration = Duration::from_secs(60);
 
 /// How long a serial number may be on a virtio disk, in bytes.
 const LONGEST_SERIAL: usize = 20;
@@ -66,10 +65,13 @@ pub struct MachineOptions {
     /// Where the machine's ledger is copied to after the command's end.
     pub ledger_out: Option<PathBuf>,
     /// A file that holds the machine's own disk, where its ledger is. It is made when it is absent,
-    /// and outlives a power cut; without it the ledger is in the machine's memory.
+    /// and outlives a power cut; without it the ledger is in the machine's memory. A file with any
+    /// other content is refused, and one that another machine uses.
     pub state: Option<PathBuf>,
     /// What the machine runs on.
     pub accel: Accel,
+    /// How long the command may go on after it was interrupted, until it is cut off.
+    pub grace: Duration,
 }
 
 impl MachineOptions {
@@ -87,6 +89,7 @@ impl MachineOptions {
             ledger_out: None,
             state: None,
             accel: Accel::Auto,
+            grace: GRACE,
         }
     }
 
@@ -94,7 +97,6 @@ impl MachineOptions {
     pub(super) fn all_disks(&self) -> Result<Vec<Disk>> {
         let mut disks = self.disks.clone();
         if let Some(path) = &self.state {
-            make_state(path)?;
             disks.push(Disk {
                 source: Source::File(path.clone()),
                 serial: STATE_SERIAL.to_owned(),
@@ -104,6 +106,12 @@ impl MachineOptions {
             return Err(Error::Unavailable(format!(
                 "the lab's machine has places for {MOST_DISKS} disks, and {} are wanted",
                 disks.len()
+            )));
+        }
+        if self.disks.iter().any(|disk| disk.serial == STATE_SERIAL) {
+            return Err(Error::Unavailable(format!(
+                "a volume cannot have the serial number {STATE_SERIAL}: it is that of the machine's \
+                 own disk"
             )));
         }
         if let Some(disk) = disks.iter().find(|disk| disk.serial.len() > LONGEST_SERIAL) {
@@ -121,23 +129,6 @@ impl MachineOptions {
         }
         Ok(disks)
     }
-}
-
-fn make_state(path: &Path) -> Result<()> {
-    let open = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path);
-    let file = open.map_err(|source| Error::file("opened", path, source))?;
-    let known = file
-        .metadata()
-        .map_err(|source| Error::file("read", path, source))?;
-    if known.len() == 0 {
-        file.set_len(STATE_BYTES)
-            .map_err(|source| Error::file("made larger", path, source))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -161,20 +152,15 @@ mod tests {
     }
 
     #[test]
-    fn the_machines_own_disk_stands_behind_the_volumes_and_is_made_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("state");
+    fn the_machines_own_disk_stands_behind_the_volumes() {
         let options = MachineOptions {
             disks: vec![disk("a")],
-            state: Some(path.clone()),
+            state: Some(PathBuf::from("state")),
             ..options()
         };
-        for _ in 0..2 {
-            let disks = options.all_disks().unwrap();
-            let serials: Vec<&str> = disks.iter().map(|disk| disk.serial.as_str()).collect();
-            assert_eq!(serials, ["a", STATE_SERIAL]);
-            assert_eq!(std::fs::metadata(&path).unwrap().len(), STATE_BYTES);
-        }
+        let disks = options.all_disks().unwrap();
+        let serials: Vec<&str> = disks.iter().map(|disk| disk.serial.as_str()).collect();
+        assert_eq!(serials, ["a", STATE_SERIAL]);
     }
 
     #[test]
@@ -199,6 +185,14 @@ mod tests {
                 ..options()
             },
             "longer than the 20 bytes",
+        );
+        let own = vec![disk(STATE_SERIAL)];
+        says(
+            MachineOptions {
+                disks: own,
+                ..options()
+            },
+            "machine's own disk",
         );
         let memory = Bytes::mib(64);
         says(

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linux::exec::{self, Exec};
@@ -31,6 +33,9 @@ const TOOLS: [&str; 10] = [
 
 /// How long a download may take, over a slow line.
 const DOWNLOAD: Duration = Duration::from_secs(900);
+
+/// How often it is looked whether another process has fetched the packages.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// An unpacked kernel with tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +70,18 @@ impl Packages {
     /// # Errors
     /// When there is no apt, or it cannot give the packages.
     pub fn ensure(cache: &Path, tell: &mut dyn FnMut(&str)) -> Result<Packages> {
+        Packages::ensure_unless(cache, tell, &AtomicBool::new(false))
+    }
+
+    /// The same, unless `interrupt` turns true before the packages are there.
+    ///
+    /// # Errors
+    /// As [`Packages::ensure`], and when it was interrupted.
+    pub fn ensure_unless(
+        cache: &Path,
+        tell: &mut dyn FnMut(&str),
+        interrupt: &AtomicBool,
+    ) -> Result<Packages> {
         let arch = super::host_arch()?;
         let done = cache.join(format!("machine-{FORM}-{}", arch.debian));
         if done.is_dir() {
@@ -73,8 +90,16 @@ impl Packages {
         fs::create_dir_all(cache).map_err(|source| Error::file("created", cache, source))?;
         let lock = cache.join("lock");
         let file = File::create(&lock).map_err(|source| Error::file("created", &lock, source))?;
-        file.lock()
-            .map_err(|source| Error::file("locked", &lock, source))?;
+        loop {
+            go_on(interrupt)?;
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) => std::thread::sleep(LOOK),
+                Err(TryLockError::Error(source)) => {
+                    return Err(Error::file("locked", &lock, source));
+                }
+            }
+        }
         if done.is_dir() {
             return Packages::in_tree(done);
         }
@@ -85,7 +110,12 @@ impl Packages {
         // A name of its own and a rename at the end: the folder is whole or absent.
         let new = cache.join(format!("new-{FORM}-{}", arch.debian));
         clear(&new)?;
-        fetch(arch, &new)?;
+        // Nobody else reaches into it until what is unpacked is harmless.
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&new)
+            .map_err(|source| Error::file("created", &new, source))?;
+        fetch(arch, &new, interrupt)?;
         let tree = new.join("tree");
         // Looked at before it gets its name, so that a kernel without an image is not kept.
         Packages::in_tree(tree.clone())?;
@@ -133,32 +163,68 @@ fn only(folder: &Path, beginning: &str) -> Result<PathBuf> {
     )))
 }
 
-fn fetch(arch: &Arch, new: &Path) -> Result<()> {
+fn go_on(interrupt: &AtomicBool) -> Result<()> {
+    match interrupt.load(Ordering::Relaxed) {
+        true => Err(Error::Interrupted),
+        false => Ok(()),
+    }
+}
+
+fn fetch(arch: &Arch, new: &Path, interrupt: &AtomicBool) -> Result<()> {
     let (debs, tree) = (new.join("debs"), new.join("tree"));
     for folder in [&debs, &tree] {
         fs::create_dir_all(folder).map_err(|source| Error::file("created", folder, source))?;
     }
     // The lists may be absent or name versions that are gone; they are asked for when it matters.
-    if let Err(error) = download(arch, &debs) {
-        Exec::new("apt-get")
-            .args(["update", "-qq"])
-            .limit(DOWNLOAD)
-            .run()
-            .map_err(|_| unavailable(error))?;
-        download(arch, &debs).map_err(unavailable)?;
+    let mut apt = Apt {
+        folder: new.join("apt"),
+        own_lists: false,
+        interrupt,
+    };
+    if apt.download(arch, &debs).is_err() {
+        go_on(interrupt)?;
+        apt.update().map_err(unavailable)?;
+        apt.download(arch, &debs).map_err(unavailable)?;
     }
     let unreadable = |source| Error::file("read", &debs, source);
     for entry in fs::read_dir(&debs).map_err(unreadable)? {
+        go_on(interrupt)?;
         let package = entry.map_err(unreadable)?.path();
         Exec::new("dpkg-deb")
             .arg("--extract")
             .args([&package, &tree])
+            .bound()
             .run()?;
     }
+    disarm(&tree).map_err(|source| Error::file("made harmless", &tree, source))?;
+    go_on(interrupt)?;
     expand(&tree)
 }
 
+/// Takes the bits away that let a program run as its owner: what `su` and `mount` need on a system
+/// has no place in a cache, which nobody keeps up to date.
+fn disarm(tree: &Path) -> std::io::Result<()> {
+    let mut folders = vec![tree.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            // Of a link itself, not of what it leads to.
+            let known = entry.metadata()?;
+            let mode = known.permissions().mode();
+            if known.is_dir() {
+                folders.push(entry.path());
+            } else if known.is_file() && mode & 0o6000 != 0 {
+                fs::set_permissions(entry.path(), Permissions::from_mode(mode & 0o1777))?;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn unavailable(error: exec::Error) -> Error {
+    if matches!(error, exec::Error::Interrupted { .. }) {
+        return Error::Interrupted;
+    }
     Error::Unavailable(format!(
         "the kernel and tools of the lab's machine cannot be fetched: {error}. They come from \
          Debian's archive through apt, so this needs Debian and a way to its archive; or name a \
@@ -166,43 +232,78 @@ fn unavailable(error: exec::Error) -> Error {
     ))
 }
 
-fn download(arch: &Arch, debs: &Path) -> std::result::Result<(), exec::Error> {
-    let mut packages = BTreeSet::from([kernel_package(arch)?]);
-    let mut ask: Vec<String> = TOOLS.map(str::to_owned).to_vec();
-    while !ask.is_empty() {
-        let listed = depends(&ask)?;
-        packages.extend(ask);
-        let libraries = named(&listed).filter(|name| is_library(name));
-        ask = libraries
-            .filter(|name| !packages.contains(*name))
-            .map(str::to_owned)
-            .collect::<BTreeSet<String>>()
-            .into_iter()
-            .collect();
-    }
-    Exec::new("apt-get")
+/// apt with the host's sources and keys. It writes to a folder of the lab only: the host's lists are
+/// read, and where they do not serve the lab gets its own.
+struct Apt<'a> {
+    folder: PathBuf,
+    own_lists: bool,
+    interrupt: &'a AtomicBool,
+}
+
+impl Apt<'_> {
+    fn program(&self, name: &str) -> Exec {
+        let option = |key: &str, folder: &str| {
+            let mut value = OsString::from(format!("{key}="));
+            value.push(self.folder.join(folder));
+            [OsString::from("-o"), value]
+        };
         // apt's own user cannot reach a folder in somebody's home, and says so at length.
-        .args(["-qq", "-o", "APT::Sandbox::User=root", "download"])
-        .args(packages)
-        .folder(debs)
-        .limit(DOWNLOAD)
-        .run()
-        .map(drop)
-}
+        let mut program = Exec::new(name)
+            .args(["-o", "APT::Sandbox::User=root"])
+            .args(option("Dir::Cache", "cache"))
+            .bound();
+        if self.own_lists {
+            program = program.args(option("Dir::State::Lists", "lists"));
+        }
+        program
+    }
 
-/// The package that has the kernel: the one that the name without a version depends on.
-fn kernel_package(arch: &Arch) -> std::result::Result<String, exec::Error> {
-    let listed = depends(&[arch.kernel.to_owned()])?;
-    let package = named(&listed).find(|name| name.starts_with("linux-image-"));
-    Ok(package.unwrap_or(arch.kernel).to_owned())
-}
+    fn run(&self, program: &Exec) -> std::result::Result<String, exec::Error> {
+        let output = program.run_unless(self.interrupt)?;
+        Ok(output.text())
+    }
 
-fn depends(packages: &[String]) -> std::result::Result<String, exec::Error> {
-    let listed = Exec::new("apt-cache")
-        .args(["depends", "--important"])
-        .args(packages)
-        .run()?;
-    Ok(listed.text())
+    /// Gets lists of the lab's own.
+    fn update(&mut self) -> std::result::Result<(), exec::Error> {
+        self.own_lists = true;
+        let update = self.program("apt-get").args(["update", "-qq"]);
+        self.run(&update.limit(DOWNLOAD)).map(drop)
+    }
+
+    fn download(&self, arch: &Arch, debs: &Path) -> std::result::Result<(), exec::Error> {
+        // Where these are missing apt only warns, or not, depending on its version.
+        for folder in ["cache/archives/partial", "lists/partial"] {
+            let _ = fs::create_dir_all(self.folder.join(folder));
+        }
+        let mut packages = BTreeSet::from([self.kernel_package(arch)?]);
+        let mut ask: Vec<String> = TOOLS.map(str::to_owned).to_vec();
+        while !ask.is_empty() {
+            let listed = self.depends(&ask)?;
+            packages.extend(ask);
+            let libraries = named(&listed).filter(|name| is_library(name));
+            ask = libraries
+                .filter(|name| !packages.contains(*name))
+                .map(str::to_owned)
+                .collect::<BTreeSet<String>>()
+                .into_iter()
+                .collect();
+        }
+        let download = self.program("apt-get").args(["-qq", "download"]);
+        let download = download.args(packages).folder(debs).limit(DOWNLOAD);
+        self.run(&download).map(drop)
+    }
+
+    /// The package that has the kernel: the one that the name without a version depends on.
+    fn kernel_package(&self, arch: &Arch) -> std::result::Result<String, exec::Error> {
+        let listed = self.depends(&[arch.kernel.to_owned()])?;
+        let package = named(&listed).find(|name| name.starts_with("linux-image-"));
+        Ok(package.unwrap_or(arch.kernel).to_owned())
+    }
+
+    fn depends(&self, packages: &[String]) -> std::result::Result<String, exec::Error> {
+        let depends = self.program("apt-cache").args(["depends", "--important"]);
+        self.run(&depends.args(packages))
+    }
 }
 
 /// The packages that are depended on in the answer of `apt-cache depends`; of alternatives the
@@ -278,6 +379,39 @@ mdadm
             "libudev1",
         ];
         assert_eq!(names, wanted);
+    }
+
+    #[test]
+    fn nothing_in_the_cache_runs_as_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = folder.path().join("usr/bin");
+        fs::create_dir_all(&below).unwrap();
+        for (name, before, after) in [
+            ("su", 0o4755, 0o755),
+            ("wall", 0o2755, 0o755),
+            ("plain", 0o640, 0o640),
+        ] {
+            let path = below.join(name);
+            File::create(&path).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(before)).unwrap();
+            disarm(folder.path()).unwrap();
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o7777, after, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_interruption_ends_the_wait_for_the_packages() {
+        let folder = tempfile::tempdir().unwrap();
+        let interrupted =
+            Packages::ensure_unless(folder.path(), &mut |_| {}, &AtomicBool::new(true));
+        assert!(matches!(interrupted, Err(Error::Interrupted)));
+        // Another process that fetches is not waited for either.
+        let lock = File::create(folder.path().join("lock")).unwrap();
+        lock.lock().unwrap();
+        let interrupted =
+            Packages::ensure_unless(folder.path(), &mut |_| {}, &AtomicBool::new(true));
+        assert!(matches!(interrupted, Err(Error::Interrupted)));
     }
 
     #[test]

@@ -92,7 +92,7 @@ impl Hardware<'_> {
                 }
                 Source::File(path) => {
                     let before = format!("driver=file,node-name=disk{index},filename=");
-                    line.option("-blockdev", &before, path, ",discard=unmap,locking=off");
+                    line.option("-blockdev", &before, path, ",discard=unmap");
                 }
             }
             let (slot, function) = (FIRST_SLOT + index / IN_A_SLOT, index % IN_A_SLOT);

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many lines of the console an error shows.
@@ -29,16 +29,17 @@ pub(super) enum Event {
     Gone(bool),
 }
 
-/// Passes on what comes, and counts it. When it cannot be passed on, the rest is thrown away, so
-/// that the machine does not wait for a reader that is gone.
-pub(super) fn relay(
-    mut from: impl Read,
-    mut to: impl Write,
-    passed: &AtomicU64,
-    events: &Sender<Event>,
-) {
+/// How many bytes of a stream came out of the machine, and how many of them were passed on.
+#[derive(Debug, Default)]
+pub(super) struct Flow {
+    pub arrived: AtomicU64,
+    pub passed: AtomicU64,
+}
+
+/// Takes what comes as soon as it comes: while a pipe is full, QEMU does nothing else, and the
+/// machine stands still. So what a slow reader has not taken yet is kept in memory.
+pub(super) fn take(mut from: impl Read, flow: &Flow, chunks: &Sender<Vec<u8>>) {
     let mut buffer = vec![0; 1 << 16];
-    let mut refused = false;
     loop {
         let count = match from.read(&mut buffer) {
             Ok(0) => return,
@@ -47,12 +48,29 @@ pub(super) fn relay(
             Err(_) => return,
         };
         let bytes = buffer.get(..count).unwrap_or_default();
-        if !refused && let Err(error) = to.write_all(bytes).and_then(|()| to.flush()) {
+        if chunks.send(bytes.to_vec()).is_err() {
+            return;
+        }
+        flow.arrived.fetch_add(count as u64, Ordering::Release);
+    }
+}
+
+/// Passes on what was taken, and counts it. When it cannot be passed on, the rest is thrown away, so
+/// that it does not pile up for a reader that is gone.
+pub(super) fn pass_on(
+    chunks: &Receiver<Vec<u8>>,
+    mut to: impl Write,
+    flow: &Flow,
+    events: &Sender<Event>,
+) {
+    let mut refused = false;
+    for bytes in chunks {
+        if !refused && let Err(error) = to.write_all(&bytes).and_then(|()| to.flush()) {
             refused = true;
             // The receiver may have stopped listening: then nobody asks any more.
             let _ = events.send(Event::Refused(error));
         }
-        passed.fetch_add(count as u64, Ordering::Release);
+        flow.passed.fetch_add(bytes.len() as u64, Ordering::Release);
     }
 }
 
@@ -269,11 +287,15 @@ mod tests {
     #[test]
     fn a_reader_that_is_gone_is_told_once_and_the_rest_is_counted() {
         let (events, received) = mpsc::channel();
-        let passed = AtomicU64::new(0);
+        let flow = Flow::default();
+        let (chunks, taken) = mpsc::channel();
+        take(&[1; 200_000][..], &flow, &chunks);
+        assert_eq!(flow.arrived.load(Ordering::Acquire), 200_000);
+        drop(chunks);
         let mut room = [0; 4];
-        relay(&[1; 200_000][..], &mut room[..], &passed, &events);
+        pass_on(&taken, &mut room[..], &flow, &events);
         drop(events);
-        assert_eq!(passed.into_inner(), 200_000);
+        assert_eq!(flow.passed.into_inner(), 200_000);
         assert_eq!(received.iter().count(), 1);
     }
 }

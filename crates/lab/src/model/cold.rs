@@ -81,7 +81,7 @@ impl ColdMap {
             }
             (Kind::Trim, false) => start,
             _ if self.warm(number) => {
-                let ready = start + self.fetch_time(number);
+                let ready = Nanos(start.0.saturating_add(self.fetch_time(number).0));
                 self.fetching.insert(number, ready);
                 ready
             }

@@ -160,7 +160,7 @@ impl<T> Gate<T> {
         let begins = self
             .clock
             .max(self.work.get(one.volume).copied().unwrap_or(0));
-        let ends = begins + self.work_of(one.ops, one.bytes);
+        let ends = begins.saturating_add(self.work_of(one.ops, one.bytes));
         if let Some(work) = self.work.get_mut(one.volume) {
             *work = ends;
         }

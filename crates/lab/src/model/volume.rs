@@ -133,6 +133,8 @@ impl Buckets {
             .map(|(bucket, cost)| bucket.earliest(from, cost))
             .fold(from, Nanos::max);
         let start = weather.settle(earliest);
+        // An episode may have begun or ended meanwhile.
+        let factor = weather.factor(start);
         for (bucket, cost) in self.costs(ops, bytes, factor) {
             bucket.take(start, cost);
         }
@@ -141,13 +143,13 @@ impl Buckets {
 }
 
 impl Volume {
-    /// A volume at time 0, with its random numbers from `seed`.
+    /// A volume at time 0, with its random numbers from `seed`. The times of its troubles count.
     pub fn new(spec: VolumeSpec, seed: u64) -> Volume {
         Volume {
             buckets: Buckets::new(&spec),
             merger: Merger::new(spec.merge),
             cold: ColdMap::new(&spec, seed),
-            weather: Weather::new(&spec, Nanos(0)),
+            weather: Weather::new(&spec, Some(Nanos(0))),
             latencies: Random::of(seed, u64::MAX - 1),
             failures: Random::of(seed, u64::MAX - 2),
             counters: Counters::default(),
@@ -156,15 +158,26 @@ impl Volume {
         }
     }
 
-    /// Lets the times of episodes count from now.
+    /// The same volume without any troubles until [`Volume::begin`]: no stall, no slow episode, no
+    /// error; and cold blocks cost nothing and stay cold.
+    #[must_use]
+    pub fn held(mut self) -> Volume {
+        self.weather = Weather::new(&self.spec, None);
+        self
+    }
+
+    /// Lets the troubles of a volume that is held begin now. For others this does nothing.
     pub fn begin(&mut self, now: Nanos) {
-        self.weather = Weather::new(&self.spec, now);
+        self.weather.begin(now);
     }
 
     /// Takes a request that arrives now. Times given must not go back.
     pub fn admit(&mut self, now: Nanos, request: &Request) -> Admission {
         let (start, ops, bytes) = self.queue(now, request);
-        let ready = self.cold.touch(start, request);
+        let ready = match self.weather.elapsed(now) {
+            Some(_) => self.cold.touch(start, request),
+            None => start,
+        };
         let admission = Admission {
             start,
             latency: self.latency(start),
@@ -183,7 +196,8 @@ impl Volume {
     /// When the request is answered, if it passed everything behind its volume at `passed`, which
     /// is `start` where nothing is behind it.
     pub fn due(&self, admission: &Admission, passed: Nanos) -> Nanos {
-        let done = (passed + admission.latency).max(admission.ready);
+        let done = passed.0.saturating_add(admission.latency.0);
+        let done = Nanos(done).max(admission.ready);
         self.weather.settle(done)
     }
 
@@ -230,7 +244,8 @@ impl Volume {
             Kind::Read => errors.on != ErrorOn::Write,
             Kind::Write | Kind::Zero | Kind::Trim => errors.on != ErrorOn::Read,
         };
-        if !hit || self.weather.elapsed(start) < errors.after {
+        let began = |elapsed| elapsed >= errors.after;
+        if !hit || !self.weather.elapsed(start).is_some_and(began) {
             return false;
         }
         let span = Span {

@@ -10,13 +10,14 @@ pub struct Weather {
     stalls: Episodes,
     slow: Episodes,
     factor: f64,
-    /// The moment from which the episodes' times count.
-    origin: Nanos,
+    /// The moment from which the episodes' times count; `None` until they do.
+    origin: Option<Nanos>,
 }
 
 impl Weather {
-    /// The troubles of a volume, their times counted from `origin`.
-    pub fn new(spec: &VolumeSpec, origin: Nanos) -> Weather {
+    /// The troubles of a volume, their times counted from `origin`. Without one there are none,
+    /// until [`Weather::begin`].
+    pub fn new(spec: &VolumeSpec, origin: Option<Nanos>) -> Weather {
         Weather {
             stalls: spec.stalls.clone(),
             slow: spec.slow.when.clone(),
@@ -25,9 +26,14 @@ impl Weather {
         }
     }
 
-    /// How long ago the times began to count.
-    pub fn elapsed(&self, now: Nanos) -> Nanos {
-        now - self.origin
+    /// Lets the times count from now, unless they already do.
+    pub fn begin(&mut self, now: Nanos) {
+        self.origin.get_or_insert(now);
+    }
+
+    /// How long ago the times began to count; `None` while they do not.
+    pub fn elapsed(&self, now: Nanos) -> Option<Nanos> {
+        Some(Nanos(now.0.saturating_sub(self.origin?.0)))
     }
 
     /// This moment, or the end of the stall that it lies in.
@@ -63,7 +69,7 @@ impl Weather {
 
     /// The end of the episode that this moment lies in.
     fn end_of(&self, of: &Episodes, time: Nanos) -> Option<Nanos> {
-        let at = time.0.checked_sub(self.origin.0)?;
+        let at = time.0.checked_sub(self.origin?.0)?;
         of.episodes
             .iter()
             .filter_map(|episode| {
@@ -74,7 +80,7 @@ impl Weather {
     }
 
     fn begun(&self, of: &Episodes, now: Nanos) -> u64 {
-        let Some(at) = now.0.checked_sub(self.origin.0) else {
+        let Some(at) = self.origin.and_then(|origin| now.0.checked_sub(origin.0)) else {
             return 0;
         };
         of.episodes
@@ -101,7 +107,7 @@ mod tests {
     fn weather(what: &str) -> Weather {
         let group: crate::spec::VolumeGroup = format!("{what}:1GiB").parse().unwrap();
         assert_eq!(group.spec.size, Bytes::GIB);
-        Weather::new(&group.spec, Nanos::from_secs(100))
+        Weather::new(&group.spec, Some(Nanos::from_secs(100)))
     }
 
     fn secs(s: f64) -> Nanos {

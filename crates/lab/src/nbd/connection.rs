@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use record::Nanos;
 
@@ -35,6 +35,38 @@ pub(crate) struct Reply {
     pub(crate) error: u32,
     /// The bytes that the answer brings: offset and length.
     pub(crate) data: Option<(u64, u32)>,
+}
+
+/// What the two threads of a connection know of each other.
+#[derive(Default)]
+struct Between {
+    /// Requests that are not answered yet.
+    in_flight: AtomicUsize,
+    /// The client has said that it leaves: the connection ends with the last answer.
+    leaving: AtomicBool,
+}
+
+/// Ends the connection, however the thread that answers comes to its end: a client must not wait
+/// for answers that nobody sends.
+struct HangUp<'a> {
+    stream: Stream,
+    outbox: &'a DelayQueue<Reply>,
+}
+
+impl Drop for HangUp<'_> {
+    fn drop(&mut self) {
+        // The other thread waits for requests; this ends its wait too.
+        self.stream.shutdown();
+        self.outbox.close();
+    }
+}
+
+impl Between {
+    /// Notes that a request is done with; whether it was the last of a client that leaves.
+    fn done(&self) -> bool {
+        let last = self.in_flight.fetch_sub(1, Ordering::SeqCst) == 1;
+        last && self.leaving.load(Ordering::SeqCst)
+    }
 }
 
 impl Stream {
@@ -87,15 +119,15 @@ pub(crate) fn serve(mut stream: Stream, exports: &Exports) -> Result<(), Protoco
         return Ok(());
     };
     let outbox = Arc::new(DelayQueue::new(disk.clock()));
-    let in_flight = Arc::new(AtomicUsize::new(0));
+    let between = Arc::new(Between::default());
     let answerer = {
         let (disk, outbox) = (Arc::clone(&disk), Arc::clone(&outbox));
-        let (stream, in_flight) = (stream.try_clone()?, Arc::clone(&in_flight));
+        let (stream, between) = (stream.try_clone()?, Arc::clone(&between));
         std::thread::Builder::new()
             .name("lab-answers".into())
-            .spawn(move || answer(stream, &disk, &outbox, &in_flight))?
+            .spawn(move || answer(stream, &disk, &outbox, &between))?
     };
-    let ended = take_requests(&mut stream, &disk, &outbox, &in_flight);
+    let ended = take_requests(&mut stream, &disk, &outbox, &between);
     outbox.close();
     stream.shutdown();
     // A thread that panicked has said so, and its client is gone.
@@ -108,7 +140,7 @@ fn take_requests(
     stream: &mut Stream,
     disk: &Arc<Disk>,
     outbox: &Arc<DelayQueue<Reply>>,
-    in_flight: &AtomicUsize,
+    between: &Between,
 ) -> Result<(), ProtocolError> {
     // Small requests come many in one read; large payloads go past this buffer.
     let mut stream = io::BufReader::with_capacity(32 << 10, stream);
@@ -119,7 +151,7 @@ fn take_requests(
         let message = Message::parse(&bytes)?;
         payload.resize(message.payload()?, 0);
         stream.read_exact(&mut payload)?;
-        if in_flight.fetch_add(1, Ordering::Relaxed) >= MOST_IN_FLIGHT {
+        if between.in_flight.fetch_add(1, Ordering::SeqCst) >= MOST_IN_FLIGHT {
             return Err(ProtocolError::TooMany);
         }
         let reply = |error, data| Reply {
@@ -128,7 +160,15 @@ fn take_requests(
             data,
         };
         match message.meaning(disk.size().0) {
-            Meaning::Leave => return Ok(()),
+            Meaning::Leave => {
+                between.leaving.store(true, Ordering::SeqCst);
+                if !between.done() {
+                    // What is in flight is still answered (proto.md, `NBD_CMD_DISC`). The last
+                    // answer ends this wait, and so do the client and the server.
+                    io::copy(&mut stream, &mut io::sink())?;
+                }
+                return Ok(());
+            }
             Meaning::Refuse(error) => outbox.push(Nanos(0), reply(error, None)),
             Meaning::Do(request) => {
                 let wants = request.kind == Kind::Read;
@@ -140,16 +180,14 @@ fn take_requests(
 }
 
 /// Sends answers when they are due, until the queue is closed or the client is gone.
-fn answer(mut stream: Stream, disk: &Disk, outbox: &DelayQueue<Reply>, in_flight: &AtomicUsize) {
+fn answer(stream: Stream, disk: &Disk, outbox: &DelayQueue<Reply>, between: &Between) {
     precise_timers();
     let mut message = Vec::new();
+    let mut client = HangUp { stream, outbox };
     while let Some(reply) = outbox.next() {
-        in_flight.fetch_sub(1, Ordering::Relaxed);
         compose(&mut message, disk, reply);
-        if stream.write_all(&message).is_err() {
-            // The other thread waits for requests; this ends its wait too.
-            stream.shutdown();
-            outbox.close();
+        if client.stream.write_all(&message).is_err() || between.done() {
+            return;
         }
     }
 }

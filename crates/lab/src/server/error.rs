@@ -15,6 +15,26 @@ pub enum ServerError {
     /// The scale is no factor.
     #[error("the scale is {0}; it must be above 0, such as 0.1")]
     Scale(f64),
+    /// A cap that is no rate, or too small for one.
+    #[error(
+        "{whose} is {cap} {unit} at a scale of {scale}; scaled, it must be at least {least}, and \
+         finite"
+    )]
+    Cap {
+        /// What has it.
+        whose: String,
+        /// The cap before scaling.
+        cap: f64,
+        /// What it counts.
+        unit: &'static str,
+        /// What it is multiplied by.
+        scale: f64,
+        /// The least that it may be after scaling.
+        least: f64,
+    },
+    /// The name of a disk that is the machine's own.
+    #[error("the serial number {0} is that of the machine's own disk; choose another")]
+    Reserved(String),
     /// Two volumes of one name.
     #[error("two volumes have the serial number {0}; give each its own")]
     SerialTwice(String),

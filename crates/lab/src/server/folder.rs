@@ -3,12 +3,13 @@
 //! It holds a file on which the server has a lock (flock(2)) for as long as it lives. A folder
 //! whose lock is free was left by a server that was killed, and the next server removes it.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::process::geteuid;
 
 use super::ServerError;
 
@@ -71,6 +72,8 @@ fn lock(folder: &Path, create: bool) -> io::Result<Option<File>> {
         .write(true)
         .create_new(create)
         .mode(0o600)
+        // What lies there may be anybody's: a link or a pipe is not waited for.
+        .custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits() as i32)
         .open(folder.join(LOCK))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(file)),
@@ -85,9 +88,14 @@ fn remove_left(within: &Path) {
         return;
     };
     for entry in entries.flatten() {
-        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        if ours && let Ok(Some(_held)) = lock(&entry.path(), false) {
-            // Whoever cannot be removed here belongs to another user.
+        let named = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        // Not through a link: this is the entry itself.
+        let is_own = |facts: Metadata| facts.is_dir() && facts.uid() == geteuid().as_raw();
+        if named
+            && entry.metadata().is_ok_and(is_own)
+            && let Ok(Some(_held)) = lock(&entry.path(), false)
+        {
+            // What cannot be removed now is left to the next server.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
@@ -114,6 +122,22 @@ mod tests {
         assert_ne!(living.path(), next.path());
         drop((living, next));
         assert_eq!(std::fs::read_dir(within.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_only_looks_like_a_servers_folder_is_neither_waited_for_nor_removed() {
+        let within = tempfile::tempdir().unwrap();
+        let pipe = within.path().join("disksmith-lab-1-0");
+        std::fs::create_dir(&pipe).unwrap();
+        let mut command = std::process::Command::new("mkfifo");
+        assert!(command.arg(pipe.join(LOCK)).status().unwrap().success());
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::fs::write(elsewhere.path().join(LOCK), "").unwrap();
+        let link = within.path().join("disksmith-lab-2-0");
+        std::os::unix::fs::symlink(elsewhere.path(), &link).unwrap();
+
+        drop(Folder::make(Some(within.path())).unwrap());
+        assert!(pipe.join(LOCK).exists() && link.join(LOCK).exists());
     }
 
     #[test]

@@ -27,6 +27,16 @@ pub(crate) use gatekeeper::Gatekeeper;
 use listen::Listener;
 pub use truth::Truth;
 
+/// The least operations a second of a cap, after scaling.
+const LEAST_IOPS: f64 = 0.001;
+
+/// Any cap above this is a mistake; it is far above what hardware does.
+const MOST: f64 = 1e18;
+
+/// The serial number by which the machine knows its own disk: it makes a file system there, so that
+/// no volume may have it.
+const STATE_SERIAL: &str = "lab-state";
+
 /// How the volumes are served.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -45,6 +55,9 @@ pub struct Options {
     /// A loopback address that offers all volumes by their serial numbers, besides the sockets.
     /// Port 0 lets the kernel choose.
     pub listen: Option<SocketAddr>,
+    /// No trouble begins, and cold blocks cost nothing and stay cold, until [`Server::begin`]: for
+    /// a machine that takes a while to boot, and reads its disks meanwhile.
+    pub hold: bool,
 }
 
 impl Default for Options {
@@ -56,6 +69,7 @@ impl Default for Options {
             folder: None,
             keep: Keep::default(),
             listen: None,
+            hold: false,
         }
     }
 }
@@ -127,7 +141,10 @@ impl Server {
                 source,
             }
         })?;
-        let volume = model::Volume::new(spec.scaled(options.scale), seed);
+        let mut volume = model::Volume::new(spec.scaled(options.scale), seed);
+        if options.hold {
+            volume = volume.held();
+        }
         let gate = self.gate.clone().map(|gate| (gate, number));
         let disk = Arc::new(Disk::new(serial, clock, volume, store, gate));
         let socket = self.folder.path().join(format!("{}.sock", disk.serial()));
@@ -160,8 +177,9 @@ impl Server {
         self.folder.path()
     }
 
-    /// Lets the times of all stalls, slow episodes, errors and corruption count from now, instead
-    /// of from the start: for a machine that takes a while to boot.
+    /// Lets the times of all stalls, slow episodes, errors and corruption count from now, and cold
+    /// blocks cost what they do. Without [`Options::hold`] they do from the start, and this does
+    /// nothing.
     pub fn begin(&self) {
         for volume in &self.volumes {
             volume.disk.begin();
@@ -218,10 +236,42 @@ fn check(specs: &[VolumeSpec], options: &Options) -> Result<(), ServerError> {
     if !(options.scale > 0.0 && options.scale.is_finite()) {
         return Err(ServerError::Scale(options.scale));
     }
+    check_caps(specs, options)?;
     match options.listen {
         Some(address) if !address.ip().is_loopback() => Err(ServerError::NotLoopback(address)),
         _ => Ok(()),
     }
+}
+
+/// Whether all caps are rates after scaling: time that is divided by them must have an end.
+fn check_caps(specs: &[VolumeSpec], options: &Options) -> Result<(), ServerError> {
+    let check = |whose: &dyn Fn() -> String, cap: Option<f64>, unit, least| match cap {
+        Some(cap) if !(least..=MOST).contains(&(cap * options.scale)) => Err(ServerError::Cap {
+            whose: whose(),
+            cap,
+            unit,
+            scale: options.scale,
+            least,
+        }),
+        _ => Ok(()),
+    };
+    let (operations, bytes) = ("operations a second", "bytes a second");
+    let of_bytes = |rate: Option<Bytes>| rate.map(|rate| rate.0 as f64);
+    let instance = || "the instance's cap".to_owned();
+    check(&instance, options.instance.iops, operations, LEAST_IOPS)?;
+    let throughput = of_bytes(options.instance.throughput);
+    check(&instance, throughput, bytes, 1.0)?;
+    for (number, spec) in (1..).zip(specs) {
+        let of = |what: &str| format!("{what} of volume {number}");
+        let (cap, burst) = (|| of("the cap"), || of("the burst"));
+        check(&cap, spec.iops, operations, LEAST_IOPS)?;
+        check(&cap, of_bytes(spec.throughput), bytes, 1.0)?;
+        let most = spec.burst.map(|burst| burst.iops);
+        check(&burst, most, operations, LEAST_IOPS)?;
+        let credits = spec.burst.map(|burst| burst.credits);
+        check(&burst, credits, "credits", LEAST_IOPS)?;
+    }
+    Ok(())
 }
 
 /// Every volume's serial number: its own, or "lab" and its place.
@@ -232,6 +282,9 @@ fn serials(specs: &[VolumeSpec]) -> Result<Vec<String>, ServerError> {
             .serial
             .clone()
             .unwrap_or_else(|| format!("lab{number}"));
+        if serial == STATE_SERIAL {
+            return Err(ServerError::Reserved(serial));
+        }
         if serials.contains(&serial) {
             return Err(ServerError::SerialTwice(serial));
         }

@@ -14,7 +14,7 @@ pub struct Truth {
     pub serial: String,
     /// What it is, with its rates scaled.
     pub spec: VolumeSpec,
-    /// Time since its episodes began to count, in nanoseconds.
+    /// Time since its troubles began to count, in nanoseconds; 0 while they are held.
     #[serde(rename = "elapsed_ns")]
     pub elapsed: Nanos,
     /// What it did.
@@ -44,7 +44,7 @@ impl Truth {
         Truth {
             serial: disk.serial().to_owned(),
             spec: model.spec().clone(),
-            elapsed,
+            elapsed: elapsed.unwrap_or_default(),
             counters: model.counters(),
             cold_blocks_left: model.cold_blocks_left(),
             credits_left: model.credits(now),

@@ -8,7 +8,8 @@
 //! 8xgp3:16GiB    8xiops=400:1GiB    gp3,iops=6000:16GiB    cold,cold=50%,seed=7:8GiB
 //! ```
 //!
-//! The keys (times count from the start of the server, or from when it is told to begin anew):
+//! The keys (times count from the start of the server, or from when one that is held is told to
+//! begin, as `lab run` does when the command starts; `docs/lab.md` has this table too):
 //!
 //! | key | meaning | without it |
 //! | --- | --- | --- |

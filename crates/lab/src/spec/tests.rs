@@ -194,3 +194,15 @@ proptest::proptest! {
         let _ = format!("{}={value}:1MiB", apply::KEYS[key]).parse::<VolumeGroup>();
     }
 }
+
+#[test]
+fn the_users_table_of_keys_is_this_modules() {
+    let users: Vec<&str> = include_str!("../../../../docs/lab.md").lines().collect();
+    let ours = include_str!("mod.rs").lines();
+    let rows: Vec<&str> = ours.filter_map(|line| line.strip_prefix("//! ")).collect();
+    for key in super::apply::KEYS {
+        let of_key = format!("| `{key}` | ");
+        let row = rows.iter().find(|row| row.starts_with(&of_key)).unwrap();
+        assert!(users.contains(row), "{row}");
+    }
+}

@@ -60,11 +60,12 @@ impl Store {
         })
     }
 
-    /// Fills the buffer from `offset`. `elapsed` is the time on the clock of the volume's episodes.
+    /// Fills the buffer from `offset`. `elapsed` is the time on the clock of the volume's episodes, and
+    /// `None` while that is held: then nothing begins to rot.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn read(&self, buffer: &mut [u8], offset: u64, elapsed: Nanos) -> io::Result<()> {
+    pub fn read(&self, buffer: &mut [u8], offset: u64, elapsed: Option<Nanos>) -> io::Result<()> {
         self.file.read_exact_at(buffer, offset)?;
         if self.unsound.load(Ordering::Acquire) && self.rot().spoil(buffer, offset, elapsed) {
             self.changed_reads.fetch_add(1, Ordering::Relaxed);
@@ -76,7 +77,7 @@ impl Store {
     ///
     /// # Errors
     /// When the file cannot be written; most likely the disk below is full.
-    pub fn write(&self, data: &[u8], offset: u64, elapsed: Nanos) -> io::Result<()> {
+    pub fn write(&self, data: &[u8], offset: u64, elapsed: Option<Nanos>) -> io::Result<()> {
         self.file.write_all_at(data, offset)?;
         self.cure(offset, data.len() as u64, elapsed);
         Ok(())
@@ -86,7 +87,7 @@ impl Store {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn zero(&self, offset: u64, length: u64, elapsed: Nanos) -> io::Result<()> {
+    pub fn zero(&self, offset: u64, length: u64, elapsed: Option<Nanos>) -> io::Result<()> {
         if length == 0 {
             return Ok(());
         }
@@ -117,7 +118,7 @@ impl Store {
     }
 
     /// The places that read back differently now.
-    pub fn corrupt_places(&self, elapsed: Nanos) -> Vec<Span> {
+    pub fn corrupt_places(&self, elapsed: Option<Nanos>) -> Vec<Span> {
         self.rot().places(elapsed).to_vec()
     }
 
@@ -134,7 +135,7 @@ impl Store {
         Ok(Bytes(self.file.metadata()?.blocks() * 512))
     }
 
-    fn cure(&self, offset: u64, length: u64, elapsed: Nanos) {
+    fn cure(&self, offset: u64, length: u64, elapsed: Option<Nanos>) {
         if self.unsound.load(Ordering::Acquire) {
             self.rot().cure(Span { offset, length }, elapsed);
         }
@@ -181,7 +182,9 @@ mod tests {
 
     fn read(store: &Store, offset: u64, length: usize, elapsed: u64) -> Vec<u8> {
         let mut buffer = vec![9; length];
-        store.read(&mut buffer, offset, Nanos(elapsed)).unwrap();
+        store
+            .read(&mut buffer, offset, Some(Nanos(elapsed)))
+            .unwrap();
         buffer
     }
 
@@ -190,9 +193,9 @@ mod tests {
         for keep in [Keep::Disk, Keep::Memory] {
             let store = store("gp3:64GiB", keep);
             assert_eq!(read(&store, 50 << 30, 4096, 0), vec![0; 4096]);
-            store.write(&[7; 8192], 50 << 30, Nanos(0)).unwrap();
+            store.write(&[7; 8192], 50 << 30, Some(Nanos(0))).unwrap();
             assert_eq!(read(&store, 50 << 30, 8192, 0), vec![7; 8192]);
-            store.zero(50 << 30, 4096, Nanos(0)).unwrap();
+            store.zero(50 << 30, 4096, Some(Nanos(0))).unwrap();
             assert_eq!(read(&store, 50 << 30, 4096, 0), vec![0; 4096]);
             assert_eq!(read(&store, (50 << 30) + 4096, 4096, 0), vec![7; 4096]);
             assert!(store.occupied().unwrap() <= Bytes::mib(4));
@@ -202,7 +205,7 @@ mod tests {
     #[test]
     fn zeros_are_written_where_holes_cannot_be() {
         let store = store("gp3:1MiB", Keep::Memory);
-        store.write(&[7; 300_000], 0, Nanos(0)).unwrap();
+        store.write(&[7; 300_000], 0, Some(Nanos(0))).unwrap();
         store.write_zeros(1, 200_000).unwrap();
         assert_eq!(read(&store, 0, 2, 0), [7, 0]);
         assert_eq!(read(&store, 200_000, 2, 0), [0, 7]);
@@ -212,7 +215,7 @@ mod tests {
     fn a_bad_place_stays_bad() {
         let store = store("corrupt=4096+2:1MiB", Keep::Memory);
         for written in [0, 1, 255] {
-            store.write(&[written; 8192], 0, Nanos(0)).unwrap();
+            store.write(&[written; 8192], 0, Some(Nanos(0))).unwrap();
             let back = read(&store, 4095, 4, 0);
             assert_eq!(back, [written, written ^ ROT, written ^ ROT, written]);
         }
@@ -224,17 +227,17 @@ mod tests {
     #[test]
     fn what_rots_at_a_time_is_cured_by_a_later_write() {
         let store = store("corrupt=1024+512,corrupt-after=1us:1MiB", Keep::Memory);
-        store.write(&[1; 4096], 0, Nanos(0)).unwrap();
+        store.write(&[1; 4096], 0, Some(Nanos(0))).unwrap();
         assert_eq!(read(&store, 1024, 1, 999), [1]);
         assert_eq!(read(&store, 1024, 1, 1000), [1 ^ ROT]);
-        store.write(&[2; 100], 1200, Nanos(2000)).unwrap();
+        store.write(&[2; 100], 1200, Some(Nanos(2000))).unwrap();
         let left = |offset, length| Span { offset, length };
         assert_eq!(
-            store.corrupt_places(Nanos(2000)),
+            store.corrupt_places(Some(Nanos(2000))),
             [left(1024, 176), left(1300, 236)]
         );
-        store.zero(0, 4096, Nanos(3000)).unwrap();
-        assert_eq!(store.corrupt_places(Nanos(3000)), []);
+        store.zero(0, 4096, Some(Nanos(3000))).unwrap();
+        assert_eq!(store.corrupt_places(Some(Nanos(3000))), []);
         assert_eq!(read(&store, 1024, 1, 3000), [0]);
     }
 
@@ -246,7 +249,7 @@ mod tests {
             length: 1,
         });
         assert_eq!(read(&store, 0, 2, 0), [ROT, 0]);
-        store.write(&[5], 0, Nanos(0)).unwrap();
+        store.write(&[5], 0, Some(Nanos(0))).unwrap();
         assert_eq!(read(&store, 0, 2, 0), [5, 0]);
     }
 }

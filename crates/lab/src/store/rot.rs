@@ -48,13 +48,13 @@ impl Rot {
     }
 
     /// All places that are corrupt at this time.
-    pub(super) fn places(&mut self, elapsed: Nanos) -> &[Span] {
+    pub(super) fn places(&mut self, elapsed: Option<Nanos>) -> &[Span] {
         self.ripen(elapsed);
         &self.bad
     }
 
     /// Changes what is corrupt in this buffer; whether anything was.
-    pub(super) fn spoil(&mut self, buffer: &mut [u8], offset: u64, elapsed: Nanos) -> bool {
+    pub(super) fn spoil(&mut self, buffer: &mut [u8], offset: u64, elapsed: Option<Nanos>) -> bool {
         self.ripen(elapsed);
         let whole = Span {
             offset,
@@ -72,7 +72,7 @@ impl Rot {
     }
 
     /// What is written again is sound again, unless the place is bad for good.
-    pub(super) fn cure(&mut self, written: Span, elapsed: Nanos) {
+    pub(super) fn cure(&mut self, written: Span, elapsed: Option<Nanos>) {
         self.ripen(elapsed);
         if hit(&self.standing, written).next().is_none() {
             return;
@@ -97,8 +97,9 @@ impl Rot {
     }
 
     /// Lets rot what is to have rotted by now.
-    fn ripen(&mut self, elapsed: Nanos) {
-        if let Some((_, places)) = self.pending.take_if(|(after, _)| *after <= elapsed) {
+    fn ripen(&mut self, elapsed: Option<Nanos>) {
+        let ripe = |after: Nanos| elapsed.is_some_and(|elapsed| after <= elapsed);
+        if let Some((_, places)) = self.pending.take_if(|(after, _)| ripe(*after)) {
             self.standing.extend(places);
             self.refresh();
         }
@@ -182,7 +183,7 @@ mod tests {
             length: 9,
         });
         let mut buffer = [0; 12];
-        assert!(rot.spoil(&mut buffer, 0, Nanos(0)));
+        assert!(rot.spoil(&mut buffer, 0, Some(Nanos(0))));
         assert_eq!(
             buffer,
             [ROT, ROT, ROT, ROT, ROT, ROT, ROT, ROT, ROT, ROT, 0, 0]
@@ -192,10 +193,10 @@ mod tests {
                 offset: 0,
                 length: 12,
             },
-            Nanos(0),
+            Some(Nanos(0)),
         );
         assert_eq!(
-            rot.places(Nanos(0)),
+            rot.places(Some(Nanos(0))),
             [Span {
                 offset: 0,
                 length: 6
@@ -213,13 +214,13 @@ mod tests {
             let mut map = [false; 64];
             for (adds, offset, length) in steps {
                 let span = Span { offset, length };
-                if adds { rot.add(span) } else { rot.cure(span, Nanos(0)) }
+                if adds { rot.add(span) } else { rot.cure(span, Some(Nanos(0))) }
                 map[offset as usize..span.end() as usize].fill(adds);
             }
             map[5..8].fill(true);
             for from in [0, 3, 6, 30] {
                 let mut buffer = vec![0; 64 - from];
-                rot.spoil(&mut buffer, from as u64, Nanos(0));
+                rot.spoil(&mut buffer, from as u64, Some(Nanos(0)));
                 let seen: Vec<bool> = buffer.iter().map(|byte| *byte == ROT).collect();
                 assert_eq!(seen, map[from..]);
             }

@@ -83,8 +83,23 @@ fn a_slow_volume_does_less_and_takes_longer() {
 }
 
 #[test]
+fn what_starts_in_a_slow_episode_costs_what_it_does_there() {
+    let mut slow = volume("iops=100,latency=0us,jitter=0,slow=5ms+10s,slow-factor=10:64GiB");
+    let mut start = |block: u64| {
+        let request = Request {
+            kind: Kind::Read,
+            offset: block << 20,
+            length: 4096,
+        };
+        slow.admit(Nanos(0), &request).start.0 / 1_000_000
+    };
+    // The second comes before the episode and starts in it; the third waits for a slow one.
+    assert_eq!([start(0), start(2), start(4)], [0, 10, 110]);
+}
+
+#[test]
 fn episodes_begin_when_the_volume_is_told_to() {
-    let mut late = volume("stall=1s+1s:1GiB");
+    let mut late = volume("stall=1s+1s:1GiB").held();
     late.begin(Nanos::from_secs(10));
     let flush = Request {
         kind: Kind::Flush,
@@ -99,6 +114,31 @@ fn episodes_begin_when_the_volume_is_told_to() {
         late.admit(Nanos::from_secs(11), &flush).start,
         Nanos::from_secs(12)
     );
+}
+
+#[test]
+fn a_volume_that_is_held_has_no_troubles_and_stays_cold() {
+    let mut held = volume("cold=1,error=all,stall=0s+1h,slow=0s+1h,jitter=0:1GiB").held();
+    let read = Request {
+        kind: Kind::Read,
+        offset: 0,
+        length: 4096,
+    };
+    let (before, after) = (Nanos::from_secs(5), Nanos::from_secs(60));
+    let admission = held.admit(before, &read);
+    assert_eq!((admission.start, admission.ready), (before, before));
+    assert!(!admission.failed && admission.latency < Nanos(1_000_000));
+    assert_eq!(held.cold_blocks_left(), 2048);
+    assert_eq!(held.weather().stalls_begun(before), 0);
+
+    held.begin(after);
+    // A second beginning changes nothing.
+    held.begin(after + after);
+    let admission = held.admit(after, &read);
+    assert_eq!(admission.start, after + Nanos::from_secs(3600));
+    assert!(admission.failed);
+    assert_eq!(held.cold_blocks_left(), 2047);
+    assert_eq!(held.weather().stalls_begun(after), 1);
 }
 
 #[test]
