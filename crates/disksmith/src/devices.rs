@@ -132,19 +132,10 @@ impl Look<'_> {
 
 const COLUMNS: [Column; 7] = [
     Column::words("device"),
-    Column {
-        rank: 2,
-        ..Column::words("what")
-    },
+    Column::words("what").ranked(2),
     Column::numbers("size", 0),
-    Column {
-        rank: 3,
-        ..Column::words("model")
-    },
-    Column {
-        rank: 1,
-        ..Column::words("carries")
-    },
+    Column::words("model").ranked(3),
+    Column::words("carries").ranked(1),
     Column::words("mounted"),
     Column::words("may be written"),
 ];

@@ -60,14 +60,8 @@ const COLUMNS: [Column; 8] = [
     Column::numbers("size", 0),
     Column::numbers("chunk", 2),
     Column::words("state"),
-    Column {
-        rank: 3,
-        ..Column::words("in sync")
-    },
-    Column {
-        rank: 1,
-        ..Column::words("doing")
-    },
+    Column::words("in sync").ranked(3),
+    Column::words("doing").ranked(1),
     Column::words("used as"),
 ];
 

@@ -30,6 +30,11 @@ impl Column {
         }
     }
 
+    /// The same with another rank.
+    pub(crate) const fn ranked(self, rank: u8) -> Column {
+        Column { rank, ..self }
+    }
+
     /// A column of numbers.
     pub(crate) const fn numbers(title: &'static str, rank: u8) -> Column {
         Column {

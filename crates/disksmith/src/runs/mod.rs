@@ -60,23 +60,11 @@ fn remove(ledger: &mut Ledger, words: &[String], context: &mut Context) -> Outco
 
 const COLUMNS: [Column; 7] = [
     Column::words("run"),
-    Column {
-        rank: 3,
-        ..Column::words("started (UTC)")
-    },
-    Column {
-        rank: 2,
-        ..Column::words("host")
-    },
+    Column::words("started (UTC)").ranked(3),
+    Column::words("host").ranked(2),
     Column::words("target"),
-    Column {
-        rank: 4,
-        ..Column::words("device")
-    },
-    Column {
-        rank: 1,
-        ..Column::words("suite")
-    },
+    Column::words("device").ranked(4),
+    Column::words("suite").ranked(1),
     Column::words("verdict"),
 ];
 
