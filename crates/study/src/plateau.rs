@@ -183,33 +183,27 @@ mod tests {
         assert!((plateau.bytes_per_s - 1_638_400.0).abs() < 1e-6);
     }
 
+    /// What is said of these operations, all of 4 KiB.
+    fn of_one_size(ops: &[f64]) -> Option<Plateau> {
+        let bytes: Vec<f64> = ops.iter().map(|x| x * 4096.0).collect();
+        assess(&Throughput {
+            ops,
+            bytes: &bytes,
+            ..CAP
+        })
+    }
+
     #[test]
     fn bursts_that_even_out_are_a_plateau() {
         let ops: Vec<f64> = (0..40).map(|t| [30.0, 50.0, 40.0][t % 3]).collect();
-        let bytes: Vec<f64> = ops.iter().map(|x| x * 4096.0).collect();
-        assert!(
-            assess(&Throughput {
-                ops: &ops,
-                bytes: &bytes,
-                ..CAP
-            })
-            .is_some()
-        );
+        assert!(of_one_size(&ops).is_some());
     }
 
     #[test]
     fn a_missed_grant_does_not_hide_the_plateau() {
         let mut ops = vec![40.0; 40];
         ops[17] = 0.0;
-        let bytes: Vec<f64> = ops.iter().map(|x| x * 4096.0).collect();
-        assert!(
-            assess(&Throughput {
-                ops: &ops,
-                bytes: &bytes,
-                ..CAP
-            })
-            .is_some()
-        );
+        assert!(of_one_size(&ops).is_some());
     }
 
     #[test]

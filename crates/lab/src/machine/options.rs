@@ -8,8 +8,9 @@ use record::Bytes;
 
 use super::accel::Accel;
 use super::packages::Packages;
-use super::qemu::{MOST_DISKS, STATE_SERIAL};
+use super::qemu::MOST_DISKS;
 use super::{Error, Result};
+use crate::spec::STATE_SERIAL;
 
 /// How long a command may take to put things in order after Ctrl-C.
 const GRACE: Duration = Duration::from_secs(60);

@@ -8,9 +8,6 @@ use super::accel::Accelerator;
 use super::arch::Arch;
 use super::{Disk, Source};
 
-/// The serial number by which the machine knows the disk that outlives a power cut.
-pub(super) const STATE_SERIAL: &str = "lab-state";
-
 /// The first slot of the PCI bus that holds disks, and how many a slot holds. Below are the ports.
 const FIRST_SLOT: usize = 4;
 const IN_A_SLOT: usize = 8;

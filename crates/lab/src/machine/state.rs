@@ -10,8 +10,8 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-use super::qemu::STATE_SERIAL;
 use super::{Error, Result};
+use crate::spec::STATE_SERIAL;
 
 /// How large it is. It is sparse.
 pub(super) const BYTES: u64 = 1 << 30;

@@ -33,10 +33,6 @@ const LEAST_IOPS: f64 = 0.001;
 /// Any cap above this is a mistake; it is far above what hardware does.
 const MOST: f64 = 1e18;
 
-/// The serial number by which the machine knows its own disk: it makes a file system there, so that
-/// no volume may have it.
-const STATE_SERIAL: &str = "lab-state";
-
 /// How the volumes are served.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -282,7 +278,7 @@ fn serials(specs: &[VolumeSpec]) -> Result<Vec<String>, ServerError> {
             .serial
             .clone()
             .unwrap_or_else(|| format!("lab{number}"));
-        if serial == STATE_SERIAL {
+        if serial == crate::spec::STATE_SERIAL {
             return Err(ServerError::Reserved(serial));
         }
         if serials.contains(&serial) {

@@ -59,6 +59,10 @@ pub const SECTOR: Bytes = Bytes(512);
 /// (`VIRTIO_BLK_ID_BYTES`, OASIS virtio 1.2, 5.2.6).
 pub const LONGEST_SERIAL: usize = 20;
 
+/// The serial number by which the machine knows its own disk, the one that outlives a power cut. It
+/// makes a file system there, so no volume may have it.
+pub(crate) const STATE_SERIAL: &str = "lab-state";
+
 /// One virtual volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VolumeSpec {
