@@ -11,6 +11,7 @@ mod render;
 mod runs;
 mod shell;
 mod signals;
+mod sweep;
 
 use std::process::ExitCode;
 

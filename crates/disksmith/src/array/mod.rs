@@ -24,6 +24,7 @@ use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::render::table::wrap;
 use check::Checked;
+pub(crate) use geometry::Geometry;
 use host::Host;
 use programs::{Installed, Programs};
 

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use serde::{Deserialize, Serialize};
 
 use super::Size;
 
@@ -96,7 +97,8 @@ pub(crate) struct StopArgs {
 }
 
 /// The RAID levels that are built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Level {
     /// Stripes over all members, no copy
     #[value(name = "0", alias = "raid0")]
@@ -128,7 +130,8 @@ pub(crate) enum Layout {
 }
 
 /// The file systems that are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Fs {
     /// XFS
     Xfs,

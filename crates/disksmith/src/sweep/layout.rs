@@ -1,0 +1,126 @@
+//! What a sweep varies: the factors, and one layout as a choice of each.
+
+use std::fmt;
+
+use record::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::array::Geometry;
+use crate::cli::{Fs, Layout as Copies, Level};
+
+/// One layout: what is built, formatted and measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Layout {
+    /// The RAID level; `None` for a disk alone.
+    pub level: Option<Level>,
+    /// How many members, the first of the devices.
+    pub members: usize,
+    /// The chunk; `None` where there is none.
+    pub chunk: Option<Bytes>,
+    /// The file system.
+    pub fs: Fs,
+    /// The I/O scheduler of the members; `None` leaves what they have.
+    pub scheduler: Option<String>,
+}
+
+/// What may differ between two layouts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Factor {
+    /// The RAID level.
+    Level,
+    /// The number of members.
+    Members,
+    /// The chunk.
+    Chunk,
+    /// The file system.
+    Fs,
+    /// The I/O scheduler.
+    Scheduler,
+}
+
+impl Factor {
+    /// All of them, in the order in which they are shown.
+    pub(crate) const ALL: [Factor; 5] = [
+        Factor::Level,
+        Factor::Members,
+        Factor::Chunk,
+        Factor::Fs,
+        Factor::Scheduler,
+    ];
+
+    /// As tables and JSON have it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Factor::Level => "level",
+            Factor::Members => "members",
+            Factor::Chunk => "chunk",
+            Factor::Fs => "fs",
+            Factor::Scheduler => "scheduler",
+        }
+    }
+}
+
+impl Layout {
+    /// What the layout has of a factor, as text; `–` where it has none of it.
+    pub(crate) fn setting(&self, factor: Factor) -> String {
+        let none = || "–".to_owned();
+        match factor {
+            Factor::Level => self
+                .level
+                .map_or_else(|| "alone".to_owned(), |level| level.word().to_owned()),
+            Factor::Members => self.members.to_string(),
+            Factor::Chunk => self.chunk.map_or_else(none, |chunk| chunk.to_string()),
+            Factor::Fs => self.fs.word().to_owned(),
+            Factor::Scheduler => self.scheduler.clone().unwrap_or_else(none),
+        }
+    }
+
+    /// The array's shape; `None` for a disk alone.
+    pub(crate) fn geometry(&self) -> Option<Geometry> {
+        Some(Geometry {
+            level: self.level?,
+            members: self.members as u64,
+            chunk: self.chunk,
+            layout: Copies::N2,
+        })
+    }
+
+    /// How many members may fail, whichever they are, before data is lost.
+    pub(crate) fn survives(&self) -> usize {
+        match self.level {
+            None | Some(Level::Zero | Level::Linear) => 0,
+            Some(Level::One) => self.members.saturating_sub(1),
+            Some(Level::Five | Level::Ten) => 1,
+            Some(Level::Six) => 2,
+        }
+    }
+
+    /// What is left for data on members of these sizes, of which the first are used.
+    pub(crate) fn capacity(&self, sizes: &[Bytes]) -> Bytes {
+        let sizes = sizes.get(..self.members).unwrap_or(sizes);
+        match self.geometry() {
+            Some(geometry) => geometry.capacity(sizes),
+            None => sizes.first().copied().unwrap_or_default(),
+        }
+    }
+}
+
+impl fmt::Display for Layout {
+    /// As in a table: `RAID 10 of 8, 256 KiB, xfs, mq-deadline`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.level {
+            None => write!(f, "one disk")?,
+            Some(Level::Linear) => write!(f, "linear of {}", self.members)?,
+            Some(level) => write!(f, "RAID {} of {}", level.word(), self.members)?,
+        }
+        if let Some(chunk) = self.chunk {
+            write!(f, ", {chunk}")?;
+        }
+        write!(f, ", {}", self.fs.word())?;
+        if let Some(scheduler) = &self.scheduler {
+            write!(f, ", {scheduler}")?;
+        }
+        Ok(())
+    }
+}

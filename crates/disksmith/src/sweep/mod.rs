@@ -1,0 +1,9 @@
+//! The verb `sweep`: which layout of these devices is best.
+#![allow(dead_code, reason = "the parts of the verb are put together last")]
+
+mod decided;
+mod figure;
+mod layout;
+mod objective;
+mod price;
+mod record;
