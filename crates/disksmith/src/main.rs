@@ -49,6 +49,10 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
             let interrupt = signals::interrupt_flag().refused()?;
             array::array(args, context, &interrupt)
         }
+        Verb::Sweep(args) => {
+            let interrupt = signals::interrupt_flag().refused()?;
+            sweep::sweep(args, context, &engine::Disks, &interrupt)
+        }
         Verb::Lab(args) => {
             let interrupt = signals::interrupt_flag().refused()?;
             lab::lab(args, context, &interrupt)

@@ -19,7 +19,7 @@ use super::plan::{FsPlan, Plan, fstab_field, md_uuid, new_uuid};
 use crate::cli::{CreateArgs, Fs, Level};
 
 /// `mkfs.xfs` makes nothing smaller (mkfs.xfs(8), since 5.19).
-const LEAST_XFS: Bytes = Bytes::mib(300);
+pub(crate) const LEAST_XFS: Bytes = Bytes::mib(300);
 
 /// The longest name that a superblock holds (mdadm(8), `--name`).
 const LONGEST_NAME: usize = 32;
@@ -88,6 +88,7 @@ pub(crate) fn check(args: &CreateArgs, host: &mut Host) -> Result<Checked, Vec<S
                     fs: kind,
                     uuid: fs,
                     mount,
+                    discard: true,
                 }),
             },
             members,
@@ -122,6 +123,26 @@ fn shape_problems(args: &CreateArgs) -> Vec<String> {
     problems
 }
 
+/// The first of `/dev/md0`, `/dev/md1`, … that nothing has and mdadm.conf gives to nobody.
+pub(crate) fn free_node(host: &Host, devices: &Devices) -> PathBuf {
+    let is_free = |name: &String| {
+        let node = Path::new("/dev").join(name);
+        devices.named(name).is_none() && !host.root.locate(&node).exists() && !in_conf(host, &node)
+    };
+    let free = (0..).map(|number| format!("md{number}")).find(is_free);
+    Path::new("/dev").join(free.unwrap_or_default())
+}
+
+/// Whether mdadm.conf has a line for a node.
+fn in_conf(host: &Host, node: &Path) -> bool {
+    let conf = files::content(&files::mdadm_conf(&host.etc)).unwrap_or_default();
+    let conf = String::from_utf8_lossy(&conf.unwrap_or_default()).into_owned();
+    conf.lines().any(|line| {
+        let mut words = line.split_whitespace();
+        words.next() == Some("ARRAY") && words.next().is_some_and(|word| Path::new(word) == node)
+    })
+}
+
 /// The array's name and node.
 fn name(
     args: &CreateArgs,
@@ -129,21 +150,8 @@ fn name(
     devices: &Devices,
     problems: &mut Vec<String>,
 ) -> (Option<String>, PathBuf) {
-    let conf = files::content(&files::mdadm_conf(&host.etc)).unwrap_or_default();
-    let conf = String::from_utf8_lossy(&conf.unwrap_or_default()).into_owned();
-    let in_conf = |node: &Path| {
-        conf.lines().any(|line| {
-            let mut words = line.split_whitespace();
-            words.next() == Some("ARRAY")
-                && words.next().is_some_and(|word| Path::new(word) == node)
-        })
-    };
     let Some(name) = &args.name else {
-        let free = (0..).map(|number| format!("md{number}")).find(|name| {
-            let node = Path::new("/dev").join(name);
-            devices.named(name).is_none() && !host.root.locate(&node).exists() && !in_conf(&node)
-        });
-        return (None, Path::new("/dev").join(free.unwrap_or_default()));
+        return (None, free_node(host, devices));
     };
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let begins_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -166,7 +174,7 @@ fn name(
             "the name {name} is taken: {} has it; choose another with --name",
             array.label()
         ));
-    } else if in_conf(&node) {
+    } else if in_conf(host, &node) {
         problems.push(format!(
             "the name {name} is taken: {} has a line for it; choose another with --name, or take \
              the line out",
@@ -317,7 +325,11 @@ fn claim_members(
     (members, sizes)
 }
 
-fn member(target: &DestroyTarget) -> Result<Member, String> {
+/// What a claimed target is as a member.
+///
+/// # Errors
+/// When it is a file, or cannot be read; as a sentence.
+pub(crate) fn member(target: &DestroyTarget) -> Result<Member, String> {
     let shown = target.path.display();
     let number = target
         .device

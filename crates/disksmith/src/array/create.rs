@@ -1,24 +1,17 @@
 //! The steps that build an array: each with what takes it back.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use linux::block::{DevNum, Device, Devices, Kind};
-use linux::exec::{self, Exec};
+use linux::block::{DevNum, Devices, Kind};
+use linux::exec::Exec;
 use linux::mounts::Mounts;
 
 use super::files::{AddLine, mdadm_conf};
 use super::host::{Built, Host, number_at};
+use super::ours;
 use super::plan::{self, Plan};
 use super::steps::{Step, Undone};
-
-/// How often stopping an array is tried: whoever looks at a new device, as udev does, holds it for
-/// a moment.
-const STOPS: u32 = 5;
-
-/// How long is waited between.
-const PAUSE: Duration = Duration::from_millis(500);
 
 /// A member as it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,10 +33,7 @@ pub(crate) fn steps<'a>(
 ) -> Vec<Box<dyn Step<Host<'a>>>> {
     let mut steps: Vec<Box<dyn Step<Host<'a>>>> = Vec::new();
     if members.iter().any(|member| member.signed) {
-        steps.push(Box::new(Erase {
-            members: members.to_vec(),
-            erased: Vec::new(),
-        }));
+        steps.push(Box::new(Erase::of(members)));
     }
     steps.push(Box::new(Assemble {
         plan: plan.clone(),
@@ -56,10 +46,7 @@ pub(crate) fn steps<'a>(
     if let Some(fs) = &plan.fs {
         steps.push(Box::new(Format(plan.clone())));
         if fs.mount.is_some() {
-            steps.push(Box::new(Mount {
-                plan: plan.clone(),
-                made: Vec::new(),
-            }));
+            steps.push(Box::new(Mount::of(plan)));
         }
     }
     if persist {
@@ -72,7 +59,7 @@ pub(crate) fn steps<'a>(
 }
 
 /// Whether each path still leads to the device that was checked.
-fn check_paths(host: &Host, members: &[Member]) -> anyhow::Result<()> {
+pub(super) fn check_paths(host: &Host, members: &[Member]) -> anyhow::Result<()> {
     let devices = Devices::read(&host.root)?;
     for Member { path, number, .. } in members {
         match number_at(&host.root, &devices, path) {
@@ -88,9 +75,19 @@ fn check_paths(host: &Host, members: &[Member]) -> anyhow::Result<()> {
 
 /// Erases the signatures that the user has named, while the members are still claimed: what was an
 /// array before would otherwise be assembled by udev as soon as the claims are released.
-struct Erase {
+pub(super) struct Erase {
     members: Vec<Member>,
     erased: Vec<PathBuf>,
+}
+
+impl Erase {
+    /// For these members.
+    pub(super) fn of(members: &[Member]) -> Erase {
+        Erase {
+            members: members.to_vec(),
+            erased: Vec::new(),
+        }
+    }
 }
 
 impl Step<Host<'_>> for Erase {
@@ -102,9 +99,7 @@ impl Step<Host<'_>> for Erase {
         check_paths(host, &self.members)?;
         for member in self.members.iter().filter(|member| member.signed) {
             self.erased.push(member.path.clone());
-            // The force is for our own claim, which wipefs would take for somebody else's.
-            let wipe = Exec::new("wipefs").args(["--all", "--force", "--quiet"]);
-            host.run(&wipe.arg(&member.path))?;
+            host.run(&plan::wipe(&member.path))?;
         }
         Ok(())
     }
@@ -152,9 +147,9 @@ impl Step<Host<'_>> for Assemble {
         if !self.begun {
             return Vec::new();
         }
-        let mut undone = self.stop(host);
+        let mut undone = ours::stop(host, &self.plan.uuid);
         for member in &self.members {
-            undone.extend(self.release(host, &member.path));
+            undone.extend(ours::release(host, &self.plan.uuid, &member.path));
         }
         undone
     }
@@ -190,74 +185,6 @@ impl Assemble {
             sysfs_name: array.sysfs_name(),
         })
     }
-
-    /// Stops the array, known by the id that was chosen for it.
-    fn stop(&self, host: &mut Host) -> Vec<Undone> {
-        let devices = match Devices::read(&host.root) {
-            Ok(devices) => devices,
-            Err(error) => {
-                return vec![Undone::Left(format!(
-                    "what became of {} is not known: {error}",
-                    self.plan.node.display()
-                ))];
-            }
-        };
-        let is_array = |device: &&Device| matches!(device.kind, Kind::Raid { .. });
-        let nodes: Vec<PathBuf> = devices.iter().filter(is_array).map(Device::node).collect();
-        let mut undone = Vec::new();
-        for node in nodes {
-            if !self.is_ours(host, "--detail", &node) {
-                continue;
-            }
-            let shown = node.display().to_string();
-            undone.push(match stop(host, &node) {
-                Ok(()) => Undone::Back(format!("the array {shown} was stopped")),
-                Err(error) => Undone::Left(format!(
-                    "the array {shown}, which could not be stopped: {error}; when nothing uses it, \
-                     mdadm --stop {shown}"
-                )),
-            });
-        }
-        undone
-    }
-
-    /// Takes the superblock off a member, if it is the one that was written here.
-    fn release(&self, host: &mut Host, path: &Path) -> Option<Undone> {
-        if !self.is_ours(host, "--examine", path) {
-            return None;
-        }
-        let shown = path.display();
-        let zero = Exec::new("mdadm").arg("--zero-superblock").arg(path);
-        Some(match host.run(&zero) {
-            Ok(_) => Undone::Back(format!("the superblock on {shown} was erased")),
-            Err(error) => Undone::Left(format!(
-                "a superblock on {shown}: {error}; mdadm --zero-superblock {shown}"
-            )),
-        })
-    }
-
-    fn is_ours(&self, host: &mut Host, look: &str, path: &Path) -> bool {
-        let said = host.ask(&Exec::new("mdadm").args([look, "--export"]).arg(path));
-        let ours = format!("MD_UUID={}", self.plan.uuid);
-        said.is_ok_and(|said| said.text().lines().any(|line| line.trim() == ours))
-    }
-}
-
-/// Stops an array.
-///
-/// # Errors
-/// What mdadm says at the last try.
-pub(crate) fn stop(host: &mut Host, node: &Path) -> Result<(), exec::Error> {
-    let stop = plan::stop(node);
-    let mut outcome = host.run(&stop);
-    for _ in 1..STOPS {
-        if outcome.is_ok() {
-            break;
-        }
-        std::thread::sleep(PAUSE);
-        outcome = host.ask(&stop);
-    }
-    outcome.map(|_| ())
 }
 
 /// Sets the read-ahead. It goes with the array, so there is nothing to undo.
@@ -289,7 +216,7 @@ impl Step<Host<'_>> for ReadAhead {
 }
 
 /// Makes the file system. It goes with the array, so there is nothing to undo.
-struct Format(Plan);
+pub(super) struct Format(pub(super) Plan);
 
 impl Step<Host<'_>> for Format {
     fn name(&self) -> String {
@@ -310,10 +237,20 @@ impl Step<Host<'_>> for Format {
 }
 
 /// Mounts the file system, in a folder that is made when it is missing.
-struct Mount {
+pub(super) struct Mount {
     plan: Plan,
     /// The folders that were made, the outermost first.
     made: Vec<PathBuf>,
+}
+
+impl Mount {
+    /// For this plan.
+    pub(super) fn of(plan: &Plan) -> Mount {
+        Mount {
+            plan: plan.clone(),
+            made: Vec::new(),
+        }
+    }
 }
 
 impl Step<Host<'_>> for Mount {

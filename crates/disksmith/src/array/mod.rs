@@ -1,15 +1,17 @@
 //! The verb `array`: builds, lists and takes down Linux software RAID.
 
 mod advice;
-mod check;
-mod create;
+pub(crate) mod alone;
+pub(crate) mod check;
+pub(crate) mod create;
 mod files;
-mod geometry;
-mod host;
+pub(crate) mod geometry;
+pub(crate) mod host;
 mod list;
-mod plan;
-mod programs;
-mod steps;
+pub(crate) mod ours;
+pub(crate) mod plan;
+pub(crate) mod programs;
+pub(crate) mod steps;
 mod stop;
 #[cfg(test)]
 mod tests;
@@ -24,7 +26,6 @@ use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::render::table::wrap;
 use check::Checked;
-pub(crate) use geometry::Geometry;
 use host::Host;
 use programs::{Installed, Programs};
 

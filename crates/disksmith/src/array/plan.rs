@@ -50,6 +50,8 @@ pub(crate) struct FsPlan {
     pub uuid: String,
     /// Where it is mounted.
     pub mount: Option<PathBuf>,
+    /// Whether the blocks are discarded first, as mkfs does by itself.
+    pub discard: bool,
 }
 
 impl Fs {
@@ -130,11 +132,14 @@ impl Plan {
     /// What makes the file system on the array's node. Whatever the members held before shows
     /// through at places, and the user has allowed for it to go: hence the force.
     pub(crate) fn mkfs(&self, node: &Path) -> Option<Exec> {
-        let FsPlan { fs, uuid, .. } = self.fs.as_ref()?;
+        let FsPlan {
+            fs, uuid, discard, ..
+        } = self.fs.as_ref()?;
         let mkfs = match fs {
             Fs::Xfs => {
                 let mkfs = Exec::new(fs.tool()).args(["-q", "-f", "-m"]);
                 let mkfs = mkfs.arg(format!("uuid={uuid}"));
+                let mkfs = if *discard { mkfs } else { mkfs.arg("-K") };
                 match self.geometry.xfs() {
                     Some(aligned) => mkfs.args(["-d", &aligned]),
                     None => mkfs,
@@ -142,9 +147,14 @@ impl Plan {
             }
             Fs::Ext4 => {
                 let mkfs = Exec::new(fs.tool()).args(["-q", "-F", "-b", "4096", "-U", uuid]);
-                match self.geometry.ext4() {
-                    Some(aligned) => mkfs.args(["-E", &aligned]),
-                    None => mkfs,
+                // One list: of two, mkfs.ext4 takes only the last.
+                let aligned = self.geometry.ext4();
+                let kept = (!discard).then(|| "nodiscard".to_owned());
+                let extended: Vec<String> = aligned.into_iter().chain(kept).collect();
+                if extended.is_empty() {
+                    mkfs
+                } else {
+                    mkfs.args(["-E", &extended.join(",")])
                 }
             }
         };
@@ -174,7 +184,9 @@ impl Plan {
     /// The line for fstab. `nofail`, since an instance that waits for a volume that is not there
     /// cannot be reached to mend that.
     pub(crate) fn fstab_line(&self) -> Option<String> {
-        let FsPlan { fs, uuid, mount } = self.fs.as_ref()?;
+        let FsPlan {
+            fs, uuid, mount, ..
+        } = self.fs.as_ref()?;
         let point = fstab_field(mount.as_deref()?);
         // ext4 is checked after the root file system; xfs has nothing to check (fsck.xfs(8)).
         let pass = match fs {
@@ -198,6 +210,14 @@ pub(crate) fn fstab_field(path: &Path) -> String {
         }
     }
     field
+}
+
+/// What erases the signatures on a disk. The force is for our own claim on it, which wipefs would
+/// take for somebody else's.
+pub(crate) fn wipe(path: &Path) -> Exec {
+    Exec::new("wipefs")
+        .args(["--all", "--force", "--quiet"])
+        .arg(path)
 }
 
 /// What takes an array down.
@@ -231,6 +251,7 @@ pub(crate) mod tests {
                 fs: Fs::Xfs,
                 uuid: "u-1".to_owned(),
                 mount: Some("/data".into()),
+                discard: true,
             }),
         }
     }
@@ -293,12 +314,31 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn blocks_are_kept_where_that_is_asked() {
+        let mut plan = plan(Level::Zero, &["/dev/b", "/dev/c"]);
+        for (fs, options) in [
+            (Fs::Xfs, "-m uuid=u-1 -K -d su=256k,sw=2 "),
+            (Fs::Ext4, "-E stride=64,stripe_width=128,nodiscard "),
+        ] {
+            plan.fs = Some(FsPlan {
+                fs,
+                uuid: "u-1".to_owned(),
+                mount: None,
+                discard: false,
+            });
+            let line = plan.mkfs(Path::new("/dev/md0")).unwrap().line();
+            assert!(line.contains(options), "{line}");
+        }
+    }
+
+    #[test]
     fn ext4_is_aligned_in_blocks_and_checked_at_boot() {
         let mut plan = plan(Level::Zero, &["/dev/b", "/dev/c"]);
         plan.fs = Some(FsPlan {
             fs: Fs::Ext4,
             uuid: "u-1".to_owned(),
             mount: Some("/my data".into()),
+            discard: true,
         });
         assert_eq!(
             plan.mkfs(Path::new("/dev/md0")).unwrap().line(),

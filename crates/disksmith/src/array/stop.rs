@@ -5,7 +5,7 @@ use linux::consent::{Reason, Uses};
 use linux::md;
 
 use super::host::Host;
-use super::{create, files};
+use super::{files, ours};
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 
 /// Takes an array down.
@@ -41,7 +41,7 @@ pub(super) fn stop(word: &str, host: &mut Host) -> Outcome {
         .collect();
     let lines = lines_for(host, devices, array);
     // mdadm stops an array or leaves it as it is, so nothing was touched when it fails.
-    create::stop(host, &array.node()).refused()?;
+    ours::stop_patiently(host, &array.node()).refused()?;
     let (node, members) = (array.node(), members.join(" "));
     (host.say)(&format!(
         "{label} is stopped. Its members keep what is on them:\n  \

@@ -39,13 +39,9 @@ pub(crate) fn bench(
     engine: &dyn Engine,
     interrupt: &AtomicBool,
 ) -> Outcome {
-    let started = Timestamp::now();
-    let (path, names) = args.target_and_phases().map_err(Failure::refused)?;
-    let phases = suite::plan(args, &names).map_err(Failure::refused)?;
+    let (path, _) = args.target_and_phases().map_err(Failure::refused)?;
     check_report(args, &path)?;
-    check_engine(engine, args, &phases)?;
-    let seed = args.seed.unwrap_or(started.as_nanosecond() as u64);
-    let prepared = target::prepare(&context.root, &path, args, &phases)?;
+    let ready = Ready::make(args, context, engine)?;
     // Opened before anything is measured: a ledger that is damaged is said now.
     let ledger = open_ledger(args, context)?;
     let mut session = Session {
@@ -53,10 +49,54 @@ pub(crate) fn bench(
         context,
         engine,
         interrupt,
-        seed,
+        seed: ready.seed,
     };
-    let run = session.run(started, prepared, phases)?;
+    let run = session.run(ready)?;
     session.finish(run, ledger)
+}
+
+/// Measures a target, and neither shows nor keeps it.
+///
+/// # Errors
+/// When nothing could be measured. An error after the first phase is in the answer.
+pub(crate) fn run_once(
+    args: &BenchArgs,
+    context: &mut Context,
+    engine: &dyn Engine,
+    interrupt: &AtomicBool,
+) -> Result<Ran, Failure> {
+    let ready = Ready::make(args, context, engine)?;
+    let mut session = Session {
+        args,
+        context,
+        engine,
+        interrupt,
+        seed: ready.seed,
+    };
+    session.run(ready)
+}
+
+/// What was checked and opened before anything is measured.
+struct Ready {
+    started: Timestamp,
+    seed: u64,
+    prepared: Prepared,
+    phases: Vec<PhasePlan>,
+}
+
+impl Ready {
+    fn make(args: &BenchArgs, context: &Context, engine: &dyn Engine) -> Result<Ready, Failure> {
+        let started = Timestamp::now();
+        let (path, names) = args.target_and_phases().map_err(Failure::refused)?;
+        let phases = suite::plan(args, &names).map_err(Failure::refused)?;
+        check_engine(engine, args, &phases)?;
+        Ok(Ready {
+            started,
+            seed: args.seed.unwrap_or(started.as_nanosecond() as u64),
+            prepared: target::prepare(&context.root, &path, args, &phases)?,
+            phases,
+        })
+    }
 }
 
 /// A page that cannot be written should be known before a minute of measuring, and it must not be
@@ -135,18 +175,21 @@ struct Session<'a> {
 }
 
 /// A run, and the error that ended it, if one did.
-struct Ran {
-    run: Run,
-    failed: Option<anyhow::Error>,
+pub(crate) struct Ran {
+    /// What was measured until then.
+    pub run: Run,
+    /// What ended it.
+    pub failed: Option<anyhow::Error>,
 }
 
 impl Session<'_> {
-    fn run(
-        &mut self,
-        started: Timestamp,
-        mut prepared: Prepared,
-        phases: Vec<PhasePlan>,
-    ) -> Result<Ran, Failure> {
+    fn run(&mut self, ready: Ready) -> Result<Ran, Failure> {
+        let Ready {
+            started,
+            mut prepared,
+            phases,
+            ..
+        } = ready;
         let mut progress = Progress::new(self.context.watched);
         if prepared.target.kind == TargetKind::Directory {
             self.lay_out(&mut prepared, &phases, &mut progress)?;

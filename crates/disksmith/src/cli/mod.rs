@@ -4,6 +4,7 @@ mod array;
 mod bench;
 mod lab;
 mod runs;
+mod sweep;
 mod values;
 
 use std::ffi::OsString;
@@ -15,6 +16,7 @@ pub(crate) use array::{ArrayArgs, ArrayVerb, CreateArgs, Fs, Layout, Level, List
 pub(crate) use bench::{BenchArgs, EngineChoice, SuiteName};
 pub(crate) use lab::{AccelChoice, LabArgs, LabRunArgs, LabServeArgs, LabVerb, VolumesArgs};
 pub(crate) use runs::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
+pub(crate) use sweep::SweepArgs;
 pub(crate) use values::{Percent, Size, Span, WorkloadText, check_rate};
 
 /// Database-grade I/O from cloud disks: every figure with an interval and a verdict.
@@ -75,6 +77,8 @@ pub(crate) enum Verb {
     Report(ReportArgs),
     /// Build, list and take down arrays of disks (Linux software RAID)
     Array(ArrayArgs),
+    /// Find the layout of disks that is best: level, members, chunk, file system, scheduler
+    Sweep(Box<SweepArgs>),
     /// Rehearse on virtual volumes with known truth
     Lab(LabArgs),
     /// Print a completion script for a shell

@@ -5,7 +5,7 @@ use std::fmt;
 use record::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::array::Geometry;
+use crate::array::geometry::Geometry;
 use crate::cli::{Fs, Layout as Copies, Level};
 
 /// One layout: what is built, formatted and measured.

@@ -7,3 +7,13 @@ mod layout;
 mod objective;
 mod price;
 mod record;
+pub(crate) fn sweep(
+    _: &crate::cli::SweepArgs,
+    _: &mut crate::context::Context,
+    _: &dyn engine::Engine,
+    _: &std::sync::atomic::AtomicBool,
+) -> crate::failure::Outcome {
+    Ok(crate::failure::Answer::Done)
+}
+mod order;
+mod plan;

@@ -116,7 +116,7 @@ fn size(mut file: &File) -> io::Result<u64> {
 ///
 /// The request itself is rounded up to [`ALIGN`], as direct I/O demands; the kernel returns fewer
 /// bytes at the end of a file whose size is no multiple of it.
-fn read_at(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+pub(super) fn read_at(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
     let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
     let rounded = len.next_multiple_of(ALIGN);
     let mut memory = vec![0; rounded + ALIGN];

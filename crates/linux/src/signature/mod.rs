@@ -3,6 +3,7 @@
 //! This is asked before anything is overwritten, so it errs on the side of seeing something: it
 //! reports backup copies too, and does not verify checksums. It never writes.
 
+mod file_system_id;
 mod image;
 mod kind;
 mod magic;
@@ -11,6 +12,7 @@ mod shape;
 use std::fs::File;
 use std::io;
 
+pub use file_system_id::file_system_id;
 use image::Image;
 pub use kind::{SignatureKind, UnknownSignature};
 

@@ -1,0 +1,224 @@
+//! The devices of a sweep, claimed from its start to its end, and what is built on them.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use linux::Root;
+use linux::block::{DevNum, Devices};
+use linux::consent::{Consent, DestroyTarget, open_for_destroying};
+use record::Bytes;
+
+use super::layout::Layout;
+use super::underway::{Underway, set_schedulers};
+use crate::array::check::{free_node, member};
+use crate::array::create::{self, Member};
+use crate::array::geometry::Geometry;
+use crate::array::host::Host;
+use crate::array::plan::{FsPlan, Plan};
+use crate::array::programs::Programs;
+use crate::array::steps::{self, Undone};
+use crate::array::alone;
+use crate::cli::{Layout as Copies, Level};
+
+/// A device of the sweep.
+struct Slot {
+    path: PathBuf,
+    number: DevNum,
+    size: Bytes,
+    /// The claim on it; `None` while a layout has it.
+    claim: Option<DestroyTarget>,
+    /// Whether it carries signatures, which `--destroy` has named.
+    signed: bool,
+}
+
+/// The devices, and how they are claimed.
+pub(crate) struct Rig {
+    slots: Vec<Slot>,
+    consents: Vec<Consent>,
+    root: Root,
+    etc: PathBuf,
+}
+
+impl Rig {
+    /// Claims the devices.
+    ///
+    /// # Errors
+    /// Everything that speaks against any of them, as sentences.
+    pub(crate) fn claim(
+        root: &Root,
+        etc: &Path,
+        paths: &[PathBuf],
+        consents: &[Consent],
+    ) -> Result<Rig, Vec<String>> {
+        let mut rig = Rig {
+            slots: Vec::new(),
+            consents: consents.to_vec(),
+            root: root.clone(),
+            etc: etc.to_path_buf(),
+        };
+        let mut problems = Vec::new();
+        for path in paths {
+            match rig.claim_one(path) {
+                Ok((claim, member)) => {
+                    if let Some(known) = rig.slots.iter().find(|slot| slot.number == member.number) {
+                        problems.push(format!(
+                            "{} and {} are the same device",
+                            known.path.display(),
+                            path.display()
+                        ));
+                        continue;
+                    }
+                    rig.slots.push(Slot {
+                        path: path.clone(),
+                        number: member.number,
+                        size: claim.size,
+                        signed: member.signed,
+                        claim: Some(claim),
+                    });
+                }
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if problems.is_empty() {
+            Ok(rig)
+        } else {
+            Err(problems)
+        }
+    }
+
+    fn claim_one(&self, path: &Path) -> Result<(DestroyTarget, Member), String> {
+        let claim = open_for_destroying(&self.root, path, &self.consents)
+            .map_err(|refusal| refusal.to_string())?;
+        let member = member(&claim)?;
+        Ok((claim, member))
+    }
+
+    /// The sizes of the devices.
+    pub(crate) fn sizes(&self) -> Vec<Bytes> {
+        self.slots.iter().map(|slot| slot.size).collect()
+    }
+
+    /// The numbers of the first so many devices.
+    pub(crate) fn numbers(&self, members: usize) -> Vec<DevNum> {
+        let slots = self.slots.iter().take(members);
+        slots.map(|slot| slot.number).collect()
+    }
+
+    /// The paths of the devices.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        self.slots.iter().map(|slot| slot.path.clone()).collect()
+    }
+
+    /// The claimed devices, for reading and writing them as they are.
+    pub(crate) fn claims(&self) -> impl Iterator<Item = &DestroyTarget> {
+        self.slots.iter().filter_map(|slot| slot.claim.as_ref())
+    }
+
+    /// Builds a layout and mounts its file system.
+    ///
+    /// # Errors
+    /// The step that failed. What was done is taken back, but for what [`Rig::take_down`] does.
+    pub(crate) fn build(
+        &mut self,
+        layout: &Layout,
+        underway: &Underway,
+        programs: &mut dyn Programs,
+        interrupt: &AtomicBool,
+    ) -> anyhow::Result<()> {
+        set_schedulers(&self.root, layout, underway)?;
+        let mut members = Vec::new();
+        let mut claims = Vec::new();
+        for slot in self.slots.iter_mut().take(layout.members) {
+            claims.extend(slot.claim.take());
+            members.push(Member {
+                path: slot.path.clone(),
+                number: slot.number,
+                signed: std::mem::take(&mut slot.signed),
+            });
+        }
+        let mut say = |_: &str| ();
+        let mut host = self.host(programs, &mut say);
+        host.claims = claims;
+        let plan = self.plan(layout, underway, &host)?;
+        let mut steps = match (layout.level, &members[..]) {
+            (None, [only]) => alone::steps(&plan, only),
+            _ => create::steps(&plan, &members, false, &self.etc),
+        };
+        steps::run(&mut steps, &mut host, interrupt)?;
+        Ok(())
+    }
+
+    fn plan(&self, layout: &Layout, underway: &Underway, host: &Host) -> anyhow::Result<Plan> {
+        let geometry = layout.geometry().unwrap_or(Geometry {
+            // Of one member: no chunk to align to, and nothing to read ahead beyond a disk's own.
+            level: Level::Linear,
+            members: 1,
+            chunk: None,
+            layout: Copies::N2,
+        });
+        let devices = Devices::read(&self.root)?;
+        let paths = self.paths();
+        Ok(Plan {
+            geometry,
+            members: paths.into_iter().take(layout.members).collect(),
+            name: None,
+            node: free_node(host, &devices),
+            uuid: underway.array.clone(),
+            capacity: layout.capacity(&self.sizes()),
+            // What is measured reads only what it wrote, so copies and parity need not agree
+            // elsewhere; bringing them in step would take from every figure.
+            assume_clean: true,
+            fs: Some(FsPlan {
+                fs: layout.fs,
+                uuid: underway.fs.clone(),
+                mount: Some(underway.mount.clone()),
+                // Discarding all for each of many layouts takes long, and makes blocks cold again.
+                discard: false,
+            }),
+        })
+    }
+
+    /// Takes down what is there of a layout.
+    pub(crate) fn take_down(&self, underway: &Underway, programs: &mut dyn Programs) -> Vec<Undone> {
+        let mut say = |_: &str| ();
+        let mut host = self.host(programs, &mut say);
+        underway.take_down(&mut host, &self.paths())
+    }
+
+    /// Claims again what a layout had.
+    ///
+    /// # Errors
+    /// What speaks against it, as a sentence: somebody else has taken a device meanwhile, or it is
+    /// gone.
+    pub(crate) fn claim_again(&mut self) -> Result<(), String> {
+        for at in 0..self.slots.len() {
+            let Some(slot) = self.slots.get(at).filter(|slot| slot.claim.is_none()) else {
+                continue;
+            };
+            let (claim, member) = self.claim_one(&slot.path)?;
+            if member.number != slot.number {
+                return Err(format!(
+                    "{} no longer leads to the device {} that was checked",
+                    slot.path.display(),
+                    slot.number
+                ));
+            }
+            if let Some(slot) = self.slots.get_mut(at) {
+                slot.signed = member.signed;
+                slot.claim = Some(claim);
+            }
+        }
+        Ok(())
+    }
+
+    fn host<'a>(&self, programs: &'a mut dyn Programs, say: &'a mut dyn FnMut(&str)) -> Host<'a> {
+        Host {
+            root: self.root.clone(),
+            etc: self.etc.clone(),
+            programs,
+            say,
+            claims: Vec::new(),
+            array: None,
+        }
+    }
+}

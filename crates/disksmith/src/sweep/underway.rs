@@ -1,0 +1,181 @@
+//! What is built just now, as the ledger keeps it: enough to take it down after a kill, a power cut
+//! or a reboot, and nothing else.
+
+use std::path::{Path, PathBuf};
+
+use linux::Root;
+use linux::block::{DevNum, Devices};
+use linux::exec::Exec;
+use linux::mounts::Mounts;
+use linux::root;
+use serde::{Deserialize, Serialize};
+
+use super::layout::Layout;
+use crate::array::host::Host;
+use crate::array::ours;
+use crate::array::plan::{md_uuid, new_uuid};
+use crate::array::steps::Undone;
+
+/// The ids and the old settings of what is built, chosen and read before it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Underway {
+    /// How many of the devices are its members.
+    pub members: usize,
+    /// The array's id, as mdadm writes it.
+    pub array: String,
+    /// The file system's id.
+    pub fs: String,
+    /// Where it is mounted.
+    pub mount: PathBuf,
+    /// What the schedulers of the disks were.
+    pub schedulers: Vec<SchedulerWas>,
+    /// The boot in which that was: a later one has set its own schedulers.
+    pub boot: String,
+}
+
+/// The scheduler of a disk before the layout changed it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SchedulerWas {
+    /// The disk's name in sysfs.
+    pub disk: String,
+    /// The scheduler.
+    pub was: String,
+}
+
+impl Underway {
+    /// Chooses the ids for a layout on these devices.
+    ///
+    /// # Errors
+    /// When the kernel gives no id, or does not list a device.
+    pub(crate) fn choose(
+        root: &Root,
+        layout: &Layout,
+        members: &[DevNum],
+        mount: &Path,
+    ) -> anyhow::Result<Underway> {
+        let devices = Devices::read(root)?;
+        let mut schedulers: Vec<SchedulerWas> = Vec::new();
+        if layout.scheduler.is_some() {
+            for &member in members {
+                let was = scheduler_of(&devices, member);
+                schedulers.extend(was.filter(|was| !schedulers.contains(was)));
+            }
+        }
+        Ok(Underway {
+            members: layout.members,
+            array: md_uuid(&new_uuid(root)?),
+            fs: new_uuid(root)?,
+            mount: mount.to_path_buf(),
+            schedulers,
+            boot: boot(root)?,
+        })
+    }
+
+    /// Takes down what is there of it, on the devices at these paths. It may be all, a part or
+    /// nothing, and it may be done again.
+    pub(crate) fn take_down(&self, host: &mut Host, devices: &[PathBuf]) -> Vec<Undone> {
+        let mut undone = self.unmount(host);
+        undone.extend(ours::stop(host, &self.array));
+        for path in devices.iter().take(self.members) {
+            undone.extend(ours::release(host, &self.array, path));
+            undone.extend(ours::erase(host, &self.fs, path));
+        }
+        undone.extend(self.reset_schedulers(&host.root));
+        host.array = None;
+        undone
+    }
+
+    /// The folder is ours alone, so whatever is mounted there goes, the last first.
+    fn unmount(&self, host: &mut Host) -> Vec<Undone> {
+        let count = Mounts::read(&host.root).map_or(0, |mounts| {
+            mounts
+                .iter()
+                .filter(|mount| mount.point == self.mount)
+                .count()
+        });
+        let shown = self.mount.display();
+        let mut undone = Vec::new();
+        for _ in 0..count {
+            undone.push(match host.run(&Exec::new("umount").arg(&self.mount)) {
+                Ok(_) => Undone::Back(format!("{shown} was unmounted")),
+                Err(error) => Undone::Left(format!("{shown} is mounted: {error}; umount {shown}")),
+            });
+        }
+        // With a file system still on it, it stays; without, nobody needs it.
+        let _ = std::fs::remove_dir(&self.mount);
+        undone
+    }
+
+    fn reset_schedulers(&self, root: &Root) -> Vec<Undone> {
+        if boot(root).ok().as_ref() != Some(&self.boot) {
+            return Vec::new();
+        }
+        let left = |scheduler: &SchedulerWas| {
+            let error = set_scheduler(root, &scheduler.disk, &scheduler.was).err()?;
+            Some(Undone::Left(format!(
+                "the scheduler of {}, which was {}: {error}",
+                scheduler.disk, scheduler.was
+            )))
+        };
+        self.schedulers.iter().filter_map(left).collect()
+    }
+}
+
+/// What the schedulers of these devices are to be.
+///
+/// # Errors
+/// The file that cannot be written.
+pub(crate) fn set_schedulers(root: &Root, layout: &Layout, underway: &Underway) -> anyhow::Result<()> {
+    let Some(wanted) = &layout.scheduler else {
+        return Ok(());
+    };
+    for SchedulerWas { disk, .. } in &underway.schedulers {
+        set_scheduler(root, disk, wanted)?;
+    }
+    Ok(())
+}
+
+/// The schedulers that a device can have: the words of its disk's `queue/scheduler`, where the one
+/// in use stands in brackets (Documentation/block/switching-sched.rst).
+pub(crate) fn schedulers(root: &Root, devices: &Devices, number: DevNum) -> Vec<String> {
+    let Some(disk) = disk_of(devices, number) else {
+        return Vec::new();
+    };
+    let text = root::read_text(&file(root, &disk)).unwrap_or_default();
+    let plain = |word: &str| word.trim_matches(['[', ']']).to_owned();
+    text.split_whitespace().map(plain).collect()
+}
+
+fn file(root: &Root, disk: &str) -> PathBuf {
+    root.sys
+        .join("class/block")
+        .join(disk)
+        .join("queue/scheduler")
+}
+
+fn set_scheduler(root: &Root, disk: &str, name: &str) -> anyhow::Result<()> {
+    let file = file(root, disk);
+    std::fs::write(&file, name)
+        .map_err(|error| anyhow::anyhow!("{} cannot be written: {error}", file.display()))
+}
+
+/// The disk whose queue a device uses: a partition has that of its disk.
+fn disk_of(devices: &Devices, number: DevNum) -> Option<String> {
+    let device = devices.get(number)?;
+    let disk = match device.partition_of() {
+        Some(of) => devices.get(of)?,
+        None => device,
+    };
+    Some(disk.sysfs_name())
+}
+
+fn scheduler_of(devices: &Devices, number: DevNum) -> Option<SchedulerWas> {
+    Some(SchedulerWas {
+        disk: disk_of(devices, number)?,
+        was: devices.get(number)?.scheduler.clone()?,
+    })
+}
+
+fn boot(root: &Root) -> root::Result<String> {
+    root::read_text(&root.proc.join("sys/kernel/random/boot_id"))
+}
