@@ -98,7 +98,7 @@ impl PhaseFigures {
 impl Estimate {
     /// The mean of `rates` without the warm-up, with its interval; `plain` where there are too few
     /// of them for an interval.
-    fn of(rates: &[f64], warmup: usize, plain: f64) -> Estimate {
+    pub(crate) fn of(rates: &[f64], warmup: usize, plain: f64) -> Estimate {
         match mean_interval(rates.get(warmup..).unwrap_or_default()) {
             Some(interval) => Estimate {
                 mean: interval.mean,

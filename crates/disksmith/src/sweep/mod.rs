@@ -3,6 +3,7 @@
 
 mod decided;
 mod figure;
+mod figures;
 mod layout;
 mod objective;
 mod price;
