@@ -10,6 +10,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::varint::{put, take, take_wide};
+
 /// Each power of two is cut into `2^SUB_BITS` buckets.
 const SUB_BITS: u32 = 7;
 /// Values below this have a bucket of their own.
@@ -293,7 +295,7 @@ impl Histogram {
     pub fn decode(bytes: &[u8]) -> Result<Histogram, DecodeError> {
         let mut rest = bytes;
         let mut histogram = Histogram::new();
-        histogram.count = take(&mut rest)?;
+        histogram.count = take(&mut rest).ok_or(DecodeError)?;
         if histogram.count == 0 {
             return if rest.is_empty() {
                 Ok(histogram)
@@ -301,9 +303,9 @@ impl Histogram {
                 Err(DecodeError)
             };
         }
-        histogram.sum = take_wide(&mut rest)?;
-        histogram.min = take(&mut rest)?;
-        histogram.max = take(&mut rest)?;
+        histogram.sum = take_wide(&mut rest).ok_or(DecodeError)?;
+        histogram.min = take(&mut rest).ok_or(DecodeError)?;
+        histogram.max = take(&mut rest).ok_or(DecodeError)?;
         if histogram.min > histogram.max {
             return Err(DecodeError);
         }
@@ -311,8 +313,9 @@ impl Histogram {
         histogram.counts = vec![0; bucket_of(histogram.max) - histogram.first + 1];
         let (mut bucket, mut total) = (0_usize, 0_u64);
         while !rest.is_empty() {
-            let step = usize::try_from(take(&mut rest)?).map_err(|_| DecodeError)?;
-            let count = take(&mut rest)?;
+            let step =
+                usize::try_from(take(&mut rest).ok_or(DecodeError)?).map_err(|_| DecodeError)?;
+            let count = take(&mut rest).ok_or(DecodeError)?;
             bucket = bucket.checked_add(step).ok_or(DecodeError)?;
             let at = bucket.checked_sub(histogram.first).ok_or(DecodeError)?;
             *histogram.counts.get_mut(at).ok_or(DecodeError)? = count;
@@ -340,32 +343,6 @@ impl Eq for Histogram {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the stored histogram is damaged")]
 pub struct DecodeError;
-
-/// Appends `value` in groups of seven bits, lowest first (LEB128).
-fn put(out: &mut Vec<u8>, mut value: u128) {
-    while value >= 0x80 {
-        out.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-fn take_wide(rest: &mut &[u8]) -> Result<u128, DecodeError> {
-    let mut value = 0_u128;
-    for shift in (0..128).step_by(7) {
-        let (&byte, tail) = rest.split_first().ok_or(DecodeError)?;
-        *rest = tail;
-        value |= u128::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Ok(value);
-        }
-    }
-    Err(DecodeError)
-}
-
-fn take(rest: &mut &[u8]) -> Result<u64, DecodeError> {
-    u64::try_from(take_wide(rest)?).map_err(|_| DecodeError)
-}
 
 impl Serialize for Histogram {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -9,8 +9,10 @@ mod finding;
 mod histogram;
 mod machine;
 mod phase;
+mod ranges;
 mod run;
 mod units;
+mod varint;
 mod window;
 mod workload;
 
@@ -18,6 +20,7 @@ pub use finding::{Code, Finding, Severity, Verdict};
 pub use histogram::{DecodeError, Histogram};
 pub use machine::{Cloud, FilesystemFacts, Machine};
 pub use phase::{ClockKind, CpuTime, EngineKind, EngineUsed, Flow, Phase, Stopped};
+pub use ranges::{Ranges, RangesError};
 pub use run::{Origin, Run, RunId, Target, TargetKind};
 pub use units::{Bytes, Nanos, ParseUnitError};
 pub use window::{DeviceCounts, Direction, Slice, Window, WindowFlow};
