@@ -70,7 +70,7 @@ pub(crate) fn check(args: &CreateArgs, host: &mut Host) -> Result<Checked, Vec<S
     }
     let mut notes = Vec::new();
     if problems.is_empty() {
-        kernel_has_md(args, host, &mut notes, &mut problems);
+        kernel_has_md(args.dry_run, host, &mut notes, &mut problems);
     }
     let uuids = new_uuid(&host.root).and_then(|one| Ok((one, new_uuid(&host.root)?)));
     let uuids = uuids.map_err(|error| problems.push(error.to_string())).ok();
@@ -258,10 +258,15 @@ fn missing_programs(args: &CreateArgs, host: &Host, problems: &mut Vec<String>) 
 }
 
 /// The `--destroy` values; those that cannot be read, or name no member, are problems.
-fn consents(args: &CreateArgs, problems: &mut Vec<String>) -> Vec<Consent> {
+pub(crate) fn consents(
+    destroy: &[OsString],
+    members: &[PathBuf],
+    called: &str,
+    problems: &mut Vec<String>,
+) -> Vec<Consent> {
     let parse = |text: &OsString| Consent::parse(text).map_err(|error| error.to_string());
     let mut consents = Vec::new();
-    for consent in args.destroy.iter().map(parse) {
+    for consent in destroy.iter().map(parse) {
         match consent {
             Ok(consent) => consents.push(consent),
             Err(error) => problems.push(error),
@@ -273,9 +278,9 @@ fn consents(args: &CreateArgs, problems: &mut Vec<String>) -> Vec<Consent> {
         let names = |member: &PathBuf| {
             consent.path == *member || text.starts_with(&format!("{}=", member.display()))
         };
-        if !args.members.iter().any(names) {
+        if !members.iter().any(names) {
             problems.push(format!(
-                "--destroy names {}, which is not among the members; name it as it stands there",
+                "--destroy names {}, which is not among the {called}; name it as it stands there",
                 consent.path.display()
             ));
         }
@@ -290,7 +295,7 @@ fn claim_members(
     devices: &Devices,
     problems: &mut Vec<String>,
 ) -> (Vec<Member>, Vec<Bytes>) {
-    let consents = consents(args, problems);
+    let consents = consents(&args.destroy, &args.members, "members", problems);
     let mut seen: Vec<(DevNum, &Path)> = Vec::new();
     let (mut members, mut sizes) = (Vec::new(), Vec::new());
     for path in &args.members {
@@ -345,8 +350,8 @@ pub(crate) fn member(target: &DestroyTarget) -> Result<Member, String> {
 
 /// Whether this kernel can do it. Its module is asked for only when all else is well, and never in
 /// a dry run.
-fn kernel_has_md(
-    args: &CreateArgs,
+pub(crate) fn kernel_has_md(
+    dry_run: bool,
     host: &mut Host,
     notes: &mut Vec<String>,
     problems: &mut Vec<String>,
@@ -354,7 +359,7 @@ fn kernel_has_md(
     if md::is_supported(&host.root) {
         return;
     }
-    if args.dry_run {
+    if dry_run {
         notes.push(
             "Software RAID (md) is not loaded in this kernel; its module is loaded when the array \
              is built."

@@ -74,6 +74,15 @@ pub(crate) struct Value {
     pub high: Option<f64>,
 }
 
+/// A block: the layouts that were in the race when it began, each measured once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Block {
+    /// The layouts that are in the race.
+    pub wanted: Vec<usize>,
+    /// The order in which layouts are measured: the baseline, and then the wanted.
+    pub order: Vec<usize>,
+}
+
 /// One layout, built and measured once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Cell {
@@ -154,6 +163,8 @@ pub(crate) struct SweepRecord {
     pub left_out: Vec<LeftOut>,
     /// What the volumes do by themselves.
     pub probe: Option<Probe>,
+    /// The blocks that were begun.
+    pub blocks: Vec<Block>,
     /// What was measured, in order of time.
     pub cells: Vec<Cell>,
     /// How long it has run so far, over all its starts.
