@@ -1,8 +1,9 @@
-//! A run as it is stored: JSON, compressed.
+//! A document as it is stored: JSON, compressed. Runs and the state of long work are kept so.
 
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use record::Run;
+use rusqlite::Row;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -16,7 +17,7 @@ pub(crate) const FORM: u32 = 1;
 /// Beyond 6, a tenth of a percent costs half as much time again (measured; see the crate's text).
 const LEVEL: u8 = 6;
 
-/// A run's document.
+/// A stored document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Document {
     /// The form of the JSON.
@@ -32,10 +33,24 @@ impl Document {
     pub(crate) fn pack(run: &Run) -> Result<Document> {
         faithful(run)?;
         let json = serde_json::to_vec(run).map_err(|error| unfaithful(run, "run", &error))?;
-        Ok(Document {
-            form: FORM,
+        Ok(Document::of_json(FORM, &json))
+    }
+
+    /// Packs JSON.
+    pub(crate) fn of_json(form: u32, json: &[u8]) -> Document {
+        Document {
+            form,
             size: json.len(),
-            body: compress_to_vec_zlib(&json, LEVEL),
+            body: compress_to_vec_zlib(json, LEVEL),
+        }
+    }
+
+    /// What its columns `form`, `size` and `body` hold, which begin at column `first`.
+    pub(crate) fn of_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Document> {
+        Ok(Document {
+            form: row.get(first)?,
+            size: row.get::<_, u32>(first + 1)? as usize,
+            body: row.get(first + 2)?,
         })
     }
 
@@ -52,13 +67,18 @@ impl Document {
             id: id.to_owned(),
             detail,
         };
+        self.read().map_err(unreadable)
+    }
+
+    /// Reads the JSON as a `T`; what is wrong with it is said as a clause.
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> std::result::Result<T, String> {
         let json = decompress_to_vec_zlib_with_limit(&self.body, self.size)
-            .map_err(|error| unreadable(format!("its document is damaged ({error})")))?;
+            .map_err(|error| format!("its document is damaged ({error})"))?;
         if json.len() != self.size {
-            return Err(unreadable("its document is cut short".to_owned()));
+            return Err("its document is cut short".to_owned());
         }
         serde_json::from_slice(&json)
-            .map_err(|error| unreadable(format!("its document is not understood ({error})")))
+            .map_err(|error| format!("its document is not understood ({error})"))
     }
 }
 

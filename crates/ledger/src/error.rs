@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
-use crate::PATIENCE;
+use crate::{PATIENCE, WorkError};
 
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
@@ -204,6 +204,9 @@ pub enum Error {
         /// What is wrong with it.
         detail: String,
     },
+    /// Long work cannot be begun, kept or taken over.
+    #[error(transparent)]
+    Work(#[from] WorkError),
     /// The run would not come back as it is.
     #[error(
         "the run {id} was not kept, since it would not come back as it is: {detail}. This is an \

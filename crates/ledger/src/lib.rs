@@ -1,4 +1,4 @@
-//! The ledger: the SQLite file that remembers runs.
+//! The ledger: the SQLite file that remembers runs, and where long work stands.
 //!
 //! # What is kept, and how
 //!
@@ -13,6 +13,9 @@
 //! once a minute. Measured on its windows: miniz_oxide 31 % of the JSON, zstd 32 % at its default
 //! and 28 % at its slowest, LZ4 49 %. A second C library is not worth the difference; and zlib's
 //! checksum notices a damaged document.
+//!
+//! Long work, such as building an array or a sweep, has one row in `work`, with the state that its
+//! repair or its resumption needs ([`LongWork`]), and who is at it ([`Owner`]).
 //!
 //! # Two processes at once
 //!
@@ -33,9 +36,11 @@ mod error;
 mod find;
 mod look;
 mod open;
+mod owner;
 mod place;
 mod runs;
 mod schema;
+mod work;
 
 #[cfg(test)]
 mod processes;
@@ -44,8 +49,10 @@ mod testing;
 
 pub use error::Error;
 pub use open::{Ledger, PATIENCE};
+pub use owner::{Owner, Standing};
 pub use place::default_path;
 pub use runs::{Conclusion, Filter, RunSummary};
+pub use work::{Claim, LongWork, Work, WorkError, WorkSummary};
 
 /// What the ledger's functions return.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -2,9 +2,9 @@
 //!
 //! A test starts this very test binary again, told by an environment variable what to do there.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 
 use record::Verdict::Trusted;
 
-use crate::testing::{Scratch, finding, small_run};
-use crate::{Error, Filter, Ledger};
+use crate::owner::tests::owner;
+use crate::testing::{Random, Scratch, finding, small_run};
+use crate::{Error, Filter, Ledger, LongWork, Owner, Standing};
 
 const TASK: &str = "LEDGER_TEST_TASK";
 const PLACE: &str = "LEDGER_TEST_PLACE";
@@ -87,6 +88,32 @@ fn what_the_other_process_does() {
             let error = Ledger::open(path).map(|_| ()).unwrap_err();
             assert!(matches!(error, Error::Unreachable { .. }), "{error}");
             assert!(error.to_string().contains("Permission denied"), "{error}");
+        }
+        _ if task == "read-older" => {
+            let error = Ledger::open(path).map(|_| ()).unwrap_err();
+            assert!(matches!(error, Error::Older { .. }), "{error}");
+            assert!(
+                error.to_string().contains("Open it once as a user"),
+                "{error}"
+            );
+        }
+        _ if task == "keep-until-killed" => {
+            let acknowledged = File::create(path.with_file_name("acknowledged")).unwrap();
+            let (me, standing) = (owner(std::process::id()), |_: &Owner| Standing::Dead);
+            let mut ledger = Ledger::open(path).unwrap();
+            let (claim, first) = match ledger.claim_work::<Steps>("x", &me, standing) {
+                Ok((claim, work)) => (claim, work.document.number),
+                Err(_) => (ledger.begin_work("x", &me, &steps(0), standing).unwrap(), 0),
+            };
+            for number in first.. {
+                ledger.keep_work(&claim, &steps(number)).unwrap();
+                acknowledged.write_all_at(&number.to_le_bytes(), 0).unwrap();
+                // Now and then anew, so that the kill also meets the opening and the closing.
+                if number % 8 == 0 {
+                    drop(ledger);
+                    ledger = Ledger::open(path).unwrap();
+                }
+            }
         }
         _ if task == "read-unsettled" => {
             let error = Ledger::open(path).map(|_| ()).unwrap_err();
@@ -165,6 +192,83 @@ fn a_kill_in_mid_write_leaves_only_complete_runs() {
         integrity(&ledger);
     }
     assert!(first > 0, "no run was saved before its process was killed");
+}
+
+/// Work whose document fills several pages and shows in every part which one it is.
+#[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+struct Steps {
+    number: u64,
+    noise: Vec<u64>,
+}
+
+impl LongWork for Steps {
+    const KIND: &'static str = "steps";
+    const FORM: u32 = 1;
+}
+
+fn steps(number: u64) -> Steps {
+    let mut random = Random(number);
+    Steps {
+        number,
+        noise: (0..2000).map(|_| random.next()).collect(),
+    }
+}
+
+#[test]
+fn a_kill_while_work_is_kept_leaves_the_state_before_or_after() {
+    let scratch = Scratch::new();
+    let path = scratch.ledger();
+    let (mut kept, mut kills) = (0, 0);
+    for round in 0..24 {
+        let _ = fs::remove_file(scratch.path().join("acknowledged"));
+        let mut child = start("keep-until-killed", &path);
+        sleep(Duration::from_millis(20 + 17 * round));
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let ledger = Ledger::open(&path).unwrap();
+        integrity(&ledger);
+        let number = match ledger.work::<Steps>("x").unwrap() {
+            Some(work) => {
+                let number = work.document.number;
+                assert_eq!(work.document, steps(number));
+                number
+            }
+            // Not even begun.
+            None => continue,
+        };
+        assert!(number >= kept, "{number} after {kept}");
+        let acknowledged = fs::read(scratch.path().join("acknowledged")).unwrap_or_default();
+        if let Ok(bytes) = <[u8; 8]>::try_from(&acknowledged[..]) {
+            let told = u64::from_le_bytes(bytes);
+            assert!(
+                number == told || number == told + 1,
+                "{number}, told {told}"
+            );
+            kills += 1;
+        }
+        kept = number;
+    }
+    assert!(kills > 0 && kept > 0, "no kill met the work");
+}
+
+#[test]
+fn an_older_ledger_that_may_not_be_written_says_who_can_bring_it_up_to_date() {
+    let (scratch, binary) = for_everybody();
+    let folder = scratch.path().join("older");
+    fs::create_dir(&folder).unwrap();
+    let path = folder.join("ledger.db");
+    let mut ledger = Ledger::open_with(&path, &crate::schema::MIGRATIONS[..1]).unwrap();
+    ledger.save(&small_run(0), Trusted, &[]).unwrap();
+    drop(ledger);
+    let bytes = fs::read(&path).unwrap();
+    for (path, mode) in [(&folder, 0o555), (&path, 0o444)] {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+    without_rights(&binary, "read-older", &path);
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+    // So that the folder can be removed.
+    fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]

@@ -180,13 +180,7 @@ impl Ledger {
             .query_row(
                 "SELECT form, size, body FROM documents WHERE run = ?1",
                 [number],
-                |row| {
-                    Ok(Document {
-                        form: row.get(0)?,
-                        size: row.get::<_, u32>(1)? as usize,
-                        body: row.get(2)?,
-                    })
-                },
+                |row| Document::of_row(row, 0),
             )
             .optional()
             .map_err(|error| self.explain(error))?;
@@ -248,7 +242,7 @@ impl Ledger {
 
     /// Begins a change, which holds the only lock for writing from the start: two that read first
     /// and wrote later would block each other.
-    fn change(&self) -> rusqlite::Result<Transaction<'_>> {
+    pub(crate) fn change(&self) -> rusqlite::Result<Transaction<'_>> {
         Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
     }
 
@@ -288,11 +282,12 @@ fn conclude(
 }
 
 /// A time as text that sorts as the times do.
-fn sortable(time: Timestamp) -> String {
+pub(crate) fn sortable(time: Timestamp) -> String {
     format!("{time:.9}")
 }
 
-fn json<T: serde::Serialize>(value: &T) -> rusqlite::Result<String> {
+/// A value as JSON for a column.
+pub(crate) fn json<T: serde::Serialize>(value: &T) -> rusqlite::Result<String> {
     serde_json::to_string(value)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }
@@ -315,13 +310,13 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
 }
 
 /// A column that holds JSON.
-fn json_at<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+pub(crate) fn json_at<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     serde_json::from_str(&text).map_err(|error| misread(column, error))
 }
 
 /// A column that holds a word, such as a verdict or a time.
-fn word_at<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+pub(crate) fn word_at<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     serde_json::from_value(text.into()).map_err(|error| misread(column, error))
 }

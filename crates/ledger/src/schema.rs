@@ -7,7 +7,8 @@ pub(crate) const APPLICATION_ID: u32 = u32::from_be_bytes(*b"dsmt");
 
 /// The steps from an empty file to the newest schema. A file's `user_version` is the number of
 /// steps that it has taken. A step that was released is never edited: add another.
-pub(crate) const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql")];
+pub(crate) const MIGRATIONS: &[&str] =
+    &[include_str!("schema/1.sql"), include_str!("schema/2.sql")];
 
 /// What a file says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +67,8 @@ pub(crate) fn migrate(connection: &Connection, migrations: &[&str]) -> rusqlite:
 mod tests {
     use super::*;
 
-    /// A second step as there may be one some day, and a third that fails midway.
-    const SECOND: &str = "ALTER TABLE runs ADD COLUMN label TEXT; CREATE TABLE places (k TEXT);";
+    /// A further step as there may be one some day, and one that fails midway.
+    const FURTHER: &str = "ALTER TABLE runs ADD COLUMN label TEXT; CREATE TABLE places (k TEXT);";
     const FAILS: &str = "CREATE TABLE half (a); INSERT INTO nowhere VALUES (1);";
 
     fn tables(connection: &Connection) -> Vec<String> {
@@ -83,7 +84,7 @@ mod tests {
     #[test]
     fn every_earlier_schema_leads_to_the_newest() {
         let mut newer = MIGRATIONS.to_vec();
-        newer.push(SECOND);
+        newer.push(FURTHER);
         let fresh = Connection::open_in_memory().unwrap();
         migrate(&fresh, &newer).unwrap();
         for taken in 0..=newer.len() {

@@ -25,14 +25,10 @@ pub fn facts(root: &Root, device: Option<&str>, target: Option<&Path>) -> Machin
         .map(|mount| filesystem(&mount));
     let memory = memory(root);
     let uname = rustix::system::uname();
-    let of_kernel = |name: &str, from_uname: &std::ffi::CStr| {
-        attribute(&root.proc.join("sys/kernel").join(name))
-            .unwrap_or_else(|| from_uname.to_string_lossy().into_owned())
-    };
     Machine {
-        hostname: of_kernel("hostname", uname.nodename()),
-        kernel: of_kernel("osrelease", uname.release()),
-        arch: of_kernel("arch", uname.machine()),
+        hostname: hostname(root),
+        kernel: of_kernel(root, "osrelease", uname.release()),
+        arch: of_kernel(root, "arch", uname.machine()),
         cpu: cpu::model(root),
         cores: cpu::usable(root),
         memory: memory.unwrap_or_default(),
@@ -45,6 +41,17 @@ pub fn facts(root: &Root, device: Option<&str>, target: Option<&Path>) -> Machin
         write_cache: device.and_then(|device| device.write_cache.clone()),
         cloud: None,
     }
+}
+
+/// The host's name (uname(2)).
+pub fn hostname(root: &Root) -> String {
+    of_kernel(root, "hostname", rustix::system::uname().nodename())
+}
+
+/// A name from `/proc/sys/kernel`, or, where that is hidden, from uname(2).
+fn of_kernel(root: &Root, name: &str, from_uname: &std::ffi::CStr) -> String {
+    attribute(&root.proc.join("sys/kernel").join(name))
+        .unwrap_or_else(|| from_uname.to_string_lossy().into_owned())
 }
 
 /// `MemTotal` of `/proc/meminfo` (proc(5)): the machine's memory without what the kernel and the

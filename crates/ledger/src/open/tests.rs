@@ -130,7 +130,10 @@ fn a_newer_ledger_is_refused_and_not_touched() {
     drop(Ledger::open_with(&scratch.ledger(), &newer).unwrap());
     let bytes = fs::read(scratch.ledger()).unwrap();
     match refused(&scratch, &bytes) {
-        Error::Newer { found, known, .. } => assert_eq!((found, known), (2, 1)),
+        Error::Newer { found, known, .. } => {
+            let steps = MIGRATIONS.len() as u32;
+            assert_eq!((found, known), (steps + 1, steps));
+        }
         error => panic!("{error}"),
     }
 }
@@ -140,7 +143,8 @@ fn a_newer_ledger_is_refused_and_not_touched() {
 fn a_newer_ledger_is_refused_while_its_number_is_in_the_wal() {
     let (scratch, before) = kept();
     let newer = Connection::open(scratch.ledger()).unwrap();
-    newer.execute_batch("PRAGMA user_version = 2").unwrap();
+    let version = MIGRATIONS.len() as u32 + 1;
+    newer.pragma_update(None, "user_version", version).unwrap();
     // As a kill leaves it: the files, and nobody who has them open.
     let other = Scratch::new();
     for suffix in ["", "-wal"] {
@@ -156,7 +160,7 @@ fn a_newer_ledger_is_refused_while_its_number_is_in_the_wal() {
         assert_eq!(fs::read(place.ledger()).unwrap(), before);
     }
     let left = Connection::open(other.ledger()).unwrap();
-    assert_eq!(crate::schema::Header::read(&left).unwrap().version, 2);
+    assert_eq!(crate::schema::Header::read(&left).unwrap().version, version);
 }
 
 #[test]
@@ -168,7 +172,37 @@ fn an_older_ledger_is_brought_up_to_date_with_its_runs() {
     assert_eq!(ledger.list(&Filter::default()).unwrap().len(), 2);
     assert_eq!(ledger.load("last").unwrap(), small_run(1));
     // The number is in the file itself while the ledger is still open.
-    assert_eq!(fs::read(scratch.ledger()).unwrap()[63], 2);
+    assert_eq!(
+        usize::from(fs::read(scratch.ledger()).unwrap()[63]),
+        newer.len()
+    );
+}
+
+#[test]
+fn a_ledger_of_the_first_schema_keeps_its_runs_and_holds_work_after() {
+    #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+    struct Digging(u32);
+    impl crate::LongWork for Digging {
+        const KIND: &'static str = "digging";
+        const FORM: u32 = 1;
+    }
+    let scratch = Scratch::new();
+    let mut old = Ledger::open_with(&scratch.ledger(), &MIGRATIONS[..1]).unwrap();
+    for minute in 0..3 {
+        old.save(&small_run(minute), Trusted, &[]).unwrap();
+    }
+    drop(old);
+    let mut ledger = Ledger::open(scratch.ledger()).unwrap();
+    assert_eq!(ledger.list(&Filter::default()).unwrap().len(), 3);
+    assert_eq!(ledger.load("last").unwrap(), small_run(2));
+    let owner = crate::owner::tests::owner(7);
+    ledger
+        .begin_work("garden", &owner, &Digging(1), |_| crate::Standing::Dead)
+        .unwrap();
+    drop(ledger);
+    let ledger = Ledger::open(scratch.ledger()).unwrap();
+    let work = ledger.work::<Digging>("garden").unwrap().unwrap();
+    assert_eq!(work.document, Digging(1));
 }
 
 #[test]

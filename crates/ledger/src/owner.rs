@@ -1,0 +1,118 @@
+//! Who works on something, and whether that process is still there. What is asked of the kernel is
+//! handed in: this crate opens nothing but the ledger.
+
+use serde::{Deserialize, Serialize};
+
+/// The process that works on something, as it can be told from every other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// The host's name.
+    pub host: String,
+    /// What names the installation of the system (machine-id(5)); empty where it has none.
+    pub machine: String,
+    /// What names this boot of the kernel (random(4), `boot_id`).
+    pub boot: String,
+    /// The PID namespace (namespaces(7)); empty on a kernel without them.
+    pub namespace: String,
+    /// The process.
+    pub pid: u32,
+    /// When it started, in clock ticks after the boot: a pid alone is given to others later.
+    pub started: u64,
+}
+
+/// What is known of an owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// It is at work.
+    Alive,
+    /// It has ended, or its host has booted since.
+    Dead,
+    /// It was on another host or in another container, and cannot be seen from here.
+    Elsewhere,
+}
+
+impl Owner {
+    /// What is known of this owner by a process that is `here`. `start_of` says when the process of
+    /// a pid started, and `None` when there is none; it is asked only about this boot and
+    /// namespace, where its answer means something.
+    pub fn standing(&self, here: &Owner, start_of: impl FnOnce(u32) -> Option<u64>) -> Standing {
+        if self.boot == here.boot {
+            // One kernel, so that the names of the host do not matter: they may have changed.
+            return if self.namespace != here.namespace {
+                Standing::Elsewhere
+            } else if start_of(self.pid) == Some(self.started) {
+                Standing::Alive
+            } else {
+                Standing::Dead
+            };
+        }
+        if self.host == here.host && self.machine == here.machine {
+            Standing::Dead
+        } else {
+            Standing::Elsewhere
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A process of the host `db-1` in its boot `b1`.
+    pub(crate) fn owner(pid: u32) -> Owner {
+        Owner {
+            host: "db-1".to_owned(),
+            machine: "m1".to_owned(),
+            boot: "b1".to_owned(),
+            namespace: "pid:[4026531836]".to_owned(),
+            pid,
+            started: 1000 + u64::from(pid),
+        }
+    }
+
+    #[test]
+    fn a_process_is_alive_when_its_pid_started_when_it_did() {
+        let (him, me) = (owner(7), owner(8));
+        assert_eq!(him.standing(&me, |_| Some(1007)), Standing::Alive);
+        assert_eq!(him.standing(&me, |_| Some(1008)), Standing::Dead);
+        assert_eq!(him.standing(&me, |_| None), Standing::Dead);
+    }
+
+    #[test]
+    fn after_a_boot_of_the_same_host_nobody_is_alive() {
+        let (mut him, me) = (owner(7), owner(8));
+        him.boot = "b0".to_owned();
+        // Not even one of another container, and whatever has its pid now.
+        him.namespace = "pid:[1]".to_owned();
+        assert_eq!(him.standing(&me, |_| Some(1007)), Standing::Dead);
+    }
+
+    #[test]
+    fn of_another_host_or_container_nothing_is_known() {
+        let me = owner(8);
+        let asked = |_: u32| -> Option<u64> { panic!("the kernel here knows nothing of it") };
+        let others: [fn(&mut Owner); 3] = [
+            |him| {
+                him.boot = "b0".to_owned();
+                him.host = "db-2".to_owned();
+            },
+            |him| {
+                him.boot = "b0".to_owned();
+                him.machine = "m2".to_owned();
+            },
+            |him| him.namespace = "pid:[1]".to_owned(),
+        ];
+        for differs in others {
+            let mut him = owner(7);
+            differs(&mut him);
+            assert_eq!(him.standing(&me, asked), Standing::Elsewhere, "{him:?}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_was_renamed_still_knows_its_processes() {
+        let (mut him, me) = (owner(7), owner(8));
+        him.host = "db-2".to_owned();
+        assert_eq!(him.standing(&me, |_| Some(1007)), Standing::Alive);
+    }
+}

@@ -1,0 +1,407 @@
+//! Long work: where it stands, so that a kill or a power cut can be repaired or resumed.
+//!
+//! Work is begun, kept as often as its state changes, and finished or dropped. Who begins it, or
+//! claims it after its owner has died, is given a [`Claim`], and without one nothing can be kept:
+//! so two processes cannot write over each other's state. Every change is one immediate
+//! transaction that is on the disk when the function returns.
+
+mod error;
+
+use std::marker::PhantomData;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use error::WorkError;
+
+use crate::document::Document;
+use crate::runs::{json, json_at, sortable, word_at};
+use crate::{Ledger, Owner, Result, Standing};
+
+/// A kind of long work: the type of the document that says where it stands.
+pub trait LongWork: Serialize + DeserializeOwned + PartialEq {
+    /// What is done, in one word: `array`, `sweep`.
+    const KIND: &'static str;
+    /// The form of the document. Raise it when an older program would misread what is written now;
+    /// what an older program has written must still be read.
+    const FORM: u32;
+}
+
+/// What a list shows of work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkSummary {
+    /// What is done.
+    pub kind: String,
+    /// To what.
+    pub key: String,
+    /// When it was begun.
+    pub began: Timestamp,
+    /// When its state was last kept.
+    pub changed: Timestamp,
+    /// When it was finished; `None` while it is not.
+    pub finished: Option<Timestamp>,
+    /// Who works on it, or was the last who did.
+    pub owner: Owner,
+}
+
+/// Work, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Work<W> {
+    /// What a list shows of it.
+    pub summary: WorkSummary,
+    /// Where it stands.
+    pub document: W,
+}
+
+/// The right to keep the state of one piece of work: only who has begun or claimed it has one.
+#[derive(Debug)]
+pub struct Claim<W> {
+    key: String,
+    /// The owner as it stands in the ledger.
+    owner: String,
+    work: PhantomData<fn() -> W>,
+}
+
+impl<W> Claim<W> {
+    /// What the work is done to.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+}
+
+/// All that [`summary`] reads.
+const COLUMNS: &str = "kind, key, began, changed, finished, owner";
+
+impl Ledger {
+    /// Begins work on `key`, which `owner` does, and keeps how it stands. Finished work of that key
+    /// is replaced. `standing` tells what is known of an owner.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written, or unfinished work of that key is there: the error says
+    /// whether its owner is at work, or has left it to be claimed.
+    pub fn begin_work<W: LongWork>(
+        &mut self,
+        key: &str,
+        owner: &Owner,
+        document: &W,
+        standing: impl FnOnce(&Owner) -> Standing,
+    ) -> Result<Claim<W>> {
+        self.demand_writable()?;
+        let document = pack(key, document)?;
+        let claim = self.claim_of::<W>(key, owner)?;
+        let explain = |error| self.explain(error);
+        let change = self.change().map_err(explain)?;
+        match find(&change, W::KIND, key).map_err(explain)? {
+            Some(there) if there.finished.is_none() => {
+                return Err(there.refusal(standing).into());
+            }
+            _ => {}
+        }
+        let now = sortable(Timestamp::now());
+        change
+            .execute(
+                "INSERT OR REPLACE INTO work
+                     (kind, key, host, began, changed, finished, owner, form, size, body)
+                 VALUES (?1, ?2, ?3, ?4, ?4, NULL, ?5, ?6, ?7, ?8)",
+                params![
+                    W::KIND,
+                    key,
+                    owner.host,
+                    now,
+                    claim.owner,
+                    document.form,
+                    document.size as i64,
+                    document.body
+                ],
+            )
+            .and_then(|_| change.commit())
+            .map_err(explain)?;
+        Ok(claim)
+    }
+
+    /// Keeps how the work stands now, in place of how it stood. When this returns, it is on the
+    /// disk; a kill before leaves the state before.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written, or the work is no longer the claim's.
+    pub fn keep_work<W: LongWork>(&mut self, claim: &Claim<W>, document: &W) -> Result<()> {
+        self.put(claim, document, false)
+    }
+
+    /// Keeps how finished work stands in the end, and marks it as finished.
+    ///
+    /// # Errors
+    /// As [`keep_work`](Ledger::keep_work).
+    pub fn finish_work<W: LongWork>(&mut self, claim: Claim<W>, document: &W) -> Result<()> {
+        self.put(&claim, document, true)
+    }
+
+    /// Ends work of which nothing needs to be remembered, and removes it.
+    ///
+    /// # Errors
+    /// As [`keep_work`](Ledger::keep_work).
+    pub fn drop_work<W: LongWork>(&mut self, claim: Claim<W>) -> Result<()> {
+        self.demand_writable()?;
+        let removed = self.connection.execute(
+            "DELETE FROM work WHERE kind = ?1 AND key = ?2 AND owner = ?3 AND finished IS NULL",
+            params![W::KIND, claim.key, claim.owner],
+        );
+        self.one_of(&claim, removed)
+    }
+
+    /// Takes over unfinished work whose owner is dead, and gives where it stands. Of two who try at
+    /// once one gets it.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written, there is no such work, it is finished, its owner is not
+    /// dead, or its document cannot be read; it then stays as it was.
+    pub fn claim_work<W: LongWork>(
+        &mut self,
+        key: &str,
+        owner: &Owner,
+        standing: impl FnOnce(&Owner) -> Standing,
+    ) -> Result<(Claim<W>, Work<W>)> {
+        self.demand_writable()?;
+        let claim = self.claim_of::<W>(key, owner)?;
+        let explain = |error| self.explain(error);
+        let change = self.change().map_err(explain)?;
+        let (there, document) = load(&change, W::KIND, key)
+            .map_err(explain)?
+            .ok_or_else(|| unknown(W::KIND, key))?;
+        if there.finished.is_some() {
+            return Err(WorkError::Finished {
+                kind: there.kind,
+                key: there.key,
+            }
+            .into());
+        }
+        match there.refusal(standing) {
+            WorkError::LeftUnfinished { .. } => {}
+            refusal => return Err(refusal.into()),
+        }
+        let document = unpack(key, &document)?;
+        change
+            .execute(
+                "UPDATE work SET owner = ?3, host = ?4 WHERE kind = ?1 AND key = ?2",
+                params![W::KIND, key, claim.owner, owner.host],
+            )
+            .and_then(|_| change.commit())
+            .map_err(explain)?;
+        let summary = WorkSummary {
+            owner: owner.clone(),
+            ..there
+        };
+        Ok((claim, Work { summary, document }))
+    }
+
+    /// Where the work on `key` stands; `None` when there is none.
+    ///
+    /// # Errors
+    /// When the ledger or the document cannot be read.
+    pub fn work<W: LongWork>(&self, key: &str) -> Result<Option<Work<W>>> {
+        let found = load(&self.connection, W::KIND, key).map_err(|error| self.explain(error))?;
+        let Some((summary, document)) = found else {
+            return Ok(None);
+        };
+        let document = unpack(key, &document)?;
+        Ok(Some(Work { summary, document }))
+    }
+
+    /// All work of a kind, or of all kinds, the newest first. Reads no documents.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn list_work(&self, kind: Option<&str>) -> Result<Vec<WorkSummary>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM work WHERE ?1 IS NULL OR kind = ?1
+             ORDER BY began DESC, number DESC"
+        );
+        let rows: rusqlite::Result<Vec<WorkSummary>> = (|| {
+            let mut statement = self.connection.prepare_cached(&sql)?;
+            statement.query_map([kind], summary)?.collect()
+        })();
+        rows.map_err(|error| self.explain(error))
+    }
+
+    /// The work of a kind that is not finished, the newest first. Reads no documents.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn unfinished<W: LongWork>(&self) -> Result<Vec<WorkSummary>> {
+        let mut works = self.list_work(Some(W::KIND))?;
+        works.retain(|work| work.finished.is_none());
+        Ok(works)
+    }
+
+    /// Removes what is kept of work, unless somebody may be at it.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written, there is no such work, or it is unfinished and its owner
+    /// is not dead.
+    pub fn remove_work(
+        &mut self,
+        kind: &str,
+        key: &str,
+        standing: impl FnOnce(&Owner) -> Standing,
+    ) -> Result<()> {
+        self.demand_writable()?;
+        let explain = |error| self.explain(error);
+        let change = self.change().map_err(explain)?;
+        let there = find(&change, kind, key)
+            .map_err(explain)?
+            .ok_or_else(|| unknown(kind, key))?;
+        if there.finished.is_none() {
+            match there.refusal(standing) {
+                WorkError::LeftUnfinished { .. } => {}
+                refusal => return Err(refusal.into()),
+            }
+        }
+        change
+            .execute(
+                "DELETE FROM work WHERE kind = ?1 AND key = ?2",
+                params![kind, key],
+            )
+            .and_then(|_| change.commit())
+            .map_err(explain)
+    }
+
+    fn claim_of<W: LongWork>(&self, key: &str, owner: &Owner) -> Result<Claim<W>> {
+        Ok(Claim {
+            key: key.to_owned(),
+            owner: json(owner).map_err(|error| self.explain(error))?,
+            work: PhantomData,
+        })
+    }
+
+    fn put<W: LongWork>(&self, claim: &Claim<W>, document: &W, finished: bool) -> Result<()> {
+        self.demand_writable()?;
+        let document = pack(&claim.key, document)?;
+        let now = sortable(Timestamp::now());
+        // One statement is one transaction, and has the lock for writing from its start.
+        let changed = self.connection.execute(
+            "UPDATE work
+             SET changed = ?4, finished = ?5, form = ?6, size = ?7, body = ?8
+             WHERE kind = ?1 AND key = ?2 AND owner = ?3 AND finished IS NULL",
+            params![
+                W::KIND,
+                claim.key,
+                claim.owner,
+                now,
+                finished.then_some(&now),
+                document.form,
+                document.size as i64,
+                document.body
+            ],
+        );
+        self.one_of(claim, changed)
+    }
+
+    /// Makes sure that a change has met the claim's row.
+    fn one_of<W: LongWork>(
+        &self,
+        claim: &Claim<W>,
+        changed: rusqlite::Result<usize>,
+    ) -> Result<()> {
+        match changed.map_err(|error| self.explain(error))? {
+            0 => Err(WorkError::Lost {
+                kind: W::KIND.to_owned(),
+                key: claim.key.clone(),
+            }
+            .into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl WorkSummary {
+    /// Why unfinished work cannot be begun; [`WorkError::LeftUnfinished`] when it can be claimed.
+    fn refusal(&self, standing: impl FnOnce(&Owner) -> Standing) -> WorkError {
+        let (kind, key) = (self.kind.clone(), self.key.clone());
+        let (owner, began) = (Box::new(self.owner.clone()), self.began);
+        match standing(&owner) {
+            Standing::Alive => WorkError::UnderWay {
+                kind,
+                key,
+                owner,
+                began,
+            },
+            Standing::Dead => WorkError::LeftUnfinished {
+                kind,
+                key,
+                owner,
+                began,
+            },
+            Standing::Elsewhere => WorkError::Elsewhere { kind, key, owner },
+        }
+    }
+}
+
+fn unknown(kind: &str, key: &str) -> WorkError {
+    WorkError::Unknown {
+        kind: kind.to_owned(),
+        key: key.to_owned(),
+    }
+}
+
+/// Packs a document, and makes sure that it will come back: JSON has no NaN, and state that cannot
+/// be read again is worth nothing.
+fn pack<W: LongWork>(key: &str, document: &W) -> Result<Document> {
+    let unfaithful = |detail: String| WorkError::Unfaithful {
+        kind: W::KIND.to_owned(),
+        key: key.to_owned(),
+        detail,
+    };
+    let json = serde_json::to_vec(document).map_err(|error| unfaithful(error.to_string()))?;
+    let back: W = serde_json::from_slice(&json).map_err(|error| unfaithful(error.to_string()))?;
+    if back != *document {
+        return Err(unfaithful("a figure is not a number".to_owned()).into());
+    }
+    Ok(Document::of_json(W::FORM, &json))
+}
+
+fn unpack<W: LongWork>(key: &str, document: &Document) -> Result<W> {
+    let (kind, key) = (W::KIND.to_owned(), key.to_owned());
+    if document.form > W::FORM {
+        return Err(WorkError::Newer {
+            kind,
+            key,
+            found: document.form,
+            known: W::FORM,
+        }
+        .into());
+    }
+    let unreadable = |detail| WorkError::Unreadable { kind, key, detail };
+    Ok(document.read().map_err(unreadable)?)
+}
+
+fn find(connection: &Connection, kind: &str, key: &str) -> rusqlite::Result<Option<WorkSummary>> {
+    let sql = format!("SELECT {COLUMNS} FROM work WHERE kind = ?1 AND key = ?2");
+    connection.query_row(&sql, [kind, key], summary).optional()
+}
+
+fn load(
+    connection: &Connection,
+    kind: &str,
+    key: &str,
+) -> rusqlite::Result<Option<(WorkSummary, Document)>> {
+    let sql = format!("SELECT {COLUMNS}, form, size, body FROM work WHERE kind = ?1 AND key = ?2");
+    let both = |row: &Row<'_>| Ok((summary(row)?, Document::of_row(row, 6)?));
+    connection.query_row(&sql, [kind, key], both).optional()
+}
+
+fn summary(row: &Row<'_>) -> rusqlite::Result<WorkSummary> {
+    let finished: Option<String> = row.get(4)?;
+    Ok(WorkSummary {
+        kind: row.get(0)?,
+        key: row.get(1)?,
+        began: word_at(row, 2)?,
+        changed: word_at(row, 3)?,
+        finished: finished.map(|_| word_at(row, 4)).transpose()?,
+        owner: json_at(row, 5)?,
+    })
+}
+
+#[cfg(test)]
+mod tests;

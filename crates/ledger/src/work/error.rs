@@ -1,0 +1,120 @@
+//! What can be wrong with long work in the ledger.
+
+use crate::Owner;
+
+/// Why work cannot be begun, kept or taken over.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WorkError {
+    /// A process is at work on it.
+    #[error(
+        "the {kind} {key} is being worked on by process {} since {began}. Wait for it or end it, \
+         and try again",
+        owner.pid
+    )]
+    UnderWay {
+        /// What is done.
+        kind: String,
+        /// To what.
+        key: String,
+        /// By whom.
+        owner: Box<Owner>,
+        /// Since when.
+        began: jiff::Timestamp,
+    },
+    /// A process that cannot be seen from here works on it, or did.
+    #[error(
+        "the {kind} {key} was begun by process {} on the host {}, in another machine or container \
+         than this: whether it is still at work cannot be seen from here. Go on there",
+        owner.pid,
+        owner.host
+    )]
+    Elsewhere {
+        /// What is done.
+        kind: String,
+        /// To what.
+        key: String,
+        /// By whom.
+        owner: Box<Owner>,
+    },
+    /// A process has begun it and ended before it was finished.
+    #[error(
+        "the {kind} {key} was begun on {began} by process {}, which ended before it was finished. \
+         Resume it, or remove what is kept of it",
+        owner.pid
+    )]
+    LeftUnfinished {
+        /// What is done.
+        kind: String,
+        /// To what.
+        key: String,
+        /// By whom.
+        owner: Box<Owner>,
+        /// Since when.
+        began: jiff::Timestamp,
+    },
+    /// It is finished, so there is nothing to take over.
+    #[error("the {kind} {key} is finished: there is nothing to resume")]
+    Finished {
+        /// What was done.
+        kind: String,
+        /// To what.
+        key: String,
+    },
+    /// The ledger has nothing of it.
+    #[error("the ledger holds no {kind} {key}; it may have been removed meanwhile")]
+    Unknown {
+        /// What was looked for.
+        kind: String,
+        /// To what.
+        key: String,
+    },
+    /// It was removed, finished or taken over by another process.
+    #[error(
+        "the {kind} {key} is no longer this process's: it was removed from the ledger, or another \
+         process has taken it over. It cannot be kept on"
+    )]
+    Lost {
+        /// What is done.
+        kind: String,
+        /// To what.
+        key: String,
+    },
+    /// Its document is of a newer form.
+    #[error(
+        "the {kind} {key} was kept by a newer disksmith (document form {found}; this one knows up \
+         to {known}). Use that version to go on with it"
+    )]
+    Newer {
+        /// What is done.
+        kind: String,
+        /// To what.
+        key: String,
+        /// The document's form.
+        found: u32,
+        /// The newest form that this program knows.
+        known: u32,
+    },
+    /// Its document cannot be read.
+    #[error("what the ledger holds of the {kind} {key} cannot be read: {detail}")]
+    Unreadable {
+        /// What is done.
+        kind: String,
+        /// To what.
+        key: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// The document would not come back as it is.
+    #[error(
+        "the {kind} {key} was not kept, since it would not come back as it is: {detail}. This is \
+         an error in disksmith; please report it"
+    )]
+    Unfaithful {
+        /// What is done.
+        kind: String,
+        /// To what.
+        key: String,
+        /// Why.
+        detail: String,
+    },
+}
