@@ -62,7 +62,7 @@ pub trait Observer {
 }
 
 /// Something that runs jobs: the disks themselves, or a script of known answers.
-pub trait Engine {
+pub trait Engine: Sync {
     /// Whether `workload` can be run here in the way that `choice` says. To be asked before
     /// anything is laid out for it.
     ///

@@ -24,7 +24,7 @@ where
 
 impl<S> Engine for Scripted<S>
 where
-    S: Fn(&Job<'_>) -> Result<Vec<Window>, EngineError>,
+    S: Fn(&Job<'_>) -> Result<Vec<Window>, EngineError> + Sync,
 {
     fn run(&self, job: &Job<'_>, observer: &mut dyn Observer) -> Result<Phase, EngineError> {
         job.check()?;

@@ -31,7 +31,8 @@ pub(crate) struct Plan {
     pub name: Option<String>,
     /// Its node: `/dev/md/NAME` or `/dev/mdN`.
     pub node: PathBuf,
-    /// Its id, chosen here: so it is known whose a superblock is when this fails midway.
+    /// Its id, chosen here: so it is known whose a superblock is when this fails midway. Empty in
+    /// commands that are only shown, where mdadm chooses.
     pub uuid: String,
     /// What is left for data.
     pub capacity: Bytes,
@@ -46,7 +47,8 @@ pub(crate) struct Plan {
 pub(crate) struct FsPlan {
     /// Which.
     pub fs: Fs,
-    /// Its id, chosen here, so that the line for fstab is known before.
+    /// Its id, chosen here, so that the line for fstab is known before. Empty in commands that are
+    /// only shown, where mkfs chooses.
     pub uuid: String,
     /// Where it is mounted.
     pub mount: Option<PathBuf>,
@@ -100,8 +102,10 @@ impl Plan {
         let mut mdadm = Exec::new("mdadm")
             .arg("--create")
             .arg(&self.node)
-            .args(["--run", "--metadata=1.2", "--homehost=any"])
-            .arg(format!("--uuid={}", self.uuid));
+            .args(["--run", "--metadata=1.2", "--homehost=any"]);
+        if !self.uuid.is_empty() {
+            mdadm = mdadm.arg(format!("--uuid={}", self.uuid));
+        }
         if let Some(name) = &self.name {
             mdadm = mdadm.arg(format!("--name={name}"));
         }
@@ -137,8 +141,12 @@ impl Plan {
         } = self.fs.as_ref()?;
         let mkfs = match fs {
             Fs::Xfs => {
-                let mkfs = Exec::new(fs.tool()).args(["-q", "-f", "-m"]);
-                let mkfs = mkfs.arg(format!("uuid={uuid}"));
+                let mkfs = Exec::new(fs.tool()).args(["-q", "-f"]);
+                let mkfs = if uuid.is_empty() {
+                    mkfs
+                } else {
+                    mkfs.arg("-m").arg(format!("uuid={uuid}"))
+                };
                 let mkfs = if *discard { mkfs } else { mkfs.arg("-K") };
                 match self.geometry.xfs() {
                     Some(aligned) => mkfs.args(["-d", &aligned]),
@@ -146,7 +154,12 @@ impl Plan {
                 }
             }
             Fs::Ext4 => {
-                let mkfs = Exec::new(fs.tool()).args(["-q", "-F", "-b", "4096", "-U", uuid]);
+                let mkfs = Exec::new(fs.tool()).args(["-q", "-F", "-b", "4096"]);
+                let mkfs = if uuid.is_empty() {
+                    mkfs
+                } else {
+                    mkfs.args(["-U", uuid])
+                };
                 // One list: of two, mkfs.ext4 takes only the last.
                 let aligned = self.geometry.ext4();
                 let kept = (!discard).then(|| "nodiscard".to_owned());

@@ -65,7 +65,8 @@ impl Undone {
         }
     }
 
-    fn left(&self) -> Option<&str> {
+    /// What could not be taken back.
+    pub(crate) fn left(&self) -> Option<&str> {
         match self {
             Undone::Left(what) => Some(what),
             Undone::Back(_) => None,

@@ -114,7 +114,7 @@ impl Rig {
         self.slots.iter().filter_map(|slot| slot.claim.as_ref())
     }
 
-    /// Builds a layout and mounts its file system.
+    /// Builds a layout and mounts its file system. Returns the device that is mounted.
     ///
     /// # Errors
     /// The step that failed. What was done is taken back, but for what [`Rig::take_down`] does.
@@ -124,7 +124,7 @@ impl Rig {
         underway: &Underway,
         programs: &mut dyn Programs,
         interrupt: &AtomicBool,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<DevNum> {
         set_schedulers(&self.root, layout, underway)?;
         let mut members = Vec::new();
         let mut claims = Vec::new();
@@ -145,7 +145,7 @@ impl Rig {
             _ => create::steps(&plan, &members, false, &self.etc),
         };
         steps::run(&mut steps, &mut host, interrupt)?;
-        Ok(())
+        Ok(host.built()?.number)
     }
 
     fn plan(&self, layout: &Layout, underway: &Underway, host: &Host) -> anyhow::Result<Plan> {

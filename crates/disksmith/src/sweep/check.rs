@@ -1,0 +1,182 @@
+//! What is looked at before a new sweep touches anything: programs, kernel, schedulers and room.
+//! What is missing for some layouts leaves those out; what is missing for all is a refusal.
+
+use std::path::PathBuf;
+
+use linux::block::{DevNum, Devices};
+use record::Bytes;
+
+use super::layout::Layout;
+use super::plan::Planned;
+use super::record::{LeftOut, Settings};
+use super::underway::schedulers;
+use crate::array::check::{LEAST_XFS, kernel_has_md};
+use crate::array::host::Host;
+use crate::cli::Fs;
+
+/// Programs that every layout needs, and the packages that have them.
+const NEEDED: [(&str, &str); 3] = [
+    ("mount", "mount, or util-linux"),
+    ("umount", "mount, or util-linux"),
+    ("wipefs", "util-linux"),
+];
+
+/// Leaves out what cannot be measured here.
+///
+/// # Errors
+/// What stands against the whole sweep, as sentences.
+pub(crate) fn check(
+    settings: &Settings,
+    planned: &mut Planned,
+    dry_run: bool,
+    host: &mut Host,
+) -> Result<Vec<String>, Vec<String>> {
+    let mut problems = Vec::new();
+    let mut notes = Vec::new();
+    file_systems(planned, host);
+    scheduler_names(settings, planned, host);
+    room(settings, planned);
+    arrays(planned, dry_run, host, &mut notes, &mut problems);
+    for (program, package) in NEEDED {
+        if !host.programs.has(program) {
+            problems.push(missing(program, package));
+        }
+    }
+    if problems.is_empty() && planned.layouts.is_empty() {
+        problems.push(nothing_left(planned));
+    }
+    notes.extend(unequal(settings));
+    if problems.is_empty() {
+        Ok(notes)
+    } else {
+        Err(problems)
+    }
+}
+
+fn missing(program: &str, package: &str) -> String {
+    format!("the program {program} is not on the PATH; install the package {package}")
+}
+
+fn nothing_left(planned: &Planned) -> String {
+    let listed: Vec<String> = planned
+        .left_out
+        .iter()
+        .map(|left| format!("\n  - {}: {}", left.what, left.why))
+        .collect();
+    format!("there is no layout to measure:{}", listed.concat())
+}
+
+/// Leaves the layouts out that `is_out` names, if there are any.
+fn leave_out(planned: &mut Planned, what: String, why: String, is_out: impl Fn(&Layout) -> bool) {
+    let before = planned.layouts.len();
+    planned.layouts.retain(|layout| !is_out(layout));
+    if planned.layouts.len() < before {
+        planned.left_out.push(LeftOut { what, why });
+    }
+}
+
+fn file_systems(planned: &mut Planned, host: &Host) {
+    for (fs, package) in [(Fs::Xfs, "xfsprogs"), (Fs::Ext4, "e2fsprogs")] {
+        if !host.programs.has(fs.tool()) {
+            let why = missing(fs.tool(), package);
+            leave_out(planned, format!("fs {}", fs.word()), why, |layout| {
+                layout.fs == fs
+            });
+        }
+    }
+}
+
+/// A scheduler must be one that every disk has: a layout with two would be neither.
+fn scheduler_names(settings: &Settings, planned: &mut Planned, host: &Host) {
+    let Ok(devices) = Devices::read(&host.root) else {
+        return;
+    };
+    let mut names: Vec<String> = planned
+        .layouts
+        .iter()
+        .filter_map(|layout| layout.scheduler.clone())
+        .collect();
+    names.sort();
+    names.dedup();
+    let numbers: Vec<(&PathBuf, DevNum)> = settings
+        .devices
+        .iter()
+        .filter_map(|volume| {
+            let number = crate::array::host::number_at(&host.root, &devices, &volume.path)?;
+            Some((&volume.path, number))
+        })
+        .collect();
+    for name in names {
+        let without = numbers.iter().find_map(|(path, number)| {
+            let there = schedulers(&host.root, &devices, *number);
+            (!there.contains(&name)).then(|| (path.display().to_string(), there.join(", ")))
+        });
+        if let Some((path, there)) = without {
+            let why = format!("{path} has {there}; a module may have to be loaded for another");
+            leave_out(planned, format!("scheduler {name}"), why, |layout| {
+                layout.scheduler.as_ref() == Some(&name)
+            });
+        }
+    }
+}
+
+/// XFS is not made below a size.
+fn room(settings: &Settings, planned: &mut Planned) {
+    let sizes: Vec<Bytes> = settings.devices.iter().map(|volume| volume.size).collect();
+    let too_small =
+        |layout: &Layout| layout.fs == Fs::Xfs && layout.capacity(&sizes) < LEAST_XFS;
+    let Some(first) = planned.layouts.iter().find(|layout| too_small(layout)) else {
+        return;
+    };
+    let capacity = first.capacity(&sizes);
+    leave_out(
+        planned,
+        "fs xfs on the smallest layouts".to_owned(),
+        format!("XFS needs {LEAST_XFS}, and one has {capacity} for data"),
+        too_small,
+    );
+}
+
+fn arrays(
+    planned: &Planned,
+    dry_run: bool,
+    host: &mut Host,
+    notes: &mut Vec<String>,
+    problems: &mut Vec<String>,
+) {
+    if planned.layouts.iter().all(|layout| layout.level.is_none()) {
+        return;
+    }
+    if !host.programs.has("mdadm") {
+        problems.push(missing("mdadm", "mdadm"));
+    }
+    kernel_has_md(dry_run, host, notes, problems);
+}
+
+/// What unequal devices lose, and who loses it.
+fn unequal(settings: &Settings) -> Vec<String> {
+    let least = settings.devices.iter().map(|volume| volume.size).min();
+    let Some(least) = least else {
+        return Vec::new();
+    };
+    let larger: Vec<String> = settings
+        .devices
+        .iter()
+        .filter(|volume| volume.size > least)
+        .map(|volume| {
+            format!(
+                "{} is larger by {}",
+                volume.path.display(),
+                volume.size - least
+            )
+        })
+        .collect();
+    if larger.is_empty() {
+        return Vec::new();
+    }
+    vec![format!(
+        "The devices are not equal: {}. Levels with copies or parity lose what is beyond the \
+         smallest, and RAID 0 has fewer members there.",
+        larger.join(", ")
+    )]
+}

@@ -1,0 +1,108 @@
+//! The commands that build a layout for good.
+
+use std::path::{Path, PathBuf};
+
+use super::layout::Layout;
+use super::record::Settings;
+use crate::array::geometry::Geometry;
+use crate::array::plan::{FsPlan, Plan, wipe};
+use crate::cli::{Fs, Layout as Copies, Level};
+
+/// The name of the array and its folder, which the user will change.
+const NAME: &str = "data";
+
+/// What builds a layout on the devices of a sweep: with disksmith, and the same by hand.
+pub(crate) fn commands(settings: &Settings, layout: &Layout) -> Vec<String> {
+    let members: Vec<PathBuf> = settings
+        .devices
+        .iter()
+        .take(layout.members)
+        .map(|device| device.path.clone())
+        .collect();
+    let mut commands = match layout.geometry() {
+        Some(geometry) => array(geometry, layout.fs, &members),
+        None => alone(layout.fs, &members),
+    };
+    if let Some(scheduler) = &layout.scheduler {
+        commands.extend(members.iter().map(|member| {
+            format!(
+                "echo {scheduler} > /sys/class/block/$(basename $(readlink -f {}))/queue/scheduler",
+                member.display()
+            )
+        }));
+    }
+    commands
+}
+
+fn array(geometry: Geometry, fs: Fs, members: &[PathBuf]) -> Vec<String> {
+    let listed: Vec<String> = members.iter().map(|m| m.display().to_string()).collect();
+    let consents: Vec<String> = listed.iter().map(|m| format!("--destroy {m}")).collect();
+    let chunk = geometry
+        .chunk
+        .map_or_else(String::new, |chunk| format!(" --chunk {}k", chunk.0 >> 10));
+    let ours = format!(
+        "disksmith array create --level {}{chunk} --members {} {} --name {NAME} --fs {} --mount \
+         /{NAME} --persist",
+        geometry.level.word(),
+        listed.join(","),
+        consents.join(" "),
+        fs.word(),
+    );
+    let mut plan = plan(geometry, fs, members);
+    plan.name = Some(NAME.to_owned());
+    let node = Path::new("/dev/md").join(NAME);
+    plan.node.clone_from(&node);
+    let mut lines = vec![ours, "# or by hand:".to_owned(), plan.mdadm().line()];
+    if let Some(read_ahead) = geometry.read_ahead() {
+        lines.push(format!(
+            "blockdev --setra {} {}",
+            read_ahead.0 / 512,
+            node.display()
+        ));
+    }
+    lines.extend(formatted(&plan, &node));
+    lines
+}
+
+fn alone(fs: Fs, members: &[PathBuf]) -> Vec<String> {
+    let geometry = Geometry {
+        level: Level::Linear,
+        members: 1,
+        chunk: None,
+        layout: Copies::N2,
+    };
+    let Some(disk) = members.first() else {
+        return Vec::new();
+    };
+    let mut lines = vec![wipe(disk).line()];
+    lines.extend(formatted(&plan(geometry, fs, members), disk));
+    lines
+}
+
+fn formatted(plan: &Plan, node: &Path) -> Vec<String> {
+    let mut lines: Vec<String> = plan.mkfs(node).map(|mkfs| mkfs.line()).into_iter().collect();
+    if let Some((point, mount)) = plan.mount(node) {
+        lines.push(format!("mkdir -p {}", point.display()));
+        lines.push(mount.line());
+    }
+    lines
+}
+
+/// A plan whose ids are left to the programs that choose them.
+fn plan(geometry: Geometry, fs: Fs, members: &[PathBuf]) -> Plan {
+    Plan {
+        geometry,
+        members: members.to_vec(),
+        name: None,
+        node: PathBuf::new(),
+        uuid: String::new(),
+        capacity: record::Bytes(0),
+        assume_clean: false,
+        fs: Some(FsPlan {
+            fs,
+            uuid: String::new(),
+            mount: Some(Path::new("/").join(NAME)),
+            discard: true,
+        }),
+    }
+}

@@ -1,0 +1,89 @@
+//! The lines that say how far a sweep is. They go to standard error, also where nobody watches: a
+//! night's log should say when what was measured.
+
+use std::time::Duration;
+
+use super::record::{Cell, CellOutcome, SweepRecord};
+use super::words::shown;
+
+/// One layout among those of its block.
+pub(crate) struct Progress {
+    place: String,
+    layout: String,
+}
+
+impl Progress {
+    /// For a layout that is measured next.
+    pub(crate) fn of(record: &SweepRecord, block: usize, layout: usize) -> Progress {
+        let order = record.blocks.get(block).map_or(&[][..], |b| &b.order[..]);
+        let at = order.iter().position(|&other| other == layout);
+        let name = record.layouts.get(layout);
+        Progress {
+            place: format!(
+                "block {}, {} of {}",
+                block + 1,
+                at.unwrap_or(0) + 1,
+                order.len()
+            ),
+            layout: name.map_or_else(String::new, ToString::to_string),
+        }
+    }
+
+    /// It begins.
+    pub(crate) fn begun(&self) -> String {
+        format!("disksmith: {}: {}", self.place, self.layout)
+    }
+
+    /// It is done.
+    pub(crate) fn done(&self, record: &SweepRecord, took: Duration) -> String {
+        let came = match record.cells.last() {
+            Some(cell) => came_of(record, cell),
+            None => "not measured".to_owned(),
+        };
+        format!(
+            "disksmith: {}: {came}, in {:.0} s; {}",
+            self.place,
+            took.as_secs_f64(),
+            left(record)
+        )
+    }
+}
+
+fn came_of(record: &SweepRecord, cell: &Cell) -> String {
+    match &cell.outcome {
+        CellOutcome::Failed(why) => why.clone(),
+        CellOutcome::Measured { figures, .. } => {
+            let figure = record.settings.objective.figure();
+            let value = figure.and_then(|figure| Some((figure, figures.get(figure)?)));
+            match value {
+                Some((figure, value)) => shown(figure, value.mean),
+                None => "measured".to_owned(),
+            }
+        }
+    }
+}
+
+/// How much is left at most: as if no layout were dropped any more. Each drop makes it less.
+fn left(record: &SweepRecord) -> String {
+    let took: f64 = record.cells.iter().map(|cell| cell.took_s).sum();
+    let each = took / record.cells.len().max(1) as f64;
+    let Some((at, block)) = record.blocks.iter().enumerate().next_back() else {
+        return "nothing left".to_owned();
+    };
+    let done = record.cells.iter().filter(|cell| cell.block == at).count();
+    let more_blocks = record.settings.blocks.saturating_sub(at + 1);
+    let cells = block.order.len().saturating_sub(done) + more_blocks * block.order.len();
+    format!("at most {} left", span(each * cells as f64))
+}
+
+/// A span of time in words.
+fn span(seconds: f64) -> String {
+    let minutes = seconds / 60.0;
+    if minutes < 1.0 {
+        format!("{seconds:.0} s")
+    } else if minutes < 90.0 {
+        format!("{minutes:.0} min")
+    } else {
+        format!("{:.1} h", minutes / 60.0)
+    }
+}

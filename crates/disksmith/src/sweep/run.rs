@@ -1,0 +1,286 @@
+//! The sweep itself: block after block, layout after layout, until the race is over. Where it stands
+//! is kept before and after everything that it changes.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use engine::Engine;
+use ledger::{Claim, Ledger};
+use linux::block::{DevNum, Devices};
+use linux::{Root, md};
+
+use super::decide::{decide, wanted};
+use super::decided::Decided;
+use super::kept::Kept;
+use super::measure::measure;
+use super::order::order;
+use super::probe::probe;
+use super::progress::Progress;
+use super::record::{Block, Cell, CellOutcome, SweepRecord};
+use super::rig::Rig;
+use super::underway::Underway;
+use crate::array::programs::Programs;
+use crate::array::steps::Undone;
+use crate::context::Context;
+use crate::failure::{Failure, Standing as _};
+
+/// How often it is tried to claim a device again: whoever looks at what has changed on it, as udev
+/// does, may hold it for a moment.
+const CLAIMS: u32 = 10;
+
+/// How long is waited between.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// A sweep that is being made.
+pub(crate) struct Sweep<'a> {
+    /// Where it stands.
+    pub kept: Kept,
+    /// The ledger, and the right to keep that in it.
+    pub ledger: Ledger,
+    /// See [`Sweep::ledger`].
+    pub claim: Claim<Kept>,
+    /// The devices.
+    pub rig: Rig,
+    /// The programs of the host.
+    pub programs: &'a mut dyn Programs,
+    /// What every command is given.
+    pub context: &'a mut Context,
+    /// What makes the I/O.
+    pub engine: &'a dyn Engine,
+    /// Whether a signal has asked for the end.
+    pub interrupt: &'a AtomicBool,
+    /// When this start of it began.
+    pub began: Instant,
+    /// How long it had run before.
+    pub ran_before_s: f64,
+}
+
+/// How a start of a sweep ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The race is over.
+    Over,
+    /// A signal ended it; the next start goes on.
+    Interrupted,
+}
+
+impl Sweep<'_> {
+    /// Goes on to the end, from wherever it stands.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written, a layout cannot be taken down, or a device is gone.
+    pub(crate) fn run(&mut self) -> Result<Ending, Failure> {
+        self.probe()?;
+        while !self.interrupt.load(Relaxed) {
+            match self.next() {
+                Some((block, layout)) => self.cell(block, layout)?,
+                None if self.begin_block()? => {}
+                None => return Ok(Ending::Over),
+            }
+        }
+        Ok(Ending::Interrupted)
+    }
+
+    fn record(&self) -> &SweepRecord {
+        &self.kept.record
+    }
+
+    fn probe(&mut self) -> Result<(), Failure> {
+        if self.record().probe.is_some() || !self.record().cells.is_empty() {
+            return Ok(());
+        }
+        self.context
+            .tell("disksmith: asking each volume by itself, and then all at once.");
+        match probe(
+            &self.record().settings,
+            &self.rig,
+            self.engine,
+            self.interrupt,
+        ) {
+            Ok(found) => self.kept.record.probe = found,
+            // The layouts will show whether it matters.
+            Err(error) => self.context.tell(&format!(
+                "disksmith: the volumes were not measured by themselves: {error:#}"
+            )),
+        }
+        self.keep()
+    }
+
+    /// The next layout of the block that was begun last.
+    fn next(&self) -> Option<(usize, usize)> {
+        let record = self.record();
+        let at = record.blocks.len().checked_sub(1)?;
+        let done = |layout: usize| {
+            let mut cells = record.cells.iter();
+            cells.any(|cell| cell.block == at && cell.layout == layout)
+        };
+        let order = &record.blocks.get(at)?.order;
+        let next = order.iter().copied().find(|&layout| !done(layout))?;
+        Some((at, next))
+    }
+
+    /// Begins another block, if one is wanted. After the last, the baseline is measured once more.
+    fn begin_block(&mut self) -> Result<bool, Failure> {
+        let record = self.record();
+        let closed = record.blocks.last().is_some_and(|b| b.wanted.is_empty());
+        if closed {
+            return Ok(false);
+        }
+        let at = record.blocks.len();
+        let decided = decide(record);
+        let wanted = if decided.over || at >= record.settings.blocks {
+            Vec::new()
+        } else {
+            wanted(record, &decided)
+        };
+        if wanted.is_empty() && self.baseline_has_failed() {
+            return Ok(false);
+        }
+        let order = order(&wanted, record.baseline, at, record.settings.seed);
+        self.kept.record.blocks.push(Block { wanted, order });
+        self.keep()?;
+        Ok(true)
+    }
+
+    fn baseline_has_failed(&self) -> bool {
+        let record = self.record();
+        let mut cells = record.cells.iter().rev();
+        cells
+            .find(|cell| cell.layout == record.baseline)
+            .is_some_and(|cell| matches!(cell.outcome, CellOutcome::Failed(_)))
+    }
+
+    /// Builds one layout, measures it, and takes it down.
+    fn cell(&mut self, block: usize, layout: usize) -> Result<(), Failure> {
+        let Some(wanted) = self.record().layouts.get(layout).cloned() else {
+            return Err(Failure::Midway(anyhow!(
+                "the sweep has no layout {layout}; its record is damaged"
+            )));
+        };
+        let progress = Progress::of(self.record(), block, layout);
+        self.context.tell(&progress.begun());
+        let (began, began_s) = (Instant::now(), self.ran_s());
+        let members = self.rig.numbers(wanted.members);
+        let mount = self.kept.mount();
+        let underway = Underway::choose(&self.context.root, &wanted, &members, &mount).midway()?;
+        self.kept.underway = Some(underway.clone());
+        self.keep()?;
+        let built = self
+            .rig
+            .build(&wanted, &underway, self.programs, self.interrupt);
+        let measured = match built {
+            Ok(device) => self.measured(block, &underway, device)?,
+            Err(_) if self.interrupt.load(Relaxed) => None,
+            Err(error) => Some((
+                CellOutcome::Failed(format!("it could not be built: {error:#}")),
+                0.0,
+            )),
+        };
+        if let Some((outcome, measured_s)) = measured {
+            let baseline = layout == self.record().baseline;
+            self.kept.record.cells.push(Cell {
+                block,
+                layout,
+                baseline,
+                began_s,
+                measured_s,
+                took_s: began.elapsed().as_secs_f64(),
+                outcome,
+            });
+            self.keep()?;
+        }
+        self.take_down(&underway)?;
+        self.context
+            .tell(&progress.done(self.record(), began.elapsed()));
+        Ok(())
+    }
+
+    /// Measures what is mounted.
+    fn measured(
+        &mut self,
+        block: usize,
+        underway: &Underway,
+        device: DevNum,
+    ) -> Result<Option<(CellOutcome, f64)>, Failure> {
+        let settings = self.kept.record.settings.clone();
+        let measured = measure(
+            &settings,
+            &underway.mount,
+            block,
+            self.context,
+            self.engine,
+            &mut self.ledger,
+            self.interrupt,
+        )?;
+        let Some(measured) = measured else {
+            return Ok(None);
+        };
+        let outcome = match lost_member(&self.context.root, device) {
+            Some(why) => CellOutcome::Failed(why),
+            None => measured.outcome,
+        };
+        Ok(Some((outcome, measured.seconds)))
+    }
+
+    /// Takes a layout down and claims its members again.
+    fn take_down(&mut self, underway: &Underway) -> Result<(), Failure> {
+        let undone = self.rig.take_down(underway, self.programs);
+        let left: Vec<&str> = undone.iter().filter_map(Undone::left).collect();
+        if !left.is_empty() {
+            return Err(Failure::Midway(anyhow!(
+                "a layout could not be taken down. Left: {}. When that is mended, the same command \
+                 takes down the rest and goes on",
+                left.join("; ")
+            )));
+        }
+        let mut claimed = self.rig.claim_again();
+        for _ in 1..CLAIMS {
+            if claimed.is_ok() {
+                break;
+            }
+            thread::sleep(PAUSE);
+            claimed = self.rig.claim_again();
+        }
+        claimed.map_err(|why| {
+            Failure::Midway(anyhow!(
+                "the sweep cannot go on: {why}\nNothing is left assembled. When that is mended, \
+                 the same command goes on where this stopped"
+            ))
+        })?;
+        self.kept.underway = None;
+        self.keep()
+    }
+
+    fn ran_s(&self) -> f64 {
+        self.ran_before_s + self.began.elapsed().as_secs_f64()
+    }
+
+    /// Keeps where the sweep stands.
+    fn keep(&mut self) -> Result<(), Failure> {
+        self.kept.record.ran_s = self.ran_s();
+        self.ledger.keep_work(&self.claim, &self.kept).midway()
+    }
+
+    /// Ends the sweep: the ledger keeps it as finished.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub(crate) fn finish(mut self) -> Result<(SweepRecord, Ledger), Failure> {
+        self.kept.record.ran_s = self.ran_s();
+        self.ledger.finish_work(self.claim, &self.kept).midway()?;
+        Ok((self.kept.record, self.ledger))
+    }
+}
+
+/// Why the figures of an array are not those of the layout: it has lost a member on the way.
+fn lost_member(root: &Root, number: DevNum) -> Option<String> {
+    let devices = Devices::read(root).ok()?;
+    let arrays = md::arrays(root, &devices).ok()?;
+    let array = arrays.iter().find(|array| array.number == number)?;
+    let missing = array.degraded.filter(|&missing| missing > 0)?;
+    Some(format!(
+        "{missing} of its members failed while it was measured; the kernel's log says which"
+    ))
+}
