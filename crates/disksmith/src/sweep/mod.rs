@@ -7,3 +7,10 @@ mod layout;
 mod objective;
 mod price;
 mod record;
+
+pub(crate) use decided::{Curve, Decided, Drift, Effect, Point, Row, Standing};
+pub(crate) use figure::{Figure, Metric};
+pub(crate) use layout::{Factor, Layout};
+pub(crate) use objective::{Objective, Requirement, Side};
+pub(crate) use price::Cost;
+pub(crate) use record::{Cell, CellOutcome, LeftOut, Probe, Settings, SweepRecord, Value, Volume};
