@@ -99,10 +99,11 @@ impl Plan {
             layout,
             ..
         } = self.geometry;
-        let mut mdadm = Exec::new("mdadm")
-            .arg("--create")
-            .arg(&self.node)
-            .args(["--run", "--metadata=1.2", "--homehost=any"]);
+        let mut mdadm = Exec::new("mdadm").arg("--create").arg(&self.node).args([
+            "--run",
+            "--metadata=1.2",
+            "--homehost=any",
+        ]);
         if !self.uuid.is_empty() {
             mdadm = mdadm.arg(format!("--uuid={}", self.uuid));
         }

@@ -58,7 +58,8 @@ impl fmt::Display for Failed {
 impl std::error::Error for Failed {}
 
 impl Undone {
-    fn back(&self) -> Option<&str> {
+    /// What was taken back.
+    pub(crate) fn back(&self) -> Option<&str> {
         match self {
             Undone::Back(what) => Some(what),
             Undone::Left(_) => None,

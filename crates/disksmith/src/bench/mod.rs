@@ -99,12 +99,18 @@ impl Ready {
     }
 }
 
+fn check_report(args: &BenchArgs, target: &Path) -> Result<(), Failure> {
+    args.report
+        .as_ref()
+        .map_or(Ok(()), |page| check_page(page, target))
+}
+
 /// A page that cannot be written should be known before a minute of measuring, and it must not be
 /// written over what is measured.
-fn check_report(args: &BenchArgs, target: &Path) -> Result<(), Failure> {
-    let Some(page) = &args.report else {
-        return Ok(());
-    };
+///
+/// # Errors
+/// Why the page cannot be written.
+pub(crate) fn check_page(page: &Path, target: &Path) -> Result<(), Failure> {
     let folder = match page.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

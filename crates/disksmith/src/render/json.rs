@@ -1,7 +1,7 @@
 //! One JSON document a run. Its keys are read by other programs: none is renamed or retyped
 //! without raising [`SCHEMA`].
 
-use record::{Direction, Flow, Histogram, Phase, Run, Window};
+use record::{Direction, Flow, Histogram, Machine, Phase, Run, Window};
 use serde_json::{Value, json};
 
 use crate::bench::conclusion::{Conclusion, Estimate, FlowFigures, PhaseFigures};
@@ -32,7 +32,7 @@ fn value(run: &Run, conclusion: &Conclusion) -> Value {
         "origin": run.origin,
         "interrupted": run.interrupted,
         "target": target(run),
-        "machine": machine(run),
+        "machine": machine(&run.machine),
         "suite": run.suite,
         "phases": phases,
         "findings": conclusion.findings,
@@ -58,8 +58,8 @@ fn target(run: &Run) -> Value {
     })
 }
 
-fn machine(run: &Run) -> Value {
-    let machine = &run.machine;
+/// Facts about the machine, as every document has them.
+pub(super) fn machine(machine: &Machine) -> Value {
     let filesystem = machine.filesystem.as_ref();
     json!({
         "hostname": machine.hostname,

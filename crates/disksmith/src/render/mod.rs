@@ -1,9 +1,10 @@
-//! How a run is shown: one file a form. Views only view: nothing here measures or decides.
+//! How runs and sweeps are shown: one file a form. Views only view: nothing here measures or decides.
 
 pub(crate) mod html;
 pub(crate) mod json;
 #[cfg(test)]
 pub(crate) mod sample;
+pub(crate) mod sweep;
 pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod words;

@@ -9,7 +9,7 @@ use record::{
 };
 
 use crate::bench::conclusion::{Conclusion, Estimate, FlowFigures, PhaseFigures};
-use draw::Random;
+pub(crate) use draw::Random;
 
 /// The seed's own weight in what differs between two runs: up to this share faster or slower.
 const SPREAD: f64 = 0.25;

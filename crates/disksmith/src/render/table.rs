@@ -11,18 +11,18 @@ pub(crate) enum Align {
 
 /// A column.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Column {
+pub(crate) struct Column<'a> {
     /// What stands above it.
-    pub title: &'static str,
+    pub title: &'a str,
     /// How its cells stand.
     pub align: Align,
     /// Columns with a higher number go first when there is no room; 0 never goes.
     pub rank: u8,
 }
 
-impl Column {
+impl<'a> Column<'a> {
     /// A column of words that never goes.
-    pub(crate) const fn words(title: &'static str) -> Column {
+    pub(crate) const fn words(title: &'a str) -> Column<'a> {
         Column {
             title,
             align: Align::Left,
@@ -31,12 +31,12 @@ impl Column {
     }
 
     /// The same with another rank.
-    pub(crate) const fn ranked(self, rank: u8) -> Column {
+    pub(crate) const fn ranked(self, rank: u8) -> Column<'a> {
         Column { rank, ..self }
     }
 
     /// A column of numbers.
-    pub(crate) const fn numbers(title: &'static str, rank: u8) -> Column {
+    pub(crate) const fn numbers(title: &'a str, rank: u8) -> Column<'a> {
         Column {
             title,
             align: Align::Right,
@@ -46,7 +46,7 @@ impl Column {
 }
 
 /// Lays `rows` out in at most `width` columns of text, if dropping columns gets it there.
-pub(crate) fn layout(columns: &[Column], rows: &[Vec<String>], width: usize) -> String {
+pub(crate) fn layout(columns: &[Column<'_>], rows: &[Vec<String>], width: usize) -> String {
     let widths: Vec<usize> = columns
         .iter()
         .enumerate()

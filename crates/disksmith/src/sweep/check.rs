@@ -123,8 +123,7 @@ fn scheduler_names(settings: &Settings, planned: &mut Planned, host: &Host) {
 /// XFS is not made below a size.
 fn room(settings: &Settings, planned: &mut Planned) {
     let sizes: Vec<Bytes> = settings.devices.iter().map(|volume| volume.size).collect();
-    let too_small =
-        |layout: &Layout| layout.fs == Fs::Xfs && layout.capacity(&sizes) < LEAST_XFS;
+    let too_small = |layout: &Layout| layout.fs == Fs::Xfs && layout.capacity(&sizes) < LEAST_XFS;
     let Some(first) = planned.layouts.iter().find(|layout| too_small(layout)) else {
         return;
     };

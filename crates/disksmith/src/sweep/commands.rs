@@ -80,7 +80,11 @@ fn alone(fs: Fs, members: &[PathBuf]) -> Vec<String> {
 }
 
 fn formatted(plan: &Plan, node: &Path) -> Vec<String> {
-    let mut lines: Vec<String> = plan.mkfs(node).map(|mkfs| mkfs.line()).into_iter().collect();
+    let mut lines: Vec<String> = plan
+        .mkfs(node)
+        .map(|mkfs| mkfs.line())
+        .into_iter()
+        .collect();
     if let Some((point, mount)) = plan.mount(node) {
         lines.push(format!("mkdir -p {}", point.display()));
         lines.push(mount.line());

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use super::record::{Cell, CellOutcome, SweepRecord};
-use super::words::shown;
 
 /// One layout among those of its block.
 pub(crate) struct Progress {
@@ -86,4 +85,8 @@ fn span(seconds: f64) -> String {
     } else {
         format!("{:.1} h", minutes / 60.0)
     }
+}
+
+fn shown(figure: &super::figure::Figure, value: f64) -> String {
+    format!("{figure} {value:.0}")
 }

@@ -10,6 +10,7 @@ use record::Bytes;
 
 use super::layout::Layout;
 use super::underway::{Underway, set_schedulers};
+use crate::array::alone;
 use crate::array::check::{free_node, member};
 use crate::array::create::{self, Member};
 use crate::array::geometry::Geometry;
@@ -17,7 +18,6 @@ use crate::array::host::Host;
 use crate::array::plan::{FsPlan, Plan};
 use crate::array::programs::Programs;
 use crate::array::steps::{self, Undone};
-use crate::array::alone;
 use crate::cli::{Layout as Copies, Level};
 
 /// A device of the sweep.
@@ -60,7 +60,8 @@ impl Rig {
         for path in paths {
             match rig.claim_one(path) {
                 Ok((claim, member)) => {
-                    if let Some(known) = rig.slots.iter().find(|slot| slot.number == member.number) {
+                    if let Some(known) = rig.slots.iter().find(|slot| slot.number == member.number)
+                    {
                         problems.push(format!(
                             "{} and {} are the same device",
                             known.path.display(),
@@ -179,7 +180,11 @@ impl Rig {
     }
 
     /// Takes down what is there of a layout.
-    pub(crate) fn take_down(&self, underway: &Underway, programs: &mut dyn Programs) -> Vec<Undone> {
+    pub(crate) fn take_down(
+        &self,
+        underway: &Underway,
+        programs: &mut dyn Programs,
+    ) -> Vec<Undone> {
         let mut say = |_: &str| ();
         let mut host = self.host(programs, &mut say);
         underway.take_down(&mut host, &self.paths())

@@ -12,7 +12,6 @@ use linux::block::{DevNum, Devices};
 use linux::{Root, md};
 
 use super::decide::{decide, wanted};
-use super::decided::Decided;
 use super::kept::Kept;
 use super::measure::measure;
 use super::order::order;

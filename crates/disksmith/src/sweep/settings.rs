@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use linux::block::{Devices, Device};
+use linux::block::{Device, Devices};
 use record::Bytes;
 
 use super::figure::{Figure, Metric};
@@ -45,7 +45,10 @@ pub(crate) fn read(
         .iter()
         .filter_map(|text| keep(text.parse(), &mut problems))
         .collect();
-    let planned = keep_all(plan::plan(&factors(args), args.devices.len()), &mut problems);
+    let planned = keep_all(
+        plan::plan(&factors(args), args.devices.len()),
+        &mut problems,
+    );
     let (Some(objective), Some(planned)) = (objective, planned) else {
         return Err(problems);
     };

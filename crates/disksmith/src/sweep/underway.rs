@@ -125,7 +125,11 @@ impl Underway {
 ///
 /// # Errors
 /// The file that cannot be written.
-pub(crate) fn set_schedulers(root: &Root, layout: &Layout, underway: &Underway) -> anyhow::Result<()> {
+pub(crate) fn set_schedulers(
+    root: &Root,
+    layout: &Layout,
+    underway: &Underway,
+) -> anyhow::Result<()> {
     let Some(wanted) = &layout.scheduler else {
         return Ok(());
     };

@@ -1,0 +1,371 @@
+//! How a sweep starts: anew, or where one of the same settings was stopped.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use anyhow::anyhow;
+use engine::Engine;
+use jiff::Timestamp;
+use ledger::{Claim, Ledger, Standing};
+use linux::block::Devices;
+use linux::consent::Consent;
+use linux::{cloud, machine};
+use record::{Machine, RunId};
+
+use super::check::check;
+use super::kept::Kept;
+use super::plan::Planned;
+use super::record::{Settings, SweepRecord, Volume};
+use super::rig::Rig;
+use super::run::Sweep;
+use super::settings;
+use crate::array::check::consents;
+use crate::array::host::{Host, number_at};
+use crate::array::programs::Programs;
+use crate::array::steps::Undone;
+use crate::cli::SweepArgs;
+use crate::context::Context;
+use crate::failure::{Failure, Standing as _};
+use crate::longwork::Here;
+
+/// Where programs keep their settings.
+pub(crate) const ETC: &str = "/etc";
+
+/// What came of starting.
+pub(crate) enum Start {
+    /// Nothing is to be done: the plan was shown.
+    Rehearsed,
+    /// It can begin.
+    Ready(Box<Ready>),
+}
+
+/// A sweep that can begin or go on.
+pub(crate) struct Ready {
+    kept: Kept,
+    ledger: Ledger,
+    claim: Claim<Kept>,
+    rig: Rig,
+}
+
+impl Ready {
+    /// The sweep.
+    pub(crate) fn sweep<'a>(
+        self,
+        context: &'a mut Context,
+        programs: &'a mut dyn Programs,
+        engine: &'a dyn Engine,
+        interrupt: &'a AtomicBool,
+    ) -> Sweep<'a> {
+        Sweep {
+            ran_before_s: self.kept.record.ran_s,
+            kept: self.kept,
+            ledger: self.ledger,
+            claim: self.claim,
+            rig: self.rig,
+            programs,
+            context,
+            engine,
+            interrupt,
+            began: Instant::now(),
+        }
+    }
+}
+
+/// Checks everything, takes down what a killed start has left, and claims the devices.
+///
+/// # Errors
+/// Everything that speaks against the sweep.
+pub(crate) fn start(
+    args: &SweepArgs,
+    context: &mut Context,
+    programs: &mut dyn Programs,
+) -> Result<Start, Failure> {
+    let mut problems = Vec::new();
+    let consents = consents(&args.destroy, &args.devices, "devices", &mut problems);
+    let read = settings::read(args, context);
+    if let Err(found) = &read {
+        problems.extend(found.iter().cloned());
+    }
+    let (Ok((settings, mut planned)), true) = (read, problems.is_empty()) else {
+        return Err(refused(&problems));
+    };
+    let ledger = context.open_ledger()?;
+    if !ledger.is_writable() && !args.dry_run {
+        return Err(Failure::refused(format!(
+            "{} may only be read, and a sweep must keep where it stands, so that a kill leaves \
+             nothing assembled; name another ledger with --ledger",
+            ledger.path().display()
+        )));
+    }
+    let here = Here::of_process(&context.root, Path::new(ETC)).refused()?;
+    if let Some(key) = unfinished(&ledger, &settings, &here)? {
+        if args.dry_run {
+            context.tell(&format!("disksmith: the sweep {key} would go on."));
+            return Ok(Start::Rehearsed);
+        }
+        return resume(&key, &settings, &consents, ledger, &here, context, programs);
+    }
+    let notes = {
+        let mut say = |_: &str| ();
+        let mut host = host(context, programs, &mut say);
+        check(&settings, &mut planned, args.dry_run, &mut host)
+    };
+    let notes = notes.map_err(|problems| refused(&problems))?;
+    for note in notes {
+        context.tell(&format!("disksmith: {note}"));
+    }
+    let rig = Rig::claim(&context.root, Path::new(ETC), &args.devices, &consents)
+        .map_err(|problems| refused(&problems))?;
+    if args.dry_run {
+        context.print(&rehearsal(&planned))?;
+        return Ok(Start::Rehearsed);
+    }
+    begin(settings, planned, rig, ledger, &here, context)
+}
+
+fn refused(problems: &[String]) -> Failure {
+    match problems {
+        [only] => Failure::refused(format!("no sweep is begun: {only}")),
+        all => {
+            let lines: Vec<String> = all
+                .iter()
+                .map(|problem| format!("\n  - {}", problem.replace('\n', "\n  ")))
+                .collect();
+            Failure::refused(format!("no sweep is begun:{}", lines.concat()))
+        }
+    }
+}
+
+/// The host on which layouts are taken down.
+pub(crate) fn host<'a>(
+    context: &Context,
+    programs: &'a mut dyn Programs,
+    say: &'a mut dyn FnMut(&str),
+) -> Host<'a> {
+    Host {
+        root: context.root.clone(),
+        etc: PathBuf::from(ETC),
+        programs,
+        say,
+        claims: Vec::new(),
+        array: None,
+    }
+}
+
+fn begin(
+    settings: Settings,
+    planned: Planned,
+    rig: Rig,
+    mut ledger: Ledger,
+    here: &Here,
+    context: &Context,
+) -> Result<Start, Failure> {
+    let started = Timestamp::now();
+    let baseline = planned.layouts.len() / 2;
+    let kept = Kept {
+        record: SweepRecord {
+            id: RunId::new(started, u64::from(std::process::id())),
+            started,
+            disksmith: env!("CARGO_PKG_VERSION").to_owned(),
+            command: std::env::args_os()
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect(),
+            machine: machine_of(context, &settings),
+            settings,
+            layouts: planned.layouts,
+            baseline,
+            left_out: planned.left_out,
+            probe: None,
+            blocks: Vec::new(),
+            cells: Vec::new(),
+            ran_s: 0.0,
+            starts: 1,
+        },
+        underway: None,
+    };
+    let key = kept.record.id.to_string();
+    let claim = ledger
+        .begin_work(&key, here.owner(), &kept, |owner| here.standing(owner))
+        .refused()?;
+    context.tell(&format!(
+        "disksmith: sweep {key}: {} layouts, each in at most {} blocks. When it is stopped, the \
+         same command goes on.",
+        kept.record.layouts.len(),
+        kept.record.settings.blocks
+    ));
+    Ok(Start::Ready(Box::new(Ready {
+        kept,
+        ledger,
+        claim,
+        rig,
+    })))
+}
+
+fn machine_of(context: &Context, settings: &Settings) -> Machine {
+    let devices = Devices::read(&context.root).ok();
+    let first = settings.devices.first();
+    let name = devices.zip(first).and_then(|(devices, volume)| {
+        let number = number_at(&context.root, &devices, &volume.path)?;
+        Some(devices.get(number)?.name.clone())
+    });
+    let mut machine = machine::facts(&context.root, name.as_deref(), None);
+    machine.cloud = cloud::detect(&context.root);
+    machine
+}
+
+/// The sweep of these devices that was not finished, if there is one.
+///
+/// # Errors
+/// When it was asked for something else: two sweeps cannot share a device.
+fn unfinished(
+    ledger: &Ledger,
+    settings: &Settings,
+    here: &Here,
+) -> Result<Option<String>, Failure> {
+    for summary in ledger.unfinished::<Kept>().refused()? {
+        if here.standing(&summary.owner) == Standing::Elsewhere {
+            continue;
+        }
+        let Some(work) = ledger.work::<Kept>(&summary.key).refused()? else {
+            continue;
+        };
+        let record = &work.document.record;
+        let shares = |volume: &Volume| settings.devices.iter().any(|other| same(volume, other));
+        if !record.settings.devices.iter().any(shares) {
+            continue;
+        }
+        let key = summary.key;
+        if !is_same_sweep(&record.settings, settings) {
+            return Err(Failure::refused(format!(
+                "the sweep {key} of these devices is not finished, and it was asked for something \
+                 else. Either go on with it:\n  {}\nor take down what it left and forget the \
+                 rest:\n  disksmith sweep --abandon {key}",
+                record.command.join(" ")
+            )));
+        }
+        return Ok(Some(key));
+    }
+    Ok(None)
+}
+
+/// Whether two volumes are one: by the serial number, which a reboot does not change, or else by
+/// path and size.
+fn same(a: &Volume, b: &Volume) -> bool {
+    match (&a.serial, &b.serial) {
+        (Some(a), Some(b)) => a == b,
+        (None, None) => a.path == b.path && a.size == b.size,
+        _ => false,
+    }
+}
+
+fn is_same_sweep(before: &Settings, now: &Settings) -> bool {
+    let has = |all: &[Volume], one: &Volume| all.iter().any(|other| same(one, other));
+    let devices = before.devices.len() == now.devices.len()
+        && before.devices.iter().all(|one| has(&now.devices, one));
+    devices
+        && *before
+            == Settings {
+                devices: before.devices.clone(),
+                ..now.clone()
+            }
+}
+
+fn resume(
+    key: &str,
+    settings: &Settings,
+    consents: &[Consent],
+    mut ledger: Ledger,
+    here: &Here,
+    context: &mut Context,
+    programs: &mut dyn Programs,
+) -> Result<Start, Failure> {
+    let (claim, work) = ledger
+        .claim_work::<Kept>(key, here.owner(), |owner| here.standing(owner))
+        .refused()?;
+    let mut kept = work.document;
+    // A reboot may have given the volumes other names.
+    for volume in &mut kept.record.settings.devices {
+        if let Some(now) = settings.devices.iter().find(|now| same(volume, now)) {
+            volume.path.clone_from(&now.path);
+        }
+    }
+    context.tell(&format!(
+        "disksmith: going on with sweep {key}: {} measured so far.",
+        kept.record.cells.len()
+    ));
+    take_down(&mut kept, context, programs)?;
+    kept.record.starts += 1;
+    ledger.keep_work(&claim, &kept).midway()?;
+    let paths: Vec<PathBuf> = kept
+        .record
+        .settings
+        .devices
+        .iter()
+        .map(|volume| volume.path.clone())
+        .collect();
+    let rig = Rig::claim(&context.root, Path::new(ETC), &paths, consents)
+        .map_err(|problems| refused(&problems))?;
+    Ok(Start::Ready(Box::new(Ready {
+        kept,
+        ledger,
+        claim,
+        rig,
+    })))
+}
+
+/// Takes down what a start that was killed has left.
+///
+/// # Errors
+/// What could not be taken down.
+pub(crate) fn take_down(
+    kept: &mut Kept,
+    context: &Context,
+    programs: &mut dyn Programs,
+) -> Result<(), Failure> {
+    let Some(underway) = kept.underway.take() else {
+        return Ok(());
+    };
+    let paths: Vec<PathBuf> = kept
+        .record
+        .settings
+        .devices
+        .iter()
+        .map(|volume| volume.path.clone())
+        .collect();
+    let mut say = |_: &str| ();
+    let undone = underway.take_down(&mut host(context, programs, &mut say), &paths);
+    let back: Vec<&str> = undone.iter().filter_map(Undone::back).collect();
+    if !back.is_empty() {
+        context.tell(&format!(
+            "disksmith: of what was killed: {}.",
+            back.join("; ")
+        ));
+    }
+    let left: Vec<&str> = undone.iter().filter_map(Undone::left).collect();
+    if left.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Midway(anyhow!(
+        "what was killed could not be taken down. Left: {}",
+        left.join("; ")
+    )))
+}
+
+/// The layouts that would be measured.
+fn rehearsal(planned: &Planned) -> String {
+    let mut text = format!(
+        "{} layouts would be measured, and nothing was touched:\n",
+        planned.layouts.len()
+    );
+    for layout in &planned.layouts {
+        text.push_str(&format!("  {layout}\n"));
+    }
+    for left in &planned.left_out {
+        text.push_str(&format!(
+            "Not measured: {}, since {}.\n",
+            left.what, left.why
+        ));
+    }
+    text
+}
