@@ -14,9 +14,14 @@
 //! | [`plateau`] | is the throughput too flat to be the disk's own? |
 //! | [`compare`] | is one run faster than another? |
 //! | [`race`] | which layouts are worse beyond doubt, and which is the best? |
+//! | [`effects`] | what does one setting do in place of another? |
+//! | [`scaling`] | how does the rate grow with the members? |
+//! | [`drift`] | how far did the machine drift while all was measured? |
 
 pub mod compare;
 mod distribution;
+pub mod drift;
+pub mod effects;
 pub mod interval;
 pub mod level;
 mod noise;
@@ -24,6 +29,7 @@ pub mod plateau;
 #[cfg(test)]
 mod proof;
 pub mod race;
+pub mod scaling;
 #[cfg(test)]
 mod simulate;
 pub mod steady;
