@@ -124,7 +124,7 @@ fn requests(log: &[u8]) -> Vec<String> {
 }
 
 /// Every chart of `page` is drawn, nothing was complained of, and nothing was asked for.
-fn assert_drawn(name: &str, page: &str) {
+pub(super) fn assert_drawn(name: &str, page: &str) {
     let Some(seen) = look_at(name, page) else {
         return;
     };

@@ -118,7 +118,7 @@ fn facts(run: &Run) -> Vec<(&'static str, Option<String>)> {
         ("Architecture", text(&machine.arch)),
         ("Engine", engines(run)),
         ("Measured by", Some(measured_by(run))),
-        ("Command", text(&command(run))),
+        ("Command", text(&command_line(&run.command))),
     ]
 }
 
@@ -149,10 +149,10 @@ fn measured_by(run: &Run) -> String {
     }
 }
 
-/// The command line as a shell would take it.
-fn command(run: &Run) -> String {
+/// A command line as a shell would take it.
+pub(super) fn command_line(words: &[String]) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_=./:,+@%".contains(c);
-    let quoted = run.command.iter().map(|word| {
+    let quoted = words.iter().map(|word| {
         if !word.is_empty() && word.chars().all(plain) {
             word.clone()
         } else {
@@ -184,10 +184,10 @@ mod tests {
 
     #[test]
     fn a_command_can_be_pasted_into_a_shell() {
-        let (mut run, _) = sample::database_run(1);
-        run.command = ["disksmith", "bench", "/srv/my data", "it's"]
-            .map(String::from)
-            .to_vec();
-        assert_eq!(command(&run), r"disksmith bench '/srv/my data' 'it'\''s'");
+        let words = ["disksmith", "bench", "/srv/my data", "it's"].map(String::from);
+        assert_eq!(
+            command_line(&words),
+            r"disksmith bench '/srv/my data' 'it'\''s'"
+        );
     }
 }

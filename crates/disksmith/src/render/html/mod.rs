@@ -11,6 +11,7 @@ mod header;
 mod names;
 mod phases;
 mod results;
+pub(crate) mod sweep;
 
 #[cfg(test)]
 mod browser_tests;
@@ -58,6 +59,11 @@ struct Page<'a> {
 pub(crate) fn write_file(path: &Path, runs: &[(Run, Conclusion)]) -> anyhow::Result<()> {
     let mut page = Vec::new();
     write_page(&mut page, runs)?;
+    save(path, &page)
+}
+
+/// Writes `page` to the file at `path`, as [`write_file`] does.
+fn save(path: &Path, page: &[u8]) -> anyhow::Result<()> {
     let failed = || format!("cannot write the report to {}", path.display());
     // Not truncated before it is known what was opened.
     let mut file = File::options()
@@ -76,7 +82,7 @@ pub(crate) fn write_file(path: &Path, runs: &[(Run, Conclusion)]) -> anyhow::Res
     if kind.is_file() {
         file.set_len(0).with_context(failed)?;
     }
-    file.write_all(&page).with_context(|| {
+    file.write_all(page).with_context(|| {
         // Only a file is ours to remove.
         if kind.is_file() {
             let _ = fs::remove_file(path);

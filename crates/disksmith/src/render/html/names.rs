@@ -17,14 +17,8 @@ pub(super) struct Subject<'a> {
     pub(super) conclusion: &'a Conclusion,
     /// Enough of its id to tell it from the others.
     pub(super) short: String,
-}
-
-impl Subject<'_> {
     /// What a legend calls it: the short id, and host and target as far as there is room.
-    pub(super) fn label(&self) -> String {
-        let place = format!("{}:{}", self.run.machine.hostname, self.run.target.path);
-        format!("{} {}", self.short, shortened(&place, PLACE_CHARS))
-    }
+    pub(super) label: String,
 }
 
 /// The runs of the report with their names.
@@ -37,11 +31,16 @@ pub(super) fn subjects(runs: &[(Run, Conclusion)]) -> Vec<Subject<'_>> {
         .all(|(i, end)| !ends[..i].contains(end));
     runs.iter()
         .enumerate()
-        .map(|(slot, (run, conclusion))| Subject {
-            slot,
-            run,
-            conclusion,
-            short: shortened(if distinct { ends[slot] } else { ids[slot] }, SHORT_CHARS),
+        .map(|(slot, (run, conclusion))| {
+            let short = shortened(if distinct { ends[slot] } else { ids[slot] }, SHORT_CHARS);
+            let place = format!("{}:{}", run.machine.hostname, run.target.path);
+            Subject {
+                slot,
+                run,
+                conclusion,
+                label: format!("{short} {}", shortened(&place, PLACE_CHARS)),
+                short,
+            }
         })
         .collect()
 }

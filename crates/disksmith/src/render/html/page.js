@@ -38,7 +38,7 @@
 
   // A heatmap holds logarithms; people read numbers.
   const spell = (trace) => {
-    if (trace.type !== "heatmap") return;
+    if (trace.type !== "heatmap" || trace.text) return;
     const word = (z) => (z === null ? "" : Number((10 ** z).toPrecision(3)).toLocaleString("en"));
     trace.text = trace.z.map((row) => row.map(word));
   };

@@ -1,11 +1,10 @@
-//! How a sweep is shown: as text, as JSON, and as a page that opens offline. What was measured
+//! How a sweep is shown as text and as JSON, and what its page shares with them. What was measured
 //! comes as a [`SweepRecord`](crate::sweep::SweepRecord), what was concluded as a
 //! [`Decided`](crate::sweep::Decided); nothing is concluded here.
 
 pub(crate) mod json;
-//pub(crate) mod page;
 #[cfg(test)]
-mod sample;
-mod sentences;
+pub(super) mod sample;
+pub(super) mod sentences;
 pub(crate) mod text;
-mod units;
+pub(super) mod units;

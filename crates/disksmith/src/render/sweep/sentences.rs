@@ -11,7 +11,7 @@ use crate::sweep::{
 };
 
 /// A layout by its place among the layouts.
-pub(super) fn layout(record: &SweepRecord, index: usize) -> String {
+pub(crate) fn layout(record: &SweepRecord, index: usize) -> String {
     record
         .layouts
         .get(index)
@@ -19,25 +19,25 @@ pub(super) fn layout(record: &SweepRecord, index: usize) -> String {
 }
 
 /// The row of a layout.
-pub(super) fn row(decided: &Decided, layout: usize) -> Option<&Row> {
+pub(crate) fn row(decided: &Decided, layout: usize) -> Option<&Row> {
     decided.rows.iter().find(|row| row.layout == layout)
 }
 
 /// The place of a layout in the table, from 1.
-pub(super) fn rank(decided: &Decided, layout: usize) -> Option<usize> {
+pub(crate) fn rank(decided: &Decided, layout: usize) -> Option<usize> {
     let place = decided.rows.iter().position(|row| row.layout == layout)?;
     Some(place + 1)
 }
 
 /// How many there are, with the word for it: `1 layout`, `96 layouts`.
-pub(super) fn count(many: usize, word: &str) -> String {
+pub(crate) fn count(many: usize, word: &str) -> String {
     let plural = if many == 1 { "" } else { "s" };
     let digits = number(many as f64);
     format!("{} {word}{plural}", digits.trim_end_matches(".0"))
 }
 
 /// The devices: `/dev/sdf … /dev/sdm (8 × 100 GiB, Amazon Elastic Block Store)`.
-pub(super) fn devices(settings: &Settings) -> String {
+pub(crate) fn devices(settings: &Settings) -> String {
     let devices = &settings.devices;
     let paths: Vec<String> = devices
         .iter()
@@ -66,7 +66,7 @@ pub(super) fn devices(settings: &Settings) -> String {
 }
 
 /// Where it ran: the host, and what is known of its cloud.
-pub(super) fn place(record: &SweepRecord) -> String {
+pub(crate) fn place(record: &SweepRecord) -> String {
     let mut parts = vec![record.machine.hostname.clone()];
     if let Some(cloud) = &record.machine.cloud {
         parts.extend(
@@ -80,7 +80,7 @@ pub(super) fn place(record: &SweepRecord) -> String {
 }
 
 /// What was asked for: `most page-mixed.iops, with page-mixed.read.p99 < 10.0 ms`.
-pub(super) fn wanted(settings: &Settings) -> String {
+pub(crate) fn wanted(settings: &Settings) -> String {
     let direction = if Unit::of_objective(&settings.objective).less_is_better() {
         "least"
     } else {
@@ -89,10 +89,10 @@ pub(super) fn wanted(settings: &Settings) -> String {
     let mut text = format!("{direction} {}", objective(&settings.objective));
     let mut bars: Vec<String> = settings.requires.iter().map(requirement).collect();
     if settings.survives > 0 {
-        bars.push(format!(
-            "no data lost when any {} fail",
-            count(settings.survives, "member")
-        ));
+        bars.push(match settings.survives {
+            1 => "no data lost when a member fails".to_owned(),
+            many => format!("no data lost when any {many} members fail"),
+        });
     }
     if !bars.is_empty() {
         text = format!("{text}, with {}", bars.join(" and "));
@@ -110,7 +110,7 @@ fn requirement(requirement: &crate::sweep::Requirement) -> String {
 }
 
 /// What it took: `58 measurements in 3 blocks, 5.20 h, begun 2 times`.
-pub(super) fn effort(record: &SweepRecord) -> String {
+pub(crate) fn effort(record: &SweepRecord) -> String {
     let measured = record
         .cells
         .iter()
@@ -130,12 +130,12 @@ pub(super) fn effort(record: &SweepRecord) -> String {
 }
 
 /// Seconds as a duration in the unit that suits.
-pub(super) fn duration(seconds: f64) -> String {
+pub(crate) fn duration(seconds: f64) -> String {
     Nanos((seconds.max(0.0) * 1e9) as u64).to_string()
 }
 
 /// The factors in which layouts differ, in the order in which they are shown.
-pub(super) fn varying(record: &SweepRecord) -> Vec<Factor> {
+pub(crate) fn varying(record: &SweepRecord) -> Vec<Factor> {
     let differs = |factor: &Factor| {
         let mut settings = record.layouts.iter().map(|layout| layout.setting(*factor));
         let first = settings.next();
@@ -151,7 +151,7 @@ pub(super) fn varying(record: &SweepRecord) -> Vec<Factor> {
 }
 
 /// What all layouts have alike: `All with fs xfs, scheduler none.` Empty where they differ in all.
-pub(super) fn alike(record: &SweepRecord) -> String {
+pub(crate) fn alike(record: &SweepRecord) -> String {
     let varying = varying(record);
     let Some(first) = record.layouts.first() else {
         return String::new();
@@ -171,7 +171,7 @@ pub(super) fn alike(record: &SweepRecord) -> String {
 }
 
 /// Which layout is best, or why none is.
-pub(super) fn winner(record: &SweepRecord, decided: &Decided) -> String {
+pub(crate) fn winner(record: &SweepRecord, decided: &Decided) -> String {
     let Some(winner) = decided.winner else {
         return no_winner(decided);
     };
@@ -206,7 +206,7 @@ fn no_winner(decided: &Decided) -> String {
 }
 
 /// Those that are as good as the winner; `None` where there are none.
-pub(super) fn ties(record: &SweepRecord, decided: &Decided) -> Option<String> {
+pub(crate) fn ties(record: &SweepRecord, decided: &Decided) -> Option<String> {
     if decided.ties.is_empty() {
         return None;
     }
@@ -225,7 +225,7 @@ pub(super) fn ties(record: &SweepRecord, decided: &Decided) -> Option<String> {
 }
 
 /// How to go on with a sweep that is not over.
-pub(super) fn resume(record: &SweepRecord, decided: &Decided) -> Option<String> {
+pub(crate) fn resume(record: &SweepRecord, decided: &Decided) -> Option<String> {
     (!decided.over).then(|| {
         format!(
             "The sweep is not over. Go on with it: {}",
@@ -235,13 +235,13 @@ pub(super) fn resume(record: &SweepRecord, decided: &Decided) -> Option<String> 
 }
 
 /// The command that goes on with a sweep.
-pub(super) fn resume_command(record: &SweepRecord) -> String {
+pub(crate) fn resume_command(record: &SweepRecord) -> String {
     format!("disksmith sweep --resume {}", record.id)
 }
 
 /// Why layouts are out of the race that have no figures to show for it, or too low ones: each
 /// reason once, with the places of its layouts in the table.
-pub(super) fn outs(decided: &Decided) -> Vec<String> {
+pub(crate) fn outs(decided: &Decided) -> Vec<String> {
     let mut reasons: BTreeMap<(&'static str, &str), Vec<usize>> = BTreeMap::new();
     for (place, row) in decided.rows.iter().enumerate() {
         if matches!(row.standing, Standing::Failed | Standing::Missed) {
@@ -278,7 +278,7 @@ fn ranges(places: &[usize]) -> String {
 
 /// The figures besides the objective's that the table shows: those that are required, and the
 /// rate behind a rate for each dollar.
-pub(super) fn further_figures(settings: &Settings) -> Vec<&Figure> {
+pub(crate) fn further_figures(settings: &Settings) -> Vec<&Figure> {
     let mut figures: Vec<&Figure> = Vec::new();
     if let Objective::PerDollar(figure) = &settings.objective {
         figures.push(figure);
@@ -294,7 +294,7 @@ pub(super) fn further_figures(settings: &Settings) -> Vec<&Figure> {
 }
 
 /// What stands above a figure's column. The phase is not said again where it is the objective's.
-pub(super) fn figure_title(settings: &Settings, shown: &Figure) -> String {
+pub(crate) fn figure_title(settings: &Settings, shown: &Figure) -> String {
     let phase = figure(&settings.objective).map(|figure| figure.phase.as_str());
     let mut parts = Vec::new();
     if phase != Some(shown.phase.as_str()) {
@@ -312,7 +312,7 @@ pub(super) fn figure_title(settings: &Settings, shown: &Figure) -> String {
 }
 
 /// The interval of a row's objective, as half its width: `±2.1 %`; `?` where there is none.
-pub(super) fn plus_minus(row: &Row) -> String {
+pub(crate) fn plus_minus(row: &Row) -> String {
     match row.value {
         None => String::new(),
         Some(value) => {

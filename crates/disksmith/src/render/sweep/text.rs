@@ -243,8 +243,7 @@ mod tests {
     use super::*;
 
     fn shown(sample: &(SweepRecord, Decided), columns: usize) -> String {
-        let text = sweep(&sample.0, &sample.1, &sample::commands(), columns);
-        text
+        sweep(&sample.0, &sample.1, &sample::commands(), columns)
     }
 
     /// The table's lines, without what stands above and below.

@@ -5,7 +5,7 @@ use crate::sweep::{Figure, Metric, Objective, Side, Standing, Value};
 
 /// What a figure is counted in. The record has requests, bytes, nanoseconds and dollars.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Unit {
+pub(crate) enum Unit {
     /// Requests a second.
     Iops,
     /// Bytes a second, shown as MiB/s.
@@ -22,7 +22,7 @@ pub(super) enum Unit {
 
 impl Unit {
     /// A metric's.
-    pub(super) fn of_metric(metric: Metric) -> Unit {
+    pub(crate) fn of_metric(metric: Metric) -> Unit {
         match metric {
             Metric::Iops => Unit::Iops,
             Metric::Bytes => Unit::Bytes,
@@ -31,7 +31,7 @@ impl Unit {
     }
 
     /// The objective's own value's.
-    pub(super) fn of_objective(objective: &Objective) -> Unit {
+    pub(crate) fn of_objective(objective: &Objective) -> Unit {
         match objective {
             Objective::Figure(figure) => Unit::of_metric(figure.metric),
             Objective::PerDollar(figure) => Unit::of_metric(figure.metric).per_dollar(),
@@ -40,7 +40,7 @@ impl Unit {
     }
 
     /// The same for each dollar a month.
-    pub(super) fn per_dollar(self) -> Unit {
+    pub(crate) fn per_dollar(self) -> Unit {
         match self {
             Unit::Bytes | Unit::BytesPerDollar => Unit::BytesPerDollar,
             _ => Unit::IopsPerDollar,
@@ -48,7 +48,7 @@ impl Unit {
     }
 
     /// As it stands above a column or behind a number.
-    pub(super) fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Unit::Iops => "IOPS",
             Unit::Bytes => "MiB/s",
@@ -60,7 +60,7 @@ impl Unit {
     }
 
     /// As programs read it in JSON, where nothing is converted.
-    pub(super) fn code(self) -> &'static str {
+    pub(crate) fn code(self) -> &'static str {
         match self {
             Unit::Iops => "per_s",
             Unit::Bytes => "bytes_per_s",
@@ -72,12 +72,12 @@ impl Unit {
     }
 
     /// Whether less of it is better.
-    pub(super) fn less_is_better(self) -> bool {
+    pub(crate) fn less_is_better(self) -> bool {
         matches!(self, Unit::Time | Unit::Dollars)
     }
 
     /// A recorded number in the unit that is shown.
-    pub(super) fn scaled(self, value: f64) -> f64 {
+    pub(crate) fn scaled(self, value: f64) -> f64 {
         match self {
             Unit::Iops | Unit::IopsPerDollar | Unit::Dollars => value,
             Unit::Bytes | Unit::BytesPerDollar => value / (1 << 20) as f64,
@@ -86,7 +86,7 @@ impl Unit {
     }
 
     /// A recorded number as digits alone.
-    pub(super) fn digits(self, value: f64) -> String {
+    pub(crate) fn digits(self, value: f64) -> String {
         let value = self.scaled(value);
         match self {
             Unit::Iops | Unit::Bytes => number(value),
@@ -95,12 +95,12 @@ impl Unit {
     }
 
     /// A recorded number with its unit.
-    pub(super) fn show(self, value: f64) -> String {
+    pub(crate) fn show(self, value: f64) -> String {
         format!("{} {}", self.digits(value), self.word())
     }
 
     /// A value with its unit and, where there is one, its interval.
-    pub(super) fn show_value(self, value: Value) -> String {
+    pub(crate) fn show_value(self, value: Value) -> String {
         match (value.low, value.high) {
             (Some(low), Some(high)) => {
                 let (low, high) = (self.digits(low), self.digits(high));
@@ -123,18 +123,18 @@ fn fine(value: f64) -> String {
 }
 
 /// Half the width of a value's interval as a share of the value.
-pub(super) fn half_width(value: Value) -> Option<f64> {
+pub(crate) fn half_width(value: Value) -> Option<f64> {
     let half = (value.high? - value.low?) / 2.0;
     (value.mean > 0.0).then(|| half / value.mean)
 }
 
 /// A share in percent. Below one another shares need the same number of digits.
-pub(super) fn share(share: f64) -> String {
+pub(crate) fn share(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
 /// A share's interval in percent: `97.1 – 99.3 %`. Empty where there is none.
-pub(super) fn share_interval(value: Value) -> String {
+pub(crate) fn share_interval(value: Value) -> String {
     match (value.low, value.high) {
         (Some(low), Some(high)) => format!("{:.1} – {}", low * 100.0, share(high)),
         _ => String::new(),
@@ -142,7 +142,7 @@ pub(super) fn share_interval(value: Value) -> String {
 }
 
 /// The figure that an objective is about; `None` where it is the cost alone.
-pub(super) fn figure(objective: &Objective) -> Option<&Figure> {
+pub(crate) fn figure(objective: &Objective) -> Option<&Figure> {
     match objective {
         Objective::Figure(figure) | Objective::PerDollar(figure) => Some(figure),
         Objective::Cost => None,
@@ -150,7 +150,7 @@ pub(super) fn figure(objective: &Objective) -> Option<&Figure> {
 }
 
 /// An objective as users write it.
-pub(super) fn objective(objective: &Objective) -> String {
+pub(crate) fn objective(objective: &Objective) -> String {
     match objective {
         Objective::Figure(figure) => figure.to_string(),
         Objective::PerDollar(figure) => format!("{figure}/$"),
@@ -159,7 +159,7 @@ pub(super) fn objective(objective: &Objective) -> String {
 }
 
 /// A side of a bar as users write it.
-pub(super) fn side(side: Side) -> &'static str {
+pub(crate) fn side(side: Side) -> &'static str {
     match side {
         Side::Below => "<",
         Side::AtMost => "<=",
@@ -169,7 +169,7 @@ pub(super) fn side(side: Side) -> &'static str {
 }
 
 /// What became of a layout, in a word.
-pub(super) fn standing(standing: Standing) -> &'static str {
+pub(crate) fn standing(standing: Standing) -> &'static str {
     match standing {
         Standing::Winner => "best",
         Standing::Tie => "tie",

@@ -4,7 +4,7 @@
 use plotly::common::Mode;
 use plotly::layout::{AxisType, HoverMode, TicksDirection};
 use plotly::{Scatter, Trace};
-use record::Histogram;
+use record::{Direction, Histogram};
 
 use super::super::phases::Group;
 use super::{Chart, Figure, Style, as_seconds, axis, latency_axis, layout, line_name, rounded};
@@ -67,6 +67,11 @@ fn percentile(quantile: f64) -> String {
 /// The distributions of all directions of all members.
 pub(super) fn all(group: &Group<'_>, runs: usize) -> Option<Chart> {
     let directions = group.directions_where(|flow| flow.latency.count() >= FEWEST);
+    of(group, &directions, runs)
+}
+
+/// The distributions of these directions of all members.
+pub(super) fn of(group: &Group<'_>, directions: &[Direction], runs: usize) -> Option<Chart> {
     let mut data: Vec<Box<dyn Trace>> = Vec::new();
     let mut highest = 2.0_f64;
     let (mut fastest, mut slowest) = (u64::MAX, 0);

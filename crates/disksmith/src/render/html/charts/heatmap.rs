@@ -3,13 +3,13 @@
 use std::ops::RangeInclusive;
 
 use plotly::HeatMap;
-use plotly::common::{ColorBar, ColorScale, ColorScaleElement, Title};
+use plotly::common::{ColorBar, Title};
 use plotly::layout::HoverMode;
 use record::Direction;
 
 use super::super::phases::{Group, Member};
 use super::over_time::columns;
-use super::{Chart, Figure, font, latency_axis, layout, rounded, time_axis};
+use super::{Chart, Figure, font, heat_scale, latency_axis, layout, rounded, time_axis};
 
 /// How many rows a map has, about.
 const ROWS: f64 = 64.0;
@@ -173,16 +173,10 @@ fn figure(group: &Group<'_>, map: Map, rows: &Rows, rates: RangeInclusive<f64>) 
         .tick_font(font(11))
         .thickness(10)
         .outline_width(0);
-    let steps = [0.0, 0.25, 0.5, 0.75, 1.0];
-    let scale = steps
-        .iter()
-        .enumerate()
-        .map(|(i, &at)| ColorScaleElement(at, format!("var(--heat-{i})")))
-        .collect();
     let trace = HeatMap::new(map.times, rows.edges(), map.rates)
         .zmin(low)
         .zmax(if high > low { high } else { low + 1.0 })
-        .color_scale(ColorScale::Vector(scale))
+        .color_scale(heat_scale())
         .color_bar(bar)
         .hover_on_gaps(false)
         .hover_template("%{y:.3s}s at %{x:.1f} s: %{text}/s<extra></extra>");

@@ -10,7 +10,9 @@ mod over_time;
 mod ticks;
 
 use plotly::Trace;
-use plotly::common::{Anchor, DashType, Font, Label, Line, Orientation, Title};
+use plotly::common::{
+    Anchor, ColorScale, ColorScaleElement, DashType, Font, Label, Line, Orientation, Title,
+};
 use plotly::layout::{Axis, AxisType, DragMode, HoverMode, Layout, Legend, Margin};
 use record::Direction;
 use serde::Serialize;
@@ -24,8 +26,8 @@ const COLOURS: usize = 7;
 /// What a chart draws.
 #[derive(Serialize)]
 pub(super) struct Figure {
-    data: Vec<Box<dyn Trace>>,
-    layout: Layout,
+    pub(super) data: Vec<Box<dyn Trace>>,
+    pub(super) layout: Layout,
 }
 
 /// A chart and what is written around it.
@@ -49,6 +51,11 @@ pub(super) fn all(group: &Group<'_>, runs: usize) -> Vec<Chart> {
     charts.extend(heatmap::all(group, &directions, runs));
     charts.extend(cdf::all(group, runs));
     charts
+}
+
+/// The latency distributions of one direction of a group of phases, of a report on `runs` runs.
+pub(super) fn distribution(group: &Group<'_>, direction: Direction, runs: usize) -> Option<Chart> {
+    cdf::of(group, &[direction], runs)
 }
 
 /// The directions whose course is shown. Where each write is followed by an fdatasync, a commit
@@ -119,13 +126,13 @@ impl Style {
 fn line_name(member: &Member<'_>, direction: Option<&str>, runs: usize) -> String {
     match (runs > 1, direction) {
         (true, Some(direction)) => for_plotly(&format!("{} {direction}", member.subject.short)),
-        (true, None) => for_plotly(&member.subject.label()),
+        (true, None) => for_plotly(&member.subject.label),
         (false, direction) => direction.unwrap_or_default().to_owned(),
     }
 }
 
 /// Five significant digits: more than a chart can show, and a third of the bytes.
-fn rounded(value: f64) -> f64 {
+pub(super) fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;
     }
@@ -138,14 +145,26 @@ fn as_seconds(nanos: u64) -> f64 {
     rounded(nanos as f64 / 1e9)
 }
 
-fn font(size: usize) -> Font {
+/// The font of all that is written in a chart.
+pub(super) fn font(size: usize) -> Font {
     Font::new()
         .family("system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif")
         .size(size)
         .color("var(--muted)")
 }
 
-fn axis(title: &str) -> Axis {
+/// The colours of a heatmap, from the least to the most.
+pub(super) fn heat_scale() -> ColorScale {
+    let steps = [0.0, 0.25, 0.5, 0.75, 1.0];
+    let colours = steps
+        .iter()
+        .enumerate()
+        .map(|(i, &at)| ColorScaleElement(at, format!("var(--heat-{i})")));
+    ColorScale::Vector(colours.collect())
+}
+
+/// An axis with a title and nothing that draws attention.
+pub(super) fn axis(title: &str) -> Axis {
     Axis::new()
         .title(Title::with_text(title).font(font(12)))
         .grid_color("var(--grid)")
@@ -178,7 +197,8 @@ fn latency_axis(low: u64, high: u64) -> Axis {
         .tick_values(ticks.into_iter().map(|(seconds, _)| seconds).collect())
 }
 
-fn layout(x: Axis, y: Axis, legend: bool) -> Layout {
+/// The layout of every chart.
+pub(super) fn layout(x: Axis, y: Axis, legend: bool) -> Layout {
     let label = Label::new()
         .background_color("var(--raised)")
         .border_color("var(--line)")
