@@ -84,6 +84,61 @@ fn with_qemu_troubles_begin_with_the_command_and_boot_warms_nothing() {
 }
 
 #[test]
+fn with_qemu_volumes_and_state_live_through_power_cuts() {
+    let place = Place::new();
+    // In the first boot it warms 32 MiB and writes 1 MiB that nothing flushes, and in the third it
+    // ends before its cut.
+    let script = "set -e
+        noted=${DISKSMITH_LEDGER%/*}/noted
+        echo boot $DISKSMITH_LAB_BOOT | tee -a $noted
+        dd if=/dev/vda of=/dev/null bs=512k skip=64 count=$((64 / DISKSMITH_LAB_BOOT)) 2>/dev/null
+        [ $DISKSMITH_LAB_BOOT -gt 1 ] ||
+            yes | dd of=/dev/vdb bs=1M count=1 iflag=fullblock oflag=direct 2>/dev/null
+        sync -f $noted
+        [ $DISKSMITH_LAB_BOOT -lt 3 ] || { cat $noted; exit 7; }
+        sleep 1000";
+    let arguments = [
+        "--volumes",
+        "cold=1,cold-latency=1ms,volatile=1:1GiB",
+        "--volumes",
+        "volatile=1:64MiB",
+        "--cut-after",
+        "4s,2s..3s,1000s",
+        "--truth",
+        "truth.json",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
+    let Some(said) = lab(&place, &arguments) else {
+        return;
+    };
+    let said = said.ends_with(7);
+    let boots = ["boot 1\n", "boot 2\n", "boot 3\n"].concat();
+    assert_eq!(said.out, boots.repeat(2), "{said:#?}");
+    for words in [
+        "Power cut 1 of 3, 4.00 s after the command began: ",
+        "blocks of 4 KiB that were not flushed are lost. The machine starts again.",
+        "Power cut 2 of 3, 2.",
+        "The command ended before power cut 3 of 3",
+    ] {
+        assert!(said.err.contains(words), "no '{words}' in {said:#?}");
+    }
+    let [cold, raw] = [0, 1].map(|volume| truth_of(&place, volume));
+    let left = cold["cold_blocks_left"].as_u64().unwrap();
+    assert!((2048 - 64 - 20..=2048 - 64).contains(&left), "{cold:#}");
+    let lost = raw["lost_blocks"].as_u64().unwrap();
+    assert!((64..192).contains(&lost), "{raw:#}");
+    assert!(
+        raw["counters"]["write"]["bytes"].as_u64() >= Some(1 << 20),
+        "{raw:#}"
+    );
+    // What the machine had of its own is gone with it.
+    assert_eq!(support::names_in(&place.path(".")), ["data", "truth.json"]);
+}
+
+#[test]
 fn with_qemu_the_truth_is_written_when_it_ends_badly() {
     let place = Place::new();
     let arguments = [
@@ -104,9 +159,14 @@ fn with_qemu_the_truth_is_written_when_it_ends_badly() {
 
 /// What the first volume did, as it was written.
 fn truth(place: &Place) -> serde_json::Value {
+    truth_of(place, 0)
+}
+
+/// What a volume did, as it was written.
+fn truth_of(place: &Place, volume: usize) -> serde_json::Value {
     let text = std::fs::read_to_string(place.path("truth.json")).unwrap();
     let mut truth: serde_json::Value = serde_json::from_str(&text).unwrap();
-    truth["volumes"][0].take()
+    truth["volumes"][volume].take()
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::model::{Admission, Kind, Request, Volume};
 use crate::nbd::{DelayQueue, EIO, ENOSPC, Reply};
 use crate::server::Gatekeeper;
 use crate::spec::Span;
-use crate::store::Store;
+use crate::store::{Store, Unflushed};
 
 /// The server's time: nanoseconds since its start, which never go back (CLOCK_MONOTONIC).
 #[derive(Clone, Copy, Debug)]
@@ -88,20 +88,26 @@ impl Disk {
     /// Takes a request and lets its answer come when it is due.
     ///
     /// What is written is written now, before it is due: nobody can tell, as a read that comes in
-    /// between may see either.
+    /// between may see either. So a flush covers what was answered when it came, and a write that is
+    /// to be durable (`fua`) is so before its answer.
     pub(crate) fn submit(
         self: &Arc<Disk>,
         request: &Request,
+        fua: bool,
         payload: &[u8],
         mut reply: Reply,
         outbox: &Arc<DelayQueue<Reply>>,
     ) {
         let (admission, due, elapsed) = self.admit(request);
-        reply.error = if admission.failed {
-            EIO
-        } else {
-            self.apply(request, payload, elapsed)
+        let done = match admission.failed {
+            true => Err(EIO),
+            false => self.apply(request, payload, elapsed),
         };
+        match done {
+            Ok(Some(write)) if fua => self.store.persist(write),
+            Ok(unflushed) => reply.unflushed = unflushed,
+            Err(error) => reply.error = error,
+        }
         match &self.gate {
             None => outbox.push(due, reply),
             Some((gate, number)) => {
@@ -126,18 +132,27 @@ impl Disk {
         (admission, due, model.weather().elapsed(now))
     }
 
-    /// Does to the data what the request wants; the protocol's error, 0 for success.
-    fn apply(&self, request: &Request, payload: &[u8], elapsed: Option<Nanos>) -> u32 {
+    /// Does to the data what the request wants, and says what of it is not durable. It fails with
+    /// the protocol's error.
+    fn apply(
+        &self,
+        request: &Request,
+        payload: &[u8],
+        elapsed: Option<Nanos>,
+    ) -> Result<Option<Unflushed>, u32> {
         let done = match request.kind {
-            Kind::Read | Kind::Flush => Ok(()),
+            Kind::Read => Ok(None),
+            Kind::Flush => {
+                self.store.flush();
+                Ok(None)
+            }
             Kind::Write => self.store.write(payload, request.offset, elapsed),
             Kind::Zero | Kind::Trim => self.store.zero(request.offset, request.length, elapsed),
         };
-        match done {
-            Ok(()) => 0,
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => ENOSPC,
-            Err(_) => EIO,
-        }
+        done.map_err(|error| match error.kind() {
+            io::ErrorKind::StorageFull => ENOSPC,
+            _ => EIO,
+        })
     }
 
     /// Fills the buffer from `offset`.

@@ -285,6 +285,55 @@ fn what_rots_fails_and_is_cold_waits_for_the_beginning() {
 }
 
 #[test]
+fn a_power_cut_ends_clients_and_takes_back_part_of_what_was_not_flushed() {
+    let server = serve(&["volatile=1,latency=1ms,jitter=0:1MiB", "gp3:1MiB"]);
+    let half = vec![1; 512 << 10];
+    for volume in 0..2 {
+        let (mut one, mut other) = (connect(&server, volume), connect(&server, volume));
+        assert_eq!(one.ask(WRITE, 0, 512 << 10, &half).error, 0);
+        // A flush on any connection covers what was answered on every one.
+        assert_eq!(other.ask(FLUSH, 0, 0, &[]).error, 0);
+        assert_eq!(other.force(512 << 10, &[3; 256 << 10]).error, 0);
+        // A flush knows nothing of what is in flight when it comes.
+        one.send(WRITE, 768 << 10, 256 << 10, &[4; 256 << 10]);
+        one.send(FLUSH, 0, 0, &[]);
+        assert!(one.answer().is_some() && one.answer().is_some());
+    }
+    let unflushed = |volume: usize| server.volumes()[volume].truth().unflushed_blocks;
+    assert_eq!((unflushed(0), unflushed(1)), (64, 0));
+    let mut waits = connect(&server, 0);
+    assert_eq!(waits.ask(WRITE, 0, 256 << 10, &[2; 256 << 10]).error, 0);
+
+    let lost = server.cut_power().unwrap();
+    assert!(waits.answer().is_none());
+    // Binomial: 64 with a deviation of 6.
+    assert!((30..100).contains(&lost), "{lost}");
+    let (volatile, stable) = (server.volumes()[0].truth(), server.volumes()[1].truth());
+    assert_eq!((volatile.lost_blocks, volatile.unflushed_blocks), (lost, 0));
+    assert_eq!((volatile.counters.write.ops, stable.lost_blocks), (4, 0));
+    let counts = |volume, at: u64| {
+        let data = connect(&server, volume)
+            .ask(READ, at << 10, 256 << 10, &[])
+            .data;
+        let blocks: Vec<u8> = data.chunks(4096).map(|block| block[0]).collect();
+        [0, 1, 2, 3, 4].map(|value| blocks.iter().filter(|b| **b == value).count())
+    };
+    let [first, last] = [0, 768].map(|at| counts(0, at));
+    assert!(
+        first[1] > 0 && first[2] > 0 && first[1] + first[2] == 64,
+        "{first:?}"
+    );
+    assert!(
+        last[0] > 0 && last[4] > 0 && last[0] + last[4] == 64,
+        "{last:?}"
+    );
+    assert_eq!(counts(0, 256), [0, 64, 0, 0, 0]);
+    assert_eq!(counts(0, 512), [0, 0, 0, 64, 0]);
+    assert_eq!(counts(1, 0), [0, 64, 0, 0, 0]);
+    assert_eq!(counts(1, 768), [0, 0, 0, 0, 64]);
+}
+
+#[test]
 fn a_client_that_leaves_has_its_last_answers_first() {
     let caps = Caps {
         iops: Some(1000.0),

@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 use lab::spec::VolumeGroup;
+use record::Nanos;
 
 use super::{Size, Span};
 
@@ -58,7 +60,9 @@ pub(crate) struct VolumesArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith lab run --volumes 8xgp3:16GiB -- disksmith bench /dev/vda
-  disksmith lab run --volumes 8xiops=400:1GiB --scale 0.5 -- sh -c 'mdadm --version; lsblk'")]
+  disksmith lab run --volumes 8xiops=400:1GiB --scale 0.5 -- sh -c 'mdadm --version; lsblk'
+  disksmith lab run --volumes nvme,volatile=1:1GiB --cut-after 3x5s..30s -- sh -c 'echo boot \
+      $DISKSMITH_LAB_BOOT; sleep 60'")]
 pub(crate) struct LabRunArgs {
     #[command(flatten)]
     pub volumes: VolumesArgs,
@@ -68,7 +72,8 @@ pub(crate) struct LabRunArgs {
     /// The machine's processors
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub cpus: u32,
-    /// Cut the machine off after this long
+    /// End the machine when it takes longer than this from its start to the end of the command,
+    /// each time that it is started
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<Span>,
     /// Where the kernel and the tools are kept [default: disksmith/lab in the user's cache folder]
@@ -86,12 +91,69 @@ pub(crate) struct LabRunArgs {
     /// other file is refused
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
+    /// Cut the power that long after the command began, start the machine again with the same
+    /// volumes and the same disk of its own, and run the command again; once for each duration, or
+    /// COUNT times. Of two durations, it is at a time between them that --seed chooses. After the
+    /// last cut the command runs to its end. DISKSMITH_LAB_BOOT is 1, 2, … in the command's
+    /// environment. Without --state the machine's own disk is a temporary one
+    #[arg(
+        long,
+        value_name = "[COUNTx]DURATION[..DURATION]",
+        value_delimiter = ','
+    )]
+    pub cut_after: Vec<CutTimes>,
     /// What the machine runs on
     #[arg(long, value_enum, default_value_t = AccelChoice::Auto)]
     pub accel: AccelChoice,
     /// What is run in the machine. Its exit status is this command's
     #[arg(required = true, last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// The most power cuts of one group.
+const MOST_CUTS: u32 = 1000;
+
+/// When the power is cut, counted from the start of the command: so many times, each between two
+/// durations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CutTimes {
+    /// How many cuts; 1 to 1,000.
+    pub count: u32,
+    /// The earliest time of each.
+    pub earliest: Nanos,
+    /// The latest; not before the earliest.
+    pub latest: Nanos,
+}
+
+impl FromStr for CutTimes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<CutTimes, String> {
+        let bad = || {
+            format!(
+                "'{text}' is no time for a power cut; write a duration or two, such as 10s or \
+                 5s..30s, with a number of cuts up to {MOST_CUTS} before it if there are more, such \
+                 as 3x10s"
+            )
+        };
+        let (count, times) = match text.split_once('x') {
+            Some((count, times)) => (count.parse().map_err(|_| bad())?, times),
+            None => (1, text),
+        };
+        let (earliest, latest) = times.split_once("..").unwrap_or((times, times));
+        match (earliest.parse(), latest.parse()) {
+            (Ok(earliest), Ok(latest))
+                if earliest <= latest && (1..=MOST_CUTS).contains(&count) =>
+            {
+                Ok(CutTimes {
+                    count,
+                    earliest,
+                    latest,
+                })
+            }
+            _ => Err(bad()),
+        }
+    }
 }
 
 /// What the machine runs on.
@@ -119,4 +181,41 @@ pub(crate) struct LabServeArgs {
     /// A loopback address that offers all volumes by their serial numbers
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_cuts_are_read_or_refused() {
+        let times = |count, earliest, latest| CutTimes {
+            count,
+            earliest: Nanos::from_secs(earliest),
+            latest: Nanos::from_secs(latest),
+        };
+        for (text, wanted) in [
+            ("10s", times(1, 10, 10)),
+            ("5s..30s", times(1, 5, 30)),
+            ("3x10s", times(3, 10, 10)),
+            ("1000x0s..1m", times(1000, 0, 60)),
+        ] {
+            assert_eq!(text.parse(), Ok(wanted), "{text}");
+        }
+        for text in [
+            "",
+            "x",
+            "0x1s",
+            "1001x1s",
+            "3x",
+            "soon",
+            "30s..5s",
+            "5s..",
+            "-1s",
+            "1s..2s..3s",
+        ] {
+            let refused = text.parse::<CutTimes>().unwrap_err();
+            assert!(refused.contains("no time for a power cut"), "{text}");
+        }
+    }
 }

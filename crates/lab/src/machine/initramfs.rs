@@ -78,6 +78,15 @@ pub(super) struct Disks {
     pub own: &'static str,
 }
 
+/// What the machine is to run.
+#[derive(Debug)]
+pub(super) struct Task<'a> {
+    /// A program and its arguments.
+    pub command: &'a [OsString],
+    /// Which boot this is, for the command to know.
+    pub boot: u32,
+}
+
 /// Writes the archive.
 ///
 /// # Errors
@@ -88,14 +97,14 @@ pub(super) fn write<W: Write>(
     packages: &Packages,
     binary: &Path,
     disks: &Disks,
-    command: &[OsString],
+    task: &Task<'_>,
 ) -> Result<W> {
     let mut image = Image {
         archive: Archive::new(BufWriter::with_capacity(1 << 18, to)),
         tree: Tree::new(&packages.tree, arch),
         libraries: Libraries::new(),
     };
-    image.base(disks, command).map_err(unwritten)?;
+    image.base(disks, task).map_err(unwritten)?;
     image.binary(binary)?;
     image.tools()?;
     image.modules(packages)?;
@@ -114,7 +123,7 @@ struct Image<'a, W: Write> {
 }
 
 impl<W: Write> Image<'_, W> {
-    fn base(&mut self, disks: &Disks, command: &[OsString]) -> io::Result<()> {
+    fn base(&mut self, disks: &Disks, task: &Task<'_>) -> io::Result<()> {
         let archive = &mut self.archive;
         for folder in [
             "usr/bin",
@@ -138,7 +147,7 @@ impl<W: Write> Image<'_, W> {
         archive.file("etc/group", 0o644, b"root:x:0:\ndisk:x:6:\n")?;
         let Disks { count, own } = disks;
         archive.file("lab/disks", 0o644, format!("{count} {own}\n").as_bytes())?;
-        archive.file("lab/command", 0o755, &script(command))
+        archive.file("lab/command", 0o755, &script(task))
     }
 
     fn binary(&mut self, path: &Path) -> Result<()> {
@@ -292,9 +301,12 @@ fn merged(path: &str) -> String {
 }
 
 /// The command as a script: each word quoted, so that every byte of it arrives.
-fn script(command: &[OsString]) -> Vec<u8> {
-    let mut script = b"echo $$ >/run/command.pid\ncd /root\nexec".to_vec();
-    for word in command {
+fn script(task: &Task<'_>) -> Vec<u8> {
+    let boot = task.boot;
+    let mut script =
+        format!("echo $$ >/run/command.pid\ncd /root\nexport DISKSMITH_LAB_BOOT={boot}\nexec")
+            .into_bytes();
+    for word in task.command {
         script.extend_from_slice(b" '");
         for byte in OsStr::as_bytes(word) {
             match byte {
@@ -324,10 +336,14 @@ mod tests {
             b"two\nlines",
             b"$HOME `id` \\ \"x\" *",
             b"\xff\x01",
+            b"$DISKSMITH_LAB_BOOT",
         ]
         .map(|word| OsString::from_vec(word.to_vec()))
         .to_vec();
-        let script = script(&words);
+        let script = script(&Task {
+            command: &words,
+            boot: 3,
+        });
         let text = script
             .strip_prefix(b"echo $$ >/run/command.pid\ncd /root\n")
             .unwrap();
@@ -336,7 +352,7 @@ mod tests {
             .arg(OsStr::from_bytes(text))
             .output()
             .unwrap();
-        let wanted = b"it's||two\nlines|$HOME `id` \\ \"x\" *|\xff\x01|";
+        let wanted = b"it's||two\nlines|$HOME `id` \\ \"x\" *|\xff\x01|$DISKSMITH_LAB_BOOT|";
         assert_eq!(said.stdout, wanted);
     }
 

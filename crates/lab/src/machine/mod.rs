@@ -37,7 +37,7 @@ pub use packages::{Packages, default_cache};
 pub use power::Power;
 
 use arch::Arch;
-use initramfs::Disks;
+use initramfs::{Disks, Task};
 use qemu::{Hardware, Streams};
 use state::State;
 use stream::{Console, Event, Flow};
@@ -162,7 +162,10 @@ impl Machine {
                     Some(_) => "kept",
                 },
             },
-            &options.command,
+            &Task {
+                command: &options.command,
+                boot: options.boot,
+            },
         )?;
 
         let (events, received) = mpsc::channel();
@@ -254,13 +257,15 @@ impl Machine {
     }
 
     /// The switch that cuts its power at any moment, from any thread. The machine loses its memory,
-    /// with what its kernel had not yet written. What has reached a volume stays there, also when
-    /// it was not flushed: a real drive may lose that.
+    /// with what its kernel had not yet written. What has reached a volume stays there until the
+    /// volumes' power is cut too ([`Server::cut_power`](crate::server::Server::cut_power)): then
+    /// those with a volatile write cache lose some of what was not flushed.
     pub fn power(&self) -> Power {
         self.power.clone()
     }
 
-    /// Cuts the power now and waits until the machine is gone: its disks can be used again then.
+    /// Cuts the power now and waits until the machine is gone: its disks can be used again then,
+    /// and the power of its volumes be cut.
     ///
     /// # Errors
     /// When QEMU cannot be ended.

@@ -71,6 +71,9 @@ pub struct MachineOptions {
     pub state: Option<PathBuf>,
     /// What the machine runs on.
     pub accel: Accel,
+    /// Which boot this is, of a command that is run again after power cuts: it finds the number in
+    /// its environment, as `DISKSMITH_LAB_BOOT`. 1 by default.
+    pub boot: u32,
     /// How long the command may go on after it was interrupted, until it is cut off.
     pub grace: Duration,
 }
@@ -90,6 +93,7 @@ impl MachineOptions {
             ledger_out: None,
             state: None,
             accel: Accel::Auto,
+            boot: 1,
             grace: GRACE,
         }
     }

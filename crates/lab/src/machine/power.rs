@@ -38,7 +38,7 @@ struct Switch {
 
 impl Power {
     /// Cuts the power at once: QEMU is killed, with whatever it had not passed on to the volumes.
-    /// Their content stays as it is.
+    /// Their content stays as it is, until [`Server::cut_power`](crate::server::Server::cut_power).
     pub fn cut(&self) {
         self.0.cut.store(true, Ordering::Release);
         self.off();

@@ -24,7 +24,8 @@
 //! - **Fail-slow** multiplies the latency and divides the caps; **stalls** hold every answer, and
 //!   every start, to their end. Credits still flow.
 //! - **Errors** cost what success costs.
-//! - A flush waits for its latency only: a network volume has no volatile cache.
+//! - A flush waits for its latency only, also on a volume with a volatile cache: what that costs a
+//!   drive differs too much from drive to drive. Which writes are durable is for the store to know.
 //!   A discard counts as one operation of no bytes; writing zeros counts as a write.
 
 mod bucket;

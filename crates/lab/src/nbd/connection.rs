@@ -14,6 +14,7 @@ use super::handshake::handshake;
 use super::wire::{EIO, Meaning, Message, ProtocolError, reply_head};
 use crate::disk::Disk;
 use crate::model::Kind;
+use crate::store::Unflushed;
 
 /// More requests in flight than any client has: QEMU has 16, the kernel and fio some hundreds.
 const MOST_IN_FLIGHT: usize = 1 << 16;
@@ -35,6 +36,8 @@ pub(crate) struct Reply {
     pub(crate) error: u32,
     /// The bytes that the answer brings: offset and length.
     pub(crate) data: Option<(u64, u32)>,
+    /// The write that it answers, where that is not durable yet.
+    pub(crate) unflushed: Option<Unflushed>,
 }
 
 /// What the two threads of a connection know of each other.
@@ -158,6 +161,7 @@ fn take_requests(
             cookie: message.cookie,
             error,
             data,
+            unflushed: None,
         };
         match message.meaning(disk.size().0) {
             Meaning::Leave => {
@@ -170,10 +174,10 @@ fn take_requests(
                 return Ok(());
             }
             Meaning::Refuse(error) => outbox.push(Nanos(0), reply(error, None)),
-            Meaning::Do(request) => {
+            Meaning::Do { request, fua } => {
                 let wants = request.kind == Kind::Read;
                 let data = wants.then_some((message.offset, message.length));
-                disk.submit(&request, &payload, reply(0, data), outbox);
+                disk.submit(&request, fua, &payload, reply(0, data), outbox);
             }
         }
     }
@@ -186,6 +190,10 @@ fn answer(stream: Stream, disk: &Disk, outbox: &DelayQueue<Reply>, between: &Bet
     let mut client = HangUp { stream, outbox };
     while let Some(reply) = outbox.next() {
         compose(&mut message, disk, reply);
+        // Before it is sent: whoever has the answer may flush at once.
+        if let Some(write) = reply.unflushed {
+            disk.store().answered(write);
+        }
         if client.stream.write_all(&message).is_err() || between.done() {
             return;
         }

@@ -93,7 +93,12 @@ pub(super) struct Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// Something to do.
-    Do(Request),
+    Do {
+        /// What it is.
+        request: Request,
+        /// It is durable before it is answered (`NBD_CMD_FLAG_FUA`).
+        fua: bool,
+    },
     /// The client leaves.
     Leave,
     /// To be refused with this error.
@@ -147,8 +152,7 @@ impl Message {
             CMD_WRITE_ZEROES => Kind::Zero,
             _ => return Meaning::Refuse(EINVAL),
         };
-        // A hole here is as good as zeros, and no write is answered before it is done, so that
-        // neither flag asks for more than is done anyway.
+        // A hole here is as good as zeros, so that the flag asks for no more than is done anyway.
         let known = match kind {
             Kind::Zero => CMD_FLAG_FUA | CMD_FLAG_NO_HOLE,
             _ => CMD_FLAG_FUA,
@@ -157,11 +161,16 @@ impl Message {
             return Meaning::Refuse(EINVAL);
         }
         if kind == Kind::Flush {
-            return Meaning::Do(Request {
+            let (offset, length) = (0, 0);
+            let request = Request {
                 kind,
-                offset: 0,
-                length: 0,
-            });
+                offset,
+                length,
+            };
+            return Meaning::Do {
+                request,
+                fua: false,
+            };
         }
         let length = u64::from(self.length);
         match self.offset.checked_add(length) {
@@ -173,11 +182,14 @@ impl Message {
         if length == 0 || (kind == Kind::Read && self.length > LARGEST_PAYLOAD) {
             return Meaning::Refuse(EINVAL);
         }
-        Meaning::Do(Request {
-            kind,
-            offset: self.offset,
-            length,
-        })
+        Meaning::Do {
+            request: Request {
+                kind,
+                offset: self.offset,
+                length,
+            },
+            fua: self.flags & CMD_FLAG_FUA != 0,
+        }
     }
 }
 
@@ -252,13 +264,16 @@ mod tests {
         assert_eq!(meaning(7, CMD_DISC, 0, 0), Meaning::Leave);
         assert!(matches!(
             meaning(1, CMD_WRITE, size - 512, 512),
-            Meaning::Do(_)
+            Meaning::Do { fua: true, .. }
         ));
         assert!(matches!(
             meaning(3, CMD_WRITE_ZEROES, 0, 1 << 20),
-            Meaning::Do(_)
+            Meaning::Do { fua: true, .. }
         ));
-        assert!(matches!(meaning(0, CMD_FLUSH, 0, 0), Meaning::Do(_)));
+        assert!(matches!(
+            meaning(0, CMD_FLUSH, 0, 0),
+            Meaning::Do { fua: false, .. }
+        ));
         let large = message(0, CMD_READ, 0, LARGEST_PAYLOAD + 1).meaning(1 << 40);
         assert_eq!(large, Meaning::Refuse(EINVAL));
         assert!(
@@ -284,7 +299,7 @@ mod tests {
             bytes[16..24].copy_from_slice(&offset.to_be_bytes());
             bytes[24..26].fill(0);
             let message = Message::parse(&bytes).unwrap();
-            if let Meaning::Do(request) = message.meaning(size) {
+            if let Meaning::Do { request, .. } = message.meaning(size) {
                 assert!(request.offset + request.length <= size);
             }
         }

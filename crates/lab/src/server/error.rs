@@ -62,6 +62,17 @@ pub enum ServerError {
         /// What the kernel answered.
         source: io::Error,
     },
+    /// What a power cut takes back could not be taken back.
+    #[error(
+        "the data of volume {serial} could not be put back to what a power cut leaves: {source}; \
+         what it holds now is of no use"
+    )]
+    Lose {
+        /// Which volume.
+        serial: String,
+        /// What the kernel answered.
+        source: io::Error,
+    },
     /// A socket.
     #[error("could not listen on {address}: {source}")]
     Listen {

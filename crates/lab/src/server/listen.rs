@@ -17,6 +17,9 @@ use crate::nbd::{Exports, Stream, serve};
 /// How long to wait when the kernel has no more files or memory for another client.
 const BREATH: Duration = Duration::from_millis(50);
 
+/// How often it is looked whether clients are gone.
+const LOOK: Duration = Duration::from_millis(1);
+
 /// A socket that takes clients, until it is dropped.
 pub(super) struct Listener {
     socket: OwnedFd,
@@ -92,12 +95,23 @@ impl Listener {
     }
 }
 
+impl Listener {
+    /// Ends every connection that there is, and waits until nothing more comes of it. Others may
+    /// come meanwhile and are served.
+    pub(super) fn hang_up(&self) {
+        let numbers = self.clients.hang_up();
+        while self.clients.has_any(&numbers) {
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
 impl Drop for Listener {
     fn drop(&mut self) {
         self.clients.stopped.store(true, Ordering::SeqCst);
         // Ends the wait for the next client (listen sockets answer EINVAL then).
         let _ = rustix::net::shutdown(self.socket.as_fd(), rustix::net::Shutdown::Both);
-        self.clients.hang_up();
+        let _ = self.clients.hang_up();
         if let Some(thread) = self.thread.take() {
             // A thread that panicked has said so.
             let _ = thread.join();
@@ -115,15 +129,31 @@ impl Clients {
         self.streams().insert(number, stream.try_clone()?);
         // Whoever comes while the server stops may have been missed.
         if self.stopped.load(Ordering::SeqCst) {
-            self.hang_up();
+            let _ = self.hang_up();
         }
         Ok(())
     }
 
-    fn hang_up(&self) {
-        for stream in self.streams().values() {
-            stream.shutdown();
-        }
+    /// Ends every connection, and gives the numbers of those who had one.
+    fn hang_up(&self) -> Vec<u64> {
+        let streams = self.streams();
+        streams.values().for_each(Stream::shutdown);
+        streams.keys().copied().collect()
+    }
+
+    /// Whether any of these is still served.
+    fn has_any(&self, numbers: &[u64]) -> bool {
+        let streams = self.streams();
+        numbers.iter().any(|number| streams.contains_key(number))
+    }
+}
+
+/// Forgets a client that is served no more, however its thread came to its end.
+struct Leaves<'a>(&'a Clients, u64);
+
+impl Drop for Leaves<'_> {
+    fn drop(&mut self) {
+        self.0.streams().remove(&self.1);
     }
 }
 
@@ -150,7 +180,7 @@ fn take_clients(
             threads.push(thread);
         }
     }
-    clients.hang_up();
+    let _ = clients.hang_up();
     for thread in threads {
         let _ = thread.join();
     }
@@ -168,8 +198,8 @@ fn serve_client(
         .name("lab-client".into())
         .spawn(move || {
             // Why a client was dropped is for the client to say; the server serves the others.
+            let _leaves = Leaves(&theirs, number);
             let _ = serve(stream, &exports);
-            theirs.streams().remove(&number);
         });
     if spawned.is_err() {
         clients.streams().remove(&number);

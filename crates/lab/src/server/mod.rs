@@ -183,6 +183,36 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Cuts the power of the volumes, as of the machine that has them. Every client loses its
+    /// connection, with whatever was not answered; then the volumes that have a volatile write cache
+    /// lose some of what no flush has made durable. All else stays: content, cold blocks, credits,
+    /// counters and the times of troubles. How many blocks of 4 KiB went back to what they held
+    /// before.
+    ///
+    /// The machine must be off by then (see [`Power`](crate::machine::Power)): who connects while
+    /// this runs may find either content.
+    ///
+    /// # Errors
+    /// When a volume's data cannot be written.
+    pub fn cut_power(&self) -> Result<u64, ServerError> {
+        for listener in &self.listeners {
+            listener.hang_up();
+        }
+        let lose = |volume: &Volume| {
+            volume
+                .disk
+                .store()
+                .cut_power()
+                .map_err(|source| ServerError::Lose {
+                    serial: volume.serial().to_owned(),
+                    source,
+                })
+        };
+        self.volumes.iter().map(lose).sum()
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         self.listeners.clear();

@@ -27,6 +27,11 @@ pub struct Truth {
     pub corrupt_places: Vec<Span>,
     /// Reads that were answered with changed data.
     pub corrupt_reads: u64,
+    /// Blocks of 4 KiB that hold what no flush has made durable; 0 for a volume without a volatile
+    /// cache.
+    pub unflushed_blocks: u64,
+    /// Blocks of 4 KiB that went back to an earlier content at power cuts.
+    pub lost_blocks: u64,
     /// Stalls that have begun.
     pub stalls: u64,
     /// Fail-slow episodes that have begun.
@@ -50,6 +55,8 @@ impl Truth {
             credits_left: model.credits(now),
             corrupt_places: disk.store().corrupt_places(elapsed),
             corrupt_reads: disk.store().changed_reads(),
+            unflushed_blocks: disk.store().unflushed_blocks(),
+            lost_blocks: disk.store().lost_blocks(),
             stalls: model.weather().stalls_begun(now),
             slow_episodes: model.weather().slow_begun(now),
             // A file that is open can be looked at.

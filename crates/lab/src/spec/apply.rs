@@ -6,7 +6,7 @@ use super::parse::SpecError;
 use super::{Burst, Episode, Episodes, ErrorOn, LONGEST_SERIAL, Profile, SECTOR, Span, VolumeSpec};
 
 /// All keys, in the order of the documentation.
-pub(super) const KEYS: [&str; 25] = [
+pub(super) const KEYS: [&str; 26] = [
     "iops",
     "throughput",
     "burst",
@@ -30,6 +30,7 @@ pub(super) const KEYS: [&str; 25] = [
     "corrupt",
     "corrupt-places",
     "corrupt-after",
+    "volatile",
     "serial",
     "seed",
 ];
@@ -113,6 +114,7 @@ fn set(spec: &mut VolumeSpec, pair: Pair<'_>) -> Result<(), SpecError> {
         "corrupt" => spec.corruption.places.push(pair.place(spec.size)?),
         "corrupt-places" => spec.corruption.random_places = pair.places(spec.size)?,
         "corrupt-after" => spec.corruption.after = Some(pair.time()?),
+        "volatile" => spec.volatile = pair.switch()?,
         "serial" => spec.serial = Some(pair.serial()?),
         "seed" => {
             spec.seed = Some(
@@ -326,6 +328,14 @@ impl<'a> Pair<'a> {
             "write" => Ok(ErrorOn::Write),
             "both" => Ok(ErrorOn::Both),
             _ => Err(self.bad("read, write or both")),
+        }
+    }
+
+    fn switch(self) -> Result<bool, SpecError> {
+        match self.value {
+            "0" => Ok(false),
+            "1" => Ok(true),
+            _ => Err(self.bad("0 or 1")),
         }
     }
 

@@ -36,6 +36,7 @@
 //! | `corrupt` | bytes that read back differently, `OFFSET` or `OFFSET+LENGTH`, repeatable | none; LENGTH is 512 |
 //! | `corrupt-places` | that many sectors of 512 bytes, chosen by the seed | `0` |
 //! | `corrupt-after` | they rot once at this time, and a later write cures them | bad for good |
+//! | `volatile` | `1`: a power cut loses some of what was written and not flushed | `0` |
 //! | `serial` | serial number, up to 20 of `A-Z a-z 0-9 . _ -`; of several volumes, `-1`, `-2`, … is added | `lab1`, `lab2`, … |
 //! | `seed` | start of the volume's random numbers; of several volumes, each has the next | from the server's seed |
 
@@ -91,6 +92,9 @@ pub struct VolumeSpec {
     pub errors: Errors,
     /// Data that does not read back as it was written.
     pub corruption: Corruption,
+    /// Whether it has a volatile write cache, as local disks may have and network volumes have not:
+    /// a power cut then loses some of what no flush has made durable.
+    pub volatile: bool,
     /// Serial number; `None` lets the server number it.
     pub serial: Option<String>,
     /// Start of its random numbers; `None` derives it from the server's seed.

@@ -95,6 +95,7 @@ impl VolumeSpec {
             stalls: Episodes::default(),
             errors: Errors::default(),
             corruption: Corruption::default(),
+            volatile: false,
             serial: None,
             seed: None,
         }

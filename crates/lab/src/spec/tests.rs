@@ -82,6 +82,7 @@ fn troubles_are_read() {
     );
     assert_eq!(spec.corruption.after, Some(Nanos::from_secs(60)));
     assert_eq!(spec.latency.min, Nanos(500_000));
+    assert!(!spec.volatile && one("nvme,volatile=1:1GiB").volatile);
     assert_eq!(
         (spec.serial.as_deref(), spec.seed),
         (Some("vol-1"), Some(9))
@@ -168,6 +169,7 @@ fn every_error_names_what_is_wrong() {
         ("error-on=all:1GiB", "error-on takes read, write or both"),
         ("serial=../x:1GiB", "serial takes up to 20"),
         ("serial=..:1GiB", "serial takes up to 20"),
+        ("volatile=yes:1GiB", "volatile takes 0 or 1"),
         ("seed=x:1GiB", "seed takes a whole number"),
     ] {
         let said = error(text);

@@ -1,6 +1,7 @@
-//! The data of a volume: a sparse file that has no name, on disk or in memory, and the places in
-//! it that do not read back as they were written.
+//! The data of a volume: a sparse file that has no name, on disk or in memory; the places in it that
+//! do not read back as they were written; and the writes that a power cut may take back.
 
+mod cache;
 mod rot;
 
 use std::fs::{File, OpenOptions};
@@ -15,6 +16,7 @@ use rustix::fs::{FallocateFlags, MemfdFlags, OFlags, fallocate, memfd_create};
 use rustix::io::Errno;
 
 use crate::spec::{Span, VolumeSpec};
+use cache::WriteCache;
 use rot::Rot;
 
 /// Zeros are written in pieces of this size where a hole cannot be made.
@@ -38,6 +40,17 @@ pub struct Store {
     rot: Mutex<Rot>,
     /// Reads that were changed.
     changed_reads: AtomicU64,
+    /// `None` for a volume on which every write is durable.
+    cache: Option<Mutex<WriteCache>>,
+    /// Blocks that went back at power cuts.
+    lost_blocks: AtomicU64,
+}
+
+/// A write that a power cut may take back, and where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unflushed {
+    write: u64,
+    place: Span,
 }
 
 impl Store {
@@ -57,6 +70,8 @@ impl Store {
             unsound: AtomicBool::new(!rot.is_empty()),
             rot: Mutex::new(rot),
             changed_reads: AtomicU64::new(0),
+            cache: spec.volatile.then(|| Mutex::new(WriteCache::new(seed))),
+            lost_blocks: AtomicU64::new(0),
         })
     }
 
@@ -73,31 +88,114 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the data at `offset`.
+    /// Writes the data at `offset`. Says how to refer to the write where it is not durable.
     ///
     /// # Errors
     /// When the file cannot be written; most likely the disk below is full.
-    pub fn write(&self, data: &[u8], offset: u64, elapsed: Option<Nanos>) -> io::Result<()> {
-        self.file.write_all_at(data, offset)?;
-        self.cure(offset, data.len() as u64, elapsed);
-        Ok(())
+    pub fn write(
+        &self,
+        data: &[u8],
+        offset: u64,
+        elapsed: Option<Nanos>,
+    ) -> io::Result<Option<Unflushed>> {
+        let length = data.len() as u64;
+        let unflushed = self.change(Span { offset, length }, || {
+            self.file.write_all_at(data, offset)
+        })?;
+        self.cure(offset, length, elapsed);
+        Ok(unflushed)
     }
 
-    /// Makes zeros, and a hole where the file system can.
+    /// Makes zeros, and a hole where the file system can. Says how to refer to this where it is not
+    /// durable.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn zero(&self, offset: u64, length: u64, elapsed: Option<Nanos>) -> io::Result<()> {
+    pub fn zero(
+        &self,
+        offset: u64,
+        length: u64,
+        elapsed: Option<Nanos>,
+    ) -> io::Result<Option<Unflushed>> {
         if length == 0 {
-            return Ok(());
+            return Ok(None);
         }
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        match fallocate(&self.file, hole, offset, length) {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.write_zeros(offset, length)?,
-            other => other?,
-        }
+        let unflushed = self.change(Span { offset, length }, || {
+            match fallocate(&self.file, hole, offset, length) {
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.write_zeros(offset, length),
+                other => Ok(other?),
+            }
+        })?;
         self.cure(offset, length, elapsed);
-        Ok(())
+        Ok(unflushed)
+    }
+
+    /// Changes the file, and notes how to undo it where a power cut may.
+    fn change(
+        &self,
+        place: Span,
+        change: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<Option<Unflushed>> {
+        let Some(mut cache) = self.cache() else {
+            return change().map(|()| None);
+        };
+        // Under the lock: what another write to the same block does in between would be undone with
+        // this one, or not at all.
+        let write = cache.note(&self.file, place)?;
+        change()?;
+        Ok(write.map(|write| Unflushed { write, place }))
+    }
+
+    /// Notes that a write is about to be answered: from now on a flush covers it.
+    pub fn answered(&self, write: Unflushed) {
+        if let Some(mut cache) = self.cache() {
+            cache.answered(write.write, write.place);
+        }
+    }
+
+    /// Makes a write durable, which asked for it (FUA).
+    pub fn persist(&self, write: Unflushed) {
+        if let Some(mut cache) = self.cache() {
+            cache.persist(write.place);
+        }
+    }
+
+    /// Makes all writes durable that were answered before.
+    pub fn flush(&self) {
+        if let Some(mut cache) = self.cache() {
+            cache.flush();
+        }
+    }
+
+    /// Loses what a power cut loses: of the blocks of 4 KiB that hold writes that are not durable,
+    /// some go back to what they held before, as the seed says. How many did.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn cut_power(&self) -> io::Result<u64> {
+        let Some(mut cache) = self.cache() else {
+            return Ok(0);
+        };
+        let lost = cache.lose(&self.file)?;
+        self.lost_blocks.fetch_add(lost, Ordering::Relaxed);
+        Ok(lost)
+    }
+
+    /// How many blocks of 4 KiB hold writes that are not durable.
+    pub fn unflushed_blocks(&self) -> u64 {
+        self.cache().map_or(0, |cache| cache.blocks())
+    }
+
+    /// How many blocks of 4 KiB have gone back at power cuts.
+    pub fn lost_blocks(&self) -> u64 {
+        self.lost_blocks.load(Ordering::Relaxed)
+    }
+
+    fn cache(&self) -> Option<MutexGuard<'_, WriteCache>> {
+        // What a thread that failed left is a list of undos, each good for itself.
+        let lock = |cache| Mutex::lock(cache).unwrap_or_else(PoisonError::into_inner);
+        self.cache.as_ref().map(lock)
     }
 
     fn write_zeros(&self, offset: u64, length: u64) -> io::Result<()> {
@@ -209,6 +307,40 @@ mod tests {
         store.write_zeros(1, 200_000).unwrap();
         assert_eq!(read(&store, 0, 2, 0), [7, 0]);
         assert_eq!(read(&store, 200_000, 2, 0), [0, 7]);
+    }
+
+    #[test]
+    fn a_power_cut_takes_back_only_what_a_volatile_volume_was_not_told_to_keep() {
+        for (what, most) in [("gp3:4MiB", 0), ("volatile=1:4MiB", 1024)] {
+            let store = store(what, Keep::Memory);
+            let kept = store.write(&[1; 2 << 20], 0, None).unwrap();
+            kept.into_iter().for_each(|write| store.answered(write));
+            store.flush();
+            let forced = store.write(&[2; 1 << 20], 2 << 20, None).unwrap();
+            forced.into_iter().for_each(|write| store.persist(write));
+            assert_eq!(store.unflushed_blocks(), 0);
+            // One that is not answered, one that was not flushed, and zeros over what was.
+            store.write(&[3; 512 << 10], 3 << 20, None).unwrap();
+            store.flush();
+            let unflushed = store.write(&[3; 512 << 10], 7 << 19, None).unwrap();
+            unflushed
+                .into_iter()
+                .for_each(|write| store.answered(write));
+            store.zero(0, 1 << 20, None).unwrap();
+            assert_eq!(store.unflushed_blocks(), most.min(512));
+
+            let lost = store.cut_power().unwrap();
+            assert_eq!(lost > 0, most > 0);
+            assert_eq!(store.lost_blocks(), lost);
+            assert_eq!(read(&store, 1 << 20, 1 << 20, 0), vec![1; 1 << 20]);
+            assert_eq!(read(&store, 2 << 20, 1 << 20, 0), vec![2; 1 << 20]);
+            let count = |offset, value| {
+                let data = read(&store, offset, 1 << 20, 0);
+                data.chunks(4096).filter(|b| **b == [value; 4096]).count() as u64
+            };
+            assert_eq!(count(0, 1) + count(3 << 20, 0), lost);
+            assert_eq!(count(0, 0) + count(3 << 20, 3), 512 - lost);
+        }
     }
 
     #[test]

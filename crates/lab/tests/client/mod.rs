@@ -57,9 +57,26 @@ impl Client {
 
     /// Sends a request and gives its cookie.
     pub(crate) fn send(&mut self, command: u16, offset: u64, length: u32, payload: &[u8]) -> u64 {
+        self.send_with(0, command, offset, length, payload)
+    }
+
+    /// Sends a write that is to be durable when it is answered, and waits for that.
+    pub(crate) fn force(&mut self, offset: u64, payload: &[u8]) -> Answer {
+        self.send_with(1, WRITE, offset, payload.len() as u32, payload);
+        self.answer().unwrap()
+    }
+
+    fn send_with(
+        &mut self,
+        flags: u16,
+        command: u16,
+        offset: u64,
+        length: u32,
+        payload: &[u8],
+    ) -> u64 {
         self.sent += 1;
         let mut message = 0x2560_9513_u32.to_be_bytes().to_vec();
-        message.extend(0_u16.to_be_bytes());
+        message.extend(flags.to_be_bytes());
         message.extend(command.to_be_bytes());
         message.extend(self.sent.to_be_bytes());
         message.extend(offset.to_be_bytes());

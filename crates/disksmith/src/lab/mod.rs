@@ -1,20 +1,25 @@
 //! Virtual volumes, alone or with a machine around them.
 
+mod boots;
+mod ledger;
+
 use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use lab::machine::{
-    Accel, Accelerator, Disk, Ended, Machine, MachineOptions, Packages, Source, check_emulator,
+    Accel, Accelerator, Disk, Machine, MachineOptions, Packages, Source, check_emulator,
     default_cache,
 };
 use lab::model::Caps;
 use lab::server::{Options, Server, Volume};
 use lab::spec::VolumeSpec;
-use ledger::{Filter, Ledger};
+
+use boots::Boots;
+use ledger::{check_new, keep_ledger};
 
 use crate::cli::{AccelChoice, LabArgs, LabRunArgs, LabServeArgs, LabVerb, VolumesArgs};
 use crate::context::Context;
@@ -23,10 +28,6 @@ use crate::render::json::SCHEMA;
 
 /// How often it is looked whether the user wants the end.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// What a ledger consists of: its logs, of which SQLite leaves one when it is not closed in order,
-/// and the file itself. (What SQLite calls `-shm` is made anew by who opens it.)
-const LEDGER_FILES: [&str; 3] = ["-wal", "-journal", ""];
 
 /// Serves volumes, and runs a command beside them.
 pub(crate) fn lab(args: &LabArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
@@ -55,28 +56,25 @@ fn run(args: &LabRunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outc
     let server = Server::start(&specs(&args.volumes), &wanted).map_err(refused)?;
     // It arrives in the server's folder, and is put where the user wants it when it is whole.
     let copied = server.folder().join("ledger.db");
-    let options = machine(args, packages, &cache, &server, &copied)?;
+    let cuts = boots::cut_times(&args.cut_after, args.volumes.seed);
+    let mut options = machine(args, packages, &cache, &server, &copied)?;
+    if !cuts.is_empty() && options.state.is_none() {
+        // The ledger must outlive the cuts. Without a place for it, it does so in the server's folder.
+        options.state = Some(server.folder().join("state"));
+    }
     let machine = Machine::start(&options, io::stdout(), io::stderr()).map_err(refused)?;
     context.tell(&describe(args, &server, machine.accelerator()));
-    let ended = until_the_end(machine, &server, interrupt);
+    let boots = Boots {
+        options,
+        server: &server,
+        cuts: &cuts,
+        interrupt,
+    };
+    let status = boots.until_the_end(machine, context);
     // However it ended, what is known is kept.
     let kept = keep_ledger(&copied, args.ledger_out.as_deref(), context);
     let written = write_truth(&args.volumes, &server);
-    let ended = all(context, ended, [kept, written])?;
-    // The power is cut by nobody here, so there is a status.
-    Ok(Answer::Status(ended.status.unwrap_or(3)))
-}
-
-/// Lets the volumes' troubles begin with the command, and waits for its end. The machine is gone
-/// then.
-fn until_the_end(
-    mut machine: Machine,
-    server: &Server,
-    interrupt: &AtomicBool,
-) -> Result<Ended, Failure> {
-    machine.wait_until_started(interrupt).map_err(of_machine)?;
-    server.begin();
-    machine.wait(interrupt).map_err(of_machine)
+    all(context, status, [kept, written]).map(Answer::Status)
 }
 
 fn machine(
@@ -161,20 +159,6 @@ fn all<T, const N: usize>(
         })
 }
 
-/// Refuses a file that is there, and a place where none can be made.
-fn check_new(path: &Path) -> Result<(), Failure> {
-    for end in LEDGER_FILES {
-        let path = with(path, end);
-        if path.symlink_metadata().is_ok() {
-            return Err(Failure::refused(format!(
-                "{} exists; name a new file for the machine's ledger, or remove that one",
-                path.display()
-            )));
-        }
-    }
-    try_write(path)
-}
-
 fn check_truth(volumes: &VolumesArgs) -> Result<(), Failure> {
     let Some(path) = &volumes.truth else {
         return Ok(());
@@ -201,79 +185,6 @@ fn try_write(path: &Path) -> Result<(), Failure> {
         true => Ok(()),
         false => fs::remove_file(path).with_context(failed).refused(),
     }
-}
-
-/// Adds the runs of the ledger that came out of the machine, if one did, to this host's, and puts
-/// it where the user wants it.
-fn keep_ledger(copied: &Path, wanted: Option<&Path>, context: &Context) -> Result<(), Failure> {
-    if !copied.is_file() {
-        return Ok(());
-    }
-    let kept = keep_runs(copied, context);
-    let placed = match wanted {
-        Some(wanted) => place(copied, wanted),
-        None => Ok(()),
-    };
-    all(context, kept, [placed])
-}
-
-/// Copies the ledger to a place where there is none. What another one put there meanwhile stays.
-fn place(copied: &Path, wanted: &Path) -> Result<(), Failure> {
-    for end in LEDGER_FILES {
-        let (from, to) = (with(copied, end), with(wanted, end));
-        if !from.is_file() {
-            continue;
-        }
-        let failed = || {
-            format!(
-                "the machine's ledger could not be written to {}",
-                to.display()
-            )
-        };
-        let opened = File::options().write(true).create_new(true).open(&to);
-        let mut file = opened.with_context(failed).midway()?;
-        let written = File::open(&from)
-            .and_then(|mut from| io::copy(&mut from, &mut file))
-            .and_then(|_| file.sync_all());
-        if let Err(error) = written {
-            // A part of it would look like all of it.
-            let _ = fs::remove_file(&to);
-            return Err(error).with_context(failed).midway();
-        }
-    }
-    Ok(())
-}
-
-/// A path with something behind its name.
-fn with(path: &Path, end: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(end);
-    PathBuf::from(name)
-}
-
-/// Adds the machine's runs to this host's ledger: those that it does not have.
-fn keep_runs(copied: &Path, context: &Context) -> Result<(), Failure> {
-    let theirs = Ledger::open(copied).midway()?;
-    let runs = theirs.list(&Filter::default()).midway()?;
-    if runs.is_empty() {
-        return Ok(());
-    }
-    let mut ours = context.open_ledger()?;
-    let mut kept = 0;
-    for summary in &runs {
-        let id = summary.id.to_string();
-        if ours.conclusion(&id).is_ok() {
-            continue;
-        }
-        let run = theirs.load(&id).midway()?;
-        let conclusion = theirs.conclusion(&id).midway()?;
-        ours.save(&run, conclusion.verdict, &conclusion.findings)
-            .midway()?;
-        kept += 1;
-    }
-    let path = ours.path().display();
-    context.tell(&format!("{kept} runs of the machine are now in {path}."));
-    Ok(())
 }
 
 fn serve(args: &LabServeArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
@@ -373,23 +284,6 @@ fn scaled(volumes: &VolumesArgs) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_ledger_is_placed_with_its_log_and_never_over_another() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        fs::write(at("copied"), "runs").unwrap();
-        fs::write(at("copied-wal"), "log").unwrap();
-        place(&at("copied"), &at("wanted")).unwrap();
-        assert_eq!(fs::read(at("wanted")).unwrap(), b"runs");
-        assert_eq!(fs::read(at("wanted-wal")).unwrap(), b"log");
-
-        fs::write(at("wanted"), "older").unwrap();
-        fs::remove_file(at("wanted-wal")).unwrap();
-        fs::remove_file(at("copied-wal")).unwrap();
-        place(&at("copied"), &at("wanted")).unwrap_err();
-        assert_eq!(fs::read(at("wanted")).unwrap(), b"older");
-    }
 
     #[test]
     fn a_cause_is_said_once() {
