@@ -16,6 +16,7 @@ pub mod mounts;
 pub mod root;
 pub mod signature;
 pub mod space;
+pub mod spacemap;
 pub mod swaps;
 
 pub use root::{Error, Result, Root};
