@@ -11,6 +11,7 @@ pub mod diskstats;
 pub mod exec;
 pub mod extents;
 pub mod machine;
+pub mod mapping;
 pub mod md;
 pub mod mounts;
 pub mod root;

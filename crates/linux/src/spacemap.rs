@@ -54,9 +54,9 @@ pub enum NotListed {
 
 /// The space of the file system that an open file or folder is on.
 ///
-/// What is not said to be free is in use: XFS without a reverse map says no more than that to anybody,
-/// and Linux 6.18 leaves out the data of an ext4 that follows the metadata of its group. Neither set
-/// holds what lies behind the file system on its device, which may be larger. Parts on other
+/// What is not said to be free is in use: XFS without a reverse map says no more than that, and ext4
+/// leaves out some runs of used blocks altogether (seen on Linux 6.18). Neither set holds what lies
+/// behind the last record, since the device may be larger than the file system. Parts on other
 /// devices, such as a log or realtime device of their own, are left out. A file system that is
 /// written to changes while it is listed.
 ///
