@@ -4,13 +4,18 @@
 //! memory; a figure that holds such reads is not the disk's.
 #![allow(unsafe_code)]
 
+mod placed;
+
 use std::fs::File;
 use std::io;
+use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
+
+pub use placed::{NotPlaced, Place, Placed, placed};
 
 use crate::space::{self, Medium};
 
@@ -24,7 +29,9 @@ impl Flags {
     const DELALLOC: u32 = 0x4;
     const ENCODED: u32 = 0x8;
     const DATA_ENCRYPTED: u32 = 0x80;
+    const NOT_ALIGNED: u32 = 0x100;
     const DATA_INLINE: u32 = 0x200;
+    const DATA_TAIL: u32 = 0x400;
     const UNWRITTEN: u32 = 0x800;
     const SHARED: u32 = 0x2000;
 
@@ -55,6 +62,12 @@ impl Flags {
     /// Kept among the metadata, such as in the inode.
     pub const fn is_inline(self) -> bool {
         self.any(Self::DATA_INLINE)
+    }
+
+    /// Kept in blocks that hold other things too: among the metadata, or packed with the ends of
+    /// other files. Its offsets need not be multiples of a block.
+    pub const fn is_unaligned(self) -> bool {
+        self.any(Self::NOT_ALIGNED | Self::DATA_INLINE | Self::DATA_TAIL)
     }
 
     /// Allocated and never written: it reads as zeros, without the disk.
@@ -114,7 +127,15 @@ pub enum ExtentsError {
 /// When the kernel fails to list them, which is not the same as not being able to.
 pub fn map(file: &File, start: u64, len: u64) -> Result<Option<Vec<Extent>>, ExtentsError> {
     let mut extents = Vec::new();
-    let known = walk(file, start, len, |extent| extents.push(extent))?;
+    let known = walk(
+        file,
+        start..start.saturating_add(len),
+        Sync::First,
+        |extent| {
+            extents.push(extent);
+            ControlFlow::Continue(())
+        },
+    )?;
     Ok(known.then_some(extents))
 }
 
@@ -150,11 +171,12 @@ pub fn unwritten_fraction(file: &File, len: u64) -> Result<Option<f64>, ExtentsE
 /// Bytes of the first `len` that lie in written extents.
 fn written_by_map(file: &File, len: u64) -> Result<Option<u64>, ExtentsError> {
     let mut written = 0;
-    let known = walk(file, 0, len, |extent| {
+    let known = walk(file, 0..len, Sync::First, |extent| {
         if !extent.flags.is_unwritten() {
             let end = extent.logical.saturating_add(extent.length).min(len);
             written += end.saturating_sub(extent.logical);
         }
+        ControlFlow::Continue(())
     })?;
     Ok(known.then_some(written))
 }
@@ -238,14 +260,24 @@ struct RawMap {
 const FS_IOC_FIEMAP: Opcode = opcode::read_write::<RawHead>(b'f', 11);
 const FIEMAP_FLAG_SYNC: u32 = 1;
 
-/// Calls `each` for every extent that touches the range. `false` where there is no FIEMAP.
+/// Whether what is still in memory is written back before its place is asked (FIEMAP_FLAG_SYNC).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sync {
+    /// It is, so that all of it has its place.
+    First,
+    /// It is not: what has no place yet is listed as delayed, or not at all.
+    Never,
+}
+
+/// Calls `each` for every extent that touches the range, until it breaks off. `false` where there is
+/// no FIEMAP. However many extents there are, one batch of them is held at a time.
 fn walk(
     file: &File,
-    start: u64,
-    len: u64,
-    mut each: impl FnMut(Extent),
+    range: Range<u64>,
+    sync: Sync,
+    mut each: impl FnMut(Extent) -> ControlFlow<()>,
 ) -> Result<bool, ExtentsError> {
-    let end = start.saturating_add(len);
+    let Range { start, end } = range;
     let mut at = start;
     let mut raw = Box::new(RawMap {
         head: RawHead::default(),
@@ -256,7 +288,11 @@ fn walk(
             start: at,
             length: end - at,
             // Once is enough: whoever writes during the walk changes the answer anyway.
-            flags: if at == start { FIEMAP_FLAG_SYNC } else { 0 },
+            flags: if sync == Sync::First && at == start {
+                FIEMAP_FLAG_SYNC
+            } else {
+                0
+            },
             extent_count: BATCH as u32,
             ..RawHead::default()
         };
@@ -278,12 +314,15 @@ fn walk(
             break;
         };
         for raw in &raw.extents[..count] {
-            each(Extent {
+            let extent = Extent {
                 logical: raw.logical,
                 physical: raw.physical,
                 length: raw.length,
                 flags: Flags(raw.flags),
-            });
+            };
+            if each(extent).is_break() {
+                return Ok(true);
+            }
         }
         let next = last.logical.saturating_add(last.length);
         if Flags(last.flags).is_last() {

@@ -11,12 +11,14 @@ pub mod diskstats;
 pub mod exec;
 pub mod extents;
 pub mod machine;
+pub mod mapping;
 pub mod md;
 pub mod mounts;
 pub mod process;
 pub mod root;
 pub mod signature;
 pub mod space;
+pub mod spacemap;
 pub mod swaps;
 
 pub use root::{Error, Result, Root};

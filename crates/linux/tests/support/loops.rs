@@ -105,6 +105,10 @@ impl Loop {
         run("mkfs.ext4", &["-q", "-F", self.path()]);
     }
 
+    pub fn mkfs_xfs(&self) {
+        run("mkfs.xfs", &["-q", "-f", self.path()]);
+    }
+
     /// Tells the kernel of a partition; its table is not on the device.
     pub fn add_partition(&self) -> Partition<'_> {
         run("addpart", &[self.path(), "1", "2048", "8192"]);

@@ -1,0 +1,222 @@
+//! Where on its file system's device a file's data is.
+
+use std::fs::File;
+use std::io;
+use std::ops::{ControlFlow, Range};
+
+use rustix::io::Errno;
+use rustix::ioctl::{Getter, Opcode, ioctl, opcode};
+
+use super::{Extent, ExtentsError, Sync, walk};
+use crate::space;
+
+/// A run of a file, and where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Where it begins in the file, in bytes.
+    pub logical: u64,
+    /// How long it is, in bytes.
+    pub length: u64,
+    /// Where it is.
+    pub place: Place,
+    /// Whether other files, or snapshots, have the same blocks.
+    pub shared: bool,
+    /// Whether the blocks hold something else than the file's bytes: these, encrypted or compressed.
+    pub encoded: bool,
+}
+
+/// Where a run of a file is. Ranges are bytes of the file system's device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In blocks of its own, which a read of the file reads.
+    Written(Range<u64>),
+    /// In blocks that are allocated and were never written. A read of the file is answered with
+    /// zeros and leaves them alone.
+    Unwritten(Range<u64>),
+    /// In a block that holds other things too, such as the inode: part of the metadata.
+    Unaligned,
+    /// Only in memory so far, or where the file system does not say.
+    Nowhere,
+}
+
+impl Placed {
+    /// The bytes of the device that a read of this run of the file reads. What was never written is
+    /// not among them: it is allocated space, no more urgent than any other.
+    pub fn on_device(&self) -> Option<Range<u64>> {
+        match &self.place {
+            Place::Written(range) => Some(range.clone()),
+            Place::Unwritten(_) | Place::Unaligned | Place::Nowhere => None,
+        }
+    }
+}
+
+impl From<Extent> for Placed {
+    fn from(extent: Extent) -> Placed {
+        let flags = extent.flags;
+        let range = extent.physical..extent.physical.saturating_add(extent.length);
+        let place = if flags.is_unknown() || flags.is_delayed() {
+            Place::Nowhere
+        } else if flags.is_unaligned() {
+            Place::Unaligned
+        } else if flags.is_unwritten() {
+            Place::Unwritten(range)
+        } else {
+            Place::Written(range)
+        };
+        Placed {
+            logical: extent.logical,
+            length: extent.length,
+            place,
+            shared: flags.is_shared(),
+            encoded: flags.is_encoded(),
+        }
+    }
+}
+
+/// Where a file's data is on the device of its file system cannot be told.
+#[derive(Debug, thiserror::Error)]
+pub enum NotPlaced {
+    /// The file system, or this kind of file, has no FIEMAP.
+    #[error("the file system does not list the places of this file's data")]
+    NoMap,
+    /// The file system lists places, and not as offsets on the one device that it is mounted from.
+    #[error(
+        "the places that this type of file system ({0:#x}) lists are not offsets on its device; those of ext4 and XFS are"
+    )]
+    OtherPlaces(u32),
+    /// The file is on the realtime device of an XFS, which is not the one that it is mounted from.
+    #[error("the file's data is on the realtime device of its file system")]
+    Realtime,
+    /// What kind of file system or file it is could not be asked.
+    #[error("the kind of the file could not be asked: {0}")]
+    Kind(#[source] io::Error),
+    /// The kernel failed to list them.
+    #[error(transparent)]
+    Failed(#[from] ExtentsError),
+}
+
+/// Calls `each` for every run of a file that is allocated or only in memory, in order, until it
+/// breaks off; holes are not listed.
+///
+/// A file may have millions of runs: one batch of 256 is held at a time, and each batch is asked for
+/// from where the last one ended, so that a file which changes meanwhile may be listed as it never
+/// was (linux, Documentation/filesystems/fiemap.rst; include/uapi/linux/fiemap.h).
+///
+/// Nothing is written back first: FIEMAP_FLAG_SYNC would write to the very disk whose state is to be
+/// found out, once a file, and what has no place on it yet was not there to be read.
+///
+/// Answers come from ext2, ext3, ext4 and XFS, whose places are offsets on the device that they are
+/// mounted from. Elsewhere they need not be: btrfs lists addresses of its own that its chunk tree
+/// leads from to a device, F2FS and bcachefs count over several devices, and network file systems
+/// pass on what their servers say.
+///
+/// # Errors
+/// When the places cannot be told, or the kernel fails to list them.
+pub fn placed(
+    file: &File,
+    mut each: impl FnMut(Placed) -> ControlFlow<()>,
+) -> Result<(), NotPlaced> {
+    let kind = space::of_file(file).map_err(NotPlaced::Kind)?;
+    match kind.magic {
+        EXT => {}
+        XFS => {
+            if is_realtime(file)? {
+                return Err(NotPlaced::Realtime);
+            }
+        }
+        other => return Err(NotPlaced::OtherPlaces(other)),
+    }
+    let known = walk(file, 0..u64::MAX, Sync::Never, |extent| each(extent.into()))?;
+    known.then_some(()).ok_or(NotPlaced::NoMap)
+}
+
+/// The magic numbers of ext2 to ext4, and of XFS (include/uapi/linux/magic.h).
+const EXT: u32 = 0xEF53;
+const XFS: u32 = 0x5846_5342;
+
+/// struct fsxattr (include/uapi/linux/fs.h).
+#[repr(C)]
+struct RawAttributes {
+    flags: u32,
+    extent_size: u32,
+    extents: u32,
+    project: u32,
+    cow_extent_size: u32,
+    pad: [u8; 8],
+}
+
+/// FS_IOC_FSGETXATTR is `_IOR('X', 31, struct fsxattr)`.
+const FS_IOC_FSGETXATTR: Opcode = opcode::read::<RawAttributes>(b'X', 31);
+const FS_XFLAG_REALTIME: u32 = 1;
+
+/// Whether a file of an XFS has its data on the realtime device.
+fn is_realtime(file: &File) -> Result<bool, NotPlaced> {
+    // SAFETY: the opcode is FS_IOC_FSGETXATTR, which writes one struct fsxattr. `RawAttributes` is
+    // laid out so, and is made of integers, for which any bytes are valid.
+    let answer = unsafe { ioctl(file, Getter::<FS_IOC_FSGETXATTR, RawAttributes>::new()) };
+    let attributes = answer.map_err(|error: Errno| NotPlaced::Kind(error.into()))?;
+    Ok(attributes.flags & FS_XFLAG_REALTIME != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Flags;
+    use super::*;
+
+    fn of_flags(flags: u32) -> Placed {
+        Placed::from(Extent {
+            logical: 0,
+            physical: 4096,
+            length: 8192,
+            flags: Flags(flags),
+        })
+    }
+
+    #[test]
+    fn only_what_was_written_in_blocks_of_its_own_is_read() {
+        // The numbers are those of include/uapi/linux/fiemap.h.
+        for (flags, place) in [
+            (0x0, Place::Written(4096..12288)),
+            (0x1, Place::Written(4096..12288)),
+            (0x1000, Place::Written(4096..12288)),
+            (0x800, Place::Unwritten(4096..12288)),
+            (0x2, Place::Nowhere),
+            (0x6, Place::Nowhere),
+            // XFS and ext4 mark as unwritten what waits in memory to become written.
+            (0x806, Place::Nowhere),
+            (0x300, Place::Unaligned),
+            (0x500, Place::Unaligned),
+        ] {
+            let found = of_flags(flags);
+            assert_eq!(found.place, place, "{flags:#x}");
+            let read = matches!(place, Place::Written(_)).then_some(4096..12288);
+            assert_eq!(found.on_device(), read, "{flags:#x}");
+        }
+    }
+
+    #[test]
+    fn shared_and_encoded_blocks_are_told_and_read() {
+        assert!(of_flags(0x2000).shared && !of_flags(0x2000).encoded);
+        assert!(of_flags(0x8).encoded && of_flags(0x80).encoded);
+        assert!(of_flags(0x2088).on_device().is_some());
+    }
+
+    #[test]
+    fn a_file_system_without_a_device_is_refused_by_its_type() {
+        let Ok(file) = tempfile::tempfile_in("/dev/shm") else {
+            return;
+        };
+        let error = placed(&file, |_| ControlFlow::Continue(())).unwrap_err();
+        assert!(
+            matches!(error, NotPlaced::OtherPlaces(0x0102_1994)),
+            "{error}"
+        );
+        assert!(error.to_string().contains("(0x1021994)"), "{error}");
+    }
+
+    #[test]
+    fn the_request_number_is_the_kernels() {
+        // _IOR('X', 31, struct fsxattr) on x86-64 and aarch64.
+        assert_eq!(FS_IOC_FSGETXATTR, 0x801C_581F);
+    }
+}

@@ -1,0 +1,262 @@
+//! How arrays of Linux software RAID lie on their members (linux, drivers/md/).
+
+use std::ops::Range;
+use std::path::Path;
+
+use super::piece::{Deal, Piece};
+use super::{SECTOR, Why, kib};
+use crate::block::{DevNum, Device, Devices};
+use crate::root::{self, Root, attribute, number};
+
+/// A member that has a place in the array.
+struct Member {
+    number: DevNum,
+    slot: u64,
+    /// Where the array's data begins on it, in bytes.
+    offset: u64,
+    /// How much of it the array could use, in bytes.
+    room: u64,
+}
+
+/// What the levels have in common.
+struct Shape<'a> {
+    device: &'a Device,
+    /// In bytes; 0 where there are no chunks.
+    chunk: u64,
+    /// How many members the array should have.
+    disks: u64,
+    members: Vec<Member>,
+}
+
+/// The pieces of an array, each with the member that it lies on. Members that are spare or have
+/// failed hold nothing of it.
+pub(super) fn pieces(
+    root: &Root,
+    devices: &Devices,
+    device: &Device,
+) -> Result<Vec<(DevNum, Piece)>, Why> {
+    let folder = root
+        .sys
+        .join("class/block")
+        .join(device.sysfs_name())
+        .join("md");
+    let says = |name: &'static str| Why::silent(device, name);
+    let level = attribute(&folder.join("level")).ok_or_else(|| says("md/level"))?;
+    if attribute(&folder.join("reshape_position")).is_some_and(|position| position != "none") {
+        return Err(Why::Reshaped(device.label()));
+    }
+    let shape = Shape {
+        device,
+        chunk: number(&folder.join("chunk_size")).unwrap_or(0),
+        disks: number(&folder.join("raid_disks")).ok_or_else(|| says("md/raid_disks"))?,
+        members: members(&folder, devices, device)?,
+    };
+    let layout: Option<u64> = number(&folder.join("layout"));
+    let component = || {
+        kib(&folder.join("component_size")).ok_or_else(|| Why::silent(device, "md/component_size"))
+    };
+    match level.as_str() {
+        "linear" => shape.linear(),
+        "raid0" => shape.zones(layout),
+        "raid1" => shape.mirrors(component()?),
+        "raid10" => shape.near(layout.ok_or_else(|| says("md/layout"))?, component()?),
+        _ => Err(Why::Level {
+            device: device.label(),
+            level,
+        }),
+    }
+}
+
+/// The members with a slot, in the order of these.
+fn members(folder: &Path, devices: &Devices, device: &Device) -> Result<Vec<Member>, Why> {
+    let mut members = Vec::new();
+    for entry in root::names_in(folder).map_err(|error| Why::Unread(error.to_string()))? {
+        let entry = entry.to_string_lossy();
+        let Some(name) = entry.strip_prefix("dev-") else {
+            continue;
+        };
+        let own = folder.join(&*entry);
+        // A spare or a failed member has "none", which is no number.
+        let Some(slot) = number(&own.join("slot")) else {
+            continue;
+        };
+        let says = |what: &'static str| Why::silent(device, what);
+        // One that the kernel no longer lists as a device is as good as missing.
+        let Some(member) = devices.named(&name.replace('!', "/")) else {
+            continue;
+        };
+        members.push(Member {
+            number: member.number,
+            slot,
+            offset: number::<u64>(&own.join("offset"))
+                .ok_or_else(|| says("md/dev-*/offset"))?
+                .saturating_mul(SECTOR),
+            room: kib(&own.join("size")).ok_or_else(|| says("md/dev-*/size"))?,
+        });
+    }
+    members.sort_by_key(|member| member.slot);
+    Ok(members)
+}
+
+impl Shape<'_> {
+    /// The members one after the other, each cut to whole chunks where there are such
+    /// (drivers/md/md-linear.c, linear_conf).
+    fn linear(&self) -> Result<Vec<(DevNum, Piece)>, Why> {
+        self.expect_all()?;
+        let mut pieces = Vec::new();
+        let mut at = 0_u64;
+        for member in &self.members {
+            let end = at.saturating_add(self.whole_chunks(member.room));
+            pieces.push((member.number, Piece::straight(at..end, member.offset)));
+            at = end;
+        }
+        self.expect_size(at)?;
+        Ok(pieces)
+    }
+
+    /// RAID 0: stripes over all members up to the end of the smallest, then a zone of stripes over
+    /// those that go on, and so forth (drivers/md/raid0.c, create_strip_zones and map_sector).
+    ///
+    /// Behind the first zone, two forms are in use. Both lay a zone's chunks down row by row; which
+    /// member a row begins with is counted from the beginning of the array in the first, which older
+    /// kernels knew, and from that of the zone in the second (enum r0layout).
+    fn zones(&self, layout: Option<u64>) -> Result<Vec<(DevNum, Piece)>, Why> {
+        self.expect_all()?;
+        self.expect_chunk()?;
+        let rooms: Vec<u64> = self
+            .members
+            .iter()
+            .map(|m| self.whole_chunks(m.room))
+            .collect();
+        let mut ends = rooms.clone();
+        ends.sort_unstable();
+        ends.dedup();
+        let counts_from_array = match layout {
+            _ if ends.len() == 1 => false,
+            Some(1) => true,
+            Some(2) => false,
+            _ => return Err(Why::Zones(self.device.label())),
+        };
+        let mut pieces = Vec::new();
+        let (mut at, mut begin) = (0_u64, 0_u64);
+        for end in ends {
+            let longer: Vec<&Member> = self
+                .members
+                .iter()
+                .zip(&rooms)
+                .filter(|(_, room)| **room > begin)
+                .map(|(member, _)| member)
+                .collect();
+            let width = longer.len() as u64;
+            let zone = at..at.saturating_add((end - begin).saturating_mul(width));
+            let turned = match counts_from_array {
+                true => zone.start / self.chunk % width.max(1),
+                false => 0,
+            };
+            for (index, member) in longer.into_iter().enumerate() {
+                let lane = (index as u64 + width - turned) % width;
+                pieces.push((
+                    member.number,
+                    self.striped(&zone, member, begin, width, 1, lane),
+                ));
+            }
+            (at, begin) = (zone.end, end);
+        }
+        self.expect_size(at)?;
+        Ok(pieces)
+    }
+
+    /// RAID 1: every member has all of it (drivers/md/raid1.c,
+    /// raid1_read_request).
+    fn mirrors(&self, component: u64) -> Result<Vec<(DevNum, Piece)>, Why> {
+        self.expect_at_most(component)?;
+        let whole = 0..self.device.size.0;
+        let pieces = self.members.iter();
+        Ok(pieces
+            .map(|member| (member.number, Piece::straight(whole.clone(), member.offset)))
+            .collect())
+    }
+
+    /// RAID 10 with near copies: each chunk as many times in a row as it has copies, round the members
+    /// (drivers/md/raid10.c, __raid10_find_phys; the layout's parts: setup_geo).
+    fn near(&self, layout: u64, component: u64) -> Result<Vec<(DevNum, Piece)>, Why> {
+        let (copies, far) = (layout & 0xff, (layout >> 8) & 0xff);
+        if far != 1 || copies == 0 || copies > self.disks {
+            return Err(Why::FarCopies(self.device.label()));
+        }
+        self.expect_chunk()?;
+        let chunks = u128::from(component / self.chunk) * u128::from(self.disks)
+            / u128::from(copies)
+            * u128::from(self.chunk);
+        self.expect_at_most(u64::try_from(chunks).unwrap_or(u64::MAX))?;
+        let whole = 0..self.device.size.0;
+        let members = self
+            .members
+            .iter()
+            .filter(|member| member.slot < self.disks);
+        Ok(members
+            .map(|member| {
+                let piece = self.striped(&whole, member, 0, self.disks, copies, member.slot);
+                (member.number, piece)
+            })
+            .collect())
+    }
+
+    /// What lies on a member from `begin` bytes of its data on.
+    fn striped(
+        &self,
+        upper: &Range<u64>,
+        member: &Member,
+        begin: u64,
+        width: u64,
+        copies: u64,
+        lane: u64,
+    ) -> Piece {
+        Piece {
+            upper: upper.clone(),
+            lower: member.offset.saturating_add(begin),
+            deal: Deal {
+                chunk: self.chunk,
+                width,
+                copies,
+                lane,
+            },
+        }
+    }
+
+    fn whole_chunks(&self, room: u64) -> u64 {
+        room - room.checked_rem(self.chunk).unwrap_or(0)
+    }
+
+    fn expect_chunk(&self) -> Result<(), Why> {
+        match self.chunk {
+            0 => Err(Why::silent(self.device, "md/chunk_size")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where one is missing, so is a part of the data, and what the others hold cannot be counted.
+    fn expect_all(&self) -> Result<(), Why> {
+        let slots = self.members.iter().map(|member| member.slot);
+        if self.disks > 0 && slots.eq(0..self.disks) {
+            return Ok(());
+        }
+        Err(Why::Incomplete(self.device.label()))
+    }
+
+    /// What the members add up to must be what the array has.
+    fn expect_size(&self, found: u64) -> Result<(), Why> {
+        if found == self.device.size.0 {
+            return Ok(());
+        }
+        Err(Why::sizes(self.device, found))
+    }
+
+    /// An array with copies may be made smaller than its members allow.
+    fn expect_at_most(&self, room: u64) -> Result<(), Why> {
+        if self.device.size.0 <= room {
+            return Ok(());
+        }
+        Err(Why::sizes(self.device, room))
+    }
+}

@@ -1,0 +1,337 @@
+//! Which parts of its device a mounted file system uses, by GETFSMAP
+//! (include/uapi/linux/fsmap.h; ioctl_getfsmap(2)).
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+
+use record::Ranges;
+use rustix::io::Errno;
+use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
+
+use crate::block::DevNum;
+
+/// The space of a file system on the device that it is mounted from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpaceMap {
+    /// The device.
+    pub device: DevNum,
+    /// The bytes of the device that are not free: data, metadata, the log, and what the kernel says
+    /// nothing of.
+    pub used: Ranges,
+    /// The bytes of the device that are free.
+    pub free: Ranges,
+}
+
+/// What a file system uses cannot be told.
+#[derive(Debug, thiserror::Error)]
+pub enum NotListed {
+    /// It does not answer the request. ext4 and XFS do; btrfs, for one, does not.
+    #[error("this file system does not list its space (GETFSMAP): ext4 and XFS do")]
+    NotOffered,
+    /// Only root is told.
+    #[error("the kernel tells only root what space the file system uses: run this as root")]
+    NeedsRoot,
+    /// It has several devices and numbers them in its own way.
+    #[error(
+        "the file system numbers its devices in its own way, so that they cannot be told apart"
+    )]
+    OwnNumbers,
+    /// It said nothing of the device that it is mounted from.
+    #[error("the file system lists nothing on the device {0}, which it is mounted from")]
+    Nothing(DevNum),
+    /// It answers with records that do not advance.
+    #[error(
+        "the file system lists its space at byte {0} again and again; it cannot be trusted, so check it with its fsck"
+    )]
+    Stuck(u64),
+    /// The request failed.
+    #[error("the kernel could not list the space of the file system: {0}")]
+    Failed(#[source] io::Error),
+}
+
+/// The space of the file system that an open file or folder is on.
+///
+/// What is not said to be free is in use: XFS without a reverse map says no more than that, and ext4
+/// leaves out some runs of used blocks altogether (seen on Linux 6.18). Neither set holds what lies
+/// behind the last record, since the device may be larger than the file system. Parts on other
+/// devices, such as a log or realtime device of their own, are left out. A file system that is
+/// written to changes while it is listed.
+///
+/// # Errors
+/// When the file system does not answer, or not to this user.
+pub fn of_file(file: &File) -> Result<SpaceMap, NotListed> {
+    let metadata = file.metadata().map_err(NotListed::Failed)?;
+    let device = DevNum::from_raw(metadata.dev());
+    let mut seen = Seen::default();
+    walk(file, |record, numbers| seen.add(device, record, numbers))?;
+    seen.finish(device)
+}
+
+/// What was learned so far.
+#[derive(Default)]
+struct Seen {
+    /// In the order in which it comes, which is rising.
+    free: Vec<Range<u64>>,
+    /// Where the last record ends.
+    end: u64,
+}
+
+impl Seen {
+    fn add(
+        &mut self,
+        device: DevNum,
+        record: &RawRecord,
+        are_numbers: bool,
+    ) -> Result<(), NotListed> {
+        if !are_numbers {
+            return Err(NotListed::OwnNumbers);
+        }
+        if number_of(record.device) != device {
+            return Ok(());
+        }
+        let end = record.physical.saturating_add(record.length);
+        self.end = self.end.max(end);
+        if record.is_free() {
+            match self.free.last_mut() {
+                // Neighbours become one at once: there are many, cut where allocation groups meet.
+                Some(last) if last.end == record.physical => last.end = end,
+                _ => self.free.push(record.physical..end),
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, device: DevNum) -> Result<SpaceMap, NotListed> {
+        if self.end == 0 {
+            return Err(NotListed::Nothing(device));
+        }
+        let free: Ranges = self.free.into_iter().collect();
+        Ok(SpaceMap {
+            device,
+            used: Ranges::from(0..self.end).subtract(&free),
+            free,
+        })
+    }
+}
+
+/// A `dev_t` of 32 bits: twelve of the major number between eight and twelve of the minor one
+/// (include/linux/kdev_t.h, new_encode_dev).
+fn number_of(raw: u32) -> DevNum {
+    DevNum::new((raw >> 8) & 0xfff, (raw & 0xff) | ((raw >> 12) & 0xf_ff00))
+}
+
+/// struct fsmap.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct RawRecord {
+    device: u32,
+    flags: u32,
+    physical: u64,
+    owner: u64,
+    offset: u64,
+    length: u64,
+    reserved: [u64; 3],
+}
+
+impl RawRecord {
+    const SPECIAL_OWNER: u32 = 0x10;
+    const LAST: u32 = 0x20;
+    /// FMR_OWN_FREE is FMR_OWNER(0, 1).
+    const OWN_FREE: u64 = 1;
+
+    /// The highest key that there is.
+    const HIGHEST: RawRecord = RawRecord {
+        device: u32::MAX,
+        flags: u32::MAX,
+        physical: u64::MAX,
+        owner: u64::MAX,
+        offset: u64::MAX,
+        length: 0,
+        reserved: [0; 3],
+    };
+
+    /// Owners are inode numbers unless a flag says that they are not.
+    fn is_free(&self) -> bool {
+        self.flags & Self::SPECIAL_OWNER != 0 && self.owner == Self::OWN_FREE
+    }
+
+    fn is_last(&self) -> bool {
+        self.flags & Self::LAST != 0
+    }
+
+    fn end(&self) -> (u32, u64) {
+        (self.device, self.physical.saturating_add(self.length))
+    }
+}
+
+/// struct fsmap_head, without its records.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct RawHead {
+    input_flags: u32,
+    output_flags: u32,
+    count: u32,
+    entries: u32,
+    reserved: [u64; 6],
+    keys: [RawRecord; 2],
+}
+
+impl RawHead {
+    /// FMH_OF_DEV_T: the devices are `dev_t`s.
+    const DEVICES_ARE_NUMBERS: u32 = 1;
+}
+
+/// How many records are asked for at a time: 64 KiB of them.
+const BATCH: usize = 1024;
+
+#[repr(C)]
+struct RawMap {
+    head: RawHead,
+    records: [RawRecord; BATCH],
+}
+
+/// FS_IOC_GETFSMAP is `_IOWR('X', 59, struct fsmap_head)`; the size in it is that of the head.
+const FS_IOC_GETFSMAP: Opcode = opcode::read_write::<RawHead>(b'X', 59);
+
+/// Calls `each` for every record, and says whether the devices in it are `dev_t`s.
+fn walk(
+    file: &File,
+    mut each: impl FnMut(&RawRecord, bool) -> Result<(), NotListed>,
+) -> Result<(), NotListed> {
+    let mut raw = Box::new(RawMap {
+        head: RawHead::default(),
+        records: [RawRecord::default(); BATCH],
+    });
+    let mut low = RawRecord::default();
+    loop {
+        raw.head = RawHead {
+            count: BATCH as u32,
+            keys: [low, RawRecord::HIGHEST],
+            ..RawHead::default()
+        };
+        // SAFETY: the opcode is FS_IOC_GETFSMAP, whose argument is a struct fsmap_head followed by
+        // `fmh_count` struct fsmap. `RawMap` is laid out so, holds exactly that many, and is made of
+        // integers, for which any bytes that the kernel writes are valid.
+        let answer = unsafe { ioctl(file, Updater::<FS_IOC_GETFSMAP, RawMap>::new(&mut raw)) };
+        match answer {
+            Ok(()) => {}
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(refusal(error)),
+        }
+        let entries = (raw.head.entries as usize).min(BATCH);
+        let are_numbers = raw.head.output_flags & RawHead::DEVICES_ARE_NUMBERS != 0;
+        for record in &raw.records[..entries] {
+            each(record, are_numbers)?;
+        }
+        let Some(last) = raw.records[..entries].last() else {
+            return Ok(());
+        };
+        if last.is_last() {
+            return Ok(());
+        }
+        // Devices come one after the other, in any order; on each, offsets rise.
+        if last.device == low.device && last.end() <= low.end() {
+            return Err(NotListed::Stuck(last.physical));
+        }
+        // The last record is the low key of the next request (fsmap.h, fsmap_advance).
+        low = *last;
+    }
+}
+
+fn refusal(error: Errno) -> NotListed {
+    match error {
+        Errno::NOTTY | Errno::OPNOTSUPP | Errno::NOSYS => NotListed::NotOffered,
+        Errno::PERM | Errno::ACCESS => NotListed::NeedsRoot,
+        error => NotListed::Failed(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DISK: DevNum = DevNum::new(259, 3);
+
+    fn record(minor: u32, range: Range<u64>, owner: u64, flags: u32) -> RawRecord {
+        RawRecord {
+            device: 259 << 8 | minor,
+            flags,
+            physical: range.start,
+            owner,
+            length: range.end - range.start,
+            ..RawRecord::default()
+        }
+    }
+
+    fn space_of(records: &[RawRecord]) -> Result<SpaceMap, NotListed> {
+        let mut seen = Seen::default();
+        for one in records {
+            seen.add(DISK, one, true)?;
+        }
+        seen.finish(DISK)
+    }
+
+    #[test]
+    fn what_is_not_free_is_used_and_other_devices_are_left_out() {
+        let special = RawRecord::SPECIAL_OWNER;
+        let space = space_of(&[
+            record(3, 0..4096, 3, special),
+            record(3, 8192..12288, 1, special),
+            record(3, 12288..16384, 1, special),
+            // The inode with the number that stands for free space.
+            record(3, 16384..20480, 1, 0),
+            record(4, 0..1 << 30, 1, special),
+        ]);
+        let space = space.unwrap();
+        let used: Vec<_> = space.used.iter().collect();
+        assert_eq!(used, [0..8192, 16384..20480], "with the gap");
+        assert_eq!(space.free, Ranges::from(8192..16384));
+        assert_eq!(space.device, DISK);
+    }
+
+    #[test]
+    fn answers_that_say_nothing_of_the_device_are_errors() {
+        let other = [record(4, 0..4096, 1, RawRecord::SPECIAL_OWNER)];
+        let error = space_of(&other).unwrap_err();
+        assert!(error.to_string().contains("the device 259:3"), "{error}");
+        let mut seen = Seen::default();
+        let error = seen.add(DISK, &other[0], false).unwrap_err();
+        assert!(matches!(error, NotListed::OwnNumbers));
+    }
+
+    #[test]
+    fn refusals_say_what_to_do() {
+        assert!(matches!(refusal(Errno::NOTTY), NotListed::NotOffered));
+        assert!(
+            refusal(Errno::PERM)
+                .to_string()
+                .ends_with("run this as root")
+        );
+        assert!(matches!(refusal(Errno::IO), NotListed::Failed(_)));
+    }
+
+    #[test]
+    fn a_file_system_without_it_says_so() {
+        let shm = File::open("/dev/shm")
+            .or_else(|_| File::open("/proc"))
+            .unwrap();
+        let error = of_file(&shm).unwrap_err();
+        assert!(matches!(error, NotListed::NotOffered), "{error}");
+    }
+
+    #[test]
+    fn device_numbers_are_decoded_as_the_kernel_encodes_them() {
+        assert_eq!(number_of(0x0010_3003), DevNum::new(0x30, 0x103));
+        assert_eq!(number_of(0x0000_0700), DevNum::new(7, 0));
+    }
+
+    #[test]
+    fn the_layout_is_the_kernels() {
+        assert_eq!(FS_IOC_GETFSMAP, 0xC0C0_583B);
+        assert_eq!(size_of::<RawRecord>(), 64);
+        assert_eq!(size_of::<RawHead>(), 192);
+    }
+}
