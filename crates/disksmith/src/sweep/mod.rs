@@ -41,7 +41,7 @@ use crate::array::programs::Installed;
 use crate::bench::check_page;
 use crate::cli::SweepArgs;
 use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome};
+use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::render;
 use decide::decide;
 use run::Ending;
@@ -112,6 +112,11 @@ fn answer(
         render::sweep::text::sweep(record, &decided, &commands, context.columns)
     };
     let printed = context.print(&text);
+    // Also when nobody reads the answer any more, as in a closed pipe.
+    if let Some(page) = &args.report {
+        let finalists = finalists(record, &decided, ledger);
+        render::html::sweep::write_file(page, record, &decided, &finalists, &commands).midway()?;
+    }
     printed?;
     status(record, &decided)
 }

@@ -37,6 +37,7 @@ pub(crate) fn abandon(word: &str, context: &mut Context, programs: &mut dyn Prog
         .refused()?;
     let mut kept = work.document;
     take_down(&mut kept, context, programs)?;
+    kept.record.given_up = true;
     ledger.finish_work(claim, &kept).midway()?;
     context.print(&format!(
         "The sweep {key} is given up, and nothing is left of it on its devices. What it measured \

@@ -171,6 +171,8 @@ pub(crate) struct SweepRecord {
     pub ran_s: f64,
     /// How often it was begun: once, and once more for each time that it was resumed.
     pub starts: usize,
+    /// Whether the user gave it up before it was over.
+    pub given_up: bool,
 }
 
 impl Value {

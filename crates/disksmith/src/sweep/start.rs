@@ -181,6 +181,7 @@ fn begin(
             cells: Vec::new(),
             ran_s: 0.0,
             starts: 1,
+            given_up: false,
         },
         underway: None,
     };

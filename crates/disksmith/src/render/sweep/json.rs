@@ -45,7 +45,7 @@ fn value(record: &SweepRecord, decided: &Decided, commands: &[String]) -> Json {
         "ties": decided.ties,
         "frontier": decided.frontier,
         "over": decided.over,
-        "resume": (!decided.over).then(|| resume_command(record)),
+        "resume": (!decided.over && !record.given_up).then(|| resume_command(record)),
         "drift": decided.drift.as_ref().map(drift),
         "effects": decided.effects.iter().map(effect).collect::<Vec<_>>(),
         "curves": decided.curves.iter().map(curve).collect::<Vec<_>>(),

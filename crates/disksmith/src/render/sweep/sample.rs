@@ -175,9 +175,11 @@ fn record(factors: &Factors<'_>, objective: Objective) -> SweepRecord {
                 .collect(),
         }),
         settings,
+        blocks: Vec::new(),
         cells: Vec::new(),
         ran_s: 0.0,
         starts: 1,
+        given_up: false,
     };
     measure(&mut record);
     record

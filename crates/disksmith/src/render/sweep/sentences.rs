@@ -1,7 +1,9 @@
 //! What is said of a sweep in words, on every form alike.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 
+use linux::exec;
 use record::Nanos;
 
 use super::units::{Unit, figure, half_width, objective, side, standing};
@@ -226,17 +228,24 @@ pub(crate) fn ties(record: &SweepRecord, decided: &Decided) -> Option<String> {
 
 /// How to go on with a sweep that is not over.
 pub(crate) fn resume(record: &SweepRecord, decided: &Decided) -> Option<String> {
-    (!decided.over).then(|| {
-        format!(
-            "The sweep is not over. Go on with it: {}",
+    if decided.over {
+        None
+    } else if record.given_up {
+        Some("The sweep was given up before it was over.".to_owned())
+    } else {
+        Some(format!(
+            "The sweep is not over. The same command goes on with it: {}",
             resume_command(record)
-        )
-    })
+        ))
+    }
 }
 
-/// The command that goes on with a sweep.
+/// The command that goes on with a sweep: the one that began it.
 pub(crate) fn resume_command(record: &SweepRecord) -> String {
-    format!("disksmith sweep --resume {}", record.id)
+    let words: Vec<OsString> = record.command.iter().map(OsString::from).collect();
+    words
+        .split_first()
+        .map_or_else(String::new, |(program, args)| exec::line(program, args))
 }
 
 /// Why layouts are out of the race that have no figures to show for it, or too low ones: each
