@@ -7,6 +7,32 @@ pub(crate) fn student_tail(t: f64, degrees: f64) -> f64 {
     incomplete_beta(0.5 * degrees, 0.5, x)
 }
 
+/// The deviation that |t| exceeds with the probability `tail`, with `degrees` of freedom: the 95 %
+/// interval takes a tail of 0.05. Infinite where there is none, as with no freedom at all.
+pub(crate) fn student_quantile(tail: f64, degrees: f64) -> f64 {
+    if !(tail > 0.0 && tail <= 1.0 && degrees > 0.0) {
+        return f64::INFINITY;
+    }
+    let (mut low, mut high) = (0.0, 1.0);
+    while student_tail(high, degrees) > tail {
+        low = high;
+        high *= 2.0;
+        if high > 1e150 {
+            return f64::INFINITY;
+        }
+    }
+    // Each step halves the bracket; forty leave nothing of it that matters.
+    for _ in 0..40 {
+        let middle = 0.5 * (low + high);
+        if student_tail(middle, degrees) > tail {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
+
 /// The regularised incomplete beta function I_x(a, b).
 fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 {
@@ -93,6 +119,20 @@ mod tests {
                 (got / tail - 1.0).abs() < 2e-3,
                 "t {t} with {degrees}: {got}"
             );
+        }
+    }
+
+    #[test]
+    fn the_quantile_inverts_the_tail() {
+        for degrees in [0.5, 1.0, 2.0, 7.0, 40.0, 1e6] {
+            for tail in [0.5, 0.05, 0.001, 1e-5] {
+                let back = student_tail(student_quantile(tail, degrees), degrees);
+                assert!((back / tail - 1.0).abs() < 1e-6, "{tail} with {degrees}");
+            }
+        }
+        assert!((student_quantile(0.05, 10.0) - 2.228).abs() < 1e-3);
+        for (tail, degrees) in [(0.0, 3.0), (-1.0, 3.0), (f64::NAN, 3.0), (0.05, 0.0)] {
+            assert_eq!(student_quantile(tail, degrees), f64::INFINITY);
         }
     }
 

@@ -13,6 +13,7 @@
 //! | [`level`] | was there a level, and then a lower one? |
 //! | [`plateau`] | is the throughput too flat to be the disk's own? |
 //! | [`compare`] | is one run faster than another? |
+//! | [`race`] | which layouts are worse beyond doubt, and which is the best? |
 
 pub mod compare;
 mod distribution;
@@ -22,6 +23,7 @@ mod noise;
 pub mod plateau;
 #[cfg(test)]
 mod proof;
+pub mod race;
 #[cfg(test)]
 mod simulate;
 pub mod steady;

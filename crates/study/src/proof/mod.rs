@@ -6,6 +6,7 @@
 mod findings;
 mod means;
 mod plateaus;
+mod races;
 
 use crate::simulate::{Process, Rng};
 

@@ -1,0 +1,234 @@
+//! Where the entrants of a race stand after some blocks, and how much one cell scatters.
+
+use std::collections::BTreeMap;
+
+use super::Seen;
+
+/// How far beyond the usual an entrant's scatter must be to be no chance, in normal deviations: 1 in
+/// 2000.
+const NO_CHANCE: f64 = 3.3;
+
+/// What was measured, by block and entrant.
+pub(super) type Cells = BTreeMap<(usize, usize), Cell>;
+
+/// What came of a measurement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Cell {
+    Measured(Value),
+    Failed,
+}
+
+/// A value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Value {
+    /// Its logarithm.
+    pub(super) log: f64,
+    /// The variance of the logarithm by the measurement's own interval; zero if unknown.
+    pub(super) variance: f64,
+}
+
+impl Cell {
+    /// What is kept of an observation.
+    pub(super) fn of(seen: &Seen) -> Cell {
+        if !(seen.value > 0.0 && seen.value.is_finite()) {
+            return Cell::Failed;
+        }
+        let sensible = |half: &f64| half.is_finite() && *half > 0.0;
+        let half = seen.half_width.filter(sensible).unwrap_or(0.0);
+        Cell::Measured(Value {
+            log: seen.value.ln(),
+            variance: (half / 1.96).powi(2),
+        })
+    }
+
+    /// The value, unless it failed.
+    pub(super) fn value(self) -> Option<Value> {
+        match self {
+            Cell::Measured(value) => Some(value),
+            Cell::Failed => None,
+        }
+    }
+}
+
+/// The noise of one cell in logarithms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Noise {
+    /// Its variance.
+    pub(super) variance: f64,
+    /// The degrees of freedom from which it is known.
+    pub(super) degrees: f64,
+}
+
+/// One entrant over the blocks.
+struct Track {
+    /// Its place relative to the medians of the blocks.
+    mean: f64,
+    /// How it scatters from block to block.
+    variance: f64,
+    /// Whether that is more than chance allows.
+    wild: bool,
+    /// A single cell that stands off, and is left out.
+    stalled: Option<usize>,
+}
+
+/// Entrants that were measured in the same blocks.
+pub(super) struct Fit {
+    tracks: BTreeMap<usize, Track>,
+    /// The noise that they have in common; `None` with one block or one entrant.
+    pub(super) noise: Option<Noise>,
+    blocks: usize,
+}
+
+impl Fit {
+    /// Fits `entrants` over the first `blocks` blocks. One that lacks a cell is left out.
+    pub(super) fn new(cells: &Cells, entrants: &[usize], blocks: usize) -> Fit {
+        let rows = centred(cells, entrants, blocks);
+        // The medians take a degree of freedom of each block.
+        let count = rows.len() as f64;
+        let widen = count / (count - 1.0);
+        let spread = |row: &[f64]| widen * variance(row);
+        let usual = usual_variance(rows.values().map(|row| spread(row)).collect(), blocks);
+        let mut fit = Fit {
+            tracks: BTreeMap::new(),
+            noise: None,
+            blocks,
+        };
+        let mut calm = Vec::new();
+        for (entrant, row) in rows {
+            let mut track = Track {
+                mean: mean(&row),
+                variance: spread(&row),
+                wild: false,
+                stalled: None,
+            };
+            if is_no_chance(track.variance, usual, blocks) {
+                track.wild = true;
+                if let Some((block, others)) = without_farthest(&row)
+                    && !is_no_chance(spread(&others), usual, blocks - 1)
+                {
+                    track = Track {
+                        mean: mean(&others),
+                        variance: spread(&others),
+                        wild: false,
+                        stalled: Some(block),
+                    };
+                }
+            } else {
+                calm.push(track.variance);
+            }
+            fit.tracks.insert(entrant, track);
+        }
+        if blocks > 1 && calm.len() > 1 {
+            fit.noise = Some(Noise {
+                variance: mean(&calm),
+                degrees: (calm.len() - 1) as f64 * (blocks - 1) as f64,
+            });
+        }
+        fit
+    }
+
+    /// The entrants, the best first.
+    pub(super) fn ranking(&self) -> impl Iterator<Item = usize> + '_ {
+        let mut order: Vec<(usize, f64)> = self
+            .tracks
+            .iter()
+            .map(|(entrant, track)| (*entrant, track.mean))
+            .collect();
+        order.sort_by(|a, b| b.1.total_cmp(&a.1));
+        order.into_iter().map(|(entrant, _)| entrant)
+    }
+
+    /// Whether an entrant scatters more than chance allows, and not because of a single cell.
+    pub(super) fn is_wild(&self, entrant: usize) -> bool {
+        self.tracks.get(&entrant).is_some_and(|track| track.wild)
+    }
+
+    /// Whether this is a cell that stands off alone.
+    pub(super) fn is_stalled(&self, entrant: usize, block: usize) -> bool {
+        let track = self.tracks.get(&entrant);
+        track.is_some_and(|track| track.stalled == Some(block))
+    }
+
+    /// The variance of the difference of two cells, and its degrees of freedom: of those that are
+    /// wild their own, of others the common one.
+    pub(super) fn variance_of_difference(&self, a: usize, b: usize, noise: Noise) -> (f64, f64) {
+        let own = |entrant: usize| match self.tracks.get(&entrant) {
+            Some(track) if track.wild => {
+                (track.variance.max(noise.variance), (self.blocks - 1) as f64)
+            }
+            _ => (noise.variance, noise.degrees),
+        };
+        let (a, b) = (own(a), own(b));
+        (a.0 + b.0, a.1.min(b.1))
+    }
+}
+
+/// The logarithms of the entrants that have all cells, less the median of each block.
+fn centred(cells: &Cells, entrants: &[usize], blocks: usize) -> BTreeMap<usize, Vec<f64>> {
+    let mut rows: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for entrant in entrants {
+        let log = |block| Some(cells.get(&(block, *entrant))?.value()?.log);
+        if let Some(row) = (0..blocks).map(log).collect() {
+            rows.insert(*entrant, row);
+        }
+    }
+    for block in 0..blocks {
+        let middle = median(rows.values().map(|row| row[block]).collect());
+        for row in rows.values_mut() {
+            row[block] -= middle;
+        }
+    }
+    rows
+}
+
+/// The variance of most entrants, which a few that scatter wildly do not change: the median of the
+/// variances over that of their distribution, by Wilson and Hilferty (1931).
+fn usual_variance(variances: Vec<f64>, blocks: usize) -> f64 {
+    median(variances) / chi_square_share(0.0, blocks)
+}
+
+/// Whether a variance over `blocks` is more than chance makes of the usual one.
+fn is_no_chance(variance: f64, usual: f64, blocks: usize) -> bool {
+    variance > usual * chi_square_share(NO_CHANCE, blocks)
+}
+
+/// What a variance estimated from `blocks` values is, as a share of the true one, where a normal
+/// value is `deviation` standard deviations off its mean.
+fn chi_square_share(deviation: f64, blocks: usize) -> f64 {
+    let part = 2.0 / (9.0 * (blocks as f64 - 1.0));
+    (1.0 - part + deviation * part.sqrt()).powi(3)
+}
+
+/// The place of the value farthest from the median, and the others. `None` of two values: there is
+/// no telling which of them stands off.
+fn without_farthest(row: &[f64]) -> Option<(usize, Vec<f64>)> {
+    if row.len() < 3 {
+        return None;
+    }
+    let middle = median(row.to_vec());
+    let distance = |at: &usize| (row[*at] - middle).abs();
+    let worst = (0..row.len()).max_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+    let mut others = row.to_vec();
+    others.remove(worst);
+    Some((worst, others))
+}
+
+/// The arithmetic mean; zero of nothing.
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// The unbiased variance; not a number for fewer than two values.
+fn variance(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0)
+}
+
+/// The median; zero of nothing.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => 0.0,
+        count => 0.5 * (values[(count - 1) / 2] + values[count / 2]),
+    }
+}

@@ -1,0 +1,391 @@
+//! Which layouts are worse beyond doubt and need not be measured again: a race in blocks.
+//!
+//! Measuring every layout five times takes days; most are so far behind that once is enough. A race
+//! (Maron and Moore 1997, Hoeffding races; Birattari, Stützle, Paquete and Varrentrapp 2002,
+//! F-Race) measures all entrants once in random order, which is a block, drops those that are shown
+//! to be behind, and goes on with the rest. Hoeffding's bound supposes nothing of the noise and drops
+//! nobody within five blocks; F-Race ranks within blocks, but the ranks of five blocks are too coarse
+//! to be sure of anything with dozens of entrants. The method here is our own:
+//!
+//! - All is done in logarithms, where a layout's effect, the drift of the day and the noise of a
+//!   build are shares and add up. What is common to a block is taken out by its median.
+//! - After the first block nothing is known of how much the same layout differs when it is built
+//!   again. A noise is supposed in its place ([`Rule::build_noise`]), to which the measurements' own
+//!   intervals are added. The comparison is with the second best: one lucky cell drops nobody.
+//! - From the second block on the noise is learned: it is what is left of each entrant around its
+//!   own mean, pooled over the entrants. One that scattered more than chance allows (a cell that
+//!   stalled, a layout noisier than the others) does not speak for the others, and is judged by its
+//!   own scatter; from three blocks on a single cell that stands off is left out.
+//! - An entrant is dropped when two things hold. Its 95 % interval (Student's t) lies below the
+//!   leader, and by more than the [`Rule::tie`]. And the chance that the blocks to come would bring
+//!   it ahead of the leader is below 5 in 100, shared among all comparisons and looks of the race
+//!   (Bonferroni). With `r` of `n` blocks to come, a lead of `d` standard errors becomes a lead of
+//!   `d` with a standard deviation of `sqrt(r / n)`: stochastic curtailment (Lan, Simon and Halperin
+//!   1982). So what is lost by the race is what the whole factorial would have changed, and no more.
+//! - Only blocks in which all that were still in were measured decide. The order within a block is
+//!   random, so that the pairs of an unfinished block are as fair as others: they count in the
+//!   ratios to the leader.
+//!
+//! The race is replayed from the observations each time it is asked, block by block. So it comes to
+//! the same after a kill, and observations of entrants after they were dropped change nothing in who
+//! is dropped when. How often it agrees with measuring everything is simulated in the tests.
+
+mod fit;
+
+use std::collections::BTreeMap;
+
+use crate::compare::RatioInterval;
+use crate::distribution::student_quantile;
+use fit::{Cell, Cells, Fit, Noise};
+
+/// How often, in all comparisons of a race together, an entrant may be dropped that would have come
+/// out ahead.
+const RISK: f64 = 0.05;
+/// The noise of one cell is supposed to be known: so many degrees of freedom are as good as normal.
+const SUPPOSED: f64 = 1e6;
+
+/// One entrant measured once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seen {
+    /// Which entrant, from 0.
+    pub entrant: usize,
+    /// In which block, from 0.
+    pub block: usize,
+    /// What was measured, of which more is better, in any unit; give the inverse of a latency. One
+    /// that is not positive and finite says that the measurement failed. Where a cell is given more
+    /// than once, the last that did not fail counts.
+    pub value: f64,
+    /// The 95 % half width of this measurement as a share of the value; `None` if unknown.
+    pub half_width: Option<f64>,
+}
+
+/// How the race is run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rule {
+    /// In how many blocks an entrant is measured at most.
+    pub blocks: usize,
+    /// Entrants within this share of the best are as good: 0.02 is 2 %.
+    pub tie: f64,
+    /// Whether every entrant is measured in every block.
+    pub full: bool,
+    /// The standard deviation, as a share, that the same layout is supposed to have from build to
+    /// build as long as it was built only once. Where builds really differ more, the first block
+    /// may drop the best.
+    pub build_noise: f64,
+}
+
+impl Default for Rule {
+    /// Five blocks, 2 %, dropping, and builds that differ by 5 %.
+    fn default() -> Self {
+        Self {
+            blocks: 5,
+            tie: 0.02,
+            full: false,
+            build_noise: 0.05,
+        }
+    }
+}
+
+/// What became of an entrant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Standing {
+    /// It is measured in the next block, if there is one.
+    In,
+    /// It is worse beyond doubt.
+    Dropped {
+        /// In how many blocks it was measured before.
+        blocks: usize,
+        /// Its ratio to the best of that time, with the 95 % interval of that time.
+        ratio: RatioInterval,
+    },
+    /// A measurement failed, and it takes no further part.
+    Failed {
+        /// In which block, from 0.
+        block: usize,
+    },
+}
+
+/// Why a race is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// All blocks are measured.
+    Blocks,
+    /// All others are dropped or failed.
+    OneLeft,
+    /// All that are left are shown to be within the tie of the leader.
+    Equal,
+    /// Every entrant failed, or there was none.
+    NoneLeft,
+}
+
+/// How a race stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Race {
+    /// What became of each entrant.
+    pub standings: Vec<Standing>,
+    /// In how many blocks all were measured that were in.
+    pub blocks: usize,
+    /// The best so far; the winner when the race is over. `None` if nothing was measured.
+    pub leader: Option<usize>,
+    /// Why it is over; `None` while it is not.
+    pub end: Option<End>,
+    /// The ratio of each entrant to the leader with its 95 % interval, from the blocks in which both
+    /// were measured; `None` for the leader itself and where there is no such block.
+    pub ratios: Vec<Option<RatioInterval>>,
+    /// Which of those that are in are as good as the leader, the best first: the interval reaches 1,
+    /// or the ratio is within the tie.
+    pub ties: Vec<usize>,
+    /// The standard deviation of one cell as a share, from build to build and in measuring; `None`
+    /// before it was learned from two blocks.
+    pub noise: Option<f64>,
+}
+
+impl Race {
+    /// The entrants that are in, in their order.
+    pub fn entrants(&self) -> impl Iterator<Item = usize> + '_ {
+        let still = |(entrant, standing): (usize, &Standing)| {
+            matches!(standing, Standing::In).then_some(entrant)
+        };
+        self.standings.iter().enumerate().filter_map(still)
+    }
+}
+
+/// Replays the race of `entrants` from what was measured so far. Observations of entrants or blocks
+/// that are not in the race are left out. The order of the observations does not matter.
+pub fn replay(entrants: usize, seen: &[Seen], rule: &Rule) -> Race {
+    let mut state = Replay {
+        cells: cells(entrants, seen, rule),
+        rule: *rule,
+        standings: vec![Standing::In; entrants],
+        noise: None,
+        blocks: 0,
+    };
+    let mut end = state.finished();
+    while end.is_none() && state.advance() {
+        end = state.finished();
+    }
+    state.conclude(end)
+}
+
+/// The cells of the race. A block after one without any cell can never be complete, so that no more
+/// blocks than observations are of interest.
+fn cells(entrants: usize, seen: &[Seen], rule: &Rule) -> Cells {
+    let mut cells: Cells = BTreeMap::new();
+    for one in seen {
+        if one.entrant >= entrants || one.block >= rule.blocks {
+            continue;
+        }
+        let cell = Cell::of(one);
+        let place = cells.entry((one.block, one.entrant)).or_insert(cell);
+        if cell != Cell::Failed {
+            *place = cell;
+        }
+    }
+    cells
+}
+
+/// A race on its way.
+struct Replay {
+    cells: Cells,
+    rule: Rule,
+    standings: Vec<Standing>,
+    /// What was learned of the noise where most was learned.
+    noise: Option<Noise>,
+    blocks: usize,
+}
+
+impl Replay {
+    /// The entrants that are in.
+    fn left(&self) -> Vec<usize> {
+        let still = |entrant: &usize| self.standings[*entrant] == Standing::In;
+        (0..self.standings.len()).filter(still).collect()
+    }
+
+    /// Takes the next block into account; false if it is not complete.
+    fn advance(&mut self) -> bool {
+        let block = self.blocks;
+        let left = self.left();
+        let measured = |entrant: &usize| self.cells.contains_key(&(block, *entrant));
+        if !left.iter().all(measured) {
+            return false;
+        }
+        for entrant in left {
+            if self.cells.get(&(block, entrant)) == Some(&Cell::Failed) {
+                self.standings[entrant] = Standing::Failed { block };
+            }
+        }
+        self.blocks += 1;
+        let fit = self.fit();
+        self.learn(&fit);
+        if !self.rule.full && self.blocks < self.rule.blocks {
+            self.drop_behind(&fit);
+        }
+        true
+    }
+
+    fn fit(&self) -> Fit {
+        Fit::new(&self.cells, &self.left(), self.blocks)
+    }
+
+    /// Keeps what the fit says of the noise where it is the surest so far: once few are left, little
+    /// is learned from them.
+    fn learn(&mut self, fit: &Fit) {
+        let surer = |noise: &Noise| self.noise.is_none_or(|old| noise.degrees >= old.degrees);
+        if let Some(noise) = fit.noise.filter(surer) {
+            self.noise = Some(noise);
+        }
+    }
+
+    /// Drops those that are worse beyond doubt.
+    fn drop_behind(&mut self, fit: &Fit) {
+        let Some(reference) = self.reference(fit) else {
+            return;
+        };
+        for other in self.left() {
+            if let Some(ratio) = self.is_behind(fit, other, reference) {
+                self.standings[other] = Standing::Dropped {
+                    blocks: self.blocks,
+                    ratio,
+                };
+            }
+        }
+    }
+
+    /// Whom the others are compared with: the second best of the first block, then the best of those
+    /// that did not scatter more than chance allows.
+    fn reference(&self, fit: &Fit) -> Option<usize> {
+        if self.blocks == 1 {
+            return fit.ranking().nth(1);
+        }
+        fit.ranking().find(|entrant| !fit.is_wild(*entrant))
+    }
+
+    /// The ratio of an entrant to the reference, if it is worse beyond doubt.
+    fn is_behind(&self, fit: &Fit, other: usize, reference: usize) -> Option<RatioInterval> {
+        let behind = self.difference(fit, other, reference, self.blocks)?;
+        let total = self.rule.blocks as f64;
+        let to_come = (total - self.blocks as f64) / total;
+        let comparisons = (self.left().len() - 1) as f64 * (total - 1.0);
+        let chance = 2.0 * RISK / comparisons;
+        let overtake = student_quantile(chance, behind.degrees) * to_come.sqrt();
+        let shown = student_quantile(0.05, behind.degrees);
+        let needed = behind.error * overtake.max(shown);
+        let lead = -behind.mean;
+        (lead > needed && lead > -(-self.rule.tie).ln_1p())
+            .then(|| behind.ratio())
+            .flatten()
+    }
+
+    /// The difference of two entrants in logarithms, over the first `blocks` blocks in which both
+    /// were measured.
+    fn difference(&self, fit: &Fit, a: usize, b: usize, blocks: usize) -> Option<Difference> {
+        let both: Vec<(f64, f64)> = (0..blocks)
+            .filter(|block| !fit.is_stalled(a, *block) && !fit.is_stalled(b, *block))
+            .filter_map(|block| {
+                let (x, y) = (self.value(a, block)?, self.value(b, block)?);
+                Some((x.log - y.log, x.variance + y.variance))
+            })
+            .collect();
+        let count = both.len() as f64;
+        let mean = both.iter().map(|pair| pair.0).sum::<f64>() / count;
+        let own = both.iter().map(|pair| pair.1).sum::<f64>() / count;
+        let (variance, degrees) = self.noise.map_or_else(
+            || (2.0 * self.rule.build_noise.powi(2) + own, SUPPOSED),
+            |noise| fit.variance_of_difference(a, b, noise),
+        );
+        mean.is_finite().then_some(Difference {
+            mean,
+            error: (variance / count).sqrt(),
+            degrees,
+        })
+    }
+
+    fn value(&self, entrant: usize, block: usize) -> Option<fit::Value> {
+        self.cells.get(&(block, entrant))?.value()
+    }
+
+    /// Why the race is over, if it is.
+    fn finished(&self) -> Option<End> {
+        let left = self.left();
+        if left.is_empty() {
+            return Some(End::NoneLeft);
+        }
+        if self.blocks >= self.rule.blocks {
+            return Some(End::Blocks);
+        }
+        if self.rule.full || self.blocks == 0 {
+            return None;
+        }
+        if left.len() == 1 {
+            return Some(End::OneLeft);
+        }
+        self.all_equal(&left).then_some(End::Equal)
+    }
+
+    /// Whether all that are left are shown to be within the tie of the leader. One block shows
+    /// nothing: the noise is not known yet.
+    fn all_equal(&self, left: &[usize]) -> bool {
+        let fit = self.fit();
+        let Some(leader) = fit.ranking().next().filter(|_| self.blocks > 1) else {
+            return false;
+        };
+        let others = left.iter().filter(|other| **other != leader);
+        let mut ratios =
+            others.map(|other| self.difference(&fit, *other, leader, self.blocks)?.ratio());
+        ratios.all(|ratio| ratio.is_some_and(|ratio| ratio.low >= 1.0 - self.rule.tie))
+    }
+
+    /// What is said of the race as it stands.
+    fn conclude(self, end: Option<End>) -> Race {
+        let fit = if self.blocks == 0 {
+            // Nothing is decided yet; the best of an unfinished block is all there is to say.
+            let measured = |entrant: &usize| self.value(*entrant, 0).is_some();
+            let measured: Vec<usize> = self.left().into_iter().filter(measured).collect();
+            Fit::new(&self.cells, &measured, 1)
+        } else {
+            self.fit()
+        };
+        let leader = fit.ranking().next();
+        let reach = self.rule.blocks.min(self.blocks + 1);
+        let ratio = |entrant: usize| {
+            let leader = leader.filter(|leader| *leader != entrant)?;
+            self.difference(&fit, entrant, leader, reach)?.ratio()
+        };
+        let ratios: Vec<Option<RatioInterval>> = (0..self.standings.len()).map(ratio).collect();
+        let as_good = |entrant: &usize| {
+            ratios[*entrant].is_some_and(|r| r.high >= 1.0 || r.ratio >= 1.0 - self.rule.tie)
+        };
+        let ties = fit.ranking().filter(as_good).collect();
+        Race {
+            blocks: self.blocks,
+            leader,
+            end,
+            ratios,
+            ties,
+            noise: self.noise.map(|noise| noise.variance.sqrt()),
+            standings: self.standings,
+        }
+    }
+}
+
+/// How far an entrant is ahead of another, in logarithms.
+struct Difference {
+    mean: f64,
+    /// The standard error.
+    error: f64,
+    /// Of freedom.
+    degrees: f64,
+}
+
+impl Difference {
+    /// As a ratio with its 95 % interval; `None` where it is not finite.
+    fn ratio(&self) -> Option<RatioInterval> {
+        let half = student_quantile(0.05, self.degrees) * self.error;
+        let ratio = RatioInterval {
+            ratio: self.mean.exp(),
+            low: (self.mean - half).exp(),
+            high: (self.mean + half).exp(),
+        };
+        (ratio.high.is_finite() && ratio.low.is_finite()).then_some(ratio)
+    }
+}
