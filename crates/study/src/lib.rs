@@ -13,10 +13,12 @@
 //! | [`level`] | was there a level, and then a lower one? |
 //! | [`plateau`] | is the throughput too flat to be the disk's own? |
 //! | [`compare`] | is one run faster than another? |
+//! | [`few`] | where are the true means of things measured a few times each? |
 //! | [`race`] | which layouts are worse beyond doubt, and which is the best? |
 
 pub mod compare;
 mod distribution;
+pub mod few;
 pub mod interval;
 pub mod level;
 mod noise;
