@@ -13,6 +13,7 @@
 //! | [`level`] | was there a level, and then a lower one? |
 //! | [`plateau`] | is the throughput too flat to be the disk's own? |
 //! | [`compare`] | is one run faster than another? |
+//! | [`few`] | where are the true means of things measured a few times each? |
 //! | [`race`] | which layouts are worse beyond doubt, and which is the best? |
 //! | [`effects`] | what does one setting do in place of another? |
 //! | [`scaling`] | how does the rate grow with the members? |
@@ -22,6 +23,7 @@ pub mod compare;
 mod distribution;
 pub mod drift;
 pub mod effects;
+pub mod few;
 pub mod interval;
 pub mod level;
 mod noise;

@@ -99,8 +99,8 @@ impl Geometry {
         match self.level {
             Level::Zero => self.members,
             Level::One | Level::Linear => 1,
-            Level::Five => self.members - 1,
-            Level::Six => self.members - 2,
+            Level::Five => self.members.saturating_sub(1),
+            Level::Six => self.members.saturating_sub(2),
             Level::Ten if self.layout == Layout::N2 && self.members.is_multiple_of(2) => {
                 self.members / 2
             }

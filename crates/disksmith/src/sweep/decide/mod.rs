@@ -1,0 +1,299 @@
+//! What a sweep's record says: who is best, who is out, and whether more need be measured.
+
+mod bar;
+mod by_cost;
+mod by_figure;
+mod contest;
+mod doubts;
+mod frontier;
+mod observed;
+mod summary;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use bar::Bar;
+use observed::Observed;
+use summary::Summaries;
+
+use super::decided::{Decided, Row, Standing};
+use super::objective::Objective;
+use super::price::Cost;
+use super::record::{SweepRecord, Value};
+
+/// Whether a layout may still win.
+#[derive(Clone, Debug, PartialEq)]
+enum Fate {
+    /// It contends.
+    In,
+    /// It misses a requirement: why, as a clause.
+    Missed(String),
+    /// It is given up: why, as a clause.
+    Failed(String),
+}
+
+/// What is known of the layouts before they are ranked.
+struct Field<'a> {
+    /// What was measured.
+    pub observed: &'a Observed<'a>,
+    /// What became of each layout.
+    pub fates: Vec<Fate>,
+    /// What each costs, where prices are known.
+    pub costs: Vec<Option<f64>>,
+    /// Whether nothing more will be measured.
+    pub last: bool,
+}
+
+/// The layouts in their order of merit.
+struct Ranking {
+    /// The best so far.
+    pub leader: Option<usize>,
+    /// What became of each, as if nothing more were measured, and why; open where nothing is known.
+    pub places: Vec<(Standing, String)>,
+    /// The objective as a share of the leader's.
+    pub shares: Vec<Option<Value>>,
+    /// Whether the leader is the winner whatever else were measured.
+    pub settled: bool,
+}
+
+impl Field<'_> {
+    /// Whether a layout contends.
+    fn is_in(&self, layout: usize) -> bool {
+        self.fates.get(layout) == Some(&Fate::In)
+    }
+
+    /// The layouts that contend.
+    fn contenders(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.fates.len()).filter(|layout| self.is_in(*layout))
+    }
+
+    fn of<'a>(observed: &'a Observed<'a>, last: bool) -> Field<'a> {
+        let record = observed.record;
+        let sizes: Vec<_> = record
+            .settings
+            .devices
+            .iter()
+            .map(|volume| volume.size)
+            .collect();
+        let prices = record.settings.prices.as_ref();
+        let costs = record.layouts.iter().map(|layout| {
+            let cost = prices?.cost(layout, &sizes, None);
+            Some(cost.per_month).filter(|cost| cost.is_finite())
+        });
+        Field {
+            observed,
+            fates: (0..record.layouts.len())
+                .map(|layout| fate(observed, layout, last))
+                .collect(),
+            costs: costs.collect(),
+            last,
+        }
+    }
+
+    fn rank(&self) -> Ranking {
+        match self.observed.record.settings.objective {
+            Objective::Cost => by_cost::rank(self),
+            Objective::Figure(_) | Objective::PerDollar(_) => by_figure::rank(self),
+        }
+    }
+}
+
+fn fate(observed: &Observed, layout: usize, last: bool) -> Fate {
+    if let Some(why) = observed.given_up(layout) {
+        return Fate::Failed(format!("failed twice: {why}"));
+    }
+    if last && observed.measured(layout) == 0 {
+        return Fate::Failed(match observed.failed_last(layout) {
+            Some(why) => format!("failed: {why}"),
+            None => "was not measured".to_owned(),
+        });
+    }
+    match bar::judge(observed, layout, last) {
+        Bar::Missed(why) => Fate::Missed(why),
+        Bar::Met | Bar::Open => Fate::In,
+    }
+}
+
+/// Concludes a record. It may be asked after every cell; what is to be measured next is decided
+/// after whole blocks, by [`wanted`].
+pub(crate) fn decide(record: &SweepRecord) -> Decided {
+    let observed = Observed::of(record);
+    let mut field = Field::of(&observed, false);
+    let mut ranking = field.rank();
+    let exhausted = |field: &Field, ranking: &Ranking| {
+        let mut open = (0..field.fates.len()).filter(|layout| is_open(field, ranking, *layout));
+        open.all(|layout| observed.was_tried_last(layout))
+    };
+    let mut over = ranking.settled && !record.settings.full;
+    if !over && exhausted(&field, &ranking) {
+        field = Field::of(&observed, true);
+        ranking = field.rank();
+        over = true;
+    }
+    let summaries = Summaries::of(&observed);
+    let mut rows: Vec<Row> = (0..record.layouts.len())
+        .map(|layout| row(&field, &ranking, &summaries, layout, over))
+        .collect();
+    sort(
+        &mut rows,
+        &ranking,
+        record.settings.objective.less_is_better(),
+    );
+    let ties = rows.iter().filter(|row| row.standing == Standing::Tie);
+    let mut doubts = bar::unmeasured(&observed);
+    doubts.extend(doubts::of(&observed, &field));
+    Decided {
+        winner: ranking.leader,
+        ties: ties.map(|row| row.layout).collect(),
+        frontier: frontier::of(&field, &summaries),
+        over,
+        drift: None,
+        effects: Vec::new(),
+        curves: Vec::new(),
+        answers: Vec::new(),
+        doubts,
+        rows,
+    }
+}
+
+/// The layouts that the next block measures, by their place in the record. To be asked between
+/// blocks: where a block was cut short, what is left of it is what was wanted before it began, of
+/// the record without its cells.
+pub(crate) fn wanted(record: &SweepRecord, decided: &Decided) -> Vec<usize> {
+    if decided.over {
+        return Vec::new();
+    }
+    let is_wanted = |row: &&Row| match row.standing {
+        Standing::Failed => false,
+        Standing::Missed | Standing::Dropped => record.settings.full,
+        Standing::Winner | Standing::Tie | Standing::Behind | Standing::Open => true,
+    };
+    let mut wanted: Vec<usize> = decided
+        .rows
+        .iter()
+        .filter(is_wanted)
+        .map(|row| row.layout)
+        .collect();
+    wanted.sort_unstable();
+    wanted
+}
+
+/// Whether a layout is to be measured in the blocks to come.
+fn is_open(field: &Field, ranking: &Ranking, layout: usize) -> bool {
+    match &field.fates[layout] {
+        Fate::Failed(_) => false,
+        Fate::Missed(_) => field.observed.record.settings.full,
+        Fate::In => {
+            field.observed.record.settings.full || ranking.places[layout].0 != Standing::Dropped
+        }
+    }
+}
+
+fn row(field: &Field, ranking: &Ranking, summaries: &Summaries, layout: usize, over: bool) -> Row {
+    let record = field.observed.record;
+    let place = record.layouts.get(layout);
+    let sizes: Vec<_> = record
+        .settings
+        .devices
+        .iter()
+        .map(|volume| volume.size)
+        .collect();
+    let figures = summaries.figures(layout);
+    let cost = field.costs[layout];
+    let (standing, why) = standing(field, ranking, layout, over);
+    let objective = &record.settings.objective;
+    let rate = objective
+        .figure()
+        .filter(|figure| !figure.metric.is_latency());
+    let rate = rate.and_then(|figure| Some(figures.get(figure)?.mean));
+    let measured = objective
+        .figure()
+        .and_then(|figure| figures.get(figure).copied());
+    let value = match objective {
+        Objective::Figure(_) => measured,
+        Objective::PerDollar(_) => {
+            measured
+                .zip(cost.filter(|cost| *cost > 0.0))
+                .map(|(value, cost)| Value {
+                    mean: value.mean / cost,
+                    low: value.low.map(|low| low / cost),
+                    high: value.high.map(|high| high / cost),
+                })
+        }
+        Objective::Cost => cost.map(Value::plain),
+    };
+    Row {
+        layout,
+        blocks: field.observed.measured(layout),
+        value,
+        of_winner: ranking.shares[layout],
+        standing,
+        why,
+        cost: cost.map(|per_month| Cost {
+            per_month,
+            rate_per_dollar: rate
+                .filter(|_| per_month > 0.0)
+                .map(|rate| rate / per_month),
+        }),
+        survives: place.map_or(0, |layout| layout.survives()),
+        capacity: place
+            .map(|layout| layout.capacity(&sizes))
+            .unwrap_or_default(),
+        figures,
+    }
+}
+
+/// What became of a layout, and why. Before the end only what is beyond doubt is decided.
+fn standing(field: &Field, ranking: &Ranking, layout: usize, over: bool) -> (Standing, String) {
+    let (place, why) = match &field.fates[layout] {
+        Fate::Failed(why) => return (Standing::Failed, why.clone()),
+        Fate::Missed(why) => return (Standing::Missed, why.clone()),
+        Fate::In => ranking.places[layout].clone(),
+    };
+    if over {
+        // Nothing was learned of it, and nothing more will be.
+        let place = if place == Standing::Open {
+            Standing::Failed
+        } else {
+            place
+        };
+        return (place, why);
+    }
+    if let Some(failure) = field.observed.failed_last(layout) {
+        return (
+            Standing::Open,
+            format!("failed once and is tried again: {failure}"),
+        );
+    }
+    match place {
+        Standing::Dropped => (place, why),
+        _ => (Standing::Open, why),
+    }
+}
+
+/// Sorts the best first: the winner, who contends, who was dropped or misses a requirement, who
+/// failed; within these by the share of the leader's objective or, without one, by its value.
+fn sort(rows: &mut [Row], ranking: &Ranking, less_is_better: bool) {
+    let leader = rows.iter().find(|row| Some(row.layout) == ranking.leader);
+    let best = leader.and_then(|row| row.value).map(|value| value.mean);
+    let merit = |row: &Row| {
+        let plain = || Some(row.value?.mean / best.unwrap_or(1.0));
+        let share = row.of_winner.map(|value| value.mean).or_else(plain);
+        match (share, less_is_better) {
+            (Some(share), false) => -share,
+            (Some(share), true) => share,
+            (None, _) => f64::INFINITY,
+        }
+    };
+    let class = |row: &Row| match row.standing {
+        _ if Some(row.layout) == ranking.leader => 0,
+        Standing::Winner => 0,
+        Standing::Tie => 1,
+        Standing::Open | Standing::Behind | Standing::Dropped => 2,
+        Standing::Missed => 3,
+        Standing::Failed => 4,
+    };
+    rows.sort_by(|a, b| class(a).cmp(&class(b)).then(merit(a).total_cmp(&merit(b))));
+}

@@ -1,0 +1,415 @@
+//! Whole sweeps, decided against a known truth.
+
+use proptest::prelude::*;
+use record::{Bytes, RunId};
+
+use super::testing::{Truth, failed, priced, raid10, sweep};
+use super::{decide, wanted};
+use crate::cli::{Fs, Level};
+use crate::sweep::decided::{Decided, Row, Standing};
+use crate::sweep::layout::Layout;
+use crate::sweep::record::{Cell, CellOutcome, SweepRecord, Value};
+
+/// RAID 10 of two to eight members: the more the faster.
+fn growing() -> Vec<Layout> {
+    [2, 4, 6, 8].map(raid10).to_vec()
+}
+
+fn by_members(layout: &Layout) -> Vec<(&'static str, f64)> {
+    let members = layout.members as f64;
+    vec![
+        ("page-mixed.iops", 3000.0 * members),
+        ("page-mixed.p99", 80e6 / members),
+    ]
+}
+
+fn truth(of: &dyn Fn(&Layout) -> Vec<(&'static str, f64)>) -> Truth<'_> {
+    Truth {
+        of,
+        noise: 0.01,
+        drift: 0.0,
+        seed: 3,
+    }
+}
+
+fn row(decided: &Decided, layout: usize) -> &Row {
+    decided
+        .rows
+        .iter()
+        .find(|row| row.layout == layout)
+        .unwrap()
+}
+
+/// Runs a sweep block by block as it says itself, and gives what was decided at the end.
+fn run(record: &mut SweepRecord, truth: &Truth) -> Decided {
+    for block in 0..record.settings.blocks {
+        let decided = decide(record);
+        let layouts = wanted(record, &decided);
+        if layouts.is_empty() {
+            break;
+        }
+        truth.measure(record, block, &layouts);
+        truth.baseline(record, block);
+    }
+    decide(record)
+}
+
+#[test]
+fn the_fastest_wins_and_the_far_behind_are_dropped() {
+    let mut record = sweep("page-mixed.iops", growing());
+    let decided = run(&mut record, &truth(&by_members));
+    assert!(decided.over);
+    assert_eq!(decided.winner, Some(3));
+    let order: Vec<usize> = decided.rows.iter().map(|row| row.layout).collect();
+    assert_eq!(order, [3, 2, 1, 0]);
+    assert_eq!(decided.rows[0].standing, Standing::Winner);
+    let last = row(&decided, 0);
+    assert_eq!(last.standing, Standing::Dropped);
+    let share = last.of_winner.unwrap();
+    assert!((share.mean - 0.25).abs() < 0.02, "{share:?}");
+    assert!(
+        last.why.contains("% slower than the best after 1 block"),
+        "{}",
+        last.why
+    );
+    // The baseline goes on being measured after it was dropped.
+    let cells = |layout| {
+        record
+            .cells
+            .iter()
+            .filter(|c| c.layout == layout && !c.baseline)
+            .count()
+    };
+    assert_eq!((cells(0), cells(1)), (1, 1));
+}
+
+#[test]
+fn of_a_latency_the_least_wins() {
+    let mut record = sweep("page-mixed.p99", growing());
+    let decided = run(&mut record, &truth(&by_members));
+    assert_eq!(decided.winner, Some(3));
+    let last = row(&decided, 0);
+    assert!((last.of_winner.unwrap().mean - 4.0).abs() < 0.3, "{last:?}");
+    assert!(last.why.contains("times the latency"), "{}", last.why);
+    assert_eq!(decided.rows[3].layout, 0);
+}
+
+#[test]
+fn for_each_dollar_what_is_as_fast_and_cheaper_wins() {
+    let of = |layout: &Layout| vec![("page-mixed.iops", 4000.0 + 1000.0 * layout.members as f64)];
+    let mut record = priced(sweep("page-mixed.iops/$", growing()));
+    let decided = run(&mut record, &truth(&of));
+    assert_eq!(decided.winner, Some(0));
+    let best = row(&decided, 0);
+    let value = best.value.unwrap().mean;
+    assert!((value / 300.0 - 1.0).abs() < 0.03, "{value}");
+    assert_eq!(best.cost.unwrap().per_month, 20.0);
+    assert!((best.cost.unwrap().rate_per_dollar.unwrap() / 300.0 - 1.0).abs() < 0.03);
+    assert!(row(&decided, 3).why.contains("less for each dollar"));
+    // All of them are faster than the cheaper ones.
+    assert_eq!(decided.frontier, [3, 2, 1, 0]);
+}
+
+#[test]
+fn the_cheapest_that_meets_the_bar_wins_and_dearer_ones_are_not_measured_on() {
+    let mut record = priced(sweep("cost", growing()));
+    record.settings.requires = vec!["page-mixed.iops>=11000".parse().unwrap()];
+    let decided = run(&mut record, &truth(&by_members));
+    assert!(decided.over);
+    assert_eq!(decided.winner, Some(1));
+    assert_eq!(row(&decided, 0).standing, Standing::Missed);
+    assert_eq!(row(&decided, 3).standing, Standing::Dropped);
+    assert_eq!(
+        row(&decided, 3).why,
+        "costs 40.0 a month more than the best"
+    );
+    assert_eq!(record.cells.iter().map(|cell| cell.block).max(), Some(1));
+    assert_eq!(row(&decided, 3).of_winner, Some(Value::plain(2.0)));
+}
+
+#[test]
+fn what_misses_a_bar_is_not_measured_further_and_never_wins() {
+    let mut record = sweep("page-mixed.iops", growing());
+    // The more members the higher the latency: only two reach the bar of 50 ms.
+    let of = |layout: &Layout| {
+        let members = layout.members as f64;
+        vec![
+            ("page-mixed.iops", 3000.0 * members),
+            ("page-mixed.p99", 11e6 * members),
+        ]
+    };
+    record.settings.requires = vec!["page-mixed.p99<50ms".parse().unwrap()];
+    let decided = run(&mut record, &truth(&of));
+    assert!(decided.over);
+    assert_eq!(decided.winner, Some(1));
+    for layout in [2, 3] {
+        let row = row(&decided, layout);
+        assert_eq!(row.standing, Standing::Missed);
+        assert_eq!(row.blocks, 2);
+        assert!(
+            row.why
+                .starts_with("misses page-mixed.p99<50ms in 2 blocks"),
+            "{}",
+            row.why
+        );
+    }
+    // What was dropped behind those that miss the bar had its chance again.
+    assert!(row(&decided, 1).blocks >= 2, "{:?}", row(&decided, 1));
+}
+
+#[test]
+fn equals_are_ties() {
+    let of = |_: &Layout| vec![("page-mixed.iops", 9000.0)];
+    let mut record = sweep("page-mixed.iops", growing());
+    let decided = run(&mut record, &truth(&of));
+    assert!(decided.over);
+    assert_eq!(decided.ties.len(), 3, "{:?}", decided.rows);
+    assert!(
+        row(&decided, decided.ties[0])
+            .why
+            .contains("as good as the best as far as can be told")
+    );
+}
+
+#[test]
+fn with_full_all_are_measured_in_every_block() {
+    let mut record = sweep("page-mixed.iops", growing());
+    record.settings.full = true;
+    record.settings.requires = vec!["page-mixed.iops>=9000".parse().unwrap()];
+    let decided = run(&mut record, &truth(&by_members));
+    assert!(decided.over && decided.rows.iter().all(|row| row.blocks == 5));
+    assert_eq!(row(&decided, 0).standing, Standing::Missed);
+    assert_eq!(row(&decided, 2).standing, Standing::Behind);
+}
+
+#[test]
+fn what_failed_once_is_tried_again_and_may_win() {
+    let truth = truth(&by_members);
+    let mut record = sweep("page-mixed.iops", growing());
+    truth.measure(&mut record, 0, &[0, 1, 2]);
+    record.cells.push(failed(0, 3));
+    let decided = decide(&record);
+    let open = row(&decided, 3);
+    assert_eq!(open.standing, Standing::Open);
+    assert!(
+        open.why
+            .starts_with("failed once and is tried again: mkfs.xfs"),
+        "{}",
+        open.why
+    );
+    // The others were raced without it.
+    assert_eq!(row(&decided, 0).standing, Standing::Dropped);
+    let layouts = wanted(&record, &decided);
+    assert!(layouts.contains(&3) && !layouts.contains(&0));
+    truth.measure(&mut record, 1, &layouts);
+    for block in 2..5 {
+        let layouts = wanted(&record, &decide(&record));
+        truth.measure(&mut record, block, &layouts);
+    }
+    let decided = decide(&record);
+    assert!(decided.over);
+    assert_eq!(
+        (decided.winner, row(&decided, 3).standing),
+        (Some(3), Standing::Winner)
+    );
+}
+
+#[test]
+fn what_failed_twice_is_given_up() {
+    let truth = truth(&by_members);
+    let mut record = sweep("page-mixed.iops", growing());
+    for block in 0..2 {
+        truth.measure(&mut record, block, &[0, 1, 2]);
+        record.cells.push(failed(block, 3));
+    }
+    let decided = decide(&record);
+    assert_eq!(row(&decided, 3).standing, Standing::Failed);
+    assert_eq!(
+        row(&decided, 3).why,
+        "failed twice: mkfs.xfs ended with status 1."
+    );
+    assert!(!wanted(&record, &decided).contains(&3));
+    assert_eq!(decided.winner, Some(2));
+}
+
+#[test]
+fn a_sweep_in_which_all_fail_is_over_without_a_winner() {
+    let mut record = sweep("page-mixed.iops", growing());
+    for block in 0..2 {
+        (0..4).for_each(|layout| record.cells.push(failed(block, layout)));
+    }
+    let decided = decide(&record);
+    assert!(decided.over && decided.winner.is_none() && decided.ties.is_empty());
+    assert!(
+        decided
+            .rows
+            .iter()
+            .all(|row| row.standing == Standing::Failed)
+    );
+}
+
+#[test]
+fn before_anything_was_measured_all_are_wanted() {
+    let record = sweep("page-mixed.iops", growing());
+    let decided = decide(&record);
+    assert!(!decided.over && decided.winner.is_none());
+    assert_eq!(wanted(&record, &decided), [0, 1, 2, 3]);
+    assert!(decided.rows.iter().all(|row| row.why == "not measured yet"));
+}
+
+#[test]
+fn the_frontier_keeps_what_is_cheap_fast_or_safe() {
+    let level = |level, members| Layout {
+        level,
+        ..raid10(members)
+    };
+    let layouts = vec![
+        level(Some(Level::Zero), 4),
+        level(Some(Level::Ten), 4),
+        level(Some(Level::Five), 4),
+        level(Some(Level::Ten), 6),
+    ];
+    let of = |layout: &Layout| {
+        let copies = match layout.level {
+            Some(Level::Zero) => 1.0,
+            Some(Level::Ten) => 2.0,
+            _ => 4.0,
+        };
+        vec![("page-mixed.iops", 3000.0 * layout.members as f64 / copies)]
+    };
+    let record = priced(sweep("page-mixed.iops", layouts));
+    let decided = decide(&truth(&of).all(record, 5));
+    // RAID 5 costs as much as RAID 10 of four, survives as much and is slower.
+    assert_eq!(decided.frontier, [0, 3, 1]);
+}
+
+#[test]
+fn doubtful_runs_and_missing_figures_are_said() {
+    let truth = truth(&by_members);
+    let mut record = truth.all(sweep("page-mixed.iops", growing()), 1);
+    record.settings.requires = vec!["scan.p99<5ms".parse().unwrap()];
+    if let CellOutcome::Measured { doubts, .. } = &mut record.cells[1].outcome {
+        doubts.push("cpu-bound".to_owned());
+    }
+    let doubts = decide(&record).doubts.join("\n");
+    for told in [
+        "1 of 4 runs has findings that speak against the figures: cpu-bound in 1.",
+        "No run has the figure scan.p99",
+        "measured in 1 block",
+    ] {
+        assert!(doubts.contains(told), "{doubts}");
+    }
+}
+
+/// Any record, however little sense it makes.
+fn any_record() -> impl Strategy<Value = SweepRecord> {
+    let level = prop::sample::select(vec![
+        None,
+        Some(Level::Zero),
+        Some(Level::One),
+        Some(Level::Five),
+        Some(Level::Ten),
+    ]);
+    let chunk = prop::option::of(prop::sample::select(vec![Bytes::kib(64), Bytes::kib(256)]));
+    let fs = prop::sample::select(vec![Fs::Xfs, Fs::Ext4]);
+    let layout = (level, 0_usize..10, chunk, fs).prop_map(|(level, members, chunk, fs)| Layout {
+        level,
+        members,
+        chunk,
+        fs,
+        scheduler: None,
+    });
+    let value = prop_oneof![
+        8 => 50.0..200.0_f64,
+        1 => prop::sample::select(vec![0.0, -1.0, f64::NAN, f64::INFINITY, 1e300, 1e-300]),
+    ];
+    let cell = (0_usize..6, 0_usize..7, any::<bool>(), 0_u8..6, value);
+    let objective = prop::sample::select(vec![
+        "page-mixed.iops",
+        "page-mixed.p99",
+        "page-mixed.iops/$",
+        "cost",
+    ]);
+    (
+        prop::collection::vec(layout, 0..6),
+        prop::collection::vec(cell, 0..40),
+        objective,
+        (
+            0_usize..6,
+            any::<bool>(),
+            any::<bool>(),
+            any::<bool>(),
+            0_usize..9,
+        ),
+    )
+        .prop_map(
+            |(layouts, cells, objective, (blocks, full, bars, prices, devices))| {
+                let mut record = sweep(objective, layouts);
+                if prices {
+                    record = priced(record);
+                }
+                if bars {
+                    record.settings.requires = vec!["page-mixed.p99<120ns".parse().unwrap()];
+                }
+                record.settings.blocks = blocks;
+                record.settings.full = full;
+                record.settings.devices.truncate(devices);
+                record.cells = cells.into_iter().map(any_cell).collect();
+                record
+            },
+        )
+}
+
+fn any_cell((block, layout, baseline, kind, mean): (usize, usize, bool, u8, f64)) -> Cell {
+    let cell = failed(block, layout);
+    let bounded = Value {
+        mean,
+        low: Some(mean * 0.9),
+        high: Some(mean * 1.1),
+    };
+    let figures = [
+        ("page-mixed.iops", bounded),
+        ("page-mixed.p99", Value::plain(mean)),
+    ];
+    let names = figures.map(|(name, value)| (name.parse().unwrap(), value));
+    let outcome = CellOutcome::Measured {
+        run: RunId::new(jiff::Timestamp::UNIX_EPOCH, 1),
+        figures: names.into_iter().take(usize::from(kind % 3)).collect(),
+        doubts: Vec::new(),
+    };
+    Cell {
+        baseline,
+        began_s: mean,
+        outcome: if kind == 0 { cell.outcome } else { outcome },
+        ..cell
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_record_is_decided_and_each_layout_has_one_row(record in any_record()) {
+        let decided = decide(&record);
+        let mut layouts: Vec<usize> = decided.rows.iter().map(|row| row.layout).collect();
+        layouts.sort_unstable();
+        prop_assert_eq!(layouts, (0..record.layouts.len()).collect::<Vec<_>>());
+        let winners = decided.rows.iter().filter(|row| row.standing == Standing::Winner);
+        let winners: Vec<usize> = winners.map(|row| row.layout).collect();
+        if decided.over {
+            prop_assert_eq!(winners, decided.winner.into_iter().collect::<Vec<_>>());
+            prop_assert!(decided.rows.iter().all(|row| row.standing != Standing::Open));
+        } else {
+            prop_assert_eq!(winners, Vec::<usize>::new());
+            prop_assert!(!wanted(&record, &decided).is_empty());
+        }
+        prop_assert!(decided.rows.iter().all(|row| !row.why.is_empty()));
+        prop_assert!(decided.winner.is_none_or(|winner| !decided.ties.contains(&winner)));
+    }
+
+    #[test]
+    fn every_sweep_comes_to_an_end(seed in 0_u64..50, noise in 0.0..0.3_f64) {
+        let truth = Truth { of: &by_members, noise, drift: 0.01, seed };
+        let mut record = sweep("page-mixed.iops", growing());
+        let decided = run(&mut record, &truth);
+        prop_assert!(decided.over, "{decided:?}");
+    }
+}
