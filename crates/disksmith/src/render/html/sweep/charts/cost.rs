@@ -1,7 +1,7 @@
 //! Cost against speed: which layouts are not beaten in cost, speed and redundancy at once.
 
 use plotly::common::{DashType, Line, Marker, MarkerSymbol, Mode, Position};
-use plotly::layout::{HoverMode, RangeMode};
+use plotly::layout::{Axis, HoverMode};
 use plotly::{Scatter, Trace};
 
 use super::super::super::charts::{Chart, Figure, axis, colour_index, font, layout, rounded};
@@ -45,13 +45,11 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
             data.push(beaten(&off, &colour, &name, on.is_empty()));
         }
         if !on.is_empty() {
-            data.push(frontier(on, &colour, &name));
+            data.push(frontier(on, &colour, &name, label_side(slot)));
         }
     }
-    let y = axis(unit.word())
-        .range_mode(RangeMode::ToZero)
-        .separate_thousands(true);
-    let x = axis("$ a month").range_mode(RangeMode::ToZero);
+    let y = from_zero(unit.word(), dots.iter().map(|dot| dot.speed));
+    let x = from_zero("$ a month", dots.iter().map(|dot| dot.dollars));
     let better = if unit.less_is_better() {
         "lower"
     } else {
@@ -68,6 +66,23 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
             data,
         },
     })
+}
+
+/// Where the numbers of the `slot`th line stand. Lines lie over one another from the fastest down.
+fn label_side(slot: usize) -> Position {
+    match slot {
+        0 => Position::TopLeft,
+        1 => Position::BottomRight,
+        _ => Position::BottomLeft,
+    }
+}
+
+/// An axis from zero, with room for the numbers beside the outermost dots.
+fn from_zero(title: &str, values: impl Iterator<Item = f64>) -> Axis {
+    let most = values.fold(0.0, f64::max);
+    axis(title)
+        .range(vec![0.0, rounded(1.12 * most)])
+        .separate_thousands(true)
 }
 
 fn dots(view: View<'_>) -> Vec<Dot> {
@@ -120,7 +135,7 @@ fn beaten(dots: &[&Dot], colour: &str, name: &str, alone: bool) -> Box<dyn Trace
 }
 
 /// The unbeaten ones, joined from the cheapest to the dearest.
-fn frontier(mut dots: Vec<&Dot>, colour: &str, name: &str) -> Box<dyn Trace> {
+fn frontier(mut dots: Vec<&Dot>, colour: &str, name: &str, side: Position) -> Box<dyn Trace> {
     dots.sort_by(|a, b| a.dollars.total_cmp(&b.dollars));
     let ranks = dots.iter().map(|dot| format!("#{}", dot.rank)).collect();
     scatter(&dots, name)
@@ -133,6 +148,6 @@ fn frontier(mut dots: Vec<&Dot>, colour: &str, name: &str) -> Box<dyn Trace> {
         )
         .marker(Marker::new().color(colour.to_owned()).size(10))
         .text_array(ranks)
-        .text_position(Position::TopLeft)
+        .text_position(side)
         .text_font(font(11).color("var(--ink)"))
 }

@@ -118,15 +118,10 @@ impl<'a> Map<'a> {
         bands: Vec<Band>,
     ) -> Map<'a> {
         let layouts = &view.record.layouts;
+        // The same columns on every map: then maps can be compared side by side.
         let mut members: Vec<usize> = layouts.iter().map(|layout| layout.members).collect();
         members.sort_unstable();
         members.dedup();
-        // Levels without chunks may be measured with other members than the rest.
-        members.retain(|members| {
-            let here = |layout: &&Layout| layout.members == *members;
-            let mut candidates = layouts.iter().filter(here);
-            candidates.any(|layout| bands.iter().any(|(_, has)| has(layout)))
-        });
         let cell = |has: &dyn Fn(&Layout) -> bool, members: usize| {
             // The rows stand with the best first.
             view.decided.rows.iter().find(|row| {
@@ -203,8 +198,8 @@ impl<'a> Map<'a> {
         Chart {
             title: self.title.clone(),
             caption: format!(
-                "{} of the best layout with this {} and so many members, over all other settings; \
-                 the fuller the colour, the nearer to the winner",
+                "{} of the best layout by {} and members, whatever its other settings; the fuller \
+                 the colour, the nearer to the winner",
                 self.unit.word(),
                 self.rows_are
             ),
@@ -272,6 +267,7 @@ impl<'a> Map<'a> {
 /// An axis of names: each at its whole number.
 fn categories(title: &str, places: Vec<f64>, names: Vec<String>) -> Axis {
     axis(title)
+        .range(vec![-0.5, places.len() as f64 - 0.5])
         .tick_values(places)
         .tick_text(names)
         .show_grid(false)

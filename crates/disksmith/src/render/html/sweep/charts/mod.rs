@@ -66,7 +66,7 @@ pub(super) fn finalists(view: View<'_>) -> Vec<Chart> {
             charts.extend(chart.map(|chart| Chart {
                 title: format!("{}, {}", group.name, direction.word()),
                 caption: format!(
-                    "{}. The further left a line lies, the faster.",
+                    "{}; the further left a line lies, the faster",
                     chart.caption
                 ),
                 ..chart
