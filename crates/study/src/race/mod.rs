@@ -35,7 +35,7 @@ mod fit;
 use std::collections::BTreeMap;
 
 use crate::compare::RatioInterval;
-use crate::distribution::student_quantile;
+use crate::distribution::{student_quantile, student_tail};
 use fit::{Cell, Cells, Fit, Noise};
 
 /// How often, in all comparisons of a race together, an entrant may be dropped that would have come
@@ -263,16 +263,15 @@ impl Replay {
     /// The ratio of an entrant to the reference, if it is worse beyond doubt.
     fn is_behind(&self, fit: &Fit, other: usize, reference: usize) -> Option<RatioInterval> {
         let behind = self.difference(fit, other, reference, self.blocks)?;
+        let lead = -behind.mean;
+        let beyond_tie = lead > -(-self.rule.tie).ln_1p();
         let total = self.rule.blocks as f64;
         let to_come = (total - self.blocks as f64) / total;
         let comparisons = (self.left().len() - 1) as f64 * (total - 1.0);
-        let chance = 2.0 * RISK / comparisons;
-        let overtake = student_quantile(chance, behind.degrees) * to_come.sqrt();
-        let shown = student_quantile(0.05, behind.degrees);
-        let needed = behind.error * overtake.max(shown);
-        let lead = -behind.mean;
-        (lead > needed && lead > -(-self.rule.tie).ln_1p())
-            .then(|| behind.ratio())
+        // One-sided: only one that is ahead in truth can be wronged.
+        let stays = behind.chance(to_come.sqrt()) < 2.0 * RISK / comparisons;
+        (beyond_tie && behind.chance(1.0) < 0.05 && stays)
+            .then(|| behind.ratio(0.05))
             .flatten()
     }
 
@@ -330,8 +329,10 @@ impl Replay {
             return false;
         };
         let others = left.iter().filter(|other| **other != leader);
-        let mut ratios =
-            others.map(|other| self.difference(&fit, *other, leader, self.blocks)?.ratio());
+        let mut ratios = others.map(|other| {
+            self.difference(&fit, *other, leader, self.blocks)?
+                .ratio(0.05 / left.len() as f64)
+        });
         ratios.all(|ratio| ratio.is_some_and(|ratio| ratio.low >= 1.0 - self.rule.tie))
     }
 
@@ -346,10 +347,12 @@ impl Replay {
             self.fit()
         };
         let leader = fit.ranking().next();
+        // The leader is the luckiest of those that are in, and could have been any of them.
+        let tail = 0.05 / self.left().len().max(1) as f64;
         let reach = self.rule.blocks.min(self.blocks + 1);
         let ratio = |entrant: usize| {
             let leader = leader.filter(|leader| *leader != entrant)?;
-            self.difference(&fit, entrant, leader, reach)?.ratio()
+            self.difference(&fit, entrant, leader, reach)?.ratio(tail)
         };
         let ratios: Vec<Option<RatioInterval>> = (0..self.standings.len()).map(ratio).collect();
         let as_good = |entrant: &usize| {
@@ -378,14 +381,14 @@ struct Difference {
 }
 
 impl Difference {
-    /// As a ratio with its 95 % interval; `None` where it is not finite.
-    fn ratio(&self) -> Option<RatioInterval> {
-        let half = student_quantile(0.05, self.degrees) * self.error;
-        let ratio = RatioInterval {
-            ratio: self.mean.exp(),
-            low: (self.mean - half).exp(),
-            high: (self.mean + half).exp(),
-        };
-        (ratio.high.is_finite() && ratio.low.is_finite()).then_some(ratio)
+    /// How likely a noise of so many standard errors makes as large a difference in either direction.
+    fn chance(&self, errors: f64) -> f64 {
+        student_tail(self.mean / (errors * self.error), self.degrees)
+    }
+
+    /// As a ratio with the interval that it leaves with the probability `tail`; `None` where it is
+    /// not finite.
+    fn ratio(&self, tail: f64) -> Option<RatioInterval> {
+        RatioInterval::of_logs(self.mean, student_quantile(tail, self.degrees) * self.error)
     }
 }
