@@ -7,6 +7,7 @@ mod context;
 mod devices;
 mod failure;
 mod lab;
+mod longwork;
 mod render;
 mod runs;
 mod shell;

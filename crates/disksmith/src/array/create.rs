@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use linux::block::{DevNum, Device, Devices, Kind};
-use linux::exec::{self, Exec};
+use linux::exec::{self, Exec, Output};
 use linux::mounts::Mounts;
 
 use super::files::{AddLine, mdadm_conf};
 use super::host::{Built, Host, number_at};
+use super::journal::{Stage, missing};
 use super::plan::{self, Plan};
 use super::steps::{Step, Undone};
 
@@ -100,6 +101,7 @@ impl Step<Host<'_>> for Erase {
 
     fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
         check_paths(host, &self.members)?;
+        host.note(Stage::Erasing)?;
         for member in self.members.iter().filter(|member| member.signed) {
             self.erased.push(member.path.clone());
             // The force is for our own claim, which wipefs would take for somebody else's.
@@ -139,6 +141,7 @@ impl Step<Host<'_>> for Assemble {
 
     fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
         check_paths(host, &self.members)?;
+        host.note(Stage::Assembling)?;
         self.begun = true;
         // mdadm claims the members itself, so they must be free for it.
         host.claims.clear();
@@ -238,9 +241,14 @@ impl Assemble {
 
     fn is_ours(&self, host: &mut Host, look: &str, path: &Path) -> bool {
         let said = host.ask(&Exec::new("mdadm").args([look, "--export"]).arg(path));
-        let ours = format!("MD_UUID={}", self.plan.uuid);
-        said.is_ok_and(|said| said.text().lines().any(|line| line.trim() == ours))
+        says_uuid(said, &self.plan.uuid)
     }
+}
+
+/// Whether mdadm's answer to `--export` names an array's id.
+pub(crate) fn says_uuid(said: Result<Output, exec::Error>, uuid: &str) -> bool {
+    let ours = format!("MD_UUID={uuid}");
+    said.is_ok_and(|said| said.text().lines().any(|line| line.trim() == ours))
 }
 
 /// Stops an array.
@@ -272,6 +280,7 @@ impl Step<Host<'_>> for ReadAhead {
         let Some(read_ahead) = self.0.geometry.read_ahead() else {
             return Ok(());
         };
+        host.note(Stage::Tuning)?;
         let array = host.built()?;
         let below = Path::new("class/block")
             .join(&array.sysfs_name)
@@ -297,6 +306,7 @@ impl Step<Host<'_>> for Format {
     }
 
     fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+        host.note(Stage::Formatting)?;
         let array = host.built()?;
         if let Some(mkfs) = self.0.mkfs(&array.node) {
             host.run(&mkfs)?;
@@ -326,19 +336,16 @@ impl Step<Host<'_>> for Mount {
         let Some((point, mount)) = self.plan.mount(&array.node) else {
             return Ok(());
         };
-        let mut missing: Vec<&Path> = point
-            .ancestors()
-            .take_while(|folder| !folder.exists())
-            .collect();
-        missing.reverse();
+        host.note(Stage::Mounting)?;
+        let missing = missing(point);
         if !missing.is_empty() {
             let make = Exec::new("mkdir").arg("-p").arg(point);
             (host.say)(&format!("+ {}\n", make.line()));
         }
         for folder in missing {
-            std::fs::create_dir(folder)
+            std::fs::create_dir(&folder)
                 .with_context(|| format!("the folder {} cannot be made", folder.display()))?;
-            self.made.push(folder.to_path_buf());
+            self.made.push(folder);
         }
         host.run(&mount)?;
         Ok(())

@@ -1,0 +1,97 @@
+//! Who this process is to the ledger, and whether the owner of long work is still there.
+
+use std::path::Path;
+
+use ledger::{Owner, Standing};
+use linux::{Root, machine, process};
+
+/// This process, as the owner of work, and the kernel that knows the others.
+#[derive(Clone, Debug)]
+pub(crate) struct Here {
+    root: Root,
+    owner: Owner,
+}
+
+impl Here {
+    /// This process. `etc` is where the machine's id is.
+    ///
+    /// # Errors
+    /// When the kernel does not say which process this is, or which boot.
+    pub(crate) fn of_process(root: &Root, etc: &Path) -> linux::Result<Here> {
+        let own = process::own(root)?;
+        let owner = Owner {
+            host: machine::hostname(root),
+            machine: process::machine_id(etc).unwrap_or_default(),
+            boot: process::boot_id(root)?,
+            namespace: process::pid_namespace(root).unwrap_or_default(),
+            pid: own.pid,
+            started: own.started,
+        };
+        Ok(Here {
+            root: root.clone(),
+            owner,
+        })
+    }
+
+    /// The owner that this process is.
+    pub(crate) fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// What is known of an owner. One whose process is there and cannot be looked at counts as
+    /// alive: nobody's work is taken from him because of a doubt.
+    pub(crate) fn standing(&self, owner: &Owner) -> Standing {
+        owner.standing(&self.owner, |pid| match process::of(&self.root, pid) {
+            Ok(found) => found.map(|process| process.started),
+            Err(_) => Some(owner.started),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn here() -> Here {
+        Here::of_process(&Root::host(), Path::new("/etc")).unwrap()
+    }
+
+    #[test]
+    fn this_process_is_alive_and_one_that_was_killed_is_dead_before_it_is_waited_for() {
+        let here = here();
+        assert_eq!(here.standing(here.owner()), Standing::Alive);
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let seen = process::of(&Root::host(), child.id()).unwrap().unwrap();
+        let owner = Owner {
+            pid: seen.pid,
+            started: seen.started,
+            ..here.owner().clone()
+        };
+        assert_eq!(here.standing(&owner), Standing::Alive);
+        child.kill().unwrap();
+        // The kernel may need a moment to end it; nobody has waited for it meanwhile.
+        let mut looks = 0;
+        while here.standing(&owner) == Standing::Alive && looks < 1000 {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            looks += 1;
+        }
+        assert_eq!(here.standing(&owner), Standing::Dead);
+        child.wait().unwrap();
+        assert_eq!(here.standing(&owner), Standing::Dead);
+    }
+
+    #[test]
+    fn a_process_that_has_got_the_pid_of_another_is_not_taken_for_it() {
+        let here = here();
+        let mut before = here.owner().clone();
+        before.started = before.started.saturating_sub(1);
+        assert_eq!(here.standing(&before), Standing::Dead);
+        let mut earlier = here.owner().clone();
+        earlier.boot = "another".to_owned();
+        assert_eq!(here.standing(&earlier), Standing::Dead);
+        earlier.host.push('x');
+        assert_eq!(here.standing(&earlier), Standing::Elsewhere);
+    }
+}
