@@ -45,15 +45,28 @@ impl Context {
 
     /// Opens the ledger.
     pub(crate) fn open_ledger(&self) -> Result<Ledger, Failure> {
-        let path = match &self.ledger {
-            Some(path) => path.clone(),
+        Ledger::open(self.ledger_path()?).refused()
+    }
+
+    /// Opens the ledger where there is one, and makes none.
+    pub(crate) fn open_ledger_if_there(&self) -> Result<Option<Ledger>, Failure> {
+        let path = self.ledger_path()?;
+        if path.exists() {
+            Ledger::open(path).refused().map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    fn ledger_path(&self) -> Result<PathBuf, Failure> {
+        match &self.ledger {
+            Some(path) => Ok(path.clone()),
             None => ledger::default_path(
                 |name| std::env::var_os(name),
                 rustix::process::geteuid().is_root(),
             )
-            .refused()?,
-        };
-        Ledger::open(path).refused()
+            .refused(),
+        }
     }
 
     /// Writes an answer. A closed pipe is an error that ends the program quietly.
@@ -67,9 +80,14 @@ impl Context {
 
     /// Tells the user something that is not part of the answer.
     pub(crate) fn tell(&self, text: &str) {
-        // With standard error closed there is nobody to tell.
-        let _ = writeln!(io::stderr(), "{}", printable(text));
+        tell(text);
     }
+}
+
+/// Tells the user something that is not part of the answer, on standard error.
+pub(crate) fn tell(text: &str) {
+    // With standard error closed there is nobody to tell.
+    let _ = writeln!(io::stderr(), "{}", printable(text));
 }
 
 /// The text with control characters, which a path or a host's name may hold, made harmless: a

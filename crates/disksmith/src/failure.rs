@@ -32,6 +32,13 @@ impl Failure {
     pub(crate) fn refused(text: impl Into<String>) -> Failure {
         Failure::Refused(anyhow::Error::msg(text.into()))
     }
+
+    /// What went wrong, for those who go on without.
+    pub(crate) fn error(self) -> anyhow::Error {
+        match self {
+            Failure::Refused(error) | Failure::Midway(error) => error,
+        }
+    }
 }
 
 /// Adds to an error that nothing was touched before it, or that something was.

@@ -104,13 +104,24 @@ impl Output {
 }
 
 /// A program that is to be run to its end. It speaks English (`LC_ALL=C`) and reads nothing.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Exec {
     program: OsString,
     args: Vec<OsString>,
     folder: Option<PathBuf>,
     limit: Duration,
-    bound: bool,
+    tie: Tie,
+}
+
+/// What ties a program to this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tie {
+    /// Nothing: it may outlive it.
+    None,
+    /// It is killed when this process ends.
+    Life,
+    /// The same, and it leads a process group of its own.
+    LifeAndGroup,
 }
 
 impl Exec {
@@ -121,7 +132,7 @@ impl Exec {
             args: Vec::new(),
             folder: None,
             limit: LIMIT,
-            bound: false,
+            tie: Tie::None,
         }
     }
 
@@ -157,7 +168,15 @@ impl Exec {
     /// when it takes too long. Ctrl-C in a terminal does not reach it.
     #[must_use]
     pub fn bound(mut self) -> Exec {
-        self.bound = true;
+        self.tie = Tie::LifeAndGroup;
+        self
+    }
+
+    /// It does not outlive this process, however that ends: what is repaired after a `kill -9` is
+    /// not changed any more by what was started before. Ctrl-C in a terminal reaches it.
+    #[must_use]
+    pub fn mortal(mut self) -> Exec {
+        self.tie = Tie::Life;
         self
     }
 
@@ -234,10 +253,10 @@ impl Exec {
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
-        let spawned = if self.bound {
-            spawn_bound(command.process_group(0))
-        } else {
-            command.spawn()
+        let spawned = match self.tie {
+            Tie::None => command.spawn(),
+            Tie::Life => spawn_bound(&mut command),
+            Tie::LifeAndGroup => spawn_bound(command.process_group(0)),
         };
         spawned.map_err(|source| {
             let in_place = self.folder.as_ref().is_none_or(|folder| folder.is_dir());
@@ -280,7 +299,7 @@ impl Exec {
     /// Kills it, with its group where it has one of its own. It may have ended just now: there is
     /// nothing to kill then, and its number is not given away before it was waited for.
     fn kill(&self, child: &mut Child) {
-        if self.bound {
+        if self.tie == Tie::LifeAndGroup {
             use rustix::process::{Pid, Signal, kill_process_group};
             let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
         }
@@ -479,6 +498,23 @@ mod tests {
         assert!(matches!(error, Error::Late { .. }), "{error}");
         assert!(began.elapsed() < LAST_OUTPUT);
         assert_eq!(shell("echo out").bound().run().unwrap().text(), "out\n");
+    }
+
+    #[test]
+    fn a_mortal_program_ends_with_its_thread_and_stays_in_the_group() {
+        let group = |shell: &Exec| {
+            let script = "cut -d' ' -f5 /proc/self/stat";
+            let said = Exec {
+                args: vec!["-c".into(), script.into()],
+                ..shell.clone()
+            };
+            said.run().unwrap().text()
+        };
+        assert_eq!(group(&shell("").mortal()), group(&shell("")));
+        assert_ne!(group(&shell("").bound()), group(&shell("")));
+        let spawned = std::thread::spawn(|| shell("exec sleep 60").mortal().spawn().unwrap());
+        let mut child = spawned.join().unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
     }
 
     #[test]

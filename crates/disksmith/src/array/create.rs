@@ -9,6 +9,7 @@ use linux::mounts::Mounts;
 
 use super::files::{AddLine, mdadm_conf};
 use super::host::{Built, Host, number_at};
+use super::journal::{Stage, missing};
 use super::ours;
 use super::plan::{self, Plan};
 use super::steps::{Step, Undone};
@@ -97,6 +98,7 @@ impl Step<Host<'_>> for Erase {
 
     fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
         check_paths(host, &self.members)?;
+        host.note(Stage::Erasing)?;
         for member in self.members.iter().filter(|member| member.signed) {
             self.erased.push(member.path.clone());
             host.run(&plan::wipe(&member.path))?;
@@ -134,6 +136,7 @@ impl Step<Host<'_>> for Assemble {
 
     fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
         check_paths(host, &self.members)?;
+        host.note(Stage::Assembling)?;
         self.begun = true;
         // mdadm claims the members itself, so they must be free for it.
         host.claims.clear();
@@ -199,6 +202,7 @@ impl Step<Host<'_>> for ReadAhead {
         let Some(read_ahead) = self.0.geometry.read_ahead() else {
             return Ok(());
         };
+        host.note(Stage::Tuning)?;
         let array = host.built()?;
         let below = Path::new("class/block")
             .join(&array.sysfs_name)
@@ -224,6 +228,7 @@ impl Step<Host<'_>> for Format {
     }
 
     fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+        host.note(Stage::Formatting)?;
         let array = host.built()?;
         if let Some(mkfs) = self.0.mkfs(&array.node) {
             host.run(&mkfs)?;
@@ -263,19 +268,16 @@ impl Step<Host<'_>> for Mount {
         let Some((point, mount)) = self.plan.mount(&array.node) else {
             return Ok(());
         };
-        let mut missing: Vec<&Path> = point
-            .ancestors()
-            .take_while(|folder| !folder.exists())
-            .collect();
-        missing.reverse();
+        host.note(Stage::Mounting)?;
+        let missing = missing(point);
         if !missing.is_empty() {
             let make = Exec::new("mkdir").arg("-p").arg(point);
             (host.say)(&format!("+ {}\n", make.line()));
         }
         for folder in missing {
-            std::fs::create_dir(folder)
+            std::fs::create_dir(&folder)
                 .with_context(|| format!("the folder {} cannot be made", folder.display()))?;
-            self.made.push(folder.to_path_buf());
+            self.made.push(folder);
         }
         host.run(&mount)?;
         Ok(())

@@ -9,10 +9,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 
 use super::host::Host;
+use super::journal::{KeptLine, Stage};
 use super::steps::{Step, Undone};
 
 /// What the copy of a file before its change is called.
 const COPY: &str = "before-disksmith";
+
+/// What a file is called while it is written.
+const NEW: &str = "disksmith-new";
 
 /// Adds a line to a file.
 pub(crate) struct AddLine {
@@ -63,6 +67,7 @@ impl Step<Host<'_>> for AddLine {
         if let Ok(real) = fs::canonicalize(&self.file) {
             self.file = real;
         }
+        host.note(Stage::Persisting)?;
         let before = content(&self.file).with_context(|| format!("{shown} cannot be read"))?;
         let mut after = before.clone().unwrap_or_default();
         if after.last().is_some_and(|&byte| byte != b'\n') {
@@ -110,6 +115,64 @@ impl Step<Host<'_>> for AddLine {
     }
 }
 
+/// Takes a line out again that a killed process has added, and says whether it was there. Everything
+/// else in the file stays as it is.
+///
+/// # Errors
+/// When the file cannot be read or written.
+pub(crate) fn take_out(kept: &KeptLine) -> io::Result<bool> {
+    let file = &kept.file;
+    // What was being written when the kill came.
+    for left in [beside(file, NEW), beside(&beside(file, COPY), NEW)] {
+        remove_if_there(&left)?;
+    }
+    let Some(now) = content(file)? else {
+        return Ok(false);
+    };
+    let copy = beside(file, COPY);
+    let Some(mut before) = without(&now, kept.line.as_bytes()) else {
+        // The copy was made, and the line was not added yet.
+        if content(&copy)?.as_deref() == Some(&now[..]) {
+            remove_if_there(&copy)?;
+        }
+        return Ok(false);
+    };
+    let copied = content(&copy)?;
+    // The file may have had no line feed at its end, and was given one.
+    let is_copy = copied.as_ref().is_some_and(|copied| {
+        before.strip_suffix(b"\n").unwrap_or(&before)
+            == copied.strip_suffix(b"\n").unwrap_or(copied)
+    });
+    if let Some(copied) = copied.filter(|_| is_copy) {
+        before = copied;
+    }
+    if before.is_empty() && !kept.existed {
+        fs::remove_file(file)?;
+    } else {
+        replace(file, &before, file)?;
+    }
+    if is_copy {
+        remove_if_there(&copy)?;
+    }
+    Ok(true)
+}
+
+/// The text without the last line that reads so; `None` when there is none.
+fn without(text: &[u8], line: &[u8]) -> Option<Vec<u8>> {
+    let lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
+    let is_it = |found: &&[u8]| found.strip_suffix(b"\n").unwrap_or(found) == line;
+    let at = lines.iter().rposition(is_it)?;
+    let (before, from) = lines.split_at(at);
+    Some([before.concat(), from.get(1..)?.concat()].concat())
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 fn beside(file: &Path, ending: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".");
@@ -119,7 +182,7 @@ fn beside(file: &Path, ending: &str) -> PathBuf {
 
 /// Writes a file so that it is there whole or not at all, with the owner and mode of `like`.
 fn replace(file: &Path, bytes: &[u8], like: &Path) -> io::Result<()> {
-    let new = beside(file, "disksmith-new");
+    let new = beside(file, NEW);
     let written = write_new(&new, bytes, like).and_then(|()| fs::rename(&new, file));
     if written.is_err() {
         // It may not be there.

@@ -7,6 +7,7 @@ use linux::block::{DevNum, Devices};
 use linux::consent::DestroyTarget;
 use linux::exec::{self, Exec, Output};
 
+use super::journal::{Journal, Stage};
 use super::programs::Programs;
 
 /// A host.
@@ -23,6 +24,8 @@ pub(crate) struct Host<'a> {
     pub claims: Vec<DestroyTarget>,
     /// The array, once it is there.
     pub array: Option<Built>,
+    /// What the ledger is told, so that a kill can be repaired.
+    pub journal: Option<Journal>,
 }
 
 /// An array that was built.
@@ -46,6 +49,18 @@ impl Host<'_> {
     /// Runs a command that only asks, without showing it.
     pub(crate) fn ask(&mut self, program: &Exec) -> Result<Output, exec::Error> {
         self.programs.run(program)
+    }
+
+    /// Notes that a step begins. One that cannot be noted is not begun: the ledger would know
+    /// something else than what is there.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub(crate) fn note(&mut self, stage: Stage) -> anyhow::Result<()> {
+        if let Some(journal) = &mut self.journal {
+            journal.note(stage)?;
+        }
+        Ok(())
     }
 
     /// The array, which a step before has built.

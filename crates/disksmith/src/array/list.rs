@@ -1,16 +1,22 @@
 //! `array list`: the arrays, their members, and what is being done to them.
 
+use std::path::Path;
+
+use ledger::WorkSummary;
 use linux::block::Devices;
 use linux::md::{self, Array};
 use linux::mounts::Mounts;
 use record::Bytes;
 use serde_json::{Value, json};
 
+use super::journal::Building;
+use super::{ETC, repair};
 use crate::cli::ListArgs;
 use crate::context::Context;
-use crate::failure::{Answer, Outcome, Standing as _};
+use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::longwork::Here;
 use crate::render::json::SCHEMA;
-use crate::render::table::{Column, layout};
+use crate::render::table::{Column, layout, wrap};
 
 /// An array, and who uses it.
 struct Used {
@@ -43,15 +49,98 @@ pub(super) fn list(args: &ListArgs, context: &mut Context) -> Outcome {
         .collect();
     let text = if args.json {
         let arrays: Vec<Value> = arrays.iter().map(Used::value).collect();
+        let left: Vec<Value> = unfinished(context).iter().map(Left::value).collect();
         format!(
             "{:#}\n",
-            json!({ "schema": SCHEMA, "command": "array list", "arrays": arrays })
+            json!({
+                "schema": SCHEMA,
+                "command": "array list",
+                "arrays": arrays,
+                "unfinished": left,
+            })
         )
     } else {
-        text(&arrays, context.columns)
+        format!("{}{}", text(&arrays, context.columns), left(context))
     };
     context.print(&text)?;
     Ok(Answer::Done)
+}
+
+/// An `array create` that was killed and has left something.
+struct Left {
+    work: WorkSummary,
+    /// What it was building; `None` when that cannot be read.
+    building: Option<Building>,
+}
+
+impl Left {
+    fn value(&self) -> Value {
+        let building = self.building.as_ref();
+        let members = building.map(|building| {
+            let paths = building.members.iter();
+            let paths: Vec<String> = paths
+                .map(|member| member.path.display().to_string())
+                .collect();
+            paths
+        });
+        json!({
+            "uuid": self.work.key,
+            "node": building.map(|building| building.node.display().to_string()),
+            "members": members,
+            "began": self.work.began,
+        })
+    }
+
+    fn sentence(&self) -> String {
+        let node = match &self.building {
+            Some(building) => building.node.display().to_string(),
+            None => format!("the array {}", self.work.key),
+        };
+        format!(
+            "The 'array create' of {node} that began at {} was killed before its end. The next \
+             'disksmith array create' or 'disksmith array stop {node}' repairs that.",
+            self.work.began
+        )
+    }
+}
+
+/// What the ledger says was left on this host. A host without a ledger has nothing to repair, and
+/// what stands in the way of looking is said on standard error.
+fn unfinished(context: &Context) -> Vec<Left> {
+    let found = || -> anyhow::Result<Vec<Left>> {
+        let ledger = context.open_ledger_if_there().map_err(Failure::error)?;
+        let Some(ledger) = ledger else {
+            return Ok(Vec::new());
+        };
+        let here = Here::of_process(&context.root, Path::new(ETC))?;
+        let works = repair::left_behind(&ledger, &here)?;
+        let left = |work: WorkSummary| Left {
+            building: ledger
+                .work(&work.key)
+                .ok()
+                .flatten()
+                .map(|work| work.document),
+            work,
+        };
+        Ok(works.into_iter().map(left).collect())
+    };
+    found().unwrap_or_else(|error| {
+        context.tell(&format!(
+            "disksmith: whether a killed 'array create' left something to repair is not known: \
+             {error:#}"
+        ));
+        Vec::new()
+    })
+}
+
+/// What was left, as sentences; nothing where nothing was.
+pub(super) fn left(context: &Context) -> String {
+    let left = unfinished(context);
+    let sentences = left.iter().map(|left| {
+        let sentence = wrap(&left.sentence(), context.columns, "  ");
+        format!("\n{sentence}\n")
+    });
+    sentences.collect()
 }
 
 const COLUMNS: [Column; 8] = [

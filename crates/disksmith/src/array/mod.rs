@@ -3,43 +3,120 @@
 mod advice;
 pub(crate) mod alone;
 pub(crate) mod check;
+mod content;
 pub(crate) mod create;
 mod files;
 pub(crate) mod geometry;
 pub(crate) mod host;
+mod journal;
 mod list;
 pub(crate) mod ours;
 pub(crate) mod plan;
 pub(crate) mod programs;
+mod repair;
 pub(crate) mod steps;
 mod stop;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use ledger::Ledger;
 use linux::block::Devices;
 
 use crate::cli::{ArrayArgs, ArrayVerb, CreateArgs, Level};
-use crate::context::Context;
+use crate::context::{Context, tell};
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::longwork::Here;
 use crate::render::table::wrap;
 use check::Checked;
 use host::Host;
+use journal::{Building, Journal, Stage};
 use programs::{Installed, Programs};
+
+/// Where this host's settings are.
+const ETC: &str = "/etc";
 
 /// Does what is asked with arrays.
 pub(crate) fn array(args: &ArrayArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     match &args.verb {
         ArrayVerb::List(args) => list::list(args, context),
-        ArrayVerb::Create(args) => on_host(context, &mut Installed, |host, columns| {
-            build(args, host, columns, interrupt)
-        }),
-        ArrayVerb::Stop(args) => on_host(context, &mut Installed, |host, _| {
-            stop::stop(&args.array, host)
-        }),
+        ArrayVerb::Create(args) => {
+            let book = if args.dry_run {
+                // What was left stands in the way, and is not touched now.
+                context.print(&list::left(context))?;
+                None
+            } else {
+                let book = Book::open(context);
+                book.map_err(|error| tell(&unrepairable(&error))).ok()
+            };
+            on_host(context, &mut Installed, |host, columns| {
+                build(args, host, book, columns, interrupt)
+            })
+        }
+        ArrayVerb::Stop(args) => {
+            let book = Book::open_if_there(context);
+            on_host(context, &mut Installed, |host, _| {
+                stop::stop(&args.array, host, book)
+            })
+        }
     }
+}
+
+/// The ledger, and who this process is in it.
+pub(crate) struct Book {
+    /// The ledger, which can be written.
+    ledger: Ledger,
+    /// This process.
+    here: Here,
+}
+
+impl Book {
+    /// Opens the ledger to follow the building of an array.
+    ///
+    /// # Errors
+    /// When it cannot be opened or written, or the kernel hides which process this is.
+    fn open(context: &Context) -> anyhow::Result<Book> {
+        let ledger = context.open_ledger().map_err(Failure::error)?;
+        anyhow::ensure!(
+            ledger.is_writable(),
+            "the ledger {} may only be read",
+            ledger.path().display()
+        );
+        let here = Here::of_process(&context.root, Path::new(ETC))?;
+        Ok(Book { ledger, here })
+    }
+
+    /// The same where there is a ledger; without one nothing was left. What stands in the way is
+    /// said, and is no reason not to stop an array.
+    fn open_if_there(context: &Context) -> Option<Book> {
+        match context.open_ledger_if_there() {
+            Ok(None) => None,
+            Ok(Some(ledger)) if !ledger.is_writable() => None,
+            Ok(Some(ledger)) => {
+                let here = Here::of_process(&context.root, Path::new(ETC));
+                let here = here.map_err(|error| tell(&format!("disksmith: {error}")));
+                here.ok().map(|here| Book { ledger, here })
+            }
+            Err(failure) => {
+                tell(&format!(
+                    "disksmith: whether a killed 'array create' left something to repair is not \
+                     known: {:#}",
+                    failure.error()
+                ));
+                None
+            }
+        }
+    }
+}
+
+/// That an array is built without the ledger.
+fn unrepairable(error: &anyhow::Error) -> String {
+    format!(
+        "disksmith: the ledger cannot follow this, so that after a kill -9 or a power cut nothing \
+         would be repaired: {error:#}"
+    )
 }
 
 /// Gives the work what it works on.
@@ -56,17 +133,27 @@ fn on_host(
     };
     let mut host = Host {
         root,
-        etc: PathBuf::from("/etc"),
+        etc: PathBuf::from(ETC),
         programs,
         say: &mut say,
         claims: Vec::new(),
         array: None,
+        journal: None,
     };
     work(&mut host, columns)
 }
 
-/// `array create`.
-fn build(args: &CreateArgs, host: &mut Host, columns: usize, interrupt: &AtomicBool) -> Outcome {
+/// `array create`. Without a book it is built all the same.
+fn build(
+    args: &CreateArgs,
+    host: &mut Host,
+    mut book: Option<Book>,
+    columns: usize,
+    interrupt: &AtomicBool,
+) -> Outcome {
+    if let Some(Book { ledger, here }) = &mut book {
+        repair::repair(host, ledger, here);
+    }
     let mut checked = match check::check(args, host) {
         Ok(checked) => checked,
         Err(problems) => return Err(refused(&problems)),
@@ -81,11 +168,53 @@ fn build(args: &CreateArgs, host: &mut Host, columns: usize, interrupt: &AtomicB
         (host.say)(&rehearsal(&checked, args.persist));
         return Ok(Answer::Done);
     }
-    let mut steps = create::steps(&checked.plan, &checked.members, args.persist, &host.etc);
-    steps::run(&mut steps, host, interrupt).midway()?;
+    host.journal = book.and_then(|book| follow(book, &checked, args.persist, host));
+    construct(&checked, args.persist, host, interrupt).midway()?;
     let text = summary(&checked, args.persist, host, columns).midway()?;
     (host.say)(&text);
     Ok(Answer::Done)
+}
+
+/// Lets the ledger follow what is done from here on.
+fn follow(book: Book, checked: &Checked, persist: bool, host: &Host) -> Option<Journal> {
+    let devices = Devices::read(&host.root).unwrap_or_default();
+    let (plan, members) = (&checked.plan, &checked.members);
+    let building = Building::of(plan, members, persist, &host.etc, &devices);
+    let journal = Journal::begin(book.ledger, &book.here, building);
+    journal
+        .map_err(|error| tell(&unrepairable(&error.into())))
+        .ok()
+}
+
+/// Does the steps. Once they are done or undone the ledger needs to know of them no more.
+fn construct(
+    checked: &Checked,
+    persist: bool,
+    host: &mut Host,
+    interrupt: &AtomicBool,
+) -> Result<(), steps::Failed> {
+    let mut steps = create::steps(&checked.plan, &checked.members, persist, &host.etc);
+    let undoing = |host: &mut Host| {
+        let noted = host.journal.as_mut().map(Journal::note_undoing);
+        if let Some(Err(error)) = noted {
+            tell(&unrepairable(&error.into()));
+        }
+    };
+    let outcome = steps::run(&mut steps, host, interrupt, undoing);
+    let done = outcome.is_ok();
+    let ended = host.journal.take().map(|mut journal| {
+        // In two changes, so that a kill between them is not taken for one before the end.
+        if done {
+            journal.note(Stage::Done)?;
+        }
+        journal.end()
+    });
+    if let Some(Err(error)) = ended {
+        tell(&format!(
+            "disksmith: that this has ended is not noted: {error}"
+        ));
+    }
+    outcome
 }
 
 /// All that speaks against it, in one answer.

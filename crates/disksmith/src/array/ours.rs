@@ -81,7 +81,8 @@ pub(crate) fn erase(host: &mut Host, id: &str, path: &Path) -> Option<Undone> {
     })
 }
 
-fn has_uuid(host: &mut Host, look: &str, path: &Path, uuid: &str) -> bool {
+/// Whether mdadm's look at a device, `--detail` or `--examine`, names the array of this id.
+pub(crate) fn has_uuid(host: &mut Host, look: &str, path: &Path, uuid: &str) -> bool {
     let said = host.ask(&Exec::new("mdadm").args([look, "--export"]).arg(path));
     let ours = format!("MD_UUID={uuid}");
     said.is_ok_and(|said| said.text().lines().any(|line| line.trim() == ours))

@@ -17,7 +17,8 @@ pub(crate) struct Installed;
 
 impl Programs for Installed {
     fn run(&mut self, program: &Exec) -> Result<Output, exec::Error> {
-        program.run()
+        // Killed with this process: who repairs after a kill must find everything at rest.
+        program.clone().mortal().run()
     }
 
     fn has(&self, program: &str) -> bool {

@@ -41,23 +41,28 @@ pub(crate) struct Failed {
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} failed: {:#}", self.step, self.error)?;
-        let back: Vec<&str> = self.undone.iter().filter_map(Undone::back).collect();
-        if !back.is_empty() {
-            write!(f, "\nUndone: {}.", back.join("; "))?;
-        }
-        let left: Vec<&str> = self.undone.iter().filter_map(Undone::left).collect();
-        if left.is_empty() {
-            write!(f, "\nNothing is left of it.")
-        } else {
-            write!(f, "\nLeft: {}.", left.join("; "))
-        }
+        let told = Undone::told(&self.undone);
+        write!(f, "{} failed: {:#}\n{told}", self.step, self.error)
     }
 }
 
 impl std::error::Error for Failed {}
 
 impl Undone {
+    /// What became of all of it, in two lines.
+    pub(crate) fn told(undone: &[Undone]) -> String {
+        let back: Vec<&str> = undone.iter().filter_map(Undone::back).collect();
+        let left: Vec<&str> = undone.iter().filter_map(Undone::left).collect();
+        let back = match &back[..] {
+            [] => String::new(),
+            back => format!("Undone: {}.\n", back.join("; ")),
+        };
+        match &left[..] {
+            [] => format!("{back}Nothing is left of it."),
+            left => format!("{back}Left: {}.", left.join("; ")),
+        }
+    }
+
     /// What was taken back.
     pub(crate) fn back(&self) -> Option<&str> {
         match self {
@@ -76,7 +81,7 @@ impl Undone {
 }
 
 /// Does the steps in order. When one fails, or `interrupt` turns true, it and those before it are
-/// undone, the last first.
+/// undone, the last first; `undoing` is called before.
 ///
 /// # Errors
 /// What failed, what was undone and what is left.
@@ -84,6 +89,7 @@ pub(crate) fn run<H>(
     steps: &mut [Box<dyn Step<H>>],
     host: &mut H,
     interrupt: &AtomicBool,
+    undoing: impl FnOnce(&mut H),
 ) -> Result<(), Failed> {
     let interrupted = || anyhow::anyhow!("a signal asked for the end");
     for at in 0..steps.len() {
@@ -104,6 +110,7 @@ pub(crate) fn run<H>(
         };
         if let Err(error) = outcome {
             let step = step.name();
+            undoing(host);
             let done = steps.iter_mut().take(at + 1).rev();
             let undone = done.flat_map(|step| step.undo(host)).collect();
             return Err(Failed {
@@ -150,6 +157,10 @@ mod tests {
         }
     }
 
+    fn undoing(log: &mut Log) {
+        log.push("undoing".to_owned());
+    }
+
     fn noted(names: &[(&'static str, bool, bool)]) -> Vec<Box<dyn Step<Log>>> {
         let step = |&(name, fails, sticks): &(&'static str, bool, bool)| {
             Box::new(Noted {
@@ -170,10 +181,12 @@ mod tests {
             ("c", true, false),
             ("d", false, false),
         ]);
-        let failed = run(&mut steps, &mut log, &AtomicBool::new(false)).unwrap_err();
+        let failed = run(&mut steps, &mut log, &AtomicBool::new(false), undoing).unwrap_err();
         assert_eq!(
             log,
-            ["do a", "do b", "do c", "undo c", "undo b", "undo a"],
+            [
+                "do a", "do b", "do c", "undoing", "undo c", "undo b", "undo a"
+            ],
             "the step that failed is undone too, and those after it are not begun"
         );
         assert_eq!(
@@ -186,7 +199,7 @@ mod tests {
     fn all_well_undoes_nothing() {
         let mut log = Log::new();
         let mut steps = noted(&[("a", false, false), ("b", false, false)]);
-        run(&mut steps, &mut log, &AtomicBool::new(false)).unwrap();
+        run(&mut steps, &mut log, &AtomicBool::new(false), undoing).unwrap();
         assert_eq!(log, ["do a", "do b"]);
     }
 
@@ -210,8 +223,8 @@ mod tests {
         let mut steps = noted(&[("a", false, false)]);
         steps.push(Box::new(Rings(Arc::clone(&bell))));
         steps.extend(noted(&[("b", false, false)]));
-        let failed = run(&mut steps, &mut log, &bell).unwrap_err();
-        assert_eq!(log, ["do a", "undo a"]);
+        let failed = run(&mut steps, &mut log, &bell, undoing).unwrap_err();
+        assert_eq!(log, ["do a", "undoing", "undo a"]);
         assert_eq!(
             failed.to_string(),
             "waiting failed: a signal asked for the end\nUndone: the wait is over; a is gone.\n\

@@ -5,14 +5,23 @@ use linux::consent::{Reason, Uses};
 use linux::md;
 
 use super::host::Host;
-use super::{files, ours};
+use super::{Book, files, ours, repair};
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 
-/// Takes an array down.
-pub(super) fn stop(word: &str, host: &mut Host) -> Outcome {
+/// Takes an array down, after what a killed `array create` has left.
+pub(super) fn stop(word: &str, host: &mut Host, book: Option<Book>) -> Outcome {
+    let before = Uses::read(&host.root).refused()?;
+    let named = md::find(&host.root, before.devices(), word).map(|array| array.number);
+    if let Some(Book { mut ledger, here }) = book {
+        repair::repair(host, &mut ledger, &here);
+    }
     let uses = Uses::read(&host.root).refused()?;
     let devices = uses.devices();
     let Some(array) = md::find(&host.root, devices, word) else {
+        if named.is_some() {
+            // It was one that was left half built, and the repair has taken it down.
+            return Ok(Answer::Done);
+        }
         return Err(Failure::refused(unknown(word, devices)));
     };
     let label = array.label();

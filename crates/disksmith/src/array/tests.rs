@@ -104,6 +104,7 @@ impl Pretended {
             say: &mut say,
             claims: Vec::new(),
             array: None,
+            journal: None,
         };
         let result = work(&mut host);
         (result, shown)
@@ -117,7 +118,7 @@ impl Pretended {
         });
         self.with(|host| {
             let mut steps = steps(plan, &members, persist, &host.etc);
-            work::run(&mut steps, host, &AtomicBool::new(false))
+            work::run(&mut steps, host, &AtomicBool::new(false), |_| ())
         })
     }
 
@@ -280,7 +281,7 @@ fn an_array_that_is_used_is_not_stopped_and_its_user_is_named() {
     host.assemble();
     let mounts = host.folder.path().join("proc/self/mountinfo");
     fs::write(mounts, "40 27 9:127 / /data rw - xfs /dev/md127 rw\n").unwrap();
-    let (outcome, _) = host.with(|host| stop::stop("md127", host));
+    let (outcome, _) = host.with(|host| stop::stop("md127", host, None));
     let Err(Failure::Refused(error)) = outcome else {
         panic!("{outcome:?}");
     };
@@ -299,7 +300,7 @@ fn an_array_that_nothing_uses_is_stopped() {
     host.assemble();
     let conf = "ARRAY /dev/md127 UUID=1\nARRAY /dev/md/other UUID=2\n";
     fs::write(host.etc("mdadm/mdadm.conf"), conf).unwrap();
-    let (outcome, shown) = host.with(|host| stop::stop("/dev/md127", host));
+    let (outcome, shown) = host.with(|host| stop::stop("/dev/md127", host, None));
     outcome.unwrap();
     assert_eq!(host.lines, ["mdadm --stop /dev/md127"]);
     assert!(
@@ -308,6 +309,6 @@ fn an_array_that_nothing_uses_is_stopped() {
     );
     assert!(shown.contains("\n  ARRAY /dev/md127 UUID=1\n"), "{shown}");
     assert!(!shown.contains("other"), "{shown}");
-    let (outcome, _) = host.with(|host| stop::stop("data", host));
+    let (outcome, _) = host.with(|host| stop::stop("data", host, None));
     assert!(matches!(outcome, Err(Failure::Refused(_))));
 }

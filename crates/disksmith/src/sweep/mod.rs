@@ -30,12 +30,13 @@ use anyhow::anyhow;
 use engine::Engine;
 use ledger::Ledger;
 
-pub(crate) use decided::{Curve, Decided, Drift, Effect, Point, Row, Standing};
+pub(crate) use decided::{Curve, Decided, Drift, Effect, Row, Standing};
 pub(crate) use figure::{Figure, Metric};
 pub(crate) use layout::{Factor, Layout};
 pub(crate) use objective::{Objective, Requirement, Side};
-pub(crate) use price::Cost;
-pub(crate) use record::{Cell, CellOutcome, LeftOut, Probe, Settings, SweepRecord, Value, Volume};
+pub(crate) use record::{Cell, CellOutcome, LeftOut, Probe, Settings, SweepRecord, Value};
+#[cfg(test)]
+pub(crate) use {decided::Point, price::Cost, record::Volume};
 
 use crate::array::programs::Installed;
 use crate::bench::check_page;

@@ -145,7 +145,8 @@ impl Rig {
             (None, [only]) => alone::steps(&plan, only),
             _ => create::steps(&plan, &members, false, &self.etc),
         };
-        steps::run(&mut steps, &mut host, interrupt)?;
+        // A kill is repaired from the sweep's own place in the ledger.
+        steps::run(&mut steps, &mut host, interrupt, |_| ())?;
         Ok(host.built()?.number)
     }
 
@@ -224,6 +225,7 @@ impl Rig {
             say,
             claims: Vec::new(),
             array: None,
+            journal: None,
         }
     }
 }

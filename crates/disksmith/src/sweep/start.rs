@@ -150,6 +150,7 @@ pub(crate) fn host<'a>(
         say,
         claims: Vec::new(),
         array: None,
+        journal: None,
     }
 }
 

@@ -1,0 +1,180 @@
+//! What a killed `array create` has left is taken back by the next start, from what the ledger holds.
+//!
+//! Only what is ours is touched: the array of our id, superblocks of that id, our lines, and folders
+//! that we made and that are empty. What may hold something that is worth keeping stays, and the
+//! ledger forgets it, so that no later start takes it away either. Everything here may be killed
+//! and begun again: each thing is looked for before it is taken back.
+
+mod look;
+mod release;
+
+use ledger::{Claim, Ledger, WorkSummary};
+use linux::block::{Device, Devices, Kind};
+
+use super::host::Host;
+use super::journal::{Building, Stage};
+use super::ours;
+use super::steps::Undone;
+use crate::longwork::Here;
+use look::Worth;
+
+/// What became of what was left.
+enum Fate {
+    /// It stays, and is no work any more: why, as sentences.
+    Kept(String),
+    /// It was taken back.
+    Gone(Vec<Undone>),
+    /// Something of it could not be taken back yet: the next start tries again.
+    Later(Vec<Undone>),
+}
+
+/// Whether `array create` was killed on this host and has left something to repair: those of its
+/// entries whose owner is dead, the oldest first.
+///
+/// # Errors
+/// When the ledger cannot be read.
+pub(crate) fn left_behind(ledger: &Ledger, here: &Here) -> ledger::Result<Vec<WorkSummary>> {
+    let mut works = ledger.unfinished::<Building>()?;
+    works.retain(|work| here.standing(&work.owner) == ledger::Standing::Dead);
+    works.reverse();
+    Ok(works)
+}
+
+/// Repairs everything that was left on this host, and says what was done. What goes wrong is said
+/// too, and is no reason not to do what was asked.
+pub(crate) fn repair(host: &mut Host, ledger: &mut Ledger, here: &Here) {
+    let works = match left_behind(ledger, here) {
+        Ok(works) => works,
+        Err(error) => {
+            (host.say)(&format!(
+                "Whether something is to be repaired is not known: {error}\n"
+            ));
+            return;
+        }
+    };
+    for work in works {
+        let standing = |owner: &ledger::Owner| here.standing(owner);
+        // Another start may have claimed it since.
+        let outcome = ledger
+            .claim_work::<Building>(&work.key, here.owner(), standing)
+            .map_err(anyhow::Error::from)
+            .and_then(|(claim, work)| one(host, ledger, claim, work.document));
+        if let Err(error) = outcome {
+            (host.say)(&format!(
+                "The 'array create' of {} that did not end could not be repaired: {error:#}. It is \
+                 tried again when an array is next built or stopped.\n",
+                work.began
+            ));
+        }
+    }
+}
+
+fn one(
+    host: &mut Host,
+    ledger: &mut Ledger,
+    claim: Claim<Building>,
+    mut building: Building,
+) -> anyhow::Result<()> {
+    let node = building.node.display().to_string();
+    (host.say)(&format!(
+        "Repairing {node}, which an 'array create' that did not end has left.\n"
+    ));
+    let fate = settle(host, &mut building, |building| {
+        ledger.keep_work(&claim, building)
+    })?;
+    let (undone, is_over) = match fate {
+        Fate::Kept(why) => {
+            (host.say)(&format!("{why}\n"));
+            ledger.drop_work(claim)?;
+            return Ok(());
+        }
+        Fate::Gone(undone) => (undone, true),
+        Fate::Later(undone) => (undone, false),
+    };
+    (host.say)(&format!("{}\n", Undone::told(&undone)));
+    if is_over {
+        ledger.drop_work(claim)?;
+    } else {
+        (host.say)("The rest is tried again when an array is next built or stopped.\n");
+    }
+    Ok(())
+}
+
+/// Decides what becomes of it, and does it. `keep` keeps how far it is.
+fn settle(
+    host: &mut Host,
+    building: &mut Building,
+    mut keep: impl FnMut(&Building) -> ledger::Result<()>,
+) -> anyhow::Result<Fate> {
+    if building.stage == Stage::Done && !building.undoing {
+        return Ok(Fate::Kept(format!(
+            "{} was complete when its builder ended, and stays.",
+            building.node.display()
+        )));
+    }
+    if building.stage <= Stage::Erasing {
+        let erased = (building.stage == Stage::Erasing).then(|| {
+            Undone::Left("signatures that --destroy allowed to go may be erased".to_owned())
+        });
+        return Ok(Fate::Gone(erased.into_iter().collect()));
+    }
+    anyhow::ensure!(
+        host.programs.has("mdadm"),
+        "the program mdadm is not on the PATH; install the package mdadm"
+    );
+    if !building.undoing {
+        match look::worth(host, building)? {
+            Worth::Nothing => {}
+            Worth::Keeping(why) => return Ok(Fate::Kept(why)),
+            Worth::Unclear(why) => return Ok(Fate::Later(vec![Undone::Left(why)])),
+        }
+        // From here on it is not looked at again: half taken back, it would look like something.
+        building.undoing = true;
+        keep(building)?;
+    }
+    let undone = release::release(host, building)?;
+    let is_stuck = undone.iter().any(release::Released::is_stuck);
+    let undone = undone.into_iter().map(|released| released.undone).collect();
+    Ok(if is_stuck {
+        Fate::Later(undone)
+    } else {
+        Fate::Gone(undone)
+    })
+}
+
+/// The arrays that carry our id; and one that stands at our node and has no members, as a kill in
+/// the middle of mdadm leaves it.
+fn ours(host: &mut Host, building: &Building) -> anyhow::Result<Vec<Device>> {
+    let devices = Devices::read(&host.root)?;
+    let at_node = devices.at_path(&host.root, &building.node);
+    let at_node = at_node.map(|device| device.number);
+    let is_array = |device: &&Device| matches!(device.kind, Kind::Raid { .. });
+    let mut found = Vec::new();
+    for array in devices.iter().filter(is_array) {
+        let is_hollow = at_node == Some(array.number)
+            && array.is_empty()
+            && devices.parents(array.number).is_empty();
+        if is_hollow || is_ours(host, "--detail", array, building) {
+            found.push(array.clone());
+        }
+    }
+    Ok(found)
+}
+
+/// The devices whose superblock carries our id, wherever they are now: after a boot they may have
+/// other names.
+fn members(host: &mut Host, building: &Building) -> anyhow::Result<Vec<Device>> {
+    let devices = Devices::read(&host.root)?;
+    let may_be = |device: &&Device| !device.is_empty() && !device.hidden && !device.read_only;
+    let mut found = Vec::new();
+    for device in devices.iter().filter(may_be) {
+        if is_ours(host, "--examine", device, building) {
+            found.push(device.clone());
+        }
+    }
+    Ok(found)
+}
+
+fn is_ours(host: &mut Host, look: &str, device: &Device, building: &Building) -> bool {
+    ours::has_uuid(host, look, &device.node(), &building.uuid)
+}

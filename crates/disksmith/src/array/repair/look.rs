@@ -1,0 +1,186 @@
+//! Whether what a kill has left may hold something that is worth keeping.
+
+use std::fs::File;
+
+use anyhow::Context as _;
+use linux::block::{Device, Kind};
+use linux::consent::{Reason, Uses};
+use linux::exec::Exec;
+use linux::mounts::Mounts;
+
+use super::super::content::{Content, content};
+use super::super::host::Host;
+use super::super::journal::{Building, KeptFs, Stage};
+use super::super::ours;
+
+/// What it is worth.
+pub(super) enum Worth {
+    /// Nobody can have used it.
+    Nothing,
+    /// It is used, or may have been: why it stays, as sentences.
+    Keeping(String),
+    /// That cannot be told now: why, as a clause.
+    Unclear(String),
+}
+
+/// Looks at what is there.
+///
+/// # Errors
+/// When the kernel's lists cannot be read.
+pub(super) fn worth(host: &mut Host, building: &Building) -> anyhow::Result<Worth> {
+    let arrays = super::ours(host, building)?;
+    if arrays.is_empty() {
+        return not_assembled(host, building);
+    }
+    for array in &arrays {
+        match of_array(host, building, array)? {
+            Worth::Nothing => {}
+            worth => return Ok(worth),
+        }
+    }
+    Ok(Worth::Nothing)
+}
+
+/// Without an array there are at most superblocks. Where all of them are there, somebody may have
+/// assembled the array, used it and stopped it: so it is assembled to be looked at.
+fn not_assembled(host: &mut Host, building: &Building) -> anyhow::Result<Worth> {
+    let members = super::members(host, building)?;
+    let (found, wanted) = (members.len(), building.members.len());
+    if found == 0 {
+        return Ok(Worth::Nothing);
+    }
+    if found < wanted {
+        if building.stage == Stage::Assembling {
+            // mdadm did not come to its end, so there never was an array.
+            return Ok(Worth::Nothing);
+        }
+        let named: Vec<String> = building
+            .members
+            .iter()
+            .map(|member| match &member.serial {
+                Some(serial) => format!("{} (serial number {serial})", member.path.display()),
+                None => member.path.display().to_string(),
+            })
+            .collect();
+        return Ok(Worth::Unclear(format!(
+            "{found} of its {wanted} members ({}) are here, so what is on it cannot be seen; \
+             attach the others",
+            named.join(", ")
+        )));
+    }
+    let assemble = Exec::new("mdadm")
+        .arg("--assemble")
+        .arg(&building.node)
+        .args(["--readonly", "--config=none"])
+        .arg(format!("--uuid={}", building.uuid))
+        .args(members.iter().map(Device::node));
+    if let Err(error) = host.run(&assemble) {
+        return Ok(Worth::Unclear(format!(
+            "it could not be assembled to see what is on it: {error}"
+        )));
+    }
+    match &super::ours(host, building)?[..] {
+        [] => Ok(Worth::Unclear(
+            "mdadm has assembled it, and it is not there".to_owned(),
+        )),
+        [array, ..] => {
+            let worth = of_array(host, building, array);
+            if !matches!(worth, Ok(Worth::Nothing)) {
+                // It was not there before. What cannot be stopped is at least read-only.
+                let _ = ours::stop_patiently(host, &array.node());
+            }
+            worth
+        }
+    }
+}
+
+fn of_array(host: &Host, building: &Building, array: &Device) -> anyhow::Result<Worth> {
+    if array.is_empty() || matches!(array.kind, Kind::Raid { level: None, .. }) {
+        // It was never started, and nothing can be written to it.
+        return Ok(Worth::Nothing);
+    }
+    let (uses, mounts) = (
+        Uses::read(&host.root)?,
+        Mounts::read_everywhere(&host.root)?,
+    );
+    let node = array.node().display().to_string();
+    let point = building.point();
+    let is_mounted = mounts
+        .on(array.number)
+        .any(|mount| Some(mount.point.as_path()) == point);
+    if let Some(point) = point.filter(|_| is_mounted) {
+        return Ok(keeping(
+            building,
+            &format!("{node} is mounted at {}", point.display()),
+        ));
+    }
+    let reasons: Vec<String> = uses
+        .reasons(array.number)
+        .iter()
+        .filter(|reason| !matches!(reason, Reason::RootDisk { .. } | Reason::ReadOnly { .. }))
+        .map(ToString::to_string)
+        .collect();
+    if !reasons.is_empty() {
+        return Ok(keeping(
+            building,
+            &format!("{node} is in use: {}", reasons.join("; ")),
+        ));
+    }
+    if building.stage > usable_after(building.fs.as_ref()) {
+        return Ok(keeping(
+            building,
+            &format!("{node} was ready to be used before its builder ended"),
+        ));
+    }
+    let path = host.root.locate(&array.node());
+    let found = File::open(&path)
+        .and_then(|file| content(&file, building.fs.as_ref()))
+        .with_context(|| format!("what is on {node} cannot be read"))?;
+    Ok(match found {
+        Content::Nothing | Content::Fresh => Worth::Nothing,
+        Content::Used(how) => keeping(building, &format!("{node} has been used: {how}")),
+        Content::Other(what) => keeping(
+            building,
+            &format!("{node} carries {what}, which was not made by its builder"),
+        ),
+    })
+}
+
+/// The stage after which somebody may have begun to use the array.
+fn usable_after(fs: Option<&KeptFs>) -> Stage {
+    match fs {
+        None => Stage::Assembling,
+        Some(KeptFs { mount: None, .. }) => Stage::Formatting,
+        Some(_) => Stage::Mounting,
+    }
+}
+
+/// That it stays, and how to do by hand what is not done now.
+fn keeping(building: &Building, why: &str) -> Worth {
+    let members: Vec<String> = building
+        .members
+        .iter()
+        .map(|member| member.path.display().to_string())
+        .collect();
+    let mut text = format!(
+        "{why}: it stays, and this is not looked at again. If nothing on it is needed, unmount it, \
+         and\n  mdadm --stop {}\n  mdadm --zero-superblock {}\nend it.",
+        building.node.display(),
+        members.join(" ")
+    );
+    for kept in &building.lines {
+        let bytes = super::super::files::content(&kept.file).unwrap_or_default();
+        let bytes = bytes.unwrap_or_default();
+        if !String::from_utf8_lossy(&bytes)
+            .lines()
+            .any(|line| line == kept.line)
+        {
+            text.push_str(&format!(
+                "\nFor the next boot, this is still missing in {}:\n  {}",
+                kept.file.display(),
+                kept.line
+            ));
+        }
+    }
+    Worth::Keeping(text)
+}

@@ -1,0 +1,168 @@
+//! Taking back what a kill has left, in the reverse order in which it was made.
+
+use std::io::ErrorKind;
+
+use linux::block::Device;
+use linux::consent::{Reason, Uses};
+use linux::exec::Exec;
+use linux::mounts::Mounts;
+
+use super::super::content::{Content, content};
+use super::super::host::Host;
+use super::super::journal::{Building, Stage};
+use super::super::steps::Undone;
+use super::super::{files, ours};
+
+/// One thing that was taken back, or not.
+pub(super) struct Released {
+    /// What became of it.
+    pub undone: Undone,
+    /// Whether it is worth another try later.
+    again: bool,
+}
+
+impl Released {
+    /// Whether it is still there and should not be.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.again
+    }
+
+    fn back(what: String) -> Released {
+        Released {
+            undone: Undone::Back(what),
+            again: false,
+        }
+    }
+
+    fn stuck(what: String) -> Released {
+        Released {
+            undone: Undone::Left(what),
+            again: true,
+        }
+    }
+
+    fn stays(what: String) -> Released {
+        Released {
+            undone: Undone::Left(what),
+            again: false,
+        }
+    }
+}
+
+/// Takes all of it back.
+///
+/// # Errors
+/// When the kernel's lists cannot be read.
+pub(super) fn release(host: &mut Host, building: &Building) -> anyhow::Result<Vec<Released>> {
+    let mut released = lines(building);
+    let arrays = super::ours(host, building)?;
+    for array in &arrays {
+        released.extend(unmount(host, building, array)?);
+    }
+    released.extend(folders(building));
+    for array in &arrays {
+        forget_content(host, building, array);
+        let shown = array.node().display().to_string();
+        released.push(match ours::stop_patiently(host, &array.node()) {
+            Ok(()) => Released::back(format!("the array {shown} was stopped")),
+            Err(error) => Released::stuck(format!(
+                "the array {shown}, which could not be stopped: {error}"
+            )),
+        });
+    }
+    for member in super::members(host, building)? {
+        released.push(zero(host, &member)?);
+    }
+    Ok(released)
+}
+
+fn lines(building: &Building) -> Vec<Released> {
+    if building.stage < Stage::Persisting {
+        return Vec::new();
+    }
+    let take_out = |kept| match files::take_out(kept) {
+        Ok(false) => None,
+        Ok(true) => Some(Released::back(format!(
+            "the line in {} was taken out",
+            kept.file.display()
+        ))),
+        Err(error) => Some(Released::stuck(format!(
+            "the line '{}' in {}, which could not be taken out: {error}",
+            kept.line,
+            kept.file.display()
+        ))),
+    };
+    building.lines.iter().rev().filter_map(take_out).collect()
+}
+
+fn unmount(
+    host: &mut Host,
+    building: &Building,
+    array: &Device,
+) -> anyhow::Result<Option<Released>> {
+    let mounts = Mounts::read(&host.root)?;
+    let is_there = |point: &&std::path::Path| {
+        let mut on = mounts.on(array.number);
+        on.any(|mount| mount.point == **point)
+    };
+    let Some(point) = building.point().filter(is_there) else {
+        return Ok(None);
+    };
+    let shown = point.display();
+    Ok(Some(match host.run(&Exec::new("umount").arg(point)) {
+        Ok(_) => Released::back(format!("{shown} was unmounted")),
+        Err(error) => Released::stuck(format!("{shown} is mounted: {error}")),
+    }))
+}
+
+fn folders(building: &Building) -> Vec<Released> {
+    if building.stage < Stage::Mounting {
+        return Vec::new();
+    }
+    let remove = |folder: &std::path::PathBuf| {
+        let shown = folder.display();
+        match std::fs::remove_dir(folder) {
+            Ok(()) => Some(Released::back(format!("the folder {shown} was removed"))),
+            Err(error) => match error.kind() {
+                ErrorKind::NotFound => None,
+                ErrorKind::DirectoryNotEmpty => Some(Released::stays(format!(
+                    "the folder {shown}, in which there is something"
+                ))),
+                _ => Some(Released::stuck(format!("the folder {shown}: {error}"))),
+            },
+        }
+    };
+    building.folders.iter().rev().filter_map(remove).collect()
+}
+
+/// Erases the mark of our own file system, so that it does not show through in the next array on
+/// these members and pass for somebody else's. Where that fails it is only a nuisance.
+fn forget_content(host: &mut Host, building: &Building, array: &Device) {
+    let node = array.node();
+    let is_ours = std::fs::File::open(host.root.locate(&node))
+        .and_then(|file| content(&file, building.fs.as_ref()))
+        .is_ok_and(|content| matches!(content, Content::Fresh | Content::Used(_)));
+    if is_ours && host.programs.has("wipefs") {
+        let _ = host.run(&Exec::new("wipefs").args(["--all", "--quiet"]).arg(&node));
+    }
+}
+
+/// Takes our superblock off a device that nothing uses.
+fn zero(host: &mut Host, member: &Device) -> anyhow::Result<Released> {
+    let node = member.node();
+    let shown = node.display();
+    let reasons = Uses::read(&host.root)?.reasons(member.number);
+    let held = reasons
+        .iter()
+        .find(|reason| !matches!(reason, Reason::RootDisk { .. }));
+    if let Some(reason) = held {
+        return Ok(Released::stuck(format!(
+            "the superblock on {shown}: {reason}"
+        )));
+    }
+    let zero = Exec::new("mdadm").arg("--zero-superblock").arg(&node);
+    Ok(match host.run(&zero) {
+        Ok(_) => Released::back(format!("the superblock on {shown} was erased")),
+        Err(error) => Released::stuck(format!("a superblock on {shown}: {error}")),
+    })
+}
