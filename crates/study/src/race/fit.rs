@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use super::Seen;
 
-/// How far beyond the usual an entrant's scatter must be to be no chance, in normal deviations: 1 in
-/// 2000.
-const NO_CHANCE: f64 = 3.3;
+/// How far beyond the usual an entrant's scatter must be to be an exception, in normal deviations.
+/// So far that no noise is taken for one that is merely three times as large on some layouts as on
+/// others: leaving out the worst cell of a noisy layout would flatter it. Chosen by simulation.
+const NO_CHANCE: f64 = 6.0;
 
 /// What the common noise counts for in that of one entrant, in degrees of freedom.
 const PRIOR: f64 = 4.0;
 /// Where more than one in so many scatter beyond chance, they are no exceptions: the noise itself is
 /// uneven or has heavy tails.
-const EXCEPTIONS: usize = 5;
+const EXCEPTIONS: usize = 3;
 
 /// What was measured, by block and entrant.
 pub(super) type Cells = BTreeMap<(usize, usize), Cell>;
