@@ -17,8 +17,9 @@
 //!   of the common noise and its own (moderated t, Smyth 2004). One far beyond chance, such as a
 //!   cell that stalled, does not speak for the others and is judged by its own scatter alone; from
 //!   three blocks on a single cell that stands off is left out.
-//! - An entrant is dropped when two things hold. Its 95 % interval (Student's t) lies below the
-//!   leader, and by more than the [`Rule::tie`]. And the chance that the blocks to come would bring
+//! - An entrant is dropped when two things hold. It is further behind the leader than the
+//!   [`Rule::tie`], and its own 95 % interval (Student's t) excludes that it is not behind. And the
+//!   chance that the blocks to come would bring
 //!   it ahead of the leader is below 10 in 100, shared among all comparisons and looks of the race
 //!   (Bonferroni). With `r` of `n` blocks to come, a lead of `d` standard errors becomes a lead of
 //!   `d` with a standard deviation of `sqrt(r / n)`: stochastic curtailment (Lan, Simon and Halperin
