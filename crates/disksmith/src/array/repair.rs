@@ -142,8 +142,8 @@ fn settle(
     })
 }
 
-/// The arrays that carry our id; and one that stands at our node and has no members, as a kill in
-/// the middle of mdadm leaves it.
+/// The arrays that carry our id, or consist of members that do, as long as mdadm has not started it;
+/// and one that stands at our node and has no members, as a kill in the middle of mdadm leaves it.
 fn ours(host: &mut Host, building: &Building) -> anyhow::Result<Vec<Device>> {
     let devices = Devices::read(&host.root)?;
     let at_node = devices.at_path(&host.root, &building.node);
@@ -151,10 +151,13 @@ fn ours(host: &mut Host, building: &Building) -> anyhow::Result<Vec<Device>> {
     let is_array = |device: &&Device| matches!(device.kind, Kind::Raid { .. });
     let mut found = Vec::new();
     for array in devices.iter().filter(is_array) {
-        let is_hollow = at_node == Some(array.number)
-            && array.is_empty()
-            && devices.parents(array.number).is_empty();
-        if is_hollow || is_ours(host, "--detail", array, building) {
+        let below = devices.parents(array.number);
+        let is_hollow = at_node == Some(array.number) && array.is_empty() && below.is_empty();
+        let mut consists_of_ours = || {
+            let mut each = below.iter();
+            !below.is_empty() && each.all(|member| is_ours(host, "--examine", member, building))
+        };
+        if is_hollow || consists_of_ours() || is_ours(host, "--detail", array, building) {
             found.push(array.clone());
         }
     }
