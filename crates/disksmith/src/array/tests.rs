@@ -97,9 +97,16 @@ impl Pretended {
         self.folder.path().join("sys/class/block/md127")
     }
 
-    fn assemble(&self) {
+    /// The array's device, before it has members.
+    fn make_hollow(&self) {
         disk(self.folder.path(), "md127", "9:127");
+        fs::write(self.array().join("size"), "0").unwrap();
         fs::create_dir_all(self.array().join("md")).unwrap();
+    }
+
+    fn assemble(&self) {
+        self.make_hollow();
+        fs::write(self.array().join("size"), "4194304").unwrap();
         fs::write(self.array().join("md/level"), "raid0\n").unwrap();
         // What is on it stays on its members when it is stopped.
         let node = self.folder.path().join("dev/md127");
@@ -136,7 +143,8 @@ impl Pretended {
         fs::remove_dir_all(self.array()).unwrap();
         for name in self.takes {
             let disk = self.folder.path().join("sys/class/block").join(name);
-            fs::remove_file(disk.join("holders/md127")).unwrap();
+            // A hollow array holds nothing.
+            let _ = fs::remove_file(disk.join("holders/md127"));
         }
     }
 
@@ -225,6 +233,7 @@ impl Programs for Pretended {
             .unwrap_or_default()
             .to_owned();
         if line.starts_with("mdadm --create") {
+            self.make_hollow();
             for name in self.takes {
                 moment(&self.life);
                 self.superblocks
@@ -243,7 +252,7 @@ impl Programs for Pretended {
             stdout = uuid
                 .map_or(String::new(), |uuid| format!("MD_UUID={uuid}\n"))
                 .into();
-        } else if line.contains("--export") {
+        } else if line.contains("--export") && last == "md127" {
             stdout = format!("MD_LEVEL=raid0\nMD_UUID={}\n", self.uuid).into_bytes();
         } else {
             self.use_array(&line);

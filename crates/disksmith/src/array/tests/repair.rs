@@ -359,6 +359,27 @@ fn what_is_not_ours_to_repair_is_not_touched() {
 }
 
 #[test]
+fn another_array_is_not_touched_whatever_sysfs_shows_of_it() {
+    let mut world = World::killed_while_formatting();
+    // In use, without members that can be seen, and with some that are not ours.
+    for (name, number) in [("md5", "9:5"), ("md6", "9:6")] {
+        disk(world.host.folder.path(), name, number);
+        let array = world.host.folder.path().join("sys/class/block").join(name);
+        fs::create_dir_all(array.join("md")).unwrap();
+        fs::write(array.join("md/level"), "raid1\n").unwrap();
+    }
+    let blocks = world.host.folder.path().join("sys/class/block");
+    symlink(blocks.join("vdd"), blocks.join("md6/slaves/vdd")).unwrap();
+    world.host.lines.clear();
+    let said = world.repair(None).unwrap();
+    world.assert_clean(&said);
+    let touches = |line: &&String| !line.contains("--export") && line.contains("md5");
+    assert_eq!(world.host.lines.iter().find(touches), None);
+    let touches = |line: &&String| !line.contains("--export") && line.contains("md6");
+    assert_eq!(world.host.lines.iter().find(touches), None);
+}
+
+#[test]
 fn a_failure_is_undone_and_nothing_is_left_in_the_ledger() {
     let mut world = World::new();
     world.host.fails = "mount ";
