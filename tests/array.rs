@@ -231,3 +231,67 @@ fn with_qemu_an_array_is_built_used_stopped_and_taken_back() {
     assert_eq!(array["members"].as_array().unwrap().len(), 4);
     assert_eq!(array["members"][3]["state"][0], "in_sync");
 }
+
+/// A builder is killed again and again: once surely in the middle, and at moments that the machine
+/// chooses. What is asked goes to stdout, the rest to stderr.
+const KILLS: &str = r#"
+create() {
+    disksmith array create --level 0 --members /dev/vda,/dev/vdb --destroy /dev/vda \
+        --destroy /dev/vdb --name data --fs ext4 --mount /srv/data >&2
+}
+is() { [ "$1" = "$2" ] || { echo "'$1' instead of '$2': $3" >&2; exit 9; }; }
+begin() {
+    disksmith array create --level 0 --members /dev/vda,/dev/vdb --destroy /dev/vda \
+        --destroy /dev/vdb --name data --fs ext4 --mount /srv/data >&2 &
+    builder=$!
+}
+
+begin
+until grep -q ^md /proc/mdstat; do :; done
+kill -9 $builder; wait $builder; is $? 137 "killed"
+disksmith array list --json
+
+for round in 1 2 3; do
+    begin
+    byte=$(od -An -N1 -tu1 /dev/urandom)
+    sleep "$((byte / 100)).$((byte % 100 / 10))"
+    kill -9 $builder; wait $builder; echo "round $round ended with $? after $byte/100 s" >&2
+    # Unless the kill came too late.
+    ! grep -q ' /srv/data ' /proc/mounts || break
+done
+
+# What came to its end, or to the mount, stays; all else gives way to the same again.
+if grep -q ' /srv/data ' /proc/mounts; then
+    create; is $? 2 "a kept array gives way"
+else
+    create; is $? 0 "create after kills"
+fi
+grep -q '^/dev/md[0-9]* /srv/data ext4' /proc/mounts; is $? 0 mounted
+umount /srv/data && disksmith array stop data >&2; is $? 0 stop
+is "$(grep -c ^md /proc/mdstat)" 0 arrays
+mdadm --zero-superblock /dev/vda /dev/vdb; is $? 0 zero
+is "$(mdadm --examine /dev/vda /dev/vdb 2>/dev/null)" "" superblocks
+disksmith array list >&2
+"#;
+
+#[test]
+fn with_qemu_what_kills_have_left_is_repaired_by_the_next_start() {
+    let place = Place::new();
+    let Some(said) = in_lab(&place, KILLS) else {
+        return;
+    };
+    let said = said.ends_with(0);
+    let prose = said.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "Repairing /dev/md/data, which an 'array create' that did not end has left.",
+        "the superblock on /dev/vd",
+    ] {
+        assert!(prose.contains(words), "no '{words}' in {}", said.err);
+    }
+    let list = prose.rsplit("There is no array on this host.").next();
+    assert_eq!(list.map(|after| after.contains("was killed")), Some(false));
+    let listed: Value = said.json();
+    let left = &listed["unfinished"][0];
+    assert_eq!(left["node"], "/dev/md/data");
+    assert_eq!(left["members"][1], "/dev/vdb");
+}

@@ -142,20 +142,35 @@ fn settle(
     })
 }
 
-/// The arrays that carry our id; and one that stands at our node and has no members, as a kill in
-/// the middle of mdadm leaves it.
-fn ours(host: &mut Host, building: &Building) -> anyhow::Result<Vec<Device>> {
+/// An array that the builder has made, or begun to make.
+struct Found {
+    device: Device,
+    /// Whether it has no members and no size: mdadm was killed before it gave it any.
+    is_hollow: bool,
+}
+
+/// The arrays that carry our id, or consist of members that do, as long as mdadm has not started it.
+/// If mdadm may have been killed, hollow ones too: nothing can be on them, and one that another
+/// mdadm is just filling is open and cannot be stopped.
+fn ours(host: &mut Host, building: &Building) -> anyhow::Result<Vec<Found>> {
     let devices = Devices::read(&host.root)?;
-    let at_node = devices.at_path(&host.root, &building.node);
-    let at_node = at_node.map(|device| device.number);
     let is_array = |device: &&Device| matches!(device.kind, Kind::Raid { .. });
     let mut found = Vec::new();
     for array in devices.iter().filter(is_array) {
-        let is_hollow = at_node == Some(array.number)
-            && array.is_empty()
-            && devices.parents(array.number).is_empty();
-        if is_hollow || is_ours(host, "--detail", array, building) {
-            found.push(array.clone());
+        let below = devices.parents(array.number);
+        let is_hollow = array.is_empty() && below.is_empty();
+        let is_made = if is_hollow {
+            building.stage == Stage::Assembling
+        } else {
+            let of_ours = |member: &&Device| is_ours(host, "--examine", member, building);
+            let consists_of_ours = !below.is_empty() && below.iter().all(of_ours);
+            consists_of_ours || is_ours(host, "--detail", array, building)
+        };
+        if is_made {
+            found.push(Found {
+                device: array.clone(),
+                is_hollow,
+            });
         }
     }
     Ok(found)

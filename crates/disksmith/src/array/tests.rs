@@ -1,10 +1,15 @@
 //! Building and taking back, with programs that only pretend, on a modelled tree.
 
+mod repair;
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
 use linux::Root;
@@ -30,6 +35,23 @@ struct Pretended {
     /// The members that mdadm makes the array of, whatever it is told.
     takes: &'static [&'static str],
     uuid: String,
+    /// The disks that carry a superblock, and whose.
+    superblocks: BTreeMap<String, String>,
+    /// After how many more moments the process that works here is killed.
+    life: Rc<Cell<Option<u32>>>,
+}
+
+/// What a process that is killed unwinds with.
+struct Killed;
+
+/// One more moment has passed in which a kill may come.
+fn moment(life: &Cell<Option<u32>>) {
+    match life.get() {
+        None => {}
+        // Past everything that would be undone; and no hook reports it.
+        Some(0) => std::panic::resume_unwind(Box::new(Killed)),
+        Some(left) => life.set(Some(left - 1)),
+    }
 }
 
 impl Pretended {
@@ -58,6 +80,8 @@ impl Pretended {
             fails,
             takes: &["vdb", "vdc"],
             uuid: plan(Level::Zero, &[]).uuid,
+            superblocks: BTreeMap::new(),
+            life: Rc::default(),
         }
     }
 
@@ -73,10 +97,22 @@ impl Pretended {
         self.folder.path().join("sys/class/block/md127")
     }
 
-    fn assemble(&self) {
+    /// The array's device, before it has members.
+    fn make_hollow(&self) {
         disk(self.folder.path(), "md127", "9:127");
+        fs::write(self.array().join("size"), "0").unwrap();
         fs::create_dir_all(self.array().join("md")).unwrap();
+    }
+
+    fn assemble(&self) {
+        self.make_hollow();
+        fs::write(self.array().join("size"), "4194304").unwrap();
         fs::write(self.array().join("md/level"), "raid0\n").unwrap();
+        // What is on it stays on its members when it is stopped.
+        let node = self.folder.path().join("dev/md127");
+        fs::create_dir_all(node.parent().unwrap()).unwrap();
+        let open = fs::OpenOptions::new().append(true).create(true).open(node);
+        open.unwrap().set_len(1 << 20).unwrap();
         for name in self.takes {
             let disk = self.folder.path().join("sys/class/block").join(name);
             symlink(&disk, self.array().join("slaves").join(name)).unwrap();
@@ -84,11 +120,31 @@ impl Pretended {
         }
     }
 
+    /// What other programs than mdadm do to the array.
+    fn use_array(&self, line: &str) {
+        let node = self.folder.path().join("dev/md127");
+        let mounts = self.folder.path().join("proc/self/mountinfo");
+        let others = "22 27 0:21 / /proc rw - proc proc rw\n";
+        if line.starts_with("mkfs.xfs") {
+            let uuid = line.split_once("uuid=").unwrap().1;
+            write_xfs(&node, uuid.split(' ').next().unwrap(), 3);
+        } else if line.starts_with("wipefs") && line.ends_with("md127") {
+            fs::write(&node, vec![0; 1 << 20]).unwrap();
+        } else if line.starts_with("mount ") {
+            let point = line.rsplit(' ').next().unwrap();
+            let ours = format!("40 27 9:127 / {point} rw - xfs /dev/md127 rw\n");
+            fs::write(mounts, format!("{others}{ours}")).unwrap();
+        } else if line.starts_with("umount ") {
+            fs::write(mounts, others).unwrap();
+        }
+    }
+
     fn disassemble(&self) {
         fs::remove_dir_all(self.array()).unwrap();
         for name in self.takes {
             let disk = self.folder.path().join("sys/class/block").join(name);
-            fs::remove_file(disk.join("holders/md127")).unwrap();
+            // A hollow array holds nothing.
+            let _ = fs::remove_file(disk.join("holders/md127"));
         }
     }
 
@@ -96,7 +152,11 @@ impl Pretended {
     fn with<T>(&mut self, work: impl FnOnce(&mut Host) -> T) -> (T, String) {
         let (root, etc) = (self.root(), self.folder.path().join("etc"));
         let mut shown = String::new();
-        let mut say = |text: &str| shown.push_str(text);
+        let life = Rc::clone(&self.life);
+        let mut say = |text: &str| {
+            moment(&life);
+            shown.push_str(text);
+        };
         let mut host = Host {
             root,
             etc,
@@ -131,6 +191,20 @@ impl Pretended {
     }
 }
 
+/// The beginning of an XFS with so many inodes in use.
+fn write_xfs(node: &Path, uuid: &str, used: u64) {
+    let mut image = vec![0; 1 << 20];
+    let digits: String = uuid.chars().filter(char::is_ascii_hexdigit).collect();
+    image[..4].copy_from_slice(b"XFSB");
+    for (place, byte) in image[32..48].iter_mut().enumerate() {
+        let pair = digits.get(place * 2..place * 2 + 2);
+        *byte = pair.map_or(0, |pair| u8::from_str_radix(pair, 16).unwrap());
+    }
+    image[128..136].copy_from_slice(&64_u64.to_be_bytes());
+    image[136..144].copy_from_slice(&(64 - used).to_be_bytes());
+    fs::write(node, image).unwrap();
+}
+
 fn disk(root: &Path, name: &str, number: &str) {
     let folder = root.join("sys/class/block").join(name);
     for part in ["holders", "slaves", "queue"] {
@@ -152,13 +226,38 @@ impl Programs for Pretended {
                 stderr: "no luck".to_owned(),
             });
         }
+        moment(&self.life);
+        let last = line
+            .rsplit(['/', ' '])
+            .next()
+            .unwrap_or_default()
+            .to_owned();
         if line.starts_with("mdadm --create") {
+            self.make_hollow();
+            for name in self.takes {
+                moment(&self.life);
+                self.superblocks
+                    .insert((*name).to_owned(), self.uuid.clone());
+            }
+            moment(&self.life);
+            self.assemble();
+        } else if line.starts_with("mdadm --assemble") {
             self.assemble();
         } else if line.starts_with("mdadm --stop") {
             self.disassemble();
-        } else if line.contains("--export") {
+        } else if line.starts_with("mdadm --zero-superblock") {
+            self.superblocks.remove(&last);
+        } else if line.starts_with("mdadm --examine") {
+            let uuid = self.superblocks.get(&last);
+            stdout = uuid
+                .map_or(String::new(), |uuid| format!("MD_UUID={uuid}\n"))
+                .into();
+        } else if line.contains("--export") && last == "md127" {
             stdout = format!("MD_LEVEL=raid0\nMD_UUID={}\n", self.uuid).into_bytes();
+        } else {
+            self.use_array(&line);
         }
+        moment(&self.life);
         Ok(Output {
             status: ExitStatus::from_raw(0),
             stdout,

@@ -12,6 +12,7 @@ use super::super::content::{Content, content};
 use super::super::host::Host;
 use super::super::journal::{Building, KeptFs, Stage};
 use super::super::ours;
+use super::Found;
 
 /// What it is worth.
 pub(super) enum Worth {
@@ -28,12 +29,13 @@ pub(super) enum Worth {
 /// # Errors
 /// When the kernel's lists cannot be read.
 pub(super) fn worth(host: &mut Host, building: &Building) -> anyhow::Result<Worth> {
-    let arrays = super::ours(host, building)?;
+    let mut arrays = super::ours(host, building)?;
+    arrays.retain(|array| !array.is_hollow);
     if arrays.is_empty() {
         return not_assembled(host, building);
     }
     for array in &arrays {
-        match of_array(host, building, array)? {
+        match of_array(host, building, &array.device)? {
             Worth::Nothing => {}
             worth => return Ok(worth),
         }
@@ -79,15 +81,16 @@ fn not_assembled(host: &mut Host, building: &Building) -> anyhow::Result<Worth> 
             "it could not be assembled to see what is on it: {error}"
         )));
     }
-    match &super::ours(host, building)?[..] {
-        [] => Ok(Worth::Unclear(
+    let arrays = super::ours(host, building)?;
+    match arrays.iter().find(|array| !array.is_hollow) {
+        None => Ok(Worth::Unclear(
             "mdadm has assembled it, and it is not there".to_owned(),
         )),
-        [array, ..] => {
-            let worth = of_array(host, building, array);
+        Some(Found { device, .. }) => {
+            let worth = of_array(host, building, device);
             if !matches!(worth, Ok(Worth::Nothing)) {
                 // It was not there before. What cannot be stopped is at least read-only.
-                let _ = ours::stop_patiently(host, &array.node());
+                let _ = ours::stop_patiently(host, &device.node());
             }
             worth
         }

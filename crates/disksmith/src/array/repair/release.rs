@@ -12,6 +12,7 @@ use super::super::host::Host;
 use super::super::journal::{Building, Stage};
 use super::super::steps::Undone;
 use super::super::{files, ours};
+use super::Found;
 
 /// One thing that was taken back, or not.
 pub(super) struct Released {
@@ -56,15 +57,18 @@ impl Released {
 pub(super) fn release(host: &mut Host, building: &Building) -> anyhow::Result<Vec<Released>> {
     let mut released = lines(building);
     let arrays = super::ours(host, building)?;
-    for array in &arrays {
-        released.extend(unmount(host, building, array)?);
+    for Found { device, .. } in &arrays {
+        released.extend(unmount(host, building, device)?);
     }
     released.extend(folders(building));
-    for array in &arrays {
-        forget_content(host, building, array);
-        let shown = array.node().display().to_string();
-        released.push(match ours::stop_patiently(host, &array.node()) {
+    for Found { device, is_hollow } in &arrays {
+        forget_content(host, building, device);
+        let shown = device.node().display().to_string();
+        released.push(match ours::stop_patiently(host, &device.node()) {
             Ok(()) => Released::back(format!("the array {shown} was stopped")),
+            Err(error) if *is_hollow => Released::stays(format!(
+                "{shown}, which has no members and may be somebody else's: {error}"
+            )),
             Err(error) => Released::stuck(format!(
                 "the array {shown}, which could not be stopped: {error}"
             )),

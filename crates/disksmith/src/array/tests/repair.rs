@@ -1,0 +1,430 @@
+//! Builders that are killed at every moment, and what the next start makes of what they left.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ledger::{Ledger, Standing};
+use record::Bytes;
+
+use super::super::check::Checked;
+use super::super::journal::{Building, Stage};
+use super::super::repair::{left_behind, repair};
+use super::super::{Book, construct, follow, journal};
+use super::*;
+use crate::longwork::Here;
+
+const FS: &str = "fedcba98-7654-3210-fedc-ba9876543210";
+
+/// A host on which processes follow one another.
+struct World {
+    host: Pretended,
+    /// The process that works now.
+    pid: u32,
+}
+
+impl World {
+    fn new() -> World {
+        let mut world = World {
+            host: Pretended::new(""),
+            pid: 100,
+        };
+        let random = world.host.folder.path().join("proc/sys/kernel/random");
+        fs::create_dir_all(random).unwrap();
+        world.boot("b1");
+        world.next_process();
+        world
+    }
+
+    /// Another process works from now on, and the one before is gone.
+    fn next_process(&mut self) {
+        self.pid += 1;
+        let fields = "S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0";
+        let stat = format!("{} (disksmith) {fields}\n", self.pid);
+        fs::write(self.proc("self/stat"), stat).unwrap();
+    }
+
+    fn boot(&mut self, id: &str) {
+        fs::write(self.proc("sys/kernel/random/boot_id"), id).unwrap();
+    }
+
+    fn proc(&self, name: &str) -> PathBuf {
+        self.host.folder.path().join("proc").join(name)
+    }
+
+    fn ledger(&self) -> Ledger {
+        Ledger::open(self.host.folder.path().join("ledger.db")).unwrap()
+    }
+
+    fn here(&self) -> Here {
+        Here::of_process(&self.host.root(), &self.host.folder.path().join("etc")).unwrap()
+    }
+
+    fn checked(&self, with_fs: bool) -> Checked {
+        let mut plan = self.host.plan();
+        plan.fs = plan.fs.filter(|_| with_fs);
+        if let Some(fs) = &mut plan.fs {
+            fs.uuid = FS.to_owned();
+        }
+        let member = |(name, minor)| Member {
+            path: Path::new("/dev").join::<&str>(name),
+            number: DevNum::new(254, minor),
+            signed: false,
+        };
+        Checked {
+            plan,
+            members: [("vdb", 16), ("vdc", 32)].map(member).to_vec(),
+            sizes: vec![Bytes::gib(2); 2],
+            notes: Vec::new(),
+        }
+    }
+
+    /// Builds, and is killed after so many moments. Whether it came to its end.
+    fn build(&mut self, with_fs: bool, life: Option<u32>) -> bool {
+        let checked = self.checked(with_fs);
+        let (ledger, here) = (self.ledger(), self.here());
+        self.host.life.set(life);
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            self.host.with(|host| {
+                host.journal = follow(Book { ledger, here }, &checked, true, host);
+                assert!(host.journal.is_some());
+                construct(&checked, true, host, &AtomicBool::new(false)).unwrap();
+            })
+        }));
+        self.ends(ended.map(|_| ())).is_some()
+    }
+
+    /// The next process repairs, and is killed after so many moments. What it said, if it came to
+    /// its end.
+    fn repair(&mut self, life: Option<u32>) -> Option<String> {
+        self.next_process();
+        let (mut ledger, here) = (self.ledger(), self.here());
+        self.host.life.set(life);
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            self.host.with(|host| repair(host, &mut ledger, &here)).1
+        }));
+        self.ends(ended)
+    }
+
+    /// The result of a process, unless it was killed.
+    fn ends<T>(&mut self, ended: std::thread::Result<T>) -> Option<T> {
+        self.host.life.set(None);
+        match ended {
+            Ok(result) => Some(result),
+            Err(why) if why.is::<Killed>() => None,
+            Err(why) => std::panic::resume_unwind(why),
+        }
+    }
+
+    /// Whether nothing is left of it.
+    fn assert_clean(&self, case: &str) {
+        assert!(!self.host.array().exists(), "{case}");
+        assert!(self.host.superblocks.is_empty(), "{case}");
+        assert!(!self.host.folder.path().join("a").exists(), "{case}");
+        let mut names: Vec<String> = ["", "mdadm"]
+            .iter()
+            .flat_map(|folder| fs::read_dir(self.host.etc(folder)).unwrap())
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["fstab", "mdadm"], "{case}");
+        let fstab = fs::read_to_string(self.host.etc("fstab")).unwrap();
+        assert_eq!(fstab, "# mine", "{case}");
+    }
+
+    fn is_forgotten(&self) -> bool {
+        self.ledger().list_work(None).unwrap().is_empty()
+    }
+
+    fn is_mounted(&self) -> bool {
+        let mounts = fs::read_to_string(self.proc("self/mountinfo")).unwrap();
+        mounts.contains("9:127")
+    }
+
+    /// A world in which a builder was killed while it made the file system.
+    fn killed_while_formatting() -> World {
+        let mut world = World::new();
+        for life in 0.. {
+            let mut next = World::new();
+            assert!(!next.build(true, Some(life)));
+            if next.stage() == Some(Stage::Mounting) {
+                return world;
+            }
+            world = next;
+        }
+        unreachable!("it is killed before it mounts, some day");
+    }
+
+    fn stage(&self) -> Option<Stage> {
+        let works = self.ledger().unfinished::<Building>().unwrap();
+        let work = self.ledger().work::<Building>(&works.first()?.key);
+        Some(work.unwrap()?.document.stage)
+    }
+}
+
+/// What a repair must make of a builder that was killed so late.
+fn assert_repaired(world: &World, said: &str, had_mounted: bool, case: &str) {
+    assert!(world.is_forgotten(), "{case}: {said}");
+    if had_mounted {
+        assert!(world.is_mounted() && world.host.array().exists(), "{case}");
+        assert_eq!(world.host.superblocks.len(), 2, "{case}");
+        assert!(said.is_empty() || said.contains("stays"), "{case}: {said}");
+    } else {
+        world.assert_clean(case);
+        assert!(!said.contains("Left: "), "{case}: {said}");
+    }
+}
+
+#[test]
+fn a_kill_at_any_moment_is_repaired_and_the_repair_may_be_killed_too() {
+    let mut kept = 0;
+    for life in 0.. {
+        let mut world = World::new();
+        let has_ended = world.build(true, Some(life));
+        let had_mounted = world.is_mounted();
+        kept += u32::from(had_mounted && !has_ended);
+        let said = world.repair(None).unwrap();
+        assert_repaired(&world, &said, had_mounted, &format!("killed at {life}"));
+        assert_eq!(world.repair(None).unwrap(), "", "nothing is left to repair");
+        if has_ended {
+            assert!(life > 12, "{life} moments are not all");
+            assert!(kept > 0, "no kill came after the mount");
+            return;
+        }
+        // The repair is killed too, at some of its moments, and so is the one after it.
+        for second in (life % 8..).step_by(8) {
+            let mut world = World::new();
+            world.build(true, Some(life));
+            let case = format!("killed at {life} and {second}");
+            let first = world.repair(Some(second));
+            let is_over = first.is_some();
+            let said = first.unwrap_or_else(|| {
+                world.repair(Some(second / 2));
+                world.repair(None).unwrap()
+            });
+            assert_repaired(&world, &said, had_mounted, &case);
+            if is_over {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn after_a_repair_the_same_is_built_again() {
+    let mut world = World::killed_while_formatting();
+    let said = world.repair(None).unwrap();
+    assert!(said.contains("Repairing /dev/md/data"), "{said}");
+    assert!(
+        said.contains("the superblock on /dev/vdc was erased"),
+        "{said}"
+    );
+    assert!(world.build(true, None));
+    assert!(world.is_mounted() && world.is_forgotten());
+}
+
+#[test]
+fn an_array_without_a_file_system_stays_once_mdadm_is_done() {
+    for life in 0.. {
+        let mut world = World::new();
+        if world.build(false, Some(life)) {
+            return;
+        }
+        let was_usable = world.stage() > Some(Stage::Assembling);
+        let said = world.repair(None).unwrap();
+        assert!(world.is_forgotten(), "{said}");
+        if was_usable {
+            assert!(world.host.array().exists(), "killed at {life}: {said}");
+            assert!(said.contains("stays"), "{said}");
+        } else {
+            world.assert_clean(&format!("killed at {life}"));
+        }
+    }
+}
+
+#[test]
+fn what_somebody_has_begun_to_use_stays_and_is_forgotten() {
+    let elsewhere = "22 27 0:21 / /proc rw - proc proc rw\n\
+                     40 27 9:127 / /mnt rw - xfs /dev/md127 rw\n";
+    let uses: [(&str, &dyn Fn(&World)); 5] = [
+        ("is mounted at /mnt", &|world| {
+            fs::write(world.proc("self/mountinfo"), elsewhere).unwrap();
+        }),
+        ("is in use as swap", &|world| {
+            let line = "Filename Type Size Used Priority\n/dev/md127 partition 1024 0 -2\n";
+            fs::write(world.proc("swaps"), line).unwrap();
+        }),
+        ("there are files in its file system", &|world| {
+            write_xfs(&world.host.folder.path().join("dev/md127"), FS, 4);
+        }),
+        ("carries another xfs", &|world| {
+            let other = "00000000-7654-3210-fedc-ba9876543210";
+            write_xfs(&world.host.folder.path().join("dev/md127"), other, 3);
+        }),
+        ("carries LVM2_member", &|world| {
+            let mut image = vec![0; 1 << 20];
+            image[512..520].copy_from_slice(b"LABELONE");
+            image[536..544].copy_from_slice(b"LVM2 001");
+            fs::write(world.host.folder.path().join("dev/md127"), image).unwrap();
+        }),
+    ];
+    for (words, begin_to_use) in uses {
+        let mut world = World::killed_while_formatting();
+        begin_to_use(&world);
+        world.host.lines.clear();
+        let said = world.repair(None).unwrap();
+        assert!(said.contains(words), "no '{words}' in {said}");
+        assert!(
+            said.contains("mdadm --zero-superblock /dev/vdb /dev/vdc"),
+            "{said}"
+        );
+        let asks = |line: &String| line.contains("--export");
+        assert!(world.host.lines.iter().all(asks), "{:?}", world.host.lines);
+        assert!(world.is_forgotten(), "{words}");
+    }
+}
+
+#[test]
+fn after_a_boot_members_are_found_by_their_superblocks_whatever_their_names() {
+    let mut world = World::killed_while_formatting();
+    // Not assembled again, and what was vdb is vdd now.
+    world.host.disassemble();
+    world.boot("b2");
+    let uuid = world.host.superblocks.remove("vdb").unwrap();
+    world.host.superblocks.insert("vdd".to_owned(), uuid);
+    world.host.takes = &["vdc", "vdd"];
+    let said = world.repair(None).unwrap();
+    assert!(
+        said.contains("the superblock on /dev/vdd was erased"),
+        "{said}"
+    );
+    assert!(!said.contains("/dev/vdb"), "{said}");
+    world.assert_clean(&said);
+    assert!(world.is_forgotten());
+}
+
+#[test]
+fn what_cannot_be_looked_at_waits_for_its_members() {
+    let mut world = World::killed_while_formatting();
+    world.host.disassemble();
+    world.boot("b2");
+    let uuid = world.host.superblocks.remove("vdb").unwrap();
+    let said = world.repair(None).unwrap();
+    assert!(said.contains("1 of its 2 members"), "{said}");
+    assert!(!world.is_forgotten() && world.host.superblocks.len() == 1);
+    world.host.superblocks.insert("vdb".to_owned(), uuid);
+    world.repair(None).unwrap();
+    world.assert_clean("all members are back");
+    assert!(world.is_forgotten());
+}
+
+#[test]
+fn an_array_that_cannot_be_stopped_is_tried_again() {
+    let mut world = World::killed_while_formatting();
+    world.host.fails = "mdadm --stop";
+    let said = world.repair(None).unwrap();
+    assert!(said.contains("could not be stopped"), "{said}");
+    assert!(said.contains("tried again"), "{said}");
+    assert!(!world.is_forgotten() && world.host.superblocks.len() == 2);
+    world.host.fails = "";
+    world.repair(None).unwrap();
+    world.assert_clean("it can be stopped now");
+    assert!(world.is_forgotten());
+}
+
+#[test]
+fn what_is_not_ours_to_repair_is_not_touched() {
+    // The builder is at work.
+    let mut world = World::killed_while_formatting();
+    let alive = world.proc(&world.pid.to_string());
+    fs::create_dir_all(&alive).unwrap();
+    fs::copy(world.proc("self/stat"), alive.join("stat")).unwrap();
+    assert_eq!(world.repair(None).unwrap(), "");
+    assert!(
+        left_behind(&world.ledger(), &world.here())
+            .unwrap()
+            .is_empty()
+    );
+    fs::remove_dir_all(alive).unwrap();
+    assert_eq!(
+        left_behind(&world.ledger(), &world.here()).unwrap().len(),
+        1
+    );
+    // Another host: another installation, and another boot.
+    world.boot("b2");
+    fs::write(world.host.etc("machine-id"), "another\n").unwrap();
+    assert_eq!(world.repair(None).unwrap(), "");
+    assert!(!world.is_forgotten() && world.host.array().exists());
+    let here = world.here();
+    let work = &world.ledger().unfinished::<Building>().unwrap()[0];
+    assert_eq!(here.standing(&work.owner), Standing::Elsewhere);
+}
+
+#[test]
+fn another_array_is_not_touched_whatever_sysfs_shows_of_it() {
+    let mut world = World::killed_while_formatting();
+    // In use, without members that can be seen, and with some that are not ours.
+    for (name, number) in [("md5", "9:5"), ("md6", "9:6")] {
+        disk(world.host.folder.path(), name, number);
+        let array = world.host.folder.path().join("sys/class/block").join(name);
+        fs::create_dir_all(array.join("md")).unwrap();
+        fs::write(array.join("md/level"), "raid1\n").unwrap();
+    }
+    let blocks = world.host.folder.path().join("sys/class/block");
+    symlink(blocks.join("vdd"), blocks.join("md6/slaves/vdd")).unwrap();
+    world.host.lines.clear();
+    let said = world.repair(None).unwrap();
+    world.assert_clean(&said);
+    let touches = |line: &&String| !line.contains("--export") && line.contains("md5");
+    assert_eq!(world.host.lines.iter().find(touches), None);
+    let touches = |line: &&String| !line.contains("--export") && line.contains("md6");
+    assert_eq!(world.host.lines.iter().find(touches), None);
+}
+
+#[test]
+fn a_failure_is_undone_and_nothing_is_left_in_the_ledger() {
+    let mut world = World::new();
+    world.host.fails = "mount ";
+    let checked = world.checked(true);
+    let (ledger, here) = (world.ledger(), world.here());
+    let (outcome, _) = world.host.with(|host| {
+        host.journal = follow(Book { ledger, here }, &checked, true, host);
+        construct(&checked, true, host, &AtomicBool::new(false))
+    });
+    outcome.unwrap_err();
+    world.assert_clean("undone");
+    assert!(world.is_forgotten());
+}
+
+#[test]
+fn a_step_that_cannot_be_noted_is_not_begun() {
+    let mut world = World::new();
+    let checked = world.checked(true);
+    let (ledger, here) = (world.ledger(), world.here());
+    let mut other = world.ledger();
+    let (outcome, _) = world.host.with(|host| {
+        host.journal = follow(Book { ledger, here }, &checked, true, host);
+        // Somebody removes the entry behind its back.
+        other
+            .remove_work("array", &checked.plan.uuid, |_| Standing::Dead)
+            .unwrap();
+        construct(&checked, true, host, &AtomicBool::new(false))
+    });
+    let text = outcome.unwrap_err().to_string();
+    assert!(text.contains("no longer this process's"), "{text}");
+    assert_eq!(world.host.lines, [""; 0]);
+    world.assert_clean("never begun");
+}
+
+#[test]
+fn what_is_kept_of_a_building_names_members_folders_and_lines() {
+    let world = World::new();
+    let checked = world.checked(true);
+    let devices = linux::block::Devices::read(&world.host.root()).unwrap();
+    let etc = world.host.folder.path().join("etc");
+    let (plan, members) = (&checked.plan, &checked.members);
+    let building = journal::Building::of(plan, members, true, &etc, &devices);
+    assert_eq!(building.members[1].number, "254:32");
+    let above = world.host.folder.path().join("a");
+    assert_eq!(building.folders, [above.clone(), above.join("data")]);
+    let existed: Vec<bool> = building.lines.iter().map(|line| line.existed).collect();
+    assert_eq!(existed, [false, true]);
+}
