@@ -8,9 +8,14 @@ mod objective;
 mod price;
 mod record;
 
-pub(crate) use decided::{Curve, Decided, Drift, Effect, Point, Row, Standing};
+#[cfg(test)]
+pub(crate) use decided::Point;
+pub(crate) use decided::{Curve, Decided, Drift, Effect, Row, Standing};
 pub(crate) use figure::{Figure, Metric};
 pub(crate) use layout::{Factor, Layout};
 pub(crate) use objective::{Objective, Requirement, Side};
+#[cfg(test)]
 pub(crate) use price::Cost;
-pub(crate) use record::{Cell, CellOutcome, LeftOut, Probe, Settings, SweepRecord, Value, Volume};
+#[cfg(test)]
+pub(crate) use record::Volume;
+pub(crate) use record::{Cell, CellOutcome, LeftOut, Probe, Settings, SweepRecord, Value};
