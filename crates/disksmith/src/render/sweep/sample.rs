@@ -12,7 +12,7 @@ use crate::cli::{Fs, Level};
 use crate::render::sample as runs;
 use crate::sweep::{
     Cell, CellOutcome, Decided, Figure, Layout, LeftOut, Metric, Objective, Probe, Requirement,
-    Settings, Side, SweepRecord, Value, Volume,
+    Row, Settings, Side, SweepRecord, Value, Volume,
 };
 
 /// What a volume gives by itself.
@@ -61,6 +61,28 @@ pub(crate) fn large() -> (SweepRecord, Decided) {
     record.probe = None;
     let decided = decide::all(&record, false);
     (record, decided)
+}
+
+/// The sweep of [`measured`] by another objective. What is best is left as it was.
+fn by(objective: Objective, value: impl Fn(&Row) -> Option<f64>) -> (SweepRecord, Decided) {
+    let (mut record, mut decided) = measured();
+    record.settings.objective = objective;
+    for row in &mut decided.rows {
+        row.value = row.value.and(value(row)).map(Value::plain);
+    }
+    (record, decided)
+}
+
+/// The most requests for each dollar.
+pub(crate) fn per_dollar() -> (SweepRecord, Decided) {
+    by(Objective::PerDollar(iops()), |row| {
+        row.cost?.rate_per_dollar
+    })
+}
+
+/// The least dollars for layouts that are fast enough.
+pub(crate) fn cheapest() -> (SweepRecord, Decided) {
+    by(Objective::Cost, |row| Some(row.cost?.per_month))
 }
 
 /// A sweep that was interrupted in its first block: some layouts were not measured yet.
@@ -248,7 +270,7 @@ fn truth(layout: &Layout) -> f64 {
     let below = layout.members as f64 * ALONE / (0.7 + 0.3 * per_write);
     let chunk = match layout.chunk.map_or(256, |chunk| chunk.0 >> 10) {
         ..=64 => 0.93,
-        ..=256 => 1.0,
+        65..=256 => 1.0,
         _ => 0.994,
     };
     let fs = if layout.fs == Fs::Xfs { 1.0 } else { 0.965 };

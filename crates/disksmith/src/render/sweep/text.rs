@@ -75,6 +75,9 @@ fn head(record: &SweepRecord, columns: usize) -> String {
     text
 }
 
+/// What stands in a column of the row at a place.
+type Cell<'a> = dyn Fn(usize, &Row) -> String + 'a;
+
 /// A column and what stands in it.
 struct Field<'a> {
     title: String,
@@ -82,7 +85,7 @@ struct Field<'a> {
     words: bool,
     /// As a [`Column`]'s.
     rank: u8,
-    cell: Box<dyn Fn(usize, &Row) -> String + 'a>,
+    cell: Box<Cell<'a>>,
 }
 
 impl<'a> Field<'a> {
@@ -318,6 +321,26 @@ mod tests {
             assert!(titles.contains(title), "{titles}");
         }
         assert!(table_of(&text)[1].ends_with("best"), "{text}");
+    }
+
+    #[test]
+    fn each_objective_has_its_unit_and_no_column_twice() {
+        for (sample, wanted, titles) in [
+            (
+                sample::per_dollar(),
+                "most page-mixed.iops/$, with",
+                " #  level  of  chunk  IOPS/$  95 %  of best    IOPS  read p99 ms  $/month  blocks",
+            ),
+            (
+                sample::cheapest(),
+                "least cost, with page-mixed.read.p99 < 25.0 ms",
+                " #  level  of  chunk  $/month  95 %  of best  page-mixed read p99 ms  blocks",
+            ),
+        ] {
+            let text = shown(&sample, 100);
+            assert!(text.contains(wanted), "{text}");
+            assert_eq!(table_of(&text)[0], titles);
+        }
     }
 
     #[test]

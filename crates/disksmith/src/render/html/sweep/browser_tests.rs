@@ -16,6 +16,13 @@ fn chromium_draws_every_chart_of_a_sweep() {
 }
 
 #[test]
+fn chromium_draws_a_sweep_by_cost() {
+    let sample = sample::cheapest();
+    let finalists = sample::finalists(&sample.0, &sample.1);
+    assert_drawn("sweep-cost", &render(&sample, &finalists, &[]));
+}
+
+#[test]
 fn chromium_draws_sweeps_that_are_partial_failed_or_hostile() {
     assert_drawn("sweep-partial", &render(&sample::unfinished(), &[], &[]));
     assert_drawn("sweep-failed", &render(&sample::all_failed(), &[], &[]));

@@ -38,7 +38,10 @@ pub(super) fn of(view: View<'_>) -> Verdict {
             Some(winner) => sentences::layout(record, winner),
             None => sentences::winner(record, decided),
         },
-        value: value.map_or_else(String::new, |value| unit.show_value(value)),
+        value: value.map_or_else(String::new, |value| {
+            let so_far = if decided.over { "" } else { "Best so far: " };
+            format!("{so_far}{}", unit.show_value(value))
+        }),
         badge: badge(view),
         identity: vec![
             ("Wanted", sentences::wanted(&record.settings)),

@@ -45,7 +45,7 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
             data.push(beaten(&off, &colour, &name, on.is_empty()));
         }
         if !on.is_empty() {
-            data.push(frontier(on, &colour, &name, label_side(slot)));
+            data.push(frontier(on, &colour, &name, label_side(slot, unit)));
         }
     }
     let y = from_zero(unit.word(), dots.iter().map(|dot| dot.speed));
@@ -68,12 +68,16 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
     })
 }
 
-/// Where the numbers of the `slot`th line stand. Lines lie over one another from the fastest down.
-fn label_side(slot: usize) -> Position {
-    match slot {
-        0 => Position::TopLeft,
-        1 => Position::BottomRight,
-        _ => Position::BottomLeft,
+/// Where the numbers of the `slot`th line stand: the first line is the fastest, and its numbers
+/// stand beyond it.
+fn label_side(slot: usize, unit: Unit) -> Position {
+    match (slot, unit.less_is_better()) {
+        (0, false) => Position::TopLeft,
+        (0, true) => Position::BottomLeft,
+        (1, false) => Position::BottomRight,
+        (1, true) => Position::TopRight,
+        (_, false) => Position::BottomLeft,
+        (_, true) => Position::TopLeft,
     }
 }
 

@@ -8,6 +8,7 @@ use super::super::super::charts::{Chart, Figure, axis, font, layout, rounded};
 use super::super::super::escape::for_plotly;
 use super::super::View;
 use super::speed;
+use crate::render::sweep::units::{self, Unit};
 use crate::sweep::{Effect, Value};
 
 /// More rows than this do not fit; what did most stays.
@@ -23,7 +24,11 @@ const LADDERS: [&[f64]; 3] = [
 
 /// All effects, those of a factor together.
 pub(super) fn chart(view: View<'_>) -> Option<Chart> {
-    let (figure, unit) = speed(view)?;
+    let objective = &view.record.settings.objective;
+    let (name, unit) = match speed(view) {
+        Some((figure, unit)) => (figure.to_string(), unit),
+        None => (units::objective(objective), Unit::of_objective(objective)),
+    };
     let effects = chosen(&view.decided.effects);
     if effects.is_empty() {
         return None;
@@ -51,7 +56,7 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
         "right of the line is better"
     };
     let mut caption = format!(
-        "The change of {figure} when one setting alone is another; {better}. Thick: the 95 % \
+        "The change of {name} when one setting alone is another; {better}. Thick: the 95 % \
          interval of the mean over pairs of layouts; thin: the least and the greatest of a pair. \
          The scale is logarithmic"
     );

@@ -44,6 +44,8 @@ pub(in super::super) fn all(view: View<'_>) -> Vec<Chart> {
     if record.layouts.iter().any(|layout| layout.chunk.is_none()) {
         maps.push(Map::without_chunks(view, best.mean));
     }
+    // A level of which nothing was tried yet has nothing to show.
+    maps.retain(|map| !map.is_open());
     let least = maps.iter().map(Map::least).fold(1.0, f64::min);
     maps.into_iter().map(|map| map.chart(least)).collect()
 }
@@ -144,8 +146,12 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// How good a row is next to the winner, 1 being as good.
+    /// How good a row is next to the winner, 1 being as good. What misses a requirement is out of
+    /// the race, however good it is.
     fn share(&self, row: &Row) -> Option<f64> {
+        if row.standing == Standing::Missed {
+            return None;
+        }
         let value = row.value?.mean;
         let (value, best) = if self.unit.less_is_better() {
             (self.best, value)
@@ -153,6 +159,11 @@ impl<'a> Map<'a> {
             (value, self.best)
         };
         (best > 0.0).then(|| rounded(value / best))
+    }
+
+    fn is_open(&self) -> bool {
+        let mut rows = self.cells.iter().flatten().flatten();
+        rows.all(|row| row.standing == Standing::Open)
     }
 
     fn least(&self) -> f64 {
@@ -181,7 +192,7 @@ impl<'a> Map<'a> {
             .zmin(rounded(least))
             .zmax(1.0)
             .color_scale(heat_scale())
-            .color_bar(bar(least))
+            .color_bar(bar(self.unit, least))
             .x_gap(2)
             .y_gap(2)
             .text_matrix(hover)
@@ -199,7 +210,7 @@ impl<'a> Map<'a> {
             title: self.title.clone(),
             caption: format!(
                 "{} of the best layout by {} and members, whatever its other settings; the fuller \
-                 the colour, the nearer to the winner",
+                 the colour, the nearer to the winner; without colour: missed, failed or open",
                 self.unit.word(),
                 self.rows_are
             ),
@@ -274,7 +285,14 @@ fn categories(title: &str, places: Vec<f64>, names: Vec<String>) -> Axis {
         .auto_margin(true)
 }
 
-fn bar(least: f64) -> ColorBar {
+fn bar(unit: Unit, least: f64) -> ColorBar {
+    // Of times the share is the other way round, so that the best has the most here too.
+    let title = if unit.less_is_better() {
+        "best ÷ this"
+    } else {
+        "of best"
+    };
+
     let ticks: Vec<f64> = (0..=10)
         .map(|tenth| f64::from(tenth) / 10.0)
         .filter(|share| *share >= least)
@@ -284,7 +302,7 @@ fn bar(least: f64) -> ColorBar {
     let mut shown: Vec<f64> = ticks.into_iter().rev().step_by(every).collect();
     shown.reverse();
     ColorBar::new()
-        .title(Title::with_text("of best").font(font(11)))
+        .title(Title::with_text(title).font(font(11)))
         .tick_text(
             shown
                 .iter()

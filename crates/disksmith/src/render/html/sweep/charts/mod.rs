@@ -64,7 +64,11 @@ pub(super) fn finalists(view: View<'_>) -> Vec<Chart> {
         for direction in group.directions() {
             let chart = distribution(&group, direction, subjects.len());
             charts.extend(chart.map(|chart| Chart {
-                title: format!("{}, {}", group.name, direction.word()),
+                title: match &subjects[..] {
+                    // A line alone has no legend.
+                    [only] => format!("{}, {}: {}", group.name, direction.word(), only.label),
+                    _ => format!("{}, {}", group.name, direction.word()),
+                },
                 caption: format!(
                     "{}; the further left a line lies, the faster",
                     chart.caption

@@ -16,7 +16,8 @@ const MOST: usize = 5;
 
 /// The best curve of each level against its ideal.
 pub(super) fn chart(view: View<'_>) -> Option<Chart> {
-    let (figure, unit) = speed(view)?;
+    // Only rates grow with the members.
+    let (figure, unit) = speed(view).filter(|(_, unit)| !unit.less_is_better())?;
     let curves = chosen(&view.decided.curves);
     if curves.is_empty() {
         return None;
