@@ -18,6 +18,7 @@ use linux::mapping::{Map, NotMapped};
 use record::{Bytes, Ranges};
 use support::Tree;
 use support::loops::{Loop, run};
+use support::mapper::Mapped;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -317,4 +318,50 @@ fn root_loop_a_loop_device_on_a_device_has_its_offset() {
         own.to_string()
             .ends_with("the one is not built on the other")
     );
+}
+
+#[test]
+fn root_loop_a_mapped_device_has_its_bytes_where_its_table_says() {
+    let (Some(one), Some(other)) = (Loop::new(8), Loop::new(8)) else {
+        return;
+    };
+    let root = Root::host();
+    let listed = Devices::read(&root).unwrap();
+    let [first, second] = [&one, &other].map(|disk| listed.named(&disk.name()).unwrap().number);
+    let lines = [
+        (4096, "linear", format!("{first} 2048")),
+        (4096, "striped", format!("2 128 {first} 8192 {second} 64")),
+        (2048, "linear", format!("{second} 4096")),
+    ];
+    let Some(mapped) = Mapped::new(&lines) else {
+        return;
+    };
+    let devices = Devices::read(&root).unwrap();
+    let size = devices.get(mapped.number).unwrap().size;
+    assert_eq!(size, Bytes::mib(5));
+
+    let content = |at: u64| at.to_le_bytes().repeat(512);
+    let blocks: Vec<u64> = (0..size.0).step_by(4096).collect();
+    let all: Vec<u8> = blocks.iter().flat_map(|&at| content(at)).collect();
+    let file = File::options().write(true).open(mapped.node()).unwrap();
+    file.write_all_at(&all, 0).unwrap();
+    file.sync_all().unwrap();
+
+    let mut found = 0;
+    for (disk, number) in [(&one, first), (&other, second)] {
+        run("blockdev", &["--flushbufs", disk.path()]);
+        let held = std::fs::read(&disk.node).unwrap();
+        let map = Map::down(&root, &devices, mapped.number, number).unwrap();
+        for &at in &blocks {
+            for lower in map.ranges(&Ranges::from(at..at + 4096)).iter() {
+                assert_eq!(
+                    held[lower.start as usize..lower.end as usize],
+                    content(at),
+                    "{at}"
+                );
+                found += 4096;
+            }
+        }
+    }
+    assert_eq!(found, size.0);
 }
