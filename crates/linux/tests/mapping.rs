@@ -170,6 +170,37 @@ fn a_partition_begins_where_its_disk_says() {
 }
 
 #[test]
+fn a_stack_is_followed_through_each_of_its_steps() {
+    let tree = Tree::unpack("md-on-partitions");
+    // An array's data begins 1 MiB into each member, and the members at 1 and 2 MiB of their disks.
+    let second_chunk = 64 * KIB..128 * KIB;
+    assert_eq!(down(&tree, "md0", "vda", second_chunk.clone()), []);
+    assert_eq!(
+        down(&tree, "md0", "vdb1", second_chunk.clone()),
+        [MIB..MIB + 64 * KIB]
+    );
+    assert_eq!(
+        down(&tree, "md0", "vdb", second_chunk),
+        [3 * MIB..3 * MIB + 64 * KIB]
+    );
+    assert_eq!(all_of(&tree, "md0", &["vda", "vdb"]), [Bytes::mib(32); 2]);
+}
+
+#[test]
+fn a_disk_that_an_array_has_twice_has_both_parts() {
+    let tree = Tree::unpack("md-on-partitions");
+    // The third partition, at 53 MiB, has the first 8 MiB; the second, at 35 MiB, what follows.
+    let seam = 8 * MIB - 5..8 * MIB + 7;
+    let parts = [36 * MIB..36 * MIB + 7, 62 * MIB - 5..62 * MIB];
+    assert_eq!(down(&tree, "md1", "vda", seam), parts);
+    assert_eq!(
+        all_of(&tree, "md1", &["vda", "vda2", "vda3"]),
+        [24, 16, 8].map(Bytes::mib)
+    );
+    assert!(refusal(&tree, "md1", "vda1").ends_with("the one is not built on the other"));
+}
+
+#[test]
 fn what_cannot_be_followed_is_refused_in_a_sentence() {
     let tree = Tree::unpack("captured-md-layouts-6.1");
     let md = |array: &str, name: &str, text: &str| {
