@@ -6,8 +6,8 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lab::machine::{
@@ -21,30 +21,35 @@ use record::{Bytes, Ranges};
 /// Set in the machine, where the arrays are.
 const IN_THE_MACHINE: &str = "DISKSMITH_TEST_IN_THE_MACHINE";
 
-/// The size of each of the machine's disks, in KiB. That of the fourth makes the second zone of its
-/// RAID 0 begin with an odd chunk, where the two forms that such an array can have differ.
-const DISKS: [u64; 13] = [
-    8192, 8192, 8192, 6208, 10240, 16384, 6144, 9220, 8192, 8192, 8192, 8204, 8192,
+/// The size of each of the machine's disks, in KiB. Those of the fourth and the last but two make the
+/// second zone of their RAID 0 begin with an odd chunk, where the two forms of such an array differ.
+const DISKS: [u64; 16] = [
+    8192, 8192, 8192, 6208, 10240, 16384, 6144, 9220, 8192, 8192, 8192, 8204, 8192, 6208, 10240,
+    16384,
 ];
 
 /// The array, how often it has each byte, and its members.
-const ARRAYS: [(&str, u64, &[&str]); 5] = [
+const ARRAYS: [(&str, u64, &[&str]); 6] = [
     ("md0", 1, &["vda", "vdb", "vdc"]),
     ("md1", 1, &["vdd", "vde", "vdf"]),
     ("md2", 1, &["vdg", "vdh"]),
     ("md3", 2, &["vdi", "vdj", "vdk"]),
     ("md4", 2, &["vdl", "vdm"]),
+    ("md5", 1, &["vdn", "vdo", "vdp"]),
 ];
 
 /// Makes them, and runs this test again.
 const SCRIPT: &str = "set -e
     create() { mdadm --create \"$@\" >/tmp/said 2>&1 || { cat /tmp/said >&2; exit 1; }; }
     create /dev/md0 --run --level 0 --chunk 64 --raid-devices 3 /dev/vda /dev/vdb /dev/vdc
-    create /dev/md1 --run --level 0 --chunk 64 --raid-devices 3 /dev/vdd /dev/vde /dev/vdf
+    create /dev/md1 --run --level 0 --layout original --chunk 64 --raid-devices 3 \
+        /dev/vdd /dev/vde /dev/vdf
     create /dev/md2 --run --level linear --raid-devices 2 /dev/vdg /dev/vdh
     create /dev/md3 --run --level 10 --layout n2 --chunk 64 --assume-clean --raid-devices 3 \
         /dev/vdi /dev/vdj /dev/vdk
     create /dev/md4 --run --level 1 --assume-clean --raid-devices 2 /dev/vdl /dev/vdm
+    create /dev/md5 --run --level 0 --layout alternate --chunk 64 --raid-devices 3 \
+        /dev/vdn /dev/vdo /dev/vdp
     export DISKSMITH_TEST_IN_THE_MACHINE=1
     disksmith --exact with_qemu_arrays_have_their_bytes_where_the_map_says --nocapture";
 
@@ -62,6 +67,8 @@ fn block(array: u64, number: u64) -> Vec<u8> {
     reason = "the machine's test says how far it came"
 )]
 fn in_the_machine() {
+    // No other machine's arrays are written to, whatever its environment says.
+    assert!(Path::new("/lab/command").exists());
     let root = Root::host();
     let devices = Devices::read(&root).unwrap();
     for (array, (name, copies, members)) in (0..).zip(ARRAYS) {
@@ -95,27 +102,6 @@ fn in_the_machine() {
     }
 }
 
-/// Takes what the machine says.
-#[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Heard {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Heard {
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
-    }
-}
-
 #[test]
 #[allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 fn with_qemu_arrays_have_their_bytes_where_the_map_says() {
@@ -142,11 +128,13 @@ fn with_qemu_arrays_have_their_bytes_where_the_map_says() {
     options.disks = DISKS.into_iter().enumerate().map(disk).collect();
     options.accel = Accel::Emulation;
     options.timeout = Some(Duration::from_secs(300));
-    let (out, err) = (Heard::default(), Heard::default());
-    let ended = Machine::run(&options, out.clone(), err.clone(), &AtomicBool::new(false)).unwrap();
-    println!("{}", out.text());
-    assert_eq!(ended.status, Some(0), "{}{}", out.text(), err.text());
+    let said = [folder.path().join("out"), folder.path().join("err")];
+    let [out, err] = said.clone().map(|path| File::create(path).unwrap());
+    let ended = Machine::run(&options, out, err, &AtomicBool::new(false)).unwrap();
+    let [out, err] = said.map(|path| std::fs::read_to_string(path).unwrap());
+    println!("{out}");
+    assert_eq!(ended.status, Some(0), "{out}{err}");
     for (name, ..) in ARRAYS {
-        assert!(out.text().contains(&format!("{name}: ")), "{}", out.text());
+        assert!(out.contains(&format!("{name}: ")), "{out}");
     }
 }

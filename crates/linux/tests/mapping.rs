@@ -18,6 +18,7 @@ use linux::mapping::{Map, NotMapped};
 use record::{Bytes, Ranges};
 use support::Tree;
 use support::loops::{Loop, run};
+use support::mapper::Mapped;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -169,6 +170,37 @@ fn a_partition_begins_where_its_disk_says() {
 }
 
 #[test]
+fn a_stack_is_followed_through_each_of_its_steps() {
+    let tree = Tree::unpack("md-on-partitions");
+    // An array's data begins 1 MiB into each member, and the members at 1 and 2 MiB of their disks.
+    let second_chunk = 64 * KIB..128 * KIB;
+    assert_eq!(down(&tree, "md0", "vda", second_chunk.clone()), []);
+    assert_eq!(
+        down(&tree, "md0", "vdb1", second_chunk.clone()),
+        [MIB..MIB + 64 * KIB]
+    );
+    assert_eq!(
+        down(&tree, "md0", "vdb", second_chunk),
+        [3 * MIB..3 * MIB + 64 * KIB]
+    );
+    assert_eq!(all_of(&tree, "md0", &["vda", "vdb"]), [Bytes::mib(32); 2]);
+}
+
+#[test]
+fn a_disk_that_an_array_has_twice_has_both_parts() {
+    let tree = Tree::unpack("md-on-partitions");
+    // The third partition, at 53 MiB, has the first 8 MiB; the second, at 35 MiB, what follows.
+    let seam = 8 * MIB - 5..8 * MIB + 7;
+    let parts = [36 * MIB..36 * MIB + 7, 62 * MIB - 5..62 * MIB];
+    assert_eq!(down(&tree, "md1", "vda", seam), parts);
+    assert_eq!(
+        all_of(&tree, "md1", &["vda", "vda2", "vda3"]),
+        [24, 16, 8].map(Bytes::mib)
+    );
+    assert!(refusal(&tree, "md1", "vda1").ends_with("the one is not built on the other"));
+}
+
+#[test]
 fn what_cannot_be_followed_is_refused_in_a_sentence() {
     let tree = Tree::unpack("captured-md-layouts-6.1");
     let md = |array: &str, name: &str, text: &str| {
@@ -317,4 +349,50 @@ fn root_loop_a_loop_device_on_a_device_has_its_offset() {
         own.to_string()
             .ends_with("the one is not built on the other")
     );
+}
+
+#[test]
+fn root_loop_a_mapped_device_has_its_bytes_where_its_table_says() {
+    let (Some(one), Some(other)) = (Loop::new(8), Loop::new(8)) else {
+        return;
+    };
+    let root = Root::host();
+    let listed = Devices::read(&root).unwrap();
+    let [first, second] = [&one, &other].map(|disk| listed.named(&disk.name()).unwrap().number);
+    let lines = [
+        (4096, "linear", format!("{first} 2048")),
+        (4096, "striped", format!("2 128 {first} 8192 {second} 64")),
+        (2048, "linear", format!("{second} 4096")),
+    ];
+    let Some(mapped) = Mapped::new(&lines) else {
+        return;
+    };
+    let devices = Devices::read(&root).unwrap();
+    let size = devices.get(mapped.number).unwrap().size;
+    assert_eq!(size, Bytes::mib(5));
+
+    let content = |at: u64| at.to_le_bytes().repeat(512);
+    let blocks: Vec<u64> = (0..size.0).step_by(4096).collect();
+    let all: Vec<u8> = blocks.iter().flat_map(|&at| content(at)).collect();
+    let file = File::options().write(true).open(mapped.node()).unwrap();
+    file.write_all_at(&all, 0).unwrap();
+    file.sync_all().unwrap();
+
+    let mut found = 0;
+    for (disk, number) in [(&one, first), (&other, second)] {
+        run("blockdev", &["--flushbufs", disk.path()]);
+        let held = std::fs::read(&disk.node).unwrap();
+        let map = Map::down(&root, &devices, mapped.number, number).unwrap();
+        for &at in &blocks {
+            for lower in map.ranges(&Ranges::from(at..at + 4096)).iter() {
+                assert_eq!(
+                    held[lower.start as usize..lower.end as usize],
+                    content(at),
+                    "{at}"
+                );
+                found += 4096;
+            }
+        }
+    }
+    assert_eq!(found, size.0);
 }

@@ -63,7 +63,7 @@ impl Ranges {
         after > 0 && range.end <= self.list[after - 1].end
     }
 
-    /// Adds the bytes of `range`. In rising order this takes no longer than to append.
+    /// Adds the bytes of `range`. Where it lies behind all others, nothing has to move.
     pub fn insert(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 pub mod loops;
+pub mod mapper;
 
 use std::fs::{self, File};
 use std::io::Write;

@@ -1,7 +1,6 @@
 //! How a sweep is shown as text and as JSON, and what its page shares with them. What was measured
 //! comes as a [`SweepRecord`](crate::sweep::SweepRecord), what was concluded as a
 //! [`Decided`](crate::sweep::Decided); nothing is concluded here.
-#![allow(dead_code, reason = "the parts of the verb are put together last")]
 
 pub(crate) mod json;
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! The page of a sweep: the verdict, what each factor did, the table, and how the winner is built.
 //! It has the look and the script of a run's report, and asks for nothing either.
-#![allow(dead_code, reason = "the parts of the verb are put together last")]
 
 mod charts;
 mod table;
