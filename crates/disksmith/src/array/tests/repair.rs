@@ -190,7 +190,7 @@ fn a_kill_at_any_moment_is_repaired_and_the_repair_may_be_killed_too() {
             return;
         }
         // The repair is killed too, at some of its moments, and so is the one after it.
-        for second in (life % 8..).step_by(8) {
+        for second in (life % 16..).step_by(16) {
             let mut world = World::new();
             world.build(true, Some(life));
             let case = format!("killed at {life} and {second}");
@@ -240,11 +240,14 @@ fn an_array_without_a_file_system_stays_once_mdadm_is_done() {
     }
 }
 
+/// A word for a use of the array, and how it begins.
+type Use<'a> = (&'a str, &'a dyn Fn(&World));
+
 #[test]
 fn what_somebody_has_begun_to_use_stays_and_is_forgotten() {
     let elsewhere = "22 27 0:21 / /proc rw - proc proc rw\n\
                      40 27 9:127 / /mnt rw - xfs /dev/md127 rw\n";
-    let uses: [(&str, &dyn Fn(&World)); 5] = [
+    let uses: [Use; 5] = [
         ("is mounted at /mnt", &|world| {
             fs::write(world.proc("self/mountinfo"), elsewhere).unwrap();
         }),
