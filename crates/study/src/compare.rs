@@ -14,6 +14,16 @@ pub struct RatioInterval {
 }
 
 impl RatioInterval {
+    /// A logarithm of a ratio give or take `half`; `None` where a bound is not finite.
+    pub(crate) fn of_logs(mean: f64, half: f64) -> Option<Self> {
+        let ratio = Self {
+            ratio: mean.exp(),
+            low: (mean - half).exp(),
+            high: (mean + half).exp(),
+        };
+        (ratio.low.is_finite() && ratio.high.is_finite()).then_some(ratio)
+    }
+
     /// Whether the interval excludes 1. Where it does not, say "no difference shown": that is not
     /// the same as "no difference".
     pub fn shows_difference(&self) -> bool {

@@ -15,9 +15,14 @@
 //! | [`compare`] | is one run faster than another? |
 //! | [`few`] | where are the true means of things measured a few times each? |
 //! | [`race`] | which layouts are worse beyond doubt, and which is the best? |
+//! | [`effects`] | what does one setting do in place of another? |
+//! | [`scaling`] | how does the rate grow with the members? |
+//! | [`drift`] | how far did the machine drift while all was measured? |
 
 pub mod compare;
 mod distribution;
+pub mod drift;
+pub mod effects;
 pub mod few;
 pub mod interval;
 pub mod level;
@@ -26,6 +31,7 @@ pub mod plateau;
 #[cfg(test)]
 mod proof;
 pub mod race;
+pub mod scaling;
 #[cfg(test)]
 mod simulate;
 pub mod steady;

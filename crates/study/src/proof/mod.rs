@@ -16,13 +16,13 @@ const LENGTHS: [usize; 6] = [30, 50, 80, 200, 600, 3000];
 const LONG: usize = 2000;
 
 /// The share of `trials` that come out true.
-fn share(trials: usize, seed: u64, mut trial: impl FnMut(&mut Rng) -> bool) -> f64 {
+pub(crate) fn share(trials: usize, seed: u64, mut trial: impl FnMut(&mut Rng) -> bool) -> f64 {
     let mut rng = Rng::new(seed);
     (0..trials).filter(|_| trial(&mut rng)).count() as f64 / trials as f64
 }
 
 /// Three standard errors of a share near `p`: what chance may take from it.
-fn error(p: f64, trials: usize) -> f64 {
+pub(crate) fn error(p: f64, trials: usize) -> f64 {
     3.0 * (p * (1.0 - p) / trials as f64).sqrt()
 }
 

@@ -4,9 +4,16 @@ use std::collections::BTreeMap;
 
 use super::Seen;
 
-/// How far beyond the usual an entrant's scatter must be to be no chance, in normal deviations: 1 in
-/// 2000.
-const NO_CHANCE: f64 = 3.3;
+/// How far beyond the usual an entrant's scatter must be to be an exception, in normal deviations.
+/// So far that no noise is taken for one that is merely three times as large on some layouts as on
+/// others: leaving out the worst cell of a noisy layout would flatter it. Chosen by simulation.
+const NO_CHANCE: f64 = 6.0;
+
+/// What the common noise counts for in that of one entrant, in degrees of freedom.
+const PRIOR: f64 = 4.0;
+/// Where more than one in so many scatter beyond chance, they are no exceptions: the noise itself is
+/// uneven or has heavy tails.
+const EXCEPTIONS: usize = 3;
 
 /// What was measured, by block and entrant.
 pub(super) type Cells = BTreeMap<(usize, usize), Cell>;
@@ -93,6 +100,9 @@ impl Fit {
             noise: None,
             blocks,
         };
+        let exceeds = |row: &&Vec<f64>| is_no_chance(spread(row), usual, blocks);
+        let exceptions = rows.values().filter(exceeds).count();
+        let few = exceptions <= (rows.len() / EXCEPTIONS).max(1);
         let mut calm = Vec::new();
         for (entrant, row) in rows {
             let mut track = Track {
@@ -101,7 +111,7 @@ impl Fit {
                 wild: false,
                 stalled: None,
             };
-            if is_no_chance(track.variance, usual, blocks) {
+            if few && is_no_chance(track.variance, usual, blocks) {
                 track.wild = true;
                 if let Some((block, others)) = without_farthest(&row)
                     && !is_no_chance(spread(&others), usual, blocks - 1)
@@ -156,10 +166,21 @@ impl Fit {
             Some(track) if track.wild => {
                 (track.variance.max(noise.variance), (self.blocks - 1) as f64)
             }
-            _ => (noise.variance, noise.degrees),
+            Some(track) => (self.moderated(track, noise), noise.degrees),
+            None => (noise.variance, noise.degrees),
         };
         let (a, b) = (own(a), own(b));
         (a.0 + b.0, a.1.min(b.1))
+    }
+}
+
+impl Fit {
+    /// The variance of an entrant, where its own scatter says that it is above the common one. The
+    /// common one counts as [`PRIOR`] degrees of freedom, as in moderated t tests (Smyth 2004).
+    fn moderated(&self, track: &Track, noise: Noise) -> f64 {
+        let own = (self.blocks - 1) as f64 - f64::from(u8::from(track.stalled.is_some()));
+        let mixed = (PRIOR * noise.variance + own * track.variance) / (PRIOR + own);
+        mixed.max(noise.variance)
     }
 }
 

@@ -1,0 +1,316 @@
+//! How a rate grows with the number of members.
+
+use crate::compare::RatioInterval;
+
+/// More members that bring less than this share of what they should in proportion add nothing.
+const NOTHING: f64 = 0.1;
+
+/// A rate with so many members.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// How many.
+    pub members: usize,
+    /// The rate, in any unit.
+    pub value: f64,
+    /// The 95 % half width as a share of the value; `None` if unknown.
+    pub half_width: Option<f64>,
+    /// What these members give by themselves, added up, in the unit of the rate; `None` if unknown.
+    pub ideal: Option<f64>,
+}
+
+/// A ratio with its 95 % interval, where there is one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share {
+    /// The ratio.
+    pub ratio: f64,
+    /// Its interval; `None` where a half width that it takes is unknown.
+    pub interval: Option<RatioInterval>,
+}
+
+/// The ideal of a number of members from the rate of one alone. `None` where that is no rate.
+pub fn ideal_of_one(alone: f64, members: usize) -> Option<f64> {
+    let ideal = alone * members as f64;
+    (ideal > 0.0 && ideal.is_finite()).then_some(ideal)
+}
+
+/// The share of the ideal that is reached. The ideal is taken as it is, without noise of its own.
+/// `None` where the value or the ideal is not positive and finite.
+pub fn efficiency(point: &Point) -> Option<Share> {
+    let rate = Rate::of(point)?;
+    let ideal = point
+        .ideal
+        .filter(|ideal| *ideal > 0.0 && ideal.is_finite())?;
+    Share::of(rate.log - ideal.ln(), rate.variance)
+}
+
+/// The number of members beyond which more are shown to add nothing: the most members measured bring
+/// less than a tenth of what they should in proportion, at the upper bound of the 95 % interval, and
+/// no number between is shown to bring more than that.
+///
+/// `None` where that is not shown of any number: the rate still grows, the measurements are too
+/// coarse (or without a half width) to exclude it, or fewer than two numbers were measured. Where a
+/// number is given more than once, the first counts.
+pub fn knee(points: &[Point]) -> Option<usize> {
+    let rates = rates(points);
+    let (last, before) = rates.split_last()?;
+    let is_flat_from = |at: &usize| {
+        let from = &before[*at];
+        let between = before[*at + 1..].iter();
+        from.gain_to(last).is_some_and(|gain| gain.high < NOTHING)
+            && !between.into_iter().any(|to| adds(from, to))
+    };
+    (0..before.len())
+        .find(is_flat_from)
+        .map(|at| before[at].members)
+}
+
+/// Whether more members are shown to bring something.
+fn adds(from: &Rate, to: &Rate) -> bool {
+    from.gain_to(to).is_none_or(|gain| gain.low > NOTHING)
+}
+
+/// What odd numbers of members reach of what lies halfway between their even neighbours, on average:
+/// 0.9 says that odd numbers lose 10 %. The middle is that of the rates, so that neither growth in
+/// proportion nor a plateau looks like an effect; where the rate bends over at an odd number, that
+/// number seems better than it is, and a loss is hidden rather than invented.
+///
+/// `None` where no odd number was measured together with both its neighbours.
+pub fn odd_against_even(points: &[Point]) -> Option<Share> {
+    let rates = rates(points);
+    let at = |members: usize| rates.iter().position(|rate| rate.members == members);
+    // What a relative change of each rate changes in the sum of the logarithms.
+    let mut weights = vec![0.0; rates.len()];
+    let (mut sum, mut count) = (0.0, 0.0);
+    for (odd, rate) in rates.iter().enumerate().filter(|(_, r)| r.members % 2 == 1) {
+        let both = (rate.members.checked_sub(1), rate.members.checked_add(1));
+        let (Some(less), Some(more)) = (both.0.and_then(at), both.1.and_then(at)) else {
+            continue;
+        };
+        let share = 1.0 / (1.0 + (rates[more].log - rates[less].log).exp());
+        sum += rate.log - rates[less].log + (2.0 * share).ln();
+        weights[odd] += 1.0;
+        weights[less] -= share;
+        weights[more] -= 1.0 - share;
+        count += 1.0;
+    }
+    let used = weights
+        .iter()
+        .zip(&rates)
+        .filter(|(weight, _)| **weight != 0.0);
+    let variance: Option<f64> = used
+        .map(|(weight, rate)| Some((weight / count).powi(2) * rate.variance?))
+        .sum();
+    Share::of(sum / count, variance)
+}
+
+/// A point in logarithms.
+struct Rate {
+    members: usize,
+    log: f64,
+    /// The variance of the logarithm.
+    variance: Option<f64>,
+}
+
+impl Rate {
+    /// `None` where the value is not positive and finite, or there are no members.
+    fn of(point: &Point) -> Option<Rate> {
+        let sensible = point.members > 0 && point.value > 0.0 && point.value.is_finite();
+        let half = point
+            .half_width
+            .filter(|half| half.is_finite() && *half >= 0.0);
+        sensible.then(|| Rate {
+            members: point.members,
+            log: point.value.ln(),
+            variance: half.map(|half| (half / NORMAL).powi(2)),
+        })
+    }
+
+    /// What more members bring, as a share of what they should in proportion, with its 95 %
+    /// interval. `None` where a half width is unknown.
+    fn gain_to(&self, to: &Rate) -> Option<Gain> {
+        let ratio = Share::of(to.log - self.log, add(self.variance, to.variance))?.interval?;
+        let proportion = to.members as f64 / self.members as f64 - 1.0;
+        Some(Gain {
+            low: (ratio.low - 1.0) / proportion,
+            high: (ratio.high - 1.0) / proportion,
+        })
+    }
+}
+
+/// Bounds of a gain.
+struct Gain {
+    low: f64,
+    high: f64,
+}
+
+/// The 95 % half width of a normal value in standard deviations.
+const NORMAL: f64 = 1.96;
+
+impl Share {
+    /// From a logarithm and its variance; `None` where it is not finite.
+    fn of(log: f64, variance: Option<f64>) -> Option<Share> {
+        let ratio = log.exp();
+        let interval = |v: f64| RatioInterval::of_logs(log, NORMAL * v.sqrt());
+        ratio.is_finite().then(|| Share {
+            ratio,
+            interval: variance.and_then(interval),
+        })
+    }
+}
+
+fn add(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    Some(a? + b?)
+}
+
+/// The points that make sense, by members, each number once.
+fn rates(points: &[Point]) -> Vec<Rate> {
+    let mut rates: Vec<Rate> = points.iter().filter_map(Rate::of).collect();
+    rates.sort_by_key(|rate| rate.members);
+    rates.dedup_by_key(|rate| rate.members);
+    rates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proof::{error, share};
+    use proptest::prelude::*;
+
+    /// Points with a half width of 2 %, and an ideal of 100 a member.
+    fn points(values: &[(usize, f64)]) -> Vec<Point> {
+        let point = |(members, value): &(usize, f64)| Point {
+            members: *members,
+            value: *value,
+            half_width: Some(0.02),
+            ideal: ideal_of_one(100.0, *members),
+        };
+        values.iter().map(point).collect()
+    }
+
+    #[test]
+    fn efficiency_is_the_share_of_the_ideal() {
+        let got = efficiency(&points(&[(4, 360.0)])[0]).unwrap();
+        assert!((got.ratio - 0.9).abs() < 1e-12);
+        let interval = got.interval.unwrap();
+        assert!((interval.high / interval.ratio - 1.0202).abs() < 1e-4);
+        let unknown = Point {
+            half_width: None,
+            ..points(&[(4, 360.0)])[0]
+        };
+        assert_eq!(efficiency(&unknown).unwrap().interval, None);
+        assert_eq!(
+            efficiency(&Point {
+                ideal: None,
+                ..unknown
+            }),
+            None
+        );
+        assert_eq!(
+            efficiency(&Point {
+                value: 0.0,
+                ..unknown
+            }),
+            None
+        );
+    }
+
+    #[test]
+    fn a_plateau_has_a_knee() {
+        let flat = points(&[(1, 100.0), (2, 199.0), (4, 310.0), (8, 312.0)]);
+        assert_eq!(knee(&flat), Some(4));
+        let falls = points(&[(2, 200.0), (3, 290.0), (4, 310.0), (5, 312.0), (8, 280.0)]);
+        assert_eq!(knee(&falls), Some(4));
+    }
+
+    #[test]
+    fn growth_and_coarse_points_have_none() {
+        assert_eq!(
+            knee(&points(&[(1, 100.0), (2, 199.0), (4, 390.0), (8, 700.0)])),
+            None
+        );
+        let mut coarse = points(&[(4, 310.0), (8, 312.0)]);
+        assert_eq!(knee(&coarse), Some(4));
+        coarse[1].half_width = Some(0.3);
+        assert_eq!(knee(&coarse), None);
+        coarse[1].half_width = None;
+        assert_eq!(knee(&coarse), None);
+        assert_eq!(knee(&coarse[..1]), None);
+        assert_eq!(knee(&[]), None);
+    }
+
+    #[test]
+    fn neither_growth_nor_plateau_is_an_effect_of_odd_numbers() {
+        for values in [[200.0, 300.0, 400.0], [300.0; 3]] {
+            let numbers: Vec<(usize, f64)> = (2..5).zip(values).collect();
+            let got = odd_against_even(&points(&numbers)).unwrap();
+            assert!((got.ratio - 1.0).abs() < 1e-12);
+            assert!(!got.interval.unwrap().shows_difference());
+        }
+    }
+
+    #[test]
+    fn a_loss_of_odd_numbers_is_shown() {
+        let numbers = [(2, 200.0), (3, 270.0), (4, 400.0), (5, 450.0), (6, 600.0)];
+        let got = odd_against_even(&points(&numbers)).unwrap();
+        assert!((got.ratio - 0.9).abs() < 1e-12 && got.interval.unwrap().high < 1.0);
+        assert_eq!(odd_against_even(&points(&numbers[1..3])), None);
+        assert_eq!(odd_against_even(&points(&[(1, 100.0), (2, 200.0)])), None);
+    }
+
+    #[test]
+    fn the_interval_of_odd_numbers_covers() {
+        let trials = 1000;
+        let covered = share(trials, 41, |rng| {
+            let mut noisy = |members: usize| {
+                let loss = if members % 2 == 1 { 0.95 } else { 1.0 };
+                let value = 100.0 * members as f64 * loss * (0.02 / NORMAL * rng.normal()).exp();
+                (members, value)
+            };
+            let numbers: Vec<(usize, f64)> = (2..=8).map(&mut noisy).collect();
+            let interval = odd_against_even(&points(&numbers))
+                .unwrap()
+                .interval
+                .unwrap();
+            interval.low <= 0.95 && 0.95 <= interval.high
+        });
+        assert!((covered - 0.95).abs() <= error(0.95, trials), "{covered}");
+    }
+
+    #[test]
+    fn a_knee_is_seldom_seen_where_the_rate_grows() {
+        let seen = share(500, 42, |rng| {
+            // The last doubling brings 20 % of what it should.
+            let truth = [(2, 200.0), (4, 350.0), (8, 420.0)];
+            let noisy = truth.map(|(n, v)| (n, v * (0.02 / NORMAL * rng.normal()).exp()));
+            knee(&points(&noisy)).is_some()
+        });
+        assert!(seen <= 0.025 + error(0.025, 500), "{seen}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_points_have_an_answer(
+            points in prop::collection::vec(
+                (any::<usize>(), any::<f64>(), any::<Option<f64>>(), any::<Option<f64>>()),
+                0..8,
+            ),
+            few in prop::collection::vec((0usize..9, any::<f64>()), 0..9)
+        ) {
+            let any = points.into_iter().map(|(members, value, half_width, ideal)| {
+                Point { members, value, half_width, ideal }
+            });
+            let few = few.into_iter().map(|(members, value)| {
+                Point { members, value, half_width: Some(0.01), ideal: None }
+            });
+            for points in [any.collect::<Vec<_>>(), few.collect()] {
+                if let Some(members) = knee(&points) {
+                    prop_assert!(points.iter().any(|point| point.members == members));
+                }
+                let shares = points.iter().filter_map(efficiency);
+                for share in shares.chain(odd_against_even(&points)) {
+                    prop_assert!(share.ratio.is_finite());
+                }
+            }
+        }
+    }
+}
