@@ -6,7 +6,7 @@ mod layout;
 mod measure;
 mod progress;
 mod sample;
-mod suite;
+pub(crate) mod suite;
 mod target;
 mod testfile;
 #[cfg(test)]

@@ -217,7 +217,7 @@ impl Prices {
 /// Disks, 1988) and six with two. Where fewer members than that need be read to compute the parity
 /// anew, md reads those (linux, drivers/md/raid5.c, handle_stripe_dirtying). Writes of whole
 /// stripes, as a load makes them, need less.
-fn write_io(layout: &Layout) -> f64 {
+pub(super) fn write_io(layout: &Layout) -> f64 {
     let parity = |parities: usize| {
         let others = layout.members.saturating_sub(parities + 1);
         (1 + parities + others.min(1 + parities)) as f64

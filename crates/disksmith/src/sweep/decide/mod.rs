@@ -1,12 +1,19 @@
 //! What a sweep's record says: who is best, who is out, and whether more need be measured.
 
+mod answers;
 mod bar;
 mod by_cost;
 mod by_figure;
 mod contest;
 mod doubts;
+mod drift;
+mod effects;
 mod frontier;
+mod members;
 mod observed;
+#[cfg(test)]
+mod properties;
+mod scaling;
 mod summary;
 #[cfg(test)]
 mod testing;
@@ -144,15 +151,24 @@ pub(crate) fn decide(record: &SweepRecord) -> Decided {
     let ties = rows.iter().filter(|row| row.standing == Standing::Tie);
     let mut doubts = bar::unmeasured(&observed);
     doubts.extend(doubts::of(&observed, &field));
+    let drift = drift::of(&observed);
+    doubts.extend(
+        drift
+            .as_ref()
+            .and_then(|drift| drift::doubt(drift, record.settings.tie)),
+    );
+    let effects = effects::of(&observed);
+    let curves = scaling::of(&observed);
+    let answers = answers::of(&observed, &effects, &curves);
     Decided {
         winner: ranking.leader,
         ties: ties.map(|row| row.layout).collect(),
         frontier: frontier::of(&field, &summaries),
         over,
-        drift: None,
-        effects: Vec::new(),
-        curves: Vec::new(),
-        answers: Vec::new(),
+        drift,
+        effects,
+        curves: curves.into_iter().map(|one| one.curve).collect(),
+        answers,
         doubts,
         rows,
     }
