@@ -254,7 +254,7 @@ fn table_of_races() {
     );
     println!("cells is); ratios that their interval covers; cells measured");
     for sweep in sweeps() {
-        let got = outcome(sweep, 400);
+        let got = outcome(sweep, 300);
         let shares = [
             got.strict,
             got.lenient,

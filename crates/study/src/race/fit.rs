@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Seen;
+use crate::compare::RatioInterval;
+use crate::distribution::{student_quantile, student_tail};
 
 /// How far beyond the usual an entrant's scatter must be to be an exception, in normal deviations.
 /// So far that no noise is taken for one that is merely three times as large on some layouts as on
@@ -90,42 +92,22 @@ impl Fit {
     /// Fits `entrants` over the first `blocks` blocks. One that lacks a cell is left out.
     pub(super) fn new(cells: &Cells, entrants: &[usize], blocks: usize) -> Fit {
         let rows = centred(cells, entrants, blocks);
-        // The medians take a degree of freedom of each block.
-        let count = rows.len() as f64;
-        let widen = count / (count - 1.0);
-        let spread = |row: &[f64]| widen * variance(row);
-        let usual = usual_variance(rows.values().map(|row| spread(row)).collect(), blocks);
+        let scatter = Scatter::usual(&rows, blocks);
+        let exceptions = rows.values().filter(|row| scatter.is_exceeded(row)).count();
+        let few = exceptions <= (rows.len() / EXCEPTIONS).max(1);
         let mut fit = Fit {
             tracks: BTreeMap::new(),
             noise: None,
             blocks,
         };
-        let exceeds = |row: &&Vec<f64>| is_no_chance(spread(row), usual, blocks);
-        let exceptions = rows.values().filter(exceeds).count();
-        let few = exceptions <= (rows.len() / EXCEPTIONS).max(1);
         let mut calm = Vec::new();
         for (entrant, row) in rows {
-            let mut track = Track {
-                mean: mean(&row),
-                variance: spread(&row),
-                wild: false,
-                stalled: None,
-            };
-            if few && is_no_chance(track.variance, usual, blocks) {
-                track.wild = true;
-                if let Some((block, others)) = without_farthest(&row)
-                    && !is_no_chance(spread(&others), usual, blocks - 1)
-                {
-                    track = Track {
-                        mean: mean(&others),
-                        variance: spread(&others),
-                        wild: false,
-                        stalled: Some(block),
-                    };
-                }
+            let track = if few && scatter.is_exceeded(&row) {
+                scatter.exception(&row)
             } else {
-                calm.push(track.variance);
-            }
+                calm.push(scatter.of(&row));
+                scatter.track(&row)
+            };
             fit.tracks.insert(entrant, track);
         }
         if blocks > 1 && calm.len() > 1 {
@@ -172,15 +154,35 @@ impl Fit {
         let (a, b) = (own(a), own(b));
         (a.0 + b.0, a.1.min(b.1))
     }
-}
 
-impl Fit {
     /// The variance of an entrant, where its own scatter says that it is above the common one. The
     /// common one counts as [`PRIOR`] degrees of freedom, as in moderated t tests (Smyth 2004).
     fn moderated(&self, track: &Track, noise: Noise) -> f64 {
         let own = (self.blocks - 1) as f64 - f64::from(u8::from(track.stalled.is_some()));
         let mixed = (PRIOR * noise.variance + own * track.variance) / (PRIOR + own);
         mixed.max(noise.variance)
+    }
+}
+
+/// How far an entrant is ahead of another, in logarithms.
+pub(super) struct Difference {
+    pub(super) mean: f64,
+    /// The standard error.
+    pub(super) error: f64,
+    /// Of freedom.
+    pub(super) degrees: f64,
+}
+
+impl Difference {
+    /// How likely a noise of so many standard errors makes as large a difference in either direction.
+    pub(super) fn chance(&self, errors: f64) -> f64 {
+        student_tail(self.mean / (errors * self.error), self.degrees)
+    }
+
+    /// As a ratio with the interval that it leaves with the probability `tail`; `None` where it is
+    /// not finite.
+    pub(super) fn ratio(&self, tail: f64) -> Option<RatioInterval> {
+        RatioInterval::of_logs(self.mean, student_quantile(tail, self.degrees) * self.error)
     }
 }
 
@@ -202,15 +204,60 @@ fn centred(cells: &Cells, entrants: &[usize], blocks: usize) -> BTreeMap<usize, 
     rows
 }
 
-/// The variance of most entrants, which a few that scatter wildly do not change: the median of the
-/// variances over that of their distribution, by Wilson and Hilferty (1931).
-fn usual_variance(variances: Vec<f64>, blocks: usize) -> f64 {
-    median(variances) / chi_square_share(0.0, blocks)
+/// How most entrants scatter.
+struct Scatter {
+    /// The variance of a cell, which a few that scatter wildly do not change: the median of the
+    /// variances over that of their distribution, by Wilson and Hilferty (1931).
+    usual: f64,
+    /// What to multiply a variance by, because the medians of the blocks took a part of it.
+    widen: f64,
 }
 
-/// Whether a variance over `blocks` is more than chance makes of the usual one.
-fn is_no_chance(variance: f64, usual: f64, blocks: usize) -> bool {
-    variance > usual * chi_square_share(NO_CHANCE, blocks)
+impl Scatter {
+    fn usual(rows: &BTreeMap<usize, Vec<f64>>, blocks: usize) -> Scatter {
+        let count = rows.len() as f64;
+        let mut scatter = Scatter {
+            usual: f64::NAN,
+            widen: count / (count - 1.0),
+        };
+        let variances = rows.values().map(|row| scatter.of(row)).collect();
+        scatter.usual = median(variances) / chi_square_share(0.0, blocks);
+        scatter
+    }
+
+    /// The variance of a row.
+    fn of(&self, row: &[f64]) -> f64 {
+        self.widen * variance(row)
+    }
+
+    /// Whether a row scatters more than chance makes of the usual.
+    fn is_exceeded(&self, row: &[f64]) -> bool {
+        self.of(row) > self.usual * chi_square_share(NO_CHANCE, row.len())
+    }
+
+    /// An entrant that scatters as others do.
+    fn track(&self, row: &[f64]) -> Track {
+        Track {
+            mean: mean(row),
+            variance: self.of(row),
+            wild: false,
+            stalled: None,
+        }
+    }
+
+    /// An entrant that does not: without its worst cell if that is all there is to it, wild if not.
+    fn exception(&self, row: &[f64]) -> Track {
+        match without_farthest(row).filter(|(_, others)| !self.is_exceeded(others)) {
+            Some((block, others)) => Track {
+                stalled: Some(block),
+                ..self.track(&others)
+            },
+            None => Track {
+                wild: true,
+                ..self.track(row)
+            },
+        }
+    }
 }
 
 /// What a variance estimated from `blocks` values is, as a share of the true one, where a normal

@@ -17,8 +17,9 @@
 //!   of the common noise and its own (moderated t, Smyth 2004). One far beyond chance, such as a
 //!   cell that stalled, does not speak for the others and is judged by its own scatter alone; from
 //!   three blocks on a single cell that stands off is left out.
-//! - An entrant is dropped when two things hold. Its 95 % interval (Student's t) lies below the
-//!   leader, and by more than the [`Rule::tie`]. And the chance that the blocks to come would bring
+//! - An entrant is dropped when two things hold. It is further behind the leader than the
+//!   [`Rule::tie`], and its own 95 % interval (Student's t) excludes that it is not behind. And the
+//!   chance that the blocks to come would bring
 //!   it ahead of the leader is below 10 in 100, shared among all comparisons and looks of the race
 //!   (Bonferroni). With `r` of `n` blocks to come, a lead of `d` standard errors becomes a lead of
 //!   `d` with a standard deviation of `sqrt(r / n)`: stochastic curtailment (Lan, Simon and Halperin
@@ -45,8 +46,7 @@ mod fit;
 use std::collections::BTreeMap;
 
 use crate::compare::RatioInterval;
-use crate::distribution::{student_quantile, student_tail};
-use fit::{Cell, Cells, Fit, Noise};
+use fit::{Cell, Cells, Difference, Fit, Noise};
 
 /// How often, in all comparisons of a race together, an entrant may be dropped that would have come
 /// out ahead. The sum of the chances of all comparisons is far above that of any of them, so that
@@ -252,8 +252,11 @@ impl Replay {
         let Some(reference) = self.reference(fit) else {
             return;
         };
-        for other in self.left() {
-            if let Some(ratio) = self.is_behind(fit, other, reference) {
+        let left = self.left();
+        // Every one could be compared with the leader after each block but the last.
+        let comparisons = (left.len() - 1) as f64 * (self.rule.blocks as f64 - 1.0);
+        for other in left {
+            if let Some(ratio) = self.is_behind(fit, other, reference, RISK / comparisons) {
                 self.standings[other] = Standing::Dropped {
                     blocks: self.blocks,
                     ratio,
@@ -271,16 +274,22 @@ impl Replay {
         fit.ranking().find(|entrant| !fit.is_wild(*entrant))
     }
 
-    /// The ratio of an entrant to the reference, if it is worse beyond doubt.
-    fn is_behind(&self, fit: &Fit, other: usize, reference: usize) -> Option<RatioInterval> {
+    /// The ratio of an entrant to the reference, if it is worse beyond doubt: if it overtakes with a
+    /// chance below `risk`.
+    fn is_behind(
+        &self,
+        fit: &Fit,
+        other: usize,
+        reference: usize,
+        risk: f64,
+    ) -> Option<RatioInterval> {
         let behind = self.difference(fit, other, reference, self.blocks)?;
         let lead = -behind.mean;
         let beyond_tie = lead > -(-self.rule.tie).ln_1p();
         let total = self.rule.blocks as f64;
         let to_come = (total - self.blocks as f64) / total;
-        let comparisons = (self.left().len() - 1) as f64 * (total - 1.0);
         // One-sided: only one that is ahead in truth can be wronged.
-        let stays = behind.chance(to_come.sqrt()) < 2.0 * RISK / comparisons;
+        let stays = behind.chance(to_come.sqrt()) < 2.0 * risk;
         (beyond_tie && behind.chance(1.0) < 0.05 && stays)
             .then(|| behind.ratio(0.05))
             .flatten()
@@ -379,28 +388,6 @@ impl Replay {
             noise: self.noise.map(|noise| noise.variance.sqrt()),
             standings: self.standings,
         }
-    }
-}
-
-/// How far an entrant is ahead of another, in logarithms.
-struct Difference {
-    mean: f64,
-    /// The standard error.
-    error: f64,
-    /// Of freedom.
-    degrees: f64,
-}
-
-impl Difference {
-    /// How likely a noise of so many standard errors makes as large a difference in either direction.
-    fn chance(&self, errors: f64) -> f64 {
-        student_tail(self.mean / (errors * self.error), self.degrees)
-    }
-
-    /// As a ratio with the interval that it leaves with the probability `tail`; `None` where it is
-    /// not finite.
-    fn ratio(&self, tail: f64) -> Option<RatioInterval> {
-        RatioInterval::of_logs(self.mean, student_quantile(tail, self.degrees) * self.error)
     }
 }
 
