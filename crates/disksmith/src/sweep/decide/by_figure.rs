@@ -72,8 +72,8 @@ pub(super) fn rank(field: &Field) -> Ranking {
     }
 }
 
-/// The scores of those that contend. A layout without any is no entrant before it is measured:
-/// it has none in the block that is being measured either.
+/// The scores of those that contend. Who has none yet is among them: a block is not done before it
+/// was measured.
 fn scores(field: &Field, figure: &Figure) -> Scores {
     let objective = &field.observed.record.settings.objective;
     let mut scores = Scores::new();
