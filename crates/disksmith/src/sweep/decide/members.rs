@@ -2,13 +2,15 @@
 //! them is slow.
 
 use study::compare::RatioInterval;
-use study::scaling::{Point, knee, odd_against_even};
+use study::effects::{Effect, Pair, effect};
+use study::scaling::{Point, Share, knee, odd_against_even};
 
+use crate::sweep::figure::{Figure, Metric};
 use crate::sweep::record::{Probe, SweepRecord, Value};
 
 use super::observed::Observed;
 use super::scaling::{Explained, per_request, rate};
-use super::words::{hundredths, range, shown};
+use super::words::{counted, hundredths, range, shown};
 
 /// Less than this share of what it should be is clearly less: probes of a few seconds wander by some
 /// percent.
@@ -137,46 +139,64 @@ fn cap(probe: &Probe) -> Option<Cap> {
     })
 }
 
+/// From so many curves the interval is of how they differ from each other: that is safer than to
+/// trust the noise of one.
+const ENOUGH_CURVES: usize = 3;
+
 /// Whether an even number of members does better than an odd one.
 pub(super) fn odd_and_even(curves: &[Explained]) -> String {
-    let found = curves
+    let shares = curves
         .iter()
-        .find_map(|one| Some((one, odd_against_even(&studied(one))?)));
-    let Some((one, share)) = found else {
+        .filter_map(|one| Some((one, odd_against_even(&studied(one))?)));
+    let shares: Vec<(&Explained, Share)> = shares.collect();
+    let Some((first, share)) = shares.first() else {
         return "Whether an even number of members does better than an odd one was not measured: no \
                 odd number was swept together with both of its even neighbours."
             .to_owned();
     };
-    let label = &one.curve.label;
+    let all = shares.iter().map(|(_, share)| share.ratio);
+    match over_curves(all).filter(|_| shares.len() >= ENOUGH_CURVES) {
+        Some(all) => {
+            let of = format!(
+                "over {} of the other settings",
+                counted(shares.len(), "combination")
+            );
+            odd_or_even(all.ratio, all.interval, &of)
+        }
+        None => odd_or_even(share.ratio, share.interval, &first.curve.label),
+    }
+}
+
+/// The mean of what the curves say, each counted as a pair of an even and an odd number.
+fn over_curves(ratios: impl Iterator<Item = f64>) -> Option<Effect> {
+    let pairs = ratios.enumerate().map(|(at, ratio)| Pair {
+        from: 2 * at,
+        to: 2 * at + 1,
+        blocks: vec![(1.0, ratio)],
+    });
+    effect(&pairs.collect::<Vec<_>>())
+}
+
+fn odd_or_even(ratio: f64, interval: Option<RatioInterval>, of: &str) -> String {
     let reach = |bounds: String| {
         format!(
             "odd numbers of members reach {} %{bounds} of what lies between their even neighbours \
-             ({label}).",
-            hundredths(share.ratio)
+             ({of}).",
+            hundredths(ratio)
         )
     };
-    let Some(interval) = share.interval else {
+    let Some(interval) = interval else {
         return format!("Without an interval: {}", reach(String::new()));
     };
     let bounds = format!(" ({})", range(interval.low, interval.high));
-    match interval {
-        RatioInterval { high, .. } if high < 1.0 => {
-            format!(
-                "Even numbers of members do better than odd ones: {}",
-                reach(bounds)
-            )
-        }
-        RatioInterval { low, .. } if low > 1.0 => {
-            format!(
-                "Odd numbers of members do better than even ones: {}",
-                reach(bounds)
-            )
-        }
-        _ => format!(
-            "No difference between odd and even numbers of members is shown: {}",
-            reach(bounds)
-        ),
-    }
+    let answer = if interval.high < 1.0 {
+        "Even numbers of members do better than odd ones"
+    } else if interval.low > 1.0 {
+        "Odd numbers of members do better than even ones"
+    } else {
+        "No difference between odd and even numbers of members is shown"
+    };
+    format!("{answer}: {}", reach(bounds))
 }
 
 /// The volumes that are clearly slower than the others, and what that costs.
@@ -196,10 +216,7 @@ pub(super) fn slow(record: &SweepRecord) -> Vec<String> {
             value.mean < CLEARLY * usual && value.high.unwrap_or(value.mean) < usual
         });
     slow.map(|(value, volume)| {
-        let figure = crate::sweep::figure::Figure::of(
-            &probe.phase,
-            crate::sweep::figure::Metric::Iops,
-        );
+        let figure = Figure::of(&probe.phase, Metric::Iops);
         let all = count as f64;
         format!(
             "{} is slow: it gives {} alone, {} % of the median of the {count} volumes ({}). Stripes \
@@ -251,4 +268,166 @@ fn median(values: &[Value]) -> Option<f64> {
     let count = means.len();
     let low = means.get(count.checked_sub(1)? / 2)?;
     Some(0.5 * (low + means.get(count / 2)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decide;
+    use super::super::testing::{Truth, probed, raid10, sweep};
+    use crate::cli::Level;
+    use crate::sweep::decided::Decided;
+    use crate::sweep::layout::Layout;
+
+    /// What a level makes of the members, of page-mixed: 70 % reads.
+    fn io(layout: &Layout) -> f64 {
+        match layout.level {
+            Some(Level::Ten) => 1.3,
+            _ => 1.0,
+        }
+    }
+
+    fn decided(
+        members: &[usize],
+        level: Level,
+        of: &dyn Fn(&Layout) -> f64,
+        alone: &[f64],
+        share: f64,
+    ) -> Decided {
+        let layouts = members.iter().map(|members| Layout {
+            level: Some(level),
+            ..raid10(*members)
+        });
+        let figures = |layout: &Layout| vec![("page-mixed.iops", of(layout))];
+        let truth = Truth {
+            of: &figures,
+            noise: 0.01,
+            drift: 0.0,
+            seed: 2,
+        };
+        let record = probed(sweep("page-mixed.iops", layouts.collect()), alone, share);
+        decide(&truth.all(record, 5))
+    }
+
+    fn has(decided: &Decided, told: &[&str]) {
+        for told in told {
+            assert!(
+                decided.answers.iter().any(|text| text.contains(told)),
+                "{told}: {:#?}",
+                decided.answers
+            );
+        }
+    }
+
+    const EQUAL: [f64; 8] = [3000.0; 8];
+
+    #[test]
+    fn growth_to_the_volumes_sum_is_the_volumes_own() {
+        let of = |layout: &Layout| 3000.0 * layout.members as f64 / io(layout) * 0.97;
+        let decided = decided(&[2, 4, 6, 8], Level::Ten, &of, &EQUAL, 1.0);
+        has(
+            &decided,
+            &[
+                "No end of scaling is shown for RAID 10, 256 KiB, xfs: ",
+                "the volumes' own sum is the limit",
+                "The 8 volumes give 24,000 IOPS one after another",
+            ],
+        );
+        let curve = &decided.curves[0];
+        assert_eq!(curve.points.len(), 4);
+        // Of 2 x 3,000 requests to the volumes a write takes two.
+        let ideal = curve.points[0].ideal.unwrap();
+        assert!((ideal - 6000.0 / 1.3).abs() < 1.0, "{ideal}");
+    }
+
+    #[test]
+    fn a_plateau_below_what_the_volumes_give_together_is_the_arrays() {
+        let of = |layout: &Layout| (3000.0 * layout.members as f64 / io(layout)).min(9000.0);
+        let decided = decided(&[2, 4, 6, 8], Level::Ten, &of, &EQUAL, 1.0);
+        has(
+            &decided,
+            &[
+                "stops scaling at 4 members",
+                "lost in the array or the file system",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_plateau_at_what_the_volumes_give_together_is_the_instances() {
+        let of = |layout: &Layout| (3000.0 * layout.members as f64).min(12_000.0);
+        let decided = decided(&[2, 4, 6, 8], Level::Zero, &of, &EQUAL, 0.5);
+        has(
+            &decided,
+            &[
+                "stops scaling at 4 members",
+                "All 8 volumes asked at once give 12,000 IOPS and one after another 24,000 IOPS",
+                "the instance's limit is reached",
+            ],
+        );
+    }
+
+    #[test]
+    fn without_a_probe_the_limit_is_not_told() {
+        let of = |layout: &Layout| 3000.0 * layout.members as f64;
+        let decided = decided(&[2, 4], Level::Zero, &of, &[], 1.0);
+        has(&decided, &["the volumes were not measured by themselves"]);
+    }
+
+    #[test]
+    fn odd_against_even() {
+        let odd = |layout: &Layout| {
+            let share = if layout.members % 2 == 1 { 0.85 } else { 1.0 };
+            3000.0 * layout.members as f64 * share
+        };
+        let all = [2, 3, 4, 5, 6, 7, 8];
+        has(
+            &decided(&all, Level::Zero, &odd, &EQUAL, 1.0),
+            &["Even numbers of members do better than odd ones: odd numbers of members reach 8"],
+        );
+        let same = |layout: &Layout| 3000.0 * layout.members as f64;
+        has(
+            &decided(&all, Level::Zero, &same, &EQUAL, 1.0),
+            &["No difference between odd and even numbers of members is shown: "],
+        );
+        has(
+            &decided(&[2, 4, 6], Level::Zero, &same, &EQUAL, 1.0),
+            &["an even number of members does better than an odd one was not measured"],
+        );
+    }
+
+    #[test]
+    fn several_curves_answer_together() {
+        let answer = |ratios: [f64; 4]| {
+            let all = super::over_curves(ratios.into_iter()).unwrap();
+            super::odd_or_even(all.ratio, all.interval, "over 4 combinations")
+        };
+        let odd = answer([0.9, 0.92, 0.88, 0.9]);
+        let begin =
+            "Even numbers of members do better than odd ones: odd numbers of members reach 90 %";
+        assert!(odd.starts_with(begin), "{odd}");
+        // One that is far off is not enough.
+        assert!(answer([0.9, 1.0, 1.01, 0.99]).starts_with("No difference"));
+    }
+
+    #[test]
+    fn a_slow_volume_is_named_with_what_it_costs() {
+        let mut alone = EQUAL;
+        alone[2] = 2000.0;
+        let of = |layout: &Layout| 2000.0 * layout.members as f64;
+        let slow = decided(&[2, 4, 8], Level::Zero, &of, &alone, 1.0);
+        has(
+            &slow,
+            &[
+                "/dev/nvme3n1 is slow: it gives 2,000 IOPS alone, 67 % of the median of the 8 volumes",
+                "all 8 with it give about 16,000 IOPS at best instead of 24,000 IOPS",
+            ],
+        );
+        alone[2] = 2800.0;
+        let calm = decided(&[2, 4, 8], Level::Zero, &of, &alone, 1.0);
+        assert!(
+            !calm.answers.iter().any(|text| text.contains("is slow")),
+            "{:?}",
+            calm.answers
+        );
+    }
 }

@@ -11,6 +11,8 @@ mod effects;
 mod frontier;
 mod members;
 mod observed;
+#[cfg(test)]
+mod properties;
 mod scaling;
 mod summary;
 #[cfg(test)]
@@ -156,7 +158,7 @@ pub(crate) fn decide(record: &SweepRecord) -> Decided {
             .and_then(|drift| drift::doubt(drift, record.settings.tie)),
     );
     let effects = effects::of(&observed);
-    let curves = scaling::of(&observed, &summaries);
+    let curves = scaling::of(&observed);
     let answers = answers::of(&observed, &effects, &curves);
     Decided {
         winner: ranking.leader,
@@ -172,9 +174,17 @@ pub(crate) fn decide(record: &SweepRecord) -> Decided {
     }
 }
 
+/// The layouts that a block measures, by their place in the record: what was wanted when the block
+/// before it was done. Cells of the block itself and of later ones change nothing, so that a sweep
+/// that is resumed within a block goes on with the same layouts.
+pub(crate) fn wanted_in(record: &SweepRecord, block: usize) -> Vec<usize> {
+    let mut before = record.clone();
+    before.cells.retain(|cell| cell.block < block);
+    wanted(&before, &decide(&before))
+}
+
 /// The layouts that the next block measures, by their place in the record. To be asked between
-/// blocks: where a block was cut short, what is left of it is what was wanted before it began, of
-/// the record without its cells.
+/// blocks; within one see [`wanted_in`].
 pub(crate) fn wanted(record: &SweepRecord, decided: &Decided) -> Vec<usize> {
     if decided.over {
         return Vec::new();

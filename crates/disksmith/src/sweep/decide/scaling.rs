@@ -11,7 +11,7 @@ use crate::sweep::price::write_io;
 use crate::sweep::record::SweepRecord;
 
 use super::observed::{Observed, is_positive};
-use super::summary::Summaries;
+use super::summary::in_average_block;
 
 /// A curve with what is needed to explain it.
 pub(super) struct Explained {
@@ -36,8 +36,9 @@ pub(super) fn rate(observed: &Observed) -> Figure {
 
 /// One curve for each combination of the other factors of which two numbers of members or more were
 /// measured, the one that reaches the most first.
-pub(super) fn of(observed: &Observed, summaries: &Summaries) -> Vec<Explained> {
-    let figure = rate(observed);
+pub(super) fn of(observed: &Observed) -> Vec<Explained> {
+    let values = in_average_block(observed, &rate(observed));
+    let value = |layout: usize| values.get(layout).copied().flatten();
     let layouts = &observed.record.layouts;
     let mut groups: BTreeMap<Vec<String>, BTreeMap<usize, usize>> = BTreeMap::new();
     for (at, layout) in layouts.iter().enumerate() {
@@ -45,7 +46,7 @@ pub(super) fn of(observed: &Observed, summaries: &Summaries) -> Vec<Explained> {
             .into_iter()
             .filter(|factor| *factor != Factor::Members);
         let key = others.map(|factor| layout.setting(factor)).collect();
-        if summaries.figure(at, &figure).is_some() {
+        if value(at).is_some() {
             groups
                 .entry(key)
                 .or_default()
@@ -61,7 +62,7 @@ pub(super) fn of(observed: &Observed, summaries: &Summaries) -> Vec<Explained> {
             let points = layouts.iter().filter_map(|at| {
                 Some(Point {
                     members: observed.record.layouts.get(*at)?.members,
-                    value: summaries.figure(*at, &figure)?,
+                    value: value(*at)?,
                     ideal: ideal(observed, *at),
                 })
             });
