@@ -6,7 +6,7 @@ use study::effects::{Effect, Pair, effect};
 use study::scaling::{Point, Share, knee, odd_against_even};
 
 use crate::sweep::figure::{Figure, Metric};
-use crate::sweep::record::{Probe, SweepRecord, Value};
+use crate::sweep::record::{Probe, Value};
 
 use super::observed::Observed;
 use super::scaling::{Explained, per_request, rate};
@@ -93,7 +93,13 @@ fn limit(observed: &Observed, curve: &Explained) -> String {
     };
     let share = reached / bound;
     let percent = hundredths(share);
-    if last.value.high.map_or(share, |high| high * io / bound) < CLEARLY {
+    if last.value.low.map_or(share, |low| low * io / bound) > 1.0 / CLEARLY {
+        format!(
+            "{whose}; {array} is {percent} % of that, which cannot be: something slowed the volumes \
+             while they were asked by themselves, such as another load or cold blocks. Whose limit \
+             this is cannot be told."
+        )
+    } else if last.value.high.map_or(share, |high| high * io / bound) < CLEARLY {
         format!(
             "{whose}; {array} is {percent} % of that: the rest is lost in the array or the file \
              system, not in the volumes."
@@ -199,8 +205,10 @@ fn odd_or_even(ratio: f64, interval: Option<RatioInterval>, of: &str) -> String 
     format!("{answer}: {}", reach(bounds))
 }
 
-/// The volumes that are clearly slower than the others, and what that costs.
-pub(super) fn slow(record: &SweepRecord) -> Vec<String> {
+/// The volumes that are clearly slower than the others, and what that costs. One that gave more as
+/// a member of an array than by itself is not slow: something else was in its way.
+pub(super) fn slow(observed: &Observed, curves: &[Explained]) -> Vec<String> {
+    let record = observed.record;
     let Some(probe) = &record.probe else {
         return Vec::new();
     };
@@ -212,10 +220,13 @@ pub(super) fn slow(record: &SweepRecord) -> Vec<String> {
         .alone
         .iter()
         .zip(&record.settings.devices)
-        .filter(|(value, _)| {
-            value.mean < CLEARLY * usual && value.high.unwrap_or(value.mean) < usual
+        .enumerate()
+        .filter(|(at, (value, _))| {
+            value.mean < CLEARLY * usual
+                && value.high.unwrap_or(value.mean) < usual
+                && as_member(observed, curves, *at) < value.mean / CLEARLY
         });
-    slow.map(|(value, volume)| {
+    slow.map(|(_, (value, volume))| {
         let figure = Figure::of(&probe.phase, Metric::Iops);
         let all = count as f64;
         format!(
@@ -231,6 +242,19 @@ pub(super) fn slow(record: &SweepRecord) -> Vec<String> {
         )
     })
     .collect()
+}
+
+/// The most requests a second that an array with this volume has made of each of its members.
+fn as_member(observed: &Observed, curves: &[Explained], volume: usize) -> f64 {
+    let mut most = 0.0;
+    for curve in curves {
+        for (point, layout) in curve.curve.points.iter().zip(&curve.layouts) {
+            if let Some(io) = per_request(observed, *layout).filter(|_| volume < point.members) {
+                most = f64::max(most, point.value.mean * io / point.members as f64);
+            }
+        }
+    }
+    most
 }
 
 /// A curve as `study` takes it.
@@ -319,6 +343,17 @@ mod tests {
     }
 
     const EQUAL: [f64; 8] = [3000.0; 8];
+
+    #[test]
+    fn a_probe_that_an_array_exceeds_is_not_believed() {
+        let of = |layout: &Layout| 3000.0 * layout.members as f64 / io(layout);
+        let mut alone = EQUAL.map(|rate| 0.5 * rate);
+        alone[2] = 700.0;
+        let decided = decided(&[2, 4, 6, 8], Level::Ten, &of, &alone, 0.5);
+        has(&decided, &["which cannot be", "cannot be told"]);
+        let slow = decided.answers.iter().any(|text| text.contains("is slow"));
+        assert!(!slow, "{:#?}", decided.answers);
+    }
 
     #[test]
     fn growth_to_the_volumes_sum_is_the_volumes_own() {

@@ -19,7 +19,7 @@ mod summary;
 mod testing;
 #[cfg(test)]
 mod tests;
-mod words;
+pub(super) mod words;
 
 use bar::Bar;
 use observed::Observed;
@@ -174,17 +174,8 @@ pub(crate) fn decide(record: &SweepRecord) -> Decided {
     }
 }
 
-/// The layouts that a block measures, by their place in the record: what was wanted when the block
-/// before it was done. Cells of the block itself and of later ones change nothing, so that a sweep
-/// that is resumed within a block goes on with the same layouts.
-pub(crate) fn wanted_in(record: &SweepRecord, block: usize) -> Vec<usize> {
-    let mut before = record.clone();
-    before.cells.retain(|cell| cell.block < block);
-    wanted(&before, &decide(&before))
-}
-
 /// The layouts that the next block measures, by their place in the record. To be asked between
-/// blocks; within one see [`wanted_in`].
+/// blocks.
 pub(crate) fn wanted(record: &SweepRecord, decided: &Decided) -> Vec<usize> {
     if decided.over {
         return Vec::new();

@@ -1,7 +1,7 @@
 //! Whole sweeps, decided against a known truth.
 
 use super::testing::{Truth, failed, priced, raid10, sweep};
-use super::{decide, wanted, wanted_in};
+use super::{decide, wanted};
 use crate::cli::Level;
 use crate::sweep::decided::{Decided, Row, Standing};
 use crate::sweep::layout::Layout;
@@ -252,18 +252,6 @@ fn before_anything_was_measured_all_are_wanted() {
     assert!(!decided.over && decided.winner.is_none());
     assert_eq!(wanted(&record, &decided), [0, 1, 2, 3]);
     assert!(decided.rows.iter().all(|row| row.why == "not measured yet"));
-}
-
-#[test]
-fn a_block_that_was_cut_short_goes_on_with_the_same_layouts() {
-    let truth = truth(&by_members);
-    let mut record = truth.all(sweep("page-mixed.iops", growing()), 1);
-    let layouts = wanted(&record, &decide(&record));
-    assert!(layouts.len() < 4 && layouts.contains(&3));
-    // Killed after one cell, which failed.
-    record.cells.push(failed(1, 3));
-    assert_eq!(wanted_in(&record, 1), layouts);
-    assert_eq!(wanted_in(&record, 0), [0, 1, 2, 3]);
 }
 
 #[test]

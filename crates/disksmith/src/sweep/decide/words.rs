@@ -6,7 +6,7 @@ use crate::render::words::{latency, number};
 use crate::sweep::figure::{Figure, Metric};
 
 /// A figure's value with its unit.
-pub(super) fn shown(figure: &Figure, value: f64) -> String {
+pub(crate) fn shown(figure: &Figure, value: f64) -> String {
     match figure.metric {
         Metric::Iops => format!("{} IOPS", number(value)),
         Metric::Bytes => format!("{}/s", record::Bytes(value.max(0.0) as u64)),
