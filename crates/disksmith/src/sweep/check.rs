@@ -123,7 +123,11 @@ fn scheduler_names(settings: &Settings, planned: &mut Planned, host: &Host) {
 /// XFS is not made below a size.
 fn room(settings: &Settings, planned: &mut Planned) {
     let sizes: Vec<Bytes> = settings.devices.iter().map(|volume| volume.size).collect();
-    let too_small = |layout: &Layout| layout.fs == Fs::Xfs && layout.capacity(&sizes) < LEAST_XFS;
+    // What has no size is not there, which the claim on it says.
+    let too_small = |layout: &Layout| {
+        let capacity = layout.capacity(&sizes);
+        layout.fs == Fs::Xfs && capacity.0 > 0 && capacity < LEAST_XFS
+    };
     let Some(first) = planned.layouts.iter().find(|layout| too_small(layout)) else {
         return;
     };

@@ -106,17 +106,22 @@ pub(crate) fn start(
         }
         return resume(&key, &settings, &consents, ledger, &here, context, programs);
     }
-    let notes = {
+    let (notes, rig) = {
         let mut say = |_: &str| ();
         let mut host = host(context, programs, &mut say);
-        check(&settings, &mut planned, args.dry_run, &mut host)
+        let rig = Rig::claim(&context.root, Path::new(ETC), &args.devices, &consents);
+        (check(&settings, &mut planned, args.dry_run, &mut host), rig)
     };
-    let notes = notes.map_err(|problems| refused(&problems))?;
+    let (notes, rig) = match (notes, rig) {
+        (Ok(notes), Ok(rig)) => (notes, rig),
+        (notes, rig) => {
+            let problems = notes.err().into_iter().chain(rig.err());
+            return Err(refused(&problems.flatten().collect::<Vec<_>>()));
+        }
+    };
     for note in notes {
         context.tell(&format!("disksmith: {note}"));
     }
-    let rig = Rig::claim(&context.root, Path::new(ETC), &args.devices, &consents)
-        .map_err(|problems| refused(&problems))?;
     if args.dry_run {
         context.print(&rehearsal(&planned))?;
         return Ok(Start::Rehearsed);
