@@ -252,11 +252,10 @@ fn with_root_a_signal_takes_the_layout_down_and_a_second_sweep_waits_its_turn() 
 const LAB: &str = "
 D=; C=
 for x in a b c d e f g h; do D=$D,/dev/vd$x; C=\"$C --destroy /dev/vd$x\"; done
-sweep() {
-    disksmith sweep --devices ${D#,} $C --level 0,10 --members 2,4,8 --chunk 64k,256k \\
-        --fs xfs,ext4 --workload pattern=random,read=0.5,block=16k,depth=128 --seconds 1s \\
-        --size 32M --blocks 2 \"$@\"
-}
+# Words, not a function: what is killed must be the program, not a shell that waits for it.
+SWEEP=\"disksmith sweep --devices ${D#,} $C --level 0,10 --members 2,4,8 --chunk 64k,256k \\
+    --fs xfs,ext4 --workload pattern=random,read=0.5,block=16k,depth=128 --seconds 1s \\
+    --size 32M --blocks 2\"
 show() { echo; echo SHOWN; disksmith sweep --show last --json; echo; echo ENDED; }
 left() {
     grep -c ^md /proc/mdstat >&2 && exit 9
@@ -317,14 +316,15 @@ fn with_qemu_24_layouts_of_real_md_killed_again_and_again_end_in_one_table() {
     let script = "
         i=0
         while [ $i -lt 10 ]; do
-            sweep >/dev/null 2>&1 & pid=$!
-            sleep $(awk -v r=$(od -An -N2 -tu2 /dev/urandom) 'BEGIN { print 4 + r % 11000 / 1000 }')
+            $SWEEP >/dev/null 2>&1 & pid=$!
+            random=$(od -An -N2 -tu2 /dev/urandom)
+            sleep $((4 + random % 11))
             kill -9 $pid || break
             wait $pid
             show
             i=$((i+1))
         done
-        sweep >&2 || exit 8
+        $SWEEP >&2 || exit 8
         show
         left";
     let Some(said) = in_lab(&place, &[], script) else {
@@ -341,7 +341,7 @@ fn with_qemu_24_layouts_of_real_md_killed_again_and_again_end_in_one_table() {
 #[ignore = "long proof: make prove"]
 fn with_qemu_a_sweep_survives_power_cuts() {
     let place = Place::new();
-    let script = "sweep >/dev/null || exit 8; show; left";
+    let script = "$SWEEP >/dev/null || exit 8; show; left";
     let options = ["--cut-after", "10x15s..60s"];
     let Some(said) = in_lab(&place, &options, script) else {
         return;
