@@ -106,7 +106,7 @@ fn plan(geometry: Geometry, fs: Fs, members: &[PathBuf]) -> Plan {
             fs,
             uuid: String::new(),
             mount: Some(Path::new("/").join(NAME)),
-            discard: true,
+            trial: false,
         }),
     }
 }

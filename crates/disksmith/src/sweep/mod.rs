@@ -146,7 +146,7 @@ fn finalists(
 
 /// How the answer ends: no, where measured layouts miss what is required of them.
 fn status(record: &SweepRecord, decided: &Decided) -> Outcome {
-    if decided.winner.is_some() {
+    if decided.winner.is_some() || !decided.over {
         return Ok(Answer::Done);
     }
     let measured = |cell: &Cell| matches!(cell.outcome, CellOutcome::Measured { .. });

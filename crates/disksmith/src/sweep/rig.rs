@@ -174,8 +174,7 @@ impl Rig {
                 fs: layout.fs,
                 uuid: underway.fs.clone(),
                 mount: Some(underway.mount.clone()),
-                // Discarding all for each of many layouts takes long, and makes blocks cold again.
-                discard: false,
+                trial: true,
             }),
         })
     }
