@@ -102,7 +102,7 @@ fn limit(observed: &Observed, curve: &Explained) -> String {
     } else if last.value.high.map_or(share, |high| high * io / bound) < CLEARLY {
         format!(
             "{whose}; {array} is {percent} % of that: the rest is lost in the array or the file \
-             system, not in the volumes."
+             system, not in the volumes, or too few requests are in flight for so many (--depth)."
         )
     } else if bound < alone {
         format!("{whose}; {array} is {percent} % of that: the instance's limit is reached.")
