@@ -10,6 +10,7 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -158,6 +159,14 @@ fn with_root_a_device_that_is_not_named_or_carries_something_is_refused() {
 fn with_root_a_sweep_measures_each_layout_in_each_block_and_leaves_the_device_blank() {
     let Some(disk) = Disk::new() else { return };
     let place = Place::new();
+    let plan = place.run(&[&disk.arguments()[..], &["--dry-run", "--json"]].concat());
+    assert_eq!(
+        plan.ends_with(0).json()["layouts"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
     let report = ["--report", "sweep.html"];
     let said = place
         .run(&[&disk.arguments()[..], &report].concat())
@@ -215,8 +224,13 @@ fn with_root_a_killed_sweep_goes_on_where_it_was() {
         before = now;
     }
     // Somebody who wants something else must say what becomes of it.
-    let other = [&disk.arguments()[..], &["--seed", "9"]].concat();
-    place.run(&other).refuses(&["is not finished", "--abandon"]);
+    for (word, instead) in [("2", "3"), ("xfs,ext4", "ext4"), ("200ms", "300ms")] {
+        let other = disk.arguments().into_iter();
+        let other: Vec<&str> = other
+            .map(|said| if said == word { instead } else { said })
+            .collect();
+        place.run(&other).refuses(&["is not finished", "--abandon"]);
+    }
     let said = place.run(&disk.arguments()).ends_with(0);
     assert!(said.err.contains("going on with sweep"), "{said:#?}");
     let document = place.run(&["sweep", "--show", "last", "--json"]).json();
@@ -231,18 +245,19 @@ fn with_root_a_killed_sweep_goes_on_where_it_was() {
 fn with_root_a_signal_takes_the_layout_down_and_a_second_sweep_waits_its_turn() {
     let Some(disk) = Disk::new() else { return };
     let place = Place::new();
-    let running = Running::start(&mut place.command(&disk.arguments()));
+    // As in a terminal, where Ctrl-C reaches every program of the group.
+    let running = Running::start(place.command(&disk.arguments()).process_group(0));
     wait_for_mount(&disk);
     place
         .run(&disk.arguments())
         .refuses(&["is being worked on by process"]);
-    running.signal(Signal::INT);
+    running.signal_group(Signal::INT);
     let said = running.end();
     assert_eq!(said.status, Some(3), "{said:#?}");
     assert!(said.err.contains("nothing is left assembled"), "{said:#?}");
     disk.assert_nothing_left(&place);
-    let said = place.run(&["sweep", "--abandon", "last"]).ends_with(0);
-    assert!(said.out.contains("is given up"), "{said:#?}");
+    let said = place.run(&["sweep", "--abandon", "last", "--json"]);
+    assert_eq!(said.ends_with(0).json()["command"], "sweep");
     place
         .run(&["sweep", "--abandon", "last"])
         .refuses(&["no unfinished sweep"]);

@@ -191,5 +191,6 @@ fn members(host: &mut Host, building: &Building) -> anyhow::Result<Vec<Device>> 
 }
 
 fn is_ours(host: &mut Host, look: &str, device: &Device, building: &Building) -> bool {
-    ours::has_uuid(host, look, &device.node(), &building.uuid)
+    // What cannot be looked at now is looked at by the next repair.
+    ours::has_uuid(host, look, &device.node(), &building.uuid).unwrap_or(false)
 }

@@ -53,7 +53,8 @@ pub(crate) fn check(
     }
 }
 
-fn missing(program: &str, package: &str) -> String {
+/// That a program is missing, and where it is to be had.
+pub(crate) fn missing(program: &str, package: &str) -> String {
     format!("the program {program} is not on the PATH; install the package {package}")
 }
 

@@ -36,7 +36,7 @@ pub(crate) use layout::{Factor, Layout};
 pub(crate) use objective::{Objective, Requirement, Side};
 pub(crate) use record::{Cell, CellOutcome, LeftOut, Probe, Settings, SweepRecord, Value};
 #[cfg(test)]
-pub(crate) use {decided::Point, price::Cost, record::Volume};
+pub(crate) use {decided::Point, plan::Factors, price::Cost, record::Volume};
 
 use crate::array::programs::Installed;
 use crate::bench::check_page;
@@ -70,7 +70,7 @@ pub(crate) fn sweep(
     }
     let mut programs = Installed;
     if let Some(word) = &args.abandon {
-        return past::abandon(word, context, &mut programs);
+        return past::abandon(args, word, context, &mut programs);
     }
     let start = start::start(args, context, &mut programs)?;
     let Start::Ready(ready) = start else {

@@ -42,11 +42,13 @@ pub(crate) fn probe(
             anyhow::Error::new(error).context(format!("{} as it is", target.path.display()))
         })
     };
+    // Only those that layouts use: what is written here is erased with the first of them.
+    let used = settings.factors.members.iter().max().copied().unwrap_or(0);
+    let targets: Vec<&DestroyTarget> = rig.claims().take(used).collect();
     let mut alone = Vec::new();
-    for (at, target) in rig.claims().enumerate() {
+    for (at, target) in targets.iter().enumerate() {
         alone.push(rate(&ask(at, target)?));
     }
-    let targets: Vec<&DestroyTarget> = rig.claims().collect();
     let phases = thread::scope(|scope| {
         let ask = &ask;
         let threads: Vec<_> = targets

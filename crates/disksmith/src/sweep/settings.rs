@@ -45,10 +45,8 @@ pub(crate) fn read(
         .iter()
         .filter_map(|text| keep(text.parse(), &mut problems))
         .collect();
-    let planned = keep_all(
-        plan::plan(&factors(args), args.devices.len()),
-        &mut problems,
-    );
+    let factors = factors(args);
+    let planned = keep_all(plan::plan(&factors, args.devices.len()), &mut problems);
     let (Some(objective), Some(planned)) = (objective, planned) else {
         return Err(problems);
     };
@@ -61,7 +59,7 @@ pub(crate) fn read(
         devices,
         objective,
         requires,
-        survives: args.survives,
+        factors,
         phases,
         workload: args.workload.clone(),
         seconds: args.seconds.0,
@@ -130,6 +128,7 @@ fn volumes(args: &SweepArgs, context: &Context, problems: &mut Vec<String>) -> V
         let device: Option<&Device> = number.and_then(|number| devices.get(number));
         Volume {
             path: path.clone(),
+            id: device.and_then(Device::identity),
             serial: device.and_then(|device| device.serial.clone()),
             model: device.and_then(|device| device.model.clone()),
             size: device.map_or(Bytes(0), |device| device.size),

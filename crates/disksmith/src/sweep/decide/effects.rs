@@ -11,19 +11,22 @@ use crate::sweep::record::Value;
 use super::observed::Observed;
 use super::words::{changed, counted, direction, hundredths, range};
 
-/// The effects of all factors, each setting against the first that was swept.
+/// The effects of all factors, each setting against the first that was swept. A disk alone has
+/// neither level nor chunk nor other members, so nothing differs from it in one factor alone: then
+/// the next setting is compared with.
 pub(super) fn of(observed: &Observed) -> Vec<Effect> {
     let figure = observed.speed();
     let mut effects = Vec::new();
     for factor in Factor::ALL {
         let settings = settings(&observed.record.layouts, factor);
-        let Some((from, others)) = settings.split_first() else {
-            continue;
+        let against = |at: usize, from: &String| {
+            let others = settings.iter().skip(at + 1);
+            let compared = others.filter_map(|to| one(observed, &figure, factor, (from, to)));
+            compared.collect::<Vec<Effect>>()
         };
-        let compared = others
-            .iter()
-            .filter_map(|to| one(observed, &figure, factor, (from, to)));
-        effects.extend(compared);
+        let compared = settings.iter().enumerate();
+        let mut compared = compared.map(|(at, from)| against(at, from));
+        effects.extend(compared.find(|found| !found.is_empty()).unwrap_or_default());
     }
     effects
 }
@@ -224,6 +227,28 @@ mod tests {
             .iter()
             .find(|effect| effect.factor == factor)
             .unwrap()
+    }
+
+    #[test]
+    fn a_disk_alone_hides_no_effect_of_the_others() {
+        let mut all = vec![Layout {
+            level: None,
+            members: 1,
+            chunk: None,
+            ..raid10(2)
+        }];
+        all.extend(layouts());
+        let of = |layout: &Layout| vec![("page-mixed.iops", 3000.0 * layout.members as f64)];
+        let truth = Truth {
+            of: &of,
+            noise: 0.01,
+            drift: 0.0,
+            seed: 5,
+        };
+        let effects = decide(&truth.all(sweep("page-mixed.iops", all), 3)).effects;
+        for factor in [Factor::Members, Factor::Chunk, Factor::Fs] {
+            assert!(effects.iter().any(|one| one.factor == factor), "{factor:?}");
+        }
     }
 
     #[test]
