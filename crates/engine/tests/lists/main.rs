@@ -6,6 +6,7 @@
 
 mod errors;
 mod pauses;
+mod refused;
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
