@@ -18,7 +18,7 @@ const HUGE: usize = 2 << 20;
 /// matters to who looks at the data.
 const MOST_BYTES: usize = 256 << 20;
 
-/// Equal buffers in one mapping, filled with random bytes, which no device can compress.
+/// Equal buffers in one mapping.
 pub(crate) struct Buffers {
     base: NonNull<u8>,
     mapped: usize,
@@ -31,13 +31,43 @@ pub(crate) struct Buffers {
 unsafe impl Send for Buffers {}
 
 impl Buffers {
-    /// Buffers of `block` bytes for `slots` requests in flight, for one of `workers`.
+    /// Buffers of `block` bytes for `slots` requests in flight, for one of `workers`, filled with
+    /// random bytes, which no device can compress.
     ///
     /// # Errors
     /// When the kernel gives no memory.
     pub(crate) fn new(block: usize, slots: u32, workers: u32, seed: u64) -> io::Result<Buffers> {
         let stride = block.next_multiple_of(ALIGNMENT);
         let count = (MOST_BYTES / stride / workers as usize).clamp(1, slots as usize);
+        let buffers = Buffers::map(block, count)?;
+        buffers.fill(seed);
+        Ok(buffers)
+    }
+
+    /// One buffer of `block` bytes for each of `slots`. The kernel finds memory for one when it is
+    /// first used, so slots that are never used cost nothing.
+    ///
+    /// # Errors
+    /// When the kernel does not allow so much.
+    pub(crate) fn one_each(block: usize, slots: u32) -> io::Result<Buffers> {
+        Buffers::map(block, slots as usize)
+    }
+
+    /// One buffer of zeros that all slots share. It is only to be written from.
+    ///
+    /// # Errors
+    /// When the kernel gives no memory.
+    pub(crate) fn zeros(block: usize) -> io::Result<Buffers> {
+        let mut buffers = Buffers::map(block, 1)?;
+        // New memory is zeros already. But memory that was never written is the same page of zeros
+        // again and again, and a device would have to be told of it page by page.
+        buffers.slice(0).fill(0);
+        Ok(buffers)
+    }
+
+    /// Maps `count` buffers of `block` bytes, all zeros.
+    fn map(block: usize, count: usize) -> io::Result<Buffers> {
+        let stride = block.next_multiple_of(ALIGNMENT);
         let needed = stride * count;
         // A thread for each request has one small buffer each: whole huge pages would be a waste.
         let mapped = match needed {
@@ -58,15 +88,13 @@ impl Buffers {
         // SAFETY: the range is the mapping just made. Advice does not change its content, and a
         // kernel without huge pages refuses it, which is as good.
         let _ = unsafe { madvise(base.as_ptr().cast(), mapped, Advice::LinuxHugepage) };
-        let buffers = Buffers {
+        Ok(Buffers {
             base,
             mapped,
             stride,
             block,
             count: count as u32,
-        };
-        buffers.fill(seed);
-        Ok(buffers)
+        })
     }
 
     fn fill(&self, seed: u64) {

@@ -19,9 +19,10 @@ use crate::job::{Choice, Engine, EngineError, Job, Observer};
 use crate::places::Places;
 use crate::plan::{Message, Plan, Share};
 use crate::random::part_of_seed;
+use crate::ring::{self, Granted};
 use crate::tally::{SLICES, Timetable};
 use crate::threads::Blocking;
-use crate::uring::{self, Granted, Uring};
+use crate::uring::Uring;
 use crate::worker::Worker;
 
 /// The engine that makes real I/O.
@@ -53,7 +54,7 @@ impl Engine for Disks {
 }
 
 /// Adds a remark to a detail, if there is one.
-fn note(detail: &mut String, remark: Option<String>) {
+pub(crate) fn note(detail: &mut String, remark: Option<String>) {
     if let Some(remark) = remark {
         if !detail.is_empty() {
             detail.push_str("; ");
@@ -71,7 +72,7 @@ fn choose(workload: &Workload, choice: Choice) -> Result<(EngineKind, String), E
             EngineKind::Sync,
             "a log writer calls fdatasync itself".to_owned(),
         )),
-        Choice::Auto | Choice::Uring => match uring::probe(workload.depth) {
+        Choice::Auto | Choice::Uring => match ring::probe(workload.depth) {
             Ok(()) => Ok((EngineKind::Uring, String::new())),
             Err(error) if choice == Choice::Uring => Err(EngineError::NoUring(error)),
             Err(error) => Ok((
@@ -284,7 +285,7 @@ impl Together<'_> {
 
 /// Says so when the clock and the monotonic clock went apart during the phase, as they do when a
 /// virtual machine moves to another host.
-fn drift(clock: Clock, began: (u64, u64), ended: (u64, u64)) -> Option<String> {
+pub(crate) fn drift(clock: Clock, began: (u64, u64), ended: (u64, u64)) -> Option<String> {
     let counted = clock.span(ended.0.saturating_sub(began.0)).as_secs_f64();
     let passed = Nanos(ended.1.saturating_sub(began.1)).as_secs_f64();
     let apart = (counted / passed.max(1e-9) - 1.0).abs();

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use record::{Bytes, Direction, Nanos, Phase, Window, Workload};
 
 /// Larger requests than this are split by every kernel many times over.
-const LARGEST_BLOCK: Bytes = Bytes::mib(64);
+pub(crate) const LARGEST_BLOCK: Bytes = Bytes::mib(64);
 
 /// Which way to the kernel is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -7,10 +7,12 @@
 //! - `places`, `random`, `arrivals`: where and when the next request goes;
 //! - `worker`: the loop that keeps requests in flight and times them, over a `backend`, as its
 //!   `plan` says;
-//! - `uring` and `threads`: the two ways to the kernel;
+//! - `uring` (over a `ring`) and `threads`: the two ways to the kernel;
 //! - `tally`: what a worker counts, window by window;
 //! - `gather`: joins the workers' windows and shows them to the [`Observer`], who may end the phase;
 //! - `disks`: puts these together to the engine that makes real I/O.
+//!
+//! Beside workloads there is a second way to make I/O, [`list`]: given requests, each made once.
 
 mod arrivals;
 mod backend;
@@ -20,9 +22,11 @@ mod disks;
 mod gate;
 mod gather;
 mod job;
+pub mod list;
 mod places;
 mod plan;
 mod random;
+mod ring;
 pub mod scripted;
 #[cfg(test)]
 mod simulated;

@@ -1,0 +1,170 @@
+//! A list of requests, fed as it goes: each is made once, and whoever feeds the list is told what
+//! came of it.
+//!
+//! Where a workload says what kind of I/O to make and is over when its figures are precise, a list
+//! says which requests to make and is over when all are made: to read each block of a volume once,
+//! or to write zeros to all of it. An error of one request is an answer like another; what it means
+//! is the feed's to decide. The parts:
+//!
+//! - [`Feed`]: which request is next, and how many may be in flight;
+//! - `drive`: the loop that keeps them in flight and times them, over a `way` to the kernel;
+//! - `ring` and `pool`: io_uring, and threads that block;
+//! - [`simulated`]: a volume in virtual time, for tests of what feeds lists.
+
+mod drive;
+mod pool;
+mod real;
+mod ring;
+pub mod simulated;
+#[cfg(test)]
+mod tests;
+mod way;
+
+use std::fs::File;
+use std::sync::atomic::AtomicBool;
+
+use record::{Bytes, EngineUsed, Nanos};
+pub use rustix::io::Errno;
+
+use crate::disks::Disks;
+use crate::job::{Choice, EngineError};
+
+/// A list may have at most so many requests in flight.
+pub const MOST_IN_FLIGHT: u32 = 1024;
+
+/// What a list does with each of its requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// Reads, and does not look at what it read.
+    Read,
+    /// Writes zeros from memory, which every device takes.
+    WriteZeros,
+}
+
+/// A request to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Where, in bytes from the start of the target. A multiple of what direct I/O wants there,
+    /// which is the logical block size on a block device.
+    pub offset: u64,
+    /// How many bytes: a multiple of the same, more than 0 and at most [`List::largest`].
+    pub len: u32,
+    /// The feed's own mark.
+    pub tag: u64,
+}
+
+/// Why a request did not do what was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// The kernel's error number.
+    #[error("{0}")]
+    Kernel(Errno),
+    /// Only the first bytes of it were moved.
+    #[error("only {moved} bytes of it were moved")]
+    Short {
+        /// How many.
+        moved: u32,
+    },
+}
+
+/// A request that came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// What was asked for.
+    pub request: Request,
+    /// When it was issued, since the list began.
+    pub began: Nanos,
+    /// How long it took until it was seen that it had come back.
+    pub latency: Nanos,
+    /// What came of it.
+    pub result: Result<(), RequestError>,
+}
+
+/// What the feed wants next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Issue this.
+    Request(Request),
+    /// Issue nothing until this time since the list began, or until something comes back. A time
+    /// that has passed is a wait of 100 us.
+    Wait(Nanos),
+    /// Issue nothing any more. It is final: who may want to repeat a request that is in flight says
+    /// `Wait` until it has come back.
+    End,
+}
+
+/// Gives a list its requests. All is called on the thread that runs the list, and while a call
+/// lasts, nothing is issued and nothing that comes back is seen.
+pub trait Feed {
+    /// How many requests may be in flight now; 0 pauses. It is asked before each request, and at
+    /// least every 10 ms. What is above [`List::most_in_flight`] counts as that.
+    fn depth(&self) -> u32;
+
+    /// What to do next, asked while fewer than [`depth`](Feed::depth) are in flight. `now` is the
+    /// time since the list began.
+    fn next(&mut self, now: Nanos) -> Next;
+
+    /// A request came back. They are told in the order in which they come back.
+    fn done(&mut self, now: Nanos, done: Done);
+}
+
+/// A list to run.
+pub struct List<'a> {
+    /// The open file or device, with O_DIRECT.
+    pub file: &'a File,
+    /// What to do with each request.
+    pub deed: Deed,
+    /// The most that [`Feed::depth`] may ask for, from 1 to [`MOST_IN_FLIGHT`].
+    pub most_in_flight: u32,
+    /// The largest request, at most 64 MiB. Reads use memory of this size for each that is in
+    /// flight, up to the most that ever was.
+    pub largest: Bytes,
+    /// Which way to the kernel.
+    pub choice: Choice,
+    /// Set by a signal handler: no more is issued, and what is in flight is waited for.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// What ended a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The feed said so.
+    End,
+    /// [`List::interrupt`] was set.
+    Interrupted,
+}
+
+/// How a list was run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListEnd {
+    /// Which way the I/O went.
+    pub kind: EngineUsed,
+    /// What ended it.
+    pub ended: Ended,
+}
+
+/// Something that runs lists: the disks themselves, or a simulation. Several lists may run at once,
+/// each on a thread of its own.
+pub trait Lister: Sync {
+    /// Runs one list to its end. When it returns, nothing is in flight, unless the ring failed.
+    ///
+    /// # Errors
+    /// When the list or a request of its feed makes no sense for the target, when the engine asked
+    /// for is refused by the kernel, or when there is no memory. A request that fails is no error
+    /// here.
+    fn run(&self, list: &List<'_>, feed: &mut dyn Feed) -> Result<ListEnd, EngineError>;
+}
+
+impl Lister for Disks {
+    fn run(&self, list: &List<'_>, feed: &mut dyn Feed) -> Result<ListEnd, EngineError> {
+        run(list, feed)
+    }
+}
+
+/// Runs one list on a real file or device.
+///
+/// # Errors
+/// As [`Lister::run`].
+pub fn run(list: &List<'_>, feed: &mut dyn Feed) -> Result<ListEnd, EngineError> {
+    real::run(list, feed)
+}

@@ -1,0 +1,287 @@
+//! Requests by threads that block in pread and pwrite: what works where io_uring is refused. There
+//! are as many threads as requests were ever in flight at once.
+
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Scope};
+
+use record::Nanos;
+
+use crate::buffers::Buffers;
+use crate::clock::Clock;
+use crate::job::EngineError;
+use crate::list::way::{Answer, Stopwatch, Way};
+use crate::list::{Deed, Errno, List, Request};
+
+/// What the threads of a list share.
+pub(super) struct Shared<'a> {
+    file: &'a File,
+    deed: Deed,
+    stopwatch: Stopwatch,
+    queue: Mutex<Queue>,
+    /// Told when a call is queued, and when there will be no more.
+    wanted: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    calls: VecDeque<Call>,
+    closed: bool,
+}
+
+/// A call to make.
+#[derive(Clone, Copy)]
+struct Call {
+    slot: u32,
+    address: Address,
+    request: Request,
+}
+
+/// Where a slot's buffer is.
+#[derive(Clone, Copy)]
+struct Address(*mut u8);
+
+// SAFETY: it points into the list's buffers, which all threads may use; which of them uses which
+// buffer and when is told in `Call::make`.
+unsafe impl Send for Address {}
+
+impl Call {
+    /// Makes the call: bytes moved, or an error number.
+    fn make(self, file: &File, deed: Deed) -> Result<usize, Errno> {
+        let Request { offset, len, .. } = self.request;
+        loop {
+            let moved = match deed {
+                Deed::Read => {
+                    // SAFETY: the slot has a buffer of its own, at least as long as the request
+                    // (the loop checks that), and the slot is not used again before this call is
+                    // answered. The mapping outlives the threads.
+                    let buffer =
+                        unsafe { std::slice::from_raw_parts_mut(self.address.0, len as usize) };
+                    rustix::io::pread(file.as_fd(), buffer, offset)
+                }
+                Deed::WriteZeros => {
+                    // SAFETY: the one buffer of zeros is as long as the largest request, and nobody
+                    // writes to it after it was made. The mapping outlives the threads.
+                    let buffer =
+                        unsafe { std::slice::from_raw_parts(self.address.0, len as usize) };
+                    rustix::io::pwrite(file.as_fd(), buffer, offset)
+                }
+            };
+            if moved != Err(Errno::INTR) {
+                return moved;
+            }
+        }
+    }
+}
+
+impl<'a> Shared<'a> {
+    /// For a list.
+    pub(super) fn new(list: &List<'a>, clock: Clock) -> Shared<'a> {
+        Shared {
+            file: list.file,
+            deed: list.deed,
+            stopwatch: Stopwatch::start(clock),
+            queue: Mutex::default(),
+            wanted: Condvar::new(),
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A thread's life: one call after the other, until there will be no more.
+    fn work(&self, answers: &Sender<Answer>) {
+        while let Some(call) = self.take() {
+            let result = match call.make(self.file, self.deed) {
+                Ok(moved) => moved as i32,
+                Err(errno) => -errno.raw_os_error(),
+            };
+            // The pool takes answers until all threads have ended.
+            let _ = answers.send(Answer {
+                slot: call.slot,
+                result,
+                at: self.stopwatch.now(),
+            });
+        }
+    }
+
+    /// The next call, waited for.
+    fn take(&self) -> Option<Call> {
+        let mut queue = self.queue();
+        loop {
+            if let Some(call) = queue.calls.pop_front() {
+                return Some(call);
+            }
+            if queue.closed {
+                return None;
+            }
+            queue = self
+                .wanted
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// The threads of a list. When it is dropped, they end.
+pub(super) struct Pool<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    shared: &'env Shared<'env>,
+    buffers: &'env Buffers,
+    threads: u32,
+    /// Requests that were queued and whose answers have not been taken.
+    in_flight: u32,
+    /// A thread that was wanted and could not be had.
+    refused: Option<io::Error>,
+    sender: Sender<Answer>,
+    receiver: Receiver<Answer>,
+    /// What came while we waited.
+    first: Option<Answer>,
+}
+
+impl<'scope, 'env> Pool<'scope, 'env> {
+    /// With its first thread, and `buffers` for the list's deed.
+    ///
+    /// # Errors
+    /// When not even one thread can be had.
+    pub(super) fn new(
+        scope: &'scope Scope<'scope, 'env>,
+        shared: &'env Shared<'env>,
+        buffers: &'env Buffers,
+    ) -> io::Result<Pool<'scope, 'env>> {
+        let (sender, receiver) = channel();
+        let mut pool = Pool {
+            scope,
+            shared,
+            buffers,
+            threads: 0,
+            in_flight: 0,
+            refused: None,
+            sender,
+            receiver,
+            first: None,
+        };
+        pool.add_thread()?;
+        Ok(pool)
+    }
+
+    fn add_thread(&mut self) -> io::Result<()> {
+        let (shared, sender) = (self.shared, self.sender.clone());
+        thread::Builder::new()
+            .name(format!("io-{}", self.threads))
+            // They keep nothing on their stacks, and a thousand of them must fit.
+            .stack_size(128 << 10)
+            .spawn_scoped(self.scope, move || shared.work(&sender))?;
+        self.threads += 1;
+        Ok(())
+    }
+
+    /// Says so when fewer threads could be had than were wanted. Requests that wait for a thread
+    /// are timed from when they were issued.
+    pub(super) fn remark(&self) -> Option<String> {
+        self.refused.as_ref().map(|error| {
+            format!(
+                "at most {} requests in flight, with a thread for each; more were refused ({error})",
+                self.threads
+            )
+        })
+    }
+}
+
+impl Drop for Pool<'_, '_> {
+    fn drop(&mut self) {
+        self.shared.queue().closed = true;
+        self.shared.wanted.notify_all();
+    }
+}
+
+impl Way for Pool<'_, '_> {
+    fn now(&self) -> Nanos {
+        self.shared.stopwatch.now()
+    }
+
+    fn push(&mut self, slot: u32, request: &Request) {
+        let call = Call {
+            slot,
+            address: Address(self.buffers.address(slot)),
+            request: *request,
+        };
+        self.shared.queue().calls.push_back(call);
+        self.in_flight += 1;
+        if self.in_flight > self.threads && self.refused.is_none() {
+            self.refused = self.add_thread().err();
+        }
+        self.shared.wanted.notify_one();
+    }
+
+    fn submit_and_wait(&mut self, wake_at: Nanos) -> Result<(), EngineError> {
+        let left = wake_at - self.now();
+        self.first = self.receiver.recv_timeout(left.into()).ok();
+        Ok(())
+    }
+
+    fn reap(&mut self, into: &mut Vec<Answer>) {
+        for answer in self
+            .first
+            .take()
+            .into_iter()
+            .chain(self.receiver.try_iter())
+        {
+            self.in_flight -= 1;
+            into.push(answer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use record::Bytes;
+
+    use super::*;
+    use crate::job::Choice;
+
+    #[test]
+    fn there_are_as_many_threads_as_were_in_flight_and_they_end() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(16 << 20).unwrap();
+        let list = List {
+            file: &file,
+            deed: Deed::Read,
+            most_in_flight: 16,
+            largest: Bytes::mib(1),
+            choice: Choice::Sync,
+            interrupt: &AtomicBool::new(false),
+        };
+        let shared = Shared::new(&list, Clock::monotonic());
+        let buffers = Buffers::one_each(1 << 20, 16).unwrap();
+        let answers = thread::scope(|scope| {
+            let mut pool = Pool::new(scope, &shared, &buffers).unwrap();
+            let mut answers = Vec::new();
+            for (round, most) in [(5, 5), (16, 16), (3, 16)] {
+                for slot in 0..round {
+                    let offset = u64::from(slot) << 20;
+                    let (len, tag) = (1 << 20, 0);
+                    pool.push(slot, &Request { offset, len, tag });
+                }
+                let wanted = answers.len() + round as usize;
+                while answers.len() < wanted {
+                    pool.submit_and_wait(Nanos::from_secs(3600)).unwrap();
+                    pool.reap(&mut answers);
+                }
+                assert_eq!(pool.threads, most);
+            }
+            assert_eq!(pool.remark(), None);
+            answers
+        });
+        assert!(answers.iter().all(|answer| answer.result == 1 << 20));
+    }
+}

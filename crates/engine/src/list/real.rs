@@ -1,0 +1,149 @@
+//! Runs a list on a real file: checks what is asked for, finds out which way to the kernel is open,
+//! and says afterwards which it was.
+
+use std::fs::File;
+use std::os::unix::fs::FileTypeExt;
+use std::thread;
+
+use record::{Bytes, EngineKind, EngineUsed};
+use rustix::fs::{AtFlags, OFlags, StatxFlags};
+
+use crate::buffers::Buffers;
+use crate::clock::{Clock, monotonic_nanos};
+use crate::disks::{drift, note};
+use crate::job::{Choice, EngineError, LARGEST_BLOCK};
+use crate::list::drive::{Limits, drive};
+use crate::list::pool::{Pool, Shared};
+use crate::list::ring::Ringed;
+use crate::list::{Deed, Ended, Errno, Feed, List, ListEnd, MOST_IN_FLIGHT};
+
+/// What direct I/O wanted everywhere before kernels said what it wants: a sector.
+const SECTOR: u32 = 512;
+
+/// As [`super::run`].
+pub(super) fn run(list: &List<'_>, feed: &mut dyn Feed) -> Result<ListEnd, EngineError> {
+    check(list)?;
+    let limits = Limits {
+        alignment: alignment(list.file).map_err(unasked)?,
+        largest: list.largest.0,
+    };
+    let clock = Clock::best();
+    let began = (clock.now(), monotonic_nanos());
+    let (kind, mut detail, ended) = go(list, limits, clock, feed)?;
+    let passed = (clock.now(), monotonic_nanos());
+    note(&mut detail, drift(clock, began, passed));
+    let kind = EngineUsed {
+        kind,
+        clock: clock.kind(),
+        detail,
+    };
+    Ok(ListEnd { kind, ended })
+}
+
+/// Checks what does not depend on the requests.
+///
+/// # Errors
+/// Says which figure is wrong and what would fit.
+pub(super) fn check_figures(list: &List<'_>) -> Result<(), EngineError> {
+    let unfit = |text: String| Err(EngineError::Unfit(text));
+    if !(1..=MOST_IN_FLIGHT).contains(&list.most_in_flight) {
+        return unfit(format!(
+            "a list may have from 1 to {MOST_IN_FLIGHT} requests in flight, not {}",
+            list.most_in_flight
+        ));
+    }
+    if list.largest == Bytes(0) || list.largest > LARGEST_BLOCK {
+        return unfit(format!(
+            "requests of {} cannot be made; the largest is {LARGEST_BLOCK}",
+            list.largest
+        ));
+    }
+    Ok(())
+}
+
+fn check(list: &List<'_>) -> Result<(), EngineError> {
+    check_figures(list)?;
+    let flags = rustix::fs::fcntl_getfl(list.file).map_err(unasked)?;
+    if !flags.contains(OFlags::DIRECT) {
+        return Err(EngineError::Unfit(
+            "the target is open without O_DIRECT, and the page cache would answer in its place; \
+             open it with O_DIRECT"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// The error for a target that does not say what it is.
+fn unasked(errno: Errno) -> EngineError {
+    EngineError::Unfit(format!(
+        "the target does not say how it may be read: {errno}"
+    ))
+}
+
+/// What offsets and lengths must be multiples of: the logical block size of a device (ioctl
+/// BLKSSZGET); of a file what the kernel says (statx(2), STATX_DIOALIGN, Linux 6.1), or a sector
+/// where it does not say.
+fn alignment(file: &File) -> Result<u32, Errno> {
+    let is_device = file
+        .metadata()
+        .is_ok_and(|metadata| metadata.file_type().is_block_device());
+    if is_device {
+        return rustix::fs::ioctl_blksszget(file);
+    }
+    let told = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
+        .map_or(0, |status| status.stx_dio_offset_align);
+    Ok(if told == 0 { SECTOR } else { told })
+}
+
+/// Memory for a list's requests. Reads have a buffer each: some layers, such as dm-integrity, look
+/// at the bytes that were read, and would find errors in a buffer that others read into as well.
+fn buffers(list: &List<'_>) -> Result<Buffers, EngineError> {
+    let largest = list.largest.0 as usize;
+    match list.deed {
+        Deed::Read => Buffers::one_each(largest, list.most_in_flight),
+        Deed::WriteZeros => Buffers::zeros(largest),
+    }
+    .map_err(EngineError::Setup)
+}
+
+fn go(
+    list: &List<'_>,
+    limits: Limits,
+    clock: Clock,
+    feed: &mut dyn Feed,
+) -> Result<(EngineKind, String, Ended), EngineError> {
+    if list.choice == Choice::Sync {
+        return by_threads(list, limits, clock, feed, String::new());
+    }
+    match Ringed::new(list, buffers(list)?, clock) {
+        Ok(mut ring) => {
+            let ended = drive(list, limits, &mut ring, feed)?;
+            let missing = ring.granted().missing().unwrap_or_default();
+            Ok((EngineKind::Uring, missing, ended))
+        }
+        Err(error) if list.choice == Choice::Uring => Err(EngineError::NoUring(error)),
+        Err(error) => {
+            let detail = format!("io_uring is refused here: {error}");
+            by_threads(list, limits, clock, feed, detail)
+        }
+    }
+}
+
+fn by_threads(
+    list: &List<'_>,
+    limits: Limits,
+    clock: Clock,
+    feed: &mut dyn Feed,
+    mut detail: String,
+) -> Result<(EngineKind, String, Ended), EngineError> {
+    // Outside the scope, so that they are there until all threads have ended.
+    let (shared, buffers) = (Shared::new(list, clock), buffers(list)?);
+    let ended = thread::scope(|scope| {
+        let mut pool = Pool::new(scope, &shared, &buffers).map_err(EngineError::Setup)?;
+        let ended = drive(list, limits, &mut pool, feed)?;
+        note(&mut detail, pool.remark());
+        Ok(ended)
+    })?;
+    Ok((EngineKind::Sync, detail, ended))
+}

@@ -1,0 +1,98 @@
+//! Requests through io_uring.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::ManuallyDrop;
+
+use io_uring::opcode;
+
+use crate::buffers::Buffers;
+use crate::clock::Clock;
+use crate::job::EngineError;
+use crate::list::way::{Answer, Stopwatch, Way};
+use crate::list::{Deed, List, Request};
+use crate::ring::{FILE, Granted, Ring};
+use record::Nanos;
+
+/// A list's ring. Its buffers are not registered: pinning them costs little beside requests of
+/// hundreds of kibibytes, and to have all of them pinned would take memory for the greatest depth.
+pub(super) struct Ringed {
+    ring: Ring,
+    /// Given back only when nothing is in flight: the kernel may use it until then.
+    buffers: ManuallyDrop<Buffers>,
+    deed: Deed,
+    stopwatch: Stopwatch,
+}
+
+impl Ringed {
+    /// For a list, on the thread that will run it, with `buffers` for its deed.
+    ///
+    /// # Errors
+    /// What the kernel said when it refused the ring.
+    pub(super) fn new(list: &List<'_>, buffers: Buffers, clock: Clock) -> io::Result<Ringed> {
+        let ring = Ring::new(list.file, list.most_in_flight, clock)?;
+        // The kernel takes a large request in several pieces, and without waiting it takes none.
+        ring.let_block(list.most_in_flight);
+        Ok(Ringed {
+            ring,
+            buffers: ManuallyDrop::new(buffers),
+            deed: list.deed,
+            stopwatch: Stopwatch::start(clock),
+        })
+    }
+
+    /// What the kernel granted.
+    pub(super) fn granted(&self) -> Granted {
+        self.ring.granted()
+    }
+}
+
+impl Drop for Ringed {
+    fn drop(&mut self) {
+        if self.ring.in_flight() == 0 {
+            // SAFETY: nothing uses the buffers after this, and the kernel has no request on them.
+            // Otherwise, as after a failure of the ring, their memory is left to the process's end.
+            unsafe { ManuallyDrop::drop(&mut self.buffers) };
+        }
+    }
+}
+
+impl Way for Ringed {
+    fn now(&self) -> Nanos {
+        self.stopwatch.now()
+    }
+
+    fn push(&mut self, slot: u32, request: &Request) {
+        let address = self.buffers.address(slot);
+        let entry = match self.deed {
+            Deed::Read => opcode::Read::new(FILE, address, request.len)
+                .offset(request.offset)
+                .build(),
+            Deed::WriteZeros => opcode::Write::new(FILE, address, request.len)
+                .offset(request.offset)
+                .build(),
+        };
+        // SAFETY: the request is not longer than a buffer (the loop checks that), and the buffers
+        // stay in place until the answer has come. A slot that reads has one to itself, and nobody
+        // looks at it; those that write share one that nobody changes.
+        unsafe { self.ring.push(slot, entry) };
+    }
+
+    fn submit_and_wait(&mut self, wake_at: Nanos) -> Result<(), EngineError> {
+        self.ring
+            .submit_and_wait(self.stopwatch.ticks_at(wake_at))
+            .map_err(EngineError::Ring)
+    }
+
+    fn reap(&mut self, into: &mut Vec<Answer>) {
+        let at = self.stopwatch.now();
+        self.ring.reap(|completion| {
+            into.push(Answer {
+                slot: completion.slot,
+                result: completion.result,
+                at,
+            });
+        });
+    }
+}

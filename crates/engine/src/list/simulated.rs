@@ -1,0 +1,282 @@
+//! A volume in virtual time, for tests of what feeds lists: its blocks are cold until they are
+//! first read, as those of a cloud volume made from a snapshot are, and it keeps account of what it
+//! was asked. Hours of it pass in moments.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use record::{Bytes, ClockKind, EngineKind, EngineUsed, Nanos};
+
+use crate::job::EngineError;
+use crate::list::drive::{Limits, drive};
+use crate::list::real::check_figures;
+use crate::list::way::{Answer, Way};
+use crate::list::{Deed, Errno, Feed, List, ListEnd, Lister, Request};
+
+/// What a simulated volume is like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Volume {
+    /// Requests beyond it are cut short or fail as on a device.
+    pub size: Bytes,
+    /// Requests a second that it takes. One that comes sooner waits its turn.
+    pub iops: f64,
+    /// Bytes a second that it moves.
+    pub bytes_per_s: f64,
+    /// From a request's turn to its answer, if its blocks are warm.
+    pub latency: Nanos,
+    /// What is fetched at once when a part of it is read.
+    pub block: Bytes,
+    /// How long it takes to fetch a block, on top of the latency.
+    pub cold_latency: Nanos,
+    /// How many blocks are fetched at the same time; others wait.
+    pub fetches: u32,
+    /// Requests that touch one of these ranges of bytes fail with EIO.
+    pub bad: Vec<Range<u64>>,
+    /// When it is detached, in virtual time since it was made: from then on all answers are ENODEV.
+    pub gone_at: Option<Nanos>,
+}
+
+impl Volume {
+    /// A cold volume of this size that takes 3,000 requests and 125 MiB a second, answers in 500 us
+    /// and fetches up to 256 blocks of 512 KiB at once, each in 30 ms.
+    pub fn cold(size: Bytes) -> Volume {
+        Volume {
+            size,
+            iops: 3_000.0,
+            bytes_per_s: Bytes::mib(125).0 as f64,
+            latency: Nanos(500_000),
+            block: Bytes::kib(512),
+            cold_latency: Nanos(30_000_000),
+            fetches: 256,
+            bad: Vec::new(),
+            gone_at: None,
+        }
+    }
+}
+
+/// A request that was made, as the volume saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// What was done.
+    pub deed: Deed,
+    /// What was asked for.
+    pub request: Request,
+    /// When it was issued, in virtual time since the volume was made.
+    pub began: Nanos,
+    /// When it is answered, likewise.
+    pub answered: Nanos,
+    /// Bytes moved, or what went wrong.
+    pub result: Result<u32, Errno>,
+}
+
+/// Runs lists on one simulated volume, whatever file they name. The volume's time goes on from one
+/// list to the next, so only one may run at once.
+pub struct SimulatedList {
+    volume: Volume,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    now: Nanos,
+    /// When the next request has its turn.
+    turn: Nanos,
+    /// When each block that is not cold was or will be there.
+    there: BTreeMap<u64, Nanos>,
+    /// When each of the fetches under way will be over.
+    fetches: BinaryHeap<Reverse<Nanos>>,
+    made: Vec<Made>,
+}
+
+impl SimulatedList {
+    /// A volume whose blocks are all cold.
+    pub fn new(volume: Volume) -> SimulatedList {
+        SimulatedList {
+            volume,
+            state: Mutex::default(),
+        }
+    }
+
+    /// What the volume is like.
+    pub fn volume(&self) -> &Volume {
+        &self.volume
+    }
+
+    /// All requests that were made, in the order in which they were issued.
+    pub fn made(&self) -> Vec<Made> {
+        self.state().made.clone()
+    }
+
+    /// How many blocks nobody has touched.
+    pub fn cold_blocks(&self) -> u64 {
+        let blocks = self.volume.size.0.div_ceil(self.volume.block.0);
+        blocks - self.state().there.len() as u64
+    }
+
+    /// The volume's time.
+    pub fn now(&self) -> Nanos {
+        self.state().now
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a request that is issued at `began`, and gives its fate.
+    fn make(&self, deed: Deed, request: Request, began: Nanos) -> Made {
+        let mut state = self.state();
+        let turn = state.turn.max(began);
+        let span = self.span_of(&request);
+        let takes = (1.0 / self.volume.iops).max(span as f64 / self.volume.bytes_per_s);
+        state.turn = turn + Nanos((takes * 1e9) as u64);
+        // The last byte moves when the next request has its turn.
+        let mut answered = state.turn + self.volume.latency;
+        let mut result = self.result_of(&request, span);
+        if result.is_ok() {
+            let there = self.touch(&mut state, deed, request.offset, span, turn);
+            answered = answered.max(there + self.volume.latency);
+        }
+        if let Some(gone) = self.volume.gone_at.filter(|gone| *gone <= answered) {
+            result = Err(Errno::NODEV);
+            answered = gone.max(began);
+        }
+        let made = Made {
+            deed,
+            request,
+            began,
+            answered,
+            result,
+        };
+        state.made.push(made);
+        made
+    }
+
+    /// How many of a request's bytes lie on the volume.
+    fn span_of(&self, request: &Request) -> u64 {
+        let rest = self.volume.size.0.saturating_sub(request.offset);
+        rest.min(u64::from(request.len))
+    }
+
+    fn result_of(&self, request: &Request, span: u64) -> Result<u32, Errno> {
+        let (start, end) = (request.offset, request.offset + span);
+        let is_bad = |bad: &Range<u64>| bad.start < end && start < bad.end;
+        if self.volume.bad.iter().any(is_bad) {
+            return Err(Errno::IO);
+        }
+        Ok(span as u32)
+    }
+
+    /// Makes the blocks of a request warm, and gives the time when the last of them is there. A
+    /// block that is overwritten as a whole need not be fetched.
+    fn touch(&self, state: &mut State, deed: Deed, offset: u64, span: u64, turn: Nanos) -> Nanos {
+        let block = self.volume.block.0;
+        let end = offset + span;
+        let mut last = turn;
+        for index in offset / block..end.div_ceil(block) {
+            let starts = index * block;
+            let ends = (starts + block).min(self.volume.size.0);
+            let is_covered = offset <= starts && ends <= end;
+            let there = match state.there.get(&index) {
+                Some(there) => *there,
+                None if deed == Deed::WriteZeros && is_covered => turn,
+                None => self.fetch(state, turn),
+            };
+            state.there.insert(index, there);
+            last = last.max(there);
+        }
+        last
+    }
+
+    /// Begins to fetch a block at `turn`, or when one of the fetches under way is over. When it
+    /// will be there.
+    fn fetch(&self, state: &mut State, turn: Nanos) -> Nanos {
+        let mut begins = turn;
+        if state.fetches.len() >= self.volume.fetches.max(1) as usize
+            && let Some(Reverse(over)) = state.fetches.pop()
+        {
+            begins = begins.max(over);
+        }
+        let there = begins + self.volume.cold_latency;
+        state.fetches.push(Reverse(there));
+        there
+    }
+}
+
+impl Lister for SimulatedList {
+    fn run(&self, list: &List<'_>, feed: &mut dyn Feed) -> Result<ListEnd, EngineError> {
+        check_figures(list)?;
+        let limits = Limits {
+            alignment: 512,
+            largest: list.largest.0,
+        };
+        let start = self.now();
+        let mut way = Simulation {
+            lister: self,
+            deed: list.deed,
+            start,
+            now: Nanos(0),
+            issued: 0,
+            in_flight: BinaryHeap::new(),
+        };
+        let ended = drive(list, limits, &mut way, feed);
+        self.state().now = start + way.now;
+        let kind = EngineUsed {
+            kind: EngineKind::Scripted,
+            clock: ClockKind::Monotonic,
+            detail: String::new(),
+        };
+        Ok(ListEnd {
+            kind,
+            ended: ended?,
+        })
+    }
+}
+
+/// One list's way to the volume.
+struct Simulation<'a> {
+    lister: &'a SimulatedList,
+    deed: Deed,
+    /// The volume's time when the list began.
+    start: Nanos,
+    now: Nanos,
+    issued: u64,
+    /// When each answer comes, the order of issue, the slot and the result.
+    in_flight: BinaryHeap<Reverse<(Nanos, u64, u32, i32)>>,
+}
+
+impl Way for Simulation<'_> {
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn push(&mut self, slot: u32, request: &Request) {
+        let began = self.start + self.now;
+        let made = self.lister.make(self.deed, *request, began);
+        let result = match made.result {
+            Ok(moved) => moved as i32,
+            Err(errno) => -errno.raw_os_error(),
+        };
+        let at = made.answered - self.start;
+        self.issued += 1;
+        self.in_flight
+            .push(Reverse((at, self.issued, slot, result)));
+    }
+
+    fn submit_and_wait(&mut self, wake_at: Nanos) -> Result<(), EngineError> {
+        let first = self.in_flight.peek().map(|Reverse((at, ..))| *at);
+        let until = first.map_or(wake_at, |first| first.min(wake_at));
+        self.now = self.now.max(until);
+        Ok(())
+    }
+
+    fn reap(&mut self, into: &mut Vec<Answer>) {
+        while let Some(Reverse((at, _, slot, result))) = self.in_flight.peek().copied()
+            && at <= self.now
+        {
+            self.in_flight.pop();
+            into.push(Answer { slot, result, at });
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What the loop needs of the kernel, and of a simulated volume.
+
+use record::Nanos;
+
+use crate::clock::Clock;
+use crate::job::EngineError;
+use crate::list::Request;
+
+/// A way to make requests. All times are since the list began.
+pub(super) trait Way {
+    /// The time.
+    fn now(&self) -> Nanos;
+
+    /// Queues a slot's request, which has none in flight.
+    fn push(&mut self, slot: u32, request: &Request);
+
+    /// Submits what was queued, and waits until an answer is there or until `wake_at`. It may
+    /// return earlier.
+    ///
+    /// # Errors
+    /// When the way itself fails; then nothing more is to be expected of it.
+    fn submit_and_wait(&mut self, wake_at: Nanos) -> Result<(), EngineError>;
+
+    /// Takes the answers that are there.
+    fn reap(&mut self, into: &mut Vec<Answer>);
+}
+
+/// The answer to a slot's request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answer {
+    pub slot: u32,
+    /// Bytes moved, or a negative error number.
+    pub result: i32,
+    /// When it came.
+    pub at: Nanos,
+}
+
+/// A clock that was started when the list began.
+#[derive(Clone, Copy)]
+pub(super) struct Stopwatch {
+    clock: Clock,
+    start: u64,
+}
+
+impl Stopwatch {
+    /// Starts now.
+    pub(super) fn start(clock: Clock) -> Stopwatch {
+        Stopwatch {
+            clock,
+            start: clock.now(),
+        }
+    }
+
+    /// Since the start.
+    pub(super) fn now(&self) -> Nanos {
+        self.clock.span(self.clock.now().saturating_sub(self.start))
+    }
+
+    /// What the clock shows at a time since the start.
+    pub(super) fn ticks_at(&self, time: Nanos) -> u64 {
+        self.start.saturating_add(self.clock.ticks(time))
+    }
+}

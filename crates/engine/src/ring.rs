@@ -1,0 +1,297 @@
+//! A ring of io_uring with one file registered: set up with the most that the kernel grants, with
+//! timers, and with its answers. What is read and written, and where in memory, is its user's.
+
+#![allow(unsafe_code)]
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use io_uring::{IoUring, opcode, squeue, types};
+use record::Nanos;
+
+use crate::backend::Completion;
+use crate::buffers::Buffers;
+use crate::clock::Clock;
+
+/// The registered file.
+pub(crate) const FILE: types::Fixed = types::Fixed(0);
+/// Marks the answer of a timer, which belongs to no slot.
+const TIMER: u64 = u64::MAX;
+
+/// Which features the kernel granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Granted {
+    /// Single issuer with deferred task run (Linux 6.1): answers are processed when we wait, not
+    /// whenever the kernel interrupts us.
+    pub deferred: bool,
+    /// No index array between us and the submission queue (Linux 6.6).
+    pub no_array: bool,
+    /// The buffers are pinned once instead of at each request. `None` where that was not asked for.
+    pub fixed_buffers: Option<bool>,
+}
+
+impl Granted {
+    /// What was not granted, in words.
+    pub(crate) fn missing(self) -> Option<String> {
+        let missing: Vec<&str> = [
+            (self.deferred, "deferred task run"),
+            (self.no_array, "no SQ array"),
+            (
+                self.fixed_buffers != Some(false),
+                "registered buffers (raise the limit on locked memory, ulimit -l)",
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(granted, what)| (!granted).then_some(what))
+        .collect();
+        (!missing.is_empty()).then(|| format!("the kernel did not grant: {}", missing.join(", ")))
+    }
+}
+
+/// Whether a ring for `slots` requests can be had here: containers often refuse it by seccomp,
+/// `kernel.io_uring_disabled` by setting, and before Linux 5.12 the limit on locked memory.
+///
+/// # Errors
+/// What the kernel said.
+pub(crate) fn probe(slots: u32) -> io::Result<()> {
+    build(entries(slots)).map(drop)
+}
+
+/// The queue's length for `slots` requests, with room for the timers of the slice and of the next
+/// arrival.
+fn entries(slots: u32) -> u32 {
+    (slots + 2).next_power_of_two()
+}
+
+/// Builds a ring with the most that the kernel grants.
+fn build(entries: u32) -> io::Result<(IoUring, Granted)> {
+    let mut refusal = io::Error::from(io::ErrorKind::Unsupported);
+    for (deferred, no_array, cooperative) in [
+        (true, true, false),
+        (true, false, false),
+        (false, false, true),
+        (false, false, false),
+    ] {
+        let mut builder = IoUring::builder();
+        if deferred {
+            builder.setup_single_issuer().setup_defer_taskrun();
+        }
+        if no_array {
+            builder.setup_no_sqarray();
+        }
+        if cooperative {
+            // Linux 5.19: answers do not interrupt us, but wait for our next call.
+            builder.setup_coop_taskrun();
+        }
+        match builder.build(entries) {
+            Ok(ring) => {
+                let granted = Granted {
+                    deferred,
+                    no_array,
+                    fixed_buffers: None,
+                };
+                return Ok((ring, granted));
+            }
+            // Flags that an older kernel does not know are EINVAL; anything else is final.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => refusal = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(refusal)
+}
+
+/// A ring, for the thread that made it.
+pub(crate) struct Ring {
+    ring: IoUring,
+    /// Requests that were queued and whose answers have not been taken.
+    in_flight: u32,
+    clock: Clock,
+    granted: Granted,
+    /// When the timers that are set will wake us, the earliest first.
+    timers: BinaryHeap<Reverse<u64>>,
+    timespec: Box<types::Timespec>,
+}
+
+impl Ring {
+    /// Builds a ring for `slots` requests on `file`. To be called on the thread that will use it.
+    ///
+    /// # Errors
+    /// When the kernel refuses the ring.
+    pub(crate) fn new(file: &File, slots: u32, clock: Clock) -> io::Result<Ring> {
+        let (ring, granted) = build(entries(slots))?;
+        let mut submitter = ring.submitter();
+        submitter.register_files(&[file.as_raw_fd()])?;
+        // Saves a look-up in each call; older kernels do without.
+        let _ = submitter.register_ring_fd();
+        Ok(Ring {
+            ring,
+            in_flight: 0,
+            clock,
+            granted,
+            timers: BinaryHeap::new(),
+            timespec: Box::new(types::Timespec::new()),
+        })
+    }
+
+    /// Has the kernel pin the buffers once instead of at each request, and says whether it did. It
+    /// is refused where the limit on locked memory is low.
+    ///
+    /// # Safety
+    /// The buffers must stay until nothing is in flight.
+    pub(crate) unsafe fn register(&mut self, buffers: &Buffers) -> bool {
+        let (base, length) = buffers.whole();
+        let whole = [libc::iovec {
+            iov_base: base.cast(),
+            iov_len: length,
+        }];
+        // SAFETY: the mapping stays until nothing is in flight, and the kernel pins its pages.
+        let fixed = unsafe { self.ring.submitter().register_buffers(&whole) }.is_ok();
+        self.granted.fixed_buffers = Some(fixed);
+        fixed
+    }
+
+    /// Lets `most` requests block in the kernel at once. Requests that cannot be queued at the
+    /// device without waiting, such as those that it takes in pieces, go to kernel threads, and
+    /// without this there are four of these a processor (io_uring_register(2),
+    /// IORING_REGISTER_IOWQ_MAX_WORKERS, Linux 5.15), whatever the ring's length.
+    pub(crate) fn let_block(&self, most: u32) {
+        // Older kernels have their own limit.
+        let _ = self
+            .ring
+            .submitter()
+            .register_iowq_max_workers(&mut [most, 0]);
+    }
+
+    /// What the kernel granted.
+    pub(crate) fn granted(&self) -> Granted {
+        self.granted
+    }
+
+    /// Requests that were queued and whose answers have not been taken.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Queues a slot's request.
+    ///
+    /// # Safety
+    /// The request's buffer must stay in place until its answer was taken, and nothing but the
+    /// kernel may depend on what it holds until then.
+    #[inline(always)]
+    pub(crate) unsafe fn push(&mut self, slot: u32, entry: squeue::Entry) {
+        self.in_flight += 1;
+        // SAFETY: as the caller promised.
+        unsafe { self.queue(&entry.user_data(u64::from(slot))) };
+    }
+
+    /// Queues an entry.
+    ///
+    /// # Safety
+    /// What the entry points to must stay in place until its answer has come.
+    unsafe fn queue(&mut self, entry: &squeue::Entry) {
+        // SAFETY: as the caller promised.
+        while unsafe { self.ring.submission().push(entry) }.is_err() {
+            // There is room for every slot and the usual timers; should it be taken all the same,
+            // the kernel makes some. A ring that fails here fails in the next wait, and says why.
+            if self.ring.submit().is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Sets a timer unless one is set that wakes us as early. Timers are cheaper than a time limit
+    /// on each wait, and older kernels have them too.
+    fn wake_by(&mut self, wake_at: u64) {
+        if self.timers.peek().is_some_and(|set| set.0 <= wake_at) {
+            return;
+        }
+        let span = self.clock.span(wake_at.saturating_sub(self.clock.now()));
+        *self.timespec = types::Timespec::from(std::time::Duration::from(span.max(Nanos(1))));
+        let entry = opcode::Timeout::new(&*self.timespec)
+            .build()
+            .user_data(TIMER);
+        // SAFETY: the time is on the heap and lives as long as the ring. The kernel copies it when
+        // the entry is submitted, which is before the next change.
+        unsafe { self.queue(&entry) };
+        self.timers.push(Reverse(wake_at));
+    }
+
+    /// Submits what was queued, and waits until an answer is there or the clock shows `wake_at`.
+    ///
+    /// # Errors
+    /// When the ring itself fails.
+    #[inline]
+    pub(crate) fn submit_and_wait(&mut self, wake_at: u64) -> io::Result<()> {
+        self.wake_by(wake_at);
+        match self.ring.submit_and_wait(1) {
+            Ok(_) => Ok(()),
+            // A signal came, or the kernel is short of memory for a moment: what was queued stays
+            // queued, and the next round submits it.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+                ) || error.raw_os_error() == Some(libc::EBUSY) =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes the answers that are there.
+    #[inline(always)]
+    pub(crate) fn reap(&mut self, mut take: impl FnMut(Completion)) {
+        for entry in self.ring.completion() {
+            if entry.user_data() == TIMER {
+                self.timers.pop();
+            } else {
+                self.in_flight -= 1;
+                take(Completion {
+                    slot: entry.user_data() as u32,
+                    result: entry.result(),
+                });
+            }
+        }
+    }
+}
+
+impl Drop for Ring {
+    /// Gives the file back now. The kernel takes a ring apart some time after it was closed, also
+    /// after the process has ended, and until then a file that is registered with it would keep its
+    /// file system busy: `umount` right after a run would fail, and a device stay claimed.
+    fn drop(&mut self) {
+        let _ = self.ring.submitter().unregister_files();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Setting 0 changes nothing and tells what is set.
+    #[test]
+    fn the_kernel_is_told_how_many_may_block() {
+        let file = File::open("/dev/null").unwrap();
+        let Ok(ring) = Ring::new(&file, 8, Clock::monotonic()) else {
+            println!("skipped: io_uring is refused here");
+            return;
+        };
+        let told = || {
+            let mut most = [0, 0];
+            let submitter = ring.ring.submitter();
+            submitter
+                .register_iowq_max_workers(&mut most)
+                .map(|()| most[0])
+        };
+        if told().is_err() {
+            println!("skipped: this kernel cannot be told (Linux 5.15 can)");
+            return;
+        }
+        ring.let_block(777);
+        assert_eq!(told().unwrap(), 777);
+    }
+}
