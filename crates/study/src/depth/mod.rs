@@ -47,7 +47,7 @@ const FEWER: f64 = 0.8;
 const FEWEST: f64 = 0.5;
 /// Windows between trials at first, and at most.
 const WAIT: u32 = 4;
-const LONGEST_WAIT: u32 = 32;
+const LONGEST_WAIT: u32 = 12;
 
 /// The bounds of the depth, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,6 +166,8 @@ impl Controller {
         self.wait = WAIT;
         self.fewer_next = true;
         self.stay(depth, Some(now));
+        // Where growth found no bend the depth may be far beyond it: fewer are tried soon.
+        self.phase = Phase::Holding { windows_left: 1 };
     }
 
     /// Where the throughput bends, from a window before it and one beyond.
@@ -194,8 +196,7 @@ impl Controller {
             _ => now,
         };
         if (now.bytes_per_s / level.bytes_per_s - 1.0).abs() > CHANGED {
-            self.wait = WAIT;
-            return self.regrow(now);
+            return self.regrow(&now);
         }
         self.level = Some(level.averaged(&now));
         if windows_left > 0 {
@@ -208,15 +209,13 @@ impl Controller {
         }
     }
 
-    /// Something has changed: grows from here, unless there is no room to.
-    fn regrow(&mut self, now: Window) {
-        if now.depth < self.bounds.most {
-            self.grow_from(now);
-        } else {
-            self.out_of_depth = false;
-            self.fewer_next = true;
-            self.stay(now.depth, Some(now));
-        }
+    /// Something has changed: grows from here. The window in which it was seen is part old, part new,
+    /// and nothing can be compared with it.
+    fn regrow(&mut self, now: &Window) {
+        self.phase = Phase::Growing { before: None };
+        self.level = None;
+        self.out_of_depth = false;
+        self.gathering = Gathering::brief(now.latency_s);
     }
 
     fn try_other(&mut self) {
