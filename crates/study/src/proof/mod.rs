@@ -7,6 +7,7 @@ mod cold;
 mod depths;
 mod findings;
 mod means;
+mod paces;
 mod plateaus;
 mod races;
 
