@@ -87,7 +87,7 @@ fn who_suffers_at_the_floor_is_not_our_victim() {
     for _ in 0..6 {
         assert_eq!(pacer.observe(&used(&pacer, Some(0.03))), 10.0);
     }
-    assert!((pacer.held_to_s() - 0.036).abs() < 1e-4);
+    assert!((pacer.held_to_s() - 0.045).abs() < 1e-4);
     assert!(pacer.observe(&used(&pacer, Some(0.03))) > 10.0);
     // It fades.
     for _ in 0..1200 {
