@@ -303,7 +303,7 @@ impl Controller {
     }
 }
 
-/// How many times the throughput of `before` is that of `after`, and how many times its depth.
+/// How many times the throughput of `before` there is in `after`, and how many times its depth.
 fn gain(before: &Window, after: &Window) -> (f64, f64) {
     (
         after.bytes_per_s / before.bytes_per_s,

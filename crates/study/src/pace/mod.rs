@@ -41,7 +41,9 @@ const USED: f64 = 0.8;
 const PATIENCE_S: f64 = 3.0;
 /// A target that is passed again so soon after a cut is passed still, in seconds.
 const STILL_S: f64 = 1.0;
-/// A rate below half of what it was lately is low; so long, in seconds, it may be low before a target
+/// So many times the floor is a low rate.
+const NEAR_FLOOR: f64 = 4.0;
+/// A rate below half of what it was lately is low too; so long, in seconds, it may be low before a target
 /// that is passed nevertheless is put down to noise.
 const STARVED_S: f64 = 20.0;
 /// The room above what the foreground has by itself, if that is more than the target.
@@ -87,7 +89,7 @@ pub struct Pacer {
     since_cut_s: f64,
     /// Seconds at the floor with the target passed.
     suffered_s: f64,
-    /// The highest rate allowed lately.
+    /// The highest rate lately at which a foreground held the target.
     peak: f64,
     /// Seconds since the rate was half of that.
     starved_s: f64,
@@ -141,11 +143,13 @@ impl Pacer {
         match latency {
             None => {
                 self.limit = None;
+                self.peak = 0.0;
                 self.grow(uses, ALONE.powf(interval.seconds));
             }
             Some(latency) if latency > self.held_to_s() => self.passed(latency, interval),
             Some(latency) => {
                 self.suffered_s = 0.0;
+                self.peak = self.peak.max(self.allowed);
                 if latency < CALM * self.held_to_s() {
                     self.calm(uses, interval.seconds);
                 }
@@ -211,8 +215,9 @@ impl Pacer {
 
     fn fade(&mut self, seconds: f64) {
         let left = 0.5f64.powf(seconds / MEMORY_S);
-        self.peak = self.allowed.max(left * self.peak);
-        self.starved_s = if self.allowed < 0.5 * self.peak {
+        self.peak *= left;
+        let low = f64::max(0.5 * self.peak, NEAR_FLOOR * self.rates.floor);
+        self.starved_s = if self.allowed < low.min(self.rates.ceiling) {
             self.starved_s + seconds
         } else {
             0.0

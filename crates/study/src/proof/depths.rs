@@ -108,7 +108,7 @@ fn run(parts: &[Part], mut controller: Controller, seed: u64) -> Run {
     }
 }
 
-/// A case: its parts, and how long settling may take in each, in seconds.
+/// The cases, with parts that take so many seconds each at best.
 fn cases(seconds: f64) -> Vec<(&'static str, Vec<Part>)> {
     let gp3 = cap(3000.0, 125.0);
     let large = cap(16000.0, 1000.0);
@@ -135,9 +135,12 @@ fn controller() -> Controller {
     Controller::new(Bounds::new(4, 512).unwrap(), 8)
 }
 
+/// See [`judge`].
+type Judged = (f64, Vec<(f64, f64)>);
+
 /// What a case came to: the time over the ideal, and for each part the median depth in its second
 /// half and the greatest there, over what is needed (at least the least depth).
-fn judge(parts: &[Part], seed: u64) -> (f64, Vec<(f64, f64)>) {
+fn judge(parts: &[Part], seed: u64) -> Judged {
     let run = run(parts, controller(), seed);
     let ideal: f64 = parts.iter().map(Part::ideal_s).sum();
     let depth_of = |at: usize| {
@@ -181,9 +184,7 @@ fn table_of_depths() {
     for seconds in [60.0, 120.0, 600.0] {
         for (name, parts) in cases(seconds) {
             let runs: Vec<_> = (0..20).map(|seed| judge(&parts, seed)).collect();
-            let worst = |of: &dyn Fn(&(f64, Vec<(f64, f64)>)) -> f64| {
-                runs.iter().map(of).fold(0.0, f64::max)
-            };
+            let worst = |of: &dyn Fn(&Judged) -> f64| runs.iter().map(of).fold(0.0, f64::max);
             print!(
                 "{seconds:>4} s {name:32} time {:.3}, depth",
                 worst(&|run| run.0)
