@@ -12,11 +12,11 @@
 //! With the number in flight held constant the mean latency is known from the throughput and says
 //! nothing of its own. So all is decided by comparing throughputs at different depths:
 //!
-//! - **Growing**: the depth doubles while that brings at least [`WORTH`] of what it should. At the end
+//! - **Growing**: the depth doubles while that brings at least a fifth of what it should. At the end
 //!   the depth is the product of the plateau and of the latency seen before it, with some room.
 //! - **Holding**: it stays, and now and then fewer and more are tried in turn, a quarter at a time.
 //!   Fewer that bring the same stay, and yet fewer are tried at once, in larger steps; more stay if they
-//!   bring [`SAME`] more. Trials that change nothing become rarer.
+//!   bring 1.5 % more. Trials that change nothing become rarer.
 //! - A throughput that **changes** by itself, in either direction, starts growth anew: cold regions
 //!   follow warm ones, a burst ends, another reader comes. Growth that brings nothing is taken back.
 //!
@@ -99,8 +99,8 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Begins with the given depth, brought within the bounds. A start of a few and a least depth of about four
-    /// cost nothing and save doublings.
+    /// Begins with the given depth, brought within the bounds. A start of a few and a
+    /// least depth of about four cost nothing and save doublings.
     pub fn new(bounds: Bounds, start: usize) -> Controller {
         let depth = start.clamp(bounds.least, bounds.most);
         Controller {

@@ -6,11 +6,11 @@
 //! does (Ha, Rhee and Xu 2008; RFC 9438): after a cut it returns quickly to a little below, stays there
 //! long, and then goes beyond it, slowly at first.
 //!
-//! - **Cut**: in the interval in which the target is passed, to [`CUT`] of the rate that was really
+//! - **Cut**: in the interval in which the target is passed, to 0.7 of the rate that was really
 //!   used. A queue of a cloud volume is short; half a second later the cut has shown what it does.
-//! - **Hysteresis**: between [`CALM`] of the target and the target the rate stays.
-//! - **Floor**: the background never gets less. Where the target is passed for [`PATIENCE_S`] at the
-//!   floor, or still now and then after [`STARVED_S`] at a low rate, the background is not to blame: the
+//! - **Hysteresis**: between 0.9 of the target and the target the rate stays.
+//! - **Floor**: the background never gets less. Where the target is passed for three seconds at the
+//!   floor, or still now and then after twenty seconds at a low rate, the background is not to blame: the
 //!   foreground is slow by itself. Then what it has there is what it is held to, with some room, and the
 //!   background grows until that gets worse. This indulgence fades.
 //! - **Nobody there**: without a foreground the rate grows fast, and what was learned is forgotten.
@@ -65,7 +65,9 @@ impl Rates {
     }
 }
 
-/// What an interval showed. Intervals of a quarter of a second to one second serve best.
+/// What an interval showed. Intervals of a quarter of a second to one second serve
+/// best. A percentile of so few reads that chance alone passes the target (a p99 of fewer than some
+/// 200) costs the background dearly; the mean is then the better measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// How long it lasted, in seconds.
