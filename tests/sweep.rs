@@ -269,8 +269,8 @@ D=; C=
 for x in a b c d e f g h; do D=$D,/dev/vd$x; C=\"$C --destroy /dev/vd$x\"; done
 # Words, not a function: what is killed must be the program, not a shell that waits for it.
 SWEEP=\"disksmith sweep --devices ${D#,} $C --level 0,10 --members 2,4,8 --chunk 64k,256k \\
-    --fs xfs,ext4 --workload pattern=random,read=0.5,block=16k,depth=128 --seconds 1s \\
-    --size 32M --blocks 2\"
+    --fs xfs,ext4 --workload pattern=random,read=0.5,block=16k,depth=128 --seconds 500ms \\
+    --size 16M --blocks 2\"
 show() { echo; echo SHOWN; disksmith sweep --show last --json; echo; echo ENDED; }
 left() {
     grep -c ^md /proc/mdstat >&2 && exit 9
@@ -349,7 +349,7 @@ fn with_qemu_24_layouts_of_real_md_killed_again_and_again_end_in_one_table() {
         while [ $i -lt 10 ]; do
             $SWEEP >/dev/null 2>&1 & pid=$!
             random=$(od -An -N2 -tu2 /dev/urandom)
-            sleep $((4 + random % 11))
+            sleep $((3 + random % 7))
             kill -9 $pid || break
             wait $pid
             show
