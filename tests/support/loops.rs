@@ -84,6 +84,11 @@ impl Throttle {
         self.try_limit(per_second, 0).unwrap();
     }
 
+    /// Holds the group to so many bytes a second, reads and writes each.
+    pub fn limit_bytes(&self, per_second: u64) {
+        self.try_limit(0, per_second).unwrap();
+    }
+
     /// Lets nothing through: a page would take hours.
     pub fn freeze(&self) {
         self.try_limit(0, 1).unwrap();
