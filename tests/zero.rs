@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use loops::{Loop, Mounted, Throttle, digest, fill, make, run, skipped};
+use loops::{Loop, Mounted, SwapOn, Throttle, digest, fill, make, run, skipped};
 use rustix::process::Signal;
 use serde_json::Value;
 use support::{Place, Running, Said};
@@ -192,7 +192,7 @@ fn with_root_what_is_in_use_is_refused_whatever_is_said() {
         zero(device.path()).refuses(&[&partition.node, &point]);
         assert_eq!(digest(&device.node), before);
     }
-    let _swap = loops::SwapOn::new(device.path());
+    let _swap = SwapOn::new(device.path());
     let before = digest(&device.node);
     zero(&format!("{}=swap", device.path())).refuses(&["swap"]);
     assert_eq!(digest(&device.node), before);

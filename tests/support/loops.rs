@@ -19,7 +19,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-pub use attached::{Loop, Mounted, run, try_run};
+pub use attached::{Loop, Mounted, SwapOn, run, try_run};
 
 /// Tells why a test does not run here.
 pub fn skipped(why: &str) {
