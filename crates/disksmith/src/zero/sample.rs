@@ -14,12 +14,14 @@ use super::place::Place;
 pub(crate) const PLACE: Bytes = Bytes::MIB;
 /// So many places are looked at, on a disk that has them.
 const MOST: u64 = 64;
+/// One place in so many is looked at, at most.
+const SHARE: u64 = 4;
 /// So many places are written once, and then again, before the next have their turn. What changes
 /// on the disk or beside it while the sample is taken meets both passes alike.
 pub(crate) const GROUP: usize = 8;
 
-/// Random whole places in a set of bytes, no two the same, in random order: at most half of those
-/// that there are.
+/// Random whole places in a set of bytes, no two the same, in random order: at most one in four of
+/// those that there are, so that on a small disk a sample is still a sample.
 pub(crate) fn places(of: &Ranges, seed: u64) -> Vec<Range<u64>> {
     let whole: Vec<Range<u64>> = of
         .iter()
@@ -27,7 +29,7 @@ pub(crate) fn places(of: &Ranges, seed: u64) -> Vec<Range<u64>> {
         .filter(|places| !places.is_empty())
         .collect();
     let there: u64 = whole.iter().map(|places| places.end - places.start).sum();
-    let wanted = MOST.min(there / 2) as usize;
+    let wanted = MOST.min(there / SHARE) as usize;
     let mut seen = BTreeSet::new();
     (0..)
         .map(|draw| engine::part_of_seed(seed, draw) % there.max(1))
@@ -171,7 +173,7 @@ mod tests {
             prop_assert!(places.iter().all(|place| place.start % PLACE.0 == 0));
             let whole = |range: Range<u64>| (range.end / PLACE.0).saturating_sub(range.start.div_ceil(PLACE.0));
             let there: u64 = of.iter().map(whole).sum();
-            prop_assert_eq!(places.len() as u64, MOST.min(there / 2));
+            prop_assert_eq!(places.len() as u64, MOST.min(there / SHARE));
         }
     }
 }

@@ -275,6 +275,9 @@ fn goes_on(place: &Place, fresh: Disk, known: Option<&Disk>, context: &Context) 
         model: fresh.model,
         serial: fresh.serial,
         starts: known.starts + 1,
+        // What failed then may have failed because the disk was away.
+        failed: Ranges::new(),
+        why_failed: None,
         ..known.clone()
     }
 }

@@ -264,3 +264,6 @@ impl Work<'_> {
 fn gone(what: &str, error: &std::io::Error) -> Stop {
     Stop::Gone(format!("{what}: {error}"))
 }
+
+#[cfg(test)]
+mod tests;
