@@ -4,6 +4,7 @@
 
 #![allow(
     dead_code,
+    unused_imports,
     unreachable_pub,
     reason = "each test program uses its own part of this, and is a crate to which pub means nothing"
 )]

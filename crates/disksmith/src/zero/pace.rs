@@ -97,7 +97,7 @@ impl Clocked {
             if pace.slices.len() == MOST {
                 pace.fold();
             }
-            self.ends = self.ends + pace.slice;
+            self.ends += pace.slice;
         }
         self.filling += bytes.0;
         pace.bytes += bytes;

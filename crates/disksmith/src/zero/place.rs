@@ -159,9 +159,41 @@ fn filled(stamp: &str) -> impl Iterator<Item = u8> {
     line.into_iter().cycle().take(STAMP)
 }
 
+/// A file that stands for a disk, in tests.
+#[cfg(test)]
+pub(crate) fn on_file(size: Bytes) -> Place {
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(size.0).unwrap();
+    Place::of(DestroyTarget {
+        path: "/dev/test".into(),
+        file,
+        device: Some(DevNum::new(7, 0)),
+        size,
+    })
+    .unwrap()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stamp_is_known_again_only_while_it_is_whole() {
+        for size in [Bytes(512), Bytes(4096), Bytes(3 << 20)] {
+            let place = on_file(size);
+            assert_eq!(place.stamp().unwrap(), None);
+            place.put_stamp("one/1").unwrap();
+            // A disk that is smaller than the stamp knows it all the same.
+            assert_eq!(place.stamp().unwrap().as_deref(), Some("one/1"));
+            let last = size.0.min(4096) - 1;
+            place.claim.file.write_all_at(&[0], last).unwrap();
+            assert_eq!(place.stamp().unwrap(), None);
+            place.put_stamp("two/2").unwrap();
+            place.clear_stamp(None).unwrap();
+            assert_eq!(place.stamp().unwrap(), None);
+            assert!(place.is_zero(0..size.0).unwrap());
+        }
+    }
 
     #[test]
     fn memory_is_aligned_and_zero() {

@@ -128,7 +128,10 @@ pub(crate) fn read_back(place: &Place, zeroed: &Ranges, seed: u64) -> ReadBack {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt as _;
+
     use super::*;
+    use crate::zero::place::{Aligned, on_file};
     use proptest::prelude::*;
 
     /// Writes of which the first takes `penalty` times as long, on a disk that scatters.
@@ -146,6 +149,30 @@ mod tests {
         Passes {
             groups: (0..8).map(group).collect(),
         }
+    }
+
+    #[test]
+    fn what_is_not_zero_is_found_at_both_ends_and_what_cannot_be_read_is_told() {
+        let size = Bytes(40 * PLACE.0 + 512);
+        let place = on_file(size);
+        let all = Ranges::all(size);
+        let back = read_back(&place, &all, 5);
+        assert_eq!((back.places, back.is_well()), (12, true));
+        for at in [0, size.0 - 1] {
+            let written = place.direct.try_clone().unwrap();
+            let block = at / 512 * 512;
+            let mut memory = Aligned::zeros(512);
+            memory.bytes().fill(7);
+            written.write_all_at(memory.bytes(), block).unwrap();
+            let back = read_back(&place, &all, 5);
+            assert!(!back.is_well() && back.not_zero.contains(&(at..at + 1)));
+            written
+                .write_all_at(Aligned::zeros(512).bytes(), block)
+                .unwrap();
+        }
+        place.direct.set_len(0).unwrap();
+        let back = read_back(&place, &all, 5);
+        assert!(back.unreadable.contains(&(0..PLACE.0)) && back.why.is_some());
     }
 
     #[test]

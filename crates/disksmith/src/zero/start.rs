@@ -78,7 +78,14 @@ pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Start, Fai
             format!("{id}/{}", at + 1),
         );
         let stamp = place.stamp().refused()?;
-        let known = stamp.and_then(|stamp| find(&earlier, &stamp));
+        let known = stamp.as_deref().and_then(|stamp| find(&earlier, stamp));
+        if stamp.is_some() && known.is_none() {
+            context.tell(&format!(
+                "disksmith: {} was zeroed in part before, but this ledger does not know how far; it \
+                 is begun anew.",
+                path.display()
+            ));
+        }
         found.push(goes_on(place, fresh, known, context));
     }
     if args.dry_run {

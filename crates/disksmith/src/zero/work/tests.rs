@@ -4,27 +4,18 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use engine::list::simulated::{SimulatedList, Volume};
-use linux::block::DevNum;
-use linux::consent::DestroyTarget;
 use record::Histogram;
 
 use super::*;
 use crate::zero::kept::Method;
 use crate::zero::pace::Pace;
+use crate::zero::place::on_file;
 
 const SIZE: Bytes = Bytes(300 * (1 << 20) + 4096 + 512);
 
-/// A file that stands for a disk; what is written between its stamp and its end goes to a simulation.
+/// What is written between the stamp and the end of this disk goes to a simulation.
 fn place() -> Place {
-    let file = tempfile::tempfile().unwrap();
-    file.set_len(SIZE.0).unwrap();
-    Place::of(DestroyTarget {
-        path: PathBuf::from("/dev/test"),
-        file,
-        device: Some(DevNum::new(7, 0)),
-        size: SIZE,
-    })
-    .unwrap()
+    on_file(SIZE)
 }
 
 fn disk() -> Disk {
@@ -158,7 +149,7 @@ fn a_disk_that_goes_is_not_called_bad() {
 #[test]
 fn a_disk_that_answers_only_with_errors_is_given_up() {
     let simulated = SimulatedList::new(Volume {
-        bad: vec![0..SIZE.0],
+        bad: Ranges::all(SIZE).iter().collect(),
         ..volume()
     });
     let place = place();
