@@ -54,13 +54,13 @@ pub(crate) fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBoo
     if let Some(why) = unfinished(&ready.zeroing.disks, &ended) {
         return Err(Failure::Midway(anyhow!(
             "{why}\nThe same command goes on with what is left:\n  {}",
-            again(args)
+            again()
         )));
     }
     let finished = finish(&ready).map_err(|why| {
         Failure::Midway(anyhow!(
             "{why}\nThe same command tries that again:\n  {}",
-            again(args)
+            again()
         ))
     })?;
     let Ready {

@@ -1,6 +1,6 @@
 //! How a zeroing starts: every reason not to in one answer, then anew, or where it was stopped.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jiff::Timestamp;
 use ledger::{Claim, Ledger, Standing};
@@ -81,8 +81,8 @@ pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Start, Fai
         let known = stamp.as_deref().and_then(|stamp| find(&earlier, stamp));
         if stamp.is_some() && known.is_none() {
             context.tell(&format!(
-                "disksmith: {} was zeroed in part before, but this ledger does not know how far; it \
-                 is begun anew.",
+                "disksmith: {} was zeroed in part before, which does not count: this ledger does not \
+                 know how far.",
                 path.display()
             ));
         }
@@ -257,7 +257,7 @@ fn goes_on(place: &Place, fresh: Disk, known: Option<&Disk>, context: &Context) 
     };
     let anew = |why: String| {
         context.tell(&format!(
-            "disksmith: {} was zeroed in part before, and is begun anew: {why}.",
+            "disksmith: {} was zeroed in part before, which does not count: {why}.",
             fresh.path.display()
         ));
     };
@@ -344,21 +344,10 @@ fn rehearsal(disks: &[Disk]) -> String {
     text
 }
 
-/// The command that goes on with these disks.
-pub(crate) fn again(args: &ZeroArgs) -> String {
-    let quoted = |words: &[PathBuf]| {
-        let words: Vec<String> = words.iter().map(|w| w.display().to_string()).collect();
-        words.join(" ")
-    };
-    let consents: Vec<String> = args
-        .destroy
-        .iter()
-        .map(|word| format!(" --destroy {}", word.to_string_lossy()))
+/// This command, which goes on with these disks.
+pub(crate) fn again() -> String {
+    let words: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    format!(
-        "disksmith zero {}{}{}",
-        quoted(&args.devices),
-        consents.concat(),
-        method(args).option()
-    )
+    words.join(" ")
 }
