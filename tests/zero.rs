@@ -408,7 +408,7 @@ fn with_root_each_disk_of_a_command_may_go_on_by_itself() {
 #[test]
 fn with_root_a_signal_ends_it_orderly_and_the_consent_must_be_named_again() {
     let place = Place::new();
-    let Some(disk) = Disk::new(&place, "disk.img", 80 * MIB) else {
+    let Some(disk) = Disk::new(&place, "disk.img", 140 * MIB) else {
         return;
     };
     for signal in [Signal::INT, Signal::TERM] {
@@ -426,7 +426,7 @@ fn with_root_a_signal_ends_it_orderly_and_the_consent_must_be_named_again() {
         .run(&["zero", disk.path()])
         .refuses(&["it is not named with --destroy"]);
     let said = disk.zero(&place, &["--dry-run"]).ends_with(0);
-    assert!(said.out.contains("left of 80 MiB"), "{said:#?}");
+    assert!(said.out.contains("left of 140 MiB"), "{said:#?}");
     let said = disk.zero(&place, &["--json"]).ends_with(0);
     assert_eq!(only(&said)["starts"], 3);
     assert_eq!(not_zero(&disk.device.node), 0);
