@@ -14,10 +14,12 @@ use rustix::fs::OFlags;
 /// How much of the disk's beginning is zeroed first and carries the stamp until the end: where most
 /// signatures are, so that a disk which is zeroed by half passes for nothing that it once was.
 pub(crate) const HEAD: Bytes = Bytes::MIB;
-/// The stamp fills this much: the largest logical block that disks have.
-const STAMP: usize = 4096;
-/// Memory for direct I/O is aligned to this: the largest logical block that disks have.
-const ALIGNMENT: usize = 4096;
+/// The largest logical block of a disk that can be zeroed; Linux before 6.15 knows none above it.
+pub(crate) const LARGEST_BLOCK: Bytes = Bytes::kib(4);
+/// The stamp fills this much.
+const STAMP: usize = LARGEST_BLOCK.0 as usize;
+/// Memory for direct I/O is aligned to this.
+const ALIGNMENT: usize = LARGEST_BLOCK.0 as usize;
 
 /// Memory that is aligned as direct I/O wants it.
 pub(crate) struct Aligned {

@@ -12,7 +12,7 @@ use record::{Histogram, Ranges, RunId};
 
 use super::kept::{Disk, Method, Zeroing};
 use super::pace::Pace;
-use super::place::Place;
+use super::place::{LARGEST_BLOCK, Place};
 use super::sample::read_back;
 use crate::array::check::consents;
 use crate::array::host::number_at;
@@ -191,6 +191,13 @@ fn suits(
         ));
     }
     let device = devices.get(place.number);
+    let block = device.and_then(|device| device.logical_block);
+    if let Some(block) = block.filter(|block| *block > LARGEST_BLOCK) {
+        return Err(format!(
+            "{shown} takes nothing smaller than {block} (its logical block), and zero tries bad \
+             places again in pieces of {LARGEST_BLOCK}; use blkdiscard --zeroout"
+        ));
+    }
     let offered = device.is_some_and(|device| offload::is_offered(root, device));
     if method != Method::Writes && !offered {
         return Err(format!(

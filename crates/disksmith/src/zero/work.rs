@@ -14,7 +14,7 @@ use record::{Bytes, Nanos, Ranges};
 use super::feed::{DEPTH, Limiter, Stream, Twice, lock};
 use super::kept::Disk;
 use super::pace::Clocked;
-use super::place::Place;
+use super::place::{LARGEST_BLOCK, Place};
 use super::sample::{GROUP, PLACE, Passes, places};
 
 /// Large enough for the throughput of any disk, small enough that a bad place is soon found.
@@ -22,7 +22,7 @@ const LARGEST: Bytes = Bytes::MIB;
 /// What the device zeroes itself goes in pieces of this size: between two of them a signal is heard.
 const OFFLOADED: Bytes = Bytes::mib(64);
 /// What failed is tried again in such pieces, so that only what is bad is lost.
-const SMALL: Bytes = Bytes::kib(4);
+const SMALL: Bytes = LARGEST_BLOCK;
 /// If more than this failed, the disk is worth nothing, and finding each bad block would take hours.
 const MOST_TRIED_AGAIN: Bytes = Bytes::mib(64);
 /// How often what was written is made to survive a power cut, and kept.
