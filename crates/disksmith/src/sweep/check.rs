@@ -4,7 +4,6 @@
 use std::path::PathBuf;
 
 use linux::block::{DevNum, Devices};
-use record::Bytes;
 
 use super::layout::Layout;
 use super::plan::Planned;
@@ -123,7 +122,7 @@ fn scheduler_names(settings: &Settings, planned: &mut Planned, host: &Host) {
 
 /// XFS is not made below a size.
 fn room(settings: &Settings, planned: &mut Planned) {
-    let sizes: Vec<Bytes> = settings.devices.iter().map(|volume| volume.size).collect();
+    let sizes = settings.sizes();
     // What has no size is not there, which the claim on it says.
     let too_small = |layout: &Layout| {
         let capacity = layout.capacity(&sizes);

@@ -54,13 +54,7 @@ pub(crate) fn abandon(
         .refused()?;
     let mut kept = work.document;
     let gone = locate(&mut kept, context)?;
-    let paths: Vec<PathBuf> = kept
-        .record
-        .settings
-        .devices
-        .iter()
-        .map(|volume| volume.path.clone())
-        .collect();
+    let paths = kept.record.settings.paths();
     let missing: Vec<String> = kept.underway.as_ref().map_or_else(Vec::new, |underway| {
         let members = gone.iter().filter(|at| **at < underway.members);
         let one = |at: &usize| {

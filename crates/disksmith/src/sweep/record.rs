@@ -178,6 +178,19 @@ pub(crate) struct SweepRecord {
     pub given_up: bool,
 }
 
+impl Settings {
+    /// The paths of the devices.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        let paths = self.devices.iter().map(|volume| volume.path.clone());
+        paths.collect()
+    }
+
+    /// The sizes of the devices.
+    pub(crate) fn sizes(&self) -> Vec<Bytes> {
+        self.devices.iter().map(|volume| volume.size).collect()
+    }
+}
+
 impl Volume {
     /// Whether both are one: by what names it whatever it is called, or else by path and size.
     pub(crate) fn is(&self, other: &Volume) -> bool {

@@ -324,13 +324,7 @@ fn resume(
         "disksmith: going on with sweep {key}: {} measured so far.",
         kept.record.cells.len()
     ));
-    let paths: Vec<PathBuf> = kept
-        .record
-        .settings
-        .devices
-        .iter()
-        .map(|volume| volume.path.clone())
-        .collect();
+    let paths = kept.record.settings.paths();
     take_down(&mut kept, &paths, context, programs)?;
     kept.boot = boot;
     kept.record.starts += 1;
