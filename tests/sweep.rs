@@ -275,7 +275,8 @@ show() { echo; echo SHOWN; disksmith sweep --show last --json; echo; echo ENDED;
 left() {
     grep -c ^md /proc/mdstat >&2 && exit 9
     grep /run/disksmith /proc/mounts >&2 && exit 9
-    disksmith devices --json | grep -q '\"signatures\": .$' && exit 9
+    # The machine's own disk, behind these, has its file system.
+    [ -z \"$(wipefs /dev/vd[a-h])\" ] || exit 9
     true
 }
 ";
