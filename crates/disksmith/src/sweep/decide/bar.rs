@@ -41,7 +41,14 @@ pub(super) fn judge(observed: &Observed, layout: usize, last: bool) -> Bar {
 
 fn one(requirement: &Requirement, values: &[f64], last: bool) -> Bar {
     if values.is_empty() {
-        return Bar::Open;
+        // What was never measured is not met.
+        return if last {
+            Bar::Missed(format!(
+                "cannot be held against {requirement}: no run has that figure"
+            ))
+        } else {
+            Bar::Open
+        };
     }
     let missed = values
         .iter()
@@ -90,7 +97,7 @@ pub(super) fn unmeasured(observed: &Observed) -> Vec<String> {
     absent
         .map(|requirement| {
             format!(
-                "No run has the figure {}, so that no layout could be held against {requirement}.",
+                "No run has the figure {}, so that no layout is known to meet {requirement}.",
                 requirement.figure
             )
         })
@@ -112,6 +119,7 @@ mod tests {
     #[test]
     fn two_blocks_that_miss_are_beyond_doubt_and_one_is_not() {
         assert_eq!(judged("seek.p99<1ms", &[], false), Bar::Open);
+        assert!(is_missed("seek.p99<1ms", &[], true));
         assert_eq!(judged("seek.p99<1ms", &[9e5], false), Bar::Met);
         assert_eq!(judged("seek.p99<1ms", &[1.1e6], false), Bar::Open);
         assert_eq!(judged("seek.p99<1ms", &[1.1e6, 9e5], false), Bar::Open);

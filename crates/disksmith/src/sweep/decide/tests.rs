@@ -297,3 +297,18 @@ fn doubtful_runs_and_missing_figures_are_said() {
         assert!(doubts.contains(told), "{doubts}");
     }
 }
+
+#[test]
+fn a_requirement_that_was_never_measured_is_not_met() {
+    let mut record = sweep("page-mixed.iops", growing());
+    record.settings.requires = vec!["page-mixed.commit.p99<5ms".parse().unwrap()];
+    let decided = run(&mut record, &truth(&by_members));
+    assert!(decided.over && decided.winner.is_none(), "{decided:?}");
+    assert!(
+        decided
+            .rows
+            .iter()
+            .all(|row| row.standing == Standing::Missed)
+    );
+    assert!(row(&decided, 3).why.contains("no run has that figure"));
+}
