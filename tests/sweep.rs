@@ -120,6 +120,18 @@ fn what_makes_no_sense_is_refused_before_a_device_is_looked_for() {
             "name a file with --price",
         ),
         (&["--require", "page-read.p99"], "page-read.p99"),
+        (
+            &["--require", "page-read.write.p99<5ms"],
+            "there is no figure page-read.write.p99, since the phase page-read writes nothing",
+        ),
+        (
+            &["--objective", "page-read.write.iops"],
+            "write page-read.iops",
+        ),
+        (
+            &["--workload", "read=1", "--objective", "workload.read.iops"],
+            "does nothing else; write workload.iops",
+        ),
         (&["--price", "prices"], "prices"),
         (&["--price", "nowhere"], "nowhere cannot be read"),
         (&["--workload", "read=2"], "--workload read=2"),

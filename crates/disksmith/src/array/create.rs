@@ -141,6 +141,8 @@ impl Step<Host<'_>> for Assemble {
         // mdadm claims the members itself, so they must be free for it.
         host.claims.clear();
         host.run(&self.plan.mdadm())?;
+        // At once: after a kill an array that only may have been made is taken back.
+        host.note(Stage::Assembled)?;
         host.array = Some(self.verified(host)?);
         Ok(())
     }

@@ -226,7 +226,8 @@ fn document(plan: &Plan, args: &CreateArgs, node: Option<&Path>) -> Value {
 fn follow(book: Book, checked: &Checked, persist: bool, host: &Host) -> Option<Journal> {
     let devices = Devices::read(&host.root).unwrap_or_default();
     let (plan, members) = (&checked.plan, &checked.members);
-    let building = Building::of(plan, members, persist, &host.etc, &devices);
+    let boot = book.here.owner().boot.clone();
+    let building = Building::of(plan, members, persist, &host.etc, &devices, boot);
     let journal = Journal::begin(book.ledger, &book.here, building);
     journal
         .map_err(|error| tell(&unrepairable(&error.into())))

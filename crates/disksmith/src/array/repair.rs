@@ -5,6 +5,7 @@
 //! ledger forgets it, so that no later start takes it away either. Everything here may be killed
 //! and begun again: each thing is looked for before it is taken back.
 
+mod lacking;
 mod look;
 mod release;
 

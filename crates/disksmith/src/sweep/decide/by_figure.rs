@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use study::compare::RatioInterval;
 use study::race::Rule;
 
-use super::bar::{self, Bar};
+use super::bar::Bar;
 use super::contest::{Contest, Score, Scores};
 use super::observed::is_positive;
 use super::words::{behind, blocks, own_ratio, range};
@@ -52,10 +52,7 @@ pub(super) fn rank(field: &Field) -> Ranking {
     };
     let layouts = 0..record.layouts.len();
     // A leader of whom it is open whether it meets the requirements is no winner yet.
-    let meets = leader.is_some_and(|leader| {
-        let met = bar::judge(field.observed, leader, field.last) == Bar::Met;
-        met || settings.requires.is_empty()
-    });
+    let meets = leader.is_some_and(|leader| field.bars.judge(leader) == Bar::Met);
     Ranking {
         leader,
         places: layouts

@@ -5,16 +5,22 @@ use study::compare::RatioInterval;
 use study::effects::{Effect, Pair, effect};
 use study::scaling::{Point, Share, knee, odd_against_even};
 
+use crate::render::words::number;
 use crate::sweep::figure::{Figure, Metric};
 use crate::sweep::record::{Probe, Value};
 
 use super::observed::Observed;
-use super::scaling::{Explained, per_request, rate};
+use super::scaling::{Explained, in_flight, per_request, rate};
 use super::words::{counted, hundredths, range, shown};
 
 /// Less than this share of what it should be is clearly less: probes of a few seconds wander by some
 /// percent.
 const CLEARLY: f64 = 0.9;
+
+/// With fewer requests in flight for each member it is these that may be the limit: a volume in the
+/// cloud answers in about a millisecond, and with one request at a time gives a thousand a second,
+/// whatever it is sold for.
+const FEW_IN_FLIGHT: f64 = 4.0;
 
 /// Where the rate stops growing, and whose limit that is.
 pub(super) fn scaling(observed: &Observed, curves: &[Explained]) -> String {
@@ -47,7 +53,26 @@ pub(super) fn scaling(observed: &Observed, curves: &[Explained]) -> String {
             last.members
         ),
     };
+    let is_flat = knee(&studied(best)).is_some();
+    let growth = match few_in_flight(observed, best).filter(|_| is_flat) {
+        Some(few) => format!("{growth} That may be for want of requests: {few}."),
+        None => growth,
+    };
     format!("{growth} {}", limit(observed, best))
+}
+
+/// How few requests the members of the largest array have in flight, as a clause; `None` where they
+/// have enough.
+fn few_in_flight(observed: &Observed, curve: &Explained) -> Option<String> {
+    let layout = curve.layouts.last()?;
+    let members = observed.record.layouts.get(*layout)?.members;
+    let (all, each) = in_flight(observed, *layout)?;
+    (members > 1 && each < FEW_IN_FLIGHT).then(|| {
+        format!(
+            "{all} in flight are {} for each of {members} members; try with more (--depth)",
+            number(each)
+        )
+    })
 }
 
 /// Whose limit the largest array of a curve meets: the instance's, its own, or its volumes'.
@@ -100,10 +125,18 @@ fn limit(observed: &Observed, curve: &Explained) -> String {
              this is cannot be told."
         )
     } else if last.value.high.map_or(share, |high| high * io / bound) < CLEARLY {
-        format!(
-            "{whose}; {array} is {percent} % of that: the rest is lost in the array or the file \
-             system, not in the volumes, or too few requests are in flight for so many (--depth)."
-        )
+        match few_in_flight(observed, curve) {
+            // Each volume alone was asked with all of them.
+            Some(few) => format!(
+                "{whose}; {array} is {percent} % of that. Whether the array or the file system \
+                 loses the rest, or too few requests are in flight, cannot be told: {few}."
+            ),
+            None => format!(
+                "{whose}; {array} is {percent} % of that: the rest is lost in the array or the \
+                 file system, not in the volumes, or too few requests are in flight for so many \
+                 (--depth)."
+            ),
+        }
     } else if bound < alone {
         format!("{whose}; {array} is {percent} % of that: the instance's limit is reached.")
     } else {
@@ -232,7 +265,7 @@ pub(super) fn slow(observed: &Observed, curves: &[Explained]) -> Vec<String> {
         format!(
             "{} is slow: it gives {} alone, {} % of the median of the {count} volumes ({}). Stripes \
              wait for their slowest member, so that all {count} with it give about {} at best \
-             instead of {}: replace it, or leave it out.",
+             instead of {}, with enough requests in flight: replace it, or leave it out.",
             volume.path.display(),
             shown(&figure, value.mean),
             hundredths(value.mean / usual),
@@ -317,6 +350,17 @@ mod tests {
         alone: &[f64],
         share: f64,
     ) -> Decided {
+        with_depth(64, members, level, of, alone, share)
+    }
+
+    fn with_depth(
+        depth: u32,
+        members: &[usize],
+        level: Level,
+        of: &dyn Fn(&Layout) -> f64,
+        alone: &[f64],
+        share: f64,
+    ) -> Decided {
         let layouts = members.iter().map(|members| Layout {
             level: Some(level),
             ..raid10(*members)
@@ -328,7 +372,8 @@ mod tests {
             drift: 0.0,
             seed: 2,
         };
-        let record = probed(sweep("page-mixed.iops", layouts.collect()), alone, share);
+        let mut record = probed(sweep("page-mixed.iops", layouts.collect()), alone, share);
+        record.settings.depth = Some(depth);
         decide(&truth.all(record, 5))
     }
 
@@ -385,6 +430,28 @@ mod tests {
                 "lost in the array or the file system",
             ],
         );
+    }
+
+    #[test]
+    fn with_few_requests_in_flight_neither_the_array_nor_a_knee_is_blamed_alone() {
+        let of = |layout: &Layout| (3000.0 * layout.members as f64 / io(layout)).min(9000.0);
+        let blames = |decided: &Decided, told: &str| {
+            let mut answers = decided.answers.iter();
+            answers.any(|text| text.contains(told))
+        };
+        // 1.3 times 20 requests over eight members; and 26.
+        for (depth, few) in [(20, true), (26, false)] {
+            let decided = with_depth(depth, &[2, 4, 6, 8], Level::Ten, &of, &EQUAL, 1.0);
+            has(&decided, &["stops scaling at 4 members"]);
+            let want =
+                "That may be for want of requests: 20 in flight are 3.2 for each of 8 members";
+            assert_eq!(blames(&decided, want), few, "{:#?}", decided.answers);
+            assert_eq!(blames(&decided, "in flight, cannot be told"), few);
+            assert_eq!(blames(&decided, "the rest is lost in the array"), !few);
+        }
+        let grows = |layout: &Layout| 3000.0 * layout.members as f64;
+        let decided = with_depth(20, &[2, 4, 8], Level::Zero, &grows, &EQUAL, 1.0);
+        assert!(!blames(&decided, "for want of requests"));
     }
 
     #[test]
@@ -454,7 +521,7 @@ mod tests {
             &slow,
             &[
                 "/dev/nvme3n1 is slow: it gives 2,000 IOPS alone, 67 % of the median of the 8 volumes",
-                "all 8 with it give about 16,000 IOPS at best instead of 24,000 IOPS",
+                "all 8 with it give about 16,000 IOPS at best instead of 24,000 IOPS, with enough",
             ],
         );
         alone[2] = 2800.0;

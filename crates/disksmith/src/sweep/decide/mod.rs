@@ -21,7 +21,7 @@ mod testing;
 mod tests;
 pub(super) mod words;
 
-use bar::Bar;
+use bar::{Bar, Bars};
 use observed::Observed;
 use summary::Summaries;
 
@@ -45,6 +45,8 @@ enum Fate {
 struct Field<'a> {
     /// What was measured.
     pub observed: &'a Observed<'a>,
+    /// The requirements on each layout.
+    pub bars: Bars<'a>,
     /// What became of each layout.
     pub fates: Vec<Fate>,
     /// What each costs, where prices are known.
@@ -89,11 +91,13 @@ impl Field<'_> {
             let cost = prices?.cost(layout, &sizes, None);
             Some(cost.per_month).filter(|cost| cost.is_finite())
         });
+        let bars = Bars::of(observed, last);
         Field {
             observed,
             fates: (0..record.layouts.len())
-                .map(|layout| fate(observed, layout, last))
+                .map(|layout| fate(observed, &bars, layout, last))
                 .collect(),
+            bars,
             costs: costs.collect(),
             last,
         }
@@ -107,7 +111,7 @@ impl Field<'_> {
     }
 }
 
-fn fate(observed: &Observed, layout: usize, last: bool) -> Fate {
+fn fate(observed: &Observed, bars: &Bars, layout: usize, last: bool) -> Fate {
     if let Some(why) = observed.given_up(layout) {
         return Fate::Failed(format!("failed twice: {why}"));
     }
@@ -117,7 +121,7 @@ fn fate(observed: &Observed, layout: usize, last: bool) -> Fate {
             None => "was not measured".to_owned(),
         });
     }
-    match bar::judge(observed, layout, last) {
+    match bars.judge(layout) {
         Bar::Missed(why) => Fate::Missed(why),
         Bar::Met | Bar::Open => Fate::In,
     }
@@ -131,7 +135,7 @@ pub(crate) fn decide(record: &SweepRecord) -> Decided {
     let mut ranking = field.rank();
     let exhausted = |field: &Field, ranking: &Ranking| {
         let mut open = (0..field.fates.len()).filter(|layout| is_open(field, ranking, *layout));
-        open.all(|layout| observed.was_tried_last(layout))
+        observed.has_run_out() || open.all(|layout| observed.was_tried_last(layout))
     };
     let mut over = ranking.settled && !record.settings.full;
     if !over && exhausted(&field, &ranking) {
@@ -151,6 +155,7 @@ pub(crate) fn decide(record: &SweepRecord) -> Decided {
     let ties = rows.iter().filter(|row| row.standing == Standing::Tie);
     let mut doubts = bar::unmeasured(&observed);
     doubts.extend(doubts::of(&observed, &field));
+    doubts.extend(doubts::near_bar(&field, ranking.leader.filter(|_| over)));
     let drift = drift::of(&observed);
     doubts.extend(
         drift
@@ -274,6 +279,9 @@ fn standing(field: &Field, ranking: &Ranking, layout: usize, over: bool) -> (Sta
         } else {
             place
         };
+        let is_taken = matches!(place, Standing::Winner | Standing::Tie);
+        let doubt = field.bars.doubt(layout).filter(|_| is_taken);
+        let why = doubt.map_or(why.clone(), |doubt| format!("{why}; {doubt}"));
         return (place, why);
     }
     if let Some(failure) = field.observed.failed_last(layout) {

@@ -9,7 +9,7 @@ use super::{decide, wanted};
 use crate::cli::{Fs, Level};
 use crate::sweep::decided::Standing;
 use crate::sweep::layout::Layout;
-use crate::sweep::record::{Cell, CellOutcome, SweepRecord, Value};
+use crate::sweep::record::{Block, Cell, CellOutcome, SweepRecord, Value};
 
 /// Any record, however little sense it makes.
 fn any_record() -> impl Strategy<Value = SweepRecord> {
@@ -121,5 +121,31 @@ proptest! {
         let mut record = sweep("page-mixed.iops", growing());
         let decided = run(&mut record, &truth);
         prop_assert!(decided.over, "{decided:?}");
+    }
+
+    #[test]
+    fn every_sweep_with_a_bar_comes_to_an_end(
+        seed in 0_u64..1000,
+        noise in 0.0..0.3_f64,
+        bar in 70.0..90.0_f64,
+    ) {
+        // The fastest is the one that may miss it, and the others are dropped behind it.
+        let of = |layout: &Layout| {
+            let members = layout.members as f64;
+            vec![("page-mixed.iops", 3000.0 * members), ("page-mixed.p99", 10e6 * members)]
+        };
+        let truth = Truth { of: &of, noise, drift: 0.0, seed };
+        let mut record = sweep("page-mixed.iops", growing());
+        let bar = format!("page-mixed.p99<{bar:.1}ms");
+        record.settings.requires = vec![bar.parse().unwrap()];
+        for block in 0..record.settings.blocks {
+            let wanted = wanted(&record, &decide(&record));
+            if wanted.is_empty() {
+                break;
+            }
+            record.blocks.push(Block { wanted: wanted.clone(), order: wanted.clone() });
+            truth.measure(&mut record, block, &wanted);
+        }
+        prop_assert!(decide(&record).over);
     }
 }

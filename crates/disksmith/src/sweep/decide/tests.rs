@@ -297,3 +297,92 @@ fn doubtful_runs_and_missing_figures_are_said() {
         assert!(doubts.contains(told), "{doubts}");
     }
 }
+
+#[test]
+fn a_requirement_that_was_never_measured_is_not_met() {
+    let mut record = sweep("page-mixed.iops", growing());
+    record.settings.requires = vec!["page-mixed.commit.p99<5ms".parse().unwrap()];
+    let decided = run(&mut record, &truth(&by_members));
+    assert!(decided.over && decided.winner.is_none(), "{decided:?}");
+    assert!(
+        decided
+            .rows
+            .iter()
+            .all(|row| row.standing == Standing::Missed)
+    );
+    assert!(row(&decided, 3).why.contains("no run has that figure"));
+}
+
+/// Of 200 sweeps with 5 % noise, how many drop the first layout, whose latency is this share
+/// of the bar, for missing it before the end.
+fn given_up_early(share: f64) -> usize {
+    let of = |layout: &Layout| {
+        let p99 = if layout.members == 2 {
+            10e6 * share
+        } else {
+            5e6
+        };
+        vec![("page-mixed.iops", 9000.0), ("page-mixed.p99", p99)]
+    };
+    let is_early = |seed: u64| {
+        let truth = Truth {
+            noise: 0.05,
+            seed,
+            ..truth(&of)
+        };
+        let mut record = sweep("page-mixed.iops", growing());
+        record.settings.requires = vec!["page-mixed.p99<10ms".parse().unwrap()];
+        for block in 0..record.settings.blocks {
+            let decided = decide(&record);
+            if !decided.over && row(&decided, 0).standing == Standing::Missed {
+                return true;
+            }
+            let layouts = wanted(&record, &decided);
+            truth.measure(&mut record, block, &layouts);
+        }
+        false
+    };
+    (0..200).filter(|seed| is_early(*seed)).count()
+}
+
+#[test]
+fn what_meets_a_bar_by_a_hair_is_not_given_up_before_the_end() {
+    let early = given_up_early(0.99);
+    assert!(early < 10, "{early} of 200");
+    let early = given_up_early(1.15);
+    assert!(early > 160, "{early} of 200");
+}
+
+#[test]
+fn a_winner_near_the_bar_is_not_called_certain() {
+    let of = |share: f64| {
+        move |layout: &Layout| {
+            let members = layout.members as f64;
+            vec![
+                ("page-mixed.iops", 3000.0 * members),
+                ("page-mixed.p99", 10e6 * share),
+            ]
+        }
+    };
+    let decided = |share: f64| {
+        let of = of(share);
+        let mut record = sweep("page-mixed.iops", growing());
+        record.settings.requires = vec!["page-mixed.p99<10ms".parse().unwrap()];
+        run(&mut record, &truth(&of))
+    };
+    let near = decided(0.995);
+    let winner = row(&near, near.winner.unwrap());
+    assert!(
+        winner.why.contains("is too near to page-mixed.p99<10ms"),
+        "{}",
+        winner.why
+    );
+    assert!(
+        near.doubts.iter().any(|text| text.contains("not certain")),
+        "{near:?}"
+    );
+    let far = decided(0.7);
+    let winner = row(&far, far.winner.unwrap());
+    assert!(!winner.why.contains("too near"), "{}", winner.why);
+    assert!(!far.doubts.iter().any(|text| text.contains("not certain")));
+}
