@@ -7,9 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use engine::list::{Done, Errno, Feed, Next, Request, RequestError};
 use record::{Bytes, Nanos, Ranges};
 
-use super::kept::Disk;
 use super::pace::Clocked;
 use super::place::Place;
+use super::work::Shared;
 
 /// Enough in flight to keep a cloud disk at its throughput with requests of a mebibyte.
 pub(crate) const DEPTH: u32 = 8;
@@ -58,7 +58,7 @@ impl Limiter {
 /// Writes zeros over a set of bytes, in rising order.
 pub(crate) struct Stream<'a> {
     place: &'a Place,
-    disk: &'a Mutex<Disk>,
+    shared: &'a Shared,
     todo: VecDeque<Range<u64>>,
     largest: u64,
     limiter: Limiter,
@@ -74,7 +74,7 @@ impl<'a> Stream<'a> {
     /// All of `todo`, in pieces of `largest`.
     pub(crate) fn new(
         place: &'a Place,
-        disk: &'a Mutex<Disk>,
+        shared: &'a Shared,
         todo: &Ranges,
         largest: Bytes,
         limiter: Limiter,
@@ -82,11 +82,11 @@ impl<'a> Stream<'a> {
     ) -> Stream<'a> {
         Stream {
             place,
-            disk,
+            shared,
             todo: todo.iter().collect(),
             largest: largest.0,
             limiter,
-            clocked: timed.then(|| Clocked::start(&lock(disk).pace, Nanos(0))),
+            clocked: timed.then(|| Clocked::start(&lock(&shared.now).pace, Nanos(0))),
             failures: 0,
             doubt: DOUBT,
             gone: None,
@@ -108,7 +108,7 @@ impl<'a> Stream<'a> {
     /// A request failed. Many in a row may mean that the disk is gone.
     fn failed(&mut self, range: Range<u64>, why: String) {
         let stamp = {
-            let mut disk = lock(self.disk);
+            let mut disk = lock(&self.shared.now);
             disk.failed.insert(range);
             disk.why_failed.get_or_insert(why);
             disk.stamp.clone()
@@ -136,7 +136,7 @@ impl Feed for Stream<'_> {
     }
 
     fn next(&mut self, now: Nanos) -> Next {
-        if self.gone.is_some() {
+        if self.gone.is_some() || self.shared.is_lost() {
             return Next::End;
         }
         if let Some(until) = self.limiter.wait(now) {
@@ -168,7 +168,7 @@ impl Feed for Stream<'_> {
         }
         self.failures = 0;
         self.doubt = DOUBT;
-        let mut disk = lock(self.disk);
+        let mut disk = lock(&self.shared.now);
         if !disk.failed.is_empty() {
             disk.failed = disk.failed.subtract(&Ranges::from(range.clone()));
         }

@@ -145,7 +145,8 @@ fn all(
         ends.collect()
     });
     drop(progress);
-    take(&shared, &mut ready.zeroing.disks);
+    // All that settle have ended: nothing comes after this.
+    ready.zeroing.disks = shared.iter().map(Shared::durable).collect();
     let kept = ready.ledger.keep_work(&ready.claim, &ready.zeroing);
     kept.midway()?;
     Ok(ended)
@@ -155,7 +156,7 @@ fn all(
 fn take(shared: &[Shared], disks: &mut [Disk]) -> bool {
     let mut any = false;
     for (shared, disk) in shared.iter().zip(disks) {
-        if let Some(durable) = lock(&shared.durable).take() {
+        if let Some(durable) = shared.take() {
             *disk = durable;
             any = true;
         }

@@ -43,28 +43,64 @@ pub(crate) enum Stop {
 pub(crate) struct Shared {
     /// This moment.
     pub now: Mutex<Disk>,
-    /// What would be left after a power cut, if it has changed since it was last taken.
-    pub durable: Mutex<Option<Disk>>,
+    /// What would be left after a power cut.
+    durable: Mutex<Durable>,
+    /// Held while what was written is flushed, so that no snapshot overtakes a later one. What the
+    /// kernel said when a flush failed stays in it: the kernel says it once (fsync(2)), and a later
+    /// flush that goes well says nothing of what the failed one lost.
+    settling: Mutex<Option<String>>,
+    /// Whether a flush has failed, for those who would wait for a flush under way.
+    lost: AtomicBool,
     /// Whether its thread has ended.
     pub ended: AtomicBool,
 }
 
+/// A snapshot that is on the disk.
+struct Durable {
+    disk: Disk,
+    /// Whether nobody has taken it yet.
+    is_new: bool,
+}
+
 impl Shared {
-    /// For a disk that stands there.
+    /// For a disk that stands there, and would stand there after a power cut too.
     pub(crate) fn new(disk: Disk) -> Shared {
         Shared {
-            now: Mutex::new(disk),
-            durable: Mutex::new(None),
+            now: Mutex::new(disk.clone()),
+            durable: Mutex::new(Durable {
+                disk,
+                is_new: false,
+            }),
+            settling: Mutex::new(None),
+            lost: AtomicBool::new(false),
             ended: AtomicBool::new(false),
         }
     }
 
     /// Makes what was written until now survive a power cut, and says so.
-    pub(crate) fn settle(&self, place: &Place) -> std::io::Result<()> {
-        let disk = lock(&self.now).clone();
-        place.sync()?;
-        *lock(&self.durable) = Some(disk);
-        Ok(())
+    ///
+    /// # Errors
+    /// What the kernel said, now or when a flush failed before: what was written since the last
+    /// good one may be lost, and is never called durable.
+    pub(crate) fn settle(&self, place: &Place) -> Result<(), Stop> {
+        let mut failed = lock(&self.settling);
+        if failed.is_none() {
+            let disk = lock(&self.now).clone();
+            match place.sync() {
+                Ok(()) => {
+                    *lock(&self.durable) = Durable { disk, is_new: true };
+                    return Ok(());
+                }
+                Err(error) => {
+                    self.lost.store(true, Relaxed);
+                    *failed = Some(error.to_string());
+                }
+            }
+        }
+        let why = failed.as_deref().unwrap_or("no reason given");
+        Err(Stop::Gone(format!(
+            "what was written could not be flushed: {why}"
+        )))
     }
 
     /// Does that again and again until the disk's thread has ended.
@@ -72,12 +108,30 @@ impl Shared {
         let mut last = Instant::now();
         while !self.ended.load(Relaxed) {
             sleep(LOOK);
-            // What could not be flushed is not said to be durable; the disk's own thread will say
-            // what is wrong when it ends.
-            if last.elapsed() >= KEEP && self.settle(place).is_ok() {
+            if last.elapsed() >= KEEP {
+                // The disk's own thread hears of a failure, and says it when it ends.
+                if self.settle(place).is_err() {
+                    return;
+                }
                 last = Instant::now();
             }
         }
+    }
+
+    /// Whether a flush has failed, so that there is no point in going on.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.load(Relaxed)
+    }
+
+    /// What has become durable since it was last taken.
+    pub(crate) fn take(&self) -> Option<Disk> {
+        let mut durable = lock(&self.durable);
+        std::mem::take(&mut durable.is_new).then(|| durable.disk.clone())
+    }
+
+    /// Where the disk stands for certain, when all of its threads have ended.
+    pub(crate) fn durable(&self) -> Disk {
+        lock(&self.durable).disk.clone()
     }
 }
 
@@ -112,9 +166,9 @@ impl Work<'_> {
     pub(crate) fn run(&self) -> Result<(), Stop> {
         let _ended = EndsOnDrop(&self.shared.ended);
         let ended = self.zero();
-        let settled = self.shared.settle(self.place);
-        ended?;
-        settled.map_err(|error| gone("what was written could not be flushed", &error))
+        // What a flush has lost comes first: it is why the rest ended.
+        self.shared.settle(self.place)?;
+        ended
     }
 
     fn zero(&self) -> Result<(), Stop> {
@@ -158,8 +212,7 @@ impl Work<'_> {
     /// Writes zeros over a set of bytes.
     fn stream(&self, todo: &Ranges, largest: Bytes, timed: bool) -> Result<(), Stop> {
         let limiter = Limiter::new(self.limit);
-        let disk = &self.shared.now;
-        let mut stream = Stream::new(self.place, disk, todo, largest, limiter, timed);
+        let mut stream = Stream::new(self.place, self.shared, todo, largest, limiter, timed);
         let ended = self.list(&mut stream, DEPTH, largest);
         match stream.gone.take() {
             Some(why) => Err(Stop::Gone(why)),
@@ -221,10 +274,12 @@ impl Work<'_> {
 
     fn hear(&self) -> Result<(), Stop> {
         if self.interrupt.load(Relaxed) {
-            Err(Stop::Signal)
-        } else {
-            Ok(())
+            return Err(Stop::Signal);
         }
+        if self.shared.is_lost() {
+            return self.shared.settle(self.place);
+        }
+        Ok(())
     }
 
     /// Tries again, in small pieces and by writing, what failed.
@@ -254,6 +309,7 @@ impl Work<'_> {
         };
         let mut passes = Passes::default();
         for group in places(&of, seed).chunks(GROUP) {
+            self.hear()?;
             let mut twice = Twice::new(group.to_vec(), Limiter::new(self.limit));
             let ended = self.list(&mut twice, 1, PLACE);
             let (pairs, written) = twice.pairs();

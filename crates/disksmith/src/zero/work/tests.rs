@@ -63,7 +63,7 @@ fn zeroed(
     };
     let ended = work.run();
     assert!(shared.ended.load(Relaxed));
-    let durable = lock(&shared.durable).clone().unwrap();
+    let durable = shared.durable();
     assert_eq!(durable, *lock(&shared.now));
     (ended, durable)
 }
@@ -181,4 +181,37 @@ fn what_is_zeroed_already_is_not_written_again() {
     assert!(written(&simulated).intersect(&before).is_empty());
     // What the first start did not get to sample cannot be sampled any more.
     assert_eq!(disk.passes, None);
+}
+
+#[test]
+fn what_a_failed_flush_may_have_lost_is_never_called_durable() {
+    let mut place = place();
+    let shared = Shared::new(disk());
+    lock(&shared.now).zeroed.insert(0..100);
+    assert_eq!(shared.settle(&place), Ok(()));
+    let before = shared.take().unwrap();
+    lock(&shared.now).zeroed.insert(100..200);
+    // A character device cannot be flushed; the next flush goes well, as after a lost write.
+    let null = std::fs::File::open("/dev/null").unwrap();
+    let whole = std::mem::replace(&mut place.direct, null);
+    let failed = shared.settle(&place);
+    assert!(
+        matches!(&failed, Err(Stop::Gone(why)) if why.contains("could not be flushed")),
+        "{failed:?}"
+    );
+    place.direct = whole;
+    assert_eq!(shared.settle(&place), failed);
+    assert_eq!((shared.take(), shared.durable()), (None, before));
+    // The disk's thread ends at once, and leaves what is not certain to be done again.
+    let simulated = SimulatedList::new(volume());
+    let work = Work {
+        place: &place,
+        shared: &shared,
+        lister: &simulated,
+        limit: None,
+        interrupt: &AtomicBool::new(false),
+    };
+    assert_eq!(work.run(), failed);
+    assert!(simulated.made().is_empty());
+    assert_eq!(shared.durable().zeroed, Ranges::from(0..100));
 }
