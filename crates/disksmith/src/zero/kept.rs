@@ -112,3 +112,24 @@ impl LongWork for Zeroing {
     const KIND: &'static str = "zero";
     const FORM: u32 = 1;
 }
+
+/// A disk of which nothing is zeroed yet, in tests.
+#[cfg(test)]
+pub(crate) fn for_tests(size: Bytes) -> Disk {
+    Disk {
+        stamp: "20261122-000437-k7q2/1".to_owned(),
+        path: PathBuf::from("/dev/test"),
+        name: "test".to_owned(),
+        model: None,
+        serial: None,
+        size,
+        method: Method::Writes,
+        zeroed: Ranges::new(),
+        failed: Ranges::new(),
+        why_failed: None,
+        pace: Pace::new(),
+        latency: Histogram::new(),
+        passes: None,
+        starts: 1,
+    }
+}

@@ -1,14 +1,11 @@
 //! The work on one disk, on simulated disks whose truth is known. The stamp is in a real file.
 
-use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use engine::list::simulated::{SimulatedList, Volume};
-use record::Histogram;
 
 use super::*;
-use crate::zero::kept::Method;
-use crate::zero::pace::Pace;
+use crate::zero::kept::for_tests;
 use crate::zero::place::on_file;
 
 const SIZE: Bytes = Bytes(300 * (1 << 20) + 4096 + 512);
@@ -19,22 +16,7 @@ fn place() -> Place {
 }
 
 fn disk() -> Disk {
-    Disk {
-        stamp: "20261122-000437-k7q2/1".to_owned(),
-        path: PathBuf::from("/dev/test"),
-        name: "test".to_owned(),
-        model: None,
-        serial: None,
-        size: SIZE,
-        method: Method::Writes,
-        zeroed: Ranges::new(),
-        failed: Ranges::new(),
-        why_failed: None,
-        pace: Pace::new(),
-        latency: Histogram::new(),
-        passes: None,
-        starts: 1,
-    }
+    for_tests(SIZE)
 }
 
 fn volume() -> Volume {
