@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt as _;
 use linux::block::DevNum;
 use linux::consent::DestroyTarget;
 use linux::offload::{self, Offload};
+use linux::signature;
 use record::Bytes;
 use rustix::fs::OFlags;
 
@@ -85,6 +86,11 @@ impl Place {
         0..HEAD.0.min(self.size().0)
     }
 
+    /// The stamp's own block, which alone of the head is not zero.
+    pub(crate) fn stamped(&self) -> Range<u64> {
+        0..(STAMP as u64).min(self.size().0)
+    }
+
     /// Zeros its head, but for the stamp. It is on the disk when this returns.
     ///
     /// # Errors
@@ -130,6 +136,11 @@ impl Place {
             .and_then(|line| line.strip_prefix(TITLE));
         let stamp = first.map(str::to_owned);
         Ok(stamp.filter(|stamp| filled(stamp).zip(block.bytes()).all(|(a, b)| a == *b)))
+    }
+
+    /// Whether it carries no signature any more. A disk that cannot be read counts as one that does.
+    pub(crate) fn is_bare(&self) -> bool {
+        signature::probe(&self.direct).is_ok_and(|found| found.is_empty())
     }
 
     /// Whether every byte of a range is zero, as the disk itself has it. The range is made of
