@@ -1,5 +1,6 @@
 //! What the ledger keeps of a zeroing, so that it can go on after a kill or a power cut.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
@@ -85,12 +86,22 @@ pub(crate) struct Disk {
     pub passes: Option<Passes>,
     /// How often it was begun or gone on with.
     pub starts: u32,
+    /// Whether the stamp could not be written, so that it cannot be known again.
+    #[serde(default)]
+    pub unstamped: bool,
 }
 
 impl Disk {
     /// What has been dealt with, well or not.
     pub(crate) fn settled(&self) -> Bytes {
         self.zeroed.total() + self.failed.total()
+    }
+
+    /// A part could not be written, whatever it was before.
+    pub(crate) fn fail(&mut self, range: Range<u64>, why: String) {
+        self.zeroed = self.zeroed.subtract(&Ranges::from(range.clone()));
+        self.failed.insert(range);
+        self.why_failed.get_or_insert(why);
     }
 
     /// What is left to do.
@@ -198,5 +209,6 @@ pub(crate) fn for_tests(size: Bytes) -> Disk {
         latency: Histogram::new(),
         passes: None,
         starts: 1,
+        unstamped: false,
     }
 }

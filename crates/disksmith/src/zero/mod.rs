@@ -63,7 +63,7 @@ pub(crate) fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBoo
         let command = command(&ready, &[]);
         return Err(Failure::Midway(anyhow!("{why}\n{does}:\n  {command}")));
     }
-    let (finished, failures) = finish(&ready);
+    let (finished, failures) = finish(&ready.places, &ready.zeroing.disks);
     // What was found out is worth more than what the ledger makes of it.
     let printed = if finished.is_empty() {
         Ok(())
@@ -209,12 +209,13 @@ fn unfinished(disks: &[Disk], ended: &[Result<(), Stop>]) -> Option<String> {
 
 /// Takes the stamps away and reads samples back, of all disks at once. The disks that are done, and
 /// a sentence for each that is not: its stamp could not be taken away.
-fn finish(ready: &Ready) -> (Vec<Finished>, Vec<String>) {
+fn finish(places: &[Place], disks: &[Disk]) -> (Vec<Finished>, Vec<String>) {
     let mut finished = Vec::new();
     let mut failures = Vec::new();
     thread::scope(|scope| {
-        let disks = ready.places.iter().zip(&ready.zeroing.disks);
-        let threads: Vec<_> = disks
+        let threads: Vec<_> = places
+            .iter()
+            .zip(disks)
             .map(|(place, disk)| (scope.spawn(move || finish_one(place, disk)), disk))
             .collect();
         for (thread, disk) in threads {
@@ -229,12 +230,55 @@ fn finish(ready: &Ready) -> (Vec<Finished>, Vec<String>) {
 }
 
 fn finish_one(place: &Place, disk: &Disk) -> Result<Finished, String> {
-    place
-        .clear_stamp(disk.method.offload())
-        .map_err(|error| format!("its first block could not be zeroed: {error}"))?;
+    if let Some(why) = place.resized() {
+        return Err(why);
+    }
+    // A first block that is bad carries no stamp, and stands among what failed.
+    if !disk.unstamped {
+        place
+            .clear_stamp(disk.method.offload())
+            .map_err(|error| format!("its first block could not be zeroed: {error}"))?;
+    }
     let zeroed = Ranges::all(disk.size).subtract(&disk.failed);
     Ok(Finished {
         back: read_back(place, &zeroed, disk.size.0 ^ u64::from(disk.starts)),
         disk: disk.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use record::Bytes;
+
+    use super::*;
+    use crate::zero::kept::for_tests;
+    use crate::zero::place::on_file;
+
+    #[test]
+    fn one_stamp_that_stays_costs_no_other_disk_its_report() {
+        let mut places = [0, 1, 2].map(|_| on_file(Bytes::MIB));
+        let disks = ["/dev/a", "/dev/b", "/dev/c"].map(|path| Disk {
+            path: path.into(),
+            zeroed: Ranges::all(Bytes::MIB),
+            ..for_tests(Bytes::MIB)
+        });
+        for place in &places {
+            place.put_stamp("one/1").unwrap();
+        }
+        let unwritable = tempfile::NamedTempFile::new().unwrap();
+        places[1].direct = std::fs::File::open(unwritable.path()).unwrap();
+        places[2].direct.set_len(2 << 20).unwrap();
+        let (finished, failures) = finish(&places, &disks);
+        assert_eq!(finished.len(), 1);
+        assert!(finished[0].is_well() && finished[0].disk.path == Path::new("/dev/a"));
+        assert_eq!(failures.len(), 2);
+        assert!(
+            failures[0].starts_with("/dev/b: its first block could not"),
+            "{failures:?}"
+        );
+        assert!(
+            failures[1].starts_with("/dev/c: its size changed"),
+            "{failures:?}"
+        );
+    }
 }

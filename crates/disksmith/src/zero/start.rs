@@ -9,11 +9,11 @@ use linux::block::{DevNum, Devices};
 use linux::consent::{Consent, open_for_destroying};
 use linux::offload;
 use record::{Histogram, Ranges, RunId};
-use serde_json::{Value, json};
 
 use super::kept::{Disk, Keeper, Method, Zeroing};
 use super::pace::Pace;
 use super::place::{LARGEST_BLOCK, Place};
+use super::report::rehearsal;
 use super::sample::read_back;
 use crate::array::check::consents;
 use crate::array::host::number_at;
@@ -21,7 +21,6 @@ use crate::cli::ZeroArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Standing as _};
 use crate::longwork::Here;
-use crate::render::json::SCHEMA;
 
 /// Where the machine's id is.
 const ETC: &str = "/etc";
@@ -223,6 +222,7 @@ fn fresh(place: &Place, path: &Path, devices: &Devices, method: Method, stamp: S
         latency: Histogram::new(),
         passes: None,
         starts: 1,
+        unstamped: false,
     }
 }
 
@@ -268,7 +268,7 @@ fn look(
     let shown = fresh.path.display().to_string();
     let disks = || earlier.iter().flat_map(|one| &one.zeroing.disks);
     let begun: Vec<&Disk> = disks()
-        .filter(|disk| disk.path == fresh.path && !disk.zeroed.is_empty())
+        .filter(|disk| disk.path == fresh.path && !disk.zeroed.is_empty() && !disk.unstamped)
         .collect();
     let stamp = place.stamp().refused()?;
     let known = disks().find(|disk| stamp.as_ref() == Some(&disk.stamp));
@@ -318,6 +318,10 @@ fn goes_on(place: &Place, fresh: Disk, known: Option<&Disk>, context: &Context) 
     let behind = known.zeroed.subtract(&Ranges::from(place.stamped()));
     let seed = u64::from(known.starts) ^ known.zeroed.total().0;
     let back = read_back(place, &behind, seed);
+    if let (true, Some(why)) = (back.not_zero.is_empty(), &back.why) {
+        anew(format!("what was zeroed cannot be read ({why})"));
+        return fresh;
+    }
     if !back.is_well() {
         anew("what was zeroed is not zero any more, so somebody else has written to it".to_owned());
         return fresh;
@@ -385,50 +389,4 @@ fn begin(
         }
     }
     Ok(Keeper::new(ledger, claim))
-}
-
-/// What would be done.
-fn rehearsal(disks: &[Disk], json: bool) -> String {
-    if json {
-        let disks: Vec<Value> = disks
-            .iter()
-            .map(|disk| {
-                json!({
-                    "path": disk.path,
-                    "device": disk.name,
-                    "model": disk.model,
-                    "serial": disk.serial,
-                    "size_bytes": disk.size,
-                    "left_bytes": disk.left().total(),
-                    "method": disk.method.word(),
-                    "starts": disk.starts,
-                })
-            })
-            .collect();
-        let document = json!({
-            "schema": SCHEMA,
-            "command": "zero",
-            "dry_run": true,
-            "disks": disks,
-        });
-        return format!("{document:#}\n");
-    }
-    let mut text = String::from("Nothing was touched. This would be zeroed:\n");
-    for disk in disks {
-        let how = match disk.method {
-            Method::Writes => "by writing zeros",
-            Method::Discard => "by discarding",
-            Method::WriteZeroes => "by write-zeroes",
-        };
-        let left = disk.left().total();
-        text.push_str(&match left == disk.size {
-            true => format!("  {}: {}, {how}\n", disk.path.display(), disk.size),
-            false => format!(
-                "  {}: the {left} that are left of {}, {how}\n",
-                disk.path.display(),
-                disk.size
-            ),
-        });
-    }
-    text
 }

@@ -11,11 +11,12 @@ use engine::list::{Deed, Ended, Feed, List, Lister};
 use linux::offload::{self, Offload};
 use record::{Bytes, Nanos, Ranges};
 
-use super::feed::{DEPTH, Limiter, Stream, Twice, lock};
+use super::feed::{DEPTH, Doubt, Limiter, Stream, Twice, is_away, lock};
 use super::kept::Disk;
 use super::pace::Clocked;
 use super::place::{LARGEST_BLOCK, Place};
 use super::sample::{GROUP, PLACE, Passes, places};
+use crate::context::tell;
 
 /// Large enough for the throughput of any disk, small enough that a bad place is soon found.
 const LARGEST: Bytes = Bytes::MIB;
@@ -178,10 +179,7 @@ impl Work<'_> {
             (disk.stamp.clone(), untouched, first, disk.method.offload())
         };
         if untouched {
-            self.place
-                .put_stamp(&stamp)
-                .map_err(|error| gone("its first block could not be written", &error))?;
-            self.zeroed(self.place.head());
+            self.begin(&stamp, offload.is_some())?;
         }
         match offload {
             None => {
@@ -192,13 +190,48 @@ impl Work<'_> {
                 }
                 self.stream(&self.left(), LARGEST, true)?;
             }
-            Some(how) => self.offload(how)?,
+            Some(how) => {
+                self.offload(how)?;
+                // What the device did not zero itself was never written.
+                self.stream(&self.failed(), LARGEST, false)?;
+                if lock(&self.shared.now).passes.is_none() {
+                    self.sample()?;
+                }
+            }
         }
         self.try_again()?;
-        if offload.is_some() && lock(&self.shared.now).passes.is_none() {
-            self.sample()?;
+        self.place
+            .resized()
+            .map_or(Ok(()), |why| Err(Stop::Gone(why)))
+    }
+
+    /// Writes the stamp, and zeros behind it what tells what the disk was.
+    fn begin(&self, stamp: &str, offloaded: bool) -> Result<(), Stop> {
+        let block = self.place.stamped();
+        match self.place.put_stamp(stamp) {
+            Ok(()) => self.zeroed(block.clone()),
+            Err(error) if is_away(&error) => return Err(gone("it is gone", &error)),
+            Err(error) => {
+                let mut disk = lock(&self.shared.now);
+                tell(&format!(
+                    "disksmith: the first block of {} could not be written ({error}); going on. It \
+                     cannot be known again: after a kill it would be begun anew.",
+                    disk.path.display()
+                ));
+                disk.fail(block.clone(), error.to_string());
+                disk.unstamped = true;
+            }
         }
-        Ok(())
+        // A device that zeros itself begins there anyway.
+        if offloaded {
+            return Ok(());
+        }
+        let head = Ranges::from(self.place.head()).subtract(&Ranges::from(block));
+        self.stream(&head, LARGEST, false)
+    }
+
+    fn failed(&self) -> Ranges {
+        lock(&self.shared.now).failed.clone()
     }
 
     fn left(&self) -> Ranges {
@@ -242,6 +275,7 @@ impl Work<'_> {
         let mut limiter = Limiter::new(self.limit);
         let mut clocked = Clocked::start(&lock(&self.shared.now).pace, Nanos(0));
         let left = self.left();
+        let mut doubt = Doubt::default();
         for piece in left.blocks(OFFLOADED) {
             while let Some(until) = limiter.wait(began.elapsed().into()) {
                 self.hear()?;
@@ -253,9 +287,10 @@ impl Work<'_> {
             let bytes = Bytes(piece.end - piece.start);
             limiter.issued(began.elapsed().into(), bytes);
             let said = offload::zero(&self.place.direct, how, piece.clone());
-            let mut disk = lock(&self.shared.now);
             match said {
                 Ok(()) => {
+                    doubt.well();
+                    let mut disk = lock(&self.shared.now);
                     disk.zeroed.insert(piece);
                     disk.latency.record(Nanos::from(issued.elapsed()).0);
                     clocked.done(&mut disk.pace, began.elapsed().into(), bytes);
@@ -264,8 +299,8 @@ impl Work<'_> {
                     return Err(gone("it does not zero by itself after all", &error));
                 }
                 Err(error) => {
-                    disk.failed.insert(piece);
-                    disk.why_failed.get_or_insert(error.to_string());
+                    let gone = doubt.failed(self.place, &self.shared.now, piece, &error);
+                    gone.map_or(Ok(()), |why| Err(Stop::Gone(why)))?;
                 }
             }
         }
@@ -284,7 +319,7 @@ impl Work<'_> {
 
     /// Tries again, in small pieces and by writing, what failed.
     fn try_again(&self) -> Result<(), Stop> {
-        let failed = lock(&self.shared.now).failed.clone();
+        let failed = self.failed();
         if failed.is_empty() || failed.total() > MOST_TRIED_AGAIN {
             return Ok(());
         }
@@ -298,7 +333,7 @@ impl Work<'_> {
             let disk = lock(&self.shared.now);
             let of = match disk.method.offload() {
                 None => disk.left(),
-                Some(_) => disk.zeroed.subtract(&Ranges::from(self.place.head())),
+                Some(_) => disk.zeroed.subtract(&Ranges::from(self.place.stamped())),
             };
             // Other places at each start: those of one that was killed may be written already.
             let numbers = disk.stamp.bytes().map(u64::from);
@@ -314,6 +349,16 @@ impl Work<'_> {
             let ended = self.list(&mut twice, 1, PLACE);
             let (pairs, written) = twice.pairs();
             written.iter().for_each(|range| self.zeroed(range));
+            // What was never written is still left; what the device zeroed itself is not.
+            for (range, error) in twice.failed {
+                if is_away(&error) {
+                    return Err(gone("it is gone", &error));
+                }
+                let mut disk = lock(&self.shared.now);
+                if disk.zeroed.contains(&range) {
+                    disk.fail(range, error.to_string());
+                }
+            }
             ended?;
             if !pairs.is_empty() {
                 passes.groups.push(pairs);
