@@ -354,19 +354,23 @@ fn assert_table(documents: &[Value]) {
 #[test]
 fn with_qemu_24_layouts_of_real_md_killed_again_and_again_end_in_one_table() {
     let place = Place::new();
-    // The times of the kills come from the kernel's random numbers.
+    // The first kill waits until a layout is up, so that all of them meet layouts that are built,
+    // measured or taken down. Their times come from the kernel's random numbers.
     let script = "
+        begin() { $SWEEP >/dev/null 2>/tmp/log & pid=$!; }
+        begin
+        until grep -q /run/disksmith /proc/mounts; do kill -0 $pid || exit 7; sleep 1; done
         i=0
         while [ $i -lt 10 ]; do
-            $SWEEP >/dev/null 2>&1 & pid=$!
             random=$(od -An -N2 -tu2 /dev/urandom)
-            sleep $((3 + random % 7))
+            sleep $((3 + random % 10))
             kill -9 $pid || break
             wait $pid
             show
             i=$((i+1))
+            begin
         done
-        $SWEEP >&2 || exit 8
+        wait $pid || { cat /tmp/log >&2; exit 8; }
         show
         left";
     let Some(said) = in_lab(&place, &[], script) else {
