@@ -112,16 +112,7 @@ fn method(args: &ZeroArgs) -> Method {
 }
 
 fn refused(problems: &[String]) -> Failure {
-    match problems {
-        [only] => Failure::refused(format!("nothing is zeroed: {only}")),
-        all => {
-            let lines: Vec<String> = all
-                .iter()
-                .map(|problem| format!("\n  - {}", problem.replace('\n', "\n  ")))
-                .collect();
-            Failure::refused(format!("nothing is zeroed:{}", lines.concat()))
-        }
-    }
+    Failure::refused_for("nothing is zeroed", problems)
 }
 
 /// Claims all disks; what speaks against any of them goes to the problems.
