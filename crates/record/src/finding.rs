@@ -40,11 +40,15 @@ pub enum Code {
     Short,
     /// The span is smaller than memory or a likely device cache.
     SmallSpan,
+    /// Another tool measured: there are no windows to study.
+    Imported,
+    /// The tool that measured says itself that something went wrong.
+    Failed,
 }
 
 impl Code {
     /// All of them.
-    pub const ALL: [Code; 10] = [
+    pub const ALL: [Code; 12] = [
         Code::Unwritten,
         Code::Cached,
         Code::Unsteady,
@@ -55,6 +59,8 @@ impl Code {
         Code::ForeignIo,
         Code::Short,
         Code::SmallSpan,
+        Code::Imported,
+        Code::Failed,
     ];
 
     /// The word for it in tables and JSON.
@@ -70,6 +76,8 @@ impl Code {
             Code::ForeignIo => "foreign-io",
             Code::Short => "short",
             Code::SmallSpan => "small-span",
+            Code::Imported => "imported",
+            Code::Failed => "failed",
         }
     }
 }

@@ -1,0 +1,162 @@
+//! Sums up a run of this program: what other tools' formats have room for.
+
+use record::{
+    Activity, CpuShares, EngineKind, Fairness, Flow, FlowSummary, Histogram, LatencySummary,
+    Percentile, Phase, PhaseSummary, Run, Spread, Summary, Window, WorkSummary,
+};
+
+/// The percentiles that fio gives unless it is told otherwise, and the 99.999th.
+const PERCENTILES: [f64; 18] = [
+    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
+    99.99, 99.999,
+];
+
+/// Sums up a run. Intervals, findings and what was seen over time have no place in it.
+pub fn sum_up(run: &Run) -> Summary {
+    Summary {
+        tool: format!("disksmith {}", run.disksmith),
+        ran: Some(run.started),
+        host: Some(run.machine.hostname.clone()).filter(|name| !name.is_empty()),
+        target: Some(run.target.path.clone()),
+        phases: run
+            .phases
+            .iter()
+            .map(|phase| of_phase(run, phase))
+            .collect(),
+    }
+}
+
+fn of_phase(run: &Run, phase: &Phase) -> PhaseSummary {
+    let workload = &phase.workload;
+    let share = |seconds: f64| (phase.seconds > 0.0).then(|| seconds / phase.seconds);
+    PhaseSummary {
+        name: phase.name.clone(),
+        work: WorkSummary {
+            pattern: Some(workload.pattern),
+            read_fraction: Some(workload.read_fraction),
+            block: Some(workload.block),
+            threads: Some(workload.threads),
+            depth: Some(workload.depth),
+            rate_per_s: workload.rate_per_s,
+            span: Some(workload.span.unwrap_or(run.target.size)),
+            sync_every: Some(workload.sync_every),
+            direct: Some(run.target.direct),
+            engine: engine(phase.engine.kind).map(str::to_owned),
+        },
+        seconds: Some(phase.seconds),
+        cpu: CpuShares {
+            user: share(phase.cpu.user_s),
+            system: share(phase.cpu.system_s),
+            total: None,
+        },
+        flows: flows(phase),
+        fairness: fairness(&phase.thread_ops),
+        failure: None,
+    }
+}
+
+/// fio's word for the way to the kernel.
+fn engine(kind: EngineKind) -> Option<&'static str> {
+    match kind {
+        EngineKind::Uring => Some("io_uring"),
+        EngineKind::Sync => Some("psync"),
+        EngineKind::Scripted | EngineKind::Imported => None,
+    }
+}
+
+/// Each direction, and reads and writes together where there are both.
+fn flows(phase: &Phase) -> Vec<FlowSummary> {
+    let mut flows: Vec<FlowSummary> = phase
+        .directions()
+        .map(|(direction, flow)| FlowSummary {
+            ops_spread: spread(&phase.windows, |window| Some(window.flow(direction)?.ops())),
+            ..of_flow(direction.into(), flow, phase.seconds)
+        })
+        .collect();
+    if let (Some(read), Some(write)) = (&phase.read, &phase.write) {
+        let mut both = read.clone();
+        both.ops += write.ops;
+        both.bytes += write.bytes;
+        both.latency.merge(&write.latency);
+        flows.push(FlowSummary {
+            ops_spread: spread(&phase.windows, |window| Some(window.ops())),
+            ..of_flow(Activity::All, &both, phase.seconds)
+        });
+    }
+    flows
+}
+
+fn of_flow(activity: Activity, flow: &Flow, seconds: f64) -> FlowSummary {
+    let rate = |amount: u64| (seconds > 0.0).then(|| amount as f64 / seconds);
+    let moves = !matches!(activity, Activity::Sync | Activity::Commit);
+    FlowSummary {
+        activity,
+        ops: Some(flow.ops),
+        bytes: moves.then_some(flow.bytes),
+        ops_per_s: rate(flow.ops),
+        bytes_per_s: if moves { rate(flow.bytes) } else { None },
+        too_fast: false,
+        ops_spread: None,
+        latency: latency(&flow.latency),
+    }
+}
+
+/// The rates of the complete windows.
+fn spread(windows: &[Window], ops: impl Fn(&Window) -> Option<u64>) -> Option<Spread> {
+    let last = windows.last()?;
+    let whole = |window: &&Window| window.seconds >= windows[0].seconds * 0.99;
+    let short = !whole(&last) && windows.len() > 1;
+    let windows = &windows[..windows.len() - usize::from(short)];
+    let rates: Vec<f64> = windows
+        .iter()
+        .filter(|window| window.seconds > 0.0)
+        .filter_map(|window| Some(ops(window)? as f64 / window.seconds))
+        .collect();
+    let count = rates.len() as f64;
+    let mean = rates.iter().sum::<f64>() / count;
+    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+    Some(Spread {
+        min: rates.iter().copied().reduce(f64::min)?,
+        max: rates.iter().copied().reduce(f64::max)?,
+        mean,
+        // fio's is a sample's.
+        stddev: (squares / (count - 1.0).max(1.0)).sqrt(),
+        samples: rates.len() as u64,
+    })
+}
+
+fn latency(all: &Histogram) -> LatencySummary {
+    if all.is_empty() {
+        return LatencySummary::default();
+    }
+    LatencySummary {
+        min_ns: Some(all.min() as f64),
+        mean_ns: Some(all.mean()),
+        stddev_ns: Some(all.stddev()),
+        max_ns: Some(all.max() as f64),
+        percentiles: PERCENTILES
+            .into_iter()
+            .map(|percent| Percentile {
+                percent,
+                ns: all.quantile(percent / 100.0) as f64,
+            })
+            .collect(),
+        histogram: Some(all.clone()),
+    }
+}
+
+/// How evenly the threads were served: the mean and the population's deviation of their requests.
+fn fairness(thread_ops: &[u64]) -> Option<Fairness> {
+    if thread_ops.is_empty() {
+        return None;
+    }
+    let count = thread_ops.len() as f64;
+    let mean = thread_ops.iter().map(|ops| *ops as f64).sum::<f64>() / count;
+    let squares = thread_ops.iter().map(|ops| (*ops as f64 - mean).powi(2));
+    Some(Fairness {
+        ops_mean: mean,
+        ops_stddev: (squares.sum::<f64>() / count).sqrt(),
+        seconds_mean: None,
+        seconds_stddev: None,
+    })
+}
