@@ -36,6 +36,7 @@ pub(crate) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, ReadError> {
         text,
         pieces: Vec::new(),
         sysbench: None,
+        last_fio: text.rfind(fio::read::VERSION_KEY).unwrap_or(0),
     };
     let (mut at, mut line) = (0, 1);
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
@@ -60,6 +61,8 @@ struct Cutter<'a> {
     pieces: Vec<Piece<'a>>,
     /// Where the output of sysbench began that is not at its end yet: its offset and line.
     sysbench: Option<(usize, usize)>,
+    /// Where fio's version is named for the last time: no JSON behind it is fio's.
+    last_fio: usize,
 }
 
 impl Cutter<'_> {
@@ -67,7 +70,7 @@ impl Cutter<'_> {
     /// no document: a brace in somebody's message is no error.
     fn json(&mut self, at: usize, line: usize) -> Result<Option<usize>, ReadError> {
         let rest = &self.text[at..];
-        if !rest.trim_start_matches([' ', '\t']).starts_with('{') {
+        if at >= self.last_fio || !rest.trim_start_matches([' ', '\t']).starts_with('{') {
             return Ok(None);
         }
         let mut values = Deserializer::from_str(rest).into_iter::<Value>();

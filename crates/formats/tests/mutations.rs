@@ -142,7 +142,7 @@ fn no_mutation_of_a_fixture_makes_a_reader_panic() {
     let mut random = Random(0x5eed_0f_f0f);
     let (mut read, mut refused) = (0, 0);
     for fixture in &fixtures {
-        for _ in 0..400 {
+        for _ in 0..150 {
             let other = &fixtures[random.below(fixtures.len())];
             match exercise(&mutated(fixture, other, &mut random)) {
                 0 => refused += 1,
@@ -152,23 +152,30 @@ fn no_mutation_of_a_fixture_makes_a_reader_panic() {
     }
     // Both happen, so that neither way is left untried.
     assert!(
-        read > 500 && refused > 500,
+        read > 200 && refused > 200,
         "{read} read, {refused} refused"
     );
 }
 
 #[test]
 fn deep_and_long_inputs_end() {
-    let began = std::time::Instant::now();
-    let deep = "{\"fio version\": [".repeat(50_000);
-    assert!(read(&deep).is_err());
-    let lines = "{\"a\":[\n".repeat(100_000);
-    assert!(read(&lines).is_err());
-    let braces = "{\n".repeat(200_000);
-    assert!(read(&braces).is_err());
-    let commas = format!("1.97{}", ",".repeat(1_000_000));
-    assert!(read(&commas).is_err());
-    assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
+    let behind = "\"fio version\"";
+    for (name, text) in [
+        ("deep", "{\"fio version\": [".repeat(50_000)),
+        ("lines", format!("{}{behind}", "{\"a\":[\n".repeat(5_000))),
+        ("braces", format!("{}{behind}", "{\n".repeat(50_000))),
+        ("no fio", "{\"a\":[\n".repeat(500_000)),
+        ("commas", format!("1.97{}", ",".repeat(1_000_000))),
+    ] {
+        let began = std::time::Instant::now();
+        assert!(read(&text).is_err(), "{name}");
+        // Half a minute is far from what is linear here, and near to nothing that is not.
+        assert!(
+            began.elapsed().as_secs() < 30,
+            "{name}: {:?}",
+            began.elapsed()
+        );
+    }
 }
 
 proptest! {

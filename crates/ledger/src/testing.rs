@@ -218,3 +218,25 @@ pub(crate) fn database_run(minute: i64, share: f64) -> Run {
     }
     run
 }
+
+/// A run of another tool, of which little is known.
+pub(crate) fn imported_run(minute: i64) -> ImportedRun {
+    let at = small_run(minute).started;
+    let mut flow = FlowSummary::of(Activity::Read);
+    flow.ops_per_s = Some(400.0);
+    ImportedRun {
+        id: RunId::new(at, 7),
+        imported: at,
+        disksmith: "0.1.0".to_owned(),
+        source: "fio.json".to_owned(),
+        summary: Summary {
+            tool: "fio 3.33".to_owned(),
+            phases: vec![PhaseSummary {
+                name: "page-read".to_owned(),
+                flows: vec![flow],
+                ..PhaseSummary::default()
+            }],
+            ..Summary::default()
+        },
+    }
+}

@@ -120,7 +120,7 @@ pub struct Run {
     pub disksmith: String,
     /// The command line, for people who read it later.
     pub command: Vec<String>,
-    /// Where the figures come from.
+    /// Where the figures come from: what other tools report is an [`ImportedRun`](crate::ImportedRun).
     pub origin: Origin,
     /// What was measured.
     pub target: Target,

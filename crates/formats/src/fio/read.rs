@@ -12,6 +12,9 @@ use super::node::Node;
 use super::options::Options;
 use crate::ReadError;
 
+/// The key that every document of fio has, and by which it is known.
+pub(crate) const VERSION_KEY: &str = "\"fio version\"";
+
 /// Whether a JSON document is one of fio's.
 pub(crate) fn is_fio(document: &Value) -> bool {
     let has = |key| document.get(key).is_some();
@@ -21,7 +24,7 @@ pub(crate) fn is_fio(document: &Value) -> bool {
 /// Whether a text that is no whole JSON document begins as fio's does: its version stands first.
 pub(crate) fn begins_like_fio(text: &str) -> bool {
     let inside = text.trim_start().strip_prefix('{');
-    inside.is_some_and(|inside| inside.trim_start().starts_with("\"fio version\""))
+    inside.is_some_and(|inside| inside.trim_start().starts_with(VERSION_KEY))
 }
 
 /// Reads a document that begins at `line`.
