@@ -6,6 +6,7 @@ mod cli;
 mod context;
 mod devices;
 mod failure;
+mod imported;
 mod lab;
 mod longwork;
 mod render;
@@ -47,6 +48,7 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
         Verb::Show(args) => runs::show(args, context),
         Verb::Compare(args) => runs::compare(args, context),
         Verb::Report(args) => runs::report(args, context),
+        Verb::Import(args) => imported::import(args, context),
         Verb::Array(args) => {
             let interrupt = signals::interrupt_flag().refused()?;
             array::array(args, context, &interrupt)

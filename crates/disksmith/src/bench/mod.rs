@@ -298,12 +298,17 @@ impl Session<'_> {
         let conclusion = Conclusion::of(&run);
         if !run.phases.is_empty() {
             let kept = self.keep(&run, &conclusion, ledger);
-            let text = if self.args.json {
-                render::json::document(&run, &conclusion)
-            } else {
-                render::text::run(&run, &conclusion, self.context.columns, kept)
+            let text = match self.args.format {
+                Some(format) => formats::write(format.into(), &formats::sum_up(&run)).midway(),
+                None if self.args.json => Ok(render::json::document(&run, &conclusion)),
+                None => Ok(render::text::run(
+                    &run,
+                    &conclusion,
+                    self.context.columns,
+                    kept,
+                )),
             };
-            let printed = self.context.print(&text);
+            let printed = text.and_then(|text| self.context.print(&text));
             // Also when nobody reads the answer any more, as in a closed pipe.
             self.write_report(&run, &conclusion)?;
             printed?;
@@ -341,7 +346,7 @@ impl Session<'_> {
         let Some(path) = &self.args.report else {
             return Ok(());
         };
-        render::html::write_file(path, &[(run.clone(), conclusion.clone())]).midway()
+        render::html::write_file(path, &[(run.clone(), conclusion.clone())], &[]).midway()
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Percent, Size, Span, WorkloadText};
+use super::{OutputFormat, Percent, Size, Span, WorkloadText};
 
 /// What `bench` takes.
 #[derive(Args, Debug)]
@@ -85,6 +85,9 @@ pub(crate) struct BenchArgs {
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,
+    /// Answer in another tool's format, for its readers
+    #[arg(long, value_enum, conflicts_with = "json")]
+    pub format: Option<OutputFormat>,
     /// Also write a page with plots, which opens offline
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,

@@ -2,6 +2,7 @@
 
 mod array;
 mod bench;
+mod import;
 mod lab;
 mod runs;
 mod sweep;
@@ -15,6 +16,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use array::{ArrayArgs, ArrayVerb, CreateArgs, Fs, Layout, Level, ListArgs};
 pub(crate) use bench::{BenchArgs, EngineChoice, SuiteName};
+pub(crate) use import::{ImportArgs, OutputFormat};
 pub(crate) use lab::{
     AccelChoice, CutTimes, LabArgs, LabRunArgs, LabServeArgs, LabVerb, VolumesArgs,
 };
@@ -79,6 +81,8 @@ pub(crate) enum Verb {
     Compare(CompareArgs),
     /// Draw one or more runs as an HTML page that opens offline
     Report(ReportArgs),
+    /// Keep what fio, sysbench or Bonnie++ measured, to compare with it
+    Import(ImportArgs),
     /// Build, list and take down arrays of disks (Linux software RAID)
     Array(ArrayArgs),
     /// Find the layout of disks that is best: level, members, chunk, file system, scheduler

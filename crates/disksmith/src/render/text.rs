@@ -195,7 +195,8 @@ fn engines(run: &Run) -> Vec<String> {
         .collect()
 }
 
-fn finding_text(finding: &Finding, columns: usize) -> String {
+/// A finding in a sentence, with its weight before it.
+pub(super) fn finding_text(finding: &Finding, columns: usize) -> String {
     let sign = match finding.severity {
         Severity::Invalid => "invalid",
         Severity::Warn => "warning",

@@ -48,6 +48,7 @@ pub(crate) fn bench_args(
         engine: None,
         buffered: false,
         seed: Some(part_of_seed(settings.seed, block as u64)),
+        format: None,
         json: false,
         report: None,
         no_ledger: true,

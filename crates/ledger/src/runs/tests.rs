@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{Scratch, arbitrary, database_run, finding, small_run};
+use crate::testing::{Scratch, arbitrary, database_run, finding, imported_run, small_run};
 use proptest::prelude::*;
 use record::Verdict::{Doubtful, Invalid, Trusted};
 
