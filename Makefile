@@ -10,7 +10,7 @@ TRIPLE := $(shell rustc -vV | sed -n 's/^host: //p')
 
 # What the tests use beside Rust. Where it cannot be installed, they say what they skip.
 PACKAGES := chromium fio xfsprogs btrfs-progs squashfs-tools bindfs fuse3 e2fsprogs dosfstools fdisk \
-	util-linux mount procps qemu-utils qemu-system-x86 libnbd-bin
+	util-linux mount procps qemu-utils qemu-system-x86 libnbd-bin sysbench bonnie++ python3
 
 .PHONY: test needs lint prove bench static
 

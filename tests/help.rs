@@ -8,13 +8,14 @@ use std::process::Command;
 
 use support::{Place, has_program, names_in, said};
 
-const VERBS: [&str; 10] = [
+const VERBS: [&str; 11] = [
     "array",
     "bench",
     "devices",
     "runs",
     "show",
     "compare",
+    "import",
     "report",
     "completions",
     "man",
