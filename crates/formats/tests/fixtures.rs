@@ -133,6 +133,10 @@ fn fio_2_counts_in_microseconds_and_kib() {
     let all = read.latency.histogram.as_ref().unwrap();
     assert_eq!(all.count(), 4000);
     assert!(all.quantile(0.1).abs_diff(38_144_000 + 256_000) < 400_000);
+    // Were it bytes without the KiB beside them, the bandwidth would tell.
+    let text = fixture("fio-2.21.json").replace(": 64000,", ": 65536000,");
+    let bytes = formats::read(&text).unwrap()[0].phases[0].flows[0].bytes;
+    assert_eq!(bytes, read.bytes);
     assert_eq!(read.ops_spread, None, "fio 2 did not sample the IOPS");
 }
 
@@ -218,7 +222,7 @@ fn a_line_of_bonnie_is_a_run() {
         (full.tool.as_str(), full.host.as_deref()),
         ("bonnie++ 1.97", Some("db-1"))
     );
-    assert_eq!(full.ran.unwrap().as_second(), 1_387_000_000);
+    assert_eq!(full.ran, None, "a seed is no date");
     assert_eq!(full.phases.len(), 12);
     let rate = |name: &str| {
         let phase = full.phases.iter().find(|phase| phase.name == name).unwrap();

@@ -10,8 +10,8 @@ use clap::{Args, ValueEnum};
   disksmith import fio.json bonnie.csv
   sysbench fileio --file-test-mode=rndrd run | disksmith import -
 
-Read are fio's JSON and JSON+ (2.0 to today), what sysbench fileio prints (0.4.8 to 1.1), and Bonnie++'s
-CSV (1.96 to 2.00). What a file is, is told by what it holds. An imported run has no interval.")]
+Reads fio's JSON and JSON+ (2.21 to today), what sysbench fileio prints (0.4.8 to 1.1), and
+Bonnie++'s CSV (1.96 to 2.00). What a file is, is told by what it holds.")]
 pub(crate) struct ImportArgs {
     /// Files that hold another tool's output, each one or more documents; - is standard input
     #[arg(required = true, value_name = "FILE")]

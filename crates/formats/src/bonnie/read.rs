@@ -1,6 +1,5 @@
 //! Reads a line of Bonnie++'s CSV.
 
-use jiff::Timestamp;
 use record::{Bytes, CpuShares, FlowSummary, LatencySummary, PhaseSummary, Summary, WorkSummary};
 
 use super::{CHUNK, DATA_TESTS, TESTS, Test, Unit};
@@ -118,19 +117,12 @@ pub(crate) fn summary(line: usize, text: &str) -> Result<Summary, ReadError> {
             Some(version) => format!("disksmith {version}"),
             None => format!("bonnie++ {version}").trim_end().to_owned(),
         },
-        ran: ran(fields.get(4)),
+        // The seed is the time and the process's number mixed (getpid() ^ time()): it dates nothing.
+        ran: None,
         host: Some(fields.get(2).to_owned()).filter(|name| !name.is_empty()),
         target: None,
         phases,
     })
-}
-
-/// Bonnie++ seeds its random numbers with the time unless it is told otherwise (-z), so a seed that
-/// is a time since 2000 is taken for one.
-fn ran(seed: &str) -> Option<Timestamp> {
-    const YEAR_2000: i64 = 946_684_800;
-    let seconds = seed.parse().ok().filter(|seconds| *seconds >= YEAR_2000)?;
-    Timestamp::from_second(seconds).ok()
 }
 
 /// One test; `None` when it was skipped.

@@ -43,14 +43,13 @@ pub(crate) fn line(summary: &Summary) -> Result<String, WriteError> {
 fn head(summary: &Summary, first: &PhaseSummary) -> Vec<String> {
     let work = &first.work;
     let block = work.block.filter(|block| *block != CHUNK);
-    let seconds = summary.ran.map(|ran| ran.as_second().to_string());
     vec![
         "1.98".to_owned(),
         field(summary.tool.trim_start_matches("bonnie++ ")).replace(' ', "-"),
         field(summary.host.as_deref().unwrap_or_default()),
         work.threads
             .map_or(String::new(), |threads| threads.to_string()),
-        seconds.unwrap_or_default(),
+        String::new(),
         work.span
             .map_or(String::new(), |span| format!("{}M", span.0 >> 20)),
         block.map_or(String::new(), |block| block.0.to_string()),

@@ -176,15 +176,24 @@ fn spread(node: &Node<'_>) -> Result<Option<Spread>, ReadError> {
     })())
 }
 
-/// fio wrote KiB until it wrote `io_kbytes` beside the bytes.
+/// fio wrote KiB until it wrote `io_kbytes` beside the bytes. Which of them a document without it
+/// means is told by the KiB a second that stand beside.
 fn bytes(node: &Node<'_>) -> Result<Option<u64>, ReadError> {
-    let Some(bytes) = node.count("io_bytes")? else {
+    let Some(amount) = node.count("io_bytes")? else {
         return Ok(None);
     };
-    if node.value("io_kbytes").is_some() {
-        return Ok(Some(bytes));
+    let kib = match (node.number("bw")?, node.number("runtime")?) {
+        (Some(bw), Some(ms)) => Some(bw * ms / 1e3).filter(|kib| *kib > 0.0),
+        _ => None,
+    };
+    let apart = |unit: f64| kib.map(|kib| (amount as f64 / unit - kib).abs());
+    let in_bytes = apart(1024.0)
+        .zip(apart(1.0))
+        .is_some_and(|(as_bytes, as_kib)| as_bytes < as_kib);
+    if in_bytes || node.value("io_kbytes").is_some() {
+        return Ok(Some(amount));
     }
-    match bytes.checked_mul(1024) {
+    match amount.checked_mul(1024) {
         Some(bytes) => Ok(Some(bytes)),
         None => Err(node.wrong("io_bytes", "too large")),
     }
