@@ -139,7 +139,7 @@ fn no_mutation_of_a_fixture_makes_a_reader_panic() {
         .iter()
         .map(|path| std::fs::read_to_string(path).unwrap())
         .collect();
-    let mut random = Random(0x5eed_0f_f0f);
+    let mut random = Random(0x5eed_0f0f);
     let (mut read, mut refused) = (0, 0);
     for fixture in &fixtures {
         for _ in 0..150 {

@@ -287,10 +287,8 @@ fn histogram(node: &Node<'_>, nanos: u64) -> Result<Option<Histogram>, ReadError
     let Some(node) = node.object("bins")? else {
         return Ok(None);
     };
-    let numbered = match node.count("FIO_IO_U_PLAT_BITS")? {
-        Some(bits) => Some(u32::try_from(bits).unwrap_or(u32::MAX)),
-        None => None,
-    };
+    let bits = node.count("FIO_IO_U_PLAT_BITS")?;
+    let numbered = bits.map(|bits| u32::try_from(bits).unwrap_or(u32::MAX));
     let mut histogram = Histogram::new();
     for (key, _) in node
         .entries()

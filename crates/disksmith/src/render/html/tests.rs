@@ -148,6 +148,15 @@ fn a_report_is_written_as_a_whole_or_the_error_says_where_not() {
     assert!(Path::new("/dev/full").exists());
 }
 
+/// A page of another tool's run alone.
+pub(super) fn render_imported() -> String {
+    let run = crate::render::imported::sample::bonnie();
+    let judged = crate::imported::Judged::of(&run);
+    let mut out = Vec::new();
+    write_page(&mut out, &[], &[(run, judged)]).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
 #[test]
 fn the_figures_of_other_tools_stand_in_a_table_of_their_own() {
     let mut run = crate::render::imported::sample::fio();
