@@ -8,6 +8,7 @@
 //! | 1.1 | `read: IOPS=6104.19 95.38 MiB/s (100.01 MB/s)` |
 
 pub(crate) mod read;
+mod values;
 pub(crate) mod write;
 
 use record::PhaseSummary;
