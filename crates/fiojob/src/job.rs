@@ -76,7 +76,7 @@ pub enum Distribution {
     Uniform,
     /// Zipf's law with this exponent.
     Zipf(f64),
-    /// A power law: the share `h` of the draws goes to the share `1 - h` of the blocks.
+    /// A power law: the share `h` of the blocks gets the share `1 - h` of the draws.
     Pareto(f64),
 }
 

@@ -24,4 +24,4 @@ pub use ranges::{Ranges, RangesError};
 pub use run::{Origin, Run, RunId, Target, TargetKind};
 pub use units::{Bytes, Nanos, ParseUnitError};
 pub use window::{DeviceCounts, Direction, Slice, Window, WindowFlow};
-pub use workload::{Pattern, Workload};
+pub use workload::{Details, Pattern, SizeShare, Spread, Workload};

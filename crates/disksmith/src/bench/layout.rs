@@ -78,6 +78,7 @@ fn workload(size: Bytes) -> Workload {
         shortest: Nanos(0),
         precision: 0.0,
         ops: Some(size.0 / Bytes::MIB.0),
+        details: None,
     }
 }
 

@@ -32,6 +32,7 @@ fn base() -> Workload {
         shortest: SHORTEST,
         precision: 0.03,
         ops: None,
+        details: None,
     }
 }
 
