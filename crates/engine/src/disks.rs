@@ -42,11 +42,14 @@ impl Engine for Disks {
     fn run_over(
         &self,
         job: &Job<'_>,
-        others: &[File],
+        others: &[&File],
         observer: &mut dyn Observer,
     ) -> Result<Phase, EngineError> {
         job.check()?;
-        let files: Vec<&File> = [job.file].into_iter().chain(others).collect();
+        let files: Vec<&File> = [job.file]
+            .into_iter()
+            .chain(others.iter().copied())
+            .collect();
         check_files(job, &files)?;
         let clock = Clock::best();
         let (kind, detail) = choose(job.workload, job.choice)?;

@@ -88,7 +88,7 @@ pub trait Engine: Sync {
     fn run_over(
         &self,
         job: &Job<'_>,
-        _others: &[File],
+        _others: &[&File],
         observer: &mut dyn Observer,
     ) -> Result<Phase, EngineError> {
         self.run(job, observer)

@@ -103,7 +103,8 @@ fn run(
         interrupt: &interrupt,
     };
     let mut watch = Watch::default();
-    let phase = Disks.run_over(&job, &files.open[1..], &mut watch)?;
+    let others: Vec<&File> = files.open[1..].iter().collect();
+    let phase = Disks.run_over(&job, &others, &mut watch)?;
     let windows: Vec<f64> = phase.windows.iter().map(|window| window.t_s).collect();
     assert_eq!(watch.windows, windows);
     Ok(phase)

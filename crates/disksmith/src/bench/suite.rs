@@ -119,7 +119,9 @@ pub(crate) fn plan(args: &BenchArgs, names: &[String]) -> Result<Vec<PhasePlan>,
 
 /// The name of the suite that `args` ask for, as the ledger keeps it.
 pub(crate) fn name(args: &BenchArgs) -> &'static str {
-    if args.workload.is_some() {
+    if args.fio.is_some() {
+        "fio"
+    } else if args.workload.is_some() {
         "workload"
     } else {
         args.suite.word()

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use record::{Details, Direction, Pattern, Spread};
 
+use super::place_in;
 use super::scatter::Scatter;
 use super::skew::Skew;
-use super::place_in;
 use crate::random::{Random, part_of_seed};
 
 /// Places in some files of one size. Clones share where a sequential thread has come to.
