@@ -67,6 +67,13 @@ fn workload(streams: &[&Stream]) -> Workload {
     let first = &streams[0].workload;
     let count = streams.len() as f64;
     let mean = |of: &dyn Fn(&Workload) -> f64| {
+        // What is the same for all stays what it is, to the last bit.
+        let same = streams
+            .iter()
+            .all(|stream| of(&stream.workload) == of(first));
+        if same {
+            return of(first);
+        }
         streams
             .iter()
             .map(|stream| of(&stream.workload))
