@@ -1,6 +1,8 @@
 //! The same job file, on the same loop device that a limit holds at 400 IOPS, by fio and by
 //! disksmith: the figures must be the same within 3 %.
 
+#![allow(clippy::print_stdout, reason = "a comparison says what it has seen")]
+
 use std::process::Command;
 use std::time::Instant;
 

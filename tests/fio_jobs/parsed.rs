@@ -3,6 +3,8 @@
 
 use std::process::Command;
 
+use fiojob::{Amount, Surroundings};
+
 use crate::loops::skipped;
 use crate::{Place, run};
 
@@ -37,36 +39,120 @@ fn has_fio() -> bool {
     there
 }
 
-/// Numbers with all their suffixes: each was given to fio too.
+/// What disksmith made of the same, in fio's unit; of two values the second, as fio tells it last.
+fn read_here(option: &str, text: &str) -> Option<i128> {
+    let surroundings = Surroundings {
+        variable: &|name| std::env::var(name).ok(),
+        include: &|_, _| Err("nothing is included".to_owned()),
+        page_size: rustix::param::page_size() as u64,
+        memory_mb: 1000,
+        processors: std::thread::available_parallelism().unwrap().get() as u64,
+    };
+    let jobs = fiojob::read("read.fio", &format!("[j]\n{text}\n"), &surroundings).ok()?;
+    let job = &jobs[0];
+    let bytes = |amount: Option<Amount>| match amount? {
+        Amount::Bytes(bytes) => Some(i128::from(bytes)),
+        // fio keeps a percentage as so much below the largest number.
+        Amount::Percent(percent) => Some(i128::from(u64::MAX) - i128::from(percent)),
+    };
+    match option {
+        "bs" => Some(job.sizes.write[0].bytes.into()),
+        "size" => bytes(job.size),
+        "io_size" => bytes(job.io_size),
+        "offset" => bytes(Some(job.offset)),
+        "runtime" => Some(job.runtime_us.into()),
+        "ramp_time" => Some(job.ramp_us.into()),
+        "iodepth" => Some(job.iodepth.into()),
+        "numjobs" => Some(job.numjobs.into()),
+        "nrfiles" => Some(job.nrfiles.into()),
+        "rate_iops" => Some(job.rate_iops.write.into()),
+        "fsync" => Some(job.fsync.into()),
+        "rwmixread" => Some(job.read_percent.into()),
+        "number_ios" => job.number_ios.map(i128::from),
+        "time_based" => Some(job.time_based.into()),
+        "stonewall" => Some(job.stonewall.into()),
+        "norandommap" => Some(job.with_replacement.into()),
+        "direct" => Some(job.direct.into()),
+        other => panic!("what is {other}?"),
+    }
+}
+
+/// Numbers with all their suffixes, keywords and arithmetic.
 #[test]
 fn numbers_are_what_fio_takes_them_for() {
     if !has_fio() {
         return;
     }
     let place = Place::new();
-    for (option, lines, wanted) in [
-        ("bs", "bs=2k", 2048),
-        ("bs", "bs=2Ki", 2048),
-        ("bs", "bs=2kib", 2000),
-        ("bs", "bs=1KiB", 1000),
-        ("bs", "bs=2mib", 2_000_000),
-        ("bs", "kb_base=1000\nbs=2k", 2000),
-        ("bs", "kb_base=1000\nbs=2ki", 2000),
-        ("bs", "kb_base=1000\nbs=2kib", 2048),
-        ("bs", "bs=0x10", 16),
-        ("bs", "bs=512B", 512),
-        ("bs", "bs=4k,8k", 8192),
-        ("runtime", "runtime=10", 10_000_000),
-        ("runtime", "runtime=2m", 120_000_000),
-        ("runtime", "runtime=500ms", 500_000),
-        ("runtime", "runtime=1msec", 1000),
-        ("runtime", "runtime=1us", 1),
-        ("runtime", "runtime=2H", 7_200_000_000),
-        ("iodepth", "iodepth=1k", 1024),
-        ("time_based", "time_based=0", 0),
-        ("stonewall", "stonewall", 1),
+    for lines in [
+        "bs=2k",
+        "bs=2Ki",
+        "bs=2kb",
+        "bs=2kib",
+        "bs=1KiB",
+        "bs=2mib",
+        "kb_base=1000\nbs=2k",
+        "kb_base=1000\nbs=2ki",
+        "bs=2kib\nkb_base=1000",
+        "bs=0x10",
+        "bs=512B",
+        "bs=4k,8k",
+        "bs=4k ; as pages are",
+        "blocksize=8k",
+        "bs =4k",
+        "bs=$pagesize",
+        "size=3g",
+        "size=2tb",
+        "size=50%",
+        "offset=10%",
+        "offset=1m",
+        "io_limit=5M",
+        "runtime=10",
+        "runtime=2m",
+        "timeout=3",
+        "runtime=500ms",
+        "runtime=1msec",
+        "runtime=1us",
+        "runtime=2H",
+        "runtime=1d",
+        "ramp_time=7",
+        "iodepth=1k",
+        "iodepth=$ncpus",
+        "iodepth=2*$ncpus",
+        "iodepth=(2*$ncpus+1)",
+        "numjobs=4",
+        "nr_files=4",
+        "rate_iops=100,200",
+        "fsync=32",
+        "rwmixread=70",
+        "number_ios=1k",
+        "time_based=1\nruntime=1",
+        "stonewall",
+        "stonewall=0",
+        "wait_for_previous",
+        "norandommap",
+        "direct=1",
     ] {
-        assert_eq!(read_by_fio(&place, option, lines), Some(wanted), "{lines}");
+        let option = option_of(lines);
+        let fio = read_by_fio(&place, option, lines);
+        assert!(fio.is_some(), "fio does not read {lines}");
+        assert_eq!(read_here(option, lines), fio, "{lines}");
+    }
+}
+
+/// The chief name of the option that some lines are about.
+fn option_of(lines: &str) -> &str {
+    let mut names = lines
+        .lines()
+        .map(|line| line.split('=').next().unwrap().trim());
+    let name = names.find(|name| *name != "kb_base").unwrap();
+    match name {
+        "blocksize" => "bs",
+        "io_limit" => "io_size",
+        "timeout" => "runtime",
+        "nr_files" => "nrfiles",
+        "wait_for_previous" => "stonewall",
+        other => other,
     }
 }
 

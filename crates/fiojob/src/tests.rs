@@ -174,6 +174,17 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
 }
 
 #[test]
+fn every_option_that_is_done_is_set() {
+    for row in OPTIONS.iter().filter(|row| row.kind == Kind::Done) {
+        for value in ["1", "none", "1000"] {
+            let answer = parsed(&format!("[job]\n{}={value}\n", row.name));
+            let error = answer.err().map(|error| error.text).unwrap_or_default();
+            assert_ne!(error, crate::assign::UNPLACED, "{}", row.name);
+        }
+    }
+}
+
+#[test]
 fn what_asks_for_nothing_does_not_stop() {
     let text =
         "[job]\nthinktime=0\nverify=0\nzonemode=none\nthread\nwrite_bw_log=x\nmem=mmaphuge\n";
