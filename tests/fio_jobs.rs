@@ -13,9 +13,10 @@ mod parsed;
 
 use std::fs;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
-use support::{Place, Said};
+use support::{Place, Running, Said};
 
 /// Runs a job file on a target.
 fn run(place: &Place, target: &str, job: &str, arguments: &[&str]) -> Said {
@@ -168,6 +169,24 @@ fn jobs_run_together_and_behind_walls_and_are_kept() {
     place.assert_nothing_left();
     let id = document["run"].as_str().unwrap();
     place.run(&["show", id]).ends_with(0);
+}
+
+#[test]
+fn a_signal_ends_all_jobs_and_keeps_what_they_did() {
+    let place = Place::new();
+    let job = "[global]\nsize=4m\ndirect=1\nruntime=600\ntime_based\nioengine=libaio\n\
+        [a]\nrw=randread\n[b]\nrw=randwrite\nrate_iops=20\n[c]\nstonewall\n";
+    fs::write(place.path("job.fio"), job).unwrap();
+    let mut run = Running::start(&mut place.command(&["bench", "data", "--fio", "job.fio"]));
+    run.wait_for_reads();
+    run.signal(Signal::INT);
+    let said = run.end().ends_with(3);
+    assert!(
+        said.prose().contains("Not run, because of a signal: c."),
+        "{said:#?}"
+    );
+    assert_eq!(place.runs().len(), 1);
+    place.assert_nothing_left();
 }
 
 #[test]

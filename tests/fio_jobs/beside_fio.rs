@@ -3,6 +3,7 @@
 
 #![allow(clippy::print_stdout, reason = "a comparison says what it has seen")]
 
+use std::ops::RangeInclusive;
 use std::process::Command;
 use std::time::Instant;
 
@@ -89,27 +90,40 @@ impl Limited {
         })
     }
 
-    /// Whether both have the same figure, in one of a few tries: a host without an idle processor
-    /// does not hold a device at its limit. Prints what was seen.
-    fn agree(&self, name: &str, job: &str, tries: usize) -> bool {
+    /// Whether both have the same figure within `within`, by the median over `tries.start()` tries,
+    /// or more where that is not so yet: a host without an idle processor does not hold a device at
+    /// its limit, and then either of them is too low. Prints what was seen.
+    fn agree(&self, name: &str, job: &str, within: f64, tries: RangeInclusive<usize>) -> bool {
         std::fs::write(self.place.path("job.fio"), job).unwrap();
-        for _ in 0..tries {
+        let mut ratios = Vec::new();
+        for tried in 1..=*tries.end() {
             let (fio, ours) = (self.by_fio(), self.by_disksmith());
-            let apart = (ours[0] + ours[1]) / (fio[0] + fio[1]) - 1.0;
+            ratios.push((ours[0] + ours[1]) / (fio[0] + fio[1]));
             println!(
                 "{name:<10} fio {:6.1} read {:6.1} write   disksmith {:6.1} read {:6.1} write   \
-                 {:+.1} %",
+                 ratio {:.3}",
                 fio[0],
                 fio[1],
                 ours[0],
                 ours[1],
-                apart * 100.0
+                ratios[tried - 1]
             );
-            if apart.abs() < 0.03 {
+            if tried >= *tries.start() && (median(&ratios) - 1.0).abs() < within {
                 return true;
             }
         }
         false
+    }
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    if sorted.len() % 2 == 1 {
+        sorted[middle]
+    } else {
+        (sorted[middle - 1] + sorted[middle]) / 2.0
     }
 }
 
@@ -122,7 +136,7 @@ fn with_root_a_job_at_a_limit_has_the_figure_that_fio_has() {
         return;
     };
     let job = format!("{GLOBAL}[pages]\nrw=randread\nbs=16k\niodepth=8\n");
-    assert!(limited.agree("randread", &job, 3));
+    assert!(limited.agree("randread", &job, 0.03, 1..=3));
 }
 
 #[test]
@@ -175,10 +189,12 @@ fn with_root_a_grid_of_jobs_has_the_figures_that_fio_has() {
             "[j]\nrw=randread\nbs=4k\nnumber_ios=2000\nruntime=0\nramp_time=0\ntime_based=0\niodepth=8\n",
         ),
     ] {
-        if !limited.agree(name, &format!("{GLOBAL}{lines}"), 4) {
+        // 800 Poisson arrivals by each: a deviation of 5 % between them is chance.
+        let within = if name == "poisson" { 0.15 } else { 0.03 };
+        if !limited.agree(name, &format!("{GLOBAL}{lines}"), within, 3..=7) {
             apart.push(name);
         }
     }
     println!("{:.0} s", began.elapsed().as_secs_f64());
-    assert!(apart.is_empty(), "not within 3 %: {apart:?}");
+    assert!(apart.is_empty(), "not the same figure: {apart:?}");
 }

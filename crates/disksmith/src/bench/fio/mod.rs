@@ -130,6 +130,7 @@ impl Session<'_> {
         }
         let mut notes = std::mem::take(&mut opened.prepared.notes);
         notes.extend(plan.notes.iter().cloned());
+        notes.extend(plan.walls.iter().flat_map(|wall| sum::notes(wall)));
         let handles = opened.handles(&plan)?;
         let largest = plan.reach().min(opened.prepared.target.size);
         let target = &mut opened.prepared.target;

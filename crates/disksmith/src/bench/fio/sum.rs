@@ -30,6 +30,23 @@ pub(super) fn reported(streams: &[Stream]) -> Vec<Reported> {
     named.collect()
 }
 
+/// What should be known of sums, as sentences.
+pub(super) fn notes(streams: &[Stream]) -> Vec<String> {
+    let mixed = reported(streams).into_iter().filter(|(_, members)| {
+        let job = |member: &usize| &streams[*member].job;
+        members.iter().any(|member| job(member) != job(&members[0]))
+    });
+    mixed
+        .map(|(name, members)| {
+            format!(
+                "{name} is the sum of {} jobs or clones that differ; what is said of its workload \
+                 is their mean.",
+                members.len()
+            )
+        })
+        .collect()
+}
+
 /// The phase `name`, which is the sum of `members`.
 pub(super) fn phase(
     name: String,

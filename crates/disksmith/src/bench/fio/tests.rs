@@ -255,6 +255,16 @@ fn walls_part_what_runs_together_and_groups_what_is_summed() {
                 .collect()
         })
         .collect();
+    let notes: Vec<String> = plan
+        .walls
+        .iter()
+        .flat_map(|wall| sum::notes(wall))
+        .collect();
+    assert_eq!(notes.len(), 1);
+    assert!(
+        notes[0].starts_with("a+b is the sum of 3 jobs or clones"),
+        "{notes:?}"
+    );
     let of = |pairs: &[(&str, usize)]| -> Vec<(String, usize)> {
         pairs
             .iter()
