@@ -43,7 +43,7 @@ pub(crate) fn bench(
     let (path, _) = args.target_and_phases().map_err(Failure::refused)?;
     check_report(args, &path)?;
     if let Some(file) = &args.fio {
-        return bench_jobs(args, file, context, engine, interrupt);
+        return fio::bench_jobs(args, file, context, engine, interrupt);
     }
     let ready = Ready::make(args, context, engine)?;
     // Opened before anything is measured: a ledger that is damaged is said now.
@@ -56,27 +56,6 @@ pub(crate) fn bench(
         seed: ready.seed,
     };
     let run = session.run(ready)?;
-    session.finish(run, ledger)
-}
-
-/// Measures a target by a job file of fio.
-fn bench_jobs(
-    args: &BenchArgs,
-    file: &Path,
-    context: &mut Context,
-    engine: &dyn Engine,
-    interrupt: &AtomicBool,
-) -> Outcome {
-    let ready = fio::Ready::make(args, file, context, engine)?;
-    let ledger = open_ledger(args, context)?;
-    let mut session = Session {
-        args,
-        context,
-        engine,
-        interrupt,
-        seed: ready.seed,
-    };
-    let run = session.run_jobs(ready)?;
     session.finish(run, ledger)
 }
 

@@ -4,6 +4,7 @@
 //! they are about, `files` opens and lays these out, `together` runs the streams between two walls
 //! at the same time, and `sum` adds those up that are reported as one.
 
+mod blocks;
 mod files;
 mod names;
 mod plan;
@@ -14,8 +15,10 @@ mod together;
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::thread::available_parallelism;
 
+use engine::Engine;
 use fiojob::Surroundings;
 use jiff::Timestamp;
 use linux::{extents, machine};
@@ -25,10 +28,31 @@ use self::files::Opened;
 use self::plan::Plan;
 use super::measure::Measured;
 use super::progress::Progress;
-use super::{Ran, Session, sample, target};
+use super::{Ran, Session, open_ledger, sample, target};
 use crate::cli::BenchArgs;
 use crate::context::Context;
-use crate::failure::{Failure, Standing as _};
+use crate::failure::{Failure, Outcome, Standing as _};
+
+/// Measures a target by a job file of fio.
+pub(super) fn bench_jobs(
+    args: &BenchArgs,
+    file: &Path,
+    context: &mut Context,
+    engine: &dyn Engine,
+    interrupt: &AtomicBool,
+) -> Outcome {
+    let ready = Ready::make(args, file, context, engine)?;
+    let ledger = open_ledger(args, context)?;
+    let mut session = Session {
+        args,
+        context,
+        engine,
+        interrupt,
+        seed: ready.seed,
+    };
+    let run = session.run_jobs(ready)?;
+    session.finish(run, ledger)
+}
 
 /// A job file that was read, on a target that was opened.
 pub(super) struct Ready {
@@ -36,7 +60,7 @@ pub(super) struct Ready {
     plan: Plan,
     opened: Opened,
     /// Where the random numbers begin.
-    pub(super) seed: u64,
+    seed: u64,
 }
 
 impl Ready {
@@ -49,7 +73,7 @@ impl Ready {
         args: &BenchArgs,
         file: &Path,
         context: &Context,
-        engine: &dyn engine::Engine,
+        engine: &dyn Engine,
     ) -> Result<Ready, Failure> {
         let started = Timestamp::now();
         let (path, _) = args.target_and_phases().map_err(Failure::refused)?;

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use engine::Choice;
-use fiojob::{Amount, Cadence, Distribution, FioError, IoEngine, Job, Share, SyncCall};
-use record::{Bytes, Details, Nanos, Pattern, SizeShare, Spread, Workload};
+use fiojob::{Amount, Cadence, Distribution, FioError, IoEngine, Job, SyncCall};
+use record::{Bytes, Details, Nanos, Pattern, Spread, Workload};
 
+use super::blocks::{Blocks, read_fraction};
 use super::names::Names;
 use crate::bench::target::Prepared;
 use crate::failure::Failure;
@@ -310,65 +311,6 @@ fn limit(
         )
     })?;
     Ok((Some(Bytes(bytes)), job.number_ios))
-}
-
-/// The sizes of a job's requests.
-struct Blocks {
-    read: Vec<SizeShare>,
-    write: Vec<SizeShare>,
-    /// The mean size.
-    mean: u64,
-    grain: u64,
-    largest: u64,
-}
-
-impl Blocks {
-    fn of(job: &Job) -> Blocks {
-        let pattern = job.pattern;
-        // A direction that is not used has no say in how requests are aligned.
-        let (read, write) = match (pattern.reads, pattern.writes) {
-            (true, false) => (&job.sizes.read, &job.sizes.read),
-            (false, true) => (&job.sizes.write, &job.sizes.write),
-            _ => (&job.sizes.read, &job.sizes.write),
-        };
-        let fraction = read_fraction(job);
-        let mean = mean(read) * fraction + mean(write) * (1.0 - fraction);
-        let all = || read.iter().chain(write).map(|share| share.bytes);
-        Blocks {
-            mean: mean.round() as u64,
-            grain: all().min().unwrap_or(4096),
-            largest: all().max().unwrap_or(4096),
-            read: shares(read),
-            write: shares(write),
-        }
-    }
-
-    fn differ(&self) -> bool {
-        self.grain != self.largest
-    }
-}
-
-fn mean(shares: &[Share]) -> f64 {
-    shares
-        .iter()
-        .map(|share| share.bytes as f64 * share.percent / 100.0)
-        .sum()
-}
-
-fn shares(shares: &[Share]) -> Vec<SizeShare> {
-    let share = |share: &Share| SizeShare {
-        size: Bytes(share.bytes),
-        share: share.percent / 100.0,
-    };
-    shares.iter().map(share).collect()
-}
-
-fn read_fraction(job: &Job) -> f64 {
-    match (job.pattern.reads, job.pattern.writes) {
-        (true, true) => job.read_percent as f64 / 100.0,
-        (true, false) => 1.0,
-        _ => 0.0,
-    }
 }
 
 fn workload(
