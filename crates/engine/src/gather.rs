@@ -6,14 +6,17 @@ use std::sync::mpsc::Receiver;
 
 use record::{CpuTime, Direction, EngineUsed, Flow, Phase, Stopped, Window, WindowFlow, Workload};
 
+use crate::budget::Budget;
 use crate::clock::{Clock, process_cpu_time};
-use crate::disks::{Shape, Together};
+use crate::disks::{Shape, Together, ramp_windows};
 use crate::job::{Control, EngineError, Job, Observer};
 use crate::plan::{Message, WorkerEnd};
 use crate::tally::{Flows, SLICES, WindowTally, flows_for, merge_flows, ops_of};
 
 /// The joined windows of all workers, in ticks.
 pub(crate) struct Gathered {
+    /// How many windows come before the first that counts.
+    ramp: usize,
     windows: Vec<Window>,
     totals: Flows,
     worker_ops: Vec<u64>,
@@ -63,6 +66,7 @@ impl Gathered {
     ) -> Result<Gathered, EngineError> {
         let (job, workers) = (together.job, together.shape.workers);
         let mut gathered = Gathered {
+            ramp: ramp_windows(job),
             windows: Vec::new(),
             totals: flows_for(job.workload),
             worker_ops: vec![0; workers as usize],
@@ -79,7 +83,9 @@ impl Gathered {
             match message {
                 Message::Begin => {
                     began = process_cpu_time();
-                    observer.begin();
+                    if gathered.ramp == 0 {
+                        observer.begin();
+                    }
                 }
                 Message::Window { worker, tally } => {
                     let index = tally.index;
@@ -90,7 +96,15 @@ impl Gathered {
                     if window.parts < workers || precise {
                         continue;
                     }
-                    if let Some(window) = joining.remove(&index) {
+                    let complete = joining.remove(&index);
+                    if index < gathered.ramp {
+                        if index + 1 == gathered.ramp {
+                            began = process_cpu_time();
+                            observer.begin();
+                        }
+                        continue;
+                    }
+                    if let Some(window) = complete {
                         let mut window = gathered.close(index, window, together);
                         precise = observer.window(&mut window) == Control::Stop;
                         gathered.windows.push(window);
@@ -122,11 +136,7 @@ impl Gathered {
             Stopped::Precise
         } else if job.interrupt.load(Relaxed) {
             Stopped::Signal
-        } else if together
-            .budget
-            .as_ref()
-            .is_some_and(|left| left.load(Relaxed) == 0)
-        {
+        } else if together.budget.as_ref().is_some_and(Budget::is_spent) {
             Stopped::Ops
         } else {
             Stopped::Time
@@ -148,6 +158,9 @@ impl Gathered {
         let workload = together.job.workload;
         let last = self.last_open_window(ends, together);
         for (worker, end) in ends {
+            if end.cut.index < self.ramp {
+                continue;
+            }
             if last == Some(end.cut.index) {
                 joining
                     .entry(end.cut.index)
@@ -159,7 +172,8 @@ impl Gathered {
             merge_flows(&mut self.totals, &late(&end.drained, workload));
             self.drain_ticks = self.drain_ticks.max(end.drain_ticks);
         }
-        for (index, window) in joining {
+        let counted = joining.into_iter().filter(|(index, _)| *index >= self.ramp);
+        for (index, window) in counted.collect::<Vec<_>>() {
             if last == Some(index) && window.ticks > 0 {
                 let mut window = self.close(index, window, together);
                 observer.window(&mut window);
@@ -180,7 +194,7 @@ impl Gathered {
         let slices = together.begin.get()?.0.slices as usize;
         let first_cut = ends.iter().map(|(_, end)| end.cut.index).min()?;
         let short = matches!(self.stopped, Stopped::Signal | Stopped::Ops);
-        let open = self.windows.len()..slices.div_ceil(SLICES);
+        let open = self.ramp + self.windows.len()..slices.div_ceil(SLICES);
         (short && open.contains(&first_cut)).then_some(first_cut)
     }
 
@@ -201,7 +215,7 @@ impl Gathered {
             })
         });
         Window {
-            t_s: index as f64 * job.window.as_secs_f64(),
+            t_s: (index - self.ramp) as f64 * job.window.as_secs_f64(),
             seconds,
             slice_seconds: job.window.as_secs_f64() / SLICES as f64,
             read,

@@ -4,7 +4,8 @@
 //! answers took. The parts, in the order in which data flows through them:
 //!
 //! - [`Job`]: what to do;
-//! - `places`, `random`, `arrivals`: where and when the next request goes;
+//! - `places`, `sizes`, `random`, `arrivals`, `budget`: where and when the next request goes, how
+//!   large it is, and whether there is one;
 //! - `worker`: the loop that keeps requests in flight and times them, over a `backend`, as its
 //!   `plan` says;
 //! - `uring` (over a `ring`) and `threads`: the two ways to the kernel;
@@ -16,6 +17,7 @@
 
 mod arrivals;
 mod backend;
+mod budget;
 mod buffers;
 mod clock;
 mod disks;
@@ -30,6 +32,7 @@ mod ring;
 pub mod scripted;
 #[cfg(test)]
 mod simulated;
+mod sizes;
 mod tally;
 mod threads;
 mod uring;

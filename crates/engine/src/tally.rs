@@ -223,6 +223,7 @@ pub(crate) mod tests {
             shortest: Nanos::from_secs(3),
             precision: 0.0,
             ops: None,
+            details: None,
         }
     }
 

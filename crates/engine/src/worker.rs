@@ -13,15 +13,18 @@ use record::Direction;
 
 use crate::backend::{Backend, Completion};
 use crate::job::EngineError;
+use crate::places::{in_file, place_in};
 use crate::plan::{Message, Plan, Share, WorkerEnd};
 use crate::random::{Random, part_of_seed};
+use crate::sizes::Sizes;
 use crate::tally::{Tally, WindowTally};
 
 /// A request in flight.
 #[derive(Clone, Copy)]
 struct Slot {
     direction: Direction,
-    offset: u64,
+    place: u64,
+    bytes: u64,
     /// When it was submitted.
     started: u64,
     /// When it was due: in a closed loop the same.
@@ -42,7 +45,7 @@ pub(crate) struct Worker<'a, B> {
     tally: Tally,
     slots: Vec<Slot>,
     idle: Vec<u32>,
-    block: u64,
+    sizes: Sizes,
     /// A random number below this is a read; `None` where all requests are alike.
     read_below: Option<u64>,
     unsynced: u32,
@@ -63,7 +66,8 @@ impl<'a, B: Backend> Worker<'a, B> {
         let workload = plan.workload;
         let free = Slot {
             direction: Direction::Read,
-            offset: 0,
+            place: 0,
+            bytes: 0,
             started: 0,
             scheduled: 0,
             group: 0,
@@ -78,7 +82,7 @@ impl<'a, B: Backend> Worker<'a, B> {
             slots: vec![free; share.slots as usize],
             idle: (0..share.slots).rev().collect(),
             share,
-            block: workload.block.0,
+            sizes: Sizes::of(workload),
             read_below: mixed.then_some((workload.read_fraction * u64::MAX as f64) as u64),
             unsynced: 0,
             group: None,
@@ -158,12 +162,12 @@ impl<'a, B: Backend> Worker<'a, B> {
                 Some(due) if due <= now => due,
                 Some(_) => return,
             };
-            if !self.take_budget() {
+            let Some(request) = self.next_request(now) else {
                 return;
-            }
+            };
             self.due = None;
             self.idle.pop();
-            self.issue(slot, scheduled, now);
+            self.issue(slot, request, scheduled, now);
         }
     }
 
@@ -193,16 +197,17 @@ impl<'a, B: Backend> Worker<'a, B> {
         taken + waiting
     }
 
+    /// What the next request is and how large, unless the budget is spent.
     #[inline(always)]
-    fn take_budget(&mut self) -> bool {
-        let Some(budget) = self.plan.budget else {
-            return true;
-        };
-        let took = budget
-            .fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1))
-            .is_ok();
-        self.budget_spent = !took;
-        took
+    fn next_request(&mut self, now: u64) -> Option<(Direction, u64)> {
+        let direction = self.draw_direction();
+        let bytes = self.sizes.draw(direction, &mut self.random);
+        if let Some(budget) = self.plan.budget
+            && now >= self.plan.free_until
+        {
+            self.budget_spent = !budget.take(bytes);
+        }
+        (!self.budget_spent).then_some((direction, bytes))
     }
 
     #[inline(always)]
@@ -219,29 +224,32 @@ impl<'a, B: Backend> Worker<'a, B> {
     }
 
     #[inline(always)]
-    fn issue(&mut self, slot: u32, scheduled: u64, now: u64) {
-        let direction = self.draw_direction();
-        let offset = self.share.places.next(&mut self.random);
+    fn issue(&mut self, slot: u32, request: (Direction, u64), scheduled: u64, now: u64) {
+        let (direction, bytes) = request;
+        let place = self.share.places.next(direction, bytes, &mut self.random);
         self.slots[slot as usize] = Slot {
             direction,
-            offset,
+            place,
+            bytes,
             started: now,
             scheduled,
             group: 0,
         };
-        self.backend.push(slot, direction, offset);
+        self.backend.push(slot, direction, place, bytes as u32);
     }
 
-    fn issue_sync(&mut self, slot: u32, now: u64) {
+    /// Syncs the file that `place` is in.
+    fn issue_sync(&mut self, slot: u32, place: u64, now: u64) {
         self.unsynced = 0;
         self.slots[slot as usize] = Slot {
             direction: Direction::Sync,
-            offset: 0,
+            place,
+            bytes: 0,
             started: now,
             scheduled: now,
             group: self.group.take().unwrap_or(now),
         };
-        self.backend.push(slot, Direction::Sync, 0);
+        self.backend.push(slot, Direction::Sync, place, 0);
     }
 
     #[inline(always)]
@@ -250,26 +258,24 @@ impl<'a, B: Backend> Worker<'a, B> {
         self.check(&slot, answer.result)?;
         self.count(&slot, now);
         if self.wants_sync(&slot) {
-            self.issue_sync(answer.slot, now);
-        } else if self.share.arrivals.is_none() && self.take_budget() {
-            self.issue(answer.slot, now, now);
-        } else {
-            self.idle.push(answer.slot);
+            self.issue_sync(answer.slot, slot.place, now);
+            return Ok(());
+        }
+        let closed = self.share.arrivals.is_none();
+        match closed.then(|| self.next_request(now)).flatten() {
+            Some(request) => self.issue(answer.slot, request, now, now),
+            None => self.idle.push(answer.slot),
         }
         Ok(())
     }
 
     #[inline(always)]
     fn check(&self, slot: &Slot, result: i32) -> Result<(), EngineError> {
-        let asked = if slot.direction == Direction::Sync {
-            0
-        } else {
-            self.block
-        };
-        if result as i64 == asked as i64 {
+        if result as i64 == slot.bytes as i64 {
             return Ok(());
         }
-        Err(failure(slot.direction, slot.offset, result, asked))
+        let (_, offset) = in_file(slot.place);
+        Err(failure(slot.direction, offset, result, slot.bytes))
     }
 
     #[inline(always)]
@@ -282,7 +288,7 @@ impl<'a, B: Backend> Worker<'a, B> {
             self.tally.record(Direction::Commit, 0, commit);
             return;
         }
-        self.tally.record(slot.direction, self.block, latency);
+        self.tally.record(slot.direction, slot.bytes, latency);
         if self.share.arrivals.is_some() {
             let service = now.saturating_sub(slot.started);
             self.tally.record_service(slot.direction, service);
@@ -338,11 +344,13 @@ impl<'a, B: Backend> Worker<'a, B> {
         }
         let drain_ticks = now.saturating_sub(cut_at);
         if self.plan.workload.sync_at_end {
-            self.idle.pop();
-            let submitted = self.backend.now();
-            self.issue_sync(0, submitted);
-            while self.in_flight() > 0 {
-                now = self.drain_once(&mut answers)?;
+            for file in 0..self.files() {
+                let Some(slot) = self.idle.pop() else { break };
+                let submitted = self.backend.now();
+                self.issue_sync(slot, place_in(file, 0), submitted);
+                while self.in_flight() > 0 {
+                    now = self.drain_once(&mut answers)?;
+                }
             }
         }
         self.count_overdue(last_due, now);
@@ -392,14 +400,21 @@ impl<'a, B: Backend> Worker<'a, B> {
     /// leave them out would be coordinated omission at the phase's end.
     fn count_overdue(&mut self, last_due: u64, now: u64) {
         while let Some(due) = self.next_due() {
-            if due >= last_due || !self.take_budget() {
+            if due >= last_due {
                 return;
             }
+            let Some((direction, bytes)) = self.next_request(now) else {
+                return;
+            };
             self.due = None;
-            let direction = self.draw_direction();
-            self.tally
-                .record(direction, self.block, now.saturating_sub(due));
+            self.tally.record(direction, bytes, now.saturating_sub(due));
         }
+    }
+
+    /// How many files the workload has.
+    fn files(&self) -> u64 {
+        let details = self.plan.workload.details.as_ref();
+        details.map_or(1, |details| u64::from(details.files.max(1)))
     }
 }
 

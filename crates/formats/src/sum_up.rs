@@ -2,7 +2,7 @@
 
 use record::{
     Activity, CpuShares, EngineKind, Fairness, Flow, FlowSummary, Histogram, LatencySummary,
-    Percentile, Phase, PhaseSummary, Run, Spread, Summary, Window, WorkSummary,
+    Percentile, Phase, PhaseSummary, Run, Samples, Summary, Window, WorkSummary,
 };
 
 /// The percentiles that fio gives unless it is told otherwise, and the 99.999th.
@@ -102,7 +102,7 @@ fn of_flow(activity: Activity, flow: &Flow, seconds: f64) -> FlowSummary {
 }
 
 /// The rates of the complete windows.
-fn spread(windows: &[Window], ops: impl Fn(&Window) -> Option<u64>) -> Option<Spread> {
+fn spread(windows: &[Window], ops: impl Fn(&Window) -> Option<u64>) -> Option<Samples> {
     let last = windows.last()?;
     let whole = |window: &&Window| window.seconds >= windows[0].seconds * 0.99;
     let short = !whole(&last) && windows.len() > 1;
@@ -115,7 +115,7 @@ fn spread(windows: &[Window], ops: impl Fn(&Window) -> Option<u64>) -> Option<Sp
     let count = rates.len() as f64;
     let mean = rates.iter().sum::<f64>() / count;
     let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
-    Some(Spread {
+    Some(Samples {
         min: rates.iter().copied().reduce(f64::min)?,
         max: rates.iter().copied().reduce(f64::max)?,
         mean,

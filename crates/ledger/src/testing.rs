@@ -70,6 +70,7 @@ pub(crate) fn workload(read_fraction: f64) -> Workload {
         shortest: Nanos::from_secs(3),
         precision: 0.03,
         ops: None,
+        details: None,
     }
 }
 

@@ -25,8 +25,8 @@ pub use ranges::{Ranges, RangesError};
 pub use run::{Origin, Run, RunId, Target, TargetKind};
 pub use summary::{
     Activity, CpuShares, Fairness, FlowSummary, ImportedRun, LatencySummary, Percentile,
-    PhaseSummary, Spread, Summary, WorkSummary,
+    PhaseSummary, Samples, Summary, WorkSummary,
 };
 pub use units::{Bytes, Nanos, ParseUnitError};
 pub use window::{DeviceCounts, Direction, Slice, Window, WindowFlow};
-pub use workload::{Pattern, Workload};
+pub use workload::{Details, Pattern, SizeShare, Spread, Workload};

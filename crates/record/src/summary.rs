@@ -158,7 +158,7 @@ pub struct FlowSummary {
     /// It was done, and too fast for the tool to give a rate (Bonnie++'s `+++++`).
     pub too_fast: bool,
     /// The samples that the tool took of the requests a second.
-    pub ops_spread: Option<Spread>,
+    pub ops_spread: Option<Samples>,
     /// How long the requests took.
     pub latency: LatencySummary,
 }
@@ -166,7 +166,7 @@ pub struct FlowSummary {
 /// What a tool says of the samples that it took of a rate. The samples themselves it keeps, so this
 /// gives no interval: nobody can say how much one depends on the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Spread {
+pub struct Samples {
     /// The smallest.
     pub min: f64,
     /// The mean.

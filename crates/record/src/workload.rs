@@ -47,6 +47,57 @@ pub struct Workload {
     pub precision: f64,
     /// The phase ends after this many requests.
     pub ops: Option<u64>,
+    /// What a job file of another tool asks for beyond this. Boxed, since most ask for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Box<Details>>,
+}
+
+/// How often one size of a request is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SizeShare {
+    /// The size.
+    pub size: Bytes,
+    /// Its share of the requests of its direction, 0 to 1.
+    pub share: f64,
+}
+
+/// How random places are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Spread {
+    /// Every block as likely as any other, each time.
+    #[default]
+    Uniform,
+    /// Every block once, in random order, and then again in another order.
+    Once,
+    /// By Zipf's law with this exponent; which blocks are the frequent ones is drawn once.
+    Zipf(f64),
+    /// By a power law: this share of the blocks gets all but this share of the draws.
+    Pareto(f64),
+}
+
+/// What a job file of another tool asks for beyond a workload. The default asks for nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Details {
+    /// Sizes of reads; empty where all have the workload's block.
+    pub read_sizes: Vec<SizeShare>,
+    /// Sizes of writes; empty where all have the workload's block.
+    pub write_sizes: Vec<SizeShare>,
+    /// Where in each file the span begins.
+    pub offset: Bytes,
+    /// Files of one size that take turns, each with the span; 0 and 1 are one.
+    pub files: u32,
+    /// How random places are drawn.
+    pub spread: Spread,
+    /// Open loop: requests are due at equal gaps instead of Poisson times.
+    pub even_rate: bool,
+    /// fsync instead of fdatasync.
+    pub full_sync: bool,
+    /// The phase ends when so much was issued.
+    pub bytes: Option<Bytes>,
+    /// So long it runs before anything is counted.
+    pub ramp: Nanos,
 }
 
 impl Workload {
@@ -58,6 +109,26 @@ impl Workload {
     /// Whether any request reads.
     pub fn reads(&self) -> bool {
         self.read_fraction > 0.0
+    }
+
+    /// The size of the largest request.
+    pub fn largest_block(&self) -> Bytes {
+        self.all_sizes()
+            .map(|share| share.size)
+            .fold(self.block, Bytes::max)
+    }
+
+    /// The size of the smallest request, to which all are aligned.
+    pub fn smallest_block(&self) -> Bytes {
+        let named = self.all_sizes().map(|share| share.size).min();
+        named.unwrap_or(self.block)
+    }
+
+    /// All sizes that are named beside the block.
+    fn all_sizes(&self) -> impl Iterator<Item = &SizeShare> {
+        self.details
+            .iter()
+            .flat_map(|details| details.read_sizes.iter().chain(&details.write_sizes))
     }
 
     /// Requests in flight over all threads.

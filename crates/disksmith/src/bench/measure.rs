@@ -14,7 +14,7 @@ use super::suite::PhasePlan;
 use super::target::Prepared;
 
 /// How long a window is.
-const WINDOW: Nanos = Nanos::from_secs(1);
+pub(super) const WINDOW: Nanos = Nanos::from_secs(1);
 
 /// What came of the phases.
 pub(crate) struct Measured {
@@ -75,7 +75,7 @@ pub(crate) fn measure(
 
 /// Sees the windows of a phase: adds what the kernel counted, shows progress, and ends the phase
 /// when it is steady and precise.
-struct Watch<'a> {
+pub(super) struct Watch<'a> {
     counters: &'a [Counter],
     before: Option<Vec<DiskStats>>,
     progress: &'a Progress,
@@ -86,7 +86,12 @@ struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    fn new(plan: &PhasePlan, counters: &'a [Counter], progress: &'a Progress) -> Watch<'a> {
+    /// For a phase that is about to begin.
+    pub(super) fn new(
+        plan: &PhasePlan,
+        counters: &'a [Counter],
+        progress: &'a Progress,
+    ) -> Watch<'a> {
         let slice_s = WINDOW.as_secs_f64() / 10.0;
         let shortest_s = plan.workload.shortest.as_secs_f64();
         Watch {

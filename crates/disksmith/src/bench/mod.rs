@@ -2,6 +2,7 @@
 
 pub(crate) mod conclusion;
 mod findings;
+mod fio;
 mod layout;
 mod measure;
 mod progress;
@@ -41,6 +42,9 @@ pub(crate) fn bench(
 ) -> Outcome {
     let (path, _) = args.target_and_phases().map_err(Failure::refused)?;
     check_report(args, &path)?;
+    if let Some(file) = &args.fio {
+        return fio::bench_jobs(args, file, context, engine, interrupt);
+    }
     let ready = Ready::make(args, context, engine)?;
     // Opened before anything is measured: a ledger that is damaged is said now.
     let ledger = open_ledger(args, context)?;
@@ -219,10 +223,24 @@ impl Session<'_> {
             &mut progress,
         );
         drop(progress);
+        let names: Vec<String> = phases.into_iter().map(|plan| plan.name).collect();
+        Ok(self.recorded(started, prepared.target, machine, measured, &names, notes))
+    }
+
+    /// The run that was measured, of phases that have these names.
+    fn recorded(
+        &self,
+        started: Timestamp,
+        target: record::Target,
+        machine: Machine,
+        measured: Measured,
+        names: &[String],
+        mut notes: Vec<String>,
+    ) -> Ran {
         let interrupted = self.interrupt.load(Relaxed);
-        note_missing(&measured, &phases, interrupted, &mut notes);
+        note_missing(&measured, names, interrupted, &mut notes);
         let failed = measured.failed.map(|(phase, error)| {
-            anyhow::Error::new(error).context(format!("{phase} on {}", prepared.target.path))
+            anyhow::Error::new(error).context(format!("{phase} on {}", target.path))
         });
         let id = RunId::new(started, self.seed ^ u64::from(std::process::id()));
         let run = Run {
@@ -233,14 +251,14 @@ impl Session<'_> {
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect(),
             origin: Origin::Measured,
-            target: prepared.target,
+            target,
             machine,
             suite: suite::name(self.args).to_owned(),
             phases: measured.phases,
             notes,
             interrupted,
         };
-        Ok(Ran { run, failed })
+        Ran { run, failed }
     }
 
     fn lay_out(
@@ -377,16 +395,8 @@ fn keep_allowed(
 }
 
 /// Notes the phases that did not run.
-fn note_missing(
-    measured: &Measured,
-    phases: &[PhasePlan],
-    interrupted: bool,
-    notes: &mut Vec<String>,
-) {
-    let missing: Vec<&str> = phases[measured.phases.len()..]
-        .iter()
-        .map(|plan| plan.name.as_str())
-        .collect();
+fn note_missing(measured: &Measured, names: &[String], interrupted: bool, notes: &mut Vec<String>) {
+    let missing = &names[measured.phases.len()..];
     if let Some((phase, error)) = &measured.failed {
         notes.push(format!("{phase} failed: {error}."));
     }

@@ -32,6 +32,7 @@ fn base() -> Workload {
         shortest: SHORTEST,
         precision: 0.03,
         ops: None,
+        details: None,
     }
 }
 
@@ -118,7 +119,9 @@ pub(crate) fn plan(args: &BenchArgs, names: &[String]) -> Result<Vec<PhasePlan>,
 
 /// The name of the suite that `args` ask for, as the ledger keeps it.
 pub(crate) fn name(args: &BenchArgs) -> &'static str {
-    if args.workload.is_some() {
+    if args.fio.is_some() {
+        "fio"
+    } else if args.workload.is_some() {
         "workload"
     } else {
         args.suite.word()

@@ -14,6 +14,7 @@ use super::{OutputFormat, Percent, Size, Span, WorkloadText};
   disksmith bench /data --phase page-read --phase log-append --json
   disksmith bench /dev/nvme1n1 --workload pattern=random,read=1,block=16k,depth=64
   disksmith bench /data --phase page-read --rate 5000
+  disksmith bench /data --fio nightly.fio
   disksmith bench /dev/nvme1n1 --destroy /dev/nvme1n1=ext4")]
 pub(crate) struct BenchArgs {
     /// A directory, a file or a block device. In a directory, files are laid out and removed
@@ -36,6 +37,17 @@ pub(crate) struct BenchArgs {
     /// One workload of your own, such as pattern=random,read=0.7,block=16k,threads=1,depth=20
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub workload: Option<WorkloadText>,
+
+    /// A job file of fio to run instead of a suite; docs/fio.md says what is done of it
+    #[arg(
+        long,
+        value_name = "JOB.fio",
+        conflicts_with_all = [
+            "suite", "phase", "workload", "threads", "depth", "block", "read_fraction", "span",
+            "rate", "seconds", "precision", "size", "engine", "buffered",
+        ]
+    )]
+    pub fio: Option<PathBuf>,
 
     /// Threads that issue I/O, in every phase
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]

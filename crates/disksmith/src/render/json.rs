@@ -101,6 +101,7 @@ fn phase_value(phase: &Phase, figures: &PhaseFigures) -> Value {
             "span_bytes": workload.span,
             "sync_every": workload.sync_every,
             "sync_at_end": workload.sync_at_end,
+            "details": workload.details,
         },
         "engine": {
             "kind": phase.engine.kind,

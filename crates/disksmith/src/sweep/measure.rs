@@ -35,6 +35,7 @@ pub(crate) fn bench_args(
             phases.collect()
         },
         workload,
+        fio: None,
         threads: settings.threads,
         depth: settings.depth,
         block: None,

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use record::{
     Activity, Bytes, CpuShares, FlowSummary, Histogram, LatencySummary, Percentile, PhaseSummary,
-    Spread, Summary,
+    Samples, Summary,
 };
 use serde_json::Value;
 
@@ -160,13 +160,13 @@ fn flow(node: &Node<'_>, activity: Activity) -> Result<Option<FlowSummary>, Read
 }
 
 /// The samples of the IOPS, which fio 3 takes every half second.
-fn spread(node: &Node<'_>) -> Result<Option<Spread>, ReadError> {
+fn spread(node: &Node<'_>) -> Result<Option<Samples>, ReadError> {
     let figure = |key| node.number(key);
     let (min, max) = (figure("iops_min")?, figure("iops_max")?);
     let (mean, stddev) = (figure("iops_mean")?, figure("iops_stddev")?);
     let samples = node.count("iops_samples")?.filter(|samples| *samples > 0);
     Ok((|| {
-        Some(Spread {
+        Some(Samples {
             min: min?,
             mean: mean?,
             stddev: stddev?,

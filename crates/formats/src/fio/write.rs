@@ -5,7 +5,7 @@
 //! switches, page faults) is left out.
 
 use record::{
-    Activity, FlowSummary, Histogram, LatencySummary, Pattern, PhaseSummary, Spread, Summary,
+    Activity, FlowSummary, Histogram, LatencySummary, Pattern, PhaseSummary, Samples, Summary,
 };
 
 use super::buckets;
@@ -172,8 +172,8 @@ fn direction(flow: Option<&FlowSummary>, seconds: f64) -> Json {
 }
 
 /// What was sampled of the IOPS, and of the KiB a second, which are the IOPS times the size.
-fn samples(spread: Option<Spread>, kib: f64) -> Vec<(String, Json)> {
-    let spread = spread.unwrap_or(Spread {
+fn samples(spread: Option<Samples>, kib: f64) -> Vec<(String, Json)> {
+    let spread = spread.unwrap_or(Samples {
         min: 0.0,
         mean: 0.0,
         stddev: 0.0,

@@ -76,6 +76,7 @@ prop_compose! {
             shortest: Nanos(shortest),
             precision,
             ops,
+            details: None,
         }
     }
 }

@@ -158,6 +158,7 @@ impl Made {
             shortest: Nanos::from_secs(3),
             precision: 0.03,
             ops: None,
+            details: None,
         }
     }
 

@@ -251,6 +251,7 @@ pub(super) fn phase(plan: &Plan, began_s: f64, speed: f64, random: &mut Random) 
             shortest: Nanos::from_secs(3),
             precision: 0.03,
             ops: None,
+            details: None,
         },
         engine: EngineUsed {
             kind: EngineKind::Uring,

@@ -1,0 +1,207 @@
+//! Runs streams at the same time, and walls one after another.
+
+use std::fs::File;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use engine::{Control, Engine, EngineError, Job, Observer, part_of_seed};
+use linux::diskstats::Counter;
+use record::{Phase, Window};
+
+use super::files::Handles;
+use super::plan::{Plan, Stream};
+use super::sum;
+use crate::bench::Session;
+use crate::bench::measure::{Measured, WINDOW, Watch};
+use crate::bench::progress::Progress;
+use crate::bench::suite::PhasePlan;
+
+/// How often to look whether the others must end too.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A phase that streams add up to: its name, and the streams by number.
+pub(super) type Reported = (String, Vec<usize>);
+
+/// Runs all walls of a plan, until a stream fails or a signal comes. Beside what was measured it
+/// gives the names of all phases.
+pub(super) fn run(
+    session: &Session<'_>,
+    plan: &Plan,
+    handles: &Handles,
+    counters: &[Counter],
+    progress: &mut Progress,
+) -> (Measured, Vec<String>) {
+    let began = Instant::now();
+    let mut measured = Measured {
+        phases: Vec::new(),
+        failed: None,
+    };
+    let walls: Vec<(&[Stream], Vec<Reported>)> = plan
+        .walls
+        .iter()
+        .map(|streams| (&streams[..], sum::reported(streams)))
+        .collect();
+    let names = walls
+        .iter()
+        .flat_map(|(_, reported)| reported.iter().map(|(name, _)| name.clone()))
+        .collect();
+    let mut before = 0;
+    for (streams, reported) in walls {
+        if session.interrupt.load(Relaxed) {
+            break;
+        }
+        let began_s = began.elapsed().as_secs_f64();
+        let all: Vec<&str> = reported.iter().map(|(name, _)| name.as_str()).collect();
+        // The kernel counts what all streams do: it stands beside a phase that is all of them.
+        let counters = if reported.len() == 1 { counters } else { &[] };
+        let wall = Wall {
+            session,
+            handles,
+            streams,
+            before,
+            stop: AtomicBool::new(false),
+        };
+        match wall.run(&all.join(", "), counters, progress) {
+            Ok(phases) => {
+                let sums = reported
+                    .into_iter()
+                    .map(|(name, members)| sum::phase(name, &members, streams, &phases, began_s));
+                measured.phases.extend(sums);
+            }
+            Err((name, error)) => {
+                measured.failed = Some((name, error));
+                break;
+            }
+        }
+        before += streams.len();
+    }
+    progress.end();
+    (measured, names)
+}
+
+/// The streams between two walls.
+struct Wall<'a> {
+    session: &'a Session<'a>,
+    handles: &'a Handles,
+    streams: &'a [Stream],
+    /// How many streams there were before this wall, so that each has its own random numbers.
+    before: usize,
+    /// Set by a signal or by a stream that failed: all end.
+    stop: AtomicBool,
+}
+
+/// What a thread that runs streams needs of a session; the rest of it stays where it is.
+#[derive(Clone, Copy)]
+struct Runner<'a> {
+    engine: &'a dyn Engine,
+    interrupt: &'a AtomicBool,
+    seed: u64,
+}
+
+impl Wall<'_> {
+    /// Runs them all. The first leads: it shows progress and reads the kernel's counters.
+    fn run(
+        &self,
+        names: &str,
+        counters: &[Counter],
+        progress: &mut Progress,
+    ) -> Result<Vec<Phase>, (String, EngineError)> {
+        let Some(lead) = self.streams.first() else {
+            return Ok(Vec::new());
+        };
+        let runner = Runner {
+            engine: self.session.engine,
+            interrupt: self.session.interrupt,
+            seed: self.session.seed,
+        };
+        let ramp = lead
+            .workload
+            .details
+            .as_ref()
+            .map_or(0.0, |details| details.ramp.as_secs_f64());
+        progress.begin(names, lead.workload.longest.as_secs_f64() + ramp);
+        let plan = PhasePlan {
+            name: lead.name.clone(),
+            workload: lead.workload.clone(),
+        };
+        let mut watch = Watch::new(&plan, counters, progress);
+        let (streams, handles, before, stop) =
+            (self.streams, self.handles, self.before, &self.stop);
+        let ended = AtomicBool::new(false);
+        let results: Vec<Result<Phase, EngineError>> = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(Relaxed) {
+                    if runner.interrupt.load(Relaxed) {
+                        stop.store(true, Relaxed);
+                    }
+                    thread::sleep(LOOK);
+                }
+            });
+            let others: Vec<_> = (1..streams.len())
+                .map(|index| {
+                    scope.spawn(move || {
+                        runner.stream(&streams[index], before + index, handles, stop, &mut Quiet)
+                    })
+                })
+                .collect();
+            let first = runner.stream(lead, before, handles, stop, &mut watch);
+            let others = others.into_iter().map(|other| {
+                other.join().unwrap_or_else(|_| {
+                    Err(EngineError::Unfit(
+                        "a thread of the run ended by itself".to_owned(),
+                    ))
+                })
+            });
+            let results = [first].into_iter().chain(others).collect();
+            ended.store(true, Relaxed);
+            results
+        });
+        let named = streams.iter().zip(results);
+        named
+            .map(|(stream, result)| result.map_err(|error| (stream.name.clone(), error)))
+            .collect()
+    }
+}
+
+impl Runner<'_> {
+    fn stream(
+        self,
+        stream: &Stream,
+        number: usize,
+        handles: &Handles,
+        stop: &AtomicBool,
+        observer: &mut dyn Observer,
+    ) -> Result<Phase, EngineError> {
+        let handle = |file: &usize| handles.get(&(*file, stream.direct));
+        let files: Vec<&File> = stream.files.iter().filter_map(handle).collect();
+        let Some((file, others)) = files.split_first() else {
+            return Err(EngineError::Unfit(format!("{} has no file", stream.name)));
+        };
+        let seed = part_of_seed(self.seed ^ stream.seed, number as u64);
+        let job = Job {
+            name: &stream.name,
+            file,
+            span: stream.span,
+            workload: &stream.workload,
+            choice: stream.choice,
+            window: WINDOW,
+            seed,
+            interrupt: stop,
+        };
+        let result = self.engine.run_over(&job, others, observer);
+        if result.is_err() {
+            stop.store(true, Relaxed);
+        }
+        result
+    }
+}
+
+/// Sees nothing: another stream leads.
+struct Quiet;
+
+impl Observer for Quiet {
+    fn window(&mut self, _window: &mut Window) -> Control {
+        Control::GoOn
+    }
+}

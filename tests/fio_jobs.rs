@@ -1,0 +1,202 @@
+//! `bench --fio`: job files of fio, through the real program, beside the real fio.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/loops.rs"]
+mod loops;
+mod support;
+
+#[path = "fio_jobs/beside_fio.rs"]
+mod beside_fio;
+#[path = "fio_jobs/parsed.rs"]
+mod parsed;
+
+use std::fs;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use support::{Place, Running, Said};
+
+/// Runs a job file on a target.
+fn run(place: &Place, target: &str, job: &str, arguments: &[&str]) -> Said {
+    fs::write(place.path("job.fio"), job).unwrap();
+    place.run(&[&["bench", target, "--fio", "job.fio"], arguments].concat())
+}
+
+fn document(place: &Place, target: &str, job: &str) -> Value {
+    run(place, target, job, &["--json"]).ends_with(0).json()
+}
+
+const WRITES: &str = "[log]\nrw=write\nbs=4k\ndirect=1\n";
+
+#[test]
+fn a_file_that_is_there_is_not_written_without_consent() {
+    let place = Place::new();
+    let content = vec![7; 8 << 20];
+    fs::write(place.path("table.ibd"), &content).unwrap();
+    let named = format!(
+        "[log]\nrw=write\nfilename={}\n",
+        place.path("table.ibd").display()
+    );
+    for job in [
+        WRITES,
+        &named,
+        "[mixed]\nrw=randrw\n",
+        "[r]\nrw=read\n[w]\nstonewall\nrw=write\n",
+    ] {
+        let said = run(&place, "table.ibd", job, &[]).ends_with(2);
+        assert!(
+            said.err.contains("only read unless --destroy names it"),
+            "{said:#?}"
+        );
+        assert_eq!(fs::read(place.path("table.ibd")).unwrap(), content);
+    }
+    // Not through a directory either, whatever the job names.
+    fs::write(place.data().join("mine"), "the user's").unwrap();
+    let job = "[log]\nrw=write\nsize=1m\nfilename=mine\n";
+    let said = run(&place, "data", job, &[]).ends_with(2);
+    assert!(
+        said.err.contains("job.fio, line 4: filename: "),
+        "{said:#?}"
+    );
+    let job = format!(
+        "[log]\nrw=write\nsize=1m\ndirectory={}\n",
+        place.data().display()
+    );
+    let said = run(&place, "table.ibd", &job, &[]).ends_with(2);
+    assert!(
+        said.err.contains("name the directory as the target"),
+        "{said:#?}"
+    );
+    let said = run(&place, "data", &named, &[]).ends_with(2);
+    assert!(said.err.contains("does not lie in the target"), "{said:#?}");
+    assert_eq!(
+        fs::read_to_string(place.data().join("mine")).unwrap(),
+        "the user's"
+    );
+    assert_eq!(fs::read(place.path("table.ibd")).unwrap(), content);
+    assert!(!place.ledger().exists(), "a refusal keeps nothing");
+}
+
+#[test]
+fn a_file_is_written_when_it_is_named_again() {
+    let place = Place::new();
+    fs::write(place.path("table.ibd"), vec![7; 4 << 20]).unwrap();
+    let job = "[log]\nrw=write\nbs=64k\noffset=1m\nsize=1m\nend_fsync=1\n";
+    run(&place, "table.ibd", job, &["--destroy", "table.ibd"]).ends_with(0);
+    let content = fs::read(place.path("table.ibd")).unwrap();
+    assert_eq!(content.len(), 4 << 20);
+    let kept = |range: std::ops::Range<usize>| content[range].iter().all(|byte| *byte == 7);
+    assert!(kept(0..1 << 20) && kept(2 << 20..4 << 20));
+    for block in content[1 << 20..2 << 20].chunks(4096) {
+        assert!(block.iter().any(|byte| *byte != 7));
+    }
+}
+
+#[test]
+fn what_is_not_done_stops_with_file_line_and_option_and_touches_nothing() {
+    let place = Place::new();
+    for (job, says) in [
+        (
+            "[j]\nsize=1m\nverify=md5\n",
+            "job.fio, line 3: verify: disksmith does not do this",
+        ),
+        (
+            "[j]\nsize=1m\nwarp=9\n",
+            "job.fio, line 3: warp: disksmith does not know",
+        ),
+        (
+            "[j]\ninclude gone\n",
+            "job.fio, line 2: include: gone cannot be read",
+        ),
+        ("[j]\nrw=read\n", "job.fio, line 1: size: it is missing"),
+        (
+            "[j]\nsize=1m\ndirect=1\nbs=1000\n",
+            "needs blocks and offsets that are multiples of 512 B",
+        ),
+    ] {
+        let said = run(&place, "data", job, &[]).ends_with(2);
+        assert!(said.err.contains(says), "{job}: {said:#?}");
+    }
+    let said = place
+        .run(&["bench", "data", "--fio", "gone.fio"])
+        .ends_with(2);
+    assert!(
+        said.err.contains("the job file gone.fio cannot be read"),
+        "{said:#?}"
+    );
+    let said = run(&place, "data", WRITES, &["--depth", "3"]).ends_with(2);
+    assert!(said.err.contains("--fio"), "{said:#?}");
+    place.assert_nothing_left();
+    assert!(!place.ledger().exists());
+}
+
+#[test]
+fn jobs_run_together_and_behind_walls_and_are_kept() {
+    let place = Place::new();
+    fs::write(place.path("common.inc"), "direct=1\nsize=4m\nruntime=1\n").unwrap();
+    let job = "[global]\ninclude common.inc\ntime_based\nioengine=libaio\n\
+        [pages]\nrw=randrw\nbssplit=4k/50:16k/50\niodepth=4\nnumjobs=2\ngroup_reporting\n\
+        [scan]\nrw=read\nbs=${BLOCK}\nnew_group\n\
+        [files]\nstonewall\nrw=randread\ntime_based=0\nnrfiles=4\nruntime=0\n";
+    fs::write(place.path("job.fio"), job).unwrap();
+    let mut command = place.command(&["bench", "data", "--fio", "job.fio", "--json"]);
+    let document = support::said(command.env("BLOCK", "64k"))
+        .ends_with(0)
+        .json();
+    let phases = document["phases"].as_array().unwrap();
+    let names: Vec<&str> = phases
+        .iter()
+        .map(|phase| phase["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["pages", "scan", "files"]);
+    let number = |place: &str| document.pointer(place).unwrap().as_f64().unwrap();
+    assert!(number("/phases/1/began_s") < 0.5 && number("/phases/2/began_s") > 0.9);
+    assert_eq!(number("/phases/0/workload/threads"), 2.0);
+    assert_eq!(
+        phases[0]["workload"]["details"]["read_sizes"][1]["size"],
+        16384
+    );
+    assert!(number("/phases/0/read/ops") > 0.0 && number("/phases/0/write/ops") > 0.0);
+    // Every block of the four files once, and not one more.
+    assert_eq!(phases[2]["stopped"], "ops");
+    assert!(
+        (number("/phases/2/read/ops") - 1024.0).abs() < 4.0,
+        "{document:#}"
+    );
+    assert_eq!(document["suite"], "fio");
+    place.assert_nothing_left();
+    let id = document["run"].as_str().unwrap();
+    place.run(&["show", id]).ends_with(0);
+}
+
+#[test]
+fn a_signal_ends_all_jobs_and_keeps_what_they_did() {
+    let place = Place::new();
+    let job = "[global]\nsize=4m\ndirect=1\nruntime=600\ntime_based\nioengine=libaio\n\
+        [a]\nrw=randread\n[b]\nrw=randwrite\nrate_iops=20\n[c]\nstonewall\n";
+    fs::write(place.path("job.fio"), job).unwrap();
+    let mut run = Running::start(&mut place.command(&["bench", "data", "--fio", "job.fio"]));
+    run.wait_for_reads();
+    run.signal(Signal::INT);
+    let said = run.end().ends_with(3);
+    assert!(
+        said.prose().contains("Not run, because of a signal: c."),
+        "{said:#?}"
+    );
+    assert_eq!(place.runs().len(), 1);
+    place.assert_nothing_left();
+}
+
+#[test]
+fn through_the_page_cache_it_is_invalid_as_no_disk_is_measured() {
+    let place = Place::new();
+    let document = document(
+        &place,
+        "data",
+        "[j]\nrw=randread\nsize=4m\nruntime=1\ntime_based\n",
+    );
+    assert_eq!(document["verdict"], "invalid");
+    assert_eq!(document["target"]["direct"], false);
+}
