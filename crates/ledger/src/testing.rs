@@ -111,6 +111,7 @@ pub(crate) fn small_run(minute: i64) -> Run {
             ..Machine::default()
         },
         suite: "database".into(),
+        p99_target: None,
         phases: Vec::new(),
         notes: vec!["The phase load was left out.".into()],
         interrupted: false,

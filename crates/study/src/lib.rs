@@ -20,10 +20,13 @@
 //! | [`cold`] | which parts of a volume are cold, and how long does warming take? |
 //! | [`depth`] | how many requests in flight fill the cap and no more? |
 //! | [`pace`] | how much may background work do beside a foreground? |
+//! | [`zones`] | does throughput hold across a disk? |
+//! | [`curve`] | how many requests a second keep a latency target? |
 //! | [`drift`] | how far did the machine drift while all was measured? |
 
 pub mod cold;
 pub mod compare;
+pub mod curve;
 pub mod depth;
 mod distribution;
 pub mod drift;
@@ -42,3 +45,4 @@ pub mod scaling;
 mod simulate;
 pub mod steady;
 pub mod stop;
+pub mod zones;

@@ -10,7 +10,9 @@ use study::steady;
 use study::stop::{Look, StopRule, Stopper};
 
 use super::progress::Progress;
-use super::suite::PhasePlan;
+use super::schedule::Schedule;
+use super::suite::{Ends, PhasePlan};
+use super::suites::curve::Misses;
 use super::target::Prepared;
 
 /// How long a window is.
@@ -24,11 +26,11 @@ pub(crate) struct Measured {
     pub failed: Option<(String, EngineError)>,
 }
 
-/// Runs `phases` one after another, until one fails or a signal comes.
+/// Runs what `schedule` says, one phase after another, until one fails or a signal comes.
 pub(crate) fn measure(
     engine: &dyn Engine,
     prepared: &Prepared,
-    phases: &[PhasePlan],
+    schedule: &mut dyn Schedule,
     choice: Choice,
     seed: u64,
     interrupt: &AtomicBool,
@@ -39,10 +41,11 @@ pub(crate) fn measure(
         failed: None,
     };
     let began = Instant::now();
-    for (index, plan) in phases.iter().enumerate() {
-        if interrupt.load(Relaxed) {
+    while !interrupt.load(Relaxed) {
+        let index = measured.phases.len();
+        let Some(plan) = schedule.next(&measured.phases) else {
             break;
-        }
+        };
         let workload = &plan.workload;
         progress.begin(&plan.name, workload.longest.as_secs_f64());
         let began_s = began.elapsed().as_secs_f64();
@@ -53,11 +56,11 @@ pub(crate) fn measure(
             span: span.round_down(workload.block),
             workload,
             choice,
-            window: WINDOW,
+            window: plan.window,
             seed: part_of_seed(seed, index as u64),
             interrupt,
         };
-        let mut watch = Watch::new(plan, &prepared.counters, progress);
+        let mut watch = Watch::new(&plan, &prepared.counters, progress);
         match engine.run(&job, &mut watch) {
             Ok(mut phase) => {
                 phase.began_s = began_s;
@@ -83,6 +86,8 @@ pub(super) struct Watch<'a> {
     stopper: Stopper,
     /// Requests by slice.
     slices: Vec<f64>,
+    /// Where a latency that is missed ends the phase.
+    misses: Option<Misses>,
 }
 
 impl<'a> Watch<'a> {
@@ -92,7 +97,7 @@ impl<'a> Watch<'a> {
         counters: &'a [Counter],
         progress: &'a Progress,
     ) -> Watch<'a> {
-        let slice_s = WINDOW.as_secs_f64() / 10.0;
+        let slice_s = plan.window.as_secs_f64() / 10.0;
         let shortest_s = plan.workload.shortest.as_secs_f64();
         Watch {
             counters,
@@ -104,6 +109,10 @@ impl<'a> Watch<'a> {
                 min_slices: (shortest_s / slice_s) as usize,
             }),
             slices: Vec::new(),
+            misses: match plan.ends {
+                Ends::Precise => None,
+                Ends::Misses(target) => Some(Misses::new(target, &plan.workload)),
+            },
         }
     }
 }
@@ -138,7 +147,10 @@ impl Observer for Watch<'_> {
             .into_iter()
             .take(window.complete_slices());
         self.slices.extend(slices.map(|ops| ops as f64));
-        self.decide(window.t_s + window.seconds)
+        match &mut self.misses {
+            Some(misses) => misses.look(window),
+            None => self.decide(window.t_s + window.seconds),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The verb `bench`: suites, the preparation of a target, and what is concluded of a run.
 
+pub(crate) mod answer;
 pub(crate) mod conclusion;
 mod findings;
 mod fio;
@@ -7,7 +8,9 @@ mod layout;
 mod measure;
 mod progress;
 mod sample;
+mod schedule;
 pub(crate) mod suite;
+pub(crate) mod suites;
 mod target;
 mod testfile;
 #[cfg(test)]
@@ -213,32 +216,35 @@ impl Session<'_> {
             prepared.target.zero_fraction = sample::zero_fraction(&prepared.file, largest);
         }
         let machine = self.machine(&prepared);
+        let mut schedule =
+            schedule::of(self.args, phases, prepared.target.size).map_err(Failure::refused)?;
         let measured = measure::measure(
             self.engine,
             &prepared,
-            &phases,
+            schedule.as_mut(),
             choice(self.args),
             self.seed,
             self.interrupt,
             &mut progress,
         );
         drop(progress);
-        let names: Vec<String> = phases.into_iter().map(|plan| plan.name).collect();
-        Ok(self.recorded(started, prepared.target, machine, measured, &names, notes))
+        let missing = schedule.missing(&measured.phases);
+        let target = prepared.target;
+        Ok(self.recorded(started, target, machine, measured, &missing, notes))
     }
 
-    /// The run that was measured, of phases that have these names.
+    /// The run that was measured, of which the phases of these names did not run.
     fn recorded(
         &self,
         started: Timestamp,
         target: record::Target,
         machine: Machine,
         measured: Measured,
-        names: &[String],
+        missing: &[String],
         mut notes: Vec<String>,
     ) -> Ran {
         let interrupted = self.interrupt.load(Relaxed);
-        note_missing(&measured, names, interrupted, &mut notes);
+        note_missing(&measured, missing, interrupted, &mut notes);
         let failed = measured.failed.map(|(phase, error)| {
             anyhow::Error::new(error).context(format!("{phase} on {}", target.path))
         });
@@ -254,6 +260,7 @@ impl Session<'_> {
             target,
             machine,
             suite: suite::name(self.args).to_owned(),
+            p99_target: suites::curve::target(self.args),
             phases: measured.phases,
             notes,
             interrupted,
@@ -395,8 +402,12 @@ fn keep_allowed(
 }
 
 /// Notes the phases that did not run.
-fn note_missing(measured: &Measured, names: &[String], interrupted: bool, notes: &mut Vec<String>) {
-    let missing = &names[measured.phases.len()..];
+fn note_missing(
+    measured: &Measured,
+    missing: &[String],
+    interrupted: bool,
+    notes: &mut Vec<String>,
+) {
     if let Some((phase, error)) = &measured.failed {
         notes.push(format!("{phase} failed: {error}."));
     }

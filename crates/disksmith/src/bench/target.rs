@@ -266,7 +266,7 @@ impl Prepared {
 
 /// Says before anything is written when a phase cannot run on a target of this size.
 fn check_fit(target: &Target, phases: &[PhasePlan], alignment: Bytes) -> Result<(), Failure> {
-    for PhasePlan { name, workload } in phases {
+    for PhasePlan { name, workload, .. } in phases {
         let block = workload.block;
         if !block.0.is_multiple_of(alignment.0) {
             return Err(Failure::refused(format!(

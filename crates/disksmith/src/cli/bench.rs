@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{OutputFormat, Percent, Size, Span, WorkloadText};
+use super::{Latency, OutputFormat, Percent, Size, Span, WorkloadText};
 
 /// What `bench` takes.
 #[derive(Args, Debug)]
@@ -14,6 +14,8 @@ use super::{OutputFormat, Percent, Size, Span, WorkloadText};
   disksmith bench /data --phase page-read --phase log-append --json
   disksmith bench /dev/nvme1n1 --workload pattern=random,read=1,block=16k,depth=64
   disksmith bench /data --phase page-read --rate 5000
+  disksmith bench /dev/nvme1n1 --suite zones --report zones.html
+  disksmith bench /data --suite curve --p99 10ms
   disksmith bench /data --fio nightly.fio
   disksmith bench /dev/nvme1n1 --destroy /dev/nvme1n1=ext4")]
 pub(crate) struct BenchArgs {
@@ -44,7 +46,7 @@ pub(crate) struct BenchArgs {
         value_name = "JOB.fio",
         conflicts_with_all = [
             "suite", "phase", "workload", "threads", "depth", "block", "read_fraction", "span",
-            "rate", "seconds", "precision", "size", "engine", "buffered",
+            "rate", "seconds", "precision", "size", "engine", "buffered", "quick", "p99",
         ]
     )]
     pub fio: Option<PathBuf>,
@@ -69,12 +71,19 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "PER_SECOND")]
     pub rate: Option<f64>,
 
-    /// A phase ends at the latest after this long
-    #[arg(long, value_name = "DURATION", default_value = "8s")]
-    pub seconds: Span,
+    /// A phase ends at the latest after this long [default: 8s, or what the suite says]
+    #[arg(long, value_name = "DURATION")]
+    pub seconds: Option<Span>,
     /// A phase ends when the 95 % interval of its IOPS is within this; 0 never ends it early
-    #[arg(long, value_name = "PERCENT", default_value = "3%")]
-    pub precision: Percent,
+    /// [default: 3%, or what the suite says]
+    #[arg(long, value_name = "PERCENT")]
+    pub precision: Option<Percent>,
+    /// Phases that a suite measures for a given time end when they are precise, too
+    #[arg(long)]
+    pub quick: bool,
+    /// Of the suite curve: 99 of 100 requests shall take at most this long [default: 10ms]
+    #[arg(long, value_name = "LATENCY")]
+    pub p99: Option<Latency>,
 
     /// Size of the test file in a directory [default: what can be laid out in about 15 s, from
     /// 256 MiB to 4 GiB and at most a tenth of the free space]
@@ -137,6 +146,12 @@ impl BenchArgs {
 pub(crate) enum SuiteName {
     /// What databases do: pages, a log, scans and loads
     Database,
+    /// seeker: random reads, with 1 to 64 in flight
+    Seek,
+    /// ZCAV: sequential reads in 64 zones, from the first to the last
+    Zones,
+    /// How many requests a second keep --p99
+    Curve,
 }
 
 impl SuiteName {
@@ -144,6 +159,9 @@ impl SuiteName {
     pub(crate) fn word(self) -> &'static str {
         match self {
             SuiteName::Database => "database",
+            SuiteName::Seek => "seek",
+            SuiteName::Zones => "zones",
+            SuiteName::Curve => "curve",
         }
     }
 }

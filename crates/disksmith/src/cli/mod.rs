@@ -22,7 +22,7 @@ pub(crate) use lab::{
 };
 pub(crate) use runs::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
 pub(crate) use sweep::SweepArgs;
-pub(crate) use values::{Percent, Size, Span, Throughput, WorkloadText, check_rate};
+pub(crate) use values::{Latency, Percent, Size, Span, Throughput, WorkloadText, check_rate};
 pub(crate) use zero::ZeroArgs;
 
 /// Database-grade I/O from cloud disks: every figure with an interval and a verdict.

@@ -51,6 +51,22 @@ impl FromStr for Span {
     }
 }
 
+/// A latency that is not zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Latency(pub Nanos);
+
+impl FromStr for Latency {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Latency, String> {
+        let latency: Nanos = text.parse().map_err(|e: ParseUnitError| e.to_string())?;
+        if latency.0 == 0 {
+            return Err("no request takes no time".to_owned());
+        }
+        Ok(Latency(latency))
+    }
+}
+
 /// A share, given as `3%` or `0.03`. A number of 1 or more without the sign is taken as a
 /// percentage, since a share above 1 makes no sense here.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -35,6 +35,7 @@ fn value(run: &Run, conclusion: &Conclusion) -> Value {
         "machine": machine(&run.machine),
         "suite": run.suite,
         "phases": phases,
+        "answer": conclusion.answer,
         "findings": conclusion.findings,
         "verdict": conclusion.verdict,
         "notes": run.notes,

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use record::{Direction, Finding, Flow, Histogram, Phase, Run, Severity, Stopped, Verdict};
 
+use super::answer;
 use super::table::{Column, layout, wrap};
 use super::words::{clock, engine, latency, number, percent};
 use crate::bench::conclusion::{Conclusion, FlowFigures};
@@ -30,8 +31,18 @@ const COLUMNS: [Column; 12] = [
 pub(crate) fn run(run: &Run, conclusion: &Conclusion, columns: usize, kept: bool) -> String {
     let mut text = header(run, columns);
     text.push('\n');
-    let table = layout(&COLUMNS, &rows(run, conclusion), columns);
+    let answer = conclusion.answer.as_ref();
+    let table = match answer::replaces_table(answer) {
+        true => String::new(),
+        false => layout(&COLUMNS, &rows(run, conclusion), columns),
+    };
     text.push_str(&table);
+    if let Some(answer) = answer {
+        if !table.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&answer::text(answer, columns));
+    }
     text.push_str(&legend(run, columns, table.contains(DISK_IOPS)));
     text.push('\n');
     for note in &run.notes {

@@ -183,7 +183,7 @@ prop_compose! {
         target in target(),
         machine in machine(),
         phases in vec(phase(), 0..3),
-        interrupted in any::<bool>(),
+        (interrupted, p99_target) in any::<(bool, Option<u64>)>(),
     ) -> Run {
         let started = Timestamp::from_nanosecond(nanoseconds).unwrap();
         Run {
@@ -195,6 +195,7 @@ prop_compose! {
             target,
             machine,
             suite,
+            p99_target: p99_target.map(Nanos),
             phases,
             notes,
             interrupted,

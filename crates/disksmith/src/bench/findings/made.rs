@@ -255,6 +255,7 @@ fn run_of(phase: Phase) -> Run {
             ..Machine::default()
         },
         suite: "database".to_owned(),
+        p99_target: None,
         phases: vec![phase],
         notes: Vec::new(),
         interrupted: false,

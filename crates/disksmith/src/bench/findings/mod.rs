@@ -9,14 +9,16 @@ mod level;
 #[cfg(test)]
 mod made;
 mod source;
+mod suites;
 mod trouble;
 
 use record::{Code, Finding, Phase, Run, Severity};
 
+use super::answer::Answer;
 use super::conclusion::PhaseFigures;
 
 /// All that speaks against the figures of `run`, the heaviest first.
-pub(super) fn of(run: &Run, figures: &[PhaseFigures]) -> Vec<Finding> {
+pub(super) fn of(run: &Run, figures: &[PhaseFigures], answer: Option<&Answer>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = [
         source::unwritten(run),
         source::blank(run),
@@ -28,12 +30,27 @@ pub(super) fn of(run: &Run, figures: &[PhaseFigures]) -> Vec<Finding> {
     .into_iter()
     .flatten()
     .collect();
+    findings.extend(suites::of_answer(answer));
     for (phase, figures) in run.phases.iter().zip(figures) {
-        findings.extend(of_phase(run, phase, figures));
+        findings.extend(match suites::has_level(answer, phase) {
+            true => of_phase(run, phase, figures),
+            false => of_source(run, phase),
+        });
     }
+    let mut findings = suites::condense(run, answer, findings);
     // Stable: what weighs the same stays in the order of the phases.
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
+}
+
+/// What is said of a phase whose level is no matter of findings.
+fn of_source(run: &Run, phase: &Phase) -> Vec<Finding> {
+    let findings = [
+        source::cached(run, phase),
+        foreign::foreign_io(run, phase),
+        trouble::cpu_bound(run, phase),
+    ];
+    findings.into_iter().flatten().collect()
 }
 
 fn of_phase(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {

@@ -173,12 +173,13 @@ impl Session<'_> {
         );
         drop(progress);
         let Measured { phases, failed } = measured;
+        let missing = names[phases.len()..].to_vec();
         Ok(self.recorded(
             started,
             opened.prepared.target,
             machine,
             Measured { phases, failed },
-            &names,
+            &missing,
             notes,
         ))
     }

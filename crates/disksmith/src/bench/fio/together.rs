@@ -121,10 +121,7 @@ impl Wall<'_> {
             .as_ref()
             .map_or(0.0, |details| details.ramp.as_secs_f64());
         progress.begin(names, lead.workload.longest.as_secs_f64() + ramp);
-        let plan = PhasePlan {
-            name: lead.name.clone(),
-            workload: lead.workload.clone(),
-        };
+        let plan = PhasePlan::new(lead.name.clone(), lead.workload.clone());
         let mut watch = Watch::new(&plan, counters, progress);
         let (streams, handles, before, stop) =
             (self.streams, self.handles, self.before, &self.stop);

@@ -4,6 +4,7 @@
 //! figures (`charts`); the templates beside this file put it in place and escape every string. The
 //! page says everything that matters without its script too: only the charts need it.
 
+mod answer;
 mod charts;
 mod escape;
 mod facts;
@@ -47,6 +48,7 @@ struct Page<'a> {
     script: &'static str,
     runs: Vec<header::RunCard>,
     imported: Vec<imported::ImportedView>,
+    answers: Vec<answer::AnswerView>,
     results: results::Table,
     phases: Vec<phases::Section>,
     facts: facts::Table,
@@ -119,6 +121,10 @@ pub(crate) fn write_page(
         script: include_str!("page.js"),
         runs: subjects.iter().map(header::card).collect(),
         imported: imported.iter().map(imported::view).collect(),
+        answers: subjects
+            .iter()
+            .filter_map(|subject| answer::view(subject, &mut figures))
+            .collect(),
         results: results::table(&groups, subjects.len() > 1),
         phases: groups
             .iter()

@@ -1,0 +1,7 @@
+//! The classic suites: what each measures, and in which order. `answer` says what came of it.
+
+pub(crate) mod curve;
+pub(crate) mod seek;
+#[cfg(test)]
+mod tests;
+pub(crate) mod zones;
