@@ -20,6 +20,8 @@ pub(crate) struct Gathered {
     windows: Vec<Window>,
     totals: Flows,
     worker_ops: Vec<u64>,
+    /// Ticks that the requests of each worker took.
+    worker_ticks: Vec<f64>,
     stopped: Stopped,
     drain_ticks: u64,
     cpu: CpuTime,
@@ -33,6 +35,7 @@ struct Joining {
     in_flight: u64,
     busy_nanos: u64,
     worker_ops: Vec<u64>,
+    worker_ticks: Vec<f64>,
 }
 
 impl Joining {
@@ -44,6 +47,7 @@ impl Joining {
             in_flight: 0,
             busy_nanos: 0,
             worker_ops: vec![0; workers as usize],
+            worker_ticks: vec![0.0; workers as usize],
         }
     }
 
@@ -54,6 +58,7 @@ impl Joining {
         self.in_flight += tally.in_flight;
         self.busy_nanos += tally.busy_nanos;
         self.worker_ops[worker] += ops_of(&tally.flows);
+        self.worker_ticks[worker] += ticks_of(&tally.flows);
     }
 }
 
@@ -70,6 +75,7 @@ impl Gathered {
             windows: Vec::new(),
             totals: flows_for(job.workload),
             worker_ops: vec![0; workers as usize],
+            worker_ticks: vec![0.0; workers as usize],
             stopped: Stopped::Time,
             drain_ticks: 0,
             cpu: CpuTime::default(),
@@ -205,6 +211,9 @@ impl Gathered {
         for (total, ops) in self.worker_ops.iter_mut().zip(&joined.worker_ops) {
             *total += ops;
         }
+        for (total, ticks) in self.worker_ticks.iter_mut().zip(&joined.worker_ticks) {
+            *total += ticks;
+        }
         let seconds = clock.span(joined.ticks).as_secs_f64();
         let worker_seconds = seconds * f64::from(together.shape.workers);
         let busy = joined.busy_nanos as f64 / 1e9 / worker_seconds.max(1e-9);
@@ -264,10 +273,24 @@ impl Gathered {
                 .chunks(shape.workers_a_thread as usize)
                 .map(|workers| workers.iter().sum())
                 .collect(),
+            thread_seconds: self
+                .worker_ticks
+                .chunks(shape.workers_a_thread as usize)
+                .map(|workers| workers.iter().sum::<f64>() * clock.nanos_per_tick() / 1e9)
+                .collect(),
             cpu: self.cpu,
             windows: self.windows,
         }
     }
+}
+
+/// How many ticks the reads and writes took together.
+fn ticks_of(flows: &Flows) -> f64 {
+    [Direction::Read, Direction::Write]
+        .into_iter()
+        .filter_map(|direction| flows[direction as usize].as_ref())
+        .map(|flow| flow.latency.mean() * flow.latency.count() as f64)
+        .sum()
 }
 
 /// What came back after the measured time: its latencies, without the numbers of requests. The one

@@ -28,6 +28,8 @@ pub fn sum_up(run: &Run) -> Summary {
 
 fn of_phase(run: &Run, phase: &Phase) -> PhaseSummary {
     let workload = &phase.workload;
+    let details = workload.details.as_ref();
+    let files = details.map_or(1, |details| details.files.max(1));
     let share = |seconds: f64| (phase.seconds > 0.0).then(|| seconds / phase.seconds);
     PhaseSummary {
         name: phase.name.clone(),
@@ -38,7 +40,10 @@ fn of_phase(run: &Run, phase: &Phase) -> PhaseSummary {
             threads: Some(workload.threads),
             depth: Some(workload.depth),
             rate_per_s: workload.rate_per_s,
-            span: Some(workload.span.unwrap_or(run.target.size)),
+            span: Some(record::Bytes(
+                workload.span.unwrap_or(run.target.size).0 * u64::from(files),
+            )),
+            files: Some(files),
             sync_every: Some(workload.sync_every),
             direct: Some(run.target.direct),
             engine: engine(phase.engine.kind).map(str::to_owned),
@@ -50,7 +55,7 @@ fn of_phase(run: &Run, phase: &Phase) -> PhaseSummary {
             total: None,
         },
         flows: flows(phase),
-        fairness: fairness(&phase.thread_ops),
+        fairness: fairness(&phase.thread_ops, &phase.thread_seconds),
         failure: None,
     }
 }
@@ -145,18 +150,22 @@ fn latency(all: &Histogram) -> LatencySummary {
     }
 }
 
-/// How evenly the threads were served: the mean and the population's deviation of their requests.
-fn fairness(thread_ops: &[u64]) -> Option<Fairness> {
-    if thread_ops.is_empty() {
-        return None;
-    }
-    let count = thread_ops.len() as f64;
-    let mean = thread_ops.iter().map(|ops| *ops as f64).sum::<f64>() / count;
-    let squares = thread_ops.iter().map(|ops| (*ops as f64 - mean).powi(2));
+/// How evenly the threads were served: means and the population's deviations.
+fn fairness(thread_ops: &[u64], thread_seconds: &[f64]) -> Option<Fairness> {
+    let ops: Vec<f64> = thread_ops.iter().map(|ops| *ops as f64).collect();
+    let (ops_mean, ops_stddev) = mean_and_deviation(&ops)?;
+    let seconds = mean_and_deviation(thread_seconds);
     Some(Fairness {
-        ops_mean: mean,
-        ops_stddev: (squares.sum::<f64>() / count).sqrt(),
-        seconds_mean: None,
-        seconds_stddev: None,
+        ops_mean,
+        ops_stddev,
+        seconds_mean: seconds.map(|(mean, _)| mean),
+        seconds_stddev: seconds.map(|(_, stddev)| stddev),
     })
+}
+
+fn mean_and_deviation(values: &[f64]) -> Option<(f64, f64)> {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (!values.is_empty()).then(|| (mean, (squares / count).sqrt()))
 }

@@ -59,6 +59,7 @@ fn summary(name: &str, flows: Vec<FlowSummary>, seconds: f64) -> Summary {
                 depth: Some(10),
                 rate_per_s: None,
                 span: Some(Bytes::gib(4)),
+                files: None,
                 sync_every: Some(0),
                 direct: Some(true),
                 engine: Some("io_uring".to_owned()),

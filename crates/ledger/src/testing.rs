@@ -211,6 +211,7 @@ pub(crate) fn database_run(minute: i64, share: f64) -> Run {
             sync: total(Direction::Sync),
             commit: total(Direction::Commit),
             thread_ops: vec![123_456],
+            thread_seconds: vec![7.9],
             cpu: CpuTime {
                 user_s: 0.7,
                 system_s: 1.1,

@@ -104,6 +104,9 @@ pub struct Phase {
     pub commit: Option<Flow>,
     /// Requests that came back within the measured time, by thread.
     pub thread_ops: Vec<u64>,
+    /// Seconds that each thread's requests took together; empty where that is not known.
+    #[serde(default)]
+    pub thread_seconds: Vec<f64>,
     /// Processor time used.
     pub cpu: CpuTime,
     /// The windows, in order of time, without gap.

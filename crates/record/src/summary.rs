@@ -57,6 +57,9 @@ pub struct WorkSummary {
     pub rate_per_s: Option<f64>,
     /// How much of the target is used.
     pub span: Option<Bytes>,
+    /// In how many files of one size.
+    #[serde(default)]
+    pub files: Option<u32>,
     /// A sync after every this many writes; 0 never.
     pub sync_every: Option<u32>,
     /// Whether the page cache was bypassed.

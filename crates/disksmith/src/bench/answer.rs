@@ -5,6 +5,8 @@ use serde::Serialize;
 use study::curve::{self, Kept};
 use study::zones::{self as zoned, Ends, Rate};
 
+use crate::render::json::mean_and_deviation;
+
 use super::conclusion::{Estimate, PhaseFigures};
 use super::suites::curve::trials_of;
 use super::suites::zones::{is_again, position};
@@ -13,6 +15,11 @@ use super::suites::zones::{is_again, position};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "suite", rename_all = "kebab-case")]
 pub(crate) enum Answer {
+    /// The cells of sysbench's grid, with its figures.
+    Sysbench {
+        /// One for each phase.
+        cells: Vec<Cell>,
+    },
     /// How fast random reads are, by how many are in flight.
     Seek {
         /// One for each phase.
@@ -22,6 +29,29 @@ pub(crate) enum Answer {
     Zones(ZonesAnswer),
     /// How many requests a second keep a target.
     Curve(CurveAnswer),
+}
+
+/// A cell of sysbench's grid.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Cell {
+    /// The phase.
+    pub name: String,
+    /// Requests a second, all over the whole time as sysbench counts them.
+    pub requests_per_s: f64,
+    /// Bytes a second.
+    pub bytes_per_s: f64,
+    /// The shortest latency, in nanoseconds.
+    pub min_ns: u64,
+    /// The mean.
+    pub avg_ns: f64,
+    /// The longest.
+    pub max_ns: u64,
+    /// The 95th percentile.
+    pub p95_ns: u64,
+    /// Requests a thread: the mean and the deviation.
+    pub events: (f64, f64),
+    /// Seconds a thread spent in its requests: the mean and the deviation.
+    pub execution_s: (f64, f64),
 }
 
 /// Random reads with so many in flight.
@@ -117,6 +147,9 @@ impl Answer {
             return None;
         }
         match run.suite.as_str() {
+            "sysbench" => Some(Answer::Sysbench {
+                cells: run.phases.iter().filter_map(cell).collect(),
+            }),
             "seek" => Some(Answer::Seek {
                 points: run
                     .phases
@@ -130,6 +163,23 @@ impl Answer {
             _ => None,
         }
     }
+}
+
+fn cell(phase: &Phase) -> Option<Cell> {
+    let flow = phase.read.as_ref().or(phase.write.as_ref())?;
+    let events: Vec<f64> = phase.thread_ops.iter().map(|ops| *ops as f64).collect();
+    let seconds = phase.seconds.max(1e-9);
+    Some(Cell {
+        name: phase.name.clone(),
+        requests_per_s: flow.ops as f64 / seconds,
+        bytes_per_s: flow.bytes as f64 / seconds,
+        min_ns: flow.latency.min(),
+        avg_ns: flow.latency.mean(),
+        max_ns: flow.latency.max(),
+        p95_ns: flow.latency.quantile(0.95),
+        events: mean_and_deviation(&events),
+        execution_s: mean_and_deviation(&phase.thread_seconds),
+    })
 }
 
 fn seek_point((phase, figures): (&Phase, &PhaseFigures)) -> Option<SeekPoint> {

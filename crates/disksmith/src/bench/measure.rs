@@ -1,5 +1,6 @@
 //! Runs the phases on a prepared target, and decides when each has said enough.
 
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
@@ -26,10 +27,29 @@ pub(crate) struct Measured {
     pub failed: Option<(String, EngineError)>,
 }
 
-/// Runs what `schedule` says, one phase after another, until one fails or a signal comes.
+/// Runs what `schedule` says on the file of a target.
 pub(crate) fn measure(
     engine: &dyn Engine,
     prepared: &Prepared,
+    schedule: &mut dyn Schedule,
+    choice: Choice,
+    seed: u64,
+    interrupt: &AtomicBool,
+    progress: &mut Progress,
+) -> Measured {
+    let files = [&prepared.file];
+    measure_over(
+        engine, prepared, &files, schedule, choice, seed, interrupt, progress,
+    )
+}
+
+/// Runs what `schedule` says over `files`, one phase after another, until one fails or a signal
+/// comes.
+#[allow(clippy::too_many_arguments, reason = "a run has so many parts")]
+pub(super) fn measure_over(
+    engine: &dyn Engine,
+    prepared: &Prepared,
+    files: &[&File],
     schedule: &mut dyn Schedule,
     choice: Choice,
     seed: u64,
@@ -41,6 +61,9 @@ pub(crate) fn measure(
         failed: None,
     };
     let began = Instant::now();
+    let Some((file, others)) = files.split_first() else {
+        return measured;
+    };
     while !interrupt.load(Relaxed) {
         let index = measured.phases.len();
         let Some(plan) = schedule.next(&measured.phases) else {
@@ -52,7 +75,7 @@ pub(crate) fn measure(
         let span = workload.span.unwrap_or(prepared.target.size);
         let job = Job {
             name: &plan.name,
-            file: &prepared.file,
+            file,
             span: span.round_down(workload.block),
             workload,
             choice,
@@ -61,7 +84,7 @@ pub(crate) fn measure(
             interrupt,
         };
         let mut watch = Watch::new(&plan, &prepared.counters, progress);
-        match engine.run(&job, &mut watch) {
+        match engine.run_over(&job, others, &mut watch) {
             Ok(mut phase) => {
                 phase.began_s = began_s;
                 measured.phases.push(phase);

@@ -26,7 +26,7 @@ use ledger::Ledger;
 use linux::{cloud, extents, machine};
 use record::{Machine, Origin, Run, RunId, TargetKind};
 
-use crate::cli::{BenchArgs, EngineChoice};
+use crate::cli::{BenchArgs, EngineChoice, SuiteName};
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::render;
@@ -48,6 +48,9 @@ pub(crate) fn bench(
     if let Some(file) = &args.fio {
         return fio::bench_jobs(args, file, context, engine, interrupt);
     }
+    if args.suite == SuiteName::Sysbench && args.workload.is_none() {
+        return bench_grid(args, context, engine, interrupt);
+    }
     let ready = Ready::make(args, context, engine)?;
     // Opened before anything is measured: a ledger that is damaged is said now.
     let ledger = open_ledger(args, context)?;
@@ -59,6 +62,31 @@ pub(crate) fn bench(
         seed: ready.seed,
     };
     let run = session.run(ready)?;
+    session.finish(run, ledger)
+}
+
+/// Measures the grid of the suite sysbench.
+fn bench_grid(
+    args: &BenchArgs,
+    context: &mut Context,
+    engine: &dyn Engine,
+    interrupt: &AtomicBool,
+) -> Outcome {
+    let started = Timestamp::now();
+    let (path, names) = args.target_and_phases().map_err(Failure::refused)?;
+    suite::check_options(args, &names).map_err(Failure::refused)?;
+    let grid = suites::sysbench::Grid::make(args, &names, &path, context)?;
+    let cells: Vec<PhasePlan> = grid.cells().cloned().collect();
+    check_engine(engine, args, &cells)?;
+    let ledger = open_ledger(args, context)?;
+    let mut session = Session {
+        args,
+        context,
+        engine,
+        interrupt,
+        seed: args.seed.unwrap_or(started.as_nanosecond() as u64),
+    };
+    let run = session.run_grid(started, grid)?;
     session.finish(run, ledger)
 }
 

@@ -40,7 +40,7 @@ pub(super) fn of(
 }
 
 /// Phases that are known beforehand.
-struct Listed(Vec<PhasePlan>);
+pub(super) struct Listed(pub Vec<PhasePlan>);
 
 impl Schedule for Listed {
     fn next(&mut self, done: &[Phase]) -> Option<PhasePlan> {

@@ -144,6 +144,8 @@ pub(crate) fn plan(args: &BenchArgs, names: &[String]) -> Result<Vec<PhasePlan>,
 fn phases_of(args: &BenchArgs) -> Vec<PhasePlan> {
     match args.suite {
         SuiteName::Database => database(),
+        // It lays out files of its own, set by set: `bench::suites::sysbench`.
+        SuiteName::Sysbench => Vec::new(),
         SuiteName::Seek => seek::phases(args.quick),
         SuiteName::Zones => vec![zones::pattern()],
         SuiteName::Curve => vec![curve::pattern()],
@@ -151,7 +153,7 @@ fn phases_of(args: &BenchArgs) -> Vec<PhasePlan> {
 }
 
 /// Refuses options that make no sense for the suite.
-fn check_options(args: &BenchArgs, names: &[String]) -> Result<(), String> {
+pub(super) fn check_options(args: &BenchArgs, names: &[String]) -> Result<(), String> {
     let suite = args.suite;
     let refuse = |given: bool, option: &str, why: &str| match given {
         true => Err(format!(
@@ -167,11 +169,22 @@ fn check_options(args: &BenchArgs, names: &[String]) -> Result<(), String> {
             "only the suite curve looks for a rate",
         )?;
     }
+    if args.workload.is_some() || suite != SuiteName::Sysbench {
+        let why = "only the suite sysbench has sets of files";
+        refuse(args.files.is_some(), "--files", why)?;
+    }
     if args.workload.is_some() {
         return Ok(());
     }
     match suite {
         SuiteName::Database => Ok(()),
+        SuiteName::Sysbench => {
+            let why = "its cells are sysbench's";
+            refuse(args.rate.is_some(), "--rate", why)?;
+            refuse(args.depth.is_some(), "--depth", why)?;
+            refuse(args.span.is_some(), "--span", why)?;
+            refuse(args.read_fraction.is_some(), "--read-fraction", why)
+        }
         SuiteName::Seek => {
             let why = "its phases differ in how many are in flight";
             refuse(

@@ -46,7 +46,7 @@ pub(crate) struct BenchArgs {
         value_name = "JOB.fio",
         conflicts_with_all = [
             "suite", "phase", "workload", "threads", "depth", "block", "read_fraction", "span",
-            "rate", "seconds", "precision", "size", "engine", "buffered", "quick", "p99",
+            "rate", "seconds", "precision", "size", "engine", "buffered", "quick", "p99", "files",
         ]
     )]
     pub fio: Option<PathBuf>,
@@ -81,6 +81,10 @@ pub(crate) struct BenchArgs {
     /// Phases that a suite measures for a given time end when they are precise, too
     #[arg(long)]
     pub quick: bool,
+    /// Of the suite sysbench: one set of so many files, with --size in all [default: the grid of
+    /// 1 of 128 MiB, 128 of 1 MiB and 128 of 16 MiB]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub files: Option<u32>,
     /// Of the suite curve: 99 of 100 requests shall take at most this long [default: 10ms]
     #[arg(long, value_name = "LATENCY")]
     pub p99: Option<Latency>,
@@ -146,6 +150,8 @@ impl BenchArgs {
 pub(crate) enum SuiteName {
     /// What databases do: pages, a log, scans and loads
     Database,
+    /// sysbench fileio: random reads and writes of 16 KiB, by 1 and by 64 threads
+    Sysbench,
     /// seeker: random reads, with 1 to 64 in flight
     Seek,
     /// ZCAV: sequential reads in 64 zones, from the first to the last
@@ -159,6 +165,7 @@ impl SuiteName {
     pub(crate) fn word(self) -> &'static str {
         match self {
             SuiteName::Database => "database",
+            SuiteName::Sysbench => "sysbench",
             SuiteName::Seek => "seek",
             SuiteName::Zones => "zones",
             SuiteName::Curve => "curve",

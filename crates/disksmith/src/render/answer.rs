@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::table::{Column, layout, wrap};
 use super::words::{latency, number, percent};
-use crate::bench::answer::{Answer, CurveAnswer, CurvePoint, SeekPoint, Zone, ZonesAnswer};
+use crate::bench::answer::{Answer, Cell, CurveAnswer, CurvePoint, SeekPoint, Zone, ZonesAnswer};
 use crate::bench::conclusion::Estimate;
 
 /// How long the longest bar is.
@@ -13,6 +13,7 @@ const BAR: usize = 30;
 /// The answer, in at most `columns` columns.
 pub(crate) fn text(answer: &Answer, columns: usize) -> String {
     let plot = match answer {
+        Answer::Sysbench { cells } => grid(cells, columns),
         Answer::Seek { points } => seek_plot(points, columns),
         Answer::Zones(zones) => zones_plot(zones, columns),
         Answer::Curve(curve) => curve_plot(curve, columns),
@@ -32,6 +33,7 @@ pub(crate) fn replaces_table(answer: Option<&Answer>) -> bool {
 /// What it comes to, in sentences.
 pub(crate) fn sentences(answer: &Answer) -> Vec<String> {
     match answer {
+        Answer::Sysbench { .. } => Vec::new(),
         Answer::Seek { points } => {
             points
                 .iter()
@@ -47,6 +49,38 @@ pub(crate) fn sentences(answer: &Answer) -> Vec<String> {
         Answer::Zones(zones) => zones_sentences(zones),
         Answer::Curve(curve) => vec![curve_sentence(curve)],
     }
+}
+
+/// sysbench's own figures, a line for each cell.
+fn grid(cells: &[Cell], columns: usize) -> String {
+    let rows: Vec<Vec<String>> = cells
+        .iter()
+        .map(|cell| {
+            vec![
+                cell.name.clone(),
+                number(cell.requests_per_s),
+                number(cell.bytes_per_s / 1e6),
+                latency(cell.min_ns),
+                latency(cell.avg_ns as u64),
+                latency(cell.max_ns),
+                latency(cell.p95_ns),
+                format!("{}/{}", number(cell.events.0), number(cell.events.1)),
+                format!("{:.3}/{:.3}", cell.execution_s.0, cell.execution_s.1),
+            ]
+        })
+        .collect();
+    let titles = [
+        Column::words("cell"),
+        Column::numbers("requests/s", 0),
+        Column::numbers("MB/s", 0),
+        Column::numbers("min", 3),
+        Column::numbers("avg", 2),
+        Column::numbers("max", 4),
+        Column::numbers("95 %", 1),
+        Column::numbers("events", 5),
+        Column::numbers("seconds", 6),
+    ];
+    layout(&titles, &rows, columns)
 }
 
 /// A bar of the length that `value` has beside `most`.

@@ -118,7 +118,7 @@ fn phase_value(phase: &Phase, figures: &PhaseFigures) -> Value {
         "write": flow(Direction::Write),
         "sync": flow(Direction::Sync),
         "commit": flow(Direction::Commit),
-        "threads_fairness": fairness(&phase.thread_ops),
+        "threads_fairness": fairness(&phase.thread_ops, &phase.thread_seconds),
         "cpu": { "user_s": phase.cpu.user_s, "system_s": phase.cpu.system_s },
         "device": device_value(phase),
         "windows": windows,
@@ -155,16 +155,26 @@ fn latency(latency: &Histogram) -> Value {
     })
 }
 
-/// How evenly the threads were served: mean and population deviation of their requests.
-fn fairness(thread_ops: &[u64]) -> Value {
-    let count = thread_ops.len().max(1) as f64;
-    let mean = thread_ops.iter().sum::<u64>() as f64 / count;
-    let variance = thread_ops
-        .iter()
-        .map(|ops| (*ops as f64 - mean).powi(2))
-        .sum::<f64>()
-        / count;
-    json!({ "ops_mean": mean, "ops_stddev": variance.sqrt() })
+/// How evenly the threads were served: means and population deviations of their requests, and of
+/// the seconds that these took; null where that is not known.
+fn fairness(thread_ops: &[u64], thread_seconds: &[f64]) -> Value {
+    let ops: Vec<f64> = thread_ops.iter().map(|ops| *ops as f64).collect();
+    let (ops_mean, ops_stddev) = mean_and_deviation(&ops);
+    let seconds = (!thread_seconds.is_empty()).then(|| mean_and_deviation(thread_seconds));
+    json!({
+        "ops_mean": ops_mean,
+        "ops_stddev": ops_stddev,
+        "seconds_mean": seconds.map(|(mean, _)| mean),
+        "seconds_stddev": seconds.map(|(_, stddev)| stddev),
+    })
+}
+
+/// Zeros where there are no values.
+pub(crate) fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+    let count = values.len().max(1) as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, (squares / count).sqrt())
 }
 
 /// What the kernel counted on the disks below during the windows; null where it did not.
@@ -264,8 +274,10 @@ mod tests {
 
     #[test]
     fn fairness_is_mean_and_deviation_of_the_threads() {
-        let value = fairness(&[90, 110]);
+        let value = fairness(&[90, 110], &[1.0]);
         assert_eq!(value["ops_mean"], 100.0);
         assert_eq!(value["ops_stddev"], 10.0);
+        assert_eq!(value["seconds_mean"], 1.0);
+        assert!(fairness(&[1], &[])["seconds_mean"].is_null());
     }
 }

@@ -43,6 +43,7 @@ pub(crate) fn bench_args(
         span: None,
         rate: None,
         p99: None,
+        files: None,
         quick: false,
         seconds: Some(Span(settings.seconds)),
         precision: Some(Percent(settings.precision)),

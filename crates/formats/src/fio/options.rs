@@ -66,6 +66,7 @@ impl<'a> Options<'a> {
         let rw = rw.map(|word| word.split(':').next().unwrap_or_default());
         let grouped = self.is_given("group_reporting");
         WorkSummary {
+            files: None,
             pattern: rw.and_then(pattern),
             read_fraction: rw.and_then(|rw| self.read_fraction(rw)),
             block: self.size("bs").or_else(|| self.size("blocksize")),

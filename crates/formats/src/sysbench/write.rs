@@ -80,8 +80,12 @@ fn header(phase: &PhaseSummary, mode: &str) -> String {
         let _ = write!(text, "\n\nExtra file open flags: {flags}\n");
     }
     if let Some(span) = work.span {
-        let size = size(span);
-        let _ = write!(text, "1 files, {size} each\n{size} total file size\n");
+        let files = u64::from(work.files.unwrap_or(1).max(1));
+        let (each, total) = (size(Bytes(span.0 / files)), size(span));
+        let _ = write!(
+            text,
+            "{files} files, {each} each\n{total} total file size\n"
+        );
     }
     if let Some(block) = work.block {
         let _ = writeln!(text, "Block size {}", size(block));

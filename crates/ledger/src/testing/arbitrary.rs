@@ -103,7 +103,7 @@ prop_compose! {
         (began_s, seconds, drain_seconds) in (figure(), figure(), figure()),
         (user_s, system_s) in (figure(), figure()),
         (read, write, sync, commit) in (of(flow()), of(flow()), of(flow()), of(flow())),
-        thread_ops in vec(any::<u64>(), 0..4),
+        (thread_ops, thread_seconds) in (vec(any::<u64>(), 0..4), vec(figure(), 0..4)),
         windows in vec(window(), 0..3),
     ) -> Phase {
         Phase {
@@ -119,6 +119,7 @@ prop_compose! {
             sync,
             commit,
             thread_ops,
+            thread_seconds,
             cpu: CpuTime { user_s, system_s },
             windows,
         }

@@ -138,6 +138,7 @@ impl Made {
             sync: None,
             commit: None,
             thread_ops: vec![ops],
+            thread_seconds: Vec::new(),
             cpu: CpuTime::default(),
             windows,
         })

@@ -158,6 +158,7 @@ fn add(sum: &mut Phase, part: &Phase) {
         }
     }
     sum.thread_ops.extend(&part.thread_ops);
+    sum.thread_seconds.extend(&part.thread_seconds);
     sum.drain_seconds = sum.drain_seconds.max(part.drain_seconds);
     // Each has the processor time of the whole process while it ran.
     if part.seconds > sum.seconds {

@@ -2,6 +2,7 @@
 
 pub(crate) mod curve;
 pub(crate) mod seek;
+pub(crate) mod sysbench;
 #[cfg(test)]
 mod tests;
 pub(crate) mod zones;
