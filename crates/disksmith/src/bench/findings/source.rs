@@ -159,11 +159,20 @@ pub(super) fn cached(run: &Run, phase: &Phase) -> Option<Finding> {
     Some(finding(Code::Cached, Severity::Invalid, Some(phase), text))
 }
 
+/// How much a workload uses, over all its files.
+fn whole_span(workload: &record::Workload) -> Option<Bytes> {
+    let files = workload
+        .details
+        .as_ref()
+        .map_or(1, |details| details.files.max(1));
+    Some(Bytes(workload.span?.0.saturating_mul(u64::from(files))))
+}
+
 /// What is read would fit into memory, or into a cache that a device may have.
 pub(super) fn small_span(run: &Run) -> Option<Finding> {
     let reading = run.phases.iter().filter(|phase| phase.workload.reads());
     let span = reading
-        .filter_map(|phase| phase.workload.span)
+        .filter_map(|phase| whole_span(&phase.workload))
         .max()
         .filter(|_| !run.target.in_memory)?;
     let memory = run.machine.memory;
