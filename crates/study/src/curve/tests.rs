@@ -38,7 +38,8 @@ impl Disk {
             let here = match self.over {
                 Over::Alone => share,
                 Over::Clustered if slow => (share * 10.0).min(1.0),
-                Over::Clustered => 0.0,
+                // When all slow ones are over, the others follow.
+                Over::Clustered => ((share - 0.1) / 0.9).max(0.0),
             };
             let count = rng.poisson(rate * SLICE_S);
             let over = rng.poisson(count * here).min(count);
