@@ -34,7 +34,7 @@ pub(crate) fn student_quantile(tail: f64, degrees: f64) -> f64 {
 }
 
 /// The regularised incomplete beta function I_x(a, b).
-fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
+pub(crate) fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }
@@ -73,7 +73,7 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
 }
 
 /// The logarithm of the gamma function for a positive argument.
-fn ln_gamma(x: f64) -> f64 {
+pub(crate) fn ln_gamma(x: f64) -> f64 {
     // Stirling's series (DLMF 5.11.1) is accurate to 1e-15 beyond 15; the recurrence
     // gamma(x + 1) = x gamma(x) brings smaller arguments there.
     let (mut x, mut shift) = (x, 0.0);

@@ -17,9 +17,14 @@
 //! | [`race`] | which layouts are worse beyond doubt, and which is the best? |
 //! | [`effects`] | what does one setting do in place of another? |
 //! | [`scaling`] | how does the rate grow with the members? |
+//! | [`cold`] | which parts of a volume are cold, and how long does warming take? |
+//! | [`depth`] | how many requests in flight fill the cap and no more? |
+//! | [`pace`] | how much may background work do beside a foreground? |
 //! | [`drift`] | how far did the machine drift while all was measured? |
 
+pub mod cold;
 pub mod compare;
+pub mod depth;
 mod distribution;
 pub mod drift;
 pub mod effects;
@@ -27,6 +32,7 @@ pub mod few;
 pub mod interval;
 pub mod level;
 mod noise;
+pub mod pace;
 pub mod plateau;
 #[cfg(test)]
 mod proof;

@@ -1,0 +1,192 @@
+//! Which of the reads that go by are cold.
+
+/// Latencies are counted in steps of an eighth of a doubling.
+const STEPS: f64 = 8.0;
+/// The shortest latency that is told apart, in seconds.
+const SHORTEST_S: f64 = 1e-6;
+/// So many steps: up to some 70 minutes.
+const BINS: usize = 256;
+/// With fewer reads than this nothing is concluded.
+const LEAST_READS: f64 = 50.0;
+/// With so many reads the past counts half.
+const MOST_READS: f64 = 4000.0;
+/// Cold reads take at least so many doublings longer than warm ones: four times as long.
+const APART: f64 = 2.0;
+/// Between the two there must be a stretch where reads are so much rarer than at the lower peak.
+const VALLEY: f64 = 0.3;
+/// The smaller class must be so much of all.
+const LEAST_SHARE: f64 = 0.005;
+/// How often the threshold is learned anew, in reads.
+const LEARN_EVERY: u32 = 64;
+/// Reads up to so many times the latency known for a warm read are warm where only one kind is seen.
+const LIKE_WARM: f64 = 2.0;
+
+/// What a read was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Temperature {
+    /// It had to be fetched first.
+    Cold,
+    /// It was there.
+    Warm,
+}
+
+/// Tells cold reads from warm ones by their latencies alone, with a threshold that it learns.
+///
+/// On a logarithmic scale the latencies have two heaps. The threshold is that of Otsu (1979), which
+/// parts them with the largest variance between the classes, moved to the emptiest place between
+/// the two peaks. Where there is one heap only, there is no threshold: then all is warm that is not
+/// slower than a warm read is known to be, and of the others nothing is said. Nor can anything be
+/// said while requests wait for a cap longer than cold ones take: all latencies are alike then, by
+/// Little's law, whatever was read. Fewer than about 3 cold reads in 100 may go unseen among
+/// warm ones that scatter much.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    warm_s: Option<f64>,
+    bins: Vec<f64>,
+    reads: f64,
+    until_learned: u32,
+    threshold_bin: Option<usize>,
+    cold: u64,
+    warm: u64,
+}
+
+impl Stream {
+    /// Knows nothing yet but, if given, the latency of a warm read in seconds, such as that of
+    /// [`super::sample::Sample`].
+    pub fn new(warm_s: Option<f64>) -> Stream {
+        Stream {
+            warm_s: warm_s.filter(|warm| *warm > 0.0 && warm.is_finite()),
+            bins: vec![0.0; BINS],
+            reads: 0.0,
+            until_learned: LEARN_EVERY,
+            threshold_bin: None,
+            cold: 0,
+            warm: 0,
+        }
+    }
+
+    /// Counts a read that took so many seconds, and says what it was; `None` where that cannot be
+    /// told, and for a latency that is not positive and finite, which is not counted.
+    pub fn watch(&mut self, latency_s: f64) -> Option<Temperature> {
+        if !(latency_s > 0.0 && latency_s.is_finite()) {
+            return None;
+        }
+        let bin = bin_of(latency_s);
+        self.bins[bin] += 1.0;
+        self.reads += 1.0;
+        self.until_learned -= 1;
+        if self.until_learned == 0 {
+            self.until_learned = LEARN_EVERY;
+            self.learn();
+        }
+        let found = self.judge(bin, latency_s);
+        match found {
+            Some(Temperature::Cold) => self.cold += 1,
+            Some(Temperature::Warm) => self.warm += 1,
+            None => {}
+        }
+        found
+    }
+
+    /// The share of the reads so far that were cold, of those that could be told; `None` before any
+    /// could. It is a count of what was read, not an estimate of what was not.
+    pub fn cold_share(&self) -> Option<f64> {
+        let told = self.cold + self.warm;
+        (told > 0).then(|| self.cold as f64 / told as f64)
+    }
+
+    /// The latency in seconds from which a read is cold; `None` while there is one kind only.
+    pub fn threshold_s(&self) -> Option<f64> {
+        self.threshold_bin
+            .map(|bin| SHORTEST_S * (bin as f64 / STEPS).exp2())
+    }
+
+    fn judge(&self, bin: usize, latency_s: f64) -> Option<Temperature> {
+        match (self.threshold_bin, self.warm_s) {
+            (Some(threshold), _) if bin >= threshold => Some(Temperature::Cold),
+            (Some(_), _) => Some(Temperature::Warm),
+            (None, Some(warm)) if latency_s <= LIKE_WARM * warm => Some(Temperature::Warm),
+            _ => None,
+        }
+    }
+
+    fn learn(&mut self) {
+        if self.reads >= LEAST_READS {
+            self.threshold_bin = threshold(&self.bins);
+        }
+        if self.reads >= MOST_READS {
+            self.reads *= 0.5;
+            self.bins.iter_mut().for_each(|count| *count *= 0.5);
+        }
+    }
+}
+
+fn bin_of(latency_s: f64) -> usize {
+    // A negative number becomes zero when it is cast.
+    (((latency_s / SHORTEST_S).log2() * STEPS) as usize).min(BINS - 1)
+}
+
+/// The first bin of the upper class, if there are two.
+fn threshold(bins: &[f64]) -> Option<usize> {
+    let split = otsu(bins)?;
+    let low = peak(bins, 0..split)?;
+    let high = peak(bins, split..bins.len())?;
+    let smooth = |bin: usize| neighbourhood(bins, bin);
+    let valley = (low..=high).min_by(|a, b| smooth(*a).total_cmp(&smooth(*b)))?;
+    // An empty stretch is wide, and its first bin is at the edge of the lower class.
+    let last = (valley..=high)
+        .take_while(|bin| smooth(*bin) <= smooth(valley))
+        .last()?;
+    let threshold = usize::midpoint(valley, last);
+    let all: f64 = bins.iter().sum();
+    let upper: f64 = bins[threshold..].iter().sum();
+    let apart = mean_bin(bins, threshold..bins.len()) - mean_bin(bins, 0..threshold);
+    let two = apart >= APART * STEPS
+        && smooth(threshold) <= VALLEY * smooth(low).min(smooth(high))
+        && (LEAST_SHARE..=1.0 - LEAST_SHARE).contains(&(upper / all));
+    two.then_some(threshold)
+}
+
+/// Where to part the bins so that the variance between both parts is largest.
+fn otsu(bins: &[f64]) -> Option<usize> {
+    let all: f64 = bins.iter().sum();
+    let moment: f64 = bins
+        .iter()
+        .enumerate()
+        .map(|(at, count)| at as f64 * count)
+        .sum();
+    let (mut best, mut split) = (0.0, None);
+    let (mut below, mut below_moment) = (0.0, 0.0);
+    for (at, count) in bins.iter().enumerate() {
+        let above = all - below;
+        if below > 0.0 && above > 0.0 {
+            let apart = (moment - below_moment) / above - below_moment / below;
+            let between = below * above * apart * apart;
+            if between > best {
+                (best, split) = (between, Some(at));
+            }
+        }
+        below += count;
+        below_moment += at as f64 * count;
+    }
+    split
+}
+
+/// The bin around which most reads are.
+fn peak(bins: &[f64], within: std::ops::Range<usize>) -> Option<usize> {
+    within.max_by(|a, b| neighbourhood(bins, *a).total_cmp(&neighbourhood(bins, *b)))
+}
+
+/// The reads in a bin and in the two on either side of it.
+fn neighbourhood(bins: &[f64], bin: usize) -> f64 {
+    bins[bin.saturating_sub(2)..(bin + 3).min(bins.len())]
+        .iter()
+        .sum()
+}
+
+/// The mean of the numbers of the bins; zero where they are empty.
+fn mean_bin(bins: &[f64], within: std::ops::Range<usize>) -> f64 {
+    let count: f64 = bins[within.clone()].iter().sum();
+    let moment: f64 = within.map(|bin| bin as f64 * bins[bin]).sum();
+    if count > 0.0 { moment / count } else { 0.0 }
+}

@@ -1,0 +1,125 @@
+//! What holds the throughput of one or several devices where it is.
+
+use super::Controller;
+use crate::cold::forecast::MERGE_BYTES;
+
+/// A throughput within so much of a limit is at it. Limits are kept to within a hundredth or two; the
+/// rest is room for trials at other depths.
+const AT: f64 = 0.94;
+/// Devices that together bring less than this share of what each has brought alone are held back together.
+const TOGETHER: f64 = 0.9;
+
+/// The limits a volume is known to have. `None` where one is not known or does not exist.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Caps {
+    /// Bytes a second.
+    pub bytes_per_s: Option<f64>,
+    /// Operations a second, each of at most 256 KiB.
+    pub iops: Option<f64>,
+}
+
+/// What binds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binds {
+    /// The volume's limit of bytes a second.
+    VolumeBytes,
+    /// The volume's limit of operations a second.
+    VolumeIops,
+    /// The latency: more in flight would bring more, but the depth is at its bound.
+    Latency,
+    /// A limit that several devices share, such as the instance's.
+    Shared,
+    /// A plateau below every limit that is known: one that is not, or another reader.
+    Unknown,
+}
+
+/// What binds, and what shows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Verdict {
+    /// What binds.
+    pub binds: Binds,
+    /// The throughput in bytes a second.
+    pub bytes_per_s: f64,
+    /// Operations a second, large requests counted once for each 256 KiB.
+    pub iops: f64,
+    /// Requests in flight.
+    pub depth: usize,
+    /// Their mean latency in seconds.
+    pub latency_s: f64,
+    /// The throughput as a share of the limit that binds; of what the devices bring alone if it is
+    /// shared. `None` where there is none to compare with.
+    pub share_of_limit: Option<f64>,
+}
+
+/// What binds one device that works alone. `None` while its depth is still growing.
+///
+/// A limit is taken to bind where the plateau reaches 94 % of it; of two, the one of which more is
+/// used.
+pub fn of_one(controller: &Controller, caps: &Caps) -> Option<Verdict> {
+    let level = controller.level()?;
+    let request = level.bytes_per_s / level.requests_per_s;
+    let iops = level.requests_per_s * (request / MERGE_BYTES as f64).ceil().max(1.0);
+    let share = |value: f64, cap: Option<f64>| {
+        let cap = cap.filter(|cap| *cap > 0.0 && cap.is_finite());
+        cap.map(|cap| value / cap)
+    };
+    let shares = [
+        (
+            Binds::VolumeBytes,
+            share(level.bytes_per_s, caps.bytes_per_s),
+        ),
+        (Binds::VolumeIops, share(iops, caps.iops)),
+    ];
+    let known = shares
+        .iter()
+        .filter_map(|(cap, share)| share.map(|share| (*cap, share)));
+    let fullest = known.max_by(|a, b| a.1.total_cmp(&b.1));
+    let (binds, share_of_limit) = match fullest {
+        Some((cap, share)) if share >= AT => (cap, Some(share)),
+        _ if controller.out_of_depth() => (Binds::Latency, None),
+        _ => (Binds::Unknown, None),
+    };
+    Some(Verdict {
+        binds,
+        bytes_per_s: level.bytes_per_s,
+        iops,
+        depth: level.depth,
+        latency_s: level.latency_s,
+        share_of_limit,
+    })
+}
+
+/// What binds several devices that work at once, each given with its own verdict while they do and
+/// the bytes a second that it brought alone.
+///
+/// They are held back together where their sum is below nine tenths of the sum of what they bring
+/// alone and at least one of them is neither at a limit of its own nor out of depth; then the verdict
+/// is about all of them, with their mean latency weighed by requests. `None` where that is not so,
+/// and with fewer than two devices or a figure that makes no sense: each verdict stands for itself.
+pub fn shared(devices: &[(Verdict, f64)]) -> Option<Verdict> {
+    let sensible = devices.iter().all(|(now, alone)| {
+        let figures = [*alone, now.bytes_per_s, now.iops, now.latency_s];
+        figures.iter().all(|x| *x > 0.0 && x.is_finite())
+    });
+    if devices.len() < 2 || !sensible {
+        return None;
+    }
+    let sum = |of: fn(&(Verdict, f64)) -> f64| devices.iter().map(of).sum::<f64>();
+    let bytes_per_s = sum(|(now, _)| now.bytes_per_s);
+    let iops = sum(|(now, _)| now.iops);
+    let share = bytes_per_s / sum(|(_, alone)| *alone);
+    let unexplained = devices.iter().any(|(now, _)| now.binds == Binds::Unknown);
+    if !unexplained || share >= TOGETHER {
+        return None;
+    }
+    Some(Verdict {
+        binds: Binds::Shared,
+        bytes_per_s,
+        iops,
+        depth: devices
+            .iter()
+            .fold(0, |all, (now, _)| now.depth.saturating_add(all)),
+        latency_s: sum(|(now, _)| now.iops * now.latency_s) / iops,
+        share_of_limit: Some(share),
+    })
+}

@@ -1,0 +1,132 @@
+//! Intervals, added up until they say something.
+
+/// Of the wanted depth so much must have been in flight.
+const IN_FLIGHT: f64 = 0.7;
+/// What is measured after a change of the depth begins when requests of before have had this many
+/// times their mean latency to go.
+const SETTLE: f64 = 1.5;
+/// A window lasts this many mean latencies at least, so that whole rounds of requests are counted.
+const ROUNDS: f64 = 3.0;
+/// How much a new window counts against those before it.
+const NEWEST: f64 = 0.3;
+
+/// What an interval brought.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// How long it lasted, in seconds.
+    pub seconds: f64,
+    /// Requests in flight, on average.
+    pub in_flight: f64,
+    /// Requests completed.
+    pub requests: f64,
+    /// Bytes completed.
+    pub bytes: f64,
+    /// The mean latency in seconds of the requests completed; zero where none was.
+    pub latency_s: f64,
+}
+
+impl Interval {
+    fn is_sensible(&self) -> bool {
+        let positive = [self.requests, self.bytes, self.latency_s];
+        self.seconds > 0.0
+            && self.seconds.is_finite()
+            && self.in_flight.is_finite()
+            && positive.iter().all(|x| *x >= 0.0 && x.is_finite())
+    }
+}
+
+/// What one depth brought while it was held.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    /// Requests wanted in flight.
+    pub depth: usize,
+    /// Bytes a second; positive.
+    pub bytes_per_s: f64,
+    /// Requests a second; positive.
+    pub requests_per_s: f64,
+    /// The mean latency in seconds, by Little's law from the requests in flight.
+    pub latency_s: f64,
+}
+
+impl Window {
+    /// This and a newer one of the same depth.
+    pub(super) fn averaged(&self, newer: &Window) -> Window {
+        let mix = |old: f64, new: f64| old + NEWEST * (new - old);
+        Window {
+            depth: self.depth,
+            bytes_per_s: mix(self.bytes_per_s, newer.bytes_per_s),
+            requests_per_s: mix(self.requests_per_s, newer.requests_per_s),
+            latency_s: mix(self.latency_s, newer.latency_s),
+        }
+    }
+}
+
+/// The intervals of a window so far.
+#[derive(Clone, Debug)]
+pub(super) struct Gathering {
+    /// Seconds still to be left out.
+    unsettled_s: f64,
+    least_s: f64,
+    least_requests: f64,
+    seconds: f64,
+    requests: f64,
+    bytes: f64,
+    /// Requests in flight times seconds.
+    in_flight: f64,
+}
+
+impl Gathering {
+    /// For telling a doubling from none. `latency_s` is the latency before the change.
+    pub(super) fn brief(latency_s: f64) -> Gathering {
+        Gathering::of(latency_s, 0.2, 30.0)
+    }
+
+    /// For telling a hundredth.
+    pub(super) fn careful(latency_s: f64) -> Gathering {
+        Gathering::of(latency_s, 1.0, 100.0)
+    }
+
+    fn of(latency_s: f64, least_s: f64, least_requests: f64) -> Gathering {
+        Gathering {
+            unsettled_s: SETTLE * latency_s,
+            least_s,
+            least_requests,
+            seconds: 0.0,
+            requests: 0.0,
+            bytes: 0.0,
+            in_flight: 0.0,
+        }
+    }
+
+    /// Adds an interval, and answers the window when it is long enough. It begins anew then.
+    pub(super) fn add(&mut self, interval: &Interval, depth: usize) -> Option<Window> {
+        if !interval.is_sensible() {
+            return None;
+        }
+        if self.unsettled_s > 0.0 {
+            self.unsettled_s -= interval.seconds;
+            return None;
+        }
+        if interval.in_flight < IN_FLIGHT * depth as f64 {
+            return None;
+        }
+        self.seconds += interval.seconds;
+        self.requests += interval.requests;
+        self.bytes += interval.bytes;
+        self.in_flight += interval.in_flight * interval.seconds;
+        let window = Window {
+            depth,
+            bytes_per_s: self.bytes / self.seconds,
+            requests_per_s: self.requests / self.seconds,
+            latency_s: self.in_flight / self.requests,
+        };
+        let sensible = [window.bytes_per_s, window.requests_per_s, window.latency_s];
+        let long_enough = self.seconds >= self.least_s.max(ROUNDS * window.latency_s)
+            && self.requests >= self.least_requests;
+        if !long_enough || !sensible.iter().all(|x| *x > 0.0 && x.is_finite()) {
+            return None;
+        }
+        *self = Gathering::of(0.0, self.least_s, self.least_requests);
+        Some(window)
+    }
+}
