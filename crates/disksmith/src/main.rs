@@ -13,6 +13,7 @@ mod runs;
 mod shell;
 mod signals;
 mod sweep;
+mod warm;
 
 use std::process::ExitCode;
 
@@ -53,6 +54,10 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
         Verb::Sweep(args) => {
             let interrupt = signals::interrupt_flag().refused()?;
             sweep::sweep(args, context, &engine::Disks, &interrupt)
+        }
+        Verb::Warm(args) => {
+            let interrupt = signals::interrupt_flag().refused()?;
+            warm::warm(args, context, &engine::Disks, &interrupt)
         }
         Verb::Lab(args) => {
             let interrupt = signals::interrupt_flag().refused()?;

@@ -6,6 +6,7 @@ mod lab;
 mod runs;
 mod sweep;
 mod values;
+mod warm;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,7 +20,8 @@ pub(crate) use lab::{
 };
 pub(crate) use runs::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
 pub(crate) use sweep::SweepArgs;
-pub(crate) use values::{Percent, Size, Span, WorkloadText, check_rate};
+pub(crate) use values::{Latency, Percent, Size, Span, WorkloadText, check_rate};
+pub(crate) use warm::{ReadyBy, WarmArgs};
 
 /// Database-grade I/O from cloud disks: every figure with an interval and a verdict.
 #[derive(Debug, Parser)]
@@ -81,6 +83,8 @@ pub(crate) enum Verb {
     Array(ArrayArgs),
     /// Find the layout of disks that is best: level, members, chunk, file system, scheduler
     Sweep(Box<SweepArgs>),
+    /// Read every block of a restored volume once, so that no later read waits for the snapshot
+    Warm(Box<WarmArgs>),
     /// Rehearse on virtual volumes with known truth
     Lab(LabArgs),
     /// Print a completion script for a shell

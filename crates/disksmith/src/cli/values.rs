@@ -36,6 +36,22 @@ impl FromStr for Span {
     }
 }
 
+/// A latency that is asked for: more than nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Latency(pub Nanos);
+
+impl FromStr for Latency {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Latency, String> {
+        let span: Nanos = text.parse().map_err(|e: ParseUnitError| e.to_string())?;
+        if span.0 == 0 {
+            return Err("no request takes no time".to_owned());
+        }
+        Ok(Latency(span))
+    }
+}
+
 /// A share, given as `3%` or `0.03`. A number of 1 or more without the sign is taken as a
 /// percentage, since a share above 1 makes no sense here.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,0 +1,237 @@
+//! `warm`: reads every block of a volume that was restored from a snapshot once, so that no later
+//! read has to wait for object storage.
+//!
+//! - `plan`: what is read, in which order; from `files`, `space` and `blocks`;
+//! - `reading`: the requests, one after the other, over `queue`, `meter` and `pace`;
+//! - `one`: one volume from its plan to what came of it; `start` and `place`: the ledger's part;
+//! - `check` and `forecast`: how much is cold, and how long warming takes;
+//! - `report`: what is said in the end.
+
+mod blocks;
+mod check;
+mod files;
+mod finding;
+mod forecast;
+mod meter;
+mod one;
+mod pace;
+mod place;
+mod plan;
+mod progress;
+mod queue;
+mod reading;
+mod report;
+mod space;
+mod start;
+mod units;
+mod volume;
+mod watching;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context as _, anyhow};
+use engine::list::Lister;
+use linux::block::Devices;
+use record::{Bytes, Ranges};
+
+use crate::cli::WarmArgs;
+use crate::context::Context;
+use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use finding::Finding;
+use one::{Shared, Task, Warmed};
+use pace::Limit;
+use plan::{Extent, Known, Plan};
+use progress::Lines;
+use start::Ask;
+use volume::Volume;
+
+/// The smallest block that makes sense to be asked for: a page.
+const SMALLEST_BLOCK: Bytes = Bytes(4096);
+/// The largest: 256 requests of it take 4 GiB of memory.
+const LARGEST_BLOCK: Bytes = Bytes::mib(16);
+
+/// Warms volumes, checks how cold they are, or computes how long it takes.
+pub(crate) fn warm(
+    args: &WarmArgs,
+    context: &mut Context,
+    lister: &dyn Lister,
+    interrupt: &AtomicBool,
+) -> Outcome {
+    if let (Some(size), Some(rate)) = (args.plan, args.rate) {
+        return forecast::plan(size.0, rate.0, args, context);
+    }
+    if args.ready_by.is_some() && !args.check {
+        return Err(Failure::refused(
+            "--ready-by goes with --check DEVICE, or with --plan SIZE --rate RATE",
+        ));
+    }
+    check_block(args.block.0)?;
+    let devices = Devices::read(&context.root).refused()?;
+    let volumes = open_all(&args.devices, &devices)?;
+    if args.check {
+        return check::check(&volumes, args, context, lister, interrupt);
+    }
+    warm_all(volumes, &devices, args, context, lister, interrupt)
+}
+
+fn check_block(block: Bytes) -> Result<(), Failure> {
+    let fits = (SMALLEST_BLOCK..=LARGEST_BLOCK).contains(&block);
+    if fits && block.0.is_multiple_of(SMALLEST_BLOCK.0) {
+        return Ok(());
+    }
+    Err(Failure::refused(format!(
+        "a block of {block} cannot be; give a multiple of {SMALLEST_BLOCK}, at most {LARGEST_BLOCK}"
+    )))
+}
+
+/// Opens all volumes, or says what is wrong with any of them.
+fn open_all(paths: &[PathBuf], devices: &Devices) -> Result<Vec<Volume>, Failure> {
+    let mut volumes: Vec<Volume> = Vec::new();
+    let mut problems = Vec::new();
+    for path in paths {
+        match Volume::open(path, devices) {
+            Ok(volume) => {
+                let twice = volumes.iter().find(|one| one.number() == volume.number());
+                if let Some(other) = twice {
+                    problems.push(format!(
+                        "{} and {} are the same device",
+                        other.path.display(),
+                        path.display()
+                    ));
+                }
+                volumes.push(volume);
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.is_empty() {
+        Ok(volumes)
+    } else {
+        Err(Failure::refused(problems.join("\n")))
+    }
+}
+
+fn warm_all(
+    volumes: Vec<Volume>,
+    devices: &Devices,
+    args: &WarmArgs,
+    context: &mut Context,
+    lister: &dyn Lister,
+    interrupt: &AtomicBool,
+) -> Outcome {
+    let held = args.blocks.as_deref().map(held).transpose().refused()?;
+    let locks: Result<Vec<_>, String> = volumes.iter().map(Volume::lock).collect();
+    let _locks = locks.map_err(Failure::refused)?;
+    let first = files::find(&args.first, devices, &volumes, context)?;
+    let mut tasks = Vec::new();
+    for (volume, (first, mut findings)) in volumes.into_iter().zip(first) {
+        let known = known(
+            &volume,
+            devices,
+            first,
+            held.clone(),
+            context,
+            &mut findings,
+        );
+        tasks.push(task(volume, &known, findings, args, context)?);
+    }
+    let lines = Lines::new(context.watched);
+    let limit = Limit::new(args.limit.map(|limit| limit.0), tasks.len());
+    let shared = Shared {
+        root: &context.root,
+        limit: &limit,
+        keep_p99: args.keep_p99.map(|latency| latency.0),
+        interrupt,
+        lines: &lines,
+    };
+    let warmed = all_at_once(tasks, lister, &shared);
+    answer(&warmed, args, context)
+}
+
+/// The blocks that a list names.
+fn held(path: &Path) -> anyhow::Result<Ranges> {
+    let shown = path.display();
+    let text = std::fs::read(path).with_context(|| format!("{shown} cannot be read"))?;
+    blocks::parse(&text).with_context(|| format!("{shown} cannot be used"))
+}
+
+fn known(
+    volume: &Volume,
+    devices: &Devices,
+    first: Ranges,
+    held: Option<Ranges>,
+    context: &Context,
+    findings: &mut Vec<Finding>,
+) -> Known {
+    let used = space::used(volume, devices, &context.root, findings);
+    Known { first, used, held }
+}
+
+fn task(
+    volume: Volume,
+    known: &Known,
+    mut findings: Vec<Finding>,
+    args: &WarmArgs,
+    context: &Context,
+) -> Result<Task, Failure> {
+    let extent = match (args.until_hot, args.only_used) {
+        (true, _) => Extent::First,
+        (false, true) => Extent::Used,
+        (false, false) => Extent::All,
+    };
+    let block = args.block.0;
+    // What lies behind the last whole sector cannot be asked for, and holds nothing.
+    let size = volume.size.round_down(volume.logical_block());
+    let plan = Plan::new(known, size, block, extent);
+    findings.extend(report::left_cold(&plan, known, args));
+    let ask = Ask {
+        block,
+        whole: extent == Extent::All && known.held.is_none(),
+        anew: args.anew,
+        keep: !args.no_ledger,
+    };
+    let mut started = start::start(&volume, ask, context)?;
+    started.findings.append(&mut findings);
+    Ok(Task {
+        volume,
+        plan,
+        started,
+    })
+}
+
+/// Each volume on a thread of its own.
+fn all_at_once(tasks: Vec<Task>, lister: &dyn Lister, shared: &Shared<'_>) -> Vec<Warmed> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = tasks
+            .into_iter()
+            .map(|task| scope.spawn(move || one::warm(task, lister, shared)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| match thread.join() {
+                Ok(warmed) => warmed,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+            .collect()
+    })
+}
+
+fn answer(warmed: &[Warmed], args: &WarmArgs, context: &mut Context) -> Outcome {
+    let findings = report::shared(warmed);
+    let text = if args.json {
+        report::document(warmed, &findings)
+    } else {
+        report::text(warmed, &findings, context.columns)
+    };
+    context.print(&text)?;
+    let midway: Vec<String> = warmed.iter().filter_map(report::midway).collect();
+    if !midway.is_empty() {
+        return Err(Failure::Midway(anyhow!(midway.join("\n"))));
+    }
+    if warmed.iter().all(|one| one.unreadable.is_empty()) {
+        Ok(Answer::Done)
+    } else {
+        Ok(Answer::No)
+    }
+}

@@ -1,0 +1,224 @@
+//! The warming of one volume, from its plan to what came of it.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use engine::Choice;
+use engine::list::{Deed, Ended, List, Lister};
+use linux::Root;
+use record::{Bytes, Nanos, Ranges};
+use study::depth::verdict::Verdict;
+
+use super::finding::{Code, Finding};
+use super::pace::{Limit, Pace};
+use super::plan::{Plan, Stage};
+use super::progress::Lines;
+use super::reading::{MOST_DEPTH, Over, Reading};
+use super::start::Started;
+use super::volume::Volume;
+use super::watching::Watching;
+
+/// What a request is split at where the kernel does not say.
+const USUAL_SPLIT: Bytes = Bytes::kib(128);
+
+/// What is to be done to a volume.
+pub(crate) struct Task {
+    /// The volume.
+    pub volume: Volume,
+    /// What is to be read of it, in order.
+    pub plan: Plan,
+    /// Where that stands.
+    pub started: Started,
+}
+
+/// What all volumes share.
+pub(crate) struct Shared<'a> {
+    /// Where the kernel's files are.
+    pub root: &'a Root,
+    /// The rate of all together.
+    pub limit: &'a Limit,
+    /// What others' requests may take.
+    pub keep_p99: Option<Nanos>,
+    /// Set by a signal.
+    pub interrupt: &'a AtomicBool,
+    /// The progress lines.
+    pub lines: &'a Lines,
+}
+
+/// How the warming of a volume ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Ending {
+    /// All that was to be read was asked for.
+    Done,
+    /// By a signal.
+    Interrupted,
+    /// The device went away.
+    Gone,
+    /// The engine could not go on.
+    Failed(String),
+}
+
+/// What came of a volume.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Warmed {
+    /// The path by which it was named.
+    pub device: String,
+    /// By what the ledger knows it.
+    pub key: String,
+    /// Its size at the start.
+    pub size: Bytes,
+    /// What is fetched at once.
+    pub block: Bytes,
+    /// What was to be read, and how much of it that is, set by set.
+    pub sets: Vec<(Stage, Bytes)>,
+    /// What had been read at earlier starts.
+    pub before: Bytes,
+    /// What was read at this one.
+    pub read: Bytes,
+    /// How long that took, in seconds.
+    pub seconds: f64,
+    /// The share of it that was cold, where that could be told.
+    pub cold: Option<f64>,
+    /// What held the rate where it was, where that was found out.
+    pub verdict: Option<Verdict>,
+    /// What could not be read.
+    pub unreadable: Ranges,
+    /// What was to be read and was not.
+    pub left: Bytes,
+    /// What was left out by choice.
+    pub left_out: Bytes,
+    /// Whether the ledger knows how far it is.
+    pub kept: bool,
+    /// How it ended.
+    pub ending: Ending,
+    /// What is to be said of it.
+    pub findings: Vec<Finding>,
+}
+
+impl Warmed {
+    /// Bytes a second at this start; `None` where nothing was read.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        let rate = self.read.0 as f64 / self.seconds;
+        (self.read.0 > 0 && rate.is_finite()).then_some(rate)
+    }
+}
+
+/// Reads one volume.
+pub(crate) fn warm(task: Task, lister: &dyn Lister, shared: &Shared<'_>) -> Warmed {
+    let Task {
+        volume,
+        plan,
+        started,
+    } = task;
+    let done = started.kept.done.clone();
+    let todo = plan.without(&done);
+    let mut findings = started.findings;
+    let line = shared
+        .lines
+        .line(&volume.path.display().to_string(), todo.total());
+    let block = started.kept.block;
+    let mut watching = Watching::new(&volume, shared.root, started.kept, started.keeper, line);
+    let split = volume
+        .device
+        .largest_request(shared.root)
+        .unwrap_or(USUAL_SPLIT);
+    let pace = Pace::new(shared.limit, shared.keep_p99, split);
+    let began = Instant::now();
+    let mut reading = Reading::new(&todo, volume.size, block, done.clone(), pace, &mut watching);
+    let ended = run(&volume, block, lister, shared.interrupt, &mut reading);
+    let seconds = began.elapsed().as_secs_f64();
+    shared.limit.leave();
+    reading.tell();
+    let ending = match ended {
+        Err(why) => Ending::Failed(why),
+        Ok(_) if reading.over() == Over::Gone => Ending::Gone,
+        Ok(Ended::Interrupted) => Ending::Interrupted,
+        Ok(Ended::End) => Ending::Done,
+    };
+    let unreadable = reading.unreadable().clone();
+    let (size_now, smallest) = reading.sizes();
+    findings.extend(resized(volume.size, size_now, smallest));
+    let covered = reading.done_ranges().union(&unreadable);
+    let within = Ranges::all(smallest);
+    let mut warmed = Warmed {
+        device: volume.path.display().to_string(),
+        key: volume.key.clone(),
+        size: volume.size,
+        block,
+        sets: sets(&plan),
+        before: plan.all().intersect(&done).total(),
+        read: reading.read(),
+        seconds,
+        cold: reading.cold_share(),
+        verdict: reading.verdict(),
+        left: plan.all().intersect(&within).subtract(&covered).total(),
+        left_out: plan.left_out.subtract(&done).total(),
+        unreadable,
+        kept: false,
+        ending,
+        findings,
+    };
+    warmed.kept = watching.keeps();
+    let (_, failed) = watching.end(warmed.ending == Ending::Done);
+    if let Some(error) = failed {
+        warmed.kept = false;
+        warmed.findings.push(Finding::warn(
+            Code::NotKept,
+            format!("How far it is could not be kept to the end: {error:#}."),
+        ));
+    }
+    warmed
+}
+
+fn run(
+    volume: &Volume,
+    block: Bytes,
+    lister: &dyn Lister,
+    interrupt: &AtomicBool,
+    reading: &mut Reading<'_>,
+) -> Result<Ended, String> {
+    let file = volume.direct().map_err(|error| {
+        format!(
+            "the kernel refuses direct I/O on it, and a read through memory proves nothing: {error}"
+        )
+    })?;
+    let list = List {
+        file: &file,
+        deed: Deed::Read,
+        // One more for a probe.
+        most_in_flight: MOST_DEPTH as u32 + 1,
+        largest: block,
+        choice: Choice::Auto,
+        interrupt,
+    };
+    let end = lister.run(&list, reading);
+    end.map(|end| end.ended).map_err(|error| error.to_string())
+}
+
+fn sets(plan: &Plan) -> Vec<(Stage, Bytes)> {
+    let stages = plan.stages.iter();
+    stages
+        .map(|(stage, ranges)| (*stage, ranges.total()))
+        .collect()
+}
+
+fn resized(then: Bytes, now: Bytes, smallest: Bytes) -> Option<Finding> {
+    if smallest < then {
+        return Some(Finding::warn(
+            Code::Resized,
+            format!(
+                "The volume became smaller meanwhile: it had {then}, and {smallest} then. It was read \
+                 to its new end."
+            ),
+        ));
+    }
+    (now > then).then(|| {
+        Finding::note(
+            Code::Resized,
+            format!(
+                "The volume grew meanwhile from {then} to {now}. What was added comes from no \
+                 snapshot and was not read."
+            ),
+        )
+    })
+}

@@ -1,0 +1,264 @@
+//! How fast to read: no faster than the limit, and no faster than others on the device can bear.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use record::{Bytes, Nanos};
+use study::pace::{Interval, Pacer, Rates};
+
+/// After a pause so much time is made up for at once.
+const SLACK: Nanos = Nanos(50_000_000);
+/// How long an interval is by which the pace is set.
+const INTERVAL: Nanos = Nanos(500_000_000);
+/// Probes are sent this far apart: 50 a second cost a volume next to nothing.
+const PROBE_EVERY: Nanos = Nanos(20_000_000);
+/// The p99 is of so many probes: the last two seconds.
+const PROBES: usize = 100;
+/// The background never gets less, in bytes a second.
+const LEAST: f64 = (1 << 20) as f64;
+/// More than any volume gives.
+const MOST: f64 = 1e12;
+
+/// The limit that all devices share.
+#[derive(Debug)]
+pub(crate) struct Limit {
+    bytes_per_s: Option<Bytes>,
+    /// How many devices are being read.
+    active: AtomicUsize,
+}
+
+impl Limit {
+    /// For so many devices.
+    pub(crate) fn new(bytes_per_s: Option<Bytes>, devices: usize) -> Limit {
+        Limit {
+            bytes_per_s,
+            active: AtomicUsize::new(devices),
+        }
+    }
+
+    /// A device is done: the others get its part.
+    pub(crate) fn leave(&self) {
+        let less = |active: usize| active.checked_sub(1);
+        // With none left there is nobody to share.
+        let _ = self.active.fetch_update(Relaxed, Relaxed, less);
+    }
+
+    /// The part of one device, in bytes a second.
+    fn part(&self) -> Option<f64> {
+        let active = self.active.load(Relaxed).max(1);
+        self.bytes_per_s.map(|all| all.0 as f64 / active as f64)
+    }
+}
+
+/// Says when the next request may go.
+pub(crate) struct Pace<'a> {
+    limit: &'a Limit,
+    courtesy: Option<Courtesy>,
+    /// The kernel counts a request once for each part of this size.
+    split: Bytes,
+    not_before: Nanos,
+}
+
+/// What the kernel has counted on a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// Reads, of anybody.
+    pub reads: u64,
+    /// Writes, which nobody here makes.
+    pub writes: u64,
+}
+
+/// What others on the device feel, and the rate that this leaves.
+struct Courtesy {
+    pacer: Pacer,
+    next_probe: Nanos,
+    /// The latencies of the last probes in seconds, the oldest first.
+    felt: Vec<f64>,
+    since: Nanos,
+    bytes: u64,
+    own: u64,
+}
+
+impl<'a> Pace<'a> {
+    /// With a limit, and a latency that others' requests are not to exceed in 99 of 100 cases. The
+    /// kernel counts a request once for each part of the size `split`.
+    pub(crate) fn new(limit: &'a Limit, keep_p99: Option<Nanos>, split: Bytes) -> Pace<'a> {
+        let pacer = |target: Nanos| Pacer::new(Rates::new(LEAST, MOST)?, target.as_secs_f64());
+        Pace {
+            limit,
+            courtesy: keep_p99.and_then(pacer).map(|pacer| Courtesy {
+                pacer,
+                next_probe: Nanos(0),
+                felt: Vec::new(),
+                since: Nanos(0),
+                bytes: 0,
+                own: 0,
+            }),
+            split: Bytes(split.0.max(1)),
+            not_before: Nanos(0),
+        }
+    }
+
+    /// When the next request may go: `None` for at once.
+    pub(crate) fn wait(&self, now: Nanos) -> Option<Nanos> {
+        (self.not_before > now).then_some(self.not_before)
+    }
+
+    /// A request of so many bytes goes.
+    pub(crate) fn goes(&mut self, now: Nanos, bytes: Bytes) {
+        if let Some(rate) = self.rate() {
+            let takes = Nanos((bytes.0 as f64 / rate * 1e9) as u64);
+            self.not_before = self.not_before.max(now - SLACK) + takes;
+        }
+    }
+
+    /// Bytes a second that may be read now.
+    fn rate(&self) -> Option<f64> {
+        let polite = self.courtesy.as_ref().map(|own| own.pacer.allowed());
+        let limits = [self.limit.part(), polite];
+        limits.into_iter().flatten().reduce(f64::min)
+    }
+
+    /// Whether a probe is due; the next one is due later then.
+    pub(crate) fn probes(&mut self, now: Nanos) -> bool {
+        let Some(courtesy) = &mut self.courtesy else {
+            return false;
+        };
+        let due = now >= courtesy.next_probe;
+        if due {
+            courtesy.next_probe = now + PROBE_EVERY;
+        }
+        due
+    }
+
+    /// A probe came back.
+    pub(crate) fn felt(&mut self, latency: Nanos) {
+        if let Some(courtesy) = &mut self.courtesy {
+            courtesy.own += 1;
+            if courtesy.felt.len() == PROBES {
+                courtesy.felt.remove(0);
+            }
+            courtesy.felt.push(latency.as_secs_f64());
+        }
+    }
+
+    /// A request of the warming itself came back.
+    pub(crate) fn came(&mut self, bytes: Bytes) {
+        if let Some(courtesy) = &mut self.courtesy {
+            courtesy.own += bytes.0.div_ceil(self.split.0);
+            courtesy.bytes += bytes.0;
+        }
+    }
+
+    /// Sets the pace anew, if it is time to. `counted` says what the kernel has counted on the device
+    /// since the last time; `None` where it does not count.
+    pub(crate) fn adjust(&mut self, now: Nanos, counted: impl FnOnce() -> Option<Counted>) {
+        let Some(courtesy) = &mut self.courtesy else {
+            return;
+        };
+        let passed = now - courtesy.since;
+        if passed < INTERVAL {
+            return;
+        }
+        let seconds = passed.as_secs_f64();
+        let alone = counted().is_some_and(|counted| is_alone(counted, courtesy.own));
+        courtesy.pacer.observe(&Interval {
+            seconds,
+            foreground_s: if alone { None } else { p99(&courtesy.felt) },
+            background: courtesy.bytes as f64 / seconds,
+        });
+        (courtesy.since, courtesy.bytes, courtesy.own) = (now, 0, 0);
+    }
+}
+
+/// Whether all that was counted is our own. What comes back just then is counted in one interval by
+/// the kernel and in the next one here, so a few reads prove nothing; a write does.
+fn is_alone(counted: Counted, own: u64) -> bool {
+    counted.writes == 0 && counted.reads <= own + own / 50 + 4
+}
+
+/// The value that 1 of 100 exceeds.
+fn p99(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (sorted.len() * 99).div_ceil(100);
+    sorted.get(rank.checked_sub(1)?).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Nanos = Nanos(1_000_000_000);
+
+    /// How many bytes go in a second, in requests of 1,000.
+    fn bytes_in_a_second(pace: &mut Pace, from: Nanos) -> u64 {
+        let mut now = from;
+        let mut bytes = 0;
+        while now < from + SECOND {
+            match pace.wait(now) {
+                Some(until) => now = until,
+                None => {
+                    pace.goes(now, Bytes(1000));
+                    pace.came(Bytes(1000));
+                    bytes += 1000;
+                    now += Nanos(1000);
+                }
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn the_limit_is_kept_and_shared() {
+        let limit = Limit::new(Some(Bytes(1_000_000)), 2);
+        let mut pace = Pace::new(&limit, None, Bytes(1000));
+        let half = bytes_in_a_second(&mut pace, SECOND);
+        assert!((500_000..530_000).contains(&half), "{half}");
+        limit.leave();
+        let all = bytes_in_a_second(&mut pace, Nanos(3 * SECOND.0));
+        assert!((1_000_000..1_060_000).contains(&all), "{all}");
+        let none = Limit::new(None, 1);
+        let mut pace = Pace::new(&none, None, Bytes(1000));
+        assert_eq!(bytes_in_a_second(&mut pace, SECOND), 1_000_000);
+    }
+
+    #[test]
+    fn the_pace_falls_when_others_wait_and_rises_when_they_are_gone() {
+        let limit = Limit::new(None, 1);
+        let mut pace = Pace::new(&limit, Some(Nanos(5_000_000)), Bytes(1000));
+        let mut now = Nanos(0);
+        let mut step = |pace: &mut Pace, latency: u64, writes: u64| {
+            now += INTERVAL;
+            let rate = pace.rate().unwrap();
+            pace.came(Bytes((rate / 2.0) as u64));
+            (0..PROBES).for_each(|_| pace.felt(Nanos(latency)));
+            pace.adjust(now, || Some(Counted { reads: 0, writes }));
+            pace.rate().unwrap()
+        };
+        let rates: Vec<f64> = (0..20).map(|_| step(&mut pace, 1_000_000, 9)).collect();
+        assert!(rates[19] > 100.0 * rates[0], "{rates:?}");
+        let cut = step(&mut pace, 20_000_000, 9);
+        assert!(cut < 0.8 * rates[19], "{cut}");
+        let free = step(&mut pace, 20_000_000, 0);
+        assert!(free > cut, "nobody is there to wait");
+    }
+
+    #[test]
+    fn others_are_noticed_by_what_the_kernel_counts_beyond_our_own() {
+        let counted = |reads, writes| Counted { reads, writes };
+        assert!(is_alone(counted(1000, 0), 1000));
+        assert!(is_alone(counted(1020, 0), 1000), "what came back just now");
+        assert!(!is_alone(counted(1100, 0), 1000));
+        assert!(!is_alone(counted(900, 1), 1000), "we write nothing");
+    }
+
+    #[test]
+    fn one_slow_probe_in_a_hundred_is_within_the_target() {
+        let mut values = vec![0.001; 99];
+        values.push(1.0);
+        assert_eq!(p99(&values), Some(0.001));
+        values[0] = 1.0;
+        assert_eq!(p99(&values), Some(1.0));
+        assert_eq!(p99(&[]), None);
+    }
+}

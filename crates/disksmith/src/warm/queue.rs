@@ -1,0 +1,159 @@
+//! Which blocks are still to be asked for, in which order.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use record::{Bytes, Ranges};
+
+use super::plan::{Plan, Stage};
+
+/// The smallest piece of a block that is asked for alone, to find out what of it can be read.
+const SMALLEST: u64 = 4096;
+/// Into so many pieces a request that failed is cut.
+const PIECES: u64 = 8;
+/// So many pieces are asked for at most. A device that answers nothing would otherwise be asked for
+/// each page, and some take half a minute for each.
+const MOST_PIECES: u32 = 4096;
+
+/// The requests that a plan consists of.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    block: u64,
+    stages: VecDeque<(Stage, VecDeque<Range<u64>>)>,
+    /// Pieces of what failed.
+    pieces: VecDeque<Range<u64>>,
+    pieces_left: u32,
+}
+
+impl Queue {
+    /// All requests of a plan, a block each.
+    pub(crate) fn new(plan: &Plan, block: Bytes) -> Queue {
+        let stages = plan.stages.iter();
+        Queue {
+            block: block.0.max(1),
+            stages: stages
+                .map(|(stage, ranges)| (*stage, ranges.iter().collect()))
+                .collect(),
+            pieces: VecDeque::new(),
+            pieces_left: MOST_PIECES,
+        }
+    }
+
+    /// The set that is being read; `None` when all was asked for.
+    pub(crate) fn stage(&self) -> Option<Stage> {
+        self.stages.front().map(|(stage, _)| *stage)
+    }
+
+    /// The next request.
+    pub(crate) fn next(&mut self) -> Option<Range<u64>> {
+        if let Some(piece) = self.pieces.pop_front() {
+            return Some(piece);
+        }
+        while let Some((_, ranges)) = self.stages.front_mut() {
+            if let Some(range) = ranges.front_mut() {
+                let start = range.start;
+                let end = range.end.min((start / self.block + 1) * self.block);
+                range.start = end;
+                if range.is_empty() {
+                    ranges.pop_front();
+                }
+                return Some(start..end);
+            }
+            self.stages.pop_front();
+        }
+        None
+    }
+
+    /// Asks for the parts of what failed. Whether it will: not for the smallest piece, nor when
+    /// that was done very often.
+    pub(crate) fn narrow(&mut self, failed: &Range<u64>) -> bool {
+        let length = failed.end - failed.start;
+        if length <= SMALLEST || self.pieces_left == 0 {
+            return false;
+        }
+        let piece = (length / PIECES).next_multiple_of(SMALLEST).max(SMALLEST);
+        let whole = Ranges::from(0..length);
+        for part in whole.blocks(Bytes(piece)) {
+            self.pieces
+                .push_back(failed.start + part.start..failed.start + part.end);
+            self.pieces_left = self.pieces_left.saturating_sub(1);
+        }
+        true
+    }
+
+    /// Gives up what lies at or behind `end`: the volume ends there now.
+    pub(crate) fn cut_at(&mut self, end: u64) {
+        let within = |range: &mut Range<u64>| {
+            range.end = range.end.min(end);
+            !range.is_empty()
+        };
+        self.pieces.retain_mut(within);
+        for (_, ranges) in &mut self.stages {
+            ranges.retain_mut(within);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::{Extent, Known};
+    use super::*;
+
+    const BLOCK: Bytes = Bytes::kib(512);
+
+    fn queue() -> Queue {
+        let known = Known {
+            first: Ranges::from(BLOCK.0 * 2..BLOCK.0 * 2 + 1),
+            ..Known::default()
+        };
+        let size = Bytes(BLOCK.0 * 3 + 4096);
+        Queue::new(&Plan::new(&known, size, BLOCK, Extent::All), BLOCK)
+    }
+
+    fn block(number: u64) -> Range<u64> {
+        number * BLOCK.0..(number + 1) * BLOCK.0
+    }
+
+    #[test]
+    fn blocks_come_one_by_one_set_after_set() {
+        let mut queue = queue();
+        assert_eq!(queue.stage(), Some(Stage::First));
+        let all: Vec<_> = std::iter::from_fn(|| queue.next()).collect();
+        let end = BLOCK.0 * 3;
+        assert_eq!(all, [block(2), block(0), block(1), end..end + 4096]);
+        assert_eq!(queue.stage(), None);
+    }
+
+    #[test]
+    fn what_failed_is_narrowed_down_to_pages() {
+        let mut queue = queue();
+        let failed = queue.next().unwrap();
+        assert!(queue.narrow(&failed));
+        let mut length = 0;
+        let mut smallest = failed.clone();
+        for _ in 0..PIECES {
+            smallest = queue.next().unwrap();
+            length += smallest.end - smallest.start;
+        }
+        assert_eq!(length, BLOCK.0);
+        assert_eq!(smallest.end, failed.end);
+        assert!(queue.narrow(&(smallest.start..smallest.start + 8192)));
+        assert_eq!(queue.next(), Some(smallest.start..smallest.start + 4096));
+        assert!(!queue.narrow(&(0..4096)));
+    }
+
+    #[test]
+    fn a_device_that_answers_nothing_is_not_asked_for_every_page() {
+        let mut queue = queue();
+        let narrowed = (0..10_000).filter(|_| queue.narrow(&block(0))).count();
+        assert_eq!(narrowed as u64, u64::from(MOST_PIECES) / PIECES);
+    }
+
+    #[test]
+    fn what_a_volume_lost_is_not_asked_for() {
+        let mut queue = queue();
+        queue.cut_at(BLOCK.0 + 4096);
+        let all: Vec<_> = std::iter::from_fn(|| queue.next()).collect();
+        assert_eq!(all, [block(0), BLOCK.0..BLOCK.0 + 4096]);
+    }
+}

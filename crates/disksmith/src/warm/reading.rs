@@ -1,0 +1,314 @@
+//! The reading of one volume: gives the requests one after the other, and keeps account of what came
+//! of them.
+
+use std::ops::Range;
+
+use engine::list::{Done, Errno, Feed, Next, Request, RequestError};
+use record::{Bytes, Nanos, Ranges};
+use study::cold::stream::Stream;
+use study::depth::verdict::{self, Caps, Verdict};
+use study::depth::{Bounds, Controller};
+
+use super::meter::Meter;
+use super::pace::{Counted, Pace};
+use super::plan::{Plan, Stage};
+use super::queue::Queue;
+
+/// The least and the most requests in flight. At 512 KiB and 80 ms a request the most is 1.6 GB/s,
+/// beyond what a volume gives, and takes 128 MiB of memory.
+pub(crate) const LEAST_DEPTH: usize = 4;
+/// See [`LEAST_DEPTH`].
+pub(crate) const MOST_DEPTH: usize = 256;
+/// With so many it begins.
+const START_DEPTH: usize = 16;
+/// The mark of a request that only asks how long others wait.
+const PROBE: u64 = 1;
+/// The mark of all others.
+const BLOCK: u64 = 0;
+/// The size of a probe: a page, as databases read them at least.
+const PROBE_BYTES: u32 = 4096;
+/// How often the device is looked at, and how the work stands is told.
+const LOOK_EVERY: Nanos = Nanos(500_000_000);
+/// How long to wait when nothing can be asked for; what comes back ends it earlier.
+const NAP: Nanos = Nanos(10_000_000);
+
+/// What is known of the device from elsewhere, while it is read.
+pub(crate) trait Watch {
+    /// Its size now; `None` when it is gone.
+    fn size(&self) -> Option<Bytes>;
+    /// What was counted on it since this was asked last.
+    fn counted(&mut self) -> Option<Counted>;
+    /// How the work stands, told about twice a second.
+    fn stands(&mut self, at: &At<'_>);
+}
+
+/// How the work stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At<'a> {
+    /// What was read, now or at an earlier start.
+    pub done: &'a Ranges,
+    /// What could not be read.
+    pub unreadable: &'a Ranges,
+    /// The set that is being read.
+    pub stage: Option<Stage>,
+    /// Bytes a second, of late.
+    pub rate: Option<f64>,
+    /// The share of what was read just now that was cold, where that could be told.
+    pub cold: Option<f64>,
+    /// Requests wanted in flight.
+    pub depth: usize,
+    /// Bytes that are still to be read.
+    pub left: Bytes,
+}
+
+/// Why nothing more is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// All was asked for.
+    All,
+    /// The device is gone.
+    Gone,
+}
+
+/// Reads what a plan names.
+pub(crate) struct Reading<'a> {
+    queue: Queue,
+    pace: Pace<'a>,
+    meter: Meter,
+    /// `None` only if the bounds were none: the depth stays then.
+    depth: Option<Controller>,
+    stream: Stream,
+    watch: &'a mut dyn Watch,
+    planned: Ranges,
+    done: Ranges,
+    unreadable: Ranges,
+    /// Bytes that were read at this start.
+    read: u64,
+    gone: bool,
+    size: Bytes,
+    smallest_size: Bytes,
+    probes: u64,
+    looked: Nanos,
+    in_flight: u32,
+}
+
+impl<'a> Reading<'a> {
+    /// Reads `plan` of a volume of `size`, of which `done` is read already.
+    pub(crate) fn new(
+        plan: &Plan,
+        size: Bytes,
+        block: Bytes,
+        done: Ranges,
+        pace: Pace<'a>,
+        watch: &'a mut dyn Watch,
+    ) -> Reading<'a> {
+        let bounds = Bounds::new(LEAST_DEPTH, MOST_DEPTH);
+        Reading {
+            queue: Queue::new(plan, block),
+            pace,
+            meter: Meter::default(),
+            depth: bounds.map(|bounds| Controller::new(bounds, START_DEPTH)),
+            stream: Stream::new(None),
+            watch,
+            planned: plan.all(),
+            done,
+            unreadable: Ranges::new(),
+            read: 0,
+            gone: false,
+            size,
+            smallest_size: size,
+            probes: 0,
+            looked: Nanos(0),
+            in_flight: 0,
+        }
+    }
+
+    /// How many requests are wanted in flight.
+    fn wanted(&self) -> usize {
+        self.depth.as_ref().map_or(START_DEPTH, Controller::depth)
+    }
+
+    /// Why nothing more was asked for.
+    pub(crate) fn over(&self) -> Over {
+        if self.gone { Over::Gone } else { Over::All }
+    }
+
+    /// What was read, now or at an earlier start.
+    pub(crate) fn done_ranges(&self) -> &Ranges {
+        &self.done
+    }
+
+    /// What could not be read.
+    pub(crate) fn unreadable(&self) -> &Ranges {
+        &self.unreadable
+    }
+
+    /// How much was read at this start.
+    pub(crate) fn read(&self) -> Bytes {
+        Bytes(self.read)
+    }
+
+    /// The share of what was read at this start that was cold, where that could be told.
+    pub(crate) fn cold_share(&self) -> Option<f64> {
+        self.stream.cold_share()
+    }
+
+    /// What held the rate where it was; `None` when it was over before that was known.
+    pub(crate) fn verdict(&self) -> Option<Verdict> {
+        verdict::of_one(self.depth.as_ref()?, &Caps::default())
+    }
+
+    /// The size of the volume at the last look, and the smallest that was seen.
+    pub(crate) fn sizes(&self) -> (Bytes, Bytes) {
+        (self.size, self.smallest_size)
+    }
+
+    fn request(&mut self, now: Nanos, range: Range<u64>, tag: u64) -> Next {
+        self.in_flight += 1;
+        if tag == BLOCK {
+            self.meter.issued(now);
+            self.pace.goes(now, Bytes(range.end - range.start));
+        }
+        Next::Request(Request {
+            offset: range.start,
+            len: u32::try_from(range.end - range.start).unwrap_or(u32::MAX),
+            tag,
+        })
+    }
+
+    /// A place that is warm, another one each time.
+    fn warm_place(&mut self) -> Option<Range<u64>> {
+        let length = u64::from(PROBE_BYTES);
+        let pages = self.done.total().0 / length;
+        self.probes = self.probes.wrapping_add(1);
+        // A multiplication by the golden ratio spreads the places over all (Knuth, volume 3, 6.4).
+        let spread = self.probes.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut at = (u128::from(spread) * u128::from(pages) >> 64) as u64 * length;
+        for range in self.done.iter() {
+            let own = range.end - range.start;
+            if at + length <= own {
+                let start = (range.start + at).next_multiple_of(length);
+                return (start + length <= range.end).then_some(start..start + length);
+            }
+            at = at.saturating_sub(own);
+        }
+        None
+    }
+
+    fn look(&mut self, now: Nanos) {
+        if let (Some(interval), Some(depth)) = (self.meter.interval(now), &mut self.depth) {
+            depth.observe(&interval);
+        }
+        let watch = &mut *self.watch;
+        self.pace.adjust(now, || watch.counted());
+        if now - self.looked >= LOOK_EVERY {
+            self.looked = now;
+            self.look_at_device();
+            self.tell();
+        }
+    }
+
+    fn look_at_device(&mut self) {
+        match self.watch.size() {
+            None => self.gone = true,
+            Some(size) => {
+                self.size = size;
+                if size < self.smallest_size {
+                    self.smallest_size = size;
+                    self.queue.cut_at(size.0);
+                    self.planned = self.planned.intersect(&Ranges::all(size));
+                }
+            }
+        }
+    }
+
+    /// Tells how the work stands.
+    pub(crate) fn tell(&mut self) {
+        let covered = self.done.union(&self.unreadable);
+        self.watch.stands(&At {
+            done: &self.done,
+            unreadable: &self.unreadable,
+            stage: self.queue.stage(),
+            rate: self.meter.recent_rate(),
+            cold: self.stream.cold_share(),
+            depth: self.wanted(),
+            left: self.planned.subtract(&covered).total(),
+        });
+    }
+
+    fn failed(&mut self, range: Range<u64>, error: RequestError) {
+        self.look_at_device();
+        let lost = matches!(
+            error,
+            RequestError::Kernel(Errno::NODEV | Errno::NXIO | Errno::NOMEDIUM)
+        );
+        if lost || self.gone {
+            self.gone = true;
+            return;
+        }
+        let within = range.start..range.end.min(self.smallest_size.0);
+        if !within.is_empty() && !self.queue.narrow(&within) {
+            self.unreadable.insert(within);
+        }
+    }
+}
+
+impl Feed for Reading<'_> {
+    fn depth(&self) -> u32 {
+        // Room for a probe, which is not to wait for its turn here.
+        u32::try_from(self.wanted() + 1).unwrap_or(u32::MAX)
+    }
+
+    fn next(&mut self, now: Nanos) -> Next {
+        self.look(now);
+        if self.gone {
+            return Next::End;
+        }
+        if self.pace.probes(now)
+            && let Some(place) = self.warm_place()
+        {
+            return self.request(now, place, PROBE);
+        }
+        if self.meter.in_flight() as usize >= self.wanted() {
+            return Next::Wait(now + NAP);
+        }
+        if let Some(until) = self.pace.wait(now) {
+            return Next::Wait(until.min(now + NAP));
+        }
+        match self.queue.next() {
+            Some(range) => self.request(now, range, BLOCK),
+            // What is in flight may fail, and is asked for again in pieces then.
+            None if self.in_flight > 0 => Next::Wait(now + NAP),
+            None => Next::End,
+        }
+    }
+
+    fn done(&mut self, now: Nanos, done: Done) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let Request { offset, len, tag } = done.request;
+        if tag == PROBE {
+            self.pace.felt(done.latency);
+            return self.look(now);
+        }
+        let range = offset..offset + u64::from(len);
+        let moved = if done.result.is_ok() {
+            u64::from(len)
+        } else {
+            0
+        };
+        self.meter.came(now, Bytes(moved), done.latency);
+        self.pace.came(Bytes(moved));
+        match done.result {
+            Ok(()) => {
+                self.stream.watch(done.latency.as_secs_f64());
+                self.read += moved;
+                self.done.insert(range);
+            }
+            Err(error) => self.failed(range, error),
+        }
+        self.look(now);
+    }
+}
+
+#[cfg(test)]
+mod tests;

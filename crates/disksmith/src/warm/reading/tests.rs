@@ -1,0 +1,209 @@
+//! Readings of simulated volumes.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
+
+use engine::Choice;
+use engine::list::simulated::{SimulatedList, Volume};
+use engine::list::{Deed, Ended, List, Lister as _};
+
+use super::super::pace::Limit;
+use super::super::plan::{Extent, Known};
+use super::*;
+
+const UNIT: Bytes = Bytes::kib(512);
+
+/// A device that is there, of a size that the test may change.
+struct There {
+    size: Rc<Cell<Option<Bytes>>>,
+    /// After so many looks it becomes the size beside.
+    later: Option<(u32, Option<Bytes>)>,
+    looks: Cell<u32>,
+    told: u32,
+}
+
+impl There {
+    fn new(size: Bytes) -> There {
+        There {
+            size: Rc::new(Cell::new(Some(size))),
+            later: None,
+            looks: Cell::new(0),
+            told: 0,
+        }
+    }
+}
+
+impl Watch for There {
+    fn size(&self) -> Option<Bytes> {
+        self.looks.set(self.looks.get() + 1);
+        if let Some((looks, size)) = self.later
+            && self.looks.get() > looks
+        {
+            self.size.set(size);
+        }
+        self.size.get()
+    }
+
+    fn counted(&mut self) -> Option<Counted> {
+        None
+    }
+
+    fn stands(&mut self, at: &At<'_>) {
+        assert!(at.left.0 + at.done.total().0 >= at.unreadable.total().0);
+        self.told += 1;
+    }
+}
+
+/// Reads all of a volume but what is done, with what a test then looks at.
+fn read<T>(
+    volume: &SimulatedList,
+    there: &mut There,
+    done: Ranges,
+    limit: Option<Bytes>,
+    then: impl FnOnce(&Reading<'_>) -> T,
+) -> T {
+    let size = volume.volume().size;
+    let plan = Plan::new(&Known::default(), size, UNIT, Extent::All).without(&done);
+    let limit = Limit::new(limit, 1);
+    let pace = Pace::new(&limit, None, Bytes::kib(128));
+    let mut reading = Reading::new(&plan, size, UNIT, done, pace, there);
+    let list = List {
+        file: &File::open("/dev/null").unwrap(),
+        deed: Deed::Read,
+        most_in_flight: MOST_DEPTH as u32 + 1,
+        largest: UNIT,
+        choice: Choice::Auto,
+        interrupt: &AtomicBool::new(false),
+    };
+    let end = volume.run(&list, &mut reading).unwrap();
+    assert_eq!(end.ended, Ended::End);
+    then(&reading)
+}
+
+#[test]
+fn a_cold_volume_is_read_once_at_its_cap() {
+    let size = Bytes::gib(8);
+    let volume = SimulatedList::new(Volume::cold(size));
+    let mut there = There::new(size);
+    let (done, rate, verdict) = read(&volume, &mut there, Ranges::new(), None, |reading| {
+        let seconds = volume.now().as_secs_f64();
+        let rate = reading.read().0 as f64 / seconds;
+        (reading.done_ranges().clone(), rate, reading.verdict())
+    });
+    assert_eq!(done, Ranges::all(size));
+    assert_eq!(volume.cold_blocks(), 0);
+    assert_eq!(volume.made().len() as u64, size.0 / UNIT.0, "none twice");
+    let cap = Bytes::mib(125).0 as f64;
+    assert!(rate > 0.95 * cap, "{rate}");
+    let depth = verdict.unwrap().depth;
+    assert!(
+        (8..=40).contains(&depth),
+        "what fills the cap and no more: {depth}"
+    );
+    assert!(there.told > 50);
+}
+
+#[test]
+fn what_is_done_is_not_read_again_and_the_limit_is_kept() {
+    let size = Bytes::gib(1);
+    let volume = SimulatedList::new(Volume::cold(size));
+    let half = Ranges::from(0..size.0 / 2);
+    let limit = Bytes::mib(20);
+    let read_now = read(
+        &volume,
+        &mut There::new(size),
+        half,
+        Some(limit),
+        |reading| {
+            assert_eq!(reading.done_ranges(), &Ranges::all(size));
+            reading.read()
+        },
+    );
+    assert_eq!(read_now, Bytes(size.0 / 2));
+    let least_s = (size.0 / 2) as f64 / limit.0 as f64;
+    let took = volume.now().as_secs_f64();
+    assert!(
+        (0.97 * least_s..1.1 * least_s).contains(&took),
+        "{took} {least_s}"
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_found_to_the_page_and_the_rest_is_read() {
+    let size = Bytes::mib(64);
+    let bad = [
+        UNIT.0 * 3 + 8192..UNIT.0 * 3 + 12288,
+        UNIT.0 * 9..UNIT.0 * 11,
+    ];
+    let volume = SimulatedList::new(Volume {
+        bad: bad.to_vec(),
+        ..Volume::cold(size)
+    });
+    read(
+        &volume,
+        &mut There::new(size),
+        Ranges::new(),
+        None,
+        |reading| {
+            let bad: Ranges = bad.iter().cloned().collect();
+            assert_eq!(reading.unreadable(), &bad);
+            assert_eq!(reading.done_ranges(), &Ranges::all(size).subtract(&bad));
+            assert_eq!(reading.over(), Over::All);
+        },
+    );
+}
+
+#[test]
+fn a_device_that_goes_away_ends_it_and_is_not_called_unreadable() {
+    let size = Bytes::gib(4);
+    let volume = SimulatedList::new(Volume {
+        gone_at: Some(Nanos::from_secs(5)),
+        ..Volume::cold(size)
+    });
+    read(
+        &volume,
+        &mut There::new(size),
+        Ranges::new(),
+        None,
+        |reading| {
+            assert_eq!(reading.over(), Over::Gone);
+            assert!(reading.unreadable().is_empty());
+            assert!(reading.read() > Bytes::mib(200), "{:?}", reading.read());
+        },
+    );
+    // Or it answers EIO, as most drivers have it, and has no size any more.
+    let volume = SimulatedList::new(Volume {
+        bad: vec![size.0 / 2..size.0],
+        ..Volume::cold(size)
+    });
+    let mut there = There::new(size);
+    there.later = Some((4, None));
+    read(&volume, &mut there, Ranges::new(), None, |reading| {
+        assert_eq!(reading.over(), Over::Gone);
+        assert!(reading.unreadable().is_empty());
+    });
+}
+
+#[test]
+fn a_volume_that_shrinks_is_read_to_its_new_end() {
+    let size = Bytes::gib(1);
+    let smaller = Bytes::mib(700);
+    let volume = SimulatedList::new(Volume {
+        bad: vec![smaller.0..size.0],
+        ..Volume::cold(size)
+    });
+    let mut there = There::new(size);
+    there.later = Some((2, Some(smaller)));
+    read(&volume, &mut there, Ranges::new(), None, |reading| {
+        assert_eq!(reading.over(), Over::All);
+        assert_eq!(reading.sizes(), (smaller, smaller));
+        assert_eq!(reading.done_ranges(), &Ranges::all(smaller));
+        assert!(
+            reading.unreadable().is_empty(),
+            "{:?}",
+            reading.unreadable()
+        );
+    });
+}

@@ -1,0 +1,268 @@
+//! What is said of a warming in the end: as text, and as one JSON document.
+
+use record::Severity;
+use serde_json::{Value, json};
+use study::depth::verdict::Binds;
+
+use super::finding::{Code, Finding};
+use super::one::{Ending, Warmed};
+use super::plan::{Known, Plan};
+use super::units::{rate, span};
+use crate::cli::WarmArgs;
+use crate::render::json::SCHEMA;
+use crate::render::table::{Column, layout, wrap};
+
+/// A shorter reading says nothing of a limit, in seconds.
+const LONG_ENOUGH_S: f64 = 5.0;
+/// So many extents are listed as text; JSON has all.
+const MOST_LISTED: usize = 20;
+
+const COLUMNS: [Column; 8] = [
+    Column::words("volume"),
+    Column::numbers("size", 0),
+    Column::numbers("read", 0),
+    Column::numbers("before", 2),
+    Column::numbers("rate", 0),
+    Column::numbers("in flight", 3),
+    Column::numbers("took", 1),
+    Column::words("now"),
+];
+
+/// The answer as text.
+pub(crate) fn text(warmed: &[Warmed], shared: &[Finding], columns: usize) -> String {
+    let rows: Vec<Vec<String>> = warmed.iter().map(row).collect();
+    let mut text = layout(&COLUMNS, &rows, columns);
+    for one in warmed {
+        for finding in one.findings.iter().chain(&own_findings(one)) {
+            let line = format!(
+                "{}: {}, {}: {}",
+                sign(finding.severity),
+                finding.code.word(),
+                one.device,
+                finding.text
+            );
+            text.push_str(&wrap(&line, columns, "  "));
+            text.push('\n');
+        }
+    }
+    for finding in shared {
+        let line = format!(
+            "{}: {}: {}",
+            sign(finding.severity),
+            finding.code.word(),
+            finding.text
+        );
+        text.push_str(&wrap(&line, columns, "  "));
+        text.push('\n');
+    }
+    text
+}
+
+fn sign(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Invalid => "invalid",
+        Severity::Warn => "warning",
+        Severity::Note => "note",
+    }
+}
+
+fn row(one: &Warmed) -> Vec<String> {
+    let now = match &one.ending {
+        Ending::Done if one.unreadable.is_empty() => "warm".to_owned(),
+        Ending::Done => format!("{} cannot be read", one.unreadable.total()),
+        Ending::Interrupted => format!("interrupted, {} left", one.left),
+        Ending::Gone => format!("gone, {} left", one.left),
+        Ending::Failed(_) => format!("failed, {} left", one.left),
+    };
+    vec![
+        one.device.clone(),
+        one.size.to_string(),
+        one.read.to_string(),
+        if one.before.0 > 0 {
+            one.before.to_string()
+        } else {
+            String::new()
+        },
+        one.rate().map_or_else(|| "–".to_owned(), rate),
+        one.verdict
+            .map_or_else(String::new, |verdict| verdict.depth.to_string()),
+        span(one.seconds),
+        now,
+    ]
+}
+
+/// What follows from what came of a volume.
+fn own_findings(one: &Warmed) -> Vec<Finding> {
+    unreadable(one).into_iter().chain(capped(one)).collect()
+}
+
+fn unreadable(one: &Warmed) -> Option<Finding> {
+    if one.unreadable.is_empty() {
+        return None;
+    }
+    let extents: Vec<String> = one
+        .unreadable
+        .iter()
+        .take(MOST_LISTED)
+        .map(|range| format!("{}+{}", range.start, range.end - range.start))
+        .collect();
+    let more = match one.unreadable.count().saturating_sub(MOST_LISTED) {
+        0 => String::new(),
+        more => format!(" and {more} more (--json lists all)"),
+    };
+    Some(Finding::warn(
+        Code::Unreadable,
+        format!(
+            "{} in {} extents cannot be read. As byte offset and length: {}{more}. What lies there \
+             is lost unless a copy of it is elsewhere.",
+            one.unreadable.total(),
+            one.unreadable.count(),
+            extents.join(", ")
+        ),
+    ))
+}
+
+/// What limits the rate of one volume.
+fn capped(one: &Warmed) -> Option<Finding> {
+    let verdict = one.verdict.filter(|_| one.seconds >= LONG_ENOUGH_S)?;
+    let speed = rate(verdict.bytes_per_s);
+    let text = match verdict.binds {
+        Binds::Latency => format!(
+            "The rate of {speed} is held back by how long blocks take to come over the network ({:.0} \
+             ms, with {} in flight, which is the most): more in flight would bring more, and a larger \
+             volume would not.",
+            verdict.latency_s * 1e3,
+            verdict.depth
+        ),
+        _ => format!(
+            "The rate levels off at {speed} with {} in flight, and more brings no more: it is a limit, \
+             of the volume or of the instance. With twice that limit, {} would take {} instead of {}.",
+            verdict.depth,
+            one.size,
+            span(one.size.0 as f64 / verdict.bytes_per_s / 2.0),
+            span(one.size.0 as f64 / verdict.bytes_per_s)
+        ),
+    };
+    Some(Finding::note(Code::Capped, text))
+}
+
+/// What is to be said of all volumes together.
+pub(crate) fn shared(_warmed: &[Warmed]) -> Vec<Finding> {
+    Vec::new()
+}
+
+/// What stays cold by choice.
+pub(crate) fn left_cold(plan: &Plan, known: &Known, args: &WarmArgs) -> Option<Finding> {
+    if plan.left_out.is_empty() {
+        return None;
+    }
+    let left = plan.left_out.total();
+    let text = if args.until_hot {
+        format!("Only what --first names is warmed; {left} stay as they are.")
+    } else if known.held.is_some() && !args.only_used {
+        return None;
+    } else {
+        format!(
+            "{left} that no file uses stay cold. A file that grows into them is slow: what is written \
+             there by less than a block at a time is fetched first, and so is what is read."
+        )
+    };
+    Some(Finding::warn(Code::LeftCold, text))
+}
+
+/// How to go on with a volume that was not read to the end; `None` for one that was.
+pub(crate) fn midway(one: &Warmed) -> Option<String> {
+    let device = &one.device;
+    let on = if one.kept {
+        "The same command goes on where this stopped."
+    } else {
+        "The same command begins anew, since how far it was is not kept."
+    };
+    match &one.ending {
+        Ending::Done => None,
+        Ending::Interrupted => Some(format!(
+            "{device}: interrupted with {} left to read. {on}",
+            one.left
+        )),
+        Ending::Gone => Some(format!(
+            "{device}: the device went away with {} left to read. Attach it again. {on}",
+            one.left
+        )),
+        Ending::Failed(why) => Some(format!(
+            "{device}: {why}. {} are left to read. {on}",
+            one.left
+        )),
+    }
+}
+
+/// The answer as one JSON document, with a line's end behind it.
+pub(crate) fn document(warmed: &[Warmed], shared: &[Finding]) -> String {
+    let volumes: Vec<Value> = warmed.iter().map(value).collect();
+    let findings: Vec<Value> = shared.iter().map(finding_value).collect();
+    format!(
+        "{:#}\n",
+        json!({
+            "schema": SCHEMA,
+            "command": "warm",
+            "disksmith": env!("CARGO_PKG_VERSION"),
+            "volumes": volumes,
+            "findings": findings,
+        })
+    )
+}
+
+fn value(one: &Warmed) -> Value {
+    let sets: Vec<Value> = one
+        .sets
+        .iter()
+        .map(|(stage, bytes)| json!({"set": stage.word(), "bytes": bytes}))
+        .collect();
+    let unreadable: Vec<Value> = one
+        .unreadable
+        .iter()
+        .map(|range| json!({"offset_bytes": range.start, "length_bytes": range.end - range.start}))
+        .collect();
+    let findings: Vec<Value> = one
+        .findings
+        .iter()
+        .chain(&own_findings(one))
+        .map(finding_value)
+        .collect();
+    json!({
+        "device": one.device,
+        "key": one.key,
+        "size_bytes": one.size,
+        "block_bytes": one.block,
+        "sets": sets,
+        "before_bytes": one.before,
+        "read_bytes": one.read,
+        "left_bytes": one.left,
+        "left_out_bytes": one.left_out,
+        "seconds": one.seconds,
+        "bytes_per_s": one.rate(),
+        "cold_share": one.cold,
+        "in_flight": one.verdict.map(|verdict| verdict.depth),
+        "plateau_bytes_per_s": one.verdict.map(|verdict| verdict.bytes_per_s),
+        "unreadable": unreadable,
+        "ended": ending_word(&one.ending),
+        "resumable": one.kept,
+        "findings": findings,
+    })
+}
+
+fn ending_word(ending: &Ending) -> &'static str {
+    match ending {
+        Ending::Done => "done",
+        Ending::Interrupted => "interrupted",
+        Ending::Gone => "gone",
+        Ending::Failed(_) => "failed",
+    }
+}
+
+fn finding_value(finding: &Finding) -> Value {
+    json!({
+        "code": finding.code.word(),
+        "severity": finding.severity,
+        "text": finding.text,
+    })
+}

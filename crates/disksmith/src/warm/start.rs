@@ -1,0 +1,203 @@
+//! How the warming of a volume starts: anew, or where the ledger says that it was left.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use ledger::{Error, Standing, WorkError};
+use record::{Bytes, Ranges};
+
+use super::finding::{Code, Finding};
+use super::place::{Keeper, Kept};
+use super::volume::Volume;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::longwork::Here;
+
+/// Where programs keep their settings.
+const ETC: &str = "/etc";
+
+/// A warming that can go on.
+pub(crate) struct Started {
+    /// Where it stands.
+    pub kept: Kept,
+    /// What keeps that; `None` where it cannot be kept.
+    pub keeper: Option<Keeper>,
+    /// What is to be said of it.
+    pub findings: Vec<Finding>,
+}
+
+/// What is asked of a start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask {
+    /// What is fetched at once.
+    pub block: Bytes,
+    /// Whether the whole volume is to be read.
+    pub whole: bool,
+    /// Whether what was read before does not count.
+    pub anew: bool,
+    /// Whether the ledger is to be used.
+    pub keep: bool,
+}
+
+/// Starts the warming of a volume, as the ledger has it. A ledger that cannot be used is no reason
+/// not to warm.
+///
+/// # Errors
+/// When another process is at it.
+pub(crate) fn start(volume: &Volume, ask: Ask, context: &Context) -> Result<Started, Failure> {
+    let mut kept = fresh(volume, ask);
+    let mut findings = Vec::new();
+    if !ask.keep {
+        return Ok(Started {
+            kept,
+            keeper: None,
+            findings,
+        });
+    }
+    match with_ledger(volume, ask, context, &mut kept, &mut findings) {
+        Ok(keeper) => Ok(Started {
+            kept,
+            keeper: Some(keeper),
+            findings,
+        }),
+        Err(Refused::UnderWay(error)) => Err(Failure::Refused(error.into())),
+        Err(Refused::NotKept(error)) => {
+            findings.push(Finding::warn(
+                Code::NotKept,
+                format!(
+                    "How far it is cannot be kept, so that after a kill it begins from the start: \
+                     {error:#}."
+                ),
+            ));
+            Ok(Started {
+                kept,
+                keeper: None,
+                findings,
+            })
+        }
+    }
+}
+
+fn fresh(volume: &Volume, ask: Ask) -> Kept {
+    Kept {
+        path: volume.path.display().to_string(),
+        size: volume.size,
+        block: ask.block,
+        done: Ranges::new(),
+        unreadable: Ranges::new(),
+        whole: ask.whole,
+        began: Timestamp::now(),
+        ran_s: 0.0,
+        starts: 1,
+    }
+}
+
+/// Why the ledger is not used.
+enum Refused {
+    /// Somebody is at it.
+    UnderWay(Error),
+    /// It does not work.
+    NotKept(anyhow::Error),
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        match error {
+            Error::Work(WorkError::UnderWay { .. }) => Refused::UnderWay(error),
+            other => Refused::NotKept(other.into()),
+        }
+    }
+}
+
+fn with_ledger(
+    volume: &Volume,
+    ask: Ask,
+    context: &Context,
+    kept: &mut Kept,
+    findings: &mut Vec<Finding>,
+) -> Result<Keeper, Refused> {
+    let broken = |error: anyhow::Error| Refused::NotKept(error);
+    let mut ledger = context
+        .open_ledger()
+        .map_err(|failure| broken(failure.error()))?;
+    let here =
+        Here::of_process(&context.root, Path::new(ETC)).map_err(|error| broken(error.into()))?;
+    let before = match ledger.work::<Kept>(&volume.key) {
+        Ok(before) => before,
+        Err(error) => {
+            findings.push(Finding::warn(
+                Code::NotKept,
+                format!("What was read before is not known, and all is read: {error}."),
+            ));
+            None
+        }
+    };
+    let unfinished = before
+        .as_ref()
+        .is_some_and(|work| work.summary.finished.is_none());
+    if let Some(work) = &before {
+        take_over(volume, ask, &work.document, unfinished, kept, findings);
+    }
+    // A volume is where it is attached: whoever was at it on another host is not any more, and if he
+    // were, no more would be lost than the time of reading something twice.
+    let standing = |owner: &ledger::Owner| match here.standing(owner) {
+        Standing::Alive => Standing::Alive,
+        Standing::Dead | Standing::Elsewhere => Standing::Dead,
+    };
+    let claim = if unfinished {
+        let (claim, _) = ledger.claim_work::<Kept>(&volume.key, here.owner(), standing)?;
+        ledger.keep_work(&claim, kept)?;
+        claim
+    } else {
+        ledger.begin_work(&volume.key, here.owner(), kept, standing)?
+    };
+    Keeper::start(ledger, claim).map_err(|error| broken(error.into()))
+}
+
+/// Takes over what was read before, where it can be believed.
+fn take_over(
+    volume: &Volume,
+    ask: Ask,
+    before: &Kept,
+    unfinished: bool,
+    kept: &mut Kept,
+    findings: &mut Vec<Finding>,
+) {
+    if ask.anew {
+        return;
+    }
+    let read = before.done.intersect(&Ranges::all(volume.size));
+    if volume.by_path && (!unfinished || before.size != volume.size) {
+        // Another volume may have this path now.
+        return;
+    }
+    if before.size != volume.size {
+        findings.push(Finding::note(
+            Code::Resized,
+            format!(
+                "The volume had {} when it was read before, and has {} now.",
+                before.size, volume.size
+            ),
+        ));
+    }
+    if !read.is_empty() {
+        let known = if volume.by_path {
+            " The volume has no serial number and is known by its path: if it is another one, say \
+             --anew."
+        } else {
+            ""
+        };
+        findings.push(Finding::note(
+            Code::Resumed,
+            format!(
+                "{} were read before, since {}, and are not read again (--anew would).{known}",
+                read.total(),
+                before.began.strftime("%Y-%m-%d %H:%M UTC")
+            ),
+        ));
+    }
+    kept.done = read;
+    kept.began = before.began;
+    kept.ran_s = before.ran_s;
+    kept.starts = before.starts.saturating_add(1);
+}

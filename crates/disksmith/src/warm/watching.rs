@@ -1,0 +1,105 @@
+//! What looks at a device while it is read, keeps how far it is, and shows it.
+
+use std::time::{Duration, Instant};
+
+use linux::Root;
+use linux::diskstats::{Counter, DiskStats};
+use record::Bytes;
+
+use super::pace::Counted;
+use super::place::{Keeper, Kept};
+use super::progress::Line;
+use super::reading::{At, Watch};
+use super::volume::Volume;
+
+/// How often the ledger is told.
+const KEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// Looks at one volume.
+pub(crate) struct Watching<'a> {
+    volume: &'a Volume,
+    root: &'a Root,
+    counter: Option<Counter>,
+    before: Option<DiskStats>,
+    kept: Kept,
+    keeper: Option<Keeper>,
+    line: Line,
+    began: Instant,
+    ran_before_s: f64,
+    kept_at: Option<Instant>,
+}
+
+impl<'a> Watching<'a> {
+    /// Looks at `volume`, whose warming stands as `kept` says.
+    pub(crate) fn new(
+        volume: &'a Volume,
+        root: &'a Root,
+        kept: Kept,
+        keeper: Option<Keeper>,
+        line: Line,
+    ) -> Watching<'a> {
+        let counter = volume
+            .device
+            .is_counted(root)
+            .then(|| Counter::open(root, &volume.device).ok())
+            .flatten();
+        Watching {
+            before: counter.as_ref().and_then(|counter| counter.read().ok()),
+            counter,
+            volume,
+            root,
+            ran_before_s: kept.ran_s,
+            kept,
+            keeper,
+            line,
+            began: Instant::now(),
+            kept_at: None,
+        }
+    }
+
+    /// Keeps the last state, and gives it with what has gone wrong with keeping.
+    pub(crate) fn end(mut self, finished: bool) -> (Kept, Option<anyhow::Error>) {
+        self.kept.ran_s = self.ran_before_s + self.began.elapsed().as_secs_f64();
+        self.line.end();
+        let failed = self
+            .keeper
+            .and_then(|keeper| keeper.end(&self.kept, finished).err());
+        (self.kept, failed)
+    }
+
+    /// Whether what was read is kept.
+    pub(crate) fn keeps(&self) -> bool {
+        self.keeper.is_some()
+    }
+}
+
+impl Watch for Watching<'_> {
+    fn size(&self) -> Option<Bytes> {
+        let name = self.volume.device.sysfs_name();
+        let listed = self.root.sys.join("class/block").join(name).exists();
+        let size = self.volume.size_now().ok();
+        size.filter(|size| listed && size.0 > 0)
+    }
+
+    fn counted(&mut self) -> Option<Counted> {
+        let now = self.counter.as_ref()?.read().ok()?;
+        let counts = now.since(&self.before.replace(now)?)?;
+        Some(Counted {
+            reads: counts.reads,
+            writes: counts.writes,
+        })
+    }
+
+    fn stands(&mut self, at: &At<'_>) {
+        self.line.show(at);
+        let due = self.kept_at.is_none_or(|kept| kept.elapsed() >= KEEP_EVERY);
+        self.kept.done.clone_from(at.done);
+        self.kept.unreadable.clone_from(at.unreadable);
+        if let (true, Some(keeper)) = (due, &self.keeper) {
+            self.kept.ran_s = self.ran_before_s + self.began.elapsed().as_secs_f64();
+            if keeper.keep(&self.kept) {
+                self.kept_at = Some(Instant::now());
+            }
+        }
+    }
+}
