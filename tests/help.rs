@@ -8,7 +8,7 @@ use std::process::Command;
 
 use support::{Place, has_program, names_in, said};
 
-const VERBS: [&str; 9] = [
+const VERBS: [&str; 10] = [
     "array",
     "bench",
     "devices",
@@ -16,6 +16,7 @@ const VERBS: [&str; 9] = [
     "show",
     "compare",
     "report",
+    "warm",
     "completions",
     "man",
 ];

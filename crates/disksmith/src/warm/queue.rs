@@ -13,7 +13,7 @@ const SMALLEST: u64 = 4096;
 const PIECES: u64 = 8;
 /// So many pieces are asked for at most. A device that answers nothing would otherwise be asked for
 /// each page, and some take half a minute for each.
-const MOST_PIECES: u32 = 4096;
+const MOST_PIECES: u32 = 16_384;
 
 /// The requests that a plan consists of.
 #[derive(Debug)]
@@ -44,11 +44,14 @@ impl Queue {
         self.stages.front().map(|(stage, _)| *stage)
     }
 
-    /// The next request.
-    pub(crate) fn next(&mut self) -> Option<Range<u64>> {
-        if let Some(piece) = self.pieces.pop_front() {
-            return Some(piece);
-        }
+    /// The next piece of a request that failed. One is to be asked for at a time: the kernel makes
+    /// one request of neighbours that wait together, and that would fail as a whole.
+    pub(crate) fn next_piece(&mut self) -> Option<Range<u64>> {
+        self.pieces.pop_front()
+    }
+
+    /// The next block.
+    pub(crate) fn next_block(&mut self) -> Option<Range<u64>> {
         while let Some((_, ranges)) = self.stages.front_mut() {
             if let Some(range) = ranges.front_mut() {
                 let start = range.start;
@@ -73,9 +76,12 @@ impl Queue {
         }
         let piece = (length / PIECES).next_multiple_of(SMALLEST).max(SMALLEST);
         let whole = Ranges::from(0..length);
-        for part in whole.blocks(Bytes(piece)) {
+        let parts: Vec<Range<u64>> = whole.blocks(Bytes(piece)).collect();
+        // The pieces of a piece before its neighbours: when it has been enough, what was begun is
+        // known to the page.
+        for part in parts.into_iter().rev() {
             self.pieces
-                .push_back(failed.start + part.start..failed.start + part.end);
+                .push_front(failed.start + part.start..failed.start + part.end);
             self.pieces_left = self.pieces_left.saturating_sub(1);
         }
         true
@@ -118,7 +124,7 @@ mod tests {
     fn blocks_come_one_by_one_set_after_set() {
         let mut queue = queue();
         assert_eq!(queue.stage(), Some(Stage::First));
-        let all: Vec<_> = std::iter::from_fn(|| queue.next()).collect();
+        let all: Vec<_> = std::iter::from_fn(|| queue.next_block()).collect();
         let end = BLOCK.0 * 3;
         assert_eq!(all, [block(2), block(0), block(1), end..end + 4096]);
         assert_eq!(queue.stage(), None);
@@ -127,18 +133,21 @@ mod tests {
     #[test]
     fn what_failed_is_narrowed_down_to_pages() {
         let mut queue = queue();
-        let failed = queue.next().unwrap();
+        let failed = queue.next_block().unwrap();
         assert!(queue.narrow(&failed));
         let mut length = 0;
         let mut smallest = failed.clone();
         for _ in 0..PIECES {
-            smallest = queue.next().unwrap();
+            smallest = queue.next_piece().unwrap();
             length += smallest.end - smallest.start;
         }
         assert_eq!(length, BLOCK.0);
         assert_eq!(smallest.end, failed.end);
         assert!(queue.narrow(&(smallest.start..smallest.start + 8192)));
-        assert_eq!(queue.next(), Some(smallest.start..smallest.start + 4096));
+        assert_eq!(
+            queue.next_piece(),
+            Some(smallest.start..smallest.start + 4096)
+        );
         assert!(!queue.narrow(&(0..4096)));
     }
 
@@ -153,7 +162,7 @@ mod tests {
     fn what_a_volume_lost_is_not_asked_for() {
         let mut queue = queue();
         queue.cut_at(BLOCK.0 + 4096);
-        let all: Vec<_> = std::iter::from_fn(|| queue.next()).collect();
+        let all: Vec<_> = std::iter::from_fn(|| queue.next_block()).collect();
         assert_eq!(all, [block(0), BLOCK.0..BLOCK.0 + 4096]);
     }
 }

@@ -23,12 +23,14 @@ pub(crate) const MOST_DEPTH: usize = 256;
 const START_DEPTH: usize = 16;
 /// The mark of a request that only asks how long others wait.
 const PROBE: u64 = 1;
-/// The mark of all others.
+/// The mark of a piece of a block that failed.
+const PIECE: u64 = 2;
+/// The mark of a block.
 const BLOCK: u64 = 0;
 /// The size of a probe: a page, as databases read them at least.
 const PROBE_BYTES: u32 = 4096;
 /// How often the device is looked at, and how the work stands is told.
-const LOOK_EVERY: Nanos = Nanos(500_000_000);
+const LOOK_EVERY: Nanos = Nanos(250_000_000);
 /// How long to wait when nothing can be asked for; what comes back ends it earlier.
 const NAP: Nanos = Nanos(10_000_000);
 
@@ -38,7 +40,7 @@ pub(crate) trait Watch {
     fn size(&self) -> Option<Bytes>;
     /// What was counted on it since this was asked last.
     fn counted(&mut self) -> Option<Counted>;
-    /// How the work stands, told about twice a second.
+    /// How the work stands, told about four times a second.
     fn stands(&mut self, at: &At<'_>);
 }
 
@@ -89,7 +91,9 @@ pub(crate) struct Reading<'a> {
     smallest_size: Bytes,
     probes: u64,
     looked: Nanos,
+    /// Requests of all kinds.
     in_flight: u32,
+    piece_in_flight: bool,
 }
 
 impl<'a> Reading<'a> {
@@ -120,6 +124,7 @@ impl<'a> Reading<'a> {
             probes: 0,
             looked: Nanos(0),
             in_flight: 0,
+            piece_in_flight: false,
         }
     }
 
@@ -165,7 +170,7 @@ impl<'a> Reading<'a> {
 
     fn request(&mut self, now: Nanos, range: Range<u64>, tag: u64) -> Next {
         self.in_flight += 1;
-        if tag == BLOCK {
+        if tag != PROBE {
             self.meter.issued(now);
             self.pace.goes(now, Bytes(range.end - range.start));
         }
@@ -275,7 +280,13 @@ impl Feed for Reading<'_> {
         if let Some(until) = self.pace.wait(now) {
             return Next::Wait(until.min(now + NAP));
         }
-        match self.queue.next() {
+        if !self.piece_in_flight
+            && let Some(piece) = self.queue.next_piece()
+        {
+            self.piece_in_flight = true;
+            return self.request(now, piece, PIECE);
+        }
+        match self.queue.next_block() {
             Some(range) => self.request(now, range, BLOCK),
             // What is in flight may fail, and is asked for again in pieces then.
             None if self.in_flight > 0 => Next::Wait(now + NAP),
@@ -290,6 +301,7 @@ impl Feed for Reading<'_> {
             self.pace.felt(done.latency);
             return self.look(now);
         }
+        self.piece_in_flight &= tag != PIECE;
         let range = offset..offset + u64::from(len);
         let moved = if done.result.is_ok() {
             u64::from(len)

@@ -1,6 +1,6 @@
 //! What looks at a device while it is read, keeps how far it is, and shows it.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use linux::Root;
 use linux::diskstats::{Counter, DiskStats};
@@ -11,9 +11,6 @@ use super::place::{Keeper, Kept};
 use super::progress::Line;
 use super::reading::{At, Watch};
 use super::volume::Volume;
-
-/// How often the ledger is told.
-const KEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// Looks at one volume.
 pub(crate) struct Watching<'a> {
@@ -26,7 +23,6 @@ pub(crate) struct Watching<'a> {
     line: Line,
     began: Instant,
     ran_before_s: f64,
-    kept_at: Option<Instant>,
 }
 
 impl<'a> Watching<'a> {
@@ -53,7 +49,6 @@ impl<'a> Watching<'a> {
             keeper,
             line,
             began: Instant::now(),
-            kept_at: None,
         }
     }
 
@@ -92,14 +87,12 @@ impl Watch for Watching<'_> {
 
     fn stands(&mut self, at: &At<'_>) {
         self.line.show(at);
-        let due = self.kept_at.is_none_or(|kept| kept.elapsed() >= KEEP_EVERY);
         self.kept.done.clone_from(at.done);
         self.kept.unreadable.clone_from(at.unreadable);
-        if let (true, Some(keeper)) = (due, &self.keeper) {
-            self.kept.ran_s = self.ran_before_s + self.began.elapsed().as_secs_f64();
-            if keeper.keep(&self.kept) {
-                self.kept_at = Some(Instant::now());
-            }
+        self.kept.ran_s = self.ran_before_s + self.began.elapsed().as_secs_f64();
+        if let Some(keeper) = &self.keeper {
+            // A state that is not taken is in the next one too.
+            keeper.keep(&self.kept);
         }
     }
 }
