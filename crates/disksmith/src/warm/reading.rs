@@ -188,7 +188,7 @@ impl<'a> Reading<'a> {
         self.probes = self.probes.wrapping_add(1);
         // A multiplication by the golden ratio spreads the places over all (Knuth, volume 3, 6.4).
         let spread = self.probes.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mut at = (u128::from(spread) * u128::from(pages) >> 64) as u64 * length;
+        let mut at = ((u128::from(spread) * u128::from(pages)) >> 64) as u64 * length;
         for range in self.done.iter() {
             let own = range.end - range.start;
             if at + length <= own {

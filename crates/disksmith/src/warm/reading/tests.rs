@@ -175,7 +175,7 @@ fn a_device_that_goes_away_ends_it_and_is_not_called_unreadable() {
     );
     // Or it answers EIO, as most drivers have it, and has no size any more.
     let volume = SimulatedList::new(Volume {
-        bad: vec![size.0 / 2..size.0],
+        bad: Ranges::from(size.0 / 2..size.0).iter().collect(),
         ..Volume::cold(size)
     });
     let mut there = There::new(size);
@@ -191,7 +191,7 @@ fn a_volume_that_shrinks_is_read_to_its_new_end() {
     let size = Bytes::gib(1);
     let smaller = Bytes::mib(700);
     let volume = SimulatedList::new(Volume {
-        bad: vec![smaller.0..size.0],
+        bad: Ranges::from(smaller.0..size.0).iter().collect(),
         ..Volume::cold(size)
     });
     let mut there = There::new(size);
