@@ -31,6 +31,7 @@ bench: needs
 	$(CARGO) build --release --locked
 	bench/engine-vs-fio
 	bench/disk-vs-fio
+	bench/warm-vs-dd
 
 static:
 	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked --target $(TRIPLE)

@@ -7,6 +7,8 @@ use record::Severity;
 pub(crate) enum Code {
     /// The rate is a limit that somebody has set.
     Capped,
+    /// The rate is a limit that several volumes share.
+    Shared,
     /// A part stays cold.
     LeftCold,
     /// Where something lies could not be told.
@@ -26,6 +28,7 @@ impl Code {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Code::Capped => "capped",
+            Code::Shared => "shared-cap",
             Code::LeftCold => "left-cold",
             Code::NotMapped => "not-mapped",
             Code::NotKept => "not-kept",

@@ -5,9 +5,10 @@
 //! - `reading`: the requests, one after the other, over `queue`, `meter` and `pace`;
 //! - `one`: one volume from its plan to what came of it; `start` and `place`: the ledger's part;
 //! - `check` and `forecast`: how much is cold, and how long warming takes;
-//! - `report`: what is said in the end.
+//! - `caps`: what held the rate where it was; `report`: what is said in the end.
 
 mod blocks;
+mod caps;
 mod check;
 mod files;
 mod finding;
@@ -23,6 +24,7 @@ mod reading;
 mod report;
 mod space;
 mod start;
+mod turns;
 mod units;
 mod volume;
 mod watching;
@@ -44,6 +46,7 @@ use pace::Limit;
 use plan::{Extent, Known, Plan};
 use progress::Lines;
 use start::Ask;
+use turns::Turns;
 use volume::Volume;
 
 /// The smallest block that makes sense to be asked for: a page.
@@ -138,15 +141,19 @@ fn warm_all(
     }
     let lines = Lines::new(context.watched);
     let limit = Limit::new(args.limit.map(|limit| limit.0), tasks.len());
+    // With a limit of one's own, how fast the volumes are alone is nothing to find out.
+    let unlimited = args.limit.is_none() && args.keep_p99.is_none();
+    let turns = Turns::new(tasks.len(), unlimited);
     let shared = Shared {
         root: &context.root,
         limit: &limit,
+        turns: &turns,
         keep_p99: args.keep_p99.map(|latency| latency.0),
         interrupt,
         lines: &lines,
     };
     let warmed = all_at_once(tasks, lister, &shared);
-    answer(&warmed, args, context)
+    answer(&warmed, unlimited, args, context)
 }
 
 /// The blocks that a list names.
@@ -205,7 +212,8 @@ fn all_at_once(tasks: Vec<Task>, lister: &dyn Lister, shared: &Shared<'_>) -> Ve
     std::thread::scope(|scope| {
         let threads: Vec<_> = tasks
             .into_iter()
-            .map(|task| scope.spawn(move || one::warm(task, lister, shared)))
+            .enumerate()
+            .map(|(number, task)| scope.spawn(move || one::warm(task, number, lister, shared)))
             .collect();
         threads
             .into_iter()
@@ -217,8 +225,12 @@ fn all_at_once(tasks: Vec<Task>, lister: &dyn Lister, shared: &Shared<'_>) -> Ve
     })
 }
 
-fn answer(warmed: &[Warmed], args: &WarmArgs, context: &mut Context) -> Outcome {
-    let findings = report::shared(warmed);
+fn answer(warmed: &[Warmed], unlimited: bool, args: &WarmArgs, context: &mut Context) -> Outcome {
+    let findings = if unlimited {
+        caps::findings(warmed)
+    } else {
+        Vec::new()
+    };
     let text = if args.json {
         report::document(warmed, &findings)
     } else {

@@ -15,6 +15,7 @@ use super::plan::{Plan, Stage};
 use super::progress::Lines;
 use super::reading::{MOST_DEPTH, Over, Reading};
 use super::start::Started;
+use super::turns::Turns;
 use super::volume::Volume;
 use super::watching::Watching;
 
@@ -37,6 +38,8 @@ pub(crate) struct Shared<'a> {
     pub root: &'a Root,
     /// The rate of all together.
     pub limit: &'a Limit,
+    /// Who reads when.
+    pub turns: &'a Turns,
     /// What others' requests may take.
     pub keep_p99: Option<Nanos>,
     /// Set by a signal.
@@ -81,6 +84,11 @@ pub(crate) struct Warmed {
     pub cold: Option<f64>,
     /// What held the rate where it was, where that was found out.
     pub verdict: Option<Verdict>,
+    /// What held it while all volumes were read together, and the bytes a second that this one gave
+    /// alone; `None` for a single volume.
+    pub in_company: Option<(Verdict, f64)>,
+    /// Whether the device says that it is an EBS volume.
+    pub is_ebs: bool,
     /// What could not be read.
     pub unreadable: Ranges,
     /// What was to be read and was not.
@@ -103,8 +111,8 @@ impl Warmed {
     }
 }
 
-/// Reads one volume.
-pub(crate) fn warm(task: Task, lister: &dyn Lister, shared: &Shared<'_>) -> Warmed {
+/// Reads one volume, which has a number among those that are read at once.
+pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shared<'_>) -> Warmed {
     let Task {
         volume,
         plan,
@@ -124,10 +132,19 @@ pub(crate) fn warm(task: Task, lister: &dyn Lister, shared: &Shared<'_>) -> Warm
         .unwrap_or(USUAL_SPLIT);
     let pace = Pace::new(shared.limit, shared.keep_p99, split);
     let began = Instant::now();
-    let mut reading = Reading::new(&todo, volume.size, block, done.clone(), pace, &mut watching);
+    let mut reading = Reading::new(
+        &todo,
+        volume.size,
+        block,
+        done.clone(),
+        pace,
+        (shared.turns, number),
+        &mut watching,
+    );
     let ended = run(&volume, block, lister, shared.interrupt, &mut reading);
     let seconds = began.elapsed().as_secs_f64();
     shared.limit.leave();
+    shared.turns.leave(number);
     reading.tell();
     let ending = match ended {
         Err(why) => Ending::Failed(why),
@@ -151,6 +168,8 @@ pub(crate) fn warm(task: Task, lister: &dyn Lister, shared: &Shared<'_>) -> Warm
         seconds,
         cold: reading.cold_share(),
         verdict: reading.verdict(),
+        in_company: reading.in_company(),
+        is_ebs: volume.is_ebs(),
         left: plan.all().intersect(&within).subtract(&covered).total(),
         left_out: plan.left_out.subtract(&done).total(),
         unreadable,

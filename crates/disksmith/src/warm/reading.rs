@@ -13,6 +13,7 @@ use super::meter::Meter;
 use super::pace::{Counted, Pace};
 use super::plan::{Plan, Stage};
 use super::queue::Queue;
+use super::turns::{Turn, Turns};
 
 /// The least and the most requests in flight. At 512 KiB and 80 ms a request the most is 1.6 GB/s,
 /// beyond what a volume gives, and takes 128 MiB of memory.
@@ -31,6 +32,8 @@ const BLOCK: u64 = 0;
 const PROBE_BYTES: u32 = 4096;
 /// How often the device is looked at, and how the work stands is told.
 const LOOK_EVERY: Nanos = Nanos(250_000_000);
+/// A turn alone ends when it is known what the volume gives, or after this long.
+const LONGEST_TURN: Nanos = Nanos(10_000_000_000);
 /// How long to wait when nothing can be asked for; what comes back ends it earlier.
 const NAP: Nanos = Nanos(10_000_000);
 
@@ -81,6 +84,14 @@ pub(crate) struct Reading<'a> {
     depth: Option<Controller>,
     stream: Stream,
     watch: &'a mut dyn Watch,
+    turns: &'a Turns,
+    /// Its number among the volumes.
+    number: usize,
+    /// When its turn alone began, and what it gave then, in bytes a second.
+    turn_began: Option<Nanos>,
+    alone: Option<f64>,
+    /// What held it back while all volumes were read together, as seen last.
+    together: Option<Verdict>,
     planned: Ranges,
     done: Ranges,
     unreadable: Ranges,
@@ -97,13 +108,15 @@ pub(crate) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// Reads `plan` of a volume of `size`, of which `done` is read already.
+    /// Reads `plan` of a volume of `size`, of which `done` is read already, and which has a number
+    /// among those that take turns.
     pub(crate) fn new(
         plan: &Plan,
         size: Bytes,
         block: Bytes,
         done: Ranges,
         pace: Pace<'a>,
+        (turns, number): (&'a Turns, usize),
         watch: &'a mut dyn Watch,
     ) -> Reading<'a> {
         let bounds = Bounds::new(LEAST_DEPTH, MOST_DEPTH);
@@ -114,6 +127,11 @@ impl<'a> Reading<'a> {
             depth: bounds.map(|bounds| Controller::new(bounds, START_DEPTH)),
             stream: Stream::new(None),
             watch,
+            turns,
+            number,
+            turn_began: None,
+            alone: None,
+            together: None,
             planned: plan.all(),
             done,
             unreadable: Ranges::new(),
@@ -163,6 +181,30 @@ impl<'a> Reading<'a> {
         verdict::of_one(self.depth.as_ref()?, &Caps::default())
     }
 
+    /// What held the rate where it was while all volumes were read together, and the bytes a second
+    /// that this one gave alone.
+    pub(crate) fn in_company(&self) -> Option<(Verdict, f64)> {
+        Some((self.together?, self.alone?))
+    }
+
+    /// Whether it may read now, by its turn.
+    fn has_turn(&mut self, now: Nanos) -> bool {
+        match self.turns.of(self.number) {
+            Turn::Wait => false,
+            Turn::Together => true,
+            Turn::Alone => {
+                let began = *self.turn_began.get_or_insert(now);
+                let level = self.depth.as_ref().and_then(Controller::level);
+                let known = level.map(|level| level.bytes_per_s);
+                if known.is_some() || now - began >= LONGEST_TURN {
+                    self.alone = known.or(self.meter.recent_rate());
+                    self.turns.pass(self.number);
+                }
+                true
+            }
+        }
+    }
+
     /// The size of the volume at the last look, and the smallest that was seen.
     pub(crate) fn sizes(&self) -> (Bytes, Bytes) {
         (self.size, self.smallest_size)
@@ -208,6 +250,9 @@ impl<'a> Reading<'a> {
         self.pace.adjust(now, || watch.counted());
         if now - self.looked >= LOOK_EVERY {
             self.looked = now;
+            if self.turns.all_together() {
+                self.together = self.verdict();
+            }
             self.look_at_device();
             self.tell();
         }
@@ -268,6 +313,9 @@ impl Feed for Reading<'_> {
         self.look(now);
         if self.gone {
             return Next::End;
+        }
+        if !self.has_turn(now) {
+            return Next::Wait(now + NAP);
         }
         if self.pace.probes(now)
             && let Some(place) = self.warm_place()

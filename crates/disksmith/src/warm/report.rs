@@ -2,7 +2,6 @@
 
 use record::Severity;
 use serde_json::{Value, json};
-use study::depth::verdict::Binds;
 
 use super::finding::{Code, Finding};
 use super::one::{Ending, Warmed};
@@ -12,8 +11,6 @@ use crate::cli::WarmArgs;
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout, wrap};
 
-/// A shorter reading says nothing of a limit, in seconds.
-const LONG_ENOUGH_S: f64 = 5.0;
 /// So many extents are listed as text; JSON has all.
 const MOST_LISTED: usize = 20;
 
@@ -33,7 +30,7 @@ pub(crate) fn text(warmed: &[Warmed], shared: &[Finding], columns: usize) -> Str
     let rows: Vec<Vec<String>> = warmed.iter().map(row).collect();
     let mut text = layout(&COLUMNS, &rows, columns);
     for one in warmed {
-        for finding in one.findings.iter().chain(&own_findings(one)) {
+        for finding in one.findings.iter().chain(&unreadable(one)) {
             let line = format!(
                 "{}: {}, {}: {}",
                 sign(finding.severity),
@@ -91,11 +88,7 @@ fn row(one: &Warmed) -> Vec<String> {
     ]
 }
 
-/// What follows from what came of a volume.
-fn own_findings(one: &Warmed) -> Vec<Finding> {
-    unreadable(one).into_iter().chain(capped(one)).collect()
-}
-
+/// What could not be read of a volume.
 fn unreadable(one: &Warmed) -> Option<Finding> {
     if one.unreadable.is_empty() {
         return None;
@@ -120,35 +113,6 @@ fn unreadable(one: &Warmed) -> Option<Finding> {
             extents.join(", ")
         ),
     ))
-}
-
-/// What limits the rate of one volume.
-fn capped(one: &Warmed) -> Option<Finding> {
-    let verdict = one.verdict.filter(|_| one.seconds >= LONG_ENOUGH_S)?;
-    let speed = rate(verdict.bytes_per_s);
-    let text = match verdict.binds {
-        Binds::Latency => format!(
-            "The rate of {speed} is held back by how long blocks take to come over the network ({:.0} \
-             ms, with {} in flight, which is the most): more in flight would bring more, and a larger \
-             volume would not.",
-            verdict.latency_s * 1e3,
-            verdict.depth
-        ),
-        _ => format!(
-            "The rate levels off at {speed} with {} in flight, and more brings no more: it is a limit, \
-             of the volume or of the instance. With twice that limit, {} would take {} instead of {}.",
-            verdict.depth,
-            one.size,
-            span(one.size.0 as f64 / verdict.bytes_per_s / 2.0),
-            span(one.size.0 as f64 / verdict.bytes_per_s)
-        ),
-    };
-    Some(Finding::note(Code::Capped, text))
-}
-
-/// What is to be said of all volumes together.
-pub(crate) fn shared(_warmed: &[Warmed]) -> Vec<Finding> {
-    Vec::new()
 }
 
 /// What stays cold by choice.
@@ -225,7 +189,7 @@ fn value(one: &Warmed) -> Value {
     let findings: Vec<Value> = one
         .findings
         .iter()
-        .chain(&own_findings(one))
+        .chain(&unreadable(one))
         .map(finding_value)
         .collect();
     json!({

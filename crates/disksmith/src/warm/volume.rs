@@ -63,6 +63,13 @@ impl Volume {
         self.device.number
     }
 
+    /// Whether it says that it is an EBS volume, as these do on instances of the Nitro system (EC2
+    /// User Guide, "Amazon EBS volumes and NVMe").
+    pub(crate) fn is_ebs(&self) -> bool {
+        let model = self.device.model.as_deref().unwrap_or_default();
+        model.trim() == "Amazon Elastic Block Store"
+    }
+
     /// A descriptor for direct I/O.
     ///
     /// # Errors

@@ -68,7 +68,8 @@ fn read<T>(
     let plan = Plan::new(&Known::default(), size, UNIT, Extent::All).without(&done);
     let limit = Limit::new(limit, 1);
     let pace = Pace::new(&limit, None, Bytes::kib(128));
-    let mut reading = Reading::new(&plan, size, UNIT, done, pace, there);
+    let turns = Turns::new(1, true);
+    let mut reading = Reading::new(&plan, size, UNIT, done, pace, (&turns, 0), there);
     let list = List {
         file: &File::open("/dev/null").unwrap(),
         deed: Deed::Read,

@@ -1,0 +1,171 @@
+//! What held the rate where it was: the volume's cap, one that volumes share, or latency.
+
+use study::depth::verdict::{Binds, Verdict, shared};
+
+use super::finding::{Code, Finding};
+use super::one::Warmed;
+use super::units::{rate, span};
+
+/// A shorter reading says nothing of a limit, in seconds.
+const LONG_ENOUGH_S: f64 = 5.0;
+/// What a gp3 volume has unless more is provisioned, in bytes a second (EBS User Guide, "General
+/// Purpose SSD volumes").
+const GP3: f64 = 125.0 * (1 << 20) as f64;
+/// A rate within so much of it is that.
+const NEAR: f64 = 0.05;
+
+/// What there is to say of the rates of volumes that were read at once.
+pub(crate) fn findings(warmed: &[Warmed]) -> Vec<Finding> {
+    let company: Option<Vec<(Verdict, f64)>> = warmed.iter().map(|one| one.in_company).collect();
+    if let Some(together) = company.as_deref().and_then(shared) {
+        return vec![Finding::note(Code::Shared, in_company(&together, warmed))];
+    }
+    warmed
+        .iter()
+        .filter_map(|one| {
+            let verdict = one.verdict.filter(|_| one.seconds >= LONG_ENOUGH_S)?;
+            let text = alone(one, &verdict, warmed.len());
+            Some(Finding::note(Code::Capped, text))
+        })
+        .collect()
+}
+
+/// Of several volumes that hold each other back.
+fn in_company(together: &Verdict, warmed: &[Warmed]) -> String {
+    let share = together.share_of_limit.unwrap_or(1.0);
+    let all: u64 = warmed.iter().map(|one| one.size.0).sum();
+    let takes = |bytes_per_s: f64| span(all as f64 / bytes_per_s);
+    format!(
+        "Together the volumes gave {}, and one after the other {}: what holds them back is a limit that \
+         they share, the instance's to its volumes or its network's, and not their own. An instance \
+         with a larger one would give up to the second figure, and warm them in {} instead of {}.",
+        rate(together.bytes_per_s),
+        rate(together.bytes_per_s / share),
+        takes(together.bytes_per_s / share),
+        takes(together.bytes_per_s)
+    )
+}
+
+/// Of a volume for itself.
+fn alone(one: &Warmed, verdict: &Verdict, volumes: usize) -> String {
+    let (device, speed) = (&one.device, rate(verdict.bytes_per_s));
+    if verdict.binds == Binds::Latency {
+        return format!(
+            "{device}: the rate of {speed} is held back by how long a block takes to come, {:.0} ms with \
+             {} in flight, which is the most that is tried. A larger volume would not help.",
+            verdict.latency_s * 1e3,
+            verdict.depth
+        );
+    }
+    let takes = |bytes_per_s: f64| span(one.size.0 as f64 / bytes_per_s);
+    let whose = if one.is_ebs && (verdict.bytes_per_s / GP3 - 1.0).abs() <= NEAR {
+        "it is the volume's, which as gp3 has 125 MiB/s unless more is provisioned"
+    } else if volumes > 1 {
+        "it is the volume's own, since the others do not lower it"
+    } else {
+        "it is the volume's or the instance's; warm two volumes at once to see which"
+    };
+    format!(
+        "{device}: the rate levels off at {speed} with {} in flight, and more brings no more. That is a \
+         limit: {whose}. With twice as much, {} would take {} instead of {}.",
+        verdict.depth,
+        one.size,
+        takes(2.0 * verdict.bytes_per_s),
+        takes(verdict.bytes_per_s)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{Bytes, Ranges};
+
+    use super::super::one::Ending;
+    use super::*;
+
+    const MIB: f64 = (1 << 20) as f64;
+
+    fn verdict(mib_per_s: f64, binds: Binds) -> Verdict {
+        Verdict {
+            binds,
+            bytes_per_s: mib_per_s * MIB,
+            iops: mib_per_s * 4.0,
+            depth: 12,
+            latency_s: 0.05,
+            share_of_limit: None,
+        }
+    }
+
+    fn warmed(now: Verdict, in_company: Option<(Verdict, f64)>) -> Warmed {
+        Warmed {
+            device: "/dev/nvme1n1".to_owned(),
+            key: "vol1".to_owned(),
+            size: Bytes::gib(100),
+            block: Bytes::kib(512),
+            sets: Vec::new(),
+            before: Bytes(0),
+            read: Bytes::gib(100),
+            seconds: 800.0,
+            cold: None,
+            verdict: Some(now),
+            in_company,
+            is_ebs: false,
+            unreadable: Ranges::new(),
+            left: Bytes(0),
+            left_out: Bytes(0),
+            kept: true,
+            ending: Ending::Done,
+            findings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn volumes_that_give_less_together_have_a_limit_in_common() {
+        let now = verdict(60.0, Binds::Unknown);
+        let one = warmed(now, Some((now, 120.0 * MIB)));
+        let found = findings(&[one.clone(), one.clone()]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].code, Code::Shared);
+        assert!(
+            found[0]
+                .text
+                .contains("gave 120 MiB/s, and one after the other 240 MiB/s"),
+            "{found:?}"
+        );
+        assert!(found[0].text.contains("in 14 min instead of 28 min"));
+        // The same rates as alone: each has a limit of its own.
+        let own = warmed(now, Some((now, 60.0 * MIB)));
+        let found = findings(&[own.clone(), own]);
+        assert_eq!(found.len(), 2);
+        assert!(found[0].text.contains("the volume's own"), "{found:?}");
+    }
+
+    #[test]
+    fn a_single_volume_is_held_back_by_a_limit_or_by_latency() {
+        let mut one = warmed(verdict(125.0, Binds::Unknown), None);
+        let text = |one: &Warmed| findings(std::slice::from_ref(one))[0].text.clone();
+        assert!(
+            text(&one).contains("warm two volumes at once"),
+            "{}",
+            text(&one)
+        );
+        assert!(
+            text(&one).contains("would take 7 min instead of 14 min"),
+            "{}",
+            text(&one)
+        );
+        one.is_ebs = true;
+        assert!(
+            text(&one).contains("as gp3 has 125 MiB/s"),
+            "{}",
+            text(&one)
+        );
+        one.verdict = Some(verdict(900.0, Binds::Latency));
+        assert!(
+            text(&one).contains("50 ms with 12 in flight"),
+            "{}",
+            text(&one)
+        );
+        one.seconds = 1.0;
+        assert!(findings(&[one]).is_empty());
+    }
+}

@@ -1,0 +1,120 @@
+//! Several volumes at once: first each alone for a moment, then all together. What they give alone
+//! is what a limit that they share is seen by.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What a volume may do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Read, while the others wait.
+    Alone,
+    /// Read, as the others do.
+    Together,
+    /// Wait: another one has its turn.
+    Wait,
+}
+
+/// Whose turn it is.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Whose turn it is; the number of volumes when each has had its own.
+    now: usize,
+    /// Which are done.
+    gone: Vec<bool>,
+}
+
+impl Turns {
+    /// For so many volumes, with a turn for each if there are several and if that is wanted.
+    pub(crate) fn new(volumes: usize, alone_first: bool) -> Turns {
+        let takes_turns = alone_first && volumes > 1;
+        Turns {
+            state: Mutex::new(State {
+                now: if takes_turns { 0 } else { volumes },
+                gone: vec![false; volumes],
+            }),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the volume of this number may do now.
+    pub(crate) fn of(&self, volume: usize) -> Turn {
+        let state = self.state();
+        if state.now >= state.gone.len() {
+            Turn::Together
+        } else if state.now == volume {
+            Turn::Alone
+        } else {
+            Turn::Wait
+        }
+    }
+
+    /// A volume has had its turn.
+    pub(crate) fn pass(&self, volume: usize) {
+        let mut state = self.state();
+        if state.now == volume {
+            state.now += 1;
+            state.skip_gone();
+        }
+    }
+
+    /// A volume is done for good.
+    pub(crate) fn leave(&self, volume: usize) {
+        let mut state = self.state();
+        if let Some(gone) = state.gone.get_mut(volume) {
+            *gone = true;
+        }
+        state.skip_gone();
+    }
+
+    /// Whether all volumes are being read together now.
+    pub(crate) fn all_together(&self) -> bool {
+        let state = self.state();
+        state.now >= state.gone.len() && !state.gone.contains(&true)
+    }
+}
+
+impl State {
+    fn skip_gone(&mut self) {
+        while self.gone.get(self.now) == Some(&true) {
+            self.now += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_has_its_turn_and_then_all_go_together() {
+        let turns = Turns::new(3, true);
+        let now = || [0, 1, 2].map(|volume| turns.of(volume));
+        assert_eq!(now(), [Turn::Alone, Turn::Wait, Turn::Wait]);
+        turns.pass(1);
+        assert_eq!(now(), [Turn::Alone, Turn::Wait, Turn::Wait], "not its turn");
+        // One that is done before its turn has none, and one that ends in its turn gives it up.
+        turns.leave(1);
+        turns.pass(0);
+        assert_eq!(now(), [Turn::Wait, Turn::Wait, Turn::Alone]);
+        assert!(!turns.all_together());
+        turns.leave(2);
+        assert_eq!(turns.of(0), Turn::Together);
+        assert!(!turns.all_together(), "two are gone");
+    }
+
+    #[test]
+    fn one_volume_and_volumes_with_a_limit_take_no_turns() {
+        assert_eq!(Turns::new(1, true).of(0), Turn::Together);
+        let turns = Turns::new(2, false);
+        assert_eq!(turns.of(1), Turn::Together);
+        assert!(turns.all_together());
+    }
+}
