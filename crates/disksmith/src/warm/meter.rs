@@ -20,7 +20,8 @@ pub(crate) struct Meter {
     requests: u64,
     bytes: u64,
     latency_s: f64,
-    recent: Option<f64>,
+    /// Bytes a second of late, and over how many seconds that was counted.
+    recent: Option<(f64, f64)>,
 }
 
 impl Meter {
@@ -65,8 +66,12 @@ impl Meter {
             latency_s: self.latency_s / self.requests.max(1) as f64,
         };
         let rate = interval.bytes / seconds;
-        let old = self.recent.unwrap_or(rate);
-        self.recent = Some(old + (rate - old) * (1.0 - (-seconds / RECENT_S).exp()));
+        let (old, counted_s) = self.recent.unwrap_or((0.0, 0.0));
+        // At first all that was seen counts alike, so that a slow start is soon outweighed.
+        let weight = (seconds / (counted_s + seconds))
+            .max(seconds / RECENT_S)
+            .min(1.0);
+        self.recent = Some((old + (rate - old) * weight, counted_s + seconds));
         *self = Meter {
             in_flight: self.in_flight,
             since: now,
@@ -79,7 +84,7 @@ impl Meter {
 
     /// Bytes a second, of late.
     pub(crate) fn recent_rate(&self) -> Option<f64> {
-        self.recent
+        self.recent.map(|(rate, _)| rate)
     }
 }
 
@@ -106,5 +111,7 @@ mod tests {
         let interval = meter.interval(Nanos(300 * MS)).unwrap();
         assert!((interval.in_flight - 1.0).abs() < 1e-9);
         assert_eq!(interval.requests, 0.0);
+        let average = meter.recent_rate().unwrap();
+        assert!((average - 1000.0 / 0.3).abs() < 1e-6, "{average}");
     }
 }

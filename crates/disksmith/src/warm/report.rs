@@ -181,7 +181,7 @@ fn value(one: &Warmed) -> Value {
         .iter()
         .map(|(stage, bytes)| json!({"set": stage.word(), "bytes": bytes}))
         .collect();
-    let unreadable: Vec<Value> = one
+    let extents: Vec<Value> = one
         .unreadable
         .iter()
         .map(|range| json!({"offset_bytes": range.start, "length_bytes": range.end - range.start}))
@@ -207,7 +207,7 @@ fn value(one: &Warmed) -> Value {
         "cold_share": one.cold,
         "in_flight": one.verdict.map(|verdict| verdict.depth),
         "plateau_bytes_per_s": one.verdict.map(|verdict| verdict.bytes_per_s),
-        "unreadable": unreadable,
+        "unreadable": extents,
         "ended": ending_word(&one.ending),
         "resumable": one.kept,
         "findings": findings,
