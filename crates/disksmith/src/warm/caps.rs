@@ -24,7 +24,7 @@ pub(crate) fn findings(warmed: &[Warmed]) -> Vec<Finding> {
         .iter()
         .filter_map(|one| {
             let verdict = one.verdict.filter(|_| one.seconds >= LONG_ENOUGH_S)?;
-            let text = alone(one, &verdict, warmed.len());
+            let text = alone(one, &verdict, company.is_some());
             Some(Finding::note(Code::Capped, text))
         })
         .collect()
@@ -46,8 +46,8 @@ fn in_company(together: &Verdict, warmed: &[Warmed]) -> String {
     )
 }
 
-/// Of a volume for itself.
-fn alone(one: &Warmed, verdict: &Verdict, volumes: usize) -> String {
+/// Of a volume for itself. `others_seen`: it gave as much together with others.
+fn alone(one: &Warmed, verdict: &Verdict, others_seen: bool) -> String {
     let (device, speed) = (&one.device, rate(verdict.bytes_per_s));
     if verdict.binds == Binds::Latency {
         return format!(
@@ -60,10 +60,10 @@ fn alone(one: &Warmed, verdict: &Verdict, volumes: usize) -> String {
     let takes = |bytes_per_s: f64| span(one.size.0 as f64 / bytes_per_s);
     let whose = if one.is_ebs && (verdict.bytes_per_s / GP3 - 1.0).abs() <= NEAR {
         "it is the volume's, which as gp3 has 125 MiB/s unless more is provisioned"
-    } else if volumes > 1 {
+    } else if others_seen {
         "it is the volume's own, since the others do not lower it"
     } else {
-        "it is the volume's or the instance's; warm two volumes at once to see which"
+        "it is the volume's or the instance's, which shows when several volumes are warmed for longer"
     };
     format!(
         "{device}: the rate levels off at {speed} with {} in flight, and more brings no more. That is a \
@@ -144,7 +144,7 @@ mod tests {
         let mut one = warmed(verdict(125.0, Binds::Unknown), None);
         let text = |one: &Warmed| findings(std::slice::from_ref(one))[0].text.clone();
         assert!(
-            text(&one).contains("warm two volumes at once"),
+            text(&one).contains("the volume's or the instance's"),
             "{}",
             text(&one)
         );

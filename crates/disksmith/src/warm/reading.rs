@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use engine::list::{Done, Errno, Feed, Next, Request, RequestError};
 use record::{Bytes, Nanos, Ranges};
+use study::cold::forecast::MERGE_BYTES;
 use study::cold::stream::Stream;
-use study::depth::verdict::{self, Caps, Verdict};
+use study::depth::verdict::{self, Binds, Caps, Verdict};
 use study::depth::{Bounds, Controller};
 
 use super::meter::Meter;
@@ -34,6 +35,10 @@ const PROBE_BYTES: u32 = 4096;
 const LOOK_EVERY: Nanos = Nanos(250_000_000);
 /// A turn alone ends when it is known what the volume gives, or after this long.
 const LONGEST_TURN: Nanos = Nanos(10_000_000_000);
+/// What several volumes give together counts after so long a time, and when it lasted as long.
+const SETTLE: Nanos = Nanos(2_000_000_000);
+/// See [`SETTLE`].
+const LONG_ENOUGH: Nanos = Nanos(2_000_000_000);
 /// How long to wait when nothing can be asked for; what comes back ends it earlier.
 const NAP: Nanos = Nanos(10_000_000);
 
@@ -75,6 +80,36 @@ pub(crate) enum Over {
     Gone,
 }
 
+/// What came while all volumes were read together, from a little after that began.
+#[derive(Clone, Copy, Debug, Default)]
+struct Together {
+    since: Option<Nanos>,
+    until: Nanos,
+    bytes: u64,
+}
+
+impl Together {
+    /// They are read together now.
+    fn goes_on(&mut self, now: Nanos) {
+        self.since.get_or_insert(now + SETTLE);
+        self.until = now;
+    }
+
+    fn came(&mut self, now: Nanos, bytes: u64) {
+        // Once one of them has ended it does not go on any more.
+        let lasts = self.since.is_some_and(|since| now >= since);
+        if lasts && now - self.until <= LOOK_EVERY {
+            self.bytes += bytes;
+        }
+    }
+
+    /// Bytes a second; `None` where it did not last.
+    fn rate(&self) -> Option<f64> {
+        let lasted = self.until - self.since?;
+        (lasted >= LONG_ENOUGH && self.bytes > 0).then(|| self.bytes as f64 / lasted.as_secs_f64())
+    }
+}
+
 /// Reads what a plan names.
 pub(crate) struct Reading<'a> {
     queue: Queue,
@@ -90,14 +125,15 @@ pub(crate) struct Reading<'a> {
     /// When its turn alone began, and what it gave then, in bytes a second.
     turn_began: Option<Nanos>,
     alone: Option<f64>,
-    /// What held it back while all volumes were read together, as seen last.
-    together: Option<Verdict>,
+    /// What it gave while all volumes were read together.
+    together: Together,
     planned: Ranges,
     done: Ranges,
     unreadable: Ranges,
     /// Bytes that were read at this start.
     read: u64,
     gone: bool,
+    block: Bytes,
     size: Bytes,
     smallest_size: Bytes,
     probes: u64,
@@ -131,12 +167,13 @@ impl<'a> Reading<'a> {
             number,
             turn_began: None,
             alone: None,
-            together: None,
+            together: Together::default(),
             planned: plan.all(),
             done,
             unreadable: Ranges::new(),
             read: 0,
             gone: false,
+            block,
             size,
             smallest_size: size,
             probes: 0,
@@ -181,10 +218,24 @@ impl<'a> Reading<'a> {
         verdict::of_one(self.depth.as_ref()?, &Caps::default())
     }
 
-    /// What held the rate where it was while all volumes were read together, and the bytes a second
-    /// that this one gave alone.
+    /// What it gave while all volumes were read together, and the bytes a second that it gave alone.
     pub(crate) fn in_company(&self) -> Option<(Verdict, f64)> {
-        Some((self.together?, self.alone?))
+        let bytes_per_s = self.together.rate()?;
+        let depth = self.wanted();
+        let binds = match self.verdict() {
+            Some(verdict) => verdict.binds,
+            None => Binds::Unknown,
+        };
+        let requests_per_s = bytes_per_s / self.block.0 as f64;
+        let together = Verdict {
+            binds,
+            bytes_per_s,
+            iops: bytes_per_s / MERGE_BYTES as f64,
+            depth,
+            latency_s: depth as f64 / requests_per_s,
+            share_of_limit: None,
+        };
+        Some((together, self.alone?))
     }
 
     /// Whether it may read now, by its turn.
@@ -251,7 +302,7 @@ impl<'a> Reading<'a> {
         if now - self.looked >= LOOK_EVERY {
             self.looked = now;
             if self.turns.all_together() {
-                self.together = self.verdict();
+                self.together.goes_on(now);
             }
             self.look_at_device();
             self.tell();
@@ -362,6 +413,7 @@ impl Feed for Reading<'_> {
             Ok(()) => {
                 self.stream.watch(done.latency.as_secs_f64());
                 self.read += moved;
+                self.together.came(now, moved);
                 self.done.insert(range);
             }
             Err(error) => self.failed(range, error),
