@@ -51,7 +51,7 @@ use volume::Volume;
 
 /// The smallest block that makes sense to be asked for: a page.
 const SMALLEST_BLOCK: Bytes = Bytes(4096);
-/// The largest: 256 requests of it take 4 GiB of memory.
+/// The largest: 128 requests of it take 2 GiB of memory.
 const LARGEST_BLOCK: Bytes = Bytes::mib(16);
 
 /// Warms volumes, checks how cold they are, or computes how long it takes.
