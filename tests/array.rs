@@ -188,7 +188,9 @@ is "$(mdadm --examine /dev/vda 2>/dev/null)" "" superblocks
 
 # A larger member among others.
 disksmith array create --level 1 --members /dev/vda,/dev/vde --destroy /dev/vda \
-    --destroy /dev/vde --name log --fs ext4 >&2; is $? 0 unequal
+    --destroy /dev/vde --name log --fs ext4 --json >/tmp/created; is $? 0 unequal
+is "$(head -c 1 /tmp/created)" "{" document
+grep -q '"node": "/dev/md' /tmp/created; is $? 0 node
 disksmith array list >&2
 "#;
 

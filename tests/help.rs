@@ -8,7 +8,7 @@ use std::process::Command;
 
 use support::{Place, has_program, names_in, said};
 
-const VERBS: [&str; 10] = [
+const VERBS: [&str; 11] = [
     "array",
     "bench",
     "devices",
@@ -19,6 +19,7 @@ const VERBS: [&str; 10] = [
     "warm",
     "completions",
     "man",
+    "zero",
 ];
 
 #[test]

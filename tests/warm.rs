@@ -60,7 +60,7 @@ fn what_cannot_be_warmed_is_refused_with_a_reason() {
             "--ready-by goes with",
         ),
         (&["/dev/no-such", "--ready-by", "soon"], "is no time"),
-        (&["/dev/no-such", "--limit", "fast"], "is no rate"),
+        (&["/dev/no-such", "--limit", "fast"], "'fast' is not a size"),
         (&["/dev/no-such", "--until-hot"], "--first"),
         (
             &["/dev/no-such", "--check", "--only-used"],

@@ -4,6 +4,7 @@
 
 #![allow(
     dead_code,
+    unused_imports,
     unreachable_pub,
     reason = "each test program uses its own part of this, and is a crate to which pub means nothing"
 )]
@@ -19,7 +20,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-pub use attached::{Loop, Mounted, run, try_run};
+pub use attached::{Loop, Mounted, SwapOn, run, try_run};
 
 /// Tells why a test does not run here.
 pub fn skipped(why: &str) {
@@ -82,6 +83,11 @@ impl Throttle {
     /// Holds the group to so many requests a second, reads and writes each.
     pub fn limit_iops(&self, per_second: u64) {
         self.try_limit(per_second, 0).unwrap();
+    }
+
+    /// Holds the group to so many bytes a second, reads and writes each.
+    pub fn limit_bytes(&self, per_second: u64) {
+        self.try_limit(0, per_second).unwrap();
     }
 
     /// Lets nothing through: a page would take hours.

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -198,6 +198,11 @@ impl Running {
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Signals it and all that it has started, of a group that it leads.
+    pub(crate) fn signal_group(&self, signal: Signal) {
+        kill_process_group(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// Waits until it holds a test file open.

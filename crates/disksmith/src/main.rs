@@ -14,6 +14,7 @@ mod shell;
 mod signals;
 mod sweep;
 mod warm;
+mod zero;
 
 use std::process::ExitCode;
 
@@ -58,6 +59,10 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
         Verb::Warm(args) => {
             let interrupt = signals::interrupt_flag().refused()?;
             warm::warm(args, context, &engine::Disks, &interrupt)
+        }
+        Verb::Zero(args) => {
+            let interrupt = signals::interrupt_flag().refused()?;
+            zero::zero(args, context, &interrupt)
         }
         Verb::Lab(args) => {
             let interrupt = signals::interrupt_flag().refused()?;

@@ -41,16 +41,6 @@ pub enum Deed {
     WriteZeros,
 }
 
-impl Deed {
-    /// What it is called in a sentence.
-    pub fn word(self) -> &'static str {
-        match self {
-            Deed::Read => "read",
-            Deed::WriteZeros => "write",
-        }
-    }
-}
-
 /// A request to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {

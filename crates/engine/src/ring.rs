@@ -267,3 +267,31 @@ impl Drop for Ring {
         let _ = self.ring.submitter().unregister_files();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Setting 0 changes nothing and tells what is set.
+    #[test]
+    fn the_kernel_is_told_how_many_may_block() {
+        let file = File::open("/dev/null").unwrap();
+        let Ok(ring) = Ring::new(&file, 8, Clock::monotonic()) else {
+            println!("skipped: io_uring is refused here");
+            return;
+        };
+        let told = || {
+            let mut most = [0, 0];
+            let submitter = ring.ring.submitter();
+            submitter
+                .register_iowq_max_workers(&mut most)
+                .map(|()| most[0])
+        };
+        if told().is_err() {
+            println!("skipped: this kernel cannot be told (Linux 5.15 can)");
+            return;
+        }
+        ring.let_block(777);
+        assert_eq!(told().unwrap(), 777);
+    }
+}

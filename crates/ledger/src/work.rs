@@ -5,6 +5,7 @@
 //! so two processes cannot write over each other's state. Every change is one immediate
 //! transaction that is on the disk when the function returns.
 
+mod adopt;
 mod error;
 
 use std::marker::PhantomData;

@@ -176,7 +176,10 @@ impl Exec {
     /// not changed any more by what was started before. Ctrl-C in a terminal reaches it.
     #[must_use]
     pub fn mortal(mut self) -> Exec {
-        self.tie = Tie::Life;
+        // What is bound is more than that.
+        if self.tie == Tie::None {
+            self.tie = Tie::Life;
+        }
         self
     }
 

@@ -15,6 +15,7 @@ pub mod machine;
 pub mod mapping;
 pub mod md;
 pub mod mounts;
+pub mod offload;
 pub mod process;
 pub mod root;
 pub mod signature;

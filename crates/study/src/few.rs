@@ -1,5 +1,7 @@
 //! Means of things that were each measured a few times.
 
+use std::collections::BTreeMap;
+
 use crate::distribution::student_quantile;
 use crate::interval::Interval;
 
@@ -8,6 +10,9 @@ const OWN: usize = 3;
 /// With a variance so many times the usual one it says nothing of the others. Of three values each,
 /// one group in 250 reaches that by chance.
 const WILD: f64 = 8.0;
+/// So often groups and blocks are fitted in turn; each round leaves a fraction of the error of the
+/// last.
+const ROUNDS: usize = 50;
 
 /// The geometric mean of each group of positive values with its 95 % interval.
 ///
@@ -17,11 +22,65 @@ const WILD: f64 = 8.0;
 /// What all groups have in common, such as a slow day, is part of the scatter. `None` for a group without values or with one that is not positive and finite,
 /// and for all where no group has two.
 pub fn means(groups: &[Vec<f64>]) -> Vec<Option<Interval>> {
+    means_with(groups, 0)
+}
+
+/// The same of values that were taken in blocks, each given with its block, without what the blocks
+/// have in common: the means are those of an average block, and may be compared with each other
+/// although each group was measured in other blocks.
+///
+/// The logarithms are fitted as the sum of what the group and what the block does, by least squares.
+pub fn means_of_blocks(groups: &[Vec<(usize, f64)>]) -> Vec<Option<Interval>> {
+    let mut blocks: BTreeMap<usize, f64> = BTreeMap::new();
+    for (block, value) in groups.iter().flatten() {
+        if *value > 0.0 && value.is_finite() {
+            blocks.insert(*block, 0.0);
+        }
+    }
+    for _ in 0..ROUNDS {
+        fit_blocks(groups, &mut blocks);
+    }
+    let common = |block: &usize| blocks.get(block).copied().unwrap_or(0.0).exp();
+    let without = |group: &Vec<(usize, f64)>| {
+        let values = group.iter().map(|(block, value)| value / common(block));
+        values.collect::<Vec<f64>>()
+    };
+    let groups: Vec<Vec<f64>> = groups.iter().map(without).collect();
+    means_with(&groups, blocks.len().saturating_sub(1))
+}
+
+/// Fits what each block does to what the groups leave, and shifts it to zero on average.
+fn fit_blocks(groups: &[Vec<(usize, f64)>], blocks: &mut BTreeMap<usize, f64>) {
+    let mut left: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
+    for group in groups {
+        let known = group.iter().filter_map(|(block, value)| {
+            let log = value.ln();
+            log.is_finite()
+                .then(|| Some((*block, log, log - blocks.get(block)?)))?
+        });
+        let known: Vec<(usize, f64, f64)> = known.collect();
+        let own = known.iter().map(|one| one.2).sum::<f64>() / known.len() as f64;
+        for (block, log, _) in known {
+            let sum = left.entry(block).or_default();
+            *sum = (sum.0 + log - own, sum.1 + 1.0);
+        }
+    }
+    let effects = || {
+        left.iter()
+            .map(|(block, (sum, count))| (*block, sum / count))
+    };
+    let centre = effects().map(|(_, effect)| effect).sum::<f64>() / left.len() as f64;
+    blocks.extend(effects().map(|(block, effect)| (block, effect - centre)));
+}
+
+/// `lost` degrees of freedom were spent before.
+fn means_with(groups: &[Vec<f64>], lost: usize) -> Vec<Option<Interval>> {
     let logs: Vec<Option<Logs>> = groups.iter().map(|group| Logs::of(group)).collect();
     let usual = usual_variance(logs.iter().flatten());
     let calm = |logs: &&Logs| logs.own().is_none_or(|own| own <= WILD * usual);
     let known = || logs.iter().flatten().filter(calm);
-    let degrees: usize = known().map(|logs| logs.count - 1).sum();
+    let repeated: usize = known().map(|logs| logs.count - 1).sum();
+    let degrees = repeated.saturating_sub(lost);
     let pooled = known().map(|logs| logs.squares).sum::<f64>() / degrees as f64;
     let interval = |logs: &Logs| {
         let own = logs.own().filter(|own| *own > pooled);
@@ -120,6 +179,43 @@ mod tests {
     }
 
     #[test]
+    fn what_blocks_have_in_common_is_taken_out() {
+        // The day becomes faster by a tenth each block; the second is 20 % faster than the first,
+        // and was measured early only.
+        let day = [1.0, 1.1, 1.21, 1.331];
+        let all = |rate: f64, blocks: usize| {
+            let day = day.iter().take(blocks).enumerate();
+            day.map(|(block, day)| (block, rate * day))
+                .collect::<Vec<_>>()
+        };
+        let got = means_of_blocks(&[all(100.0, 4), all(120.0, 1), all(90.0, 2), vec![]]);
+        let mean = |at: usize| got[at].unwrap().mean;
+        assert!((mean(1) / mean(0) - 1.2).abs() < 1e-9 && (mean(2) / mean(0) - 0.9).abs() < 1e-9);
+        assert!(got[0].unwrap().half_width_fraction() < 1e-6 && got[3].is_none());
+    }
+
+    #[test]
+    fn with_blocks_the_ratio_of_two_groups_is_covered() {
+        let mut rng = Rng::new(8);
+        let mut covered = 0;
+        for _ in 0..1000 {
+            let day: Vec<f64> = (0..4).map(|_| (0.2 * rng.normal()).exp()).collect();
+            let groups: Vec<Vec<(usize, f64)>> = [4, 4, 3, 2, 1]
+                .iter()
+                .map(|count| {
+                    let cell = |block: usize| (block, day[block] * (0.03 * rng.normal()).exp());
+                    (0..*count).map(cell).collect()
+                })
+                .collect();
+            let got = means_of_blocks(&groups);
+            let ratio =
+                crate::compare::ratio_of_intervals(got[0].unwrap(), got[1].unwrap()).unwrap();
+            covered += usize::from(ratio.low <= 1.0 && 1.0 <= ratio.high);
+        }
+        assert!((930..985).contains(&covered), "{covered}");
+    }
+
+    #[test]
     fn one_that_scatters_keeps_its_own_scatter() {
         let calm = vec![100.0, 101.0, 99.0, 100.0, 100.0];
         let mut groups = vec![calm; 20];
@@ -135,9 +231,11 @@ mod tests {
         fn any_input_is_answered(
             groups in prop::collection::vec(prop::collection::vec(any::<f64>(), 0..5), 0..6)
         ) {
+            let numbered = |group: &Vec<f64>| group.iter().copied().enumerate().collect::<Vec<_>>();
+            let of_blocks = means_of_blocks(&groups.iter().map(numbered).collect::<Vec<_>>());
             let got = means(&groups);
-            prop_assert_eq!(got.len(), groups.len());
-            for interval in got.into_iter().flatten() {
+            prop_assert_eq!((got.len(), of_blocks.len()), (groups.len(), groups.len()));
+            for interval in got.into_iter().chain(of_blocks).flatten() {
                 prop_assert!(interval.contains(interval.mean));
             }
         }

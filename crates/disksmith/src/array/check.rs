@@ -88,7 +88,7 @@ pub(crate) fn check(args: &CreateArgs, host: &mut Host) -> Result<Checked, Vec<S
                     fs: kind,
                     uuid: fs,
                     mount,
-                    discard: true,
+                    trial: false,
                 }),
             },
             members,

@@ -141,6 +141,8 @@ impl Step<Host<'_>> for Assemble {
         // mdadm claims the members itself, so they must be free for it.
         host.claims.clear();
         host.run(&self.plan.mdadm())?;
+        // At once: after a kill an array that only may have been made is taken back.
+        host.note(Stage::Assembled)?;
         host.array = Some(self.verified(host)?);
         Ok(())
     }
@@ -150,7 +152,7 @@ impl Step<Host<'_>> for Assemble {
         if !self.begun {
             return Vec::new();
         }
-        let mut undone = ours::stop(host, &self.plan.uuid);
+        let mut undone = ours::stop(host, &self.plan.uuid, &self.plan.node);
         for member in &self.members {
             undone.extend(ours::release(host, &self.plan.uuid, &member.path));
         }
@@ -293,7 +295,7 @@ impl Step<Host<'_>> for Mount {
                 .is_ok_and(|mounts| mounts.on(array.number).any(|mount| mount.point == point));
             if is_mounted {
                 let shown = point.display();
-                undone.push(match host.run(&Exec::new("umount").arg(point)) {
+                undone.push(match host.run(&Exec::new("umount").arg(point).bound()) {
                     Ok(_) => Undone::Back(format!("{shown} was unmounted")),
                     Err(error) => Undone::Left(format!("{shown} is mounted: {error}")),
                 });

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ledger::{Claim, Ledger, LongWork};
-use linux::block::Devices;
+use linux::block::{Device, Devices, Kind};
 use serde::{Deserialize, Serialize};
 
 use super::create::Member;
@@ -22,7 +22,9 @@ pub(crate) enum Stage {
     Erasing,
     /// mdadm makes the array.
     Assembling,
-    /// The array is there, and its read-ahead is being set.
+    /// mdadm has made the array, which may be used from here on.
+    Assembled,
+    /// Its read-ahead is being set.
     Tuning,
     /// The file system is being made.
     Formatting,
@@ -43,6 +45,10 @@ pub(crate) struct Building {
     pub node: PathBuf,
     /// Its members.
     pub members: Vec<KeptMember>,
+    /// The boot (random(4), `boot_id`) in which the members have their numbers; empty where that is
+    /// not known.
+    #[serde(default)]
+    pub boot: String,
     /// The file system.
     pub fs: Option<KeptFs>,
     /// The folders above the mount point, and itself, that were not there; the outermost first.
@@ -64,6 +70,10 @@ pub(crate) struct KeptMember {
     pub number: String,
     /// Its serial number; on EBS the volume id.
     pub serial: Option<String>,
+    /// Its number in the partition table of its disk, which has the same serial number; `None` for a
+    /// whole disk.
+    #[serde(default)]
+    pub partition: Option<u32>,
 }
 
 /// The file system on it.
@@ -101,13 +111,16 @@ impl Building {
         persist: bool,
         etc: &Path,
         devices: &Devices,
+        boot: String,
     ) -> Building {
-        let member = |member: &Member| KeptMember {
-            path: member.path.clone(),
-            number: member.number.to_string(),
-            serial: devices
-                .get(member.number)
-                .and_then(|device| device.serial.clone()),
+        let member = |member: &Member| {
+            let device = devices.get(member.number);
+            KeptMember {
+                path: member.path.clone(),
+                number: member.number.to_string(),
+                serial: device.and_then(|device| device.serial.clone()),
+                partition: device.and_then(partition_number),
+            }
         };
         let line = |file: PathBuf, line: String| KeptLine {
             existed: file.exists(),
@@ -125,6 +138,7 @@ impl Building {
             uuid: plan.uuid.clone(),
             node: plan.node.clone(),
             members: members.iter().map(member).collect(),
+            boot,
             fs: plan.fs.as_ref().map(|fs| KeptFs {
                 fs: fs.fs,
                 uuid: fs.uuid.clone(),
@@ -140,6 +154,24 @@ impl Building {
     /// Where its file system is to be mounted.
     pub(crate) fn point(&self) -> Option<&Path> {
         self.fs.as_ref()?.mount.as_deref()
+    }
+}
+
+impl KeptMember {
+    /// As it is named to the user, who may have to find it: `/dev/sdf (serial number vol-1)`.
+    pub(crate) fn named(&self) -> String {
+        match &self.serial {
+            Some(serial) => format!("{} (serial number {serial})", self.path.display()),
+            None => self.path.display().to_string(),
+        }
+    }
+}
+
+/// The number of a partition in the table of its disk; `None` of what is no partition.
+pub(crate) fn partition_number(device: &Device) -> Option<u32> {
+    match device.kind {
+        Kind::Partition { number, .. } => Some(number),
+        _ => None,
     }
 }
 

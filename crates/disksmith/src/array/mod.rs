@@ -24,15 +24,18 @@ use std::sync::atomic::AtomicBool;
 
 use ledger::Ledger;
 use linux::block::Devices;
+use serde_json::{Value, json};
 
 use crate::cli::{ArrayArgs, ArrayVerb, CreateArgs, Level};
 use crate::context::{Context, tell};
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::longwork::Here;
+use crate::render::json::SCHEMA;
 use crate::render::table::wrap;
 use check::Checked;
 use host::Host;
 use journal::{Building, Journal, Stage};
+use plan::Plan;
 use programs::{Installed, Programs};
 
 /// Where this host's settings are.
@@ -45,19 +48,24 @@ pub(crate) fn array(args: &ArrayArgs, context: &mut Context, interrupt: &AtomicB
         ArrayVerb::Create(args) => {
             let book = if args.dry_run {
                 // What was left stands in the way, and is not touched now.
-                context.print(&list::left(context))?;
+                let left = list::left(context);
+                if args.json {
+                    context.tell(left.trim_end());
+                } else {
+                    context.print(&left)?;
+                }
                 None
             } else {
                 let book = Book::open(context);
                 book.map_err(|error| tell(&unrepairable(&error))).ok()
             };
-            on_host(context, &mut Installed, |host, columns| {
+            on_host(context, &mut Installed, args.json, |host, columns| {
                 build(args, host, book, columns, interrupt)
             })
         }
         ArrayVerb::Stop(args) => {
             let book = Book::open_if_there(context);
-            on_host(context, &mut Installed, |host, _| {
+            on_host(context, &mut Installed, args.json, |host, _| {
                 stop::stop(&args.array, host, book)
             })
         }
@@ -119,17 +127,23 @@ fn unrepairable(error: &anyhow::Error) -> String {
     )
 }
 
-/// Gives the work what it works on.
+/// Gives the work what it works on. With `json` what it says while it works goes to standard error,
+/// and its answer is a document.
 fn on_host(
     context: &mut Context,
     programs: &mut dyn Programs,
-    work: impl FnOnce(&mut Host, usize) -> Outcome,
+    json: bool,
+    work: impl FnOnce(&mut Host, usize) -> Result<Value, Failure>,
 ) -> Outcome {
     let root = context.root.clone();
     let columns = context.columns;
     let mut say = |text: &str| {
-        // Work that has begun is not left half done because nobody reads any more.
-        let _ = context.print(text);
+        if json {
+            tell(text.trim_end());
+        } else {
+            // Work that has begun is not left half done because nobody reads any more.
+            let _ = context.print(text);
+        }
     };
     let mut host = Host {
         root,
@@ -140,7 +154,11 @@ fn on_host(
         array: None,
         journal: None,
     };
-    work(&mut host, columns)
+    let answer = work(&mut host, columns)?;
+    if json {
+        context.print(&format!("{answer:#}\n"))?;
+    }
+    Ok(Answer::Done)
 }
 
 /// `array create`. Without a book it is built all the same.
@@ -150,7 +168,7 @@ fn build(
     mut book: Option<Book>,
     columns: usize,
     interrupt: &AtomicBool,
-) -> Outcome {
+) -> Result<Value, Failure> {
     if let Some(Book { ledger, here }) = &mut book {
         repair::repair(host, ledger, here);
     }
@@ -166,20 +184,50 @@ fn build(
     if args.dry_run {
         host.claims.clear();
         (host.say)(&rehearsal(&checked, args.persist));
-        return Ok(Answer::Done);
+        return Ok(document(&checked.plan, args, None));
     }
     host.journal = book.and_then(|book| follow(book, &checked, args.persist, host));
     construct(&checked, args.persist, host, interrupt).midway()?;
     let text = summary(&checked, args.persist, host, columns).midway()?;
     (host.say)(&text);
-    Ok(Answer::Done)
+    let node = host.built().midway()?.node;
+    Ok(document(&checked.plan, args, Some(&node)))
+}
+
+/// What was built, or would be where there is no node.
+fn document(plan: &Plan, args: &CreateArgs, node: Option<&Path>) -> Value {
+    let geometry = plan.geometry;
+    let at = node.unwrap_or(&plan.node);
+    let commands = [Some(plan.mdadm()), plan.mkfs(at)];
+    let mount = plan.mount(at);
+    let commands = commands.into_iter().flatten();
+    let commands = commands.chain(mount.as_ref().map(|(_, mount)| mount.clone()));
+    json!({
+        "schema": SCHEMA,
+        "command": "array create",
+        "dry_run": node.is_none(),
+        "node": at,
+        "name": plan.name,
+        "uuid": plan.uuid,
+        "level": geometry.level.word(),
+        "members": plan.members,
+        "chunk_bytes": geometry.chunk,
+        "capacity_bytes": plan.capacity,
+        "filesystem": plan.fs.as_ref().map(|fs| fs.fs.word()),
+        "mount": mount.map(|(point, _)| point),
+        "commands": commands.map(|command| command.line()).collect::<Vec<_>>(),
+        "mdadm_conf": plan.conf_line(),
+        "fstab": plan.fstab_line(),
+        "persisted": args.persist && node.is_some(),
+    })
 }
 
 /// Lets the ledger follow what is done from here on.
 fn follow(book: Book, checked: &Checked, persist: bool, host: &Host) -> Option<Journal> {
     let devices = Devices::read(&host.root).unwrap_or_default();
     let (plan, members) = (&checked.plan, &checked.members);
-    let building = Building::of(plan, members, persist, &host.etc, &devices);
+    let boot = book.here.owner().boot.clone();
+    let building = Building::of(plan, members, persist, &host.etc, &devices, boot);
     let journal = Journal::begin(book.ledger, &book.here, building);
     journal
         .map_err(|error| tell(&unrepairable(&error.into())))

@@ -2,7 +2,7 @@
 //! known by the ids that were chosen for them before they were made.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use linux::block::{Device, Devices, Kind};
@@ -20,25 +20,31 @@ const STOPS: u32 = 5;
 /// How long is waited between.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Stops the array of this id, if it is there.
-pub(crate) fn stop(host: &mut Host, uuid: &str) -> Vec<Undone> {
+/// Stops the array of this id, if it is there: one that says so, one of which a member does, and at
+/// the node that was chosen for it one that mdadm has given no member yet.
+pub(crate) fn stop(host: &mut Host, uuid: &str, node: &Path) -> Vec<Undone> {
+    let unknown = |error: &dyn std::fmt::Display| {
+        Undone::Left(format!(
+            "whether the array {uuid} is still there is not known: {error}"
+        ))
+    };
     let devices = match Devices::read(&host.root) {
         Ok(devices) => devices,
-        Err(error) => {
-            return vec![Undone::Left(format!(
-                "whether the array {uuid} is still there is not known: {error}"
-            ))];
-        }
+        Err(error) => return vec![unknown(&error)],
     };
     let is_array = |device: &&Device| matches!(device.kind, Kind::Raid { .. });
-    let nodes: Vec<PathBuf> = devices.iter().filter(is_array).map(Device::node).collect();
     let mut undone = Vec::new();
-    for node in nodes {
-        if !has_uuid(host, "--detail", &node, uuid) {
-            continue;
+    for array in devices.iter().filter(is_array) {
+        match is_ours(host, &devices, array, uuid, node) {
+            Ok(true) => {}
+            Ok(false) => continue,
+            Err(error) => {
+                undone.push(unknown(&error));
+                continue;
+            }
         }
-        let shown = node.display().to_string();
-        undone.push(match stop_patiently(host, &node) {
+        let shown = array.node().display().to_string();
+        undone.push(match stop_patiently(host, &array.node()) {
             Ok(()) => Undone::Back(format!("the array {shown} was stopped")),
             Err(error) => Undone::Left(format!(
                 "the array {shown}, which could not be stopped: {error}; when nothing uses it, \
@@ -49,14 +55,39 @@ pub(crate) fn stop(host: &mut Host, uuid: &str) -> Vec<Undone> {
     undone
 }
 
+fn is_ours(
+    host: &mut Host,
+    devices: &Devices,
+    array: &Device,
+    uuid: &str,
+    node: &Path,
+) -> Result<bool, exec::Error> {
+    let below = devices.parents(array.number);
+    if array.is_empty() && below.is_empty() {
+        return Ok(array.node() == node);
+    }
+    for member in below {
+        if has_uuid(host, "--examine", &member.node(), uuid)? {
+            return Ok(true);
+        }
+    }
+    has_uuid(host, "--detail", &array.node(), uuid)
+}
+
 /// Takes the superblock off a member, if it is of the array of this id.
 pub(crate) fn release(host: &mut Host, uuid: &str, path: &Path) -> Option<Undone> {
-    if !has_uuid(host, "--examine", path, uuid) {
-        return None;
-    }
     let shown = path.display();
+    match has_uuid(host, "--examine", path, uuid) {
+        Ok(true) => {}
+        Ok(false) => return None,
+        Err(error) => {
+            return Some(Undone::Left(format!(
+                "perhaps a superblock on {shown}, which could not be looked at: {error}"
+            )));
+        }
+    }
     let zero = Exec::new("mdadm").arg("--zero-superblock").arg(path);
-    Some(match host.run(&zero) {
+    Some(match host.run(&zero.bound()) {
         Ok(_) => Undone::Back(format!("the superblock on {shown} was erased")),
         Err(error) => Undone::Left(format!(
             "a superblock on {shown}: {error}; mdadm --zero-superblock {shown}"
@@ -66,14 +97,19 @@ pub(crate) fn release(host: &mut Host, uuid: &str, path: &Path) -> Option<Undone
 
 /// Erases the file system on a disk, if it is the one of this id.
 pub(crate) fn erase(host: &mut Host, id: &str, path: &Path) -> Option<Undone> {
-    let file = File::open(host.root.locate(path)).ok()?;
-    let found = signature::file_system_id(&file).ok()??;
-    drop(file);
-    if found != id {
-        return None;
-    }
     let shown = path.display();
-    Some(match host.run(&plan::wipe(path)) {
+    let found =
+        File::open(host.root.locate(path)).and_then(|file| signature::file_system_id(&file));
+    match found {
+        Ok(Some(found)) if found == id => {}
+        Ok(_) => return None,
+        Err(error) => {
+            return Some(Undone::Left(format!(
+                "perhaps a file system on {shown}, which could not be looked at: {error}"
+            )));
+        }
+    }
+    Some(match host.run(&plan::wipe(path).bound()) {
         Ok(_) => Undone::Back(format!("the file system on {shown} was erased")),
         Err(error) => Undone::Left(format!(
             "a file system on {shown}: {error}; wipefs --all {shown}"
@@ -81,11 +117,34 @@ pub(crate) fn erase(host: &mut Host, id: &str, path: &Path) -> Option<Undone> {
     })
 }
 
+/// What mdadm says of what is no array and no member.
+const NONE: [&str; 3] = [
+    "No md superblock",
+    "does not appear to be",
+    "No such file or directory",
+];
+
 /// Whether mdadm's look at a device, `--detail` or `--examine`, names the array of this id.
-pub(crate) fn has_uuid(host: &mut Host, look: &str, path: &Path, uuid: &str) -> bool {
-    let said = host.ask(&Exec::new("mdadm").args([look, "--export"]).arg(path));
+///
+/// # Errors
+/// When it could not look, which says nothing of what is there.
+pub(crate) fn has_uuid(
+    host: &mut Host,
+    look: &str,
+    path: &Path,
+    uuid: &str,
+) -> Result<bool, exec::Error> {
+    let look = Exec::new("mdadm").args([look, "--export"]).arg(path);
     let ours = format!("MD_UUID={uuid}");
-    said.is_ok_and(|said| said.text().lines().any(|line| line.trim() == ours))
+    match host.ask(&look.bound()) {
+        Ok(said) => Ok(said.text().lines().any(|line| line.trim() == ours)),
+        Err(exec::Error::Failed { stderr, .. })
+            if NONE.iter().any(|none| stderr.contains(none)) =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Stops an array.
@@ -93,7 +152,7 @@ pub(crate) fn has_uuid(host: &mut Host, look: &str, path: &Path, uuid: &str) -> 
 /// # Errors
 /// What mdadm says at the last try.
 pub(crate) fn stop_patiently(host: &mut Host, node: &Path) -> Result<(), exec::Error> {
-    let stop = plan::stop(node);
+    let stop = plan::stop(node).bound();
     let mut outcome = host.run(&stop);
     for _ in 1..STOPS {
         if outcome.is_ok() {

@@ -52,8 +52,9 @@ pub(crate) struct FsPlan {
     pub uuid: String,
     /// Where it is mounted.
     pub mount: Option<PathBuf>,
-    /// Whether the blocks are discarded first, as mkfs does by itself.
-    pub discard: bool,
+    /// Whether it is only made to be measured: then nothing is discarded, which takes long on large
+    /// disks and makes blocks cold again, and ext4 does not write its inode tables meanwhile.
+    pub trial: bool,
 }
 
 impl Fs {
@@ -138,7 +139,7 @@ impl Plan {
     /// through at places, and the user has allowed for it to go: hence the force.
     pub(crate) fn mkfs(&self, node: &Path) -> Option<Exec> {
         let FsPlan {
-            fs, uuid, discard, ..
+            fs, uuid, trial, ..
         } = self.fs.as_ref()?;
         let mkfs = match fs {
             Fs::Xfs => {
@@ -148,7 +149,7 @@ impl Plan {
                 } else {
                     mkfs.arg("-m").arg(format!("uuid={uuid}"))
                 };
-                let mkfs = if *discard { mkfs } else { mkfs.arg("-K") };
+                let mkfs = if *trial { mkfs.arg("-K") } else { mkfs };
                 match self.geometry.xfs() {
                     Some(aligned) => mkfs.args(["-d", &aligned]),
                     None => mkfs,
@@ -163,7 +164,7 @@ impl Plan {
                 };
                 // One list: of two, mkfs.ext4 takes only the last.
                 let aligned = self.geometry.ext4();
-                let kept = (!discard).then(|| "nodiscard".to_owned());
+                let kept = trial.then(|| "nodiscard".to_owned());
                 let extended: Vec<String> = aligned.into_iter().chain(kept).collect();
                 if extended.is_empty() {
                     mkfs
@@ -177,10 +178,17 @@ impl Plan {
 
     /// The folder, and what mounts the file system there.
     pub(crate) fn mount(&self, node: &Path) -> Option<(&Path, Exec)> {
-        let FsPlan { fs, mount, .. } = self.fs.as_ref()?;
+        let FsPlan {
+            fs, mount, trial, ..
+        } = self.fs.as_ref()?;
         let point = mount.as_deref()?;
+        // ext4(5), `noinit_itable`.
+        let options = match fs {
+            Fs::Ext4 if *trial => "noatime,noinit_itable",
+            _ => "noatime",
+        };
         let mount = Exec::new("mount")
-            .args(["-t", fs.word(), "-o", "noatime"])
+            .args(["-t", fs.word(), "-o", options])
             .arg(node)
             .arg(point);
         Some((point, mount))
@@ -265,7 +273,7 @@ pub(crate) mod tests {
                 fs: Fs::Xfs,
                 uuid: "u-1".to_owned(),
                 mount: Some("/data".into()),
-                discard: true,
+                trial: false,
             }),
         }
     }
@@ -338,7 +346,7 @@ pub(crate) mod tests {
                 fs,
                 uuid: "u-1".to_owned(),
                 mount: None,
-                discard: false,
+                trial: true,
             });
             let line = plan.mkfs(Path::new("/dev/md0")).unwrap().line();
             assert!(line.contains(options), "{line}");
@@ -352,7 +360,7 @@ pub(crate) mod tests {
             fs: Fs::Ext4,
             uuid: "u-1".to_owned(),
             mount: Some("/my data".into()),
-            discard: true,
+            trial: false,
         });
         assert_eq!(
             plan.mkfs(Path::new("/dev/md0")).unwrap().line(),

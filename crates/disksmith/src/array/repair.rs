@@ -5,6 +5,7 @@
 //! ledger forgets it, so that no later start takes it away either. Everything here may be killed
 //! and begun again: each thing is looked for before it is taken back.
 
+mod lacking;
 mod look;
 mod release;
 
@@ -191,5 +192,6 @@ fn members(host: &mut Host, building: &Building) -> anyhow::Result<Vec<Device>> 
 }
 
 fn is_ours(host: &mut Host, look: &str, device: &Device, building: &Building) -> bool {
-    ours::has_uuid(host, look, &device.node(), &building.uuid)
+    // What cannot be looked at now is looked at by the next repair.
+    ours::has_uuid(host, look, &device.node(), &building.uuid).unwrap_or(false)
 }

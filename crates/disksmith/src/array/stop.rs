@@ -3,13 +3,15 @@
 use linux::block::{Device, Devices, Kind};
 use linux::consent::{Reason, Uses};
 use linux::md;
+use serde_json::{Value, json};
 
 use super::host::Host;
 use super::{Book, files, ours, repair};
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::failure::{Failure, Standing as _};
+use crate::render::json::SCHEMA;
 
 /// Takes an array down, after what a killed `array create` has left.
-pub(super) fn stop(word: &str, host: &mut Host, book: Option<Book>) -> Outcome {
+pub(super) fn stop(word: &str, host: &mut Host, book: Option<Book>) -> Result<Value, Failure> {
     let before = Uses::read(&host.root).refused()?;
     let named = md::find(&host.root, before.devices(), word).map(|array| array.number);
     if let Some(Book { mut ledger, here }) = book {
@@ -20,7 +22,7 @@ pub(super) fn stop(word: &str, host: &mut Host, book: Option<Book>) -> Outcome {
     let Some(array) = md::find(&host.root, devices, word) else {
         if named.is_some() {
             // It was one that was left half built, and the repair has taken it down.
-            return Ok(Answer::Done);
+            return Ok(document(word, &[]));
         }
         return Err(Failure::refused(unknown(word, devices)));
     };
@@ -51,6 +53,7 @@ pub(super) fn stop(word: &str, host: &mut Host, book: Option<Book>) -> Outcome {
     let lines = lines_for(host, devices, array);
     // mdadm stops an array or leaves it as it is, so nothing was touched when it fails.
     ours::stop_patiently(host, &array.node()).refused()?;
+    let answer = document(&array.node().display().to_string(), &members);
     let (node, members) = (array.node(), members.join(" "));
     (host.say)(&format!(
         "{label} is stopped. Its members keep what is on them:\n  \
@@ -66,7 +69,11 @@ pub(super) fn stop(word: &str, host: &mut Host, book: Option<Book>) -> Outcome {
             conf.display()
         ));
     }
-    Ok(Answer::Done)
+    Ok(answer)
+}
+
+fn document(array: &str, members: &[String]) -> Value {
+    json!({ "schema": SCHEMA, "command": "array stop", "stopped": array, "members": members })
 }
 
 /// The lines of mdadm.conf that name an array.

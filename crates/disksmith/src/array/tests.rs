@@ -59,6 +59,9 @@ impl Pretended {
         let folder = TempDir::new().unwrap();
         for (name, number) in [("vdb", "254:16"), ("vdc", "254:32"), ("vdd", "254:48")] {
             disk(folder.path(), name, number);
+            let node = folder.path().join("dev").join(name);
+            fs::create_dir_all(node.parent().unwrap()).unwrap();
+            fs::write(node, vec![0; 1 << 20]).unwrap();
         }
         let proc = folder.path().join("proc/self");
         fs::create_dir_all(&proc).unwrap();

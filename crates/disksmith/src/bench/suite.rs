@@ -116,12 +116,6 @@ pub(crate) fn plan(args: &BenchArgs, names: &[String]) -> Result<Vec<PhasePlan>,
     Ok(phases)
 }
 
-/// The share of a phase's requests that read; `None` of a phase that no suite has.
-pub(crate) fn read_fraction(phase: &str) -> Option<f64> {
-    let phase = database().into_iter().find(|known| known.name == phase)?;
-    Some(phase.workload.read_fraction)
-}
-
 /// The name of the suite that `args` ask for, as the ledger keeps it.
 pub(crate) fn name(args: &BenchArgs) -> &'static str {
     if args.workload.is_some() {

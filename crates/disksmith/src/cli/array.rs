@@ -76,6 +76,9 @@ pub(crate) struct CreateArgs {
     /// Check everything and show what would be run, but run nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Answer with one JSON document; what is run is told on standard error
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What `array list` takes.
@@ -94,6 +97,9 @@ pub(crate) struct StopArgs {
     /// The array's name or node: data, md127, /dev/md127 or /dev/md/data
     #[arg(value_name = "ARRAY")]
     pub array: String,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// The RAID levels that are built.

@@ -7,6 +7,7 @@ mod runs;
 mod sweep;
 mod values;
 mod warm;
+mod zero;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -20,8 +21,9 @@ pub(crate) use lab::{
 };
 pub(crate) use runs::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
 pub(crate) use sweep::SweepArgs;
-pub(crate) use values::{Latency, Percent, Size, Span, WorkloadText, check_rate};
+pub(crate) use values::{Latency, Percent, Size, Span, Throughput, WorkloadText, check_rate};
 pub(crate) use warm::{ReadyBy, WarmArgs};
+pub(crate) use zero::ZeroArgs;
 
 /// Database-grade I/O from cloud disks: every figure with an interval and a verdict.
 #[derive(Debug, Parser)]
@@ -85,6 +87,8 @@ pub(crate) enum Verb {
     Sweep(Box<SweepArgs>),
     /// Read every block of a restored volume once, so that no later read waits for the snapshot
     Warm(Box<WarmArgs>),
+    /// Write zeros over whole disks, and say which of them is slow or bad
+    Zero(ZeroArgs),
     /// Rehearse on virtual volumes with known truth
     Lab(LabArgs),
     /// Print a completion script for a shell

@@ -20,6 +20,21 @@ impl FromStr for Size {
     }
 }
 
+/// Bytes in a second, written as a size, with or without `/s` behind it: `200MiB/s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Throughput(pub Bytes);
+
+impl FromStr for Throughput {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Throughput, String> {
+        let size = text.trim();
+        let size = size.strip_suffix("/s").unwrap_or(size);
+        let Size(bytes) = size.parse()?;
+        Ok(Throughput(bytes))
+    }
+}
+
 /// A duration that is not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span(pub Nanos);
@@ -250,9 +265,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_throughput_is_a_size_in_a_second() {
+        for text in ["200MiB/s", "200M", " 200 MiB /s"] {
+            assert_eq!(text.parse(), Ok(Throughput(Bytes::mib(200))), "{text}");
+        }
+        for text in ["", "/s", "0/s", "200MiB/h", "fast"] {
+            assert!(text.parse::<Throughput>().is_err(), "{text}");
+        }
+    }
+
     proptest! {
         #[test]
         fn no_text_makes_a_parser_panic(text in ".*") {
+            let _ = text.parse::<Throughput>();
             let _ = text.parse::<WorkloadText>();
             let _ = text.parse::<Percent>();
             let _ = text.parse::<Size>();

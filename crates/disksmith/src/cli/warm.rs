@@ -7,9 +7,8 @@ use std::str::FromStr;
 use clap::Args;
 use jiff::civil;
 use jiff::{Timestamp, ToSpan as _, Zoned};
-use record::Bytes;
 
-use super::{Latency, Size};
+use super::{Latency, Size, Throughput};
 
 /// What `warm` takes.
 #[derive(Args, Debug)]
@@ -48,7 +47,7 @@ pub(crate) struct WarmArgs {
     pub keep_p99: Option<Latency>,
     /// Read no more than this in a second from all devices together
     #[arg(long, value_name = "SIZE/s", conflicts_with_all = ["check", "plan"])]
-    pub limit: Option<ByteRate>,
+    pub limit: Option<Throughput>,
     /// What the volume fetches at once, and what is asked for at once
     #[arg(long, value_name = "SIZE", default_value = "512KiB")]
     pub block: Size,
@@ -69,7 +68,7 @@ pub(crate) struct WarmArgs {
     pub plan: Option<Size>,
     /// The rate at which cold blocks come, for --plan
     #[arg(long, value_name = "SIZE/s", requires = "plan")]
-    pub rate: Option<ByteRate>,
+    pub rate: Option<Throughput>,
     /// Say when to begin so that all is warm at this time: 18:00, or 2026-11-22T18:00. With
     /// --check or --plan
     #[arg(long, value_name = "TIME")]
@@ -81,24 +80,6 @@ pub(crate) struct WarmArgs {
     /// Do not keep in the ledger what is warm
     #[arg(long)]
     pub no_ledger: bool,
-}
-
-/// Bytes in a second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ByteRate(pub Bytes);
-
-impl FromStr for ByteRate {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<ByteRate, String> {
-        let size = text.strip_suffix("/s").unwrap_or(text);
-        let bad = || format!("'{text}' is no rate; write a size a second, such as 100MiB/s");
-        let size: Bytes = size.parse().map_err(|_| bad())?;
-        if size.0 == 0 {
-            return Err("a rate of nothing would never end".to_owned());
-        }
-        Ok(ByteRate(size))
-    }
 }
 
 /// A time of the day, or of one day.
@@ -160,15 +141,6 @@ mod tests {
 
     fn at(text: &str) -> Zoned {
         text.parse().unwrap()
-    }
-
-    #[test]
-    fn rates_are_sizes_a_second() {
-        assert_eq!("100MiB/s".parse(), Ok(ByteRate(Bytes::mib(100))));
-        assert_eq!("50MB".parse(), Ok(ByteRate(Bytes::mib(50))));
-        for text in ["", "/s", "fast", "0", "5m/h"] {
-            assert!(text.parse::<ByteRate>().is_err(), "{text}");
-        }
     }
 
     #[test]

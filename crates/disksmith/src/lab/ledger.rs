@@ -102,6 +102,8 @@ fn keep_runs(copied: &Path, context: &Context) -> Result<(), Failure> {
             .midway()?;
         kept += 1;
     }
+    // A sweep that was rehearsed can be shown on the host too.
+    ours.adopt_finished_work(&theirs).midway()?;
     let path = ours.path().display();
     context.tell(&format!("{kept} runs of the machine are now in {path}."));
     Ok(())

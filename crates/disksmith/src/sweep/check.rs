@@ -4,7 +4,6 @@
 use std::path::PathBuf;
 
 use linux::block::{DevNum, Devices};
-use record::Bytes;
 
 use super::layout::Layout;
 use super::plan::Planned;
@@ -53,7 +52,8 @@ pub(crate) fn check(
     }
 }
 
-fn missing(program: &str, package: &str) -> String {
+/// That a program is missing, and where it is to be had.
+pub(crate) fn missing(program: &str, package: &str) -> String {
     format!("the program {program} is not on the PATH; install the package {package}")
 }
 
@@ -122,8 +122,12 @@ fn scheduler_names(settings: &Settings, planned: &mut Planned, host: &Host) {
 
 /// XFS is not made below a size.
 fn room(settings: &Settings, planned: &mut Planned) {
-    let sizes: Vec<Bytes> = settings.devices.iter().map(|volume| volume.size).collect();
-    let too_small = |layout: &Layout| layout.fs == Fs::Xfs && layout.capacity(&sizes) < LEAST_XFS;
+    let sizes = settings.sizes();
+    // What has no size is not there, which the claim on it says.
+    let too_small = |layout: &Layout| {
+        let capacity = layout.capacity(&sizes);
+        layout.fs == Fs::Xfs && capacity.0 > 0 && capacity < LEAST_XFS
+    };
     let Some(first) = planned.layouts.iter().find(|layout| too_small(layout)) else {
         return;
     };

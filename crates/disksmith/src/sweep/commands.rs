@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use linux::exec::Exec;
+
 use super::layout::Layout;
 use super::record::Settings;
 use crate::array::geometry::Geometry;
-use crate::array::plan::{FsPlan, Plan, wipe};
+use crate::array::plan::{FsPlan, Plan};
 use crate::cli::{Fs, Layout as Copies, Level};
 
 /// The name of the array and its folder, which the user will change.
@@ -74,7 +76,8 @@ fn alone(fs: Fs, members: &[PathBuf]) -> Vec<String> {
     let Some(disk) = members.first() else {
         return Vec::new();
     };
-    let mut lines = vec![wipe(disk).line()];
+    let wipe = Exec::new("wipefs").arg("--all").arg(disk);
+    let mut lines = vec![wipe.line()];
     lines.extend(formatted(&plan(geometry, fs, members), disk));
     lines
 }
@@ -106,7 +109,7 @@ fn plan(geometry: Geometry, fs: Fs, members: &[PathBuf]) -> Plan {
             fs,
             uuid: String::new(),
             mount: Some(Path::new("/").join(NAME)),
-            discard: true,
+            trial: false,
         }),
     }
 }

@@ -129,8 +129,10 @@ pub(crate) struct Curve {
 pub(crate) struct Point {
     /// How many members.
     pub members: usize,
-    /// The figure.
+    /// The rate in an average block, so that points may be compared that were measured in different
+    /// ones.
     pub value: Value,
-    /// What these members give by themselves, added up; halved for writes with two copies.
+    /// What these members give by themselves, added up and divided by what the level makes of a
+    /// request: writes are two of them with two copies.
     pub ideal: Option<f64>,
 }

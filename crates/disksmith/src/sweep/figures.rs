@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Direction, Flow, Histogram, Phase, Run};
+use record::{Direction, Flow, Histogram, Phase, Run, Workload};
 
 use super::figure::{Figure, Metric};
 use super::record::Value;
@@ -40,13 +40,71 @@ pub(crate) fn figures_of(run: &Run, conclusion: &Conclusion) -> BTreeMap<Figure,
     figures
 }
 
+/// Why a phase with this workload never gives a figure, and which it gives instead, as a clause;
+/// `None` where [`figures_of`] has it.
+pub(crate) fn why_never(figure: &Figure, workload: &Workload) -> Option<String> {
+    let phase = &figure.phase;
+    let commits = workload.sync_every > 0;
+    let Some(direction) = figure.direction else {
+        // Where it commits its requests are the commits.
+        let never = commits && !workload.writes() && figure.metric != Metric::Bytes;
+        return never.then(|| {
+            format!(
+                "there is no figure {figure}, since the phase {phase} is to commit and writes \
+                 nothing; leave sync out of its workload"
+            )
+        });
+    };
+    let instead = Figure {
+        direction: None,
+        ..figure.clone()
+    };
+    let does = match direction {
+        Direction::Read => workload.reads(),
+        Direction::Write => workload.writes(),
+        Direction::Sync => (commits && workload.writes()) || workload.sync_at_end,
+        Direction::Commit => commits && workload.writes(),
+    };
+    let why = if !does {
+        let what = match direction {
+            Direction::Read => "reads nothing",
+            Direction::Write => "writes nothing",
+            Direction::Sync => "makes no fdatasync",
+            Direction::Commit => "makes no commits",
+        };
+        format!("the phase {phase} {what}")
+    } else if !moves(direction) && figure.metric == Metric::Bytes {
+        "bytes are counted where they are read or written".to_owned()
+    } else if !commits && !workload.sync_at_end && is_only(direction, workload) {
+        format!("the phase {phase} does nothing else")
+    } else {
+        return None;
+    };
+    Some(format!(
+        "there is no figure {figure}, since {why}; write {instead}"
+    ))
+}
+
+/// Whether a workload of reads and writes has this direction alone.
+fn is_only(direction: Direction, workload: &Workload) -> bool {
+    match direction {
+        Direction::Read => !workload.writes(),
+        Direction::Write => !workload.reads(),
+        Direction::Sync | Direction::Commit => false,
+    }
+}
+
+/// Whether requests of a direction move bytes that are counted: an fdatasync and a commit do not.
+fn moves(direction: Direction) -> bool {
+    matches!(direction, Direction::Read | Direction::Write)
+}
+
 /// The figures of one direction.
 fn of_flow(flow: &Flow, direction: Direction, studied: &PhaseFigures) -> Vec<(Metric, Value)> {
     let mut values = latencies(&flow.latency);
     if let Some(figures) = studied.flow(direction) {
         values.push((Metric::Iops, value(figures.iops)));
-        // An fdatasync and a commit move nothing that is counted.
-        if matches!(direction, Direction::Read | Direction::Write) {
+        if moves(direction) {
             values.push((Metric::Bytes, value(figures.bytes_per_s)));
         }
     }
@@ -161,6 +219,77 @@ mod tests {
             }
         }
         assert!(!figures.contains_key(&"page-read.read.iops".parse().unwrap()));
+    }
+
+    #[test]
+    fn what_is_said_never_to_be_measured_is_what_a_run_does_not_give() {
+        let (run, figures) = figures();
+        let mut refused = 0;
+        for phase in &run.phases {
+            // The sample does not sync at the end, as the engine does.
+            let workload = Workload {
+                sync_at_end: phase.sync.is_some(),
+                ..phase.workload.clone()
+            };
+            for direction in [None].into_iter().chain(Direction::ALL.map(Some)) {
+                for metric in Metric::ALL {
+                    let figure = Figure {
+                        direction,
+                        ..Figure::of(&phase.name, metric)
+                    };
+                    let never = why_never(&figure, &workload);
+                    assert_eq!(
+                        never.is_none(),
+                        figures.contains_key(&figure),
+                        "{figure}: {never:?}"
+                    );
+                    refused += usize::from(never.is_some());
+                }
+            }
+        }
+        assert!(refused > 0);
+    }
+
+    #[test]
+    fn a_figure_that_is_never_measured_is_told_which_one_is() {
+        let (run, _) = figures();
+        let never = |text: &str| {
+            let figure: Figure = text.parse().unwrap();
+            let mut phases = run.phases.iter();
+            let phase = phases.find(|phase| phase.name == figure.phase).unwrap();
+            why_never(&figure, &phase.workload)
+        };
+        assert_eq!(
+            never("page-read.write.p99").as_deref(),
+            Some(
+                "there is no figure page-read.write.p99, since the phase page-read writes nothing; \
+                 write page-read.p99"
+            )
+        );
+        for (text, told) in [
+            (
+                "page-read.read.p99",
+                "does nothing else; write page-read.p99",
+            ),
+            ("page-mixed.commit.p99", "makes no commits"),
+            ("log-append.commit.bytes", "write log-append.bytes"),
+        ] {
+            let why = never(text).unwrap_or_default();
+            assert!(why.contains(told), "{text}: {why}");
+        }
+        assert_eq!(never("page-mixed.read.p99"), None);
+        assert_eq!(never("log-append.write.p99"), None);
+        let log = run.phases.iter().find(|phase| phase.name == "log-append");
+        let reads = Workload {
+            read_fraction: 1.0,
+            ..log.unwrap().workload.clone()
+        };
+        let figure: Figure = "workload.iops".parse().unwrap();
+        assert!(
+            why_never(&figure, &reads)
+                .unwrap()
+                .contains("leave sync out")
+        );
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub(crate) struct Kept {
     pub record: SweepRecord,
     /// What is built; `None` between two layouts.
     pub underway: Option<Underway>,
+    /// The boot of the kernel in which it ran last.
+    pub boot: String,
 }
 
 impl LongWork for Kept {

@@ -36,7 +36,7 @@ pub(crate) use layout::{Factor, Layout};
 pub(crate) use objective::{Objective, Requirement, Side};
 pub(crate) use record::{Cell, CellOutcome, LeftOut, Probe, Settings, SweepRecord, Value};
 #[cfg(test)]
-pub(crate) use {decided::Point, price::Cost, record::Volume};
+pub(crate) use {decided::Point, plan::Factors, price::Cost, record::Volume};
 
 use crate::array::programs::Installed;
 use crate::bench::check_page;
@@ -70,7 +70,7 @@ pub(crate) fn sweep(
     }
     let mut programs = Installed;
     if let Some(word) = &args.abandon {
-        return past::abandon(word, context, &mut programs);
+        return past::abandon(args, word, context, &mut programs);
     }
     let start = start::start(args, context, &mut programs)?;
     let Start::Ready(ready) = start else {
@@ -146,7 +146,7 @@ fn finalists(
 
 /// How the answer ends: no, where measured layouts miss what is required of them.
 fn status(record: &SweepRecord, decided: &Decided) -> Outcome {
-    if decided.winner.is_some() {
+    if decided.winner.is_some() || !decided.over {
         return Ok(Answer::Done);
     }
     let measured = |cell: &Cell| matches!(cell.outcome, CellOutcome::Measured { .. });

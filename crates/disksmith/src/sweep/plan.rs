@@ -1,6 +1,7 @@
 //! Which layouts there are to measure: every choice of the factors that makes sense.
 
 use record::Bytes;
+use serde::{Deserialize, Serialize};
 
 use super::layout::Layout;
 use super::record::LeftOut;
@@ -8,7 +9,7 @@ use crate::array::geometry::bad_chunk;
 use crate::cli::{Fs, Level};
 
 /// The settings of the factors.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Factors {
     /// How many members.
     pub members: Vec<usize>,

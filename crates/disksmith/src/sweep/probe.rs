@@ -17,8 +17,8 @@ use super::record::{Probe, Settings, Value};
 use super::rig::Rig;
 use crate::bench::suite::{self, PhasePlan};
 
-/// How long a volume is asked at most: enough to see its rate, and little for sixteen of them.
-const LONGEST: Nanos = Nanos::from_secs(3);
+/// How long a volume is asked: enough to see its rate, and little for sixteen of them.
+const LONG: Nanos = Nanos::from_secs(3);
 
 /// The windows of a probe.
 const WINDOW: Nanos = Nanos::from_secs(1);
@@ -42,11 +42,13 @@ pub(crate) fn probe(
             anyhow::Error::new(error).context(format!("{} as it is", target.path.display()))
         })
     };
+    // Only those that layouts use: what is written here is erased with the first of them.
+    let used = settings.factors.members.iter().max().copied().unwrap_or(0);
+    let targets: Vec<&DestroyTarget> = rig.claims().take(used).collect();
     let mut alone = Vec::new();
-    for (at, target) in rig.claims().enumerate() {
+    for (at, target) in targets.iter().enumerate() {
         alone.push(rate(&ask(at, target)?));
     }
-    let targets: Vec<&DestroyTarget> = rig.claims().collect();
     let phases = thread::scope(|scope| {
         let ask = &ask;
         let threads: Vec<_> = targets
@@ -76,8 +78,8 @@ fn plan(settings: &Settings) -> Option<PhasePlan> {
     };
     let mut plan = suite::plan(&args, &first).ok()?.into_iter().next()?;
     let workload = &mut plan.workload;
-    workload.longest = workload.longest.min(LONGEST);
-    workload.shortest = workload.longest;
+    workload.longest = LONG;
+    workload.shortest = LONG;
     workload.sync_at_end = false;
     (workload.sync_every == 0).then_some(plan)
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::decide::words::shown;
 use super::record::{Cell, CellOutcome, SweepRecord};
 
 /// One layout among those of its block.
@@ -85,8 +86,4 @@ fn span(seconds: f64) -> String {
     } else {
         format!("{:.1} h", minutes / 60.0)
     }
-}
-
-fn shown(figure: &super::figure::Figure, value: f64) -> String {
-    format!("{figure} {value:.0}")
 }

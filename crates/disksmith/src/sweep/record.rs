@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::figure::Figure;
 use super::layout::Layout;
 use super::objective::{Objective, Requirement};
+use super::plan::Factors;
 use super::price::Prices;
 
 /// One of the devices.
@@ -18,7 +19,9 @@ use super::price::Prices;
 pub(crate) struct Volume {
     /// As the user named it.
     pub path: PathBuf,
-    /// Its serial number or volume id, by which it is known again after a reboot.
+    /// What names it after a reboot too; `None` where the kernel shows nothing of the kind.
+    pub id: Option<String>,
+    /// Its serial number or volume id.
     pub serial: Option<String>,
     /// Its model.
     pub model: Option<String>,
@@ -33,10 +36,10 @@ pub(crate) struct Settings {
     pub devices: Vec<Volume>,
     /// What the best layout has most of, or least.
     pub objective: Objective,
+    /// What the layouts are made of.
+    pub factors: Factors,
     /// What a layout must reach to be taken at all.
     pub requires: Vec<Requirement>,
-    /// How many members may fail, whichever they are.
-    pub survives: usize,
     /// The phases that are measured.
     pub phases: Vec<String>,
     /// The workload of the user's own, in place of a suite.
@@ -173,6 +176,30 @@ pub(crate) struct SweepRecord {
     pub starts: usize,
     /// Whether the user gave it up before it was over.
     pub given_up: bool,
+}
+
+impl Settings {
+    /// The paths of the devices.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        let paths = self.devices.iter().map(|volume| volume.path.clone());
+        paths.collect()
+    }
+
+    /// The sizes of the devices.
+    pub(crate) fn sizes(&self) -> Vec<Bytes> {
+        self.devices.iter().map(|volume| volume.size).collect()
+    }
+}
+
+impl Volume {
+    /// Whether both are one: by what names it whatever it is called, or else by path and size.
+    pub(crate) fn is(&self, other: &Volume) -> bool {
+        match (&self.id, &other.id) {
+            (Some(one), Some(other)) => one == other,
+            (None, None) => self.path == other.path && self.size == other.size,
+            _ => false,
+        }
+    }
 }
 
 impl Value {

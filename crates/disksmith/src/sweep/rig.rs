@@ -100,7 +100,7 @@ impl Rig {
     }
 
     /// The numbers of the first so many devices.
-    pub(crate) fn numbers(&self, members: usize) -> Vec<DevNum> {
+    fn numbers(&self, members: usize) -> Vec<DevNum> {
         let slots = self.slots.iter().take(members);
         slots.map(|slot| slot.number).collect()
     }
@@ -113,6 +113,23 @@ impl Rig {
     /// The claimed devices, for reading and writing them as they are.
     pub(crate) fn claims(&self) -> impl Iterator<Item = &DestroyTarget> {
         self.slots.iter().filter_map(|slot| slot.claim.as_ref())
+    }
+
+    /// Chooses the ids and the node for a layout, which is to be mounted at `mount`.
+    ///
+    /// # Errors
+    /// When the kernel gives no id, or does not list the devices.
+    pub(crate) fn choose(
+        &self,
+        layout: &Layout,
+        mount: &Path,
+        programs: &mut dyn Programs,
+    ) -> anyhow::Result<Underway> {
+        let devices = Devices::read(&self.root)?;
+        let mut say = |_: &str| ();
+        let node = free_node(&self.host(programs, &mut say), &devices);
+        let members = self.numbers(layout.members);
+        Underway::choose(&self.root, layout, &members, node, mount)
     }
 
     /// Builds a layout and mounts its file system. Returns the device that is mounted.
@@ -140,7 +157,7 @@ impl Rig {
         let mut say = |_: &str| ();
         let mut host = self.host(programs, &mut say);
         host.claims = claims;
-        let plan = self.plan(layout, underway, &host)?;
+        let plan = self.plan(layout, underway);
         let mut steps = match (layout.level, &members[..]) {
             (None, [only]) => alone::steps(&plan, only),
             _ => create::steps(&plan, &members, false, &self.etc),
@@ -150,7 +167,7 @@ impl Rig {
         Ok(host.built()?.number)
     }
 
-    fn plan(&self, layout: &Layout, underway: &Underway, host: &Host) -> anyhow::Result<Plan> {
+    fn plan(&self, layout: &Layout, underway: &Underway) -> Plan {
         let geometry = layout.geometry().unwrap_or(Geometry {
             // Of one member: no chunk to align to, and nothing to read ahead beyond a disk's own.
             level: Level::Linear,
@@ -158,13 +175,12 @@ impl Rig {
             chunk: None,
             layout: Copies::N2,
         });
-        let devices = Devices::read(&self.root)?;
         let paths = self.paths();
-        Ok(Plan {
+        Plan {
             geometry,
             members: paths.into_iter().take(layout.members).collect(),
             name: None,
-            node: free_node(host, &devices),
+            node: underway.node.clone(),
             uuid: underway.array.clone(),
             capacity: layout.capacity(&self.sizes()),
             // What is measured reads only what it wrote, so copies and parity need not agree
@@ -174,21 +190,21 @@ impl Rig {
                 fs: layout.fs,
                 uuid: underway.fs.clone(),
                 mount: Some(underway.mount.clone()),
-                // Discarding all for each of many layouts takes long, and makes blocks cold again.
-                discard: false,
+                trial: true,
             }),
-        })
+        }
     }
 
     /// Takes down what is there of a layout.
     pub(crate) fn take_down(
         &self,
         underway: &Underway,
+        arrays: bool,
         programs: &mut dyn Programs,
     ) -> Vec<Undone> {
         let mut say = |_: &str| ();
         let mut host = self.host(programs, &mut say);
-        underway.take_down(&mut host, &self.paths())
+        underway.take_down(&mut host, &self.paths(), arrays)
     }
 
     /// Claims again what a layout had.

@@ -13,6 +13,7 @@ use linux::{Root, md};
 
 use super::decide::{decide, wanted};
 use super::kept::Kept;
+use super::layout::Layout;
 use super::measure::measure;
 use super::order::order;
 use super::probe::probe;
@@ -161,23 +162,17 @@ impl Sweep<'_> {
         let progress = Progress::of(self.record(), block, layout);
         self.context.tell(&progress.begun());
         let (began, began_s) = (Instant::now(), self.ran_s());
-        let members = self.rig.numbers(wanted.members);
-        let mount = self.kept.mount();
-        let underway = Underway::choose(&self.context.root, &wanted, &members, &mount).midway()?;
+        let underway = self
+            .rig
+            .choose(&wanted, &self.kept.mount(), self.programs)
+            .midway()?;
         self.kept.underway = Some(underway.clone());
         self.keep()?;
-        let built = self
-            .rig
-            .build(&wanted, &underway, self.programs, self.interrupt);
-        let measured = match built {
-            Ok(device) => self.measured(block, &underway, device)?,
-            Err(_) if self.interrupt.load(Relaxed) => None,
-            Err(error) => Some((
-                CellOutcome::Failed(format!("it could not be built: {error:#}")),
-                0.0,
-            )),
-        };
-        if let Some((outcome, measured_s)) = measured {
+        let measured = self.build_and_measure(block, &wanted, &underway);
+        let kept = measured.and_then(|measured| {
+            let Some((outcome, measured_s)) = measured else {
+                return Ok(());
+            };
             let baseline = layout == self.record().baseline;
             self.kept.record.cells.push(Cell {
                 block,
@@ -188,12 +183,35 @@ impl Sweep<'_> {
                 took_s: began.elapsed().as_secs_f64(),
                 outcome,
             });
-            self.keep()?;
-        }
-        self.take_down(&underway)?;
+            self.keep()
+        });
+        // Whatever went wrong, nothing stays built.
+        let down = self.take_down(&underway);
+        kept?;
+        down?;
         self.context
             .tell(&progress.done(self.record(), began.elapsed()));
         Ok(())
+    }
+
+    /// What came of a layout and how long it was measured; `None` after a signal.
+    fn build_and_measure(
+        &mut self,
+        block: usize,
+        layout: &Layout,
+        underway: &Underway,
+    ) -> Result<Option<(CellOutcome, f64)>, Failure> {
+        let built = self
+            .rig
+            .build(layout, underway, self.programs, self.interrupt);
+        match built {
+            Ok(device) => self.measured(block, underway, device),
+            Err(_) if self.interrupt.load(Relaxed) => Ok(None),
+            Err(error) => Ok(Some((
+                CellOutcome::Failed(format!("it could not be built: {error:#}")),
+                0.0,
+            ))),
+        }
     }
 
     /// Measures what is mounted.
@@ -225,7 +243,12 @@ impl Sweep<'_> {
 
     /// Takes a layout down and claims its members again.
     fn take_down(&mut self, underway: &Underway) -> Result<(), Failure> {
-        let undone = self.rig.take_down(underway, self.programs);
+        let arrays = self
+            .record()
+            .layouts
+            .iter()
+            .any(|layout| layout.level.is_some());
+        let undone = self.rig.take_down(underway, arrays, self.programs);
         let left: Vec<&str> = undone.iter().filter_map(Undone::left).collect();
         if !left.is_empty() {
             return Err(Failure::Midway(anyhow!(

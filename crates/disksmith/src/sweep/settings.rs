@@ -8,12 +8,13 @@ use linux::block::{Device, Devices};
 use record::Bytes;
 
 use super::figure::{Figure, Metric};
+use super::figures::why_never;
 use super::objective::{Objective, Requirement};
 use super::plan::{self, Factors, Planned};
 use super::price::Prices;
 use super::record::{Settings, Volume};
 use crate::array::host::number_at;
-use crate::bench::suite;
+use crate::bench::suite::{self, PhasePlan};
 use crate::cli::{SweepArgs, WorkloadText};
 use crate::context::Context;
 use crate::sweep::measure::bench_args;
@@ -45,10 +46,8 @@ pub(crate) fn read(
         .iter()
         .filter_map(|text| keep(text.parse(), &mut problems))
         .collect();
-    let planned = keep_all(
-        plan::plan(&factors(args), args.devices.len()),
-        &mut problems,
-    );
+    let factors = factors(args);
+    let planned = keep_all(plan::plan(&factors, args.devices.len()), &mut problems);
     let (Some(objective), Some(planned)) = (objective, planned) else {
         return Err(problems);
     };
@@ -61,7 +60,7 @@ pub(crate) fn read(
         devices,
         objective,
         requires,
-        survives: args.survives,
+        factors,
         phases,
         workload: args.workload.clone(),
         seconds: args.seconds.0,
@@ -84,10 +83,30 @@ pub(crate) fn read(
         };
         suite::plan(&bench, names)
     });
-    match checked {
-        Ok(_) => Ok((settings, planned)),
-        Err(why) => Err(vec![why]),
+    let phases = checked.map_err(|why| vec![why])?;
+    let never = never_measured(&settings, &phases);
+    if never.is_empty() {
+        Ok((settings, planned))
+    } else {
+        Err(never)
     }
+}
+
+/// What is said of the figures that are asked for and that their phases never give: otherwise no
+/// layout would win, after hours of measuring.
+fn never_measured(settings: &Settings, phases: &[PhasePlan]) -> Vec<String> {
+    let why = |figure: &Figure| {
+        let phase = phases.iter().find(|phase| phase.name == figure.phase)?;
+        why_never(figure, &phase.workload)
+    };
+    let requires = settings.requires.iter();
+    settings
+        .objective
+        .figure()
+        .into_iter()
+        .chain(requires.map(|require| &require.figure))
+        .filter_map(why)
+        .collect()
 }
 
 /// The value, or its error among the problems.
@@ -130,6 +149,7 @@ fn volumes(args: &SweepArgs, context: &Context, problems: &mut Vec<String>) -> V
         let device: Option<&Device> = number.and_then(|number| devices.get(number));
         Volume {
             path: path.clone(),
+            id: device.and_then(Device::identity),
             serial: device.and_then(|device| device.serial.clone()),
             model: device.and_then(|device| device.model.clone()),
             size: device.map_or(Bytes(0), |device| device.size),

@@ -12,14 +12,16 @@ use linux::block::Devices;
 use linux::consent::Consent;
 use linux::{cloud, machine};
 use record::{Machine, RunId};
+use serde_json::json;
 
-use super::check::check;
+use super::check::{check, missing};
 use super::kept::Kept;
 use super::plan::Planned;
 use super::record::{Settings, SweepRecord, Volume};
 use super::rig::Rig;
 use super::run::Sweep;
 use super::settings;
+use super::underway::boot;
 use crate::array::check::consents;
 use crate::array::host::{Host, number_at};
 use crate::array::programs::Programs;
@@ -28,6 +30,8 @@ use crate::cli::SweepArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Standing as _};
 use crate::longwork::Here;
+use crate::render;
+use crate::render::json::SCHEMA;
 
 /// Where programs keep their settings.
 pub(crate) const ETC: &str = "/etc";
@@ -99,26 +103,34 @@ pub(crate) fn start(
         )));
     }
     let here = Here::of_process(&context.root, Path::new(ETC)).refused()?;
-    if let Some(key) = unfinished(&ledger, &settings, &here)? {
+    // One that is not there is left to the claim, which says so.
+    let are_there = settings.devices.iter().all(|volume| volume.size.0 > 0);
+    if are_there && let Some(key) = unfinished(&ledger, &settings, &here)? {
         if args.dry_run {
             context.tell(&format!("disksmith: the sweep {key} would go on."));
+            context.print(&rehearsal(&planned, args.json))?;
             return Ok(Start::Rehearsed);
         }
         return resume(&key, &settings, &consents, ledger, &here, context, programs);
     }
-    let notes = {
+    let (notes, rig) = {
         let mut say = |_: &str| ();
         let mut host = host(context, programs, &mut say);
-        check(&settings, &mut planned, args.dry_run, &mut host)
+        let rig = Rig::claim(&context.root, Path::new(ETC), &args.devices, &consents);
+        (check(&settings, &mut planned, args.dry_run, &mut host), rig)
     };
-    let notes = notes.map_err(|problems| refused(&problems))?;
+    let (notes, rig) = match (notes, rig) {
+        (Ok(notes), Ok(rig)) => (notes, rig),
+        (notes, rig) => {
+            let problems = notes.err().into_iter().chain(rig.err());
+            return Err(refused(&problems.flatten().collect::<Vec<_>>()));
+        }
+    };
     for note in notes {
         context.tell(&format!("disksmith: {note}"));
     }
-    let rig = Rig::claim(&context.root, Path::new(ETC), &args.devices, &consents)
-        .map_err(|problems| refused(&problems))?;
     if args.dry_run {
-        context.print(&rehearsal(&planned))?;
+        context.print(&rehearsal(&planned, args.json))?;
         return Ok(Start::Rehearsed);
     }
     begin(settings, planned, rig, ledger, &here, context)
@@ -185,6 +197,7 @@ fn begin(
             given_up: false,
         },
         underway: None,
+        boot: boot(&context.root).midway()?,
     };
     let key = kept.record.id.to_string();
     let claim = ledger
@@ -219,31 +232,42 @@ fn machine_of(context: &Context, settings: &Settings) -> Machine {
 /// The sweep of these devices that was not finished, if there is one.
 ///
 /// # Errors
-/// When it was asked for something else: two sweeps cannot share a device.
+/// When it was asked for something else, or may be under way elsewhere: two sweeps cannot share a
+/// device.
 fn unfinished(
     ledger: &Ledger,
     settings: &Settings,
     here: &Here,
 ) -> Result<Option<String>, Failure> {
     for summary in ledger.unfinished::<Kept>().refused()? {
-        if here.standing(&summary.owner) == Standing::Elsewhere {
-            continue;
-        }
         let Some(work) = ledger.work::<Kept>(&summary.key).refused()? else {
             continue;
         };
         let record = &work.document.record;
-        let shares = |volume: &Volume| settings.devices.iter().any(|other| same(volume, other));
+        let elsewhere = here.standing(&summary.owner) == Standing::Elsewhere;
+        let shares = |volume: &Volume| {
+            let mut others = settings.devices.iter();
+            // A path of another host says nothing here.
+            others.any(|other| volume.is(other) && !(elsewhere && volume.id.is_none()))
+        };
         if !record.settings.devices.iter().any(shares) {
             continue;
         }
         let key = summary.key;
+        if elsewhere {
+            return Err(Failure::refused(format!(
+                "the sweep {key} of these devices was begun on the host {}, or in another \
+                 container, and is not finished. Go on with it there; or, if nothing of it runs \
+                 any more, take down what it left:\n  disksmith sweep --abandon {key}",
+                summary.owner.host
+            )));
+        }
         if !is_same_sweep(&record.settings, settings) {
             return Err(Failure::refused(format!(
                 "the sweep {key} of these devices is not finished, and it was asked for something \
                  else. Either go on with it:\n  {}\nor take down what it left and forget the \
                  rest:\n  disksmith sweep --abandon {key}",
-                record.command.join(" ")
+                render::sweep::sentences::resume_command(record)
             )));
         }
         return Ok(Some(key));
@@ -251,21 +275,16 @@ fn unfinished(
     Ok(None)
 }
 
-/// Whether two volumes are one: by the serial number, which a reboot does not change, or else by
-/// path and size.
-fn same(a: &Volume, b: &Volume) -> bool {
-    match (&a.serial, &b.serial) {
-        (Some(a), Some(b)) => a == b,
-        (None, None) => a.path == b.path && a.size == b.size,
-        _ => false,
-    }
-}
-
+/// Whether all is the same that was asked for, on the same volumes, whatever they are called now.
 fn is_same_sweep(before: &Settings, now: &Settings) -> bool {
-    let has = |all: &[Volume], one: &Volume| all.iter().any(|other| same(one, other));
-    let devices = before.devices.len() == now.devices.len()
-        && before.devices.iter().all(|one| has(&now.devices, one));
-    devices
+    let one_each = |some: &[Volume], others: &[Volume]| {
+        some.iter().all(|one| {
+            let same = others.iter().filter(|other| one.is(other));
+            same.count() == 1
+        })
+    };
+    one_each(&before.devices, &now.devices)
+        && one_each(&now.devices, &before.devices)
         && *before
             == Settings {
                 devices: before.devices.clone(),
@@ -286,9 +305,18 @@ fn resume(
         .claim_work::<Kept>(key, here.owner(), |owner| here.standing(owner))
         .refused()?;
     let mut kept = work.document;
-    // A reboot may have given the volumes other names.
+    let boot = boot(&context.root).refused()?;
+    let nameless = kept.record.settings.devices.iter().find(|v| v.id.is_none());
+    if let Some(nameless) = nameless.filter(|_| kept.boot != boot) {
+        return Err(Failure::refused(format!(
+            "the sweep {key} cannot go on: {} has no serial number, and since the machine was \
+             booted its name may be another disk's. disksmith sweep --abandon {key} gives it up",
+            nameless.path.display()
+        )));
+    }
+    // A boot may have given the volumes other names.
     for volume in &mut kept.record.settings.devices {
-        if let Some(now) = settings.devices.iter().find(|now| same(volume, now)) {
+        if let Some(now) = settings.devices.iter().find(|now| volume.is(now)) {
             volume.path.clone_from(&now.path);
         }
     }
@@ -296,16 +324,11 @@ fn resume(
         "disksmith: going on with sweep {key}: {} measured so far.",
         kept.record.cells.len()
     ));
-    take_down(&mut kept, context, programs)?;
+    let paths = kept.record.settings.paths();
+    take_down(&mut kept, &paths, context, programs)?;
+    kept.boot = boot;
     kept.record.starts += 1;
     ledger.keep_work(&claim, &kept).midway()?;
-    let paths: Vec<PathBuf> = kept
-        .record
-        .settings
-        .devices
-        .iter()
-        .map(|volume| volume.path.clone())
-        .collect();
     let rig = Rig::claim(&context.root, Path::new(ETC), &paths, consents)
         .map_err(|problems| refused(&problems))?;
     Ok(Start::Ready(Box::new(Ready {
@@ -316,27 +339,42 @@ fn resume(
     })))
 }
 
-/// Takes down what a start that was killed has left.
+/// The programs without which it cannot be known what is left.
+const TAKING_DOWN: [(&str, &str); 3] = [
+    ("umount", "mount, or util-linux"),
+    ("wipefs", "util-linux"),
+    ("mdadm", "mdadm"),
+];
+
+/// Takes down what a start that was killed has left on the devices at these paths.
 ///
 /// # Errors
-/// What could not be taken down.
+/// What could not be taken down, or why nothing was.
 pub(crate) fn take_down(
     kept: &mut Kept,
+    paths: &[PathBuf],
     context: &Context,
     programs: &mut dyn Programs,
 ) -> Result<(), Failure> {
-    let Some(underway) = kept.underway.take() else {
+    let Some(underway) = &kept.underway else {
         return Ok(());
     };
-    let paths: Vec<PathBuf> = kept
+    // A sweep of disks alone has never needed mdadm.
+    let had_arrays = kept
         .record
-        .settings
-        .devices
+        .layouts
         .iter()
-        .map(|volume| volume.path.clone())
-        .collect();
+        .any(|layout| layout.level.is_some());
+    for (program, package) in TAKING_DOWN {
+        if !programs.has(program) && (program != "mdadm" || had_arrays) {
+            return Err(Failure::refused(format!(
+                "what was killed cannot be taken down: {}",
+                missing(program, package)
+            )));
+        }
+    }
     let mut say = |_: &str| ();
-    let undone = underway.take_down(&mut host(context, programs, &mut say), &paths);
+    let undone = underway.take_down(&mut host(context, programs, &mut say), paths, had_arrays);
     let back: Vec<&str> = undone.iter().filter_map(Undone::back).collect();
     if !back.is_empty() {
         context.tell(&format!(
@@ -346,6 +384,7 @@ pub(crate) fn take_down(
     }
     let left: Vec<&str> = undone.iter().filter_map(Undone::left).collect();
     if left.is_empty() {
+        kept.underway = None;
         return Ok(());
     }
     Err(Failure::Midway(anyhow!(
@@ -355,19 +394,25 @@ pub(crate) fn take_down(
 }
 
 /// The layouts that would be measured.
-fn rehearsal(planned: &Planned) -> String {
-    let mut text = format!(
-        "{} layouts would be measured, and nothing was touched:\n",
-        planned.layouts.len()
-    );
+fn rehearsal(planned: &Planned, json: bool) -> String {
+    let count = planned.layouts.len();
+    if json {
+        let layouts: Vec<String> = planned.layouts.iter().map(ToString::to_string).collect();
+        let document = json!({
+            "schema": SCHEMA,
+            "command": "sweep",
+            "dry_run": true,
+            "layouts": layouts,
+            "left_out": planned.left_out,
+        });
+        return format!("{document:#}\n");
+    }
+    let mut text = format!("{count} layouts would be measured, and nothing was touched:\n");
     for layout in &planned.layouts {
         text.push_str(&format!("  {layout}\n"));
     }
     for left in &planned.left_out {
-        text.push_str(&format!(
-            "Not measured: {}, since {}.\n",
-            left.what, left.why
-        ));
+        text.push_str(&format!("Not measured: {}: {}.\n", left.what, left.why));
     }
     text
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use linux::Root;
-use linux::block::{DevNum, Devices};
+use linux::block::{DevNum, Device, Devices};
 use linux::exec::Exec;
 use linux::mounts::Mounts;
 use linux::root;
@@ -25,6 +25,8 @@ pub(crate) struct Underway {
     pub array: String,
     /// The file system's id.
     pub fs: String,
+    /// The array's node.
+    pub node: PathBuf,
     /// Where it is mounted.
     pub mount: PathBuf,
     /// What the schedulers of the disks were.
@@ -38,6 +40,8 @@ pub(crate) struct Underway {
 pub(crate) struct SchedulerWas {
     /// The disk's name in sysfs.
     pub disk: String,
+    /// What names the disk itself: another may have got its place meanwhile.
+    pub id: Option<String>,
     /// The scheduler.
     pub was: String,
 }
@@ -51,6 +55,7 @@ impl Underway {
         root: &Root,
         layout: &Layout,
         members: &[DevNum],
+        node: PathBuf,
         mount: &Path,
     ) -> anyhow::Result<Underway> {
         let devices = Devices::read(root)?;
@@ -65,6 +70,7 @@ impl Underway {
             members: layout.members,
             array: md_uuid(&new_uuid(root)?),
             fs: new_uuid(root)?,
+            node,
             mount: mount.to_path_buf(),
             schedulers,
             boot: boot(root)?,
@@ -72,12 +78,25 @@ impl Underway {
     }
 
     /// Takes down what is there of it, on the devices at these paths. It may be all, a part or
-    /// nothing, and it may be done again.
-    pub(crate) fn take_down(&self, host: &mut Host, devices: &[PathBuf]) -> Vec<Undone> {
+    /// nothing, and it may be done again. Without `arrays` it is a disk alone.
+    pub(crate) fn take_down(
+        &self,
+        host: &mut Host,
+        devices: &[PathBuf],
+        arrays: bool,
+    ) -> Vec<Undone> {
         let mut undone = self.unmount(host);
-        undone.extend(ours::stop(host, &self.array));
+        if undone.iter().any(|undone| undone.left().is_some()) {
+            // What is mounted is in use, even if it is ours: nothing below it is touched.
+            return undone;
+        }
+        if arrays {
+            undone.extend(ours::stop(host, &self.array, &self.node));
+        }
         for path in devices.iter().take(self.members) {
-            undone.extend(ours::release(host, &self.array, path));
+            if arrays {
+                undone.extend(ours::release(host, &self.array, path));
+            }
             undone.extend(ours::erase(host, &self.fs, path));
         }
         undone.extend(self.reset_schedulers(&host.root));
@@ -96,10 +115,14 @@ impl Underway {
         let shown = self.mount.display();
         let mut undone = Vec::new();
         for _ in 0..count {
-            undone.push(match host.run(&Exec::new("umount").arg(&self.mount)) {
-                Ok(_) => Undone::Back(format!("{shown} was unmounted")),
-                Err(error) => Undone::Left(format!("{shown} is mounted: {error}; umount {shown}")),
-            });
+            undone.push(
+                match host.run(&Exec::new("umount").arg(&self.mount).bound()) {
+                    Ok(_) => Undone::Back(format!("{shown} was unmounted")),
+                    Err(error) => {
+                        Undone::Left(format!("{shown} is mounted: {error}; umount {shown}"))
+                    }
+                },
+            );
         }
         // With a file system still on it, it stays; without, nobody needs it.
         let _ = std::fs::remove_dir(&self.mount);
@@ -110,7 +133,16 @@ impl Underway {
         if boot(root).ok().as_ref() != Some(&self.boot) {
             return Vec::new();
         }
+        let devices = Devices::read(root).ok();
+        let is_there = |scheduler: &SchedulerWas| {
+            let mut all = devices.iter().flat_map(Devices::iter);
+            all.any(|device| {
+                device.sysfs_name() == scheduler.disk && device.identity() == scheduler.id
+            })
+        };
         let left = |scheduler: &SchedulerWas| {
+            // The scheduler of a disk that is gone went with it.
+            is_there(scheduler).then_some(())?;
             let error = set_scheduler(root, &scheduler.disk, &scheduler.was).err()?;
             Some(Undone::Left(format!(
                 "the scheduler of {}, which was {}: {error}",
@@ -145,7 +177,7 @@ pub(crate) fn schedulers(root: &Root, devices: &Devices, number: DevNum) -> Vec<
     let Some(disk) = disk_of(devices, number) else {
         return Vec::new();
     };
-    let text = root::read_text(&file(root, &disk)).unwrap_or_default();
+    let text = root::read_text(&file(root, &disk.sysfs_name())).unwrap_or_default();
     let plain = |word: &str| word.trim_matches(['[', ']']).to_owned();
     text.split_whitespace().map(plain).collect()
 }
@@ -164,22 +196,27 @@ fn set_scheduler(root: &Root, disk: &str, name: &str) -> anyhow::Result<()> {
 }
 
 /// The disk whose queue a device uses: a partition has that of its disk.
-fn disk_of(devices: &Devices, number: DevNum) -> Option<String> {
+fn disk_of(devices: &Devices, number: DevNum) -> Option<&Device> {
     let device = devices.get(number)?;
-    let disk = match device.partition_of() {
-        Some(of) => devices.get(of)?,
-        None => device,
-    };
-    Some(disk.sysfs_name())
+    match device.partition_of() {
+        Some(of) => devices.get(of),
+        None => Some(device),
+    }
 }
 
 fn scheduler_of(devices: &Devices, number: DevNum) -> Option<SchedulerWas> {
+    let disk = disk_of(devices, number)?;
     Some(SchedulerWas {
-        disk: disk_of(devices, number)?,
-        was: devices.get(number)?.scheduler.clone()?,
+        disk: disk.sysfs_name(),
+        id: disk.identity(),
+        was: disk.scheduler.clone()?,
     })
 }
 
-fn boot(root: &Root) -> root::Result<String> {
+/// The boot of the kernel that runs (random(4), `boot_id`).
+///
+/// # Errors
+/// When the kernel does not say.
+pub(crate) fn boot(root: &Root) -> root::Result<String> {
     root::read_text(&root.proc.join("sys/kernel/random/boot_id"))
 }

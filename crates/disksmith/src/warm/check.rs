@@ -8,7 +8,7 @@ use engine::list::{Deed, Done, Ended, Feed, List, Lister, Next, Request};
 use record::{Bytes, Nanos};
 use serde_json::{Value, json};
 use study::cold::forecast::{Forecast, Limit, Work, forecast};
-use study::cold::sample::{LEAST_PAIRS, Pair, Penalty, Sample, assess};
+use study::cold::sample::{LEAST_PAIRS, Pair, Sample, assess};
 
 use super::forecast::Schedule;
 use super::reading::MOST_DEPTH;
@@ -140,7 +140,7 @@ fn check_one(
 
 /// How long it takes to read the whole volume with as many in flight as warming may have.
 fn forecast_of(sample: &Sample, size: Bytes, block: Bytes, warm_rate: f64) -> Option<Forecast> {
-    let penalty = sample.penalty.map_or(0.0, |penalty| penalty.mean_s);
+    let penalty = sample.mean_penalty_s.unwrap_or(0.0);
     forecast(&Work {
         bytes: size.0,
         request_bytes: block.0,
@@ -300,8 +300,10 @@ impl Feed for Burst<'_> {
 
 /// Whether the first reads of a sample were slower as those of a cold volume are.
 fn is_cold(sample: &Sample) -> bool {
-    let is_fetch = |penalty: Penalty| penalty.median_s.mean >= FETCH_S;
-    sample.differs && sample.penalty.is_none_or(is_fetch)
+    // On a busy disk, and where few places are cold, only the mean is known.
+    let median_s = sample.penalty.map(|penalty| penalty.median_s.mean);
+    let penalty_s = median_s.or(sample.mean_penalty_s);
+    sample.differs && penalty_s.is_none_or(|penalty| penalty >= FETCH_S)
 }
 
 impl Checked {
@@ -371,7 +373,6 @@ impl Checked {
         let sample = &self.sample;
         let penalty = sample.penalty.map(|penalty| {
             json!({
-                "mean_s": penalty.mean_s,
                 "median_s": penalty.median_s.mean,
                 "median_low_s": penalty.median_s.low,
                 "median_high_s": penalty.median_s.high,
@@ -401,6 +402,7 @@ impl Checked {
                 "low": sample.cold.low,
                 "high": sample.cold.high,
             },
+            "mean_penalty_s": sample.mean_penalty_s,
             "first_read_penalty": penalty,
             "warm_read_s": sample.warm_s,
             "warm_bytes_per_s": self.warm_rate,

@@ -32,8 +32,6 @@ pub(super) struct Shared<'a> {
 #[derive(Default)]
 struct Queue {
     calls: VecDeque<Call>,
-    /// Threads that have nothing to do.
-    idle: usize,
     closed: bool,
 }
 
@@ -124,12 +122,10 @@ impl<'a> Shared<'a> {
             if queue.closed {
                 return None;
             }
-            queue.idle += 1;
             queue = self
                 .wanted
                 .wait(queue)
                 .unwrap_or_else(PoisonError::into_inner);
-            queue.idle -= 1;
         }
     }
 }
@@ -140,6 +136,8 @@ pub(super) struct Pool<'scope, 'env> {
     shared: &'env Shared<'env>,
     buffers: &'env Buffers,
     threads: u32,
+    /// Requests that were queued and whose answers have not been taken.
+    in_flight: u32,
     /// A thread that was wanted and could not be had.
     refused: Option<io::Error>,
     sender: Sender<Answer>,
@@ -164,6 +162,7 @@ impl<'scope, 'env> Pool<'scope, 'env> {
             shared,
             buffers,
             threads: 0,
+            in_flight: 0,
             refused: None,
             sender,
             receiver,
@@ -214,11 +213,9 @@ impl Way for Pool<'_, '_> {
             address: Address(self.buffers.address(slot)),
             request: *request,
         };
-        let mut queue = self.shared.queue();
-        queue.calls.push_back(call);
-        let short_of_threads = queue.calls.len() > queue.idle;
-        drop(queue);
-        if short_of_threads && self.refused.is_none() {
+        self.shared.queue().calls.push_back(call);
+        self.in_flight += 1;
+        if self.in_flight > self.threads && self.refused.is_none() {
             self.refused = self.add_thread().err();
         }
         self.shared.wanted.notify_one();
@@ -231,7 +228,60 @@ impl Way for Pool<'_, '_> {
     }
 
     fn reap(&mut self, into: &mut Vec<Answer>) {
-        into.extend(self.first.take());
-        into.extend(self.receiver.try_iter());
+        for answer in self
+            .first
+            .take()
+            .into_iter()
+            .chain(self.receiver.try_iter())
+        {
+            self.in_flight -= 1;
+            into.push(answer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use record::Bytes;
+
+    use super::*;
+    use crate::job::Choice;
+
+    #[test]
+    fn there_are_as_many_threads_as_were_in_flight_and_they_end() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(16 << 20).unwrap();
+        let list = List {
+            file: &file,
+            deed: Deed::Read,
+            most_in_flight: 16,
+            largest: Bytes::mib(1),
+            choice: Choice::Sync,
+            interrupt: &AtomicBool::new(false),
+        };
+        let shared = Shared::new(&list, Clock::monotonic());
+        let buffers = Buffers::one_each(1 << 20, 16).unwrap();
+        let answers = thread::scope(|scope| {
+            let mut pool = Pool::new(scope, &shared, &buffers).unwrap();
+            let mut answers = Vec::new();
+            for (round, most) in [(5, 5), (16, 16), (3, 16)] {
+                for slot in 0..round {
+                    let offset = u64::from(slot) << 20;
+                    let (len, tag) = (1 << 20, 0);
+                    pool.push(slot, &Request { offset, len, tag });
+                }
+                let wanted = answers.len() + round as usize;
+                while answers.len() < wanted {
+                    pool.submit_and_wait(Nanos::from_secs(3600)).unwrap();
+                    pool.reap(&mut answers);
+                }
+                assert_eq!(pool.threads, most);
+            }
+            assert_eq!(pool.remark(), None);
+            answers
+        });
+        assert!(answers.iter().all(|answer| answer.result == 1 << 20));
     }
 }

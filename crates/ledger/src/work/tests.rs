@@ -309,3 +309,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn only_finished_work_is_adopted_and_nothing_is_written_over() {
+    let (_one, mut theirs) = fresh();
+    let (_other, mut ours) = fresh();
+    for (key, depth) in [("a", 1.0), ("b", 2.0)] {
+        let claim = theirs
+            .begin_work(key, &owner(7), &digging(depth), dead)
+            .unwrap();
+        theirs.finish_work(claim, &digging(depth)).unwrap();
+    }
+    theirs
+        .begin_work("c", &owner(7), &digging(3.0), dead)
+        .unwrap();
+    let claim = ours
+        .begin_work("b", &owner(8), &digging(9.0), dead)
+        .unwrap();
+    assert_eq!(ours.adopt_finished_work(&theirs).unwrap(), 1);
+    assert_eq!(ours.adopt_finished_work(&theirs).unwrap(), 0);
+    let depth = |key| Some(ours.work::<Digging>(key).unwrap()?.document.depth);
+    assert_eq!(
+        [depth("a"), depth("b"), depth("c")],
+        [Some(1.0), Some(9.0), None]
+    );
+    ours.finish_work(claim, &digging(9.5)).unwrap();
+}

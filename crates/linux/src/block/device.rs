@@ -153,6 +153,18 @@ pub struct Device {
 }
 
 impl Device {
+    /// What names it whatever the kernel calls it after the next boot: the name that is unique in
+    /// the world or, without one, the serial number, and of a partition its number too. (Two
+    /// namespaces of one NVMe controller share the serial number and differ in the name.) `None`
+    /// where the disk has neither.
+    pub fn identity(&self) -> Option<String> {
+        let disk = self.wwid.as_ref().or(self.serial.as_ref())?;
+        Some(match self.kind {
+            Kind::Partition { number, .. } => format!("{disk} part {number}"),
+            _ => disk.clone(),
+        })
+    }
+
     /// Its name in sysfs, which has no slash.
     pub fn sysfs_name(&self) -> String {
         self.name.replace('/', "!")

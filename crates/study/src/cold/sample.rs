@@ -10,8 +10,11 @@ pub const LEAST_PAIRS: usize = 20;
 const LEAST_FOR_MEDIAN: usize = 6;
 /// How often warm places may be taken for different by chance: 1 in 20.
 const EVIDENCE: f64 = 20.0;
-/// At most so many thresholds are tried; more change nothing.
-const MOST_THRESHOLDS: usize = 200;
+/// A disk is calm where at most so many second reads in 100 are slower than the first by as much as
+/// makes a place cold.
+const CALM: f64 = 0.02;
+/// To fetch a block from object storage takes longer than this, in seconds.
+const FETCH_S: f64 = 0.01;
 
 /// The latencies of two reads of the same place, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,8 +35,6 @@ impl Pair {
 /// What a first read costs beyond a second one of the same place, of the places taken for cold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Penalty {
-    /// The mean in seconds, which is what a forecast takes.
-    pub mean_s: f64,
     /// The median in seconds, with the 95 % interval of its order statistics (David and Nagaraja
     /// 2003, section 7.1), which assumes nothing about the distribution. The `mean` of the interval
     /// is the median.
@@ -52,7 +53,12 @@ pub struct Sample {
     /// Of each pair, in order, whether its place is taken for cold. On a busy disk single places are
     /// misjudged that the share above makes up for, so that the two need not agree.
     pub places: Vec<bool>,
-    /// The cost of a first read. `None` where nothing differs or too few places are cold to tell.
+    /// The mean cost of a cold first read in seconds, which is what a forecast adds to a warm one:
+    /// the mean difference of all pairs divided by the cold share, true on a busy disk too. `None`
+    /// where nothing differs.
+    pub mean_penalty_s: Option<f64>,
+    /// More about this cost. `None` where nothing differs, where too few places are cold, and on a
+    /// busy disk, where those taken for cold are a choice of the slow ones.
     pub penalty: Option<Penalty>,
     /// The median of the second reads in seconds: what a warm read takes.
     pub warm_s: f64,
@@ -62,10 +68,11 @@ pub struct Sample {
 /// and finite.
 ///
 /// A volume is said to differ by a test of signs in the order of their size: see
-/// [`first_is_slower`]. The cold share compares the share of first reads that are faster than a
-/// threshold with that of second reads: warm places have both alike and cold places none of the
-/// first, so that what is missing is cold (the mixture proportion of Blanchard, Lee and Scott 2010).
-/// The threshold is the one that promises the largest lower bound.
+/// `first_is_slower` in the source. On a calm disk the cold places are counted. On a busy one the share
+/// of fast reads among the first is compared with that among the second: warm places have both alike,
+/// cold places none among the first, so that what is missing is cold (the mixture proportion of
+/// Blanchard, Lee and Scott 2010). Where waits are several times the penalty, some cold reads are
+/// as fast as that, and the share is too low.
 ///
 /// A device that keeps what it has just read in a cache of its own is faster the second time too. A
 /// place is therefore cold only if its first read takes at least twice as long as most second reads do,
@@ -81,17 +88,25 @@ pub fn assess(pairs: &[Pair]) -> Option<Sample> {
     let first = sorted(pairs.iter().map(|pair| pair.first_s));
     let second = sorted(pairs.iter().map(|pair| pair.second_s));
     let excess: Vec<f64> = pairs.iter().map(Pair::excess_s).collect();
-    let threshold = threshold(&excess, second[second.len() / 4]);
+    let warm_s = second[second.len() / 2];
+    let threshold = threshold(&excess, warm_s);
     let is_cold = |excess: &f64| threshold.is_some_and(|least| *excess >= least);
     let places: Vec<bool> = excess.iter().map(is_cold).collect();
     let penalties = sorted(excess.iter().copied().filter(is_cold));
-    let differs = !penalties.is_empty() && first_is_slower(&excess);
+    let cold_from = threshold.filter(|_| first_is_slower(&excess));
+    let cold = match cold_from {
+        Some(threshold) => cold_share(&excess, &first, &second, threshold)?,
+        None => perhaps_cold(&excess, &first, &second, penalties.len())?,
+    };
     Some(Sample {
-        differs,
-        cold: cold_share(&first, &second, &places, differs)?,
-        penalty: if differs { penalty(&penalties) } else { None },
+        differs: cold_from.is_some(),
+        cold,
+        mean_penalty_s: cold_from.and_then(|_| mean_penalty(&excess, cold.share)),
+        penalty: cold_from
+            .filter(|from| is_calm(&excess, *from))
+            .and_then(|_| penalty(&penalties)),
         places,
-        warm_s: second[second.len() / 2],
+        warm_s,
     })
 }
 
@@ -133,7 +148,8 @@ fn by_size(values: &[f64]) -> impl Iterator<Item = f64> {
 /// those of a fair coin. A gambler who bets on the first read being the slower one, with a share
 /// that a uniform prior between one half and one spreads, does not multiply a stake by 20 at
 /// any moment more often than once in 20 games (Ville 1939). So that few cold places among many warm
-/// ones are seen the game may be stopped at its best moment. It is exact for any distribution of the latencies.
+/// ones are seen the game may be stopped at its best moment. It is
+/// exact for any distribution of the latencies.
 fn first_is_slower(excess: &[f64]) -> bool {
     let (mut up, mut down) = (0.0, 0.0);
     by_size(excess).filter(|value| *value != 0.0).any(|value| {
@@ -151,21 +167,74 @@ fn ln_stake(up: f64, down: f64) -> f64 {
     (up + down + 1.0) * std::f64::consts::LN_2 + ln_beta + above.ln()
 }
 
-/// The cold share from the sorted latencies. `None` is impossible with a pair.
-fn cold_share(first: &[f64], second: &[f64], places: &[bool], differs: bool) -> Option<Proportion> {
-    let count = first.len();
-    let taken = Proportion::of(places.iter().filter(|cold| **cold).count(), count)?;
-    if !differs {
-        return Some(Proportion { low: 0.0, ..taken });
+/// The cold share of a volume that differs, with `threshold` seconds of excess.
+///
+/// Where hardly a place exceeds the threshold downwards, those that exceed it upwards are the cold
+/// ones, and are counted. Otherwise the disk is busy, and many cold places may be below the threshold;
+/// then the shares of fast reads are compared.
+fn cold_share(excess: &[f64], first: &[f64], second: &[f64], threshold: f64) -> Option<Proportion> {
+    let above = excess.iter().filter(|excess| **excess >= threshold).count();
+    let below = excess
+        .iter()
+        .filter(|excess| **excess <= -threshold)
+        .count();
+    if below as f64 <= CALM * above as f64 {
+        Proportion::of(above, excess.len())
+    } else {
+        missing(first, second, fast_s(second, threshold))
     }
-    let step = count.div_ceil(MOST_THRESHOLDS);
-    let missing = |at: usize| {
-        let faster = |sorted: &[f64]| sorted.partition_point(|value| *value <= second[at]);
-        let first = Proportion::of(faster(first), count)?;
-        first.missing_of(&Proportion::of(faster(second), count)?)
+}
+
+/// What may be cold of a volume that does not differ: nothing at the least.
+fn perhaps_cold(excess: &[f64], first: &[f64], second: &[f64], taken: usize) -> Option<Proportion> {
+    let calm = Proportion::of(taken, excess.len())?;
+    let warm_s = second[second.len() / 2];
+    let below = excess.iter().filter(|excess| **excess <= -warm_s).count();
+    let high = if below as f64 <= CALM * excess.len() as f64 {
+        calm.high
+    } else {
+        missing(first, second, fast_s(second, f64::INFINITY))
+            .map_or(1.0, |share| share.high.max(calm.high))
     };
-    let thresholds = (0..count).rev().step_by(step).filter_map(missing);
-    thresholds.max_by(|a, b| a.low.total_cmp(&b.low))
+    Some(Proportion {
+        low: 0.0,
+        high,
+        ..calm
+    })
+}
+
+/// A latency that cold reads hardly have and many warm ones do.
+fn fast_s(second: &[f64], threshold: f64) -> f64 {
+    threshold.min(FETCH_S).max(second[second.len() / 4])
+}
+
+/// The share of the sorted first reads that is missing among those of at most so many seconds.
+fn missing(first: &[f64], second: &[f64], fast_s: f64) -> Option<Proportion> {
+    let faster = |sorted: &[f64]| sorted.partition_point(|value| *value <= fast_s);
+    let first = Proportion::of(faster(first), first.len())?;
+    let unknown = Proportion {
+        share: 0.5,
+        low: 0.0,
+        high: 1.0,
+    };
+    let second = Proportion::of(faster(second), second.len())?;
+    Some(first.missing_of(&second).unwrap_or(unknown))
+}
+
+/// Whether hardly a place exceeds the threshold downwards, of those that exceed it.
+fn is_calm(excess: &[f64], threshold: f64) -> bool {
+    let above = excess.iter().filter(|excess| **excess >= threshold).count();
+    let below = excess
+        .iter()
+        .filter(|excess| **excess <= -threshold)
+        .count();
+    below as f64 <= CALM * above as f64
+}
+
+fn mean_penalty(excess: &[f64], share: f64) -> Option<f64> {
+    let count = excess.len() as f64;
+    let mean = excess.iter().map(|value| value / count).sum::<f64>() / share;
+    (mean > 0.0 && mean.is_finite()).then_some(mean)
 }
 
 fn penalty(sorted: &[f64]) -> Option<Penalty> {
@@ -179,9 +248,7 @@ fn penalty(sorted: &[f64]) -> Option<Penalty> {
         .take_while(|below| tail(*below) <= 0.025)
         .count();
     let at = left_out.checked_sub(1)?;
-    let mean_s = sorted.iter().map(|value| value / count as f64).sum();
     Some(Penalty {
-        mean_s,
         median_s: Interval {
             mean: 0.5 * (sorted[(count - 1) / 2] + sorted[count / 2]),
             low: sorted[at],
@@ -189,4 +256,90 @@ fn penalty(sorted: &[f64]) -> Option<Penalty> {
         },
         p95_s: sorted[(count * 95).div_ceil(100) - 1],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pairs(first: &[f64], second: f64) -> Vec<Pair> {
+        let pair = |first_s: &f64| Pair {
+            first_s: *first_s,
+            second_s: second,
+        };
+        first.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn cold_places_are_named() {
+        let mut first = vec![0.001; 100];
+        first[10..30].fill(0.05);
+        let got = assess(&pairs(&first, 0.001)).unwrap();
+        let named: Vec<usize> = (0..100).filter(|at| got.places[*at]).collect();
+        assert_eq!(named, (10..30).collect::<Vec<_>>());
+        assert!(got.differs);
+        assert_eq!(got.cold.share, 0.2);
+        let penalty = got.penalty.unwrap();
+        assert!((penalty.median_s.mean - 0.049).abs() < 1e-12);
+        assert!((penalty.p95_s - 0.049).abs() < 1e-12);
+        assert!((got.mean_penalty_s.unwrap() - 0.049).abs() < 1e-12);
+        assert_eq!(got.warm_s, 0.001);
+    }
+
+    #[test]
+    fn three_slow_reads_are_no_proof() {
+        let mut first = vec![0.001; 100];
+        first[..3].fill(0.05);
+        let got = assess(&pairs(&first, 0.001)).unwrap();
+        assert!(!got.differs && got.penalty.is_none());
+        assert_eq!((got.cold.share, got.cold.low), (0.03, 0.0));
+    }
+
+    #[test]
+    fn a_little_faster_the_second_time_is_not_cold() {
+        let got = assess(&pairs(&[0.0013; 100], 0.001)).unwrap();
+        assert!(!got.differs && got.cold.share == 0.0);
+    }
+
+    #[test]
+    fn the_median_has_the_ranks_of_the_tables() {
+        // Of 30, fewer than ten below the median have a chance of 2.1 %, fewer than eleven 4.9 %.
+        for (count, low, high) in [(30, 10.0, 21.0), (6, 1.0, 6.0)] {
+            let values: Vec<f64> = (1..=count).map(f64::from).collect();
+            let got = penalty(&values).unwrap().median_s;
+            assert_eq!((got.low, got.high), (low, high));
+        }
+        assert_eq!(penalty(&[1.0; 5]), None);
+    }
+
+    #[test]
+    fn the_stake_is_that_of_the_integral() {
+        // Nine wins: 2^10 / 10 of the integral from one half, less what is below.
+        let nine = (1024.0 - 1.0) / 10.0;
+        assert!((ln_stake(9.0, 0.0) - f64::ln(nine)).abs() < 1e-9);
+        assert!((ln_stake(0.0, 0.0)).abs() < 1e-9);
+        assert!(ln_stake(0.0, 5.0) < 0.0);
+    }
+
+    proptest! {
+        #[test]
+        fn any_input_is_answered_or_refused(
+            latencies in prop::collection::vec((any::<f64>(), any::<f64>()), 0..60),
+            small in prop::collection::vec((1u8..4, 1u8..4), 20..60),
+        ) {
+            let of = |(first_s, second_s): &(f64, f64)| Pair { first_s: *first_s, second_s: *second_s };
+            let wild: Vec<Pair> = latencies.iter().map(of).collect();
+            let positive: Vec<Pair> = latencies.iter().map(|(a, b)| of(&(a.abs(), b.abs()))).collect();
+            let tied: Vec<Pair> = small.iter().map(|(a, b)| of(&(f64::from(*a), f64::from(*b)))).collect();
+            prop_assert!(assess(&tied).is_some());
+            for pairs in [wild, positive, tied] {
+                if let Some(got) = assess(&pairs) {
+                    prop_assert_eq!(got.places.len(), pairs.len());
+                    prop_assert!(got.cold.contains(got.cold.share));
+                    prop_assert!(got.penalty.is_none_or(|p| p.median_s.contains(p.median_s.mean)));
+                }
+            }
+        }
+    }
 }

@@ -172,9 +172,13 @@ fn otsu(bins: &[f64]) -> Option<usize> {
     split
 }
 
-/// The bin around which most reads are.
+/// The bin around which most reads are, of those within.
 fn peak(bins: &[f64], within: std::ops::Range<usize>) -> Option<usize> {
-    within.max_by(|a, b| neighbourhood(bins, *a).total_cmp(&neighbourhood(bins, *b)))
+    let start = within.start;
+    let class = &bins[within];
+    let around = |bin: &usize| neighbourhood(class, *bin);
+    let peak = (0..class.len()).max_by(|a, b| around(a).total_cmp(&around(b)))?;
+    Some(start + peak)
 }
 
 /// The reads in a bin and in the two on either side of it.
@@ -189,4 +193,51 @@ fn mean_bin(bins: &[f64], within: std::ops::Range<usize>) -> f64 {
     let count: f64 = bins[within.clone()].iter().sum();
     let moment: f64 = within.map(|bin| bin as f64 * bins[bin]).sum();
     if count > 0.0 { moment / count } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn two_heaps_are_parted_and_one_is_not() {
+        let mut stream = Stream::new(None);
+        for _ in 0..64 {
+            assert_eq!(stream.watch(0.001), None);
+        }
+        assert_eq!((stream.threshold_s(), stream.cold_share()), (None, None));
+        for read in 0..64 {
+            stream.watch(if read % 2 == 0 { 0.04 } else { 0.001 });
+        }
+        assert_eq!(stream.watch(0.05), Some(Temperature::Cold));
+        assert_eq!(stream.watch(0.0012), Some(Temperature::Warm));
+        assert!(
+            stream
+                .threshold_s()
+                .is_some_and(|at| (0.002..0.03).contains(&at))
+        );
+    }
+
+    #[test]
+    fn what_is_as_fast_as_a_warm_read_is_warm() {
+        let mut stream = Stream::new(Some(0.001));
+        assert_eq!(stream.watch(0.0011), Some(Temperature::Warm));
+        assert_eq!(stream.watch(0.05), None);
+        assert_eq!(stream.cold_share(), Some(0.0));
+    }
+
+    proptest! {
+        #[test]
+        fn any_input_is_answered_or_refused(
+            warm: Option<f64>, latencies in prop::collection::vec(any::<f64>(), 0..300),
+        ) {
+            let mut stream = Stream::new(warm);
+            for latency in latencies {
+                let told = stream.watch(latency);
+                prop_assert!(told.is_none() || latency > 0.0);
+            }
+            prop_assert!(stream.cold_share().is_none_or(|share| (0.0..=1.0).contains(&share)));
+        }
+    }
 }

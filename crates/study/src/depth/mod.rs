@@ -12,11 +12,11 @@
 //! With the number in flight held constant the mean latency is known from the throughput and says
 //! nothing of its own. So all is decided by comparing throughputs at different depths:
 //!
-//! - **Growing**: the depth doubles while that brings at least [`WORTH`] of what it should. At the end
+//! - **Growing**: the depth doubles while that brings at least a fifth of what it should. At the end
 //!   the depth is the product of the plateau and of the latency seen before it, with some room.
 //! - **Holding**: it stays, and now and then fewer and more are tried in turn, a quarter at a time.
 //!   Fewer that bring the same stay, and yet fewer are tried at once, in larger steps; more stay if they
-//!   bring [`SAME`] more. Trials that change nothing become rarer.
+//!   bring 1.5 % more. Trials that change nothing become rarer.
 //! - A throughput that **changes** by itself, in either direction, starts growth anew: cold regions
 //!   follow warm ones, a burst ends, another reader comes. Growth that brings nothing is taken back.
 //!
@@ -47,7 +47,7 @@ const FEWER: f64 = 0.8;
 const FEWEST: f64 = 0.5;
 /// Windows between trials at first, and at most.
 const WAIT: u32 = 4;
-const LONGEST_WAIT: u32 = 32;
+const LONGEST_WAIT: u32 = 12;
 
 /// The bounds of the depth, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,8 +99,8 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Begins with the given depth, brought within the bounds. A start of a few and a least depth of about four
-    /// cost nothing and save doublings.
+    /// Begins with the given depth, brought within the bounds. A start of a few and a
+    /// least depth of about four cost nothing and save doublings.
     pub fn new(bounds: Bounds, start: usize) -> Controller {
         let depth = start.clamp(bounds.least, bounds.most);
         Controller {
@@ -166,6 +166,8 @@ impl Controller {
         self.wait = WAIT;
         self.fewer_next = true;
         self.stay(depth, Some(now));
+        // Where growth found no bend the depth may be far beyond it: fewer are tried soon.
+        self.phase = Phase::Holding { windows_left: 1 };
     }
 
     /// Where the throughput bends, from a window before it and one beyond.
@@ -194,8 +196,7 @@ impl Controller {
             _ => now,
         };
         if (now.bytes_per_s / level.bytes_per_s - 1.0).abs() > CHANGED {
-            self.wait = WAIT;
-            return self.regrow(now);
+            return self.regrow(&now);
         }
         self.level = Some(level.averaged(&now));
         if windows_left > 0 {
@@ -208,15 +209,13 @@ impl Controller {
         }
     }
 
-    /// Something has changed: grows from here, unless there is no room to.
-    fn regrow(&mut self, now: Window) {
-        if now.depth < self.bounds.most {
-            self.grow_from(now);
-        } else {
-            self.out_of_depth = false;
-            self.fewer_next = true;
-            self.stay(now.depth, Some(now));
-        }
+    /// Something has changed: grows from here. The window in which it was seen is part old, part new,
+    /// and nothing can be compared with it.
+    fn regrow(&mut self, now: &Window) {
+        self.phase = Phase::Growing { before: None };
+        self.level = None;
+        self.out_of_depth = false;
+        self.gathering = Gathering::brief(now.latency_s);
     }
 
     fn try_other(&mut self) {
@@ -304,7 +303,7 @@ impl Controller {
     }
 }
 
-/// How many times the throughput of `before` is that of `after`, and how many times its depth.
+/// How many times the throughput of `before` there is in `after`, and how many times its depth.
 fn gain(before: &Window, after: &Window) -> (f64, f64) {
     (
         after.bytes_per_s / before.bytes_per_s,

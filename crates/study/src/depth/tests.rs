@@ -1,1 +1,145 @@
+use proptest::prelude::*;
 
+use super::verdict::{Binds, Caps, Verdict, of_one, shared};
+use super::*;
+
+/// A device that answers at once in `latency_s` and lets through `cap` requests a second, watched for
+/// half a second.
+fn interval(depth: usize, cap: f64, latency_s: f64) -> Interval {
+    let rate = (depth as f64 / latency_s).min(cap);
+    Interval {
+        seconds: 0.5,
+        in_flight: depth as f64,
+        requests: 0.5 * rate,
+        bytes: 0.5 * rate * 524288.0,
+        latency_s: depth as f64 / rate,
+    }
+}
+
+fn controller(most: usize) -> Controller {
+    Controller::new(Bounds::new(1, most).unwrap(), 1)
+}
+
+fn settle(controller: &mut Controller, cap: f64, latency_s: f64) -> Vec<usize> {
+    let step = |_| controller.observe(&interval(controller.depth(), cap, latency_s));
+    (0..400).map(step).collect()
+}
+
+#[test]
+fn it_doubles_and_settles_at_the_bend() {
+    let mut controller = controller(512);
+    let depths = settle(&mut controller, 250.0, 0.05);
+    let mut doublings = depths.clone();
+    doublings.dedup();
+    assert_eq!(doublings[..5], [1, 2, 4, 8, 16]);
+    // 12.5 are needed; a quarter more and one trial more are the most.
+    assert!(
+        depths[300..].iter().all(|depth| (9..=20).contains(depth)),
+        "{depths:?}"
+    );
+    let level = controller.level().unwrap();
+    assert!((level.requests_per_s - 250.0).abs() < 5.0);
+    assert!(!controller.out_of_depth());
+}
+
+#[test]
+fn a_bound_is_kept_and_told() {
+    let mut controller = controller(8);
+    assert!(
+        settle(&mut controller, 250.0, 0.05)
+            .iter()
+            .all(|depth| *depth <= 8)
+    );
+    assert!(controller.out_of_depth());
+    let verdict = of_one(&controller, &Caps::default()).unwrap();
+    assert_eq!(
+        (verdict.binds, verdict.share_of_limit),
+        (Binds::Latency, None)
+    );
+}
+
+#[test]
+fn an_idle_reader_teaches_nothing() {
+    let mut controller = controller(64);
+    let idle = Interval {
+        in_flight: 0.1,
+        ..interval(1, 250.0, 0.05)
+    };
+    for _ in 0..100 {
+        assert_eq!(controller.observe(&idle), 1);
+    }
+}
+
+#[test]
+fn senseless_bounds_are_refused() {
+    assert_eq!(Bounds::new(0, 4), None);
+    assert_eq!(Bounds::new(5, 4), None);
+    assert_eq!(Controller::new(Bounds::new(2, 4).unwrap(), 100).depth(), 4);
+}
+
+#[test]
+fn devices_that_bring_less_together_share_a_limit() {
+    let one = |bytes_per_s: f64, binds: Binds| Verdict {
+        binds,
+        bytes_per_s,
+        iops: bytes_per_s / 262144.0,
+        depth: 13,
+        latency_s: 0.05,
+        share_of_limit: None,
+    };
+    let half = one(5e8, Binds::Unknown);
+    let both = shared(&[(half, 1e9), (half, 1e9)]).unwrap();
+    assert_eq!(
+        (both.binds, both.share_of_limit),
+        (Binds::Shared, Some(0.5))
+    );
+    assert_eq!((both.bytes_per_s, both.depth), (1e9, 26));
+    assert!((both.latency_s - 0.05).abs() < 1e-12);
+    // Each at its own limit, or as good as alone: nothing is shared.
+    let full = one(5e8, Binds::VolumeBytes);
+    assert_eq!(shared(&[(full, 1e9), (full, 1e9)]), None);
+    assert_eq!(shared(&[(half, 5e8), (half, 5e8)]), None);
+    assert_eq!(shared(&[(half, 1e9)]), None);
+    assert_eq!(shared(&[(half, f64::NAN), (half, 1e9)]), None);
+}
+
+fn any_interval() -> impl Strategy<Value = Interval> {
+    let wild = any::<(f64, f64, f64, f64, f64)>();
+    let tame = (0.01..2.0, 0.0..600.0, 0.0..1000.0, 0.0..1e9, 0.0..1.0);
+    prop_oneof![wild, tame].prop_map(
+        |(seconds, in_flight, requests, bytes, latency_s)| Interval {
+            seconds,
+            in_flight,
+            requests,
+            bytes,
+            latency_s,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn any_input_is_answered_within_the_bounds(
+        intervals in prop::collection::vec(any_interval(), 0..200),
+        least in 1usize..10, more in 0usize..500,
+    ) {
+        let mut controller = Controller::new(Bounds::new(least, least + more).unwrap(), 8);
+        for interval in intervals {
+            let depth = controller.observe(&interval);
+            prop_assert!((least..=least + more).contains(&depth));
+            let verdict = of_one(&controller, &Caps { bytes_per_s: Some(1e8), iops: None });
+            prop_assert!(verdict.is_none_or(|v| v.bytes_per_s > 0.0 && v.iops > 0.0));
+        }
+    }
+
+    #[test]
+    fn it_settles_near_the_bend_of_any_device(cap in 20.0..5000.0f64, latency_s in 0.0005..0.1f64) {
+        let mut controller = controller(4096);
+        let depths = settle(&mut controller, cap, latency_s);
+        let needed = (cap * latency_s).max(1.0);
+        for depth in &depths[350..] {
+            let over = *depth as f64 / needed;
+            prop_assert!((0.5..=2.5).contains(&over), "{} of {}", depth, needed);
+        }
+    }
+}

@@ -6,13 +6,13 @@
 //! does (Ha, Rhee and Xu 2008; RFC 9438): after a cut it returns quickly to a little below, stays there
 //! long, and then goes beyond it, slowly at first.
 //!
-//! - **Cut**: in the interval in which the target is passed, to [`CUT`] of the rate that was really
+//! - **Cut**: in the interval in which the target is passed, to 0.7 of the rate that was really
 //!   used. A queue of a cloud volume is short; half a second later the cut has shown what it does.
-//! - **Hysteresis**: between [`CALM`] of the target and the target the rate stays.
-//! - **Floor**: the background never gets less. Where the target is passed for [`PATIENCE_S`] at the
-//!   floor, the background is not to blame: the foreground is slow by itself. Then what it has there
-//!   is what it is held to, with some room, and the background grows until that gets worse. This
-//!   indulgence fades.
+//! - **Hysteresis**: between 0.9 of the target and the target the rate stays.
+//! - **Floor**: the background never gets less. Where the target is passed for three seconds at the
+//!   floor, or still now and then after twenty seconds at a low rate, the background is not to blame: the
+//!   foreground is slow by itself. Then what it has there is what it is held to, with some room, and the
+//!   background grows until that gets worse. This indulgence fades.
 //! - **Nobody there**: without a foreground the rate grows fast, and what was learned is forgotten.
 //! - A rate that the background does not use up does not grow (congestion window validation, RFC
 //!   7661): how it does beyond what it uses is not known.
@@ -28,9 +28,9 @@ const RETURN: f64 = 0.92;
 /// How fast it returns: in so many seconds by all but a third of the way.
 const RETURN_S: f64 = 0.7;
 /// The growth beyond, as a share of the remembered rate a second, at first; it grows itself.
-const CREEP: f64 = 0.003;
+const CREEP: f64 = 0.0012;
 /// In so many seconds the growth becomes e times as fast.
-const CREEP_FASTER_S: f64 = 12.0;
+const CREEP_FASTER_S: f64 = 20.0;
 /// Growth a second, as a factor, where no limit is known.
 const FREE: f64 = 2.0;
 /// The same where there is no foreground.
@@ -39,10 +39,17 @@ const ALONE: f64 = 4.0;
 const USED: f64 = 0.8;
 /// The target may be passed so long at the floor before the background is no longer blamed, in seconds.
 const PATIENCE_S: f64 = 3.0;
+/// A target that is passed again so soon after a cut is passed still, in seconds.
+const STILL_S: f64 = 1.0;
+/// So many times the floor is a low rate.
+const NEAR_FLOOR: f64 = 4.0;
+/// A rate below half of what it was lately is low too; so long, in seconds, it may be low before a target
+/// that is passed nevertheless is put down to noise.
+const STARVED_S: f64 = 20.0;
 /// The room above what the foreground has by itself, if that is more than the target.
-const ROOM: f64 = 1.2;
-/// In so many seconds half of an indulgence is gone.
-const INDULGENCE_S: f64 = 60.0;
+const ROOM: f64 = 1.5;
+/// In so many seconds half of an indulgence is gone, and half of the highest rate is forgotten.
+const MEMORY_S: f64 = 60.0;
 
 /// The bounds of the background's rate, in any unit a second: bytes, operations, requests in flight.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,7 +65,9 @@ impl Rates {
     }
 }
 
-/// What an interval showed. Intervals of a quarter of a second to one second serve best.
+/// What an interval showed. Intervals of a quarter of a second to one second serve
+/// best. A percentile of so few reads that chance alone passes the target (a p99 of fewer than some
+/// 200) costs the background dearly; the mean is then the better measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// How long it lasted, in seconds.
@@ -82,6 +91,10 @@ pub struct Pacer {
     since_cut_s: f64,
     /// Seconds at the floor with the target passed.
     suffered_s: f64,
+    /// The highest rate lately at which a foreground held the target.
+    peak: f64,
+    /// Seconds since the rate was half of that.
+    starved_s: f64,
     /// What the foreground has by itself, where it is more than the target.
     indulged_s: Option<f64>,
 }
@@ -97,6 +110,8 @@ impl Pacer {
             limit: None,
             since_cut_s: f64::INFINITY,
             suffered_s: 0.0,
+            peak: rates.floor,
+            starved_s: 0.0,
             indulged_s: None,
         })
     }
@@ -130,11 +145,13 @@ impl Pacer {
         match latency {
             None => {
                 self.limit = None;
+                self.peak = 0.0;
                 self.grow(uses, ALONE.powf(interval.seconds));
             }
             Some(latency) if latency > self.held_to_s() => self.passed(latency, interval),
             Some(latency) => {
                 self.suffered_s = 0.0;
+                self.peak = self.peak.max(self.allowed);
                 if latency < CALM * self.held_to_s() {
                     self.calm(uses, interval.seconds);
                 }
@@ -146,26 +163,29 @@ impl Pacer {
     /// The target was passed.
     fn passed(&mut self, latency: f64, interval: &Interval) {
         if self.allowed <= self.rates.floor {
-            self.suffer(latency, interval.seconds);
+            self.suffered_s += interval.seconds;
+        }
+        if self.suffered_s >= PATIENCE_S || self.starved_s >= STARVED_S {
+            self.indulge(latency);
         } else if self.since_cut_s >= DEAF_S {
             let used = interval.background.min(self.allowed);
-            // A target that is passed below a limit known shows noise rather than a lower one: the limit
-            // comes down by little, so that a few bad moments do not pull it to the floor.
-            let limit = self.limit.map_or(used, |limit| used.max(RETURN * limit));
+            // One that is passed still, after a cut, has its limit lower. Otherwise a limit comes down by
+            // little, so that a few bad moments do not pull it to the floor.
+            let still = self.since_cut_s < STILL_S;
+            let known = self.limit.filter(|_| !still);
+            let limit = known.map_or(used, |limit| used.max(RETURN * limit));
             self.limit = Some(limit);
             self.allowed = (CUT * used).max(self.rates.floor);
             self.since_cut_s = 0.0;
         }
     }
 
-    /// The target was passed though the background does the least it can.
-    fn suffer(&mut self, latency: f64, seconds: f64) {
-        self.suffered_s += seconds;
-        if self.suffered_s >= PATIENCE_S {
-            self.suffered_s = 0.0;
-            self.limit = None;
-            self.indulged_s = Some(latency);
-        }
+    /// The target is passed though the background does little: it is not to blame.
+    fn indulge(&mut self, latency: f64) {
+        self.suffered_s = 0.0;
+        self.starved_s = 0.0;
+        self.limit = None;
+        self.indulged_s = Some(latency);
     }
 
     /// The foreground is well.
@@ -196,7 +216,14 @@ impl Pacer {
     }
 
     fn fade(&mut self, seconds: f64) {
-        let left = 0.5f64.powf(seconds / INDULGENCE_S);
+        let left = 0.5f64.powf(seconds / MEMORY_S);
+        self.peak *= left;
+        let low = f64::max(0.5 * self.peak, NEAR_FLOOR * self.rates.floor);
+        self.starved_s = if self.allowed < low.min(self.rates.ceiling) {
+            self.starved_s + seconds
+        } else {
+            0.0
+        };
         self.indulged_s = self
             .indulged_s
             .map(|own| own * left)

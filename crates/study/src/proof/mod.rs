@@ -3,8 +3,11 @@
 //! The plain tests take few trials and allow for the binomial error of so few; those marked as long
 //! proofs print the tables.
 
+mod cold;
+mod depths;
 mod findings;
 mod means;
+mod paces;
 mod plateaus;
 mod races;
 

@@ -10,9 +10,9 @@ use linux::mounts::Mounts;
 
 use super::super::content::{Content, content};
 use super::super::host::Host;
-use super::super::journal::{Building, KeptFs, Stage};
+use super::super::journal::{Building, KeptFs, KeptMember, Stage};
 use super::super::ours;
-use super::Found;
+use super::{Found, lacking};
 
 /// What it is worth.
 pub(super) enum Worth {
@@ -52,20 +52,18 @@ fn not_assembled(host: &mut Host, building: &Building) -> anyhow::Result<Worth> 
         return Ok(Worth::Nothing);
     }
     if found < wanted {
-        if building.stage == Stage::Assembling {
-            // mdadm did not come to its end, so there never was an array.
-            return Ok(Worth::Nothing);
-        }
-        let named: Vec<String> = building
-            .members
-            .iter()
-            .map(|member| match &member.serial {
-                Some(serial) => format!("{} (serial number {serial})", member.path.display()),
-                None => member.path.display().to_string(),
-            })
-            .collect();
+        // mdadm may have been killed before it had written all superblocks: then there never was an
+        // array. It may also have come to its end a moment before its end could be noted.
+        let unmade = building.stage == Stage::Assembling;
+        let doubt = unmade.then(|| lacking::doubt(host, building, &members));
+        let why = match doubt.transpose()? {
+            Some(None) => return Ok(Worth::Nothing),
+            Some(Some(why)) => format!(": {why}"),
+            None => String::new(),
+        };
+        let named: Vec<String> = building.members.iter().map(KeptMember::named).collect();
         return Ok(Worth::Unclear(format!(
-            "{found} of its {wanted} members ({}) are here, so what is on it cannot be seen; \
+            "{found} of its {wanted} members ({}) are here, so what is on it cannot be seen{why}; \
              attach the others",
             named.join(", ")
         )));

@@ -319,6 +319,99 @@ fn what_cannot_be_looked_at_waits_for_its_members() {
     assert!(world.is_forgotten());
 }
 
+/// A world in which a builder without a file system was killed while mdadm was at work, so late
+/// that so many superblocks are written.
+fn killed_while_assembling(superblocks: usize) -> World {
+    for life in 0.. {
+        let mut world = World::new();
+        assert!(!world.build(false, Some(life)));
+        let assembling = world.stage() == Some(Stage::Assembling);
+        if assembling && world.host.superblocks.len() == superblocks {
+            return world;
+        }
+    }
+    unreachable!("it is killed while mdadm is at work, some day");
+}
+
+#[test]
+fn a_superblock_is_not_erased_while_a_member_that_may_carry_one_is_detached() {
+    // mdadm came to its end, which could not be noted any more, and the array was used.
+    let mut world = killed_while_assembling(2);
+    if world.host.array().exists() {
+        world.host.disassemble();
+    }
+    let detached = world.host.folder.path().join("sys/class/block/vdb");
+    let aside = world.host.folder.path().join("detached");
+    fs::rename(&detached, &aside).unwrap();
+    let uuid = world.host.superblocks.remove("vdb").unwrap();
+    let said = world.repair(None).unwrap();
+    assert!(said.contains("/dev/vdb is not here; attach"), "{said}");
+    assert!(!world.is_forgotten() && world.host.superblocks.len() == 1);
+    fs::rename(&aside, &detached).unwrap();
+    world.host.superblocks.insert("vdb".to_owned(), uuid);
+    world.repair(None).unwrap();
+    world.assert_clean("all members are back, and nothing is on it");
+}
+
+#[test]
+fn superblocks_without_an_array_are_erased_where_the_other_members_are_known_to_have_none() {
+    let serial = |world: &World, name: &str, serial: &str| {
+        let disk = world.host.folder.path().join("sys/class/block").join(name);
+        fs::write(disk.join("serial"), serial).unwrap();
+    };
+    // In the same boot by their numbers; after another these may be of other devices.
+    let mut world = killed_while_assembling(1);
+    world.boot("b2");
+    let said = world.repair(None).unwrap();
+    assert!(said.contains("before this boot is not known"), "{said}");
+    assert!(!world.is_forgotten() && world.host.superblocks.len() == 1);
+    world.boot("b1");
+    world.repair(None).unwrap();
+    world.assert_clean("by numbers");
+    // By serial numbers whatever the boot and the names.
+    let begun = || {
+        for life in 0.. {
+            let mut world = World::new();
+            serial(&world, "vdb", "vol-1");
+            serial(&world, "vdc", "vol-2");
+            assert!(!world.build(false, Some(life)));
+            if world.host.superblocks.len() == 1 {
+                world.boot("b2");
+                return world;
+            }
+        }
+        unreachable!("it is killed between two superblocks, some day");
+    };
+    let mut world = begun();
+    serial(&world, "vdc", "vol-3");
+    serial(&world, "vdd", "vol-2");
+    world.repair(None).unwrap();
+    world.assert_clean("by serial numbers");
+    let mut world = begun();
+    serial(&world, "vdc", "vol-3");
+    let said = world.repair(None).unwrap();
+    assert!(said.contains("/dev/vdc (serial number vol-2) is not here"));
+    assert_eq!(world.host.superblocks.len(), 1, "{said}");
+}
+
+#[test]
+fn a_member_that_cannot_be_read_or_is_of_another_array_may_have_been_one() {
+    let node = |world: &World| world.host.folder.path().join("dev/vdc");
+    let mut world = killed_while_assembling(1);
+    fs::remove_file(node(&world)).unwrap();
+    let said = world.repair(None).unwrap();
+    assert!(said.contains("/dev/vdc cannot be read"), "{said}");
+    let mut image = vec![0; 1 << 20];
+    image[4096..4104].copy_from_slice(&[0xfc, 0x4e, 0x2b, 0xa9, 1, 0, 0, 0]);
+    fs::write(node(&world), image).unwrap();
+    let said = world.repair(None).unwrap();
+    assert!(said.contains("/dev/vdc carries the superblock"), "{said}");
+    assert_eq!(world.host.superblocks.len(), 1, "{said}");
+    fs::write(node(&world), vec![0; 1 << 20]).unwrap();
+    world.repair(None).unwrap();
+    world.assert_clean("it can be read and carries nothing");
+}
+
 #[test]
 fn an_array_that_cannot_be_stopped_is_tried_again() {
     let mut world = World::killed_while_formatting();
@@ -424,8 +517,10 @@ fn what_is_kept_of_a_building_names_members_folders_and_lines() {
     let devices = linux::block::Devices::read(&world.host.root()).unwrap();
     let etc = world.host.folder.path().join("etc");
     let (plan, members) = (&checked.plan, &checked.members);
-    let building = journal::Building::of(plan, members, true, &etc, &devices);
+    let boot = world.here().owner().boot.clone();
+    let building = journal::Building::of(plan, members, true, &etc, &devices, boot);
     assert_eq!(building.members[1].number, "254:32");
+    assert_eq!(building.boot, "b1");
     let above = world.host.folder.path().join("a");
     assert_eq!(building.folders, [above.clone(), above.join("data")]);
     let existed: Vec<bool> = building.lines.iter().map(|line| line.existed).collect();

@@ -87,7 +87,7 @@ fn settings(settings: &Settings) -> Json {
         "objective": objective(&settings.objective),
         "unit": Unit::of_objective(&settings.objective).code(),
         "requires": requires,
-        "survives": settings.survives,
+        "survives": settings.factors.survives,
         "phases": settings.phases,
         "workload": settings.workload,
         "seconds": settings.seconds.as_secs_f64(),

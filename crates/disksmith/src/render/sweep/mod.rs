@@ -5,6 +5,6 @@
 pub(crate) mod json;
 #[cfg(test)]
 pub(super) mod sample;
-pub(super) mod sentences;
+pub(crate) mod sentences;
 pub(crate) mod text;
 pub(super) mod units;

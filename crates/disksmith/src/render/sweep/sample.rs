@@ -152,7 +152,14 @@ fn record(factors: &Factors<'_>, objective: Objective) -> SweepRecord {
         devices,
         objective,
         requires: Vec::new(),
-        survives: 0,
+        factors: crate::sweep::Factors {
+            members: vec![1],
+            levels: Vec::new(),
+            chunks: Vec::new(),
+            file_systems: Vec::new(),
+            schedulers: Vec::new(),
+            survives: 0,
+        },
         phases: vec!["page-mixed".to_owned()],
         workload: None,
         seconds: Nanos::from_secs(60),
@@ -210,6 +217,7 @@ fn record(factors: &Factors<'_>, objective: Objective) -> SweepRecord {
 fn volume((nth, letter): (usize, char)) -> Volume {
     Volume {
         path: format!("/dev/sd{letter}").into(),
+        id: None,
         serial: Some(format!("vol0123456789abcde{nth:02}")),
         model: Some("Amazon Elastic Block Store".to_owned()),
         size: Bytes::gib(100),

@@ -90,8 +90,8 @@ pub(crate) fn wanted(settings: &Settings) -> String {
     };
     let mut text = format!("{direction} {}", objective(&settings.objective));
     let mut bars: Vec<String> = settings.requires.iter().map(requirement).collect();
-    if settings.survives > 0 {
-        bars.push(match settings.survives {
+    if settings.factors.survives > 0 {
+        bars.push(match settings.factors.survives {
             1 => "no data lost when a member fails".to_owned(),
             many => format!("no data lost when any {many} members fail"),
         });

@@ -27,7 +27,7 @@ pub(super) fn of(observed: &Observed, effects: &[Effect], curves: &[Explained]) 
         }
         answers.extend(texts);
     }
-    answers.extend(members::slow(record));
+    answers.extend(members::slow(observed, curves));
     answers
 }
 

@@ -1,7 +1,7 @@
 //! The layouts in the order of what they cost. Prices are known; what must be measured is whether a
 //! layout can be built, and whether it meets the requirements.
 
-use super::bar::{self, Bar};
+use super::bar::Bar;
 use super::words::blocks;
 use super::{Field, Ranking};
 use crate::render::words::number;
@@ -22,8 +22,7 @@ pub(super) fn rank(field: &Field) -> Ranking {
     let proven = |layout: usize| {
         let measured = observed.measured(layout);
         let enough = measured >= ENOUGH_BLOCKS || (field.last && measured > 0);
-        let judged = bar::judge(observed, layout, field.last);
-        enough && (judged == Bar::Met || field.last)
+        enough && (field.bars.judge(layout) == Bar::Met || field.last)
     };
     let cheapest = |of: &dyn Fn(usize) -> bool| {
         let costs = known.iter().filter(|(layout, _)| of(*layout));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use study::compare::RatioInterval;
 use study::race::Rule;
 
-use super::bar::{self, Bar};
+use super::bar::Bar;
 use super::contest::{Contest, Score, Scores};
 use super::observed::is_positive;
 use super::words::{behind, blocks, own_ratio, range};
@@ -52,10 +52,7 @@ pub(super) fn rank(field: &Field) -> Ranking {
     };
     let layouts = 0..record.layouts.len();
     // A leader of whom it is open whether it meets the requirements is no winner yet.
-    let meets = leader.is_some_and(|leader| {
-        let met = bar::judge(field.observed, leader, field.last) == Bar::Met;
-        met || settings.requires.is_empty()
-    });
+    let meets = leader.is_some_and(|leader| field.bars.judge(leader) == Bar::Met);
     Ranking {
         leader,
         places: layouts
@@ -72,8 +69,8 @@ pub(super) fn rank(field: &Field) -> Ranking {
     }
 }
 
-/// The scores of those that contend. A layout without any is no entrant before it is measured:
-/// it has none in the block that is being measured either.
+/// The scores of those that contend. Who has none yet is among them: a block is not done before it
+/// was measured.
 fn scores(field: &Field, figure: &Figure) -> Scores {
     let objective = &field.observed.record.settings.objective;
     let mut scores = Scores::new();
@@ -148,13 +145,9 @@ impl Placing<'_> {
             return (Standing::Open, why);
         }
         if let Some((ratio, after)) = self.contest.dropped.get(&self.layout) {
-            let ratio = self.contest.ratios.get(&self.layout).unwrap_or(ratio);
-            // The best may since have become worse: then what was seen at the time is said.
+            // As it was when it was dropped: what came later tells of the others alone.
             let how = self.how(own(objective, self.figure, *ratio));
-            return (
-                Standing::Dropped,
-                format!("{how} than the best after {}", blocks(*after)),
-            );
+            return (Standing::Dropped, format!("{how} after {}", blocks(*after)));
         }
         if self.contest.leader == Some(self.layout) {
             return (
@@ -174,11 +167,7 @@ impl Placing<'_> {
             let why = format!("as good as the best as far as can be told: {of} of its {objective}");
             return (Standing::Tie, why);
         }
-        let why = format!(
-            "{} than the best over {}",
-            self.how(ratio),
-            blocks(measured)
-        );
+        let why = format!("{} over {}", self.how(ratio), blocks(measured));
         (Standing::Behind, why)
     }
 
@@ -186,7 +175,7 @@ impl Placing<'_> {
         match self.field.observed.record.settings.objective {
             Objective::PerDollar(_) => {
                 format!(
-                    "{} less for each dollar",
+                    "{} less for each dollar than the best",
                     range(1.0 - ratio.high, 1.0 - ratio.low)
                 )
             }

@@ -35,8 +35,6 @@ pub(super) struct Contest {
     pub ratios: BTreeMap<usize, RatioInterval>,
     /// Whether the race knows its winner before the last block.
     pub over: bool,
-    /// The standard deviation of a cell as a share.
-    pub noise: Option<f64>,
 }
 
 impl Contest {
@@ -75,7 +73,6 @@ impl Contest {
             dropped: main.dropped(),
             ratios: BTreeMap::new(),
             over: main.race.end.is_some(),
-            noise: main.race.noise,
         };
         let front: Vec<usize> = main.left().collect();
         let heats: Vec<(usize, Option<Heat>)> = stragglers

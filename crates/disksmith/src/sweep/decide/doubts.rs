@@ -24,6 +24,14 @@ pub(super) fn of(observed: &Observed, field: &Field) -> Vec<String> {
     doubts
 }
 
+/// That the winner may miss a requirement.
+pub(super) fn near_bar(field: &Field, winner: Option<usize>) -> Option<String> {
+    let doubt = field.bars.doubt(winner?)?;
+    Some(format!(
+        "It is not certain that the best meets what is required: {doubt}."
+    ))
+}
+
 /// How many runs have findings that make them doubtful or invalid, and which.
 fn findings(observed: &Observed) -> Option<String> {
     let (mut runs, mut doubtful) = (0, 0);

@@ -93,3 +93,67 @@ fn hours(elapsed: f64) -> String {
         format!("{} hours", number(elapsed / 3600.0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::decide;
+    use super::super::testing::{Truth, raid10, sweep};
+    use crate::sweep::decided::Decided;
+    use crate::sweep::layout::Layout;
+
+    fn decided(drift: f64, blocks: usize) -> Decided {
+        let of = |_: &Layout| vec![("page-mixed.iops", 5000.0)];
+        let truth = Truth {
+            of: &of,
+            noise: 0.005,
+            drift,
+            seed: 9,
+        };
+        let mut record = sweep("page-mixed.iops", vec![raid10(2), raid10(4)]);
+        for block in 0..blocks {
+            truth.measure(&mut record, block, &[1]);
+            truth.baseline(&mut record, block);
+        }
+        decide(&record)
+    }
+
+    #[test]
+    fn a_drift_is_shown_and_makes_doubtful() {
+        let decided = decided(0.05, 5);
+        let drift = decided.drift.unwrap();
+        assert_eq!(drift.points.len(), 5);
+        let change = drift.change.unwrap();
+        assert!((change.mean - 0.2).abs() < 0.03, "{change:?}");
+        assert!(
+            drift.text.contains("at the end ") && drift.text.contains("% faster"),
+            "{}",
+            drift.text
+        );
+        assert!(
+            decided
+                .doubts
+                .iter()
+                .any(|text| text.contains("drifted by")),
+            "{:?}",
+            decided.doubts
+        );
+    }
+
+    #[test]
+    fn a_steady_machine_is_not_doubted() {
+        let decided = decided(0.0, 5);
+        let drift = decided.drift.unwrap();
+        assert!(drift.text.contains("no drift shown"), "{}", drift.text);
+        assert!(
+            !decided.doubts.iter().any(|text| text.contains("baseline")),
+            "{:?}",
+            decided.doubts
+        );
+    }
+
+    #[test]
+    fn before_the_second_measurement_there_is_none() {
+        assert!(decided(0.0, 1).drift.is_none());
+        assert!(decided(0.0, 2).drift.unwrap().text.contains("too seldom"));
+    }
+}

@@ -11,19 +11,22 @@ use crate::sweep::record::Value;
 use super::observed::Observed;
 use super::words::{changed, counted, direction, hundredths, range};
 
-/// The effects of all factors, each setting against the first that was swept.
+/// The effects of all factors, each setting against the first that was swept. A disk alone has
+/// neither level nor chunk nor other members, so nothing differs from it in one factor alone: then
+/// the next setting is compared with.
 pub(super) fn of(observed: &Observed) -> Vec<Effect> {
     let figure = observed.speed();
     let mut effects = Vec::new();
     for factor in Factor::ALL {
         let settings = settings(&observed.record.layouts, factor);
-        let Some((from, others)) = settings.split_first() else {
-            continue;
+        let against = |at: usize, from: &String| {
+            let others = settings.iter().skip(at + 1);
+            let compared = others.filter_map(|to| one(observed, &figure, factor, (from, to)));
+            compared.collect::<Vec<Effect>>()
         };
-        let compared = others
-            .iter()
-            .filter_map(|to| one(observed, &figure, factor, (from, to)));
-        effects.extend(compared);
+        let compared = settings.iter().enumerate();
+        let mut compared = compared.map(|(at, from)| against(at, from));
+        effects.extend(compared.find(|found| !found.is_empty()).unwrap_or_default());
     }
     effects
 }
@@ -176,5 +179,155 @@ impl Told<'_> {
             hundredths(ratio - 1.0),
             range(interval.low - 1.0, interval.high - 1.0)
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decide;
+    use super::super::testing::{Truth, raid10, sweep};
+    use super::*;
+    use crate::cli::Fs;
+    use record::Bytes;
+
+    /// RAID 10 of 2, 4, 6 and 8, with two chunks and two file systems: 16 layouts.
+    fn layouts() -> Vec<Layout> {
+        let mut layouts = Vec::new();
+        for members in [2, 4, 6, 8] {
+            for chunk in [64, 256] {
+                for fs in [Fs::Ext4, Fs::Xfs] {
+                    layouts.push(Layout {
+                        chunk: Some(Bytes::kib(chunk)),
+                        fs,
+                        ..raid10(members)
+                    });
+                }
+            }
+        }
+        layouts
+    }
+
+    fn effects(objective: &str, noise: f64, blocks: usize) -> Vec<Effect> {
+        let of = |layout: &Layout| {
+            let fs = if layout.fs == Fs::Xfs { 1.05 } else { 1.0 };
+            let iops = 3000.0 * layout.members as f64 * fs;
+            vec![("page-mixed.iops", iops), ("page-mixed.p99", 1e11 / iops)]
+        };
+        let truth = Truth {
+            of: &of,
+            noise,
+            drift: 0.05,
+            seed: 5,
+        };
+        decide(&truth.all(sweep(objective, layouts()), blocks)).effects
+    }
+
+    fn of_factor(effects: &[Effect], factor: Factor) -> &Effect {
+        effects
+            .iter()
+            .find(|effect| effect.factor == factor)
+            .unwrap()
+    }
+
+    #[test]
+    fn a_disk_alone_hides_no_effect_of_the_others() {
+        let mut all = vec![Layout {
+            level: None,
+            members: 1,
+            chunk: None,
+            ..raid10(2)
+        }];
+        all.extend(layouts());
+        let of = |layout: &Layout| vec![("page-mixed.iops", 3000.0 * layout.members as f64)];
+        let truth = Truth {
+            of: &of,
+            noise: 0.01,
+            drift: 0.0,
+            seed: 5,
+        };
+        let effects = decide(&truth.all(sweep("page-mixed.iops", all), 3)).effects;
+        for factor in [Factor::Members, Factor::Chunk, Factor::Fs] {
+            assert!(effects.iter().any(|one| one.factor == factor), "{factor:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_system_that_helps_is_shown_and_a_chunk_that_does_not_is_not() {
+        let effects = effects("page-mixed.iops", 0.01, 3);
+        let fs = of_factor(&effects, Factor::Fs);
+        assert!(fs.shown && fs.pairs == 8, "{fs:?}");
+        assert!((fs.ratio.mean - 1.05).abs() < 0.015, "{fs:?}");
+        assert!(
+            fs.text.starts_with("XFS against ext4: ") && fs.text.contains("% faster ("),
+            "{}",
+            fs.text
+        );
+        assert!(fs.text.ends_with("over 8 pairs of layouts."), "{}", fs.text);
+        let chunk = of_factor(&effects, Factor::Chunk);
+        assert!(!chunk.shown, "{chunk:?}");
+        let begin =
+            "No effect of the chunk shown: 256 KiB against 64 KiB changes page-mixed.iops by ";
+        assert!(chunk.text.starts_with(begin), "{}", chunk.text);
+        // Each number of members against the fewest.
+        let members: Vec<&Effect> = effects
+            .iter()
+            .filter(|e| e.factor == Factor::Members)
+            .collect();
+        let to: Vec<&str> = members.iter().map(|effect| effect.to.as_str()).collect();
+        assert_eq!(to, ["4", "6", "8"]);
+        assert!((members[2].ratio.mean - 4.0).abs() < 0.1);
+        assert!(
+            !effects
+                .iter()
+                .any(|e| matches!(e.factor, Factor::Level | Factor::Scheduler))
+        );
+    }
+
+    #[test]
+    fn of_a_latency_the_words_say_so() {
+        let effects = effects("page-mixed.p99", 0.01, 3);
+        let fs = of_factor(&effects, Factor::Fs);
+        assert!(fs.shown && fs.ratio.mean < 1.0, "{fs:?}");
+        assert!(fs.text.contains("% lower latency ("), "{}", fs.text);
+    }
+
+    #[test]
+    fn a_single_pair_in_one_block_has_no_interval() {
+        let of = |_: &Layout| vec![("page-mixed.iops", 1000.0)];
+        let truth = Truth {
+            of: &of,
+            noise: 0.01,
+            drift: 0.0,
+            seed: 1,
+        };
+        let two = layouts().into_iter().take(2).collect();
+        let decided = decide(&truth.all(sweep("page-mixed.iops", two), 1));
+        let fs = of_factor(&decided.effects, Factor::Fs);
+        assert!(!fs.shown && fs.ratio.low.is_none());
+        assert!(
+            fs.text.contains("too seldom for an interval"),
+            "{}",
+            fs.text
+        );
+    }
+
+    #[test]
+    fn layouts_that_differ_in_two_factors_are_no_pair() {
+        let mut two = layouts();
+        two.truncate(4);
+        // 64 KiB with ext4 and 256 KiB with XFS.
+        let two = vec![two[0].clone(), two[3].clone()];
+        let of = |_: &Layout| vec![("page-mixed.iops", 1000.0)];
+        let truth = Truth {
+            of: &of,
+            noise: 0.01,
+            drift: 0.0,
+            seed: 1,
+        };
+        let decided = decide(&truth.all(sweep("page-mixed.iops", two), 2));
+        assert_eq!(decided.effects, []);
+        assert!(decided.answers.iter().any(|text| text
+            == "What the chunk does was not measured: no two layouts that differ in it alone were \
+                measured in the same block."));
     }
 }

@@ -2,17 +2,25 @@
 //! them is slow.
 
 use study::compare::RatioInterval;
-use study::scaling::{Point, knee, odd_against_even};
+use study::effects::{Effect, Pair, effect};
+use study::scaling::{Point, Share, knee, odd_against_even};
 
-use crate::sweep::record::{Probe, SweepRecord, Value};
+use crate::render::words::number;
+use crate::sweep::figure::{Figure, Metric};
+use crate::sweep::record::{Probe, Value};
 
 use super::observed::Observed;
-use super::scaling::{Explained, per_request, rate};
-use super::words::{hundredths, range, shown};
+use super::scaling::{Explained, in_flight, per_request, rate};
+use super::words::{counted, hundredths, range, shown};
 
 /// Less than this share of what it should be is clearly less: probes of a few seconds wander by some
 /// percent.
 const CLEARLY: f64 = 0.9;
+
+/// With fewer requests in flight for each member it is these that may be the limit: a volume in the
+/// cloud answers in about a millisecond, and with one request at a time gives a thousand a second,
+/// whatever it is sold for.
+const FEW_IN_FLIGHT: f64 = 4.0;
 
 /// Where the rate stops growing, and whose limit that is.
 pub(super) fn scaling(observed: &Observed, curves: &[Explained]) -> String {
@@ -45,7 +53,26 @@ pub(super) fn scaling(observed: &Observed, curves: &[Explained]) -> String {
             last.members
         ),
     };
+    let is_flat = knee(&studied(best)).is_some();
+    let growth = match few_in_flight(observed, best).filter(|_| is_flat) {
+        Some(few) => format!("{growth} That may be for want of requests: {few}."),
+        None => growth,
+    };
     format!("{growth} {}", limit(observed, best))
+}
+
+/// How few requests the members of the largest array have in flight, as a clause; `None` where they
+/// have enough.
+fn few_in_flight(observed: &Observed, curve: &Explained) -> Option<String> {
+    let layout = curve.layouts.last()?;
+    let members = observed.record.layouts.get(*layout)?.members;
+    let (all, each) = in_flight(observed, *layout)?;
+    (members > 1 && each < FEW_IN_FLIGHT).then(|| {
+        format!(
+            "{all} in flight are {} for each of {members} members; try with more (--depth)",
+            number(each)
+        )
+    })
 }
 
 /// Whose limit the largest array of a curve meets: the instance's, its own, or its volumes'.
@@ -91,11 +118,25 @@ fn limit(observed: &Observed, curve: &Explained) -> String {
     };
     let share = reached / bound;
     let percent = hundredths(share);
-    if last.value.high.map_or(share, |high| high * io / bound) < CLEARLY {
+    if last.value.low.map_or(share, |low| low * io / bound) > 1.0 / CLEARLY {
         format!(
-            "{whose}; {array} is {percent} % of that: the rest is lost in the array or the file \
-             system, not in the volumes."
+            "{whose}; {array} is {percent} % of that, which cannot be: something slowed the volumes \
+             while they were asked by themselves, such as another load or cold blocks. Whose limit \
+             this is cannot be told."
         )
+    } else if last.value.high.map_or(share, |high| high * io / bound) < CLEARLY {
+        match few_in_flight(observed, curve) {
+            // Each volume alone was asked with all of them.
+            Some(few) => format!(
+                "{whose}; {array} is {percent} % of that. Whether the array or the file system \
+                 loses the rest, or too few requests are in flight, cannot be told: {few}."
+            ),
+            None => format!(
+                "{whose}; {array} is {percent} % of that: the rest is lost in the array or the \
+                 file system, not in the volumes, or too few requests are in flight for so many \
+                 (--depth)."
+            ),
+        }
     } else if bound < alone {
         format!("{whose}; {array} is {percent} % of that: the instance's limit is reached.")
     } else {
@@ -137,50 +178,70 @@ fn cap(probe: &Probe) -> Option<Cap> {
     })
 }
 
+/// From so many curves the interval is of how they differ from each other: that is safer than to
+/// trust the noise of one.
+const ENOUGH_CURVES: usize = 3;
+
 /// Whether an even number of members does better than an odd one.
 pub(super) fn odd_and_even(curves: &[Explained]) -> String {
-    let found = curves
+    let shares = curves
         .iter()
-        .find_map(|one| Some((one, odd_against_even(&studied(one))?)));
-    let Some((one, share)) = found else {
+        .filter_map(|one| Some((one, odd_against_even(&studied(one))?)));
+    let shares: Vec<(&Explained, Share)> = shares.collect();
+    let Some((first, share)) = shares.first() else {
         return "Whether an even number of members does better than an odd one was not measured: no \
                 odd number was swept together with both of its even neighbours."
             .to_owned();
     };
-    let label = &one.curve.label;
-    let reach = |bounds: String| {
-        format!(
-            "odd numbers of members reach {} %{bounds} of what lies between their even neighbours \
-             ({label}).",
-            hundredths(share.ratio)
-        )
-    };
-    let Some(interval) = share.interval else {
-        return format!("Without an interval: {}", reach(String::new()));
-    };
-    let bounds = format!(" ({})", range(interval.low, interval.high));
-    match interval {
-        RatioInterval { high, .. } if high < 1.0 => {
-            format!(
-                "Even numbers of members do better than odd ones: {}",
-                reach(bounds)
-            )
+    let all = shares.iter().map(|(_, share)| share.ratio);
+    match over_curves(all).filter(|_| shares.len() >= ENOUGH_CURVES) {
+        Some(all) => {
+            let of = format!(
+                "over {} of the other settings",
+                counted(shares.len(), "combination")
+            );
+            odd_or_even(all.ratio, all.interval, &of)
         }
-        RatioInterval { low, .. } if low > 1.0 => {
-            format!(
-                "Odd numbers of members do better than even ones: {}",
-                reach(bounds)
-            )
-        }
-        _ => format!(
-            "No difference between odd and even numbers of members is shown: {}",
-            reach(bounds)
-        ),
+        None => odd_or_even(share.ratio, share.interval, &first.curve.label),
     }
 }
 
-/// The volumes that are clearly slower than the others, and what that costs.
-pub(super) fn slow(record: &SweepRecord) -> Vec<String> {
+/// The mean of what the curves say, each counted as a pair of an even and an odd number.
+fn over_curves(ratios: impl Iterator<Item = f64>) -> Option<Effect> {
+    let pairs = ratios.enumerate().map(|(at, ratio)| Pair {
+        from: 2 * at,
+        to: 2 * at + 1,
+        blocks: vec![(1.0, ratio)],
+    });
+    effect(&pairs.collect::<Vec<_>>())
+}
+
+fn odd_or_even(ratio: f64, interval: Option<RatioInterval>, of: &str) -> String {
+    let reach = |bounds: String| {
+        format!(
+            "odd numbers of members reach {} %{bounds} of what lies between their even neighbours \
+             ({of}).",
+            hundredths(ratio)
+        )
+    };
+    let Some(interval) = interval else {
+        return format!("Without an interval: {}", reach(String::new()));
+    };
+    let bounds = format!(" ({})", range(interval.low, interval.high));
+    let answer = if interval.high < 1.0 {
+        "Even numbers of members do better than odd ones"
+    } else if interval.low > 1.0 {
+        "Odd numbers of members do better than even ones"
+    } else {
+        "No difference between odd and even numbers of members is shown"
+    };
+    format!("{answer}: {}", reach(bounds))
+}
+
+/// The volumes that are clearly slower than the others, and what that costs. One that gave more as
+/// a member of an array than by itself is not slow: something else was in its way.
+pub(super) fn slow(observed: &Observed, curves: &[Explained]) -> Vec<String> {
+    let record = observed.record;
     let Some(probe) = &record.probe else {
         return Vec::new();
     };
@@ -192,19 +253,19 @@ pub(super) fn slow(record: &SweepRecord) -> Vec<String> {
         .alone
         .iter()
         .zip(&record.settings.devices)
-        .filter(|(value, _)| {
-            value.mean < CLEARLY * usual && value.high.unwrap_or(value.mean) < usual
+        .enumerate()
+        .filter(|(at, (value, _))| {
+            value.mean < CLEARLY * usual
+                && value.high.unwrap_or(value.mean) < usual
+                && as_member(observed, curves, *at) < value.mean / CLEARLY
         });
-    slow.map(|(value, volume)| {
-        let figure = crate::sweep::figure::Figure::of(
-            &probe.phase,
-            crate::sweep::figure::Metric::Iops,
-        );
+    slow.map(|(_, (value, volume))| {
+        let figure = Figure::of(&probe.phase, Metric::Iops);
         let all = count as f64;
         format!(
             "{} is slow: it gives {} alone, {} % of the median of the {count} volumes ({}). Stripes \
              wait for their slowest member, so that all {count} with it give about {} at best \
-             instead of {}: replace it, or leave it out.",
+             instead of {}, with enough requests in flight: replace it, or leave it out.",
             volume.path.display(),
             shown(&figure, value.mean),
             hundredths(value.mean / usual),
@@ -214,6 +275,19 @@ pub(super) fn slow(record: &SweepRecord) -> Vec<String> {
         )
     })
     .collect()
+}
+
+/// The most requests a second that an array with this volume has made of each of its members.
+fn as_member(observed: &Observed, curves: &[Explained], volume: usize) -> f64 {
+    let mut most = 0.0;
+    for curve in curves {
+        for (point, layout) in curve.curve.points.iter().zip(&curve.layouts) {
+            if let Some(io) = per_request(observed, *layout).filter(|_| volume < point.members) {
+                most = f64::max(most, point.value.mean * io / point.members as f64);
+            }
+        }
+    }
+    most
 }
 
 /// A curve as `study` takes it.
@@ -251,4 +325,211 @@ fn median(values: &[Value]) -> Option<f64> {
     let count = means.len();
     let low = means.get(count.checked_sub(1)? / 2)?;
     Some(0.5 * (low + means.get(count / 2)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decide;
+    use super::super::testing::{Truth, probed, raid10, sweep};
+    use crate::cli::Level;
+    use crate::sweep::decided::Decided;
+    use crate::sweep::layout::Layout;
+
+    /// What a level makes of the members, of page-mixed: 70 % reads.
+    fn io(layout: &Layout) -> f64 {
+        match layout.level {
+            Some(Level::Ten) => 1.3,
+            _ => 1.0,
+        }
+    }
+
+    fn decided(
+        members: &[usize],
+        level: Level,
+        of: &dyn Fn(&Layout) -> f64,
+        alone: &[f64],
+        share: f64,
+    ) -> Decided {
+        with_depth(64, members, level, of, alone, share)
+    }
+
+    fn with_depth(
+        depth: u32,
+        members: &[usize],
+        level: Level,
+        of: &dyn Fn(&Layout) -> f64,
+        alone: &[f64],
+        share: f64,
+    ) -> Decided {
+        let layouts = members.iter().map(|members| Layout {
+            level: Some(level),
+            ..raid10(*members)
+        });
+        let figures = |layout: &Layout| vec![("page-mixed.iops", of(layout))];
+        let truth = Truth {
+            of: &figures,
+            noise: 0.01,
+            drift: 0.0,
+            seed: 2,
+        };
+        let mut record = probed(sweep("page-mixed.iops", layouts.collect()), alone, share);
+        record.settings.depth = Some(depth);
+        decide(&truth.all(record, 5))
+    }
+
+    fn has(decided: &Decided, told: &[&str]) {
+        for told in told {
+            assert!(
+                decided.answers.iter().any(|text| text.contains(told)),
+                "{told}: {:#?}",
+                decided.answers
+            );
+        }
+    }
+
+    const EQUAL: [f64; 8] = [3000.0; 8];
+
+    #[test]
+    fn a_probe_that_an_array_exceeds_is_not_believed() {
+        let of = |layout: &Layout| 3000.0 * layout.members as f64 / io(layout);
+        let mut alone = EQUAL.map(|rate| 0.5 * rate);
+        alone[2] = 700.0;
+        let decided = decided(&[2, 4, 6, 8], Level::Ten, &of, &alone, 0.5);
+        has(&decided, &["which cannot be", "cannot be told"]);
+        let slow = decided.answers.iter().any(|text| text.contains("is slow"));
+        assert!(!slow, "{:#?}", decided.answers);
+    }
+
+    #[test]
+    fn growth_to_the_volumes_sum_is_the_volumes_own() {
+        let of = |layout: &Layout| 3000.0 * layout.members as f64 / io(layout) * 0.97;
+        let decided = decided(&[2, 4, 6, 8], Level::Ten, &of, &EQUAL, 1.0);
+        has(
+            &decided,
+            &[
+                "No end of scaling is shown for RAID 10, 256 KiB, xfs: ",
+                "the volumes' own sum is the limit",
+                "The 8 volumes give 24,000 IOPS one after another",
+            ],
+        );
+        let curve = &decided.curves[0];
+        assert_eq!(curve.points.len(), 4);
+        // Of 2 x 3,000 requests to the volumes a write takes two.
+        let ideal = curve.points[0].ideal.unwrap();
+        assert!((ideal - 6000.0 / 1.3).abs() < 1.0, "{ideal}");
+    }
+
+    #[test]
+    fn a_plateau_below_what_the_volumes_give_together_is_the_arrays() {
+        let of = |layout: &Layout| (3000.0 * layout.members as f64 / io(layout)).min(9000.0);
+        let decided = decided(&[2, 4, 6, 8], Level::Ten, &of, &EQUAL, 1.0);
+        has(
+            &decided,
+            &[
+                "stops scaling at 4 members",
+                "lost in the array or the file system",
+            ],
+        );
+    }
+
+    #[test]
+    fn with_few_requests_in_flight_neither_the_array_nor_a_knee_is_blamed_alone() {
+        let of = |layout: &Layout| (3000.0 * layout.members as f64 / io(layout)).min(9000.0);
+        let blames = |decided: &Decided, told: &str| {
+            let mut answers = decided.answers.iter();
+            answers.any(|text| text.contains(told))
+        };
+        // 1.3 times 20 requests over eight members; and 26.
+        for (depth, few) in [(20, true), (26, false)] {
+            let decided = with_depth(depth, &[2, 4, 6, 8], Level::Ten, &of, &EQUAL, 1.0);
+            has(&decided, &["stops scaling at 4 members"]);
+            let want =
+                "That may be for want of requests: 20 in flight are 3.2 for each of 8 members";
+            assert_eq!(blames(&decided, want), few, "{:#?}", decided.answers);
+            assert_eq!(blames(&decided, "in flight, cannot be told"), few);
+            assert_eq!(blames(&decided, "the rest is lost in the array"), !few);
+        }
+        let grows = |layout: &Layout| 3000.0 * layout.members as f64;
+        let decided = with_depth(20, &[2, 4, 8], Level::Zero, &grows, &EQUAL, 1.0);
+        assert!(!blames(&decided, "for want of requests"));
+    }
+
+    #[test]
+    fn a_plateau_at_what_the_volumes_give_together_is_the_instances() {
+        let of = |layout: &Layout| (3000.0 * layout.members as f64).min(12_000.0);
+        let decided = decided(&[2, 4, 6, 8], Level::Zero, &of, &EQUAL, 0.5);
+        has(
+            &decided,
+            &[
+                "stops scaling at 4 members",
+                "All 8 volumes asked at once give 12,000 IOPS and one after another 24,000 IOPS",
+                "the instance's limit is reached",
+            ],
+        );
+    }
+
+    #[test]
+    fn without_a_probe_the_limit_is_not_told() {
+        let of = |layout: &Layout| 3000.0 * layout.members as f64;
+        let decided = decided(&[2, 4], Level::Zero, &of, &[], 1.0);
+        has(&decided, &["the volumes were not measured by themselves"]);
+    }
+
+    #[test]
+    fn odd_against_even() {
+        let odd = |layout: &Layout| {
+            let share = if layout.members % 2 == 1 { 0.85 } else { 1.0 };
+            3000.0 * layout.members as f64 * share
+        };
+        let all = [2, 3, 4, 5, 6, 7, 8];
+        has(
+            &decided(&all, Level::Zero, &odd, &EQUAL, 1.0),
+            &["Even numbers of members do better than odd ones: odd numbers of members reach 8"],
+        );
+        let same = |layout: &Layout| 3000.0 * layout.members as f64;
+        has(
+            &decided(&all, Level::Zero, &same, &EQUAL, 1.0),
+            &["No difference between odd and even numbers of members is shown: "],
+        );
+        has(
+            &decided(&[2, 4, 6], Level::Zero, &same, &EQUAL, 1.0),
+            &["an even number of members does better than an odd one was not measured"],
+        );
+    }
+
+    #[test]
+    fn several_curves_answer_together() {
+        let answer = |ratios: [f64; 4]| {
+            let all = super::over_curves(ratios.into_iter()).unwrap();
+            super::odd_or_even(all.ratio, all.interval, "over 4 combinations")
+        };
+        let odd = answer([0.9, 0.92, 0.88, 0.9]);
+        let begin =
+            "Even numbers of members do better than odd ones: odd numbers of members reach 90 %";
+        assert!(odd.starts_with(begin), "{odd}");
+        // One that is far off is not enough.
+        assert!(answer([0.9, 1.0, 1.01, 0.99]).starts_with("No difference"));
+    }
+
+    #[test]
+    fn a_slow_volume_is_named_with_what_it_costs() {
+        let mut alone = EQUAL;
+        alone[2] = 2000.0;
+        let of = |layout: &Layout| 2000.0 * layout.members as f64;
+        let slow = decided(&[2, 4, 8], Level::Zero, &of, &alone, 1.0);
+        has(
+            &slow,
+            &[
+                "/dev/nvme3n1 is slow: it gives 2,000 IOPS alone, 67 % of the median of the 8 volumes",
+                "all 8 with it give about 16,000 IOPS at best instead of 24,000 IOPS, with enough",
+            ],
+        );
+        alone[2] = 2800.0;
+        let calm = decided(&[2, 4, 8], Level::Zero, &of, &alone, 1.0);
+        assert!(
+            !calm.answers.iter().any(|text| text.contains("is slow")),
+            "{:?}",
+            calm.answers
+        );
+    }
 }

@@ -11,15 +11,17 @@ mod effects;
 mod frontier;
 mod members;
 mod observed;
+#[cfg(test)]
+mod properties;
 mod scaling;
 mod summary;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
-mod words;
+pub(super) mod words;
 
-use bar::Bar;
+use bar::{Bar, Bars};
 use observed::Observed;
 use summary::Summaries;
 
@@ -43,6 +45,8 @@ enum Fate {
 struct Field<'a> {
     /// What was measured.
     pub observed: &'a Observed<'a>,
+    /// The requirements on each layout.
+    pub bars: Bars<'a>,
     /// What became of each layout.
     pub fates: Vec<Fate>,
     /// What each costs, where prices are known.
@@ -87,11 +91,13 @@ impl Field<'_> {
             let cost = prices?.cost(layout, &sizes, None);
             Some(cost.per_month).filter(|cost| cost.is_finite())
         });
+        let bars = Bars::of(observed, last);
         Field {
             observed,
             fates: (0..record.layouts.len())
-                .map(|layout| fate(observed, layout, last))
+                .map(|layout| fate(observed, &bars, layout, last))
                 .collect(),
+            bars,
             costs: costs.collect(),
             last,
         }
@@ -105,7 +111,7 @@ impl Field<'_> {
     }
 }
 
-fn fate(observed: &Observed, layout: usize, last: bool) -> Fate {
+fn fate(observed: &Observed, bars: &Bars, layout: usize, last: bool) -> Fate {
     if let Some(why) = observed.given_up(layout) {
         return Fate::Failed(format!("failed twice: {why}"));
     }
@@ -115,7 +121,7 @@ fn fate(observed: &Observed, layout: usize, last: bool) -> Fate {
             None => "was not measured".to_owned(),
         });
     }
-    match bar::judge(observed, layout, last) {
+    match bars.judge(layout) {
         Bar::Missed(why) => Fate::Missed(why),
         Bar::Met | Bar::Open => Fate::In,
     }
@@ -129,7 +135,7 @@ pub(crate) fn decide(record: &SweepRecord) -> Decided {
     let mut ranking = field.rank();
     let exhausted = |field: &Field, ranking: &Ranking| {
         let mut open = (0..field.fates.len()).filter(|layout| is_open(field, ranking, *layout));
-        open.all(|layout| observed.was_tried_last(layout))
+        observed.has_run_out() || open.all(|layout| observed.was_tried_last(layout))
     };
     let mut over = ranking.settled && !record.settings.full;
     if !over && exhausted(&field, &ranking) {
@@ -149,6 +155,7 @@ pub(crate) fn decide(record: &SweepRecord) -> Decided {
     let ties = rows.iter().filter(|row| row.standing == Standing::Tie);
     let mut doubts = bar::unmeasured(&observed);
     doubts.extend(doubts::of(&observed, &field));
+    doubts.extend(doubts::near_bar(&field, ranking.leader.filter(|_| over)));
     let drift = drift::of(&observed);
     doubts.extend(
         drift
@@ -156,7 +163,7 @@ pub(crate) fn decide(record: &SweepRecord) -> Decided {
             .and_then(|drift| drift::doubt(drift, record.settings.tie)),
     );
     let effects = effects::of(&observed);
-    let curves = scaling::of(&observed, &summaries);
+    let curves = scaling::of(&observed);
     let answers = answers::of(&observed, &effects, &curves);
     Decided {
         winner: ranking.leader,
@@ -173,8 +180,7 @@ pub(crate) fn decide(record: &SweepRecord) -> Decided {
 }
 
 /// The layouts that the next block measures, by their place in the record. To be asked between
-/// blocks: where a block was cut short, what is left of it is what was wanted before it began, of
-/// the record without its cells.
+/// blocks.
 pub(crate) fn wanted(record: &SweepRecord, decided: &Decided) -> Vec<usize> {
     if decided.over {
         return Vec::new();
@@ -273,6 +279,9 @@ fn standing(field: &Field, ranking: &Ranking, layout: usize, over: bool) -> (Sta
         } else {
             place
         };
+        let is_taken = matches!(place, Standing::Winner | Standing::Tie);
+        let doubt = field.bars.doubt(layout).filter(|_| is_taken);
+        let why = doubt.map_or(why.clone(), |doubt| format!("{why}; {doubt}"));
         return (place, why);
     }
     if let Some(failure) = field.observed.failed_last(layout) {

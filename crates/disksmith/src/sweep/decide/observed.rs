@@ -108,6 +108,18 @@ impl<'a> Observed<'a> {
             .any(|cell| cell.block.saturating_add(1) >= blocks)
     }
 
+    /// Whether the last block was begun and all that it wants was tried. A layout that comes back
+    /// only then, since the noise turned out larger or the best misses a requirement, is measured
+    /// no further.
+    pub(super) fn has_run_out(&self) -> bool {
+        let last = self.record.settings.blocks.checked_sub(1);
+        let block = last.and_then(|last| Some((last, self.record.blocks.get(last)?)));
+        block.is_some_and(|(last, block)| {
+            let tried = |layout: &usize| self.cells(*layout).iter().any(|cell| cell.block == last);
+            block.wanted.iter().all(tried)
+        })
+    }
+
     /// The figure that ranks the layouts, or that stands for speed where only money counts: the
     /// first that is required, or what the first phase does.
     pub(super) fn speed(&self) -> Figure {

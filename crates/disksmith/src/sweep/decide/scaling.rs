@@ -1,17 +1,21 @@
 //! How the rate grows with the members, and what they would give by themselves.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+
+use record::Workload;
 
 use crate::bench::suite;
-use crate::cli::{Level, WorkloadText};
+use crate::cli::Level;
 use crate::sweep::decided::{Curve, Point};
 use crate::sweep::figure::{Figure, Metric};
 use crate::sweep::layout::{Factor, Layout};
+use crate::sweep::measure::bench_args;
 use crate::sweep::price::write_io;
 use crate::sweep::record::SweepRecord;
 
 use super::observed::{Observed, is_positive};
-use super::summary::Summaries;
+use super::summary::in_average_block;
 
 /// A curve with what is needed to explain it.
 pub(super) struct Explained {
@@ -36,8 +40,9 @@ pub(super) fn rate(observed: &Observed) -> Figure {
 
 /// One curve for each combination of the other factors of which two numbers of members or more were
 /// measured, the one that reaches the most first.
-pub(super) fn of(observed: &Observed, summaries: &Summaries) -> Vec<Explained> {
-    let figure = rate(observed);
+pub(super) fn of(observed: &Observed) -> Vec<Explained> {
+    let values = in_average_block(observed, &rate(observed));
+    let value = |layout: usize| values.get(layout).copied().flatten();
     let layouts = &observed.record.layouts;
     let mut groups: BTreeMap<Vec<String>, BTreeMap<usize, usize>> = BTreeMap::new();
     for (at, layout) in layouts.iter().enumerate() {
@@ -45,7 +50,7 @@ pub(super) fn of(observed: &Observed, summaries: &Summaries) -> Vec<Explained> {
             .into_iter()
             .filter(|factor| *factor != Factor::Members);
         let key = others.map(|factor| layout.setting(factor)).collect();
-        if summaries.figure(at, &figure).is_some() {
+        if value(at).is_some() {
             groups
                 .entry(key)
                 .or_default()
@@ -61,7 +66,7 @@ pub(super) fn of(observed: &Observed, summaries: &Summaries) -> Vec<Explained> {
             let points = layouts.iter().filter_map(|at| {
                 Some(Point {
                     members: observed.record.layouts.get(*at)?.members,
-                    value: summaries.figure(*at, &figure)?,
+                    value: value(*at)?,
                     ideal: ideal(observed, *at),
                 })
             });
@@ -97,7 +102,9 @@ fn label(observed: &Observed, layout: usize) -> String {
     parts.join(", ")
 }
 
-/// What a layout's members give by themselves, as requests of the application.
+/// What a layout's members give by themselves, as requests of the application. Each was asked with
+/// all requests that the phase has in flight, of which an array's members get a share each: with few
+/// of them the array may not reach this whatever it is.
 fn ideal(observed: &Observed, layout: usize) -> Option<f64> {
     let members = observed.record.layouts.get(layout)?.members;
     let alone = &observed.record.probe.as_ref()?.alone;
@@ -115,16 +122,43 @@ pub(super) fn per_request(observed: &Observed, layout: usize) -> Option<f64> {
     let rate = rate(observed);
     let probe = observed.record.probe.as_ref()?;
     let same = probe.phase == rate.phase && rate.metric == Metric::Iops && rate.direction.is_none();
-    let writes = same.then(|| write_share(observed.record, &rate.phase))??;
-    let layout: &Layout = observed.record.layouts.get(layout)?;
-    Some(1.0 - writes + writes * write_io(layout))
+    let workload = same.then(|| workload(observed.record, &rate.phase))??;
+    let layout = observed.record.layouts.get(layout)?;
+    Some(requests(&workload, layout))
 }
 
-/// The share of a phase's requests that write, as it was asked for.
-fn write_share(record: &SweepRecord, phase: &str) -> Option<f64> {
-    let reads = match &record.settings.workload {
-        Some(text) => text.parse::<WorkloadText>().ok()?.read.unwrap_or(1.0),
-        None => suite::read_fraction(phase)?,
+/// How many requests to its members a layout makes of one of the application's, on average.
+fn requests(workload: &Workload, layout: &Layout) -> f64 {
+    let reads = workload.read_fraction;
+    reads + (1.0 - reads) * write_io(layout)
+}
+
+/// The requests that the looked at phase has in flight, and how many that makes for each member of a
+/// layout. `None` where the phase is of no suite any more.
+pub(super) fn in_flight(observed: &Observed, layout: usize) -> Option<(u64, f64)> {
+    let workload = workload(observed.record, &rate(observed).phase)?;
+    let layout = observed.record.layouts.get(layout)?;
+    let members = layout.members as f64;
+    // A request larger than a chunk is one to several members.
+    let chunks = layout
+        .chunk
+        .map_or(1, |chunk| workload.block.0.div_ceil(chunk.0.max(1)));
+    let parts = (chunks as f64).clamp(1.0, members);
+    let all = workload.in_flight();
+    Some((
+        all,
+        all as f64 * parts * requests(&workload, layout) / members,
+    ))
+}
+
+/// What a phase does, as it was asked for.
+fn workload(record: &SweepRecord, phase: &str) -> Option<Workload> {
+    let args = bench_args(&record.settings, Path::new("/"), 0).ok()?;
+    let names: &[String] = match &record.settings.workload {
+        Some(_) => &[],
+        None => &[phase.to_owned()],
     };
-    Some(1.0 - reads)
+    let plans = suite::plan(&args, names).ok()?;
+    let plan = plans.into_iter().find(|plan| plan.name == phase)?;
+    Some(plan.workload)
 }

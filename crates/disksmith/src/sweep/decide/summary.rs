@@ -54,6 +54,35 @@ impl Summaries {
     }
 }
 
+/// A figure of each layout in an average block, for comparisons between layouts that were measured
+/// in different blocks; where nothing was repeated, as it was measured.
+pub(super) fn in_average_block(observed: &Observed, figure: &Figure) -> Vec<Option<Value>> {
+    let layouts = 0..observed.record.layouts.len();
+    let seen: Vec<BTreeMap<usize, Value>> = layouts
+        .map(|layout| observed.blocks(layout, figure))
+        .collect();
+    let groups: Vec<Vec<(usize, f64)>> = seen
+        .iter()
+        .map(|blocks| {
+            blocks
+                .iter()
+                .map(|(block, value)| (*block, value.mean))
+                .collect()
+        })
+        .collect();
+    let intervals = few::means_of_blocks(&groups).into_iter().zip(&seen);
+    intervals
+        .map(|(interval, seen)| {
+            let value = interval.map(|interval| Value {
+                mean: interval.mean,
+                low: Some(interval.low),
+                high: Some(interval.high),
+            });
+            value.or_else(|| seen.values().next().copied())
+        })
+        .collect()
+}
+
 /// All figures that any cell has.
 fn names(observed: &Observed) -> BTreeSet<Figure> {
     let layouts = 0..observed.record.layouts.len();

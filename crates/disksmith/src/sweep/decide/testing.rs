@@ -55,6 +55,7 @@ pub(super) struct Truth<'a> {
 pub(super) fn sweep(objective: &str, layouts: Vec<Layout>) -> SweepRecord {
     let volume = |at: usize| Volume {
         path: PathBuf::from(format!("/dev/nvme{at}n1")),
+        id: None,
         serial: Some(format!("vol-{at}")),
         model: None,
         size: Bytes::gib(100),
@@ -69,7 +70,14 @@ pub(super) fn sweep(objective: &str, layouts: Vec<Layout>) -> SweepRecord {
             devices: (1..=8).map(volume).collect(),
             objective: objective.parse().unwrap(),
             requires: Vec::new(),
-            survives: 0,
+            factors: crate::sweep::Factors {
+                members: vec![1],
+                levels: Vec::new(),
+                chunks: Vec::new(),
+                file_systems: Vec::new(),
+                schedulers: Vec::new(),
+                survives: 0,
+            },
             phases: vec!["page-mixed".to_owned()],
             workload: None,
             seconds: Nanos::from_secs(8),

@@ -6,7 +6,7 @@ use crate::render::words::{latency, number};
 use crate::sweep::figure::{Figure, Metric};
 
 /// A figure's value with its unit.
-pub(super) fn shown(figure: &Figure, value: f64) -> String {
+pub(crate) fn shown(figure: &Figure, value: f64) -> String {
     match figure.metric {
         Metric::Iops => format!("{} IOPS", number(value)),
         Metric::Bytes => format!("{}/s", record::Bytes(value.max(0.0) as u64)),
@@ -85,28 +85,18 @@ pub(super) fn changed(figure: &Figure, ratio: RatioInterval) -> String {
     )
 }
 
-/// The same by its bounds alone, of a ratio whose interval excludes 1: `12 to 15 % slower`.
+/// How far a layout is behind the best, by the bounds of a ratio: `12 to 15 % slower than the best`.
 pub(super) fn behind(figure: &Figure, ratio: RatioInterval) -> String {
     let is_more = ratio.ratio >= 1.0;
+    // A rate that is behind is never a multiple.
     if is_more && ratio.low >= 2.0 {
-        return format!(
-            "{:.1} to {:.1} times the {}",
-            ratio.low,
-            ratio.high,
-            if figure.metric.is_latency() {
-                "latency"
-            } else {
-                "rate"
-            }
-        );
+        let (low, high) = (ratio.low, ratio.high);
+        return format!("{low:.1} to {high:.1} times the latency of the best");
     }
     let share = |ratio: f64| if is_more { ratio - 1.0 } else { 1.0 - ratio };
     let (a, b) = (share(ratio.low), share(ratio.high));
-    format!(
-        "{} {}",
-        range(a.min(b), a.max(b)),
-        direction(figure, is_more)
-    )
+    let how = direction(figure, is_more);
+    format!("{} {how} than the best", range(a.min(b), a.max(b)))
 }
 
 #[cfg(test)]
@@ -133,14 +123,17 @@ mod tests {
             changed(&time, ratio(1.1, 1.2, 1.3)),
             "20 % higher latency (10 to 30 %)"
         );
-        assert_eq!(behind(&rate, ratio(0.85, 0.87, 0.88)), "12 to 15 % slower");
+        assert_eq!(
+            behind(&rate, ratio(0.85, 0.87, 0.88)),
+            "12 to 15 % slower than the best"
+        );
         assert_eq!(
             behind(&time, ratio(1.1, 1.2, 1.3)),
-            "10 to 30 % higher latency"
+            "10 to 30 % higher latency than the best"
         );
         assert_eq!(
             behind(&time, ratio(2.1, 2.3, 2.5)),
-            "2.1 to 2.5 times the latency"
+            "2.1 to 2.5 times the latency of the best"
         );
         assert_eq!(hundredths(-0.0001), "0.0");
     }

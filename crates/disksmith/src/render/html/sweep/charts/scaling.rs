@@ -47,7 +47,10 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
         unit.word()
     );
     if ideals {
-        caption.push_str("; dotted: what so many members give by themselves");
+        caption.push_str(
+            "; dotted: what so many members give by themselves, each asked with all requests that \
+             are in flight",
+        );
     }
     if view.decided.curves.len() > curves.len() {
         caption.push_str(&format!(

@@ -1,0 +1,83 @@
+//! Whether the members that carry no superblock never got one.
+
+use std::fs::File;
+
+use linux::block::{Device, Devices, Kind};
+use linux::signature::{self, SignatureKind};
+
+use super::super::host::Host;
+use super::super::journal::{Building, KeptMember, partition_number};
+
+/// Why it cannot be told that mdadm was killed before it had written all superblocks, as a clause.
+/// `None` where it can: each member that is not among the `found`, which carry one of ours, is
+/// attached, can be read, and carries none. One that is detached may carry its own, and the array
+/// may have been used.
+///
+/// # Errors
+/// When the kernel's lists cannot be read.
+pub(super) fn doubt(
+    host: &Host,
+    building: &Building,
+    found: &[Device],
+) -> anyhow::Result<Option<String>> {
+    let devices = Devices::read(&host.root)?;
+    let same_boot = linux::process::boot_id(&host.root).is_ok_and(|boot| boot == building.boot);
+    let carries = |device: &Device| found.iter().any(|one| one.number == device.number);
+    for member in &building.members {
+        let alike: Vec<&Device> = devices
+            .iter()
+            .filter(|device| is_alike(member, device, same_boot))
+            .collect();
+        // Namespaces of one NVMe drive share its serial number, and are told apart by their count.
+        let wanted = building.members.iter().filter(|other| {
+            other.serial == member.serial
+                && other.partition == member.partition
+                && (member.serial.is_some() || other.number == member.number)
+        });
+        let wanted = wanted.count();
+        let (carrying, bare): (Vec<&Device>, Vec<&Device>) =
+            alike.into_iter().partition(|device| carries(device));
+        if carrying.len() >= wanted {
+            continue;
+        }
+        if carrying.len() + bare.len() < wanted {
+            let named = member.named();
+            return Ok(Some(if member.serial.is_some() || same_boot {
+                format!("{named} is not here")
+            } else {
+                format!("which device was {named} before this boot is not known")
+            }));
+        }
+        if let Some(why) = bare.into_iter().find_map(|device| mark(host, device)) {
+            return Ok(Some(why));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a device is what a member was: by its serial number, which a boot does not change, or
+/// else by its number, which another device may have after one.
+fn is_alike(member: &KeptMember, device: &Device, same_boot: bool) -> bool {
+    match &member.serial {
+        Some(serial) => {
+            device.serial.as_ref() == Some(serial)
+                && partition_number(device) == member.partition
+                && !matches!(device.kind, Kind::Raid { .. })
+        }
+        None => same_boot && device.number.to_string() == member.number,
+    }
+}
+
+/// What speaks against that a device never was a member, as a clause.
+fn mark(host: &Host, device: &Device) -> Option<String> {
+    let node = device.node();
+    let shown = node.display();
+    let is_raid = |found: &signature::Signature| found.kind == SignatureKind::LinuxRaidMember;
+    match File::open(host.root.locate(&node)).and_then(|file| signature::probe(&file)) {
+        Ok(found) if found.iter().any(is_raid) => {
+            Some(format!("{shown} carries the superblock of another array"))
+        }
+        Ok(_) => None,
+        Err(error) => Some(format!("{shown} cannot be read: {error}")),
+    }
+}

@@ -1,0 +1,218 @@
+//! A disk that is being zeroed: claimed, opened past the page cache, and known by its stamp.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+
+use linux::block::DevNum;
+use linux::consent::DestroyTarget;
+use linux::offload::{self, Offload};
+use record::Bytes;
+use rustix::fs::OFlags;
+
+/// How much of the disk's beginning is zeroed first and carries the stamp until the end: where most
+/// signatures are, so that a disk which is zeroed by half passes for nothing that it once was.
+pub(crate) const HEAD: Bytes = Bytes::MIB;
+/// The largest logical block of a disk that can be zeroed; Linux before 6.15 knows none above it.
+pub(crate) const LARGEST_BLOCK: Bytes = Bytes::kib(4);
+/// The stamp fills this much.
+const STAMP: usize = LARGEST_BLOCK.0 as usize;
+/// Memory for direct I/O is aligned to this.
+const ALIGNMENT: usize = LARGEST_BLOCK.0 as usize;
+
+/// Memory that is aligned as direct I/O wants it.
+pub(crate) struct Aligned {
+    memory: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl Aligned {
+    /// So many zeros.
+    pub(crate) fn zeros(length: usize) -> Aligned {
+        let memory = vec![0; length + ALIGNMENT];
+        let start = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+        Aligned {
+            memory,
+            start,
+            length,
+        }
+    }
+
+    /// The memory.
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.start + self.length]
+    }
+}
+
+/// A claimed disk.
+pub(crate) struct Place {
+    claim: DestroyTarget,
+    /// Which disk it is.
+    pub number: DevNum,
+    /// The same disk past the page cache.
+    pub direct: File,
+}
+
+impl Place {
+    /// Opens a claimed device past the page cache.
+    ///
+    /// # Errors
+    /// What stands against it, as a sentence.
+    pub(crate) fn of(claim: DestroyTarget) -> Result<Place, String> {
+        let shown = claim.path.display();
+        let number = claim.device.ok_or_else(|| {
+            format!("{shown} is a file; zero works on block devices. To empty a file, truncate it")
+        })?;
+        let direct = claim.reopen(OFlags::DIRECT).map_err(|error| {
+            format!("{shown} cannot be opened past the page cache (O_DIRECT): {error}")
+        })?;
+        Ok(Place {
+            number,
+            direct,
+            claim,
+        })
+    }
+
+    /// Its size.
+    pub(crate) fn size(&self) -> Bytes {
+        self.claim.size
+    }
+
+    /// The part at its beginning that carries the stamp.
+    pub(crate) fn head(&self) -> Range<u64> {
+        0..HEAD.0.min(self.size().0)
+    }
+
+    /// Zeros its head, but for the stamp. It is on the disk when this returns.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(crate) fn put_stamp(&self, stamp: &str) -> io::Result<()> {
+        let head = self.head();
+        let mut zeros = Aligned::zeros((head.end - head.start) as usize);
+        let bytes = zeros.bytes();
+        for (byte, text) in bytes.iter_mut().zip(filled(stamp)) {
+            *byte = text;
+        }
+        self.direct.write_all_at(bytes, head.start)?;
+        self.sync()
+    }
+
+    /// Takes the stamp away: zeros its head in the way that the rest was.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(crate) fn clear_stamp(&self, offload: Option<Offload>) -> io::Result<()> {
+        let head = self.head();
+        match offload {
+            Some(how) => offload::zero(&self.direct, how, head)?,
+            None => {
+                let mut zeros = Aligned::zeros((head.end - head.start) as usize);
+                self.direct.write_all_at(zeros.bytes(), head.start)?;
+            }
+        }
+        self.sync()
+    }
+
+    /// The stamp that it carries, if what it begins with is one and nothing else.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(crate) fn stamp(&self) -> io::Result<Option<String>> {
+        let mut block = Aligned::zeros(STAMP.min(self.size().0 as usize));
+        self.direct.read_exact_at(block.bytes(), 0)?;
+        let text = String::from_utf8_lossy(block.bytes()).into_owned();
+        let first = text
+            .lines()
+            .next()
+            .and_then(|line| line.strip_prefix(TITLE));
+        let stamp = first.map(str::to_owned);
+        Ok(stamp.filter(|stamp| filled(stamp).zip(block.bytes()).all(|(a, b)| a == *b)))
+    }
+
+    /// Whether every byte of a range is zero, as the disk itself has it. The range is made of
+    /// logical blocks.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(crate) fn is_zero(&self, range: Range<u64>) -> io::Result<bool> {
+        let mut read = Aligned::zeros((range.end - range.start) as usize);
+        self.direct.read_exact_at(read.bytes(), range.start)?;
+        Ok(read.bytes().iter().all(|byte| *byte == 0))
+    }
+
+    /// Makes what was written survive a power cut.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.direct.sync_data()
+    }
+}
+
+/// What stands before the stamp, for whoever looks at the disk.
+const TITLE: &str = "disksmith zero is not done with this disk: ";
+
+/// The stamp's block: its line again and again.
+fn filled(stamp: &str) -> impl Iterator<Item = u8> {
+    let line = format!("{TITLE}{stamp}\n").into_bytes();
+    line.into_iter().cycle().take(STAMP)
+}
+
+/// A file that stands for a disk, in tests.
+#[cfg(test)]
+pub(crate) fn on_file(size: Bytes) -> Place {
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(size.0).unwrap();
+    Place::of(DestroyTarget {
+        path: "/dev/test".into(),
+        file,
+        device: Some(DevNum::new(7, 0)),
+        size,
+    })
+    .unwrap()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_is_known_again_only_while_it_is_whole() {
+        for size in [Bytes(512), Bytes(4096), Bytes(3 << 20)] {
+            let place = on_file(size);
+            assert_eq!(place.stamp().unwrap(), None);
+            place.put_stamp("one/1").unwrap();
+            // A disk that is smaller than the stamp knows it all the same.
+            assert_eq!(place.stamp().unwrap().as_deref(), Some("one/1"));
+            let last = size.0.min(4096) - 1;
+            place.claim.file.write_all_at(&[0], last).unwrap();
+            assert_eq!(place.stamp().unwrap(), None);
+            place.put_stamp("two/2").unwrap();
+            place.clear_stamp(None).unwrap();
+            assert_eq!(place.stamp().unwrap(), None);
+            assert!(place.is_zero(0..size.0).unwrap());
+        }
+    }
+
+    #[test]
+    fn memory_is_aligned_and_zero() {
+        for length in [512, 4096, 1 << 20] {
+            let mut memory = Aligned::zeros(length);
+            let bytes = memory.bytes();
+            assert_eq!(bytes.len(), length);
+            assert_eq!(bytes.as_ptr() as usize % ALIGNMENT, 0);
+            assert!(bytes.iter().all(|byte| *byte == 0));
+        }
+    }
+
+    #[test]
+    fn a_stamp_fills_its_block() {
+        let block: Vec<u8> = filled("20261122-000437-k7q2/1").collect();
+        assert_eq!(block.len(), STAMP);
+        assert!(block.starts_with(TITLE.as_bytes()));
+        assert!(!block.contains(&0));
+    }
+}

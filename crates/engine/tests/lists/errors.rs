@@ -1,0 +1,175 @@
+//! What goes wrong is told, and the rest goes on.
+
+use super::*;
+
+#[test]
+fn a_request_that_comes_back_short_is_told_and_the_rest_goes_on() {
+    let scratch = scratch(MIB + 8192);
+    let file = open_direct(&scratch.path);
+    for choice in BOTH {
+        let mut feed = Script::new(pieces(2 * MIB, 64 << 10), |_| 8);
+        let end = run(&file, Deed::Read, choice, &mut feed).unwrap();
+        assert_eq!(end.ended, Ended::End);
+        assert_eq!(good_tags(&feed.done), (0..16).collect::<Vec<_>>());
+        for done in feed.done.iter().filter(|done| done.request.tag >= 16) {
+            let moved = if done.request.tag == 16 { 8192 } else { 0 };
+            assert_eq!(done.result, Err(RequestError::Short { moved }));
+        }
+        assert_eq!(feed.done.len(), 32);
+    }
+}
+
+#[test]
+fn an_error_of_the_kernel_is_told_with_its_number() {
+    let scratch = scratch(MIB);
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(rustix::fs::OFlags::DIRECT.bits() as i32)
+        .open(&scratch.path)
+        .unwrap();
+    for choice in BOTH {
+        let mut feed = Script::new(pieces(MIB, 64 << 10), |_| 8);
+        run(&file, Deed::WriteZeros, choice, &mut feed).unwrap();
+        assert_eq!(feed.done.len(), 16);
+        let refused = Err(RequestError::Kernel(Errno::BADF));
+        assert!(feed.done.iter().all(|done| done.result == refused));
+    }
+}
+
+#[test]
+fn what_direct_io_does_not_take_is_refused_and_the_rest_comes_back() {
+    let scratch = scratch(MIB);
+    let file = open_direct(&scratch.path);
+    let good = Request {
+        offset: 0,
+        len: 65536,
+        tag: 1,
+    };
+    let bad = [
+        Request {
+            offset: 100,
+            ..good
+        },
+        Request { len: 1000, ..good },
+        Request { len: 0, ..good },
+        Request {
+            len: 1 << 20,
+            ..good
+        },
+        Request {
+            offset: 1 << 63,
+            ..good
+        },
+    ];
+    for (choice, bad) in BOTH.into_iter().flat_map(|c| bad.map(|bad| (c, bad))) {
+        let mut feed = Script::new([good, good, bad, good], |_| 8);
+        let error = run(&file, Deed::Read, choice, &mut feed).unwrap_err();
+        assert!(matches!(error, EngineError::Unfit(_)), "{error}");
+        let text = error.to_string();
+        let named = format!("of {} bytes at byte {}", bad.len, bad.offset);
+        assert!(text.contains(&named), "{text}");
+        assert_eq!(good_tags(&feed.done), [1, 1]);
+    }
+}
+
+#[test]
+fn a_list_that_makes_no_sense_is_refused() {
+    let scratch = scratch(MIB);
+    let (direct, cached) = (
+        open_direct(&scratch.path),
+        File::open(&scratch.path).unwrap(),
+    );
+    let interrupt = AtomicBool::new(false);
+    for (file, most_in_flight, largest, word) in [
+        (&direct, 0, Bytes::kib(64), "in flight"),
+        (&direct, 1025, Bytes::kib(64), "in flight"),
+        (&direct, 1, Bytes(0), "largest"),
+        (&direct, 1, Bytes::mib(65), "largest"),
+        (&cached, 1, Bytes::kib(64), "O_DIRECT"),
+    ] {
+        let list = List {
+            file,
+            deed: Deed::Read,
+            most_in_flight,
+            largest,
+            choice: Choice::Auto,
+            interrupt: &interrupt,
+        };
+        let error = list::run(&list, &mut Script::new([], |_| 1)).unwrap_err();
+        assert!(error.to_string().contains(word), "{error}");
+    }
+}
+
+/// A loop device on a file, which goes when it is dropped.
+struct Loop {
+    node: String,
+    scratch: Scratch,
+}
+
+impl Loop {
+    /// `None`, with a line, without root or loop devices.
+    fn new(size: u64) -> Option<Loop> {
+        let scratch = scratch(size);
+        let control = File::open("/dev/loop-control");
+        // Two processes may be given the same free device; the lock keeps tests apart.
+        let _held = control.as_ref().map(|control| {
+            rustix::fs::flock(control, rustix::fs::FlockOperation::LockExclusive).unwrap();
+        });
+        let made = std::process::Command::new("losetup")
+            .args(["--find", "--show"])
+            .arg(&scratch.path)
+            .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+            .output();
+        match made {
+            Ok(output) if output.status.success() => Some(Loop {
+                node: String::from_utf8(output.stdout).unwrap().trim().to_owned(),
+                scratch,
+            }),
+            other => {
+                println!("skipped: no loop device can be attached here ({other:?})");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let detached = std::process::Command::new("losetup")
+            .args(["--detach", &self.node])
+            .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+            .status();
+        assert!(detached.is_ok_and(|status| status.success()));
+    }
+}
+
+/// Behind the end of its file, a loop device has only errors.
+#[test]
+fn with_root_errors_of_a_device_are_told_and_the_rest_goes_on() {
+    let Some(device) = Loop::new(8 * MIB) else {
+        return;
+    };
+    let file = open_direct(Path::new(&device.node));
+    for choice in BOTH {
+        let backing = OpenOptions::new()
+            .write(true)
+            .open(&device.scratch.path)
+            .unwrap();
+        backing.set_len(4 * MIB).unwrap();
+        let mut feed = Script::new(pieces(8 * MIB, 512 << 10), |_| 4);
+        let end = run(&file, Deed::Read, choice, &mut feed).unwrap();
+        assert_eq!(end.ended, Ended::End);
+        assert_eq!(good_tags(&feed.done), (0..8).collect::<Vec<_>>());
+        assert_eq!(feed.done.len(), 16);
+        let failed = Err(RequestError::Kernel(Errno::IO));
+        let bad = feed.done.iter().filter(|done| done.result == failed);
+        assert_eq!(bad.count(), 8);
+        // To write is to make the file whole again.
+        let mut feed = Script::new(pieces(8 * MIB, 512 << 10), |_| 4);
+        run(&file, Deed::WriteZeros, choice, &mut feed).unwrap();
+        assert_eq!(good_tags(&feed.done), (0..16).collect::<Vec<_>>());
+        let content = std::fs::read(&device.node).unwrap();
+        assert_eq!(content.len() as u64, 8 * MIB);
+        assert!(content.iter().all(|byte| *byte == 0));
+    }
+}

@@ -1,0 +1,217 @@
+//! Lists of requests on real files: both ways to the kernel must make each request once, and tell
+//! what came of it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
+
+mod errors;
+mod pauses;
+mod refused;
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use engine::list::{Deed, Done, Ended, Errno, Feed, List, ListEnd, Next, Request, RequestError};
+use engine::{Choice, EngineError, list};
+use record::{Bytes, EngineKind, Nanos};
+
+const BOTH: [Choice; 2] = [Choice::Uring, Choice::Sync];
+const MIB: u64 = 1 << 20;
+
+struct Scratch {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+/// A file of `size` bytes that are all 7, in the build's own folder, which is on a disk.
+fn scratch(size: u64) -> Scratch {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("file");
+    std::fs::write(&path, vec![7; size as usize]).unwrap();
+    Scratch {
+        _folder: folder,
+        path,
+    }
+}
+
+fn open_direct(path: &Path) -> File {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(rustix::fs::OFlags::DIRECT.bits() as i32)
+        .open(path)
+        .unwrap()
+}
+
+/// A feed that gives its requests one after the other and writes down what it is told.
+struct Script<D> {
+    requests: VecDeque<Request>,
+    depth: D,
+    in_flight: usize,
+    most_seen: usize,
+    done: Vec<Done>,
+}
+
+impl<D: Fn(usize) -> u32> Script<D> {
+    /// `depth` is given how many requests have come back.
+    fn new(requests: impl IntoIterator<Item = Request>, depth: D) -> Script<D> {
+        Script {
+            requests: requests.into_iter().collect(),
+            depth,
+            in_flight: 0,
+            most_seen: 0,
+            done: Vec::new(),
+        }
+    }
+}
+
+impl<D: Fn(usize) -> u32> Feed for Script<D> {
+    fn depth(&self) -> u32 {
+        (self.depth)(self.done.len())
+    }
+
+    fn next(&mut self, _: Nanos) -> Next {
+        let Some(request) = self.requests.pop_front() else {
+            return Next::End;
+        };
+        self.in_flight += 1;
+        self.most_seen = self.most_seen.max(self.in_flight);
+        assert!(self.in_flight <= self.depth() as usize);
+        Next::Request(request)
+    }
+
+    fn done(&mut self, now: Nanos, done: Done) {
+        assert!(done.began + done.latency <= now);
+        self.in_flight -= 1;
+        self.done.push(done);
+    }
+}
+
+/// Requests of `len` bytes from the start to `end`; the last may be shorter.
+fn pieces(end: u64, len: u32) -> Vec<Request> {
+    (0..end.div_ceil(u64::from(len)))
+        .map(|tag| {
+            let offset = tag * u64::from(len);
+            let len = u64::from(len).min(end - offset) as u32;
+            Request { offset, len, tag }
+        })
+        .collect()
+}
+
+fn run_with(
+    file: &File,
+    deed: Deed,
+    choice: Choice,
+    interrupt: &AtomicBool,
+    feed: &mut dyn Feed,
+) -> Result<ListEnd, EngineError> {
+    let list = List {
+        file,
+        deed,
+        most_in_flight: 64,
+        largest: Bytes::kib(512),
+        choice,
+        interrupt,
+    };
+    list::run(&list, feed)
+}
+
+fn run(
+    file: &File,
+    deed: Deed,
+    choice: Choice,
+    feed: &mut dyn Feed,
+) -> Result<ListEnd, EngineError> {
+    run_with(file, deed, choice, &AtomicBool::new(false), feed)
+}
+
+/// The tags of what came back well, sorted.
+fn good_tags(done: &[Done]) -> Vec<u64> {
+    let good = done.iter().filter(|done| done.result.is_ok());
+    let mut tags: Vec<u64> = good.map(|done| done.request.tag).collect();
+    tags.sort_unstable();
+    tags
+}
+
+#[test]
+fn each_request_is_made_once_and_zeros_are_written_where_asked() {
+    const SIZE: u64 = 16 * MIB + 4096;
+    for (choice, kind) in [
+        (Choice::Uring, EngineKind::Uring),
+        (Choice::Sync, EngineKind::Sync),
+    ] {
+        let scratch = scratch(SIZE);
+        let file = open_direct(&scratch.path);
+        let all = pieces(SIZE, 128 << 10);
+        let mut reads = Script::new(all.clone(), |_| 16);
+        let end = run(&file, Deed::Read, choice, &mut reads).unwrap();
+        assert_eq!((end.kind.kind, end.ended), (kind, Ended::End));
+        assert_eq!(good_tags(&reads.done), (0..129).collect::<Vec<_>>());
+        assert_eq!(reads.most_seen, 16);
+        // Every third piece, and the short one at the end.
+        let is_written = |tag: u64| tag.is_multiple_of(3) || tag == 128;
+        let some: Vec<Request> = all.into_iter().filter(|r| is_written(r.tag)).collect();
+        let mut writes = Script::new(some.clone(), |_| 16);
+        run(&file, Deed::WriteZeros, choice, &mut writes).unwrap();
+        assert_eq!(good_tags(&writes.done).len(), some.len());
+        let content = std::fs::read(&scratch.path).unwrap();
+        assert_eq!(content.len() as u64, SIZE);
+        for (tag, piece) in content.chunks(128 << 10).enumerate() {
+            let expected = if is_written(tag as u64) { 0 } else { 7 };
+            assert!(piece.iter().all(|byte| *byte == expected), "piece {tag}");
+        }
+    }
+}
+
+#[test]
+fn changes_of_the_depth_are_followed() {
+    // Asked for more than the list allows, there are as many as it allows.
+    let depth = |done| match done {
+        0..50 => 1,
+        50..200 => 1000,
+        _ => 3,
+    };
+    let scratch = scratch(8 * MIB);
+    let file = open_direct(&scratch.path);
+    for choice in BOTH {
+        let mut feed = Script::new(pieces(8 * MIB, 16 << 10), depth);
+        run(&file, Deed::Read, choice, &mut feed).unwrap();
+        assert_eq!(good_tags(&feed.done), (0..512).collect::<Vec<_>>());
+        assert_eq!(feed.most_seen, 64);
+        // Alone in flight, they come back in the order in which they were issued.
+        let first: Vec<u64> = feed.done[..50].iter().map(|d| d.request.tag).collect();
+        assert_eq!(first, (0..50).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn lists_run_at_once_each_with_a_thousand_in_flight() {
+    for choice in BOTH {
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let scratch = scratch(8 * MIB);
+                    let file = open_direct(&scratch.path);
+                    let interrupt = AtomicBool::new(false);
+                    let list = List {
+                        file: &file,
+                        deed: Deed::Read,
+                        most_in_flight: 1024,
+                        largest: Bytes::kib(512),
+                        choice,
+                        interrupt: &interrupt,
+                    };
+                    let mut feed = Script::new(pieces(8 * MIB, 4 << 10), |_| 1024);
+                    let end = list::run(&list, &mut feed).unwrap();
+                    assert!(!end.kind.detail.contains("at most"), "{}", end.kind.detail);
+                    assert_eq!(good_tags(&feed.done), (0..2048).collect::<Vec<_>>());
+                    assert_eq!(feed.most_seen, 1024);
+                });
+            }
+        });
+    }
+}

@@ -1,0 +1,154 @@
+//! Waiting, and being interrupted.
+
+use super::*;
+
+/// Gives a request, waits, and gives another; or waits by a depth of 0.
+struct Pause {
+    began: Instant,
+    until: Nanos,
+    by_depth: bool,
+    asked: u32,
+    given: u64,
+    done: Vec<Done>,
+}
+
+impl Pause {
+    fn over(&self) -> bool {
+        self.began.elapsed() >= Duration::from(self.until)
+    }
+}
+
+impl Feed for Pause {
+    fn depth(&self) -> u32 {
+        let paused = self.by_depth && self.given == 1 && !self.over();
+        if paused { 0 } else { 4 }
+    }
+
+    fn next(&mut self, now: Nanos) -> Next {
+        self.asked += 1;
+        match self.given {
+            1 if !self.by_depth && now < self.until => return Next::Wait(self.until),
+            2 => return Next::End,
+            _ => self.given += 1,
+        }
+        Next::Request(Request {
+            offset: self.given * 4096,
+            len: 4096,
+            tag: self.given,
+        })
+    }
+
+    fn done(&mut self, _: Nanos, done: Done) {
+        self.done.push(done);
+    }
+}
+
+fn thread_cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[test]
+fn a_wait_passes_without_spinning_and_then_it_goes_on() {
+    let scratch = scratch(MIB);
+    let file = open_direct(&scratch.path);
+    for (choice, by_depth) in BOTH.into_iter().flat_map(|c| [(c, false), (c, true)]) {
+        // The first call finds the clock, which is no part of this.
+        run(&file, Deed::Read, choice, &mut Script::new([], |_| 1)).unwrap();
+        let mut feed = Pause {
+            began: Instant::now(),
+            until: Nanos(500_000_000),
+            by_depth,
+            asked: 0,
+            given: 0,
+            done: Vec::new(),
+        };
+        let cpu = thread_cpu_time();
+        run(&file, Deed::Read, choice, &mut feed).unwrap();
+        let cpu = thread_cpu_time() - cpu;
+        assert_eq!(good_tags(&feed.done), [1, 2]);
+        assert!(feed.done[0].began < Nanos(400_000_000));
+        assert!(feed.done[1].began >= Nanos(499_000_000), "{:?}", feed.done);
+        // First, wait, wait again after the first came back, second, end; and a few to spare.
+        assert!(feed.asked <= 9, "asked {} times", feed.asked);
+        assert!(cpu < Duration::from_millis(100), "{cpu:?} with {choice:?}");
+    }
+}
+
+/// Gives requests for ever, and sets the interrupt after a number of them.
+struct Endless<'a> {
+    interrupt: &'a AtomicBool,
+    after: u64,
+    given: u64,
+    back: u64,
+}
+
+impl Feed for Endless<'_> {
+    fn depth(&self) -> u32 {
+        32
+    }
+
+    fn next(&mut self, _: Nanos) -> Next {
+        assert!(self.given < self.after, "asked after the interrupt");
+        self.given += 1;
+        if self.given == self.after {
+            self.interrupt.store(true, Relaxed);
+        }
+        Next::Request(Request {
+            offset: self.given % 16 * 65536,
+            len: 65536,
+            tag: self.given,
+        })
+    }
+
+    fn done(&mut self, _: Nanos, done: Done) {
+        assert_eq!(done.result, Ok(()));
+        self.back += 1;
+    }
+}
+
+#[test]
+fn an_interrupt_lets_what_is_in_flight_come_back_and_issues_no_more() {
+    let scratch = scratch(MIB);
+    let file = open_direct(&scratch.path);
+    for choice in BOTH {
+        let interrupt = AtomicBool::new(false);
+        let mut feed = Endless {
+            interrupt: &interrupt,
+            after: 1000,
+            given: 0,
+            back: 0,
+        };
+        let end = run_with(&file, Deed::Read, choice, &interrupt, &mut feed).unwrap();
+        assert_eq!(end.ended, Ended::Interrupted);
+        assert_eq!((feed.given, feed.back), (1000, 1000));
+    }
+}
+
+#[test]
+fn an_interrupt_ends_a_long_wait() {
+    struct Sleeper;
+    impl Feed for Sleeper {
+        fn depth(&self) -> u32 {
+            1
+        }
+        fn next(&mut self, _: Nanos) -> Next {
+            Next::Wait(Nanos::from_secs(3600))
+        }
+        fn done(&mut self, _: Nanos, _: Done) {}
+    }
+    let scratch = scratch(MIB);
+    let file = open_direct(&scratch.path);
+    for choice in BOTH {
+        let (interrupt, began) = (AtomicBool::new(false), Instant::now());
+        let end = std::thread::scope(|scope| {
+            let list =
+                scope.spawn(|| run_with(&file, Deed::Read, choice, &interrupt, &mut Sleeper));
+            std::thread::sleep(Duration::from_millis(100));
+            interrupt.store(true, Relaxed);
+            list.join().unwrap().unwrap()
+        });
+        assert_eq!(end.ended, Ended::Interrupted);
+        assert!(began.elapsed() < Duration::from_secs(5));
+    }
+}

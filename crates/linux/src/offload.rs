@@ -1,0 +1,112 @@
+//! Zeroing a range of a block device without sending the zeros: the device is told to see to it.
+//!
+//! This is fallocate(2) on the device. The ioctls would do less well: what `BLKDISCARD` gives up may
+//! read as anything afterwards (since Linux 4.12 no device promises zeros), and `BLKZEROOUT` does
+//! not tell whether the device did it or the kernel wrote zeros itself (both in block/ioctl.c). The
+//! modes used here read as zeros afterwards, whatever the device does inside (block/fops.c,
+//! `blkdev_fallocate`).
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+
+use rustix::fs::{FallocateFlags, fallocate};
+
+use crate::block::Device;
+use crate::root::{Root, number};
+
+/// What the device is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offload {
+    /// To read as zeros, and to give up what backs the range if it likes
+    /// (`FALLOC_FL_PUNCH_HOLE`, which the kernel never turns into writes).
+    Discard,
+    /// To read as zeros, and to keep what backs the range (`FALLOC_FL_ZERO_RANGE`). Where the device
+    /// refuses, the kernel writes zeros.
+    WriteZeroes,
+}
+
+/// Whether the device takes such requests: whether `queue/write_zeroes_max_bytes` is not zero
+/// (Documentation/ABI/stable/sysfs-block). A partition has the queue of its disk.
+pub fn is_offered(root: &Root, device: &Device) -> bool {
+    let folder = root.sys.join("class/block").join(device.sysfs_name());
+    ["queue", "../queue"].iter().any(|queue| {
+        number::<u64>(&folder.join(queue).join("write_zeroes_max_bytes"))
+            .is_some_and(|most| most > 0)
+    })
+}
+
+/// Zeroes a range of a device that is open for writing. It returns when the device has answered,
+/// and no signal ends it early: give ranges that take little time.
+///
+/// # Errors
+/// What the kernel said: `EOPNOTSUPP` where the device has no such request, `EINVAL` when the range
+/// is not made of logical blocks, `EIO` when the device failed.
+pub fn zero(file: &File, how: Offload, range: Range<u64>) -> io::Result<()> {
+    let mode = match how {
+        Offload::Discard => FallocateFlags::PUNCH_HOLE,
+        Offload::WriteZeroes => FallocateFlags::ZERO_RANGE,
+    };
+    let length = range.end.saturating_sub(range.start);
+    loop {
+        let said = fallocate(file, mode | FallocateFlags::KEEP_SIZE, range.start, length);
+        if said != Err(rustix::io::Errno::INTR) {
+            return Ok(said?);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write as _;
+    use std::os::unix::fs::{FileExt as _, MetadataExt as _, symlink};
+
+    use super::*;
+    use crate::block::Devices;
+
+    #[test]
+    fn a_range_reads_as_zeros_its_neighbours_stay_and_only_a_discard_gives_room_back() {
+        for how in [Offload::Discard, Offload::WriteZeroes] {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(&vec![7; 1 << 20]).unwrap();
+            file.sync_all().unwrap();
+            let before = file.metadata().unwrap().blocks();
+            match zero(&file, how, 64 << 10..128 << 10) {
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => return,
+                said => said.unwrap(),
+            }
+            let mut read = vec![1; 1 << 20];
+            file.read_exact_at(&mut read, 0).unwrap();
+            let zeroed = |at: usize| (64 << 10..128 << 10).contains(&at);
+            assert!((0..1 << 20).all(|at| (read[at] == 0) == zeroed(at)));
+            let given_back = file.metadata().unwrap().blocks() < before;
+            assert_eq!(given_back, how == Offload::Discard);
+        }
+    }
+
+    #[test]
+    fn what_a_device_offers_is_read_from_its_queue_and_a_partition_has_its_disks() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::under(folder.path());
+        let class = root.sys.join("class/block");
+        let disk = root.sys.join("devices/sda");
+        fs::create_dir_all(&class).unwrap();
+        fs::create_dir_all(disk.join("queue")).unwrap();
+        fs::create_dir_all(disk.join("sda1")).unwrap();
+        fs::write(disk.join("dev"), "8:0\n").unwrap();
+        fs::write(disk.join("sda1/dev"), "8:1\n").unwrap();
+        fs::write(disk.join("sda1/partition"), "1\n").unwrap();
+        symlink(&disk, class.join("sda")).unwrap();
+        symlink(disk.join("sda1"), class.join("sda1")).unwrap();
+        let offered = || {
+            let devices = Devices::read(&root).unwrap();
+            ["sda", "sda1"].map(|name| is_offered(&root, devices.named(name).unwrap()))
+        };
+        assert_eq!(offered(), [false; 2]);
+        fs::write(disk.join("queue/write_zeroes_max_bytes"), "0\n").unwrap();
+        assert_eq!(offered(), [false; 2]);
+        fs::write(disk.join("queue/write_zeroes_max_bytes"), "33553920\n").unwrap();
+        assert_eq!(offered(), [true; 2]);
+    }
+}

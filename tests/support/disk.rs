@@ -1,0 +1,95 @@
+//! A disk for the tests of `zero`: a loop device on a file in the test's own place, and what is said
+//! of it.
+
+#![allow(dead_code, reason = "each test program uses its own part of this")]
+
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::loops::{Loop, fill, skipped};
+use crate::support::{Place, Running, Said};
+
+pub(crate) const MIB: u64 = 1 << 20;
+
+/// A loop device on a file in the test's own place, full of data that is no signature.
+pub(crate) struct Disk {
+    pub(crate) device: Loop,
+    pub(crate) file: PathBuf,
+}
+
+impl Disk {
+    /// One of so many bytes.
+    pub(crate) fn new(place: &Place, name: &str, bytes: u64) -> Option<Disk> {
+        let file = place.path(name);
+        fill(file.to_str().unwrap(), bytes.div_ceil(MIB));
+        File::options()
+            .write(true)
+            .open(&file)
+            .unwrap()
+            .set_len(bytes)
+            .unwrap();
+        Disk::on(file)
+    }
+
+    /// One that has nothing behind it yet.
+    pub(crate) fn sparse(place: &Place, name: &str, bytes: u64) -> Option<Disk> {
+        let file = place.path(name);
+        File::create(&file).unwrap().set_len(bytes).unwrap();
+        Disk::on(file)
+    }
+
+    pub(crate) fn on(file: PathBuf) -> Option<Disk> {
+        let device = Loop::on(&file).map_err(|why| skipped(&why)).ok()?;
+        Some(Disk { device, file })
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        self.device.path()
+    }
+
+    pub(crate) fn zero(&self, place: &Place, arguments: &[&str]) -> Said {
+        place.run(&self.words(arguments))
+    }
+
+    fn words<'a>(&'a self, arguments: &[&'a str]) -> Vec<&'a str> {
+        [&["zero", self.path(), "--destroy", self.path()], arguments].concat()
+    }
+
+    pub(crate) fn start(&self, place: &Place, arguments: &[&str]) -> Running {
+        Running::start(&mut place.command(&self.words(arguments)))
+    }
+
+    /// How much is allocated behind it, in bytes.
+    pub(crate) fn allocated(&self) -> u64 {
+        fs::metadata(&self.file).unwrap().blocks() * 512
+    }
+
+    pub(crate) fn change(&self, at: u64) {
+        let mut node = File::options().write(true).open(self.path()).unwrap();
+        node.seek(SeekFrom::Start(at)).unwrap();
+        node.write_all(&[7; 4096]).unwrap();
+        node.sync_all().unwrap();
+    }
+}
+
+/// How many bytes of a device are not zero.
+pub(crate) fn not_zero(node: &Path) -> usize {
+    let mut bytes = Vec::new();
+    File::open(node).unwrap().read_to_end(&mut bytes).unwrap();
+    bytes.iter().filter(|byte| **byte != 0).count()
+}
+
+pub(crate) fn only(said: &Said) -> Value {
+    let document = said.json();
+    assert_eq!(
+        (&document["schema"], &document["command"]),
+        (&1.into(), &"zero".into())
+    );
+    let disks = document["disks"].as_array().unwrap();
+    assert_eq!(disks.len(), 1, "{document:#}");
+    disks[0].clone()
+}

@@ -1,0 +1,184 @@
+//! How the verb `zero` goes on after kills and signals. They need root and loop devices; without
+//! them each says so and passes.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/disk.rs"]
+mod disk;
+#[path = "support/loops.rs"]
+mod loops;
+mod support;
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use disk::{Disk, MIB, not_zero, only};
+use loops::fill;
+use rustix::process::Signal;
+use support::{Place, Running, Said};
+
+#[test]
+fn with_root_it_goes_on_after_kills_at_any_moment() {
+    let place = Place::new();
+    let Some(disk) = Disk::new(&place, "disk.img", 80 * MIB + 512) else {
+        return;
+    };
+    // The first comes when something must have been kept; the others at moments that differ.
+    let moments = [3500, 30, 700, 150, 1300, 0, 420];
+    let nanos = || std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos();
+    for (at, millis) in moments.into_iter().enumerate() {
+        let running = disk.start(&place, &["--limit", "20MiB/s"]);
+        let jitter = u64::from(nanos() % 100) * u64::from(at > 0);
+        sleep(Duration::from_millis(millis + jitter));
+        running.signal(Signal::KILL);
+        let said = running.end();
+        assert_eq!(said.status, None, "{said:#?}");
+        assert!(!said.err.contains("does not count"), "{said:#?}");
+    }
+    let said = disk.zero(&place, &["--json"]).ends_with(0);
+    assert!(said.err.contains("going on with"), "{said:#?}");
+    let shown = only(&said);
+    assert!(shown["starts"].as_u64().unwrap() >= 2, "{shown:#}");
+    assert_eq!(not_zero(&disk.device.node), 0);
+    // It is forgotten now: the next begins anew.
+    let said = disk.zero(&place, &["--json"]).ends_with(0);
+    assert_eq!(only(&said)["starts"], 1);
+}
+
+#[test]
+#[ignore = "long proof: make prove"]
+fn with_root_it_goes_on_however_often_it_is_killed() {
+    let place = Place::new();
+    let Some(disk) = Disk::new(&place, "disk.img", 400 * MIB + 512) else {
+        return;
+    };
+    let mut kept = 0;
+    for round in 0..50_u32 {
+        let running = disk.start(&place, &["--limit", "20MiB/s"]);
+        let nanos = std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos();
+        sleep(Duration::from_millis(u64::from(nanos % 4000)));
+        running.signal(Signal::KILL);
+        let said = running.end();
+        if said.status.is_some() {
+            break;
+        }
+        kept += u32::from(said.err.contains("going on with"));
+        assert!(
+            !said.err.contains("does not count"),
+            "round {round}: {said:#?}"
+        );
+    }
+    println!("{kept} starts went on with what was kept");
+    assert!(kept > 5);
+    disk.zero(&place, &[]).ends_with(0);
+    assert_eq!(not_zero(&disk.device.node), 0);
+}
+
+#[test]
+fn with_root_a_signature_that_it_has_erased_itself_is_none_any_more() {
+    let place = Place::new();
+    let Some(disk) = Disk::new(&place, "disk.img", 80 * MIB) else {
+        return;
+    };
+    disk.device.mkfs();
+    disk.zero(&place, &[])
+        .refuses(&["carries the signature 'ext4'"]);
+    let named = format!("{}=ext4", disk.path());
+    let words = ["zero", disk.path(), "--destroy", &named];
+    for signal in [Signal::KILL, Signal::INT] {
+        let mut command = place.command(&[&words[..], &["--limit", "20MiB/s"]].concat());
+        let running = Running::start(&mut command);
+        sleep(Duration::from_millis(1500));
+        running.signal(signal);
+        let said = running.end();
+        assert_ne!(said.status, Some(2), "{said:#?}");
+    }
+    // Its name may be said again, and need not be.
+    disk.zero(&place, &["--dry-run"]).ends_with(0);
+    place.run(&words).ends_with(0);
+    assert_eq!(not_zero(&disk.device.node), 0);
+}
+
+/// Zeroes a part of a disk and is stopped by a signal.
+fn stopped(place: &Place, disk: &Disk, signal: Signal) -> Said {
+    let running = disk.start(place, &["--limit", "20MiB/s"]);
+    sleep(Duration::from_millis(3500));
+    running.signal(signal);
+    running.end()
+}
+
+#[test]
+fn with_root_each_disk_of_a_command_may_go_on_by_itself() {
+    let place = Place::new();
+    let disks = (
+        Disk::new(&place, "one.img", 60 * MIB),
+        Disk::new(&place, "two.img", 60 * MIB),
+    );
+    let (Some(one), Some(two)) = disks else {
+        return;
+    };
+    let paths = [one.path(), two.path()];
+    let consents = paths.map(|path| ["--destroy", path]).concat();
+    let words = [&["zero", "--limit", "20MiB/s"], &paths[..], &consents].concat();
+    let running = Running::start(&mut place.command(&words));
+    sleep(Duration::from_millis(2500));
+    running.signal(Signal::INT);
+    running.end().ends_with(3);
+    for disk in [&one, &two] {
+        let said = disk.zero(&place, &["--json"]).ends_with(0);
+        assert_eq!(only(&said)["starts"], 2);
+        assert_eq!(not_zero(&disk.device.node), 0);
+    }
+    let said = place.run(&[&["zero", "--json"], &paths[..], &consents].concat());
+    assert_eq!(said.ends_with(0).json()["disks"][0]["starts"], 1);
+}
+
+#[test]
+fn with_root_a_signal_ends_it_orderly_and_the_consent_must_be_named_again() {
+    let place = Place::new();
+    let Some(disk) = Disk::new(&place, "disk.img", 140 * MIB) else {
+        return;
+    };
+    for signal in [Signal::INT, Signal::TERM] {
+        let said = stopped(&place, &disk, signal).ends_with(3);
+        for words in [
+            "stopped by a signal",
+            "The same command goes on",
+            disk.path(),
+        ] {
+            assert!(said.err.contains(words), "no '{words}' in {said:#?}");
+        }
+        assert_eq!(said.out, "");
+    }
+    place
+        .run(&["zero", disk.path()])
+        .refuses(&["it is not named with --destroy"]);
+    let said = disk.zero(&place, &["--dry-run"]).ends_with(0);
+    assert!(said.out.contains("left of 140 MiB"), "{said:#?}");
+    let said = disk.zero(&place, &["--json"]).ends_with(0);
+    assert_eq!(only(&said)["starts"], 3);
+    assert_eq!(not_zero(&disk.device.node), 0);
+}
+
+#[test]
+fn with_root_a_disk_that_was_changed_meanwhile_is_begun_anew() {
+    let place = Place::new();
+    let Some(disk) = Disk::new(&place, "disk.img", 80 * MIB) else {
+        return;
+    };
+    // Zeros that are none any more; a stamp that is gone; another way to zero.
+    for (at, arguments, says) in [
+        (Some(MIB), &[][..], "somebody else has written to it"),
+        (Some(512), &[], ""),
+        (None, &["--discard"], "then it was zeroed by writes"),
+    ] {
+        fill(disk.path(), 80);
+        stopped(&place, &disk, Signal::INT).ends_with(3);
+        at.into_iter().for_each(|at| disk.change(at));
+        let said = disk.zero(&place, &[&["--json"], arguments].concat());
+        let said = said.ends_with(0);
+        assert!(said.err.contains(says), "no '{says}' in {said:#?}");
+        assert_eq!(only(&said)["starts"], 1);
+        assert_eq!(not_zero(&disk.device.node), 0);
+    }
+}
