@@ -330,6 +330,49 @@ fn as_root_several_devices_share_a_limit() {
         .refuses(&["are the same device"]);
 }
 
+/// Runs a script in a machine with these volumes; `None`, with a note, where there is no machine.
+fn in_lab(place: &Place, volumes: &[&str], script: &str) -> Option<Said> {
+    let command = ["--", "sh", "-c", script];
+    let said = place.run(&[&["lab", "run"], volumes, &command].concat());
+    let wanting = ["is not installed: apt-get install", "cannot be fetched"];
+    if said.status == Some(2) && wanting.iter().any(|words| said.err.contains(words)) {
+        skipped(&said.err);
+        return None;
+    }
+    Some(said)
+}
+
+/// A file on an array of two volumes.
+const ON_AN_ARRAY: &str = r#"
+mdadm --create /dev/md0 --run --level 0 --chunk 256K --raid-devices 2 /dev/vda /dev/vdb >&2 || exit 9
+mkfs.ext4 -q /dev/md0 && mkdir -p /srv/data && mount /dev/md0 /srv/data || exit 9
+dd if=/dev/urandom of=/srv/data/file bs=1M count=6 2>/dev/null; sync
+disksmith warm /dev/md0 >&2; [ $? = 2 ] || exit 9
+disksmith warm /dev/vda /dev/vdb --first /srv/data/file --only-used --json
+"#;
+
+#[test]
+fn with_qemu_a_file_on_an_array_comes_first_on_each_of_its_volumes() {
+    let place = Place::new();
+    let volumes = ["--volumes", "2xcold:200MiB"];
+    let Some(said) = in_lab(&place, &volumes, ON_AN_ARRAY) else {
+        return;
+    };
+    let said = said.ends_with(0);
+    let named = "Name the volumes that it lies on: disksmith warm /dev/vda /dev/vdb";
+    assert!(said.err.contains(named), "{said:#?}");
+    let document = said.json();
+    for volume in document["volumes"].as_array().unwrap() {
+        // Half of the file each, in whole blocks.
+        assert!(
+            (3 * MIB..5 * MIB).contains(&set(volume, "first")),
+            "{volume}"
+        );
+        assert!(number(&volume["left_out_bytes"]) > 100 * MIB, "{volume}");
+        assert_eq!(codes(volume), ["left-cold"]);
+    }
+}
+
 /// All that is tried in one machine. What is asked goes to stdout, the rest to stderr.
 const SCRIPT: &str = r#"
 is() { [ "$1" = "$2" ] || { echo "status $1 instead of $2: $3" >&2; exit 9; }; }
@@ -346,8 +389,6 @@ fn with_qemu_a_cold_volume_is_warm_after_it_and_a_check_says_what_is_true() {
     let place = Place::new();
     let truth = place.path("truth.json");
     let volumes = [
-        "lab",
-        "run",
         "--volumes",
         "cold,throughput=60MiB:384MiB",
         "--volumes",
@@ -355,11 +396,9 @@ fn with_qemu_a_cold_volume_is_warm_after_it_and_a_check_says_what_is_true() {
         "--truth",
         truth.to_str().unwrap(),
     ];
-    let said = place.run(&[&volumes[..], &["--", "sh", "-c", SCRIPT]].concat());
-    let wanting = ["is not installed: apt-get install", "cannot be fetched"];
-    if said.status == Some(2) && wanting.iter().any(|words| said.err.contains(words)) {
-        return skipped(&said.err);
-    }
+    let Some(said) = in_lab(&place, &volumes, SCRIPT) else {
+        return;
+    };
     let said = said.ends_with(0);
     let volume = &said.json()["volumes"][0];
     assert_eq!(volume["ended"], "done");
@@ -367,7 +406,8 @@ fn with_qemu_a_cold_volume_is_warm_after_it_and_a_check_says_what_is_true() {
     assert_eq!(number(&volume["read_bytes"]), 384 * MIB);
     let prose = said.err.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
-        "/dev/vda (384 MiB): 100 % is cold",
+        // How much exactly is the check's own test's: this host may be busy.
+        "% is cold (95 %:",
         "nothing was seen to be cold",
         "384 MiB were read before",
         "4 KiB in 1 extents cannot be read. As byte offset and length: 1048576+4096.",

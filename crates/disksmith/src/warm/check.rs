@@ -303,7 +303,9 @@ fn is_cold(sample: &Sample) -> bool {
     // On a busy disk, and where few places are cold, only the mean is known.
     let median_s = sample.penalty.map(|penalty| penalty.median_s.mean);
     let penalty_s = median_s.or(sample.mean_penalty_s);
-    sample.differs && penalty_s.is_none_or(|penalty| penalty >= FETCH_S)
+    // And there the share may be none for all that is known.
+    let some = sample.differs && sample.cold.low > 0.0;
+    some && penalty_s.is_none_or(|penalty| penalty >= FETCH_S)
 }
 
 impl Checked {
