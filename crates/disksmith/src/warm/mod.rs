@@ -34,6 +34,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, anyhow};
 use engine::list::Lister;
+use linux::Root;
 use linux::block::Devices;
 use record::{Bytes, Ranges};
 
@@ -71,7 +72,7 @@ pub(crate) fn warm(
     }
     check_block(args.block.0)?;
     let devices = Devices::read(&context.root).refused()?;
-    let volumes = open_all(&args.devices, &devices)?;
+    let volumes = open_all(&args.devices, &devices, &context.root)?;
     if args.check {
         return check::check(&volumes, args, context, lister, interrupt);
     }
@@ -89,11 +90,11 @@ fn check_block(block: Bytes) -> Result<(), Failure> {
 }
 
 /// Opens all volumes, or says what is wrong with any of them.
-fn open_all(paths: &[PathBuf], devices: &Devices) -> Result<Vec<Volume>, Failure> {
+fn open_all(paths: &[PathBuf], devices: &Devices, root: &Root) -> Result<Vec<Volume>, Failure> {
     let mut volumes: Vec<Volume> = Vec::new();
     let mut problems = Vec::new();
     for path in paths {
-        match Volume::open(path, devices) {
+        match Volume::open(path, devices, root) {
             Ok(volume) => {
                 let twice = volumes.iter().find(|one| one.number() == volume.number());
                 if let Some(other) = twice {

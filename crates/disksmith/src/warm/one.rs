@@ -125,6 +125,7 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
         .lines
         .line(&volume.path.display().to_string(), todo.total());
     let block = started.kept.block;
+    let whole = started.kept.whole;
     let mut watching = Watching::new(&volume, shared.root, started.kept, started.keeper, line);
     let split = volume
         .device
@@ -159,7 +160,7 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
     let within = Ranges::all(smallest);
     let mut warmed = Warmed {
         device: volume.path.display().to_string(),
-        key: volume.key.clone(),
+        key: volume.key.text().to_owned(),
         size: volume.size,
         block,
         sets: sets(&plan),
@@ -178,7 +179,8 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
         findings,
     };
     warmed.kept = watching.keeps();
-    let (_, failed) = watching.end(warmed.ending == Ending::Done);
+    // Work that leaves something out by choice is not at its end: a later start reads the rest.
+    let (_, failed) = watching.end(warmed.ending == Ending::Done && whole);
     if let Some(error) = failed {
         warmed.kept = false;
         warmed.findings.push(Finding::warn(

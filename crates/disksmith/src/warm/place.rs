@@ -11,6 +11,16 @@ use ledger::{Claim, Ledger, LongWork};
 use record::{Bytes, Ranges};
 use serde::{Deserialize, Serialize};
 
+/// Which attachment of a disk it was: no other disk has the same, and the same disk has another one
+/// after it was detached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Attached {
+    /// The boot of the host.
+    pub boot: String,
+    /// The disk's number among all that were attached since.
+    pub diskseq: u64,
+}
+
 /// The warming of one volume, and how far it is. Ranges are bytes of the volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
@@ -26,6 +36,9 @@ pub(crate) struct Kept {
     pub unreadable: Ranges,
     /// Whether the whole volume was to be read, and not only what is used, named or held.
     pub whole: bool,
+    /// The attachment, of a volume that is known only by its path.
+    #[serde(default)]
+    pub attached: Option<Attached>,
     /// When it was first begun.
     pub began: Timestamp,
     /// How long it was worked on, over all starts, in seconds.
@@ -132,6 +145,7 @@ mod tests {
             done: Ranges::from(done),
             unreadable: Ranges::new(),
             whole: true,
+            attached: None,
             began: Timestamp::UNIX_EPOCH,
             ran_s: 1.5,
             starts: 1,

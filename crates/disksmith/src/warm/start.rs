@@ -8,7 +8,7 @@ use record::{Bytes, Ranges};
 
 use super::finding::{Code, Finding};
 use super::place::{Keeper, Kept};
-use super::volume::Volume;
+use super::volume::{Key, Volume};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::longwork::Here;
@@ -86,6 +86,7 @@ fn fresh(volume: &Volume, ask: Ask) -> Kept {
         done: Ranges::new(),
         unreadable: Ranges::new(),
         whole: ask.whole,
+        attached: volume.key.attached().cloned(),
         began: Timestamp::now(),
         ran_s: 0.0,
         starts: 1,
@@ -122,7 +123,7 @@ fn with_ledger(
         .map_err(|failure| broken(failure.error()))?;
     let here =
         Here::of_process(&context.root, Path::new(ETC)).map_err(|error| broken(error.into()))?;
-    let before = match ledger.work::<Kept>(&volume.key) {
+    let before = match ledger.work::<Kept>(volume.key.text()) {
         Ok(before) => before,
         Err(error) => {
             findings.push(Finding::warn(
@@ -145,11 +146,11 @@ fn with_ledger(
         Standing::Dead | Standing::Elsewhere => Standing::Dead,
     };
     let claim = if unfinished {
-        let (claim, _) = ledger.claim_work::<Kept>(&volume.key, here.owner(), standing)?;
+        let (claim, _) = ledger.claim_work::<Kept>(volume.key.text(), here.owner(), standing)?;
         ledger.keep_work(&claim, kept)?;
         claim
     } else {
-        ledger.begin_work(&volume.key, here.owner(), kept, standing)?
+        ledger.begin_work(volume.key.text(), here.owner(), kept, standing)?
     };
     Keeper::start(ledger, claim).map_err(|error| broken(error.into()))
 }
@@ -167,8 +168,7 @@ fn take_over(
         return;
     }
     let read = before.done.intersect(&Ranges::all(volume.size));
-    if volume.by_path && (!unfinished || before.size != volume.size) {
-        // Another volume may have this path now.
+    if !is_believed(&volume.key, volume.size, before, unfinished) {
         return;
     }
     if before.size != volume.size {
@@ -181,16 +181,10 @@ fn take_over(
         ));
     }
     if !read.is_empty() {
-        let known = if volume.by_path {
-            " The volume has no serial number and is known by its path: if it is another one, say \
-             --anew."
-        } else {
-            ""
-        };
         findings.push(Finding::note(
             Code::Resumed,
             format!(
-                "{} were read before, since {}, and are not read again (--anew would).{known}",
+                "{} were read before, since {}, and are not read again (--anew would).",
                 read.total(),
                 before.began.strftime("%Y-%m-%d %H:%M UTC")
             ),
@@ -200,4 +194,58 @@ fn take_over(
     kept.began = before.began;
     kept.ran_s = before.ran_s;
     kept.starts = before.starts.saturating_add(1);
+}
+
+/// Whether what the ledger says of a volume of this name and size is true of this one.
+fn is_believed(key: &Key, size: Bytes, before: &Kept, unfinished: bool) -> bool {
+    match key {
+        Key::Ebs(_) => true,
+        Key::Unique(_) => unfinished,
+        Key::Path(_, attached) => {
+            unfinished && before.size == size && attached.is_some() && before.attached == *attached
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::place::Attached;
+    use super::*;
+
+    #[test]
+    fn only_the_same_volume_is_believed_to_be_warm() {
+        let attached = |diskseq| {
+            Some(Attached {
+                boot: "b".to_owned(),
+                diskseq,
+            })
+        };
+        let kept = |attached| Kept {
+            path: "/dev/sdb".to_owned(),
+            size: Bytes(1000),
+            block: Bytes(100),
+            done: Ranges::from(0..500),
+            unreadable: Ranges::new(),
+            whole: true,
+            attached,
+            began: Timestamp::UNIX_EPOCH,
+            ran_s: 1.0,
+            starts: 1,
+        };
+        let before = kept(attached(3));
+        let believed = |key: &Key, before: &Kept, unfinished| {
+            is_believed(key, Bytes(1000), before, unfinished)
+        };
+        let ebs = Key::Ebs("vol0123".to_owned());
+        assert!(believed(&ebs, &before, true) && believed(&ebs, &before, false));
+        let unique = Key::Unique("naa.600".to_owned());
+        assert!(believed(&unique, &before, true));
+        assert!(!believed(&unique, &before, false), "restored anew, perhaps");
+        let path = |attached| Key::Path("/dev/sdb".to_owned(), attached);
+        assert!(believed(&path(attached(3)), &before, true));
+        assert!(!believed(&path(attached(3)), &before, false));
+        assert!(!believed(&path(attached(4)), &before, true), "another disk");
+        assert!(!believed(&path(None), &kept(None), true), "nobody knows");
+        assert!(!is_believed(&path(attached(3)), Bytes(2000), &before, true));
+    }
 }
