@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use linux::Root;
 use linux::block::{DevNum, Devices};
 use linux::extents::{self, Place, Placed};
-use linux::mapping::Map;
-use record::Ranges;
+use linux::mapping::{Map, Why};
+use record::{Ranges, Severity};
 
 use super::finding::{Code, Finding};
 use super::volume::Volume;
@@ -23,8 +23,17 @@ use crate::failure::Failure;
 /// So many files are named in a finding; the others are counted.
 const MOST_NAMED: usize = 5;
 
-/// For each volume, the bytes of it that hold the data of what is named, and what is to be said of
-/// that.
+/// What is known of the data of the files that are named.
+pub(crate) struct Found {
+    /// For each volume, the bytes of it that hold such data, and what is to be said of that.
+    pub each: Vec<(Ranges, Vec<Finding>)>,
+    /// Whether a part of it is on the volumes and it is not known where.
+    pub has_unknown: bool,
+    /// Whether a part of it is on volumes that are not named.
+    pub is_elsewhere: bool,
+}
+
+/// Finds the data of what is named.
 ///
 /// # Errors
 /// When a pattern names nothing: it is a mistake more often than not, and what should be first would
@@ -34,7 +43,7 @@ pub(crate) fn find(
     devices: &Devices,
     volumes: &[Volume],
     context: &Context,
-) -> Result<Vec<(Ranges, Vec<Finding>)>, Failure> {
+) -> Result<Found, Failure> {
     let mut paths = Vec::new();
     let mut problems = Vec::new();
     for pattern in patterns {
@@ -50,7 +59,7 @@ pub(crate) fn find(
         root: &context.root,
         devices,
         volumes,
-        maps: Vec::new(),
+        reached: Vec::new(),
         found: volumes.iter().map(|_| Vec::new()).collect(),
         trouble: Trouble::default(),
     };
@@ -64,21 +73,29 @@ pub(crate) fn find(
     if let Some((_, findings)) = each.first_mut() {
         findings.extend(trouble.findings());
     }
-    Ok(each)
+    Ok(Found {
+        each,
+        has_unknown: trouble.has_unknown(),
+        is_elsewhere: trouble.elsewhere.count > 0,
+    })
 }
 
-/// The way from a file system's device to one of the volumes.
-struct Way {
+/// How a file system's device lies on the volumes.
+struct Reach {
     from: DevNum,
-    volume: usize,
-    map: Map,
+    /// The volumes that it lies on, where it is known how.
+    ways: Vec<(usize, Map)>,
+    /// Why it is not known of the others.
+    unknown: Vec<String>,
+    /// What else it lies on.
+    beyond: Vec<String>,
 }
 
 struct Search<'a> {
     root: &'a Root,
     devices: &'a Devices,
     volumes: &'a [Volume],
-    maps: Vec<Way>,
+    reached: Vec<Reach>,
     /// Of each volume.
     found: Vec<Vec<std::ops::Range<u64>>>,
     trouble: Trouble,
@@ -91,9 +108,7 @@ impl Search<'_> {
             Ok((number, file)) => (DevNum::from_raw(number), file),
             Err(error) => return self.trouble.lost.add(path, &error.to_string()),
         };
-        if let Err(why) = self.learn(number) {
-            return self.trouble.elsewhere.add(path, &why);
-        }
+        let reach = self.reach(number);
         let mut own = Vec::new();
         let mut odd = (false, false);
         let listed = extents::placed(&file, |placed: Placed| {
@@ -112,28 +127,80 @@ impl Search<'_> {
             self.trouble.inside.add(path, "");
         }
         let own: Ranges = own.into_iter().collect();
-        for way in self.maps.iter().filter(|way| way.from == number) {
-            self.found[way.volume].extend(way.map.ranges(&own).iter());
+        let reach = &self.reached[reach];
+        for (volume, map) in &reach.ways {
+            self.found[*volume].extend(map.ranges(&own).iter());
+        }
+        if !reach.unknown.is_empty() {
+            self.trouble.unmapped.add(path, &reach.unknown.join("; "));
+        }
+        if !reach.beyond.is_empty() {
+            let beyond = reach.beyond.join(" ");
+            self.trouble.elsewhere.add(path, &format!("on {beyond}"));
         }
     }
 
-    /// Finds the ways from a device to the volumes, once.
-    fn learn(&mut self, from: DevNum) -> Result<(), String> {
-        if self.maps.iter().any(|way| way.from == from) {
-            return Ok(());
+    /// The place in the list of how a device lies on the volumes, which is found out once.
+    fn reach(&mut self, from: DevNum) -> usize {
+        if let Some(known) = self.reached.iter().position(|reach| reach.from == from) {
+            return known;
         }
-        let mut why = None;
-        for (volume, to) in self.volumes.iter().enumerate() {
-            match Map::down(self.root, self.devices, from, to.number()) {
-                Ok(map) => self.maps.push(Way { from, volume, map }),
-                Err(error) => why = Some(error.to_string()),
+        let mut reach = Reach {
+            from,
+            ways: Vec::new(),
+            unknown: Vec::new(),
+            beyond: Vec::new(),
+        };
+        if self.devices.get(from).is_none() {
+            reach.unknown.push(format!(
+                "its file system's device {from} is not listed, as of btrfs and network file systems"
+            ));
+        } else {
+            let named: Vec<DevNum> = self.volumes.iter().map(Volume::number).collect();
+            reach.beyond = beyond(self.devices, from, &named);
+            for (volume, to) in named.into_iter().enumerate() {
+                match Map::down(self.root, self.devices, from, to) {
+                    Ok(map) => reach.ways.push((volume, map)),
+                    Err(error) if matches!(error.why, Why::Unrelated | Why::Nothing) => {}
+                    Err(error) => reach.unknown.push(error.to_string()),
+                }
             }
         }
-        match why {
-            Some(why) if !self.maps.iter().any(|way| way.from == from) => Err(why),
-            _ => Ok(()),
-        }
+        self.reached.push(reach);
+        self.reached.len() - 1
     }
+}
+
+/// The volumes under a device that are none of those named, as paths. One is named if itself is, or
+/// the disk of which it is a partition.
+fn beyond(devices: &Devices, from: DevNum, named: &[DevNum]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut seen = Vec::new();
+    let mut todo = vec![from];
+    while let Some(number) = todo.pop() {
+        if named.contains(&number) || seen.contains(&number) {
+            continue;
+        }
+        seen.push(number);
+        let Some(device) = devices.get(number) else {
+            continue;
+        };
+        match device.partition_of() {
+            Some(disk) if named.contains(&disk) => continue,
+            // On a partition of another disk it is the partition that is to be named.
+            Some(_) => {}
+            None => {
+                let below = devices.parents(number);
+                if !below.is_empty() {
+                    todo.extend(below.iter().map(|device| device.number));
+                    continue;
+                }
+            }
+        }
+        found.push(device.node().display().to_string());
+    }
+    found.sort();
+    found
 }
 
 /// Files that something is the matter with.
@@ -182,6 +249,7 @@ impl Named {
 #[derive(Default)]
 struct Trouble {
     lost: Named,
+    unmapped: Named,
     elsewhere: Named,
     unlisted: Named,
     unwritten: Named,
@@ -189,39 +257,106 @@ struct Trouble {
 }
 
 impl Trouble {
+    /// Whether data may be on the volumes at a place that is not known.
+    fn has_unknown(&self) -> bool {
+        let kinds = [&self.lost, &self.unmapped, &self.unlisted, &self.inside];
+        kinds.iter().any(|kind| kind.count > 0)
+    }
+
     fn findings(&self) -> Vec<Finding> {
+        use Severity::{Note, Warn};
         let kinds = [
             (
                 &self.lost,
+                Warn,
                 "could not be opened, and its place is not known; it is warmed with the rest",
             ),
             (
+                &self.unmapped,
+                Warn,
+                "lies on these volumes in a way that is not known, if it does; what of it is on them \
+                 is warmed with what is used",
+            ),
+            (
                 &self.elsewhere,
-                "is on none of these volumes, or how it lies on them is not known; what of it is on \
-                 them is warmed with the rest",
+                Warn,
+                "is on other volumes, as a whole or in part, and is not warm before these are too: \
+                 name them beside these",
             ),
             (
                 &self.unlisted,
+                Warn,
                 "has no places that are known; it is warmed with what is used",
             ),
             (
                 &self.unwritten,
+                Note,
                 "has data that is only in memory so far; what is written is not cold",
             ),
             (
                 &self.inside,
+                Note,
                 "lies in part within the file system's own blocks, which are warmed with what is used",
             ),
         ];
         kinds
             .into_iter()
-            .filter_map(|(files, what)| {
+            .filter_map(|(files, severity, what)| {
                 let shown = files.shown()?;
-                Some(Finding::note(
-                    Code::NotMapped,
-                    format!("Of what --first names, this {what}: {shown}."),
-                ))
+                let text = format!("Of what --first names, this {what}: {shown}.");
+                Some(Finding {
+                    severity,
+                    ..Finding::note(Code::NotMapped, text)
+                })
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_file_on_half_of_an_array_names_the_other_half() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Root::under(place.path());
+        let folder = |name: &str| root.sys.join("class/block").join(name);
+        for (minor, name) in ["sda", "sdb", "md0", "sdc"].iter().enumerate() {
+            fs::create_dir_all(folder(name).join("queue")).unwrap();
+            fs::write(folder(name).join("dev"), format!("8:{minor}\n")).unwrap();
+            fs::write(folder(name).join("size"), "2048\n").unwrap();
+        }
+        for member in ["sda", "sdb"] {
+            fs::create_dir_all(folder("md0").join("slaves").join(member)).unwrap();
+        }
+        let devices = Devices::read(&root).unwrap();
+        let number = |name: &str| {
+            let device = devices.iter().find(|device| device.name == name);
+            device.unwrap().number
+        };
+        let beyond = |from: &str, named: &[&str]| {
+            let named: Vec<DevNum> = named.iter().map(|name| number(name)).collect();
+            super::beyond(&devices, number(from), &named)
+        };
+        assert_eq!(beyond("md0", &["sda"]), ["/dev/sdb"]);
+        assert_eq!(beyond("md0", &["sdc"]), ["/dev/sda", "/dev/sdb"]);
+        assert!(beyond("md0", &["sda", "sdb"]).is_empty());
+        assert!(beyond("sdc", &["sdc"]).is_empty());
+    }
+
+    #[test]
+    fn only_what_is_known_to_be_in_memory_leaves_nothing_unknown() {
+        let mut trouble = Trouble::default();
+        trouble.unwritten.add(Path::new("a"), "");
+        trouble.elsewhere.add(Path::new("a"), "on /dev/sdb");
+        assert!(!trouble.has_unknown());
+        trouble.unmapped.add(Path::new("b"), "encrypted");
+        assert!(trouble.has_unknown());
+        let findings = trouble.findings();
+        assert_eq!(findings[0].severity, Severity::Warn);
+        assert!(findings[0].text.contains("b (encrypted)"), "{findings:?}");
     }
 }

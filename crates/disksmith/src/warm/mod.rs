@@ -32,7 +32,7 @@ mod watching;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, ensure};
 use engine::list::Lister;
 use linux::Root;
 use linux::block::Devices;
@@ -41,7 +41,7 @@ use record::{Bytes, Ranges};
 use crate::cli::WarmArgs;
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
-use finding::Finding;
+use finding::{Code, Finding};
 use one::{Shared, Task, Warmed};
 use pace::Limit;
 use plan::{Extent, Known, Plan};
@@ -124,12 +124,16 @@ fn warm_all(
     lister: &dyn Lister,
     interrupt: &AtomicBool,
 ) -> Outcome {
-    let held = args.blocks.as_deref().map(held).transpose().refused()?;
+    let held = args.blocks.as_deref();
+    let held = held.map(|path| held_of(path, &volumes));
+    let held = held.transpose().refused()?;
     let locks: Result<Vec<_>, String> = volumes.iter().map(Volume::lock).collect();
     let _locks = locks.map_err(Failure::refused)?;
     let first = files::find(&args.first, devices, &volumes, context)?;
     let mut tasks = Vec::new();
-    for (volume, (first, mut findings)) in volumes.into_iter().zip(first) {
+    let extent = extent(args, first.has_unknown);
+    let is_elsewhere = first.is_elsewhere;
+    for (volume, (first, mut findings)) in volumes.into_iter().zip(first.each) {
         let known = known(
             &volume,
             devices,
@@ -138,7 +142,10 @@ fn warm_all(
             context,
             &mut findings,
         );
-        tasks.push(task(volume, &known, findings, args, context)?);
+        if args.until_hot && extent != Extent::First {
+            findings.push(not_known_hot());
+        }
+        tasks.push(task(volume, &known, extent, findings, args, context)?);
     }
     let lines = Lines::new(context.watched);
     let limit = Limit::new(args.limit.map(|limit| limit.0), tasks.len());
@@ -154,14 +161,26 @@ fn warm_all(
         lines: &lines,
     };
     let warmed = all_at_once(tasks, lister, &shared);
-    answer(&warmed, unlimited, args, context)
+    let hot = !(args.until_hot && is_elsewhere);
+    answer(&warmed, unlimited, hot, args, context)
 }
 
-/// The blocks that a list names.
-fn held(path: &Path) -> anyhow::Result<Ranges> {
+/// The blocks that a list names, which is of the snapshot of each of the volumes.
+fn held_of(path: &Path, volumes: &[Volume]) -> anyhow::Result<Ranges> {
     let shown = path.display();
     let text = std::fs::read(path).with_context(|| format!("{shown} cannot be read"))?;
-    blocks::parse(&text).with_context(|| format!("{shown} cannot be used"))
+    let held = blocks::parse(&text).with_context(|| format!("{shown} cannot be used"))?;
+    for volume in volumes {
+        let device = volume.path.display();
+        ensure!(
+            volume.device.partition_of().is_none(),
+            "{shown} counts blocks from the start of a whole volume, and {device} is a partition; \
+             name its disk"
+        );
+        held.check(volume.size)
+            .with_context(|| format!("{shown} cannot be used for {device}"))?;
+    }
+    Ok(held.ranges)
 }
 
 fn known(
@@ -176,23 +195,37 @@ fn known(
     Known { first, used, held }
 }
 
+/// How far to go. Where it is not known where all lies that is to be hot, it is hot only when all
+/// that is used is.
+fn extent(args: &WarmArgs, has_unknown: bool) -> Extent {
+    match (args.until_hot, args.only_used) {
+        (true, _) if !has_unknown => Extent::First,
+        (true, _) | (false, true) => Extent::Used,
+        (false, false) => Extent::All,
+    }
+}
+
+fn not_known_hot() -> Finding {
+    Finding::warn(
+        Code::NotMapped,
+        "Where all that --first names lies is not known, so that --until-hot ends only when all \
+         that is used is warm.",
+    )
+}
+
 fn task(
     volume: Volume,
     known: &Known,
+    extent: Extent,
     mut findings: Vec<Finding>,
     args: &WarmArgs,
     context: &Context,
 ) -> Result<Task, Failure> {
-    let extent = match (args.until_hot, args.only_used) {
-        (true, _) => Extent::First,
-        (false, true) => Extent::Used,
-        (false, false) => Extent::All,
-    };
     let block = args.block.0;
     // What lies behind the last whole sector cannot be asked for, and holds nothing.
     let size = volume.size.round_down(volume.logical_block());
     let plan = Plan::new(known, size, block, extent);
-    findings.extend(report::left_cold(&plan, known, args));
+    findings.extend(report::left_cold(&plan, known, extent));
     let ask = Ask {
         block,
         whole: extent == Extent::All && known.held.is_none(),
@@ -226,7 +259,14 @@ fn all_at_once(tasks: Vec<Task>, lister: &dyn Lister, shared: &Shared<'_>) -> Ve
     })
 }
 
-fn answer(warmed: &[Warmed], unlimited: bool, args: &WarmArgs, context: &mut Context) -> Outcome {
+/// `hot`: what was to be hot is, as far as it can be.
+fn answer(
+    warmed: &[Warmed],
+    unlimited: bool,
+    hot: bool,
+    args: &WarmArgs,
+    context: &mut Context,
+) -> Outcome {
     let findings = if unlimited {
         caps::findings(warmed)
     } else {
@@ -242,7 +282,7 @@ fn answer(warmed: &[Warmed], unlimited: bool, args: &WarmArgs, context: &mut Con
     if !midway.is_empty() {
         return Err(Failure::Midway(anyhow!(midway.join("\n"))));
     }
-    if warmed.iter().all(|one| one.unreadable.is_empty()) {
+    if hot && warmed.iter().all(|one| one.unreadable.is_empty()) {
         Ok(Answer::Done)
     } else {
         Ok(Answer::No)

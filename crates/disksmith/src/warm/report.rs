@@ -5,9 +5,8 @@ use serde_json::{Value, json};
 
 use super::finding::{Code, Finding};
 use super::one::{Ending, Warmed};
-use super::plan::{Known, Plan};
+use super::plan::{Extent, Known, Plan};
 use super::units::{rate, span};
-use crate::cli::WarmArgs;
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout, wrap};
 
@@ -65,6 +64,9 @@ fn sign(severity: Severity) -> &'static str {
 
 fn row(one: &Warmed) -> Vec<String> {
     let now = match &one.ending {
+        Ending::Done if one.unreadable.is_empty() && one.left_out.0 > 0 => {
+            format!("{} left out", one.left_out)
+        }
         Ending::Done if one.unreadable.is_empty() => "warm".to_owned(),
         Ending::Done => format!("{} cannot be read", one.unreadable.total()),
         Ending::Interrupted => format!("interrupted, {} left", one.left),
@@ -116,22 +118,32 @@ fn unreadable(one: &Warmed) -> Option<Finding> {
 }
 
 /// What stays cold by choice.
-pub(crate) fn left_cold(plan: &Plan, known: &Known, args: &WarmArgs) -> Option<Finding> {
-    if plan.left_out.is_empty() {
-        return None;
+pub(crate) fn left_cold(plan: &Plan, known: &Known, extent: Extent) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut cold = plan.left_out.clone();
+    if let Some(held) = &known.held {
+        cold = cold.intersect(held);
+        let not_held = plan.left_out.subtract(held).total();
+        if not_held.0 > 0 {
+            findings.push(Finding::note(
+                Code::LeftCold,
+                format!("{not_held} are left out, since the list of --blocks does not have them."),
+            ));
+        }
     }
-    let left = plan.left_out.total();
-    let text = if args.until_hot {
-        format!("Only what --first names is warmed; {left} stay as they are.")
-    } else if known.held.is_some() && !args.only_used {
-        return None;
-    } else {
-        format!(
+    let left = cold.total();
+    let text = match extent {
+        _ if cold.is_empty() => return findings,
+        Extent::First => {
+            format!("Only what --first names is warmed; {left} stay as they are.")
+        }
+        Extent::Used | Extent::All => format!(
             "{left} that no file uses stay cold. A file that grows into them is slow: what is written \
              there by less than a block at a time is fetched first, and so is what is read."
-        )
+        ),
     };
-    Some(Finding::warn(Code::LeftCold, text))
+    findings.push(Finding::warn(Code::LeftCold, text));
+    findings
 }
 
 /// How to go on with a volume that was not read to the end; `None` for one that was.
@@ -229,4 +241,30 @@ fn finding_value(finding: &Finding) -> Value {
         "severity": finding.severity,
         "text": finding.text,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{Bytes, Ranges};
+
+    use super::*;
+
+    #[test]
+    fn what_stays_cold_is_told_from_what_the_snapshot_does_not_hold() {
+        let known = Known {
+            first: Ranges::from(0..100),
+            used: Some(Ranges::from(0..400)),
+            held: Some(Ranges::from(0..600)),
+        };
+        let said = |extent| {
+            let plan = Plan::new(&known, Bytes(1000), Bytes(100), extent);
+            let texts = left_cold(&plan, &known, extent);
+            texts.into_iter().map(|one| one.text).collect::<Vec<_>>()
+        };
+        let all = said(Extent::All);
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert!(all[0].starts_with("400 B are left out, since"), "{all:?}");
+        assert!(said(Extent::Used)[1].starts_with("200 B that no file uses"));
+        assert!(said(Extent::First)[1].contains("500 B stay as they are"));
+    }
 }

@@ -246,7 +246,7 @@ mod tests {
                 put("wwid", wwid);
             }
         }
-        let boot = root.locate(Path::new("/proc/sys/kernel/random"));
+        let boot = root.proc.join("sys/kernel/random");
         fs::create_dir_all(&boot).unwrap();
         fs::write(boot.join("boot_id"), "b\n").unwrap();
         (place, root)
