@@ -13,6 +13,8 @@ const LONG_ENOUGH_S: f64 = 5.0;
 const GP3: f64 = 125.0 * (1 << 20) as f64;
 /// A rate within so much of it is that.
 const NEAR: f64 = 0.05;
+/// A volume that beside others gives this much of what it gives alone is not held back by them.
+const AS_MUCH: f64 = 0.9;
 
 /// What there is to say of the rates of volumes that were read at once.
 pub(crate) fn findings(warmed: &[Warmed]) -> Vec<Finding> {
@@ -24,10 +26,16 @@ pub(crate) fn findings(warmed: &[Warmed]) -> Vec<Finding> {
         .iter()
         .filter_map(|one| {
             let verdict = one.verdict.filter(|_| one.seconds >= LONG_ENOUGH_S)?;
-            let text = alone(one, &verdict, company.is_some());
+            let text = alone(one, &verdict, is_unaffected(one, warmed.len()));
             Some(Finding::note(Code::Capped, text))
         })
         .collect()
+}
+
+/// Whether a volume was seen to give as much beside others as alone.
+fn is_unaffected(one: &Warmed, volumes: usize) -> bool {
+    let kept_up = |(now, alone): (Verdict, f64)| alone > 0.0 && now.bytes_per_s >= AS_MUCH * alone;
+    volumes > 1 && one.in_company.is_some_and(kept_up)
 }
 
 /// Of several volumes that hold each other back.
@@ -46,8 +54,8 @@ fn in_company(together: &Verdict, warmed: &[Warmed]) -> String {
     )
 }
 
-/// Of a volume for itself. `others_seen`: it gave as much together with others.
-fn alone(one: &Warmed, verdict: &Verdict, others_seen: bool) -> String {
+/// Of a volume for itself. `unaffected`: it gave as much together with others.
+fn alone(one: &Warmed, verdict: &Verdict, unaffected: bool) -> String {
     let (device, speed) = (&one.device, rate(verdict.bytes_per_s));
     if verdict.binds == Binds::Latency {
         return format!(
@@ -58,16 +66,20 @@ fn alone(one: &Warmed, verdict: &Verdict, others_seen: bool) -> String {
         );
     }
     let takes = |bytes_per_s: f64| span(one.size.0 as f64 / bytes_per_s);
-    let whose = if one.is_ebs && (verdict.bytes_per_s / GP3 - 1.0).abs() <= NEAR {
-        "it is the volume's, which as gp3 has 125 MiB/s unless more is provisioned"
-    } else if others_seen {
+    let whose = if unaffected {
         "it is the volume's own, since the others do not lower it"
     } else {
         "it is the volume's or the instance's, which shows when several volumes are warmed for longer"
     };
+    let baseline = if one.is_ebs && (verdict.bytes_per_s / GP3 - 1.0).abs() <= NEAR {
+        " It would fit the baseline of a gp3 volume, 125 MiB/s."
+    } else {
+        ""
+    };
     format!(
         "{device}: the rate levels off at {speed} with {} in flight, and more brings no more. That is a \
-         limit: {whose}. With twice as much, {} would take {} instead of {}.",
+         limit, less what others read and wrote \
+         meanwhile: {whose}.{baseline} With twice as much, {} would take {} instead of {}.",
         verdict.depth,
         one.size,
         takes(2.0 * verdict.bytes_per_s),
@@ -137,6 +149,20 @@ mod tests {
         let found = findings(&[own.clone(), own]);
         assert_eq!(found.len(), 2);
         assert!(found[0].text.contains("the volume's own"), "{found:?}");
+        // Nothing was compared, or one of them gave less: nobody knows whose limit it is.
+        let unknown = warmed(now, None);
+        let less = warmed(
+            verdict(30.0, Binds::Latency),
+            Some((verdict(30.0, Binds::Latency), 60.0 * MIB)),
+        );
+        for pair in [[unknown.clone(), unknown], [less.clone(), less]] {
+            let found = findings(&pair);
+            let claim = "the volume's own";
+            assert!(
+                found.iter().all(|one| !one.text.contains(claim)),
+                "{found:?}"
+            );
+        }
     }
 
     #[test]
@@ -155,7 +181,7 @@ mod tests {
         );
         one.is_ebs = true;
         assert!(
-            text(&one).contains("as gp3 has 125 MiB/s"),
+            text(&one).contains("would fit the baseline of a gp3 volume"),
             "{}",
             text(&one)
         );

@@ -31,10 +31,6 @@ const LAG: usize = 32;
 /// What is read of a place.
 const PAGE: u32 = 4096;
 
-/// A fetch from object storage takes longer than this, in seconds. First reads that are slower by
-/// less have met an empty cache on the way to a volume that is warm.
-const FETCH_S: f64 = 0.01;
-
 /// What was found out about a volume.
 struct Checked {
     device: String,
@@ -44,10 +40,12 @@ struct Checked {
     sample: Sample,
     /// What warm blocks come at, in bytes a second.
     warm_rate: f64,
+    /// How long warming takes; `None` where nothing is seen to be cold.
     forecast: Option<Forecast>,
 }
 
-/// Checks volumes one after the other. Status 1 where cold blocks were found.
+/// Checks volumes one after the other. Status 1 where cold blocks were found, or places that cannot
+/// be read.
 pub(crate) fn check(
     volumes: &[Volume],
     args: &WarmArgs,
@@ -73,7 +71,7 @@ pub(crate) fn check(
         text
     };
     context.print(&text)?;
-    if all.iter().any(Checked::is_cold) {
+    if all.iter().any(|one| one.is_cold() || one.failed > 0) {
         Ok(Answer::No)
     } else {
         Ok(Answer::Done)
@@ -132,7 +130,9 @@ fn check_one(
         size: volume.size,
         places: places.len(),
         failed: places.len() - read.len(),
-        forecast: forecast_of(&sample, volume.size, block, warm_rate),
+        forecast: is_cold(&sample)
+            .then(|| forecast_of(&sample, volume.size, block, warm_rate))
+            .flatten(),
         warm_rate,
         sample,
     })
@@ -300,12 +300,8 @@ impl Feed for Burst<'_> {
 
 /// Whether the first reads of a sample were slower as those of a cold volume are.
 fn is_cold(sample: &Sample) -> bool {
-    // On a busy disk, and where few places are cold, only the mean is known.
-    let median_s = sample.penalty.map(|penalty| penalty.median_s.mean);
-    let penalty_s = median_s.or(sample.mean_penalty_s);
-    // And there the share may be none for all that is known.
-    let some = sample.differs && sample.cold.low > 0.0;
-    some && penalty_s.is_none_or(|penalty| penalty >= FETCH_S)
+    // The share may be none for all that is known of a busy disk.
+    sample.differs && sample.cold.low > 0.0
 }
 
 impl Checked {
@@ -354,7 +350,7 @@ impl Checked {
             ));
         }
         text.push_str(". ");
-        if let Some(forecast) = self.forecast.filter(|_| self.is_cold()) {
+        if let Some(forecast) = self.forecast {
             text.push_str(&format!(
                 "To warm it takes about {} ({} to {}), held back by {}.",
                 span(forecast.seconds),
@@ -535,7 +531,7 @@ mod tests {
             assess(&(0..300).map(pair).collect::<Vec<_>>()).unwrap()
         };
         let (cache, fetch) = (pairs(0.005), pairs(0.04));
-        assert!(cache.differs && !is_cold(&cache), "{cache:?}");
+        assert!(!cache.differs && !is_cold(&cache), "{cache:?}");
         assert!(fetch.differs && is_cold(&fetch), "{fetch:?}");
     }
 }

@@ -13,7 +13,8 @@ const EVIDENCE: f64 = 20.0;
 /// A disk is calm where at most so many second reads in 100 are slower than the first by as much as
 /// makes a place cold.
 const CALM: f64 = 0.02;
-/// To fetch a block from object storage takes longer than this, in seconds.
+/// To fetch a block from object storage takes longer than this, in seconds. A first read that is slower
+/// than the second by less has met an empty cache on the way to a place that is warm.
 const FETCH_S: f64 = 0.01;
 
 /// The latencies of two reads of the same place, in seconds.
@@ -53,9 +54,9 @@ pub struct Sample {
     /// Of each pair, in order, whether its place is taken for cold. On a busy disk single places are
     /// misjudged that the share above makes up for, so that the two need not agree.
     pub places: Vec<bool>,
-    /// The mean cost of a cold first read in seconds, which is what a forecast adds to a warm one:
-    /// the mean difference of all pairs divided by the cold share, true on a busy disk too. `None`
-    /// where nothing differs.
+    /// The mean cost of a cold first read in seconds, which is what a forecast adds to a warm one: of
+    /// the places taken for cold or, on a busy disk, the mean difference of all pairs divided by the
+    /// cold share. `None` where nothing differs.
     pub mean_penalty_s: Option<f64>,
     /// More about this cost. `None` where nothing differs, where too few places are cold, and on a
     /// busy disk, where those taken for cold are a choice of the slow ones.
@@ -75,8 +76,8 @@ pub struct Sample {
 /// as fast as that, and the share is too low.
 ///
 /// A device that keeps what it has just read in a cache of its own is faster the second time too. A
-/// place is therefore cold only if its first read takes at least twice as long as most second reads do,
-/// and a volume whose cold places are none differs in nothing that warming could help.
+/// place is therefore cold only if its first read takes at least 10 ms more, as a fetch does, and at
+/// least twice as long as most second reads do. Smaller differences are no evidence either.
 pub fn assess(pairs: &[Pair]) -> Option<Sample> {
     let sensible = |latency: f64| latency > 0.0 && latency.is_finite();
     let all = pairs
@@ -89,11 +90,12 @@ pub fn assess(pairs: &[Pair]) -> Option<Sample> {
     let second = sorted(pairs.iter().map(|pair| pair.second_s));
     let excess: Vec<f64> = pairs.iter().map(Pair::excess_s).collect();
     let warm_s = second[second.len() / 2];
-    let threshold = threshold(&excess, warm_s);
+    let least = least_s(warm_s);
+    let threshold = threshold(&excess, least);
     let is_cold = |excess: &f64| threshold.is_some_and(|least| *excess >= least);
     let places: Vec<bool> = excess.iter().map(is_cold).collect();
     let penalties = sorted(excess.iter().copied().filter(is_cold));
-    let cold_from = threshold.filter(|_| first_is_slower(&excess));
+    let cold_from = threshold.filter(|_| first_is_slower(&excess, least));
     let cold = match cold_from {
         Some(threshold) => cold_share(&excess, &first, &second, threshold)?,
         None => perhaps_cold(&excess, &first, &second, penalties.len())?,
@@ -101,13 +103,24 @@ pub fn assess(pairs: &[Pair]) -> Option<Sample> {
     Some(Sample {
         differs: cold_from.is_some(),
         cold,
-        mean_penalty_s: cold_from.and_then(|_| mean_penalty(&excess, cold.share)),
+        mean_penalty_s: cold_from.and_then(|from| {
+            if is_calm(&excess, from) {
+                mean(&penalties)
+            } else {
+                mean_penalty(&excess, cold.share)
+            }
+        }),
         penalty: cold_from
             .filter(|from| is_calm(&excess, *from))
             .and_then(|_| penalty(&penalties)),
         places,
         warm_s,
     })
+}
+
+/// The least excess of a cold place, on a volume of which a warm read takes so long.
+fn least_s(warm_s: f64) -> f64 {
+    warm_s.max(FETCH_S)
 }
 
 fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
@@ -149,10 +162,11 @@ fn by_size(values: &[f64]) -> impl Iterator<Item = f64> {
 /// that a uniform prior between one half and one spreads, does not multiply a stake by 20 at
 /// any moment more often than once in 20 games (Ville 1939). So that few cold places among many warm
 /// ones are seen the game may be stopped at its best moment. It is
-/// exact for any distribution of the latencies.
-fn first_is_slower(excess: &[f64]) -> bool {
+/// exact for any distribution of the latencies. Only differences of at least `least` are bet on.
+fn first_is_slower(excess: &[f64], least: f64) -> bool {
     let (mut up, mut down) = (0.0, 0.0);
-    by_size(excess).filter(|value| *value != 0.0).any(|value| {
+    let mut large = by_size(excess).take_while(|value| value.abs() >= least);
+    large.any(|value| {
         *(if value > 0.0 { &mut up } else { &mut down }) += 1.0;
         ln_stake(up, down) >= f64::ln(EVIDENCE)
     })
@@ -188,8 +202,8 @@ fn cold_share(excess: &[f64], first: &[f64], second: &[f64], threshold: f64) -> 
 /// What may be cold of a volume that does not differ: nothing at the least.
 fn perhaps_cold(excess: &[f64], first: &[f64], second: &[f64], taken: usize) -> Option<Proportion> {
     let calm = Proportion::of(taken, excess.len())?;
-    let warm_s = second[second.len() / 2];
-    let below = excess.iter().filter(|excess| **excess <= -warm_s).count();
+    let least = least_s(second[second.len() / 2]);
+    let below = excess.iter().filter(|excess| **excess <= -least).count();
     let high = if below as f64 <= CALM * excess.len() as f64 {
         calm.high
     } else {
@@ -235,6 +249,11 @@ fn mean_penalty(excess: &[f64], share: f64) -> Option<f64> {
     let count = excess.len() as f64;
     let mean = excess.iter().map(|value| value / count).sum::<f64>() / share;
     (mean > 0.0 && mean.is_finite()).then_some(mean)
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    let count = values.len() as f64;
+    (!values.is_empty()).then(|| values.iter().map(|value| value / count).sum())
 }
 
 fn penalty(sorted: &[f64]) -> Option<Penalty> {
@@ -285,6 +304,32 @@ mod tests {
         assert!((penalty.p95_s - 0.049).abs() < 1e-12);
         assert!((got.mean_penalty_s.unwrap() - 0.049).abs() < 1e-12);
         assert_eq!(got.warm_s, 0.001);
+    }
+
+    #[test]
+    fn a_cache_hides_no_cold_places() {
+        let pair = |index: u32, first_s| Pair {
+            first_s,
+            second_s: 0.000_15 + f64::from(index) * 1e-8,
+        };
+        // 1 in 20 is cold, and all others come faster from a cache the second time.
+        let of = |cold: u32| {
+            let all = (0..400).map(|index| {
+                let is_cold = cold > 0 && index % (400 / cold) == 0;
+                pair(index, if is_cold { 0.04 } else { 0.000_5 })
+            });
+            assess(&all.collect::<Vec<_>>()).unwrap()
+        };
+        let got = of(20);
+        assert!(got.differs && got.cold.low > 0.0, "{got:?}");
+        assert_eq!(got.cold.share, 0.05);
+        let median = got.penalty.unwrap().median_s.mean;
+        assert!((0.039..0.04).contains(&median), "{median}");
+        assert!((0.039..0.04).contains(&got.mean_penalty_s.unwrap()));
+        for few in [0, 2] {
+            let got = of(few);
+            assert!(!got.differs && got.cold.low == 0.0, "{few}: {got:?}");
+        }
     }
 
     #[test]
