@@ -20,7 +20,8 @@ use super::{Latency, Size, Throughput};
   disksmith warm --check /dev/nvme1n1 --ready-by 18:00
   disksmith warm --plan 200GiB --rate 50MB/s --ready-by 18:00
 
-Exit status: 0 done; 1 done, and places could not be read, or --check found cold blocks; 2 refused;
+Exit status: 0 done; 1 done, and places could not be read, --check found cold blocks, or
+--until-hot met files on volumes that are not named; 2 refused;
 3 ended before all was warm: the same command goes on.")]
 pub(crate) struct WarmArgs {
     /// The volumes: block devices, each read once from its own start to its end
@@ -46,7 +47,7 @@ pub(crate) struct WarmArgs {
     #[arg(long, value_name = "DURATION", conflicts_with_all = ["check", "plan"])]
     pub keep_p99: Option<Latency>,
     /// Read no more than this in a second from all devices together
-    #[arg(long, value_name = "SIZE/s", conflicts_with_all = ["check", "plan"])]
+    #[arg(long, value_name = "SIZE/s", conflicts_with = "plan")]
     pub limit: Option<Throughput>,
     /// What the volume fetches at once, and what is asked for at once
     #[arg(long, value_name = "SIZE", default_value = "512KiB")]

@@ -1,6 +1,8 @@
 //! `warm --check`: how much of a volume is cold, what a first read costs, and how long warming takes.
 
-use std::sync::atomic::AtomicBool;
+mod burst;
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use engine::Choice;
@@ -9,6 +11,7 @@ use record::{Bytes, Nanos};
 use serde_json::{Value, json};
 use study::cold::forecast::{Forecast, Limit, Work, forecast};
 use study::cold::sample::{LEAST_PAIRS, Pair, Sample, assess};
+use study::interval::Interval;
 
 use super::forecast::Schedule;
 use super::reading::MOST_DEPTH;
@@ -31,21 +34,32 @@ const LAG: usize = 32;
 /// What is read of a place.
 const PAGE: u32 = 4096;
 
+/// The places of a volume that were read twice, and what they say.
+struct Sampled<'a> {
+    volume: &'a Volume,
+    places: Vec<u64>,
+    failed: usize,
+    sample: Sample,
+    /// Whether it was being warmed by another process meanwhile.
+    is_warmed: bool,
+}
+
 /// What was found out about a volume.
 struct Checked {
     device: String,
     size: Bytes,
     places: usize,
     failed: usize,
+    is_warmed: bool,
     sample: Sample,
-    /// What warm blocks come at, in bytes a second.
-    warm_rate: f64,
+    /// What warm blocks come at, in bytes a second, while those of all volumes are read.
+    warm_rate: Option<Interval>,
     /// How long warming takes; `None` where nothing is seen to be cold.
     forecast: Option<Forecast>,
 }
 
-/// Checks volumes one after the other. Status 1 where cold blocks were found, or places that cannot
-/// be read.
+/// Checks volumes one after the other, and then what they give together. Status 1 where cold blocks
+/// were found, or places that cannot be read. What was found out before an error is said first.
 pub(crate) fn check(
     volumes: &[Volume],
     args: &WarmArgs,
@@ -53,24 +67,38 @@ pub(crate) fn check(
     lister: &dyn Lister,
     interrupt: &AtomicBool,
 ) -> Outcome {
-    let mut all = Vec::new();
+    let block = args.block.0;
+    let mut sampled = Vec::new();
+    let mut failure = None;
     for volume in volumes {
-        all.push(check_one(volume, args.block.0, lister, interrupt)?);
+        match sample(volume, block, lister, interrupt) {
+            Ok(one) => sampled.push(one),
+            Err(error) => failure = failure.or(Some(error)),
+        }
+        if interrupt.load(Ordering::Relaxed) {
+            break;
+        }
     }
-    let longest = all
+    let each: Vec<(&Volume, &[u64])> = sampled
         .iter()
-        .filter_map(|one| one.forecast)
-        .map(|forecast| forecast.high)
-        .fold(0.0, f64::max);
-    let schedule = Schedule::asked(args, longest)?;
-    let text = if args.json {
-        document(&all, schedule.as_ref())
-    } else {
-        let mut text: String = all.iter().map(|one| one.text(context.columns)).collect();
-        text.extend(schedule.as_ref().map(Schedule::sentence));
-        text
-    };
-    context.print(&text)?;
+        .map(|one| (one.volume, &one.places[..]))
+        .collect();
+    let limit = args.limit.map(|limit| limit.0);
+    let rates = burst::together(&each, block, limit, lister, interrupt);
+    let all: Vec<Checked> = sampled
+        .into_iter()
+        .zip(rates)
+        .map(|(one, rate)| one.with_rate(rate, block))
+        .collect();
+    if !all.is_empty() {
+        say(&all, args, context)?;
+    }
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    if interrupt.load(Ordering::Relaxed) {
+        return Err(Failure::Midway(anyhow!("interrupted")));
+    }
     if all.iter().any(|one| one.is_cold() || one.failed > 0) {
         Ok(Answer::No)
     } else {
@@ -78,12 +106,43 @@ pub(crate) fn check(
     }
 }
 
-fn check_one(
-    volume: &Volume,
+/// Prints what was found out.
+fn say(all: &[Checked], args: &WarmArgs, context: &mut Context) -> Result<(), Failure> {
+    let schedule = match longest(all) {
+        Some(seconds) => Schedule::asked(args, seconds)?,
+        None => None,
+    };
+    let text = if args.json {
+        document(all, schedule.as_ref())
+    } else {
+        let mut text: String = all.iter().map(|one| one.text(context.columns)).collect();
+        match &schedule {
+            Some(schedule) => text.push_str(&schedule.sentence()),
+            None if args.ready_by.is_some() => {
+                text.push_str("When to begin is not known, since there is no forecast.\n");
+            }
+            None => {}
+        }
+        text
+    };
+    context.print(&text)?;
+    Ok(())
+}
+
+/// How long it takes at most until all that are cold are warm, in seconds. `None` where none is cold,
+/// and where it is not known of one.
+fn longest(all: &[Checked]) -> Option<f64> {
+    let cold = all.iter().filter(|one| one.is_cold());
+    let each: Option<Vec<f64>> = cold.map(|one| Some(one.forecast?.high)).collect();
+    each?.into_iter().reduce(f64::max)
+}
+
+fn sample<'a>(
+    volume: &'a Volume,
     block: Bytes,
     lister: &dyn Lister,
     interrupt: &AtomicBool,
-) -> Result<Checked, Failure> {
+) -> Result<Sampled<'a>, Failure> {
     let device = volume.path.display();
     let seed = u64::from(std::process::id()) ^ jiff::Timestamp::now().as_nanosecond() as u64;
     let places = places(volume.size, block, seed);
@@ -94,23 +153,20 @@ fn check_one(
         )));
     }
     let file = volume.direct().refused()?;
-    let list = |depth, largest| List {
+    let list = List {
         file: &file,
         deed: Deed::Read,
-        most_in_flight: depth,
-        largest,
+        most_in_flight: DEPTH,
+        largest: Bytes(u64::from(PAGE)),
         choice: Choice::Auto,
         interrupt,
     };
-    let finished = |ended| match ended {
-        Ended::End => Ok(()),
-        Ended::Interrupted => Err(Failure::Midway(anyhow!("{device}: interrupted"))),
-    };
+    let is_warmed = volume.is_locked();
     let mut pairs = Pairs::new(&places);
-    let end = lister
-        .run(&list(DEPTH, Bytes(u64::from(PAGE))), &mut pairs)
-        .midway()?;
-    finished(end.ended)?;
+    let end = lister.run(&list, &mut pairs).midway()?;
+    if end.ended == Ended::Interrupted {
+        return Err(Failure::Midway(anyhow!("{device}: interrupted")));
+    }
     let read = pairs.pairs();
     let sample = assess(&read).ok_or_else(|| {
         Failure::Midway(anyhow!(
@@ -119,37 +175,52 @@ fn check_one(
             places.len() - read.len()
         ))
     })?;
-    let mut burst = Burst::new(&places, block, volume.size);
-    let end = lister
-        .run(&list(MOST_DEPTH as u32, block), &mut burst)
-        .midway()?;
-    finished(end.ended)?;
-    let warm_rate = burst.rate();
-    Ok(Checked {
-        device: device.to_string(),
-        size: volume.size,
-        places: places.len(),
+    Ok(Sampled {
+        volume,
         failed: places.len() - read.len(),
-        forecast: is_cold(&sample)
-            .then(|| forecast_of(&sample, volume.size, block, warm_rate))
-            .flatten(),
-        warm_rate,
+        places,
         sample,
+        is_warmed: is_warmed || volume.is_locked(),
     })
 }
 
-/// How long it takes to read the whole volume with as many in flight as warming may have.
-fn forecast_of(sample: &Sample, size: Bytes, block: Bytes, warm_rate: f64) -> Option<Forecast> {
+impl Sampled<'_> {
+    fn with_rate(self, warm_rate: Option<Interval>, block: Bytes) -> Checked {
+        let Sampled { volume, sample, .. } = self;
+        let cold_rate = warm_rate.filter(|_| is_cold(&sample));
+        Checked {
+            device: volume.path.display().to_string(),
+            size: volume.size,
+            places: self.places.len(),
+            failed: self.failed,
+            is_warmed: self.is_warmed,
+            forecast: cold_rate.and_then(|rate| forecast_of(&sample, volume.size, block, rate)),
+            warm_rate,
+            sample,
+        }
+    }
+}
+
+/// How long it takes to read the whole volume with as many in flight as warming may have. The bounds
+/// are those of the cold share and of the rate.
+fn forecast_of(sample: &Sample, size: Bytes, block: Bytes, rate: Interval) -> Option<Forecast> {
     let penalty = sample.mean_penalty_s.unwrap_or(0.0);
-    forecast(&Work {
-        bytes: size.0,
-        request_bytes: block.0,
-        cold: sample.cold,
-        cold_s: sample.warm_s + penalty.max(0.0),
-        warm_s: sample.warm_s,
-        bytes_per_s: Some(warm_rate),
-        iops: None,
-        depth: MOST_DEPTH,
+    let at = |bytes_per_s: f64| {
+        forecast(&Work {
+            bytes: size.0,
+            request_bytes: block.0,
+            cold: sample.cold,
+            cold_s: sample.warm_s + penalty.max(0.0),
+            warm_s: sample.warm_s,
+            bytes_per_s: Some(bytes_per_s),
+            iops: None,
+            depth: MOST_DEPTH,
+        })
+    };
+    Some(Forecast {
+        low: at(rate.high)?.low,
+        high: at(rate.low)?.high,
+        ..at(rate.mean)?
     })
 }
 
@@ -245,59 +316,6 @@ impl Feed for Pairs<'_> {
     }
 }
 
-/// Reads whole blocks that are warm now, as many at once as warming may, to see what the volume gives.
-struct Burst<'a> {
-    places: &'a [u64],
-    block: u32,
-    size: u64,
-    given: usize,
-    bytes: u64,
-    last: Nanos,
-}
-
-impl<'a> Burst<'a> {
-    fn new(places: &'a [u64], block: Bytes, size: Bytes) -> Burst<'a> {
-        Burst {
-            places,
-            block: u32::try_from(block.0).unwrap_or(u32::MAX),
-            size: size.0,
-            given: 0,
-            bytes: 0,
-            last: Nanos(0),
-        }
-    }
-
-    fn rate(&self) -> f64 {
-        self.bytes as f64 / self.last.as_secs_f64().max(1e-9)
-    }
-}
-
-impl Feed for Burst<'_> {
-    fn depth(&self) -> u32 {
-        MOST_DEPTH as u32
-    }
-
-    fn next(&mut self, _now: Nanos) -> Next {
-        let Some(&offset) = self.places.get(self.given) else {
-            return Next::End;
-        };
-        self.given += 1;
-        debug_assert!(offset + u64::from(self.block) <= self.size);
-        Next::Request(Request {
-            offset,
-            len: self.block,
-            tag: 0,
-        })
-    }
-
-    fn done(&mut self, now: Nanos, done: Done) {
-        if done.result.is_ok() {
-            self.bytes += u64::from(self.block);
-            self.last = now;
-        }
-    }
-}
-
 /// Whether the first reads of a sample were slower as those of a cold volume are.
 fn is_cold(sample: &Sample) -> bool {
     // The share may be none for all that is known of a busy disk.
@@ -339,6 +357,9 @@ impl Checked {
         if self.failed > 0 {
             text.push_str(&format!("{} places cannot be read. ", self.failed));
         }
+        if self.is_warmed {
+            text.push_str("It was being warmed meanwhile, which slows reads and warms places. ");
+        }
         text.push_str(&format!("A warm read takes {}", seconds(sample.warm_s)));
         if let Some(penalty) = &sample.penalty {
             text.push_str(&format!(
@@ -357,8 +378,10 @@ impl Checked {
                 span(forecast.low),
                 span(forecast.high),
                 match forecast.limit {
-                    Limit::Bytes =>
-                        format!("the {} that warm blocks come at", rate(self.warm_rate)),
+                    Limit::Bytes => match self.warm_rate {
+                        Some(warm) => format!("the {} that warm blocks come at", rate(warm.mean)),
+                        None => "the rate at which warm blocks come".to_owned(),
+                    },
                     Limit::Iops => "the operations a second that it takes".to_owned(),
                     Limit::Latency => "how long cold blocks take to come".to_owned(),
                 }
@@ -403,7 +426,8 @@ impl Checked {
             "mean_penalty_s": sample.mean_penalty_s,
             "first_read_penalty": penalty,
             "warm_read_s": sample.warm_s,
-            "warm_bytes_per_s": self.warm_rate,
+            "warm_bytes_per_s": self.warm_rate.map(|rate| rate.mean),
+            "being_warmed": self.is_warmed,
             "forecast": forecast,
         })
     }
@@ -425,113 +449,4 @@ fn document(all: &[Checked], schedule: Option<&Schedule>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-    use std::fs::File;
-
-    use engine::list::simulated::{SimulatedList, Volume as Simulated};
-
-    use super::*;
-
-    const BLOCK: Bytes = Bytes::kib(512);
-
-    #[test]
-    fn places_are_blocks_all_over_the_volume_and_none_comes_twice() {
-        let size = Bytes::gib(10);
-        let all = places(size, BLOCK, 7);
-        assert_eq!(all.len() as u64, PLACES);
-        let distinct: BTreeSet<u64> = all.iter().copied().collect();
-        assert_eq!(distinct.len() as u64, PLACES);
-        let part = size.0 / PLACES;
-        for (index, place) in distinct.iter().enumerate() {
-            let from = index as u64 * part;
-            assert!((from / BLOCK.0 * BLOCK.0..from + part).contains(place));
-            assert!(place.is_multiple_of(BLOCK.0));
-        }
-        assert_ne!(all, places(size, BLOCK, 8));
-        assert!(!all.is_sorted());
-        assert_eq!(places(Bytes::mib(5), BLOCK, 1).len(), 10);
-    }
-
-    #[test]
-    fn each_place_is_read_twice_with_others_between() {
-        for count in [1, 20, LAG, LAG + 1, 400] {
-            let places: Vec<u64> = (0..count as u64).collect();
-            let pairs = Pairs::new(&places);
-            let turns: Vec<(usize, bool)> = (0..).map_while(|number| pairs.turn(number)).collect();
-            assert_eq!(turns.len(), 2 * count);
-            for place in 0..count {
-                let at = |again| {
-                    turns
-                        .iter()
-                        .position(|turn| *turn == (place, again))
-                        .unwrap()
-                };
-                assert!(at(true) >= at(false) + LAG.min(count), "{count} {place}");
-            }
-        }
-    }
-
-    /// Checks a simulated volume of which the part from `warm` on was read before.
-    fn checked(volume: &SimulatedList, warm_from: u64) -> (Sample, Option<Forecast>) {
-        let size = volume.volume().size;
-        let run = |feed: &mut dyn Feed, depth, largest| {
-            let list = List {
-                file: &File::open("/dev/null").unwrap(),
-                deed: Deed::Read,
-                most_in_flight: depth,
-                largest,
-                choice: Choice::Auto,
-                interrupt: &AtomicBool::new(false),
-            };
-            volume.run(&list, feed).unwrap();
-        };
-        let warm: Vec<u64> = (warm_from..size.0 / BLOCK.0)
-            .map(|index| index * BLOCK.0)
-            .collect();
-        run(&mut Burst::new(&warm, BLOCK, size), 256, BLOCK);
-        let places = places(size, BLOCK, 3);
-        let mut pairs = Pairs::new(&places);
-        run(&mut pairs, DEPTH, Bytes(u64::from(PAGE)));
-        let sample = assess(&pairs.pairs()).unwrap();
-        let mut burst = Burst::new(&places, BLOCK, size);
-        run(&mut burst, 256, BLOCK);
-        let forecast = forecast_of(&sample, size, BLOCK, burst.rate());
-        (sample, forecast)
-    }
-
-    #[test]
-    fn the_cold_share_of_a_simulated_volume_is_found() {
-        let size = Bytes::gib(4);
-        let blocks = size.0 / BLOCK.0;
-        let volume = SimulatedList::new(Simulated::cold(size));
-        let (sample, forecast) = checked(&volume, blocks / 4);
-        assert!(is_cold(&sample) && sample.cold.contains(0.25), "{sample:?}");
-        let penalty = sample.penalty.unwrap().median_s.mean;
-        assert!((0.025..0.035).contains(&penalty), "{penalty}");
-        let seconds = forecast.unwrap().seconds;
-        let cap = size.0 as f64 / Bytes::mib(125).0 as f64;
-        assert!((0.8 * cap..1.3 * cap).contains(&seconds), "{seconds} {cap}");
-        let warm = SimulatedList::new(Simulated::cold(size));
-        let (sample, _) = checked(&warm, 0);
-        assert!(!is_cold(&sample), "{sample:?}");
-    }
-
-    #[test]
-    fn a_first_read_that_is_slower_by_a_cache_is_no_cold_one() {
-        let pairs = |first_s: f64| {
-            let pair = |index: u32| Pair {
-                first_s: if index.is_multiple_of(3) {
-                    first_s
-                } else {
-                    0.001
-                },
-                second_s: 0.001 + f64::from(index) * 1e-7,
-            };
-            assess(&(0..300).map(pair).collect::<Vec<_>>()).unwrap()
-        };
-        let (cache, fetch) = (pairs(0.005), pairs(0.04));
-        assert!(!cache.differs && !is_cold(&cache), "{cache:?}");
-        assert!(fetch.differs && is_cold(&fetch), "{fetch:?}");
-    }
-}
+mod tests;

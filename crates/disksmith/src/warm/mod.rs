@@ -29,6 +29,7 @@ mod units;
 mod volume;
 mod watching;
 
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -127,8 +128,7 @@ fn warm_all(
     let held = args.blocks.as_deref();
     let held = held.map(|path| held_of(path, &volumes));
     let held = held.transpose().refused()?;
-    let locks: Result<Vec<_>, String> = volumes.iter().map(Volume::lock).collect();
-    let _locks = locks.map_err(Failure::refused)?;
+    let _locks = lock_disks(&volumes).map_err(Failure::refused)?;
     let first = files::find(&args.first, devices, &volumes, context)?;
     let mut tasks = Vec::new();
     let extent = extent(args, first.has_unknown);
@@ -163,6 +163,19 @@ fn warm_all(
     let warmed = all_at_once(tasks, lister, &shared);
     let hot = !(args.until_hot && is_elsewhere);
     answer(&warmed, unlimited, hot, args, context)
+}
+
+/// The names of the disks, each once: several partitions of one may be warmed together.
+fn lock_disks(volumes: &[Volume]) -> Result<Vec<UnixDatagram>, String> {
+    let mut disks = Vec::new();
+    let mut locks = Vec::new();
+    for volume in volumes {
+        if !disks.contains(&volume.disk()) {
+            disks.push(volume.disk());
+            locks.push(volume.lock()?);
+        }
+    }
+    Ok(locks)
 }
 
 /// The blocks that a list names, which is of the snapshot of each of the volumes.

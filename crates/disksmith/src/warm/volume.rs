@@ -122,24 +122,39 @@ impl Volume {
         self.device.logical_block.unwrap_or(Bytes(512))
     }
 
-    /// Makes sure that no other process warms this device. The name goes with the process, however
-    /// it ends, and leaves no file behind (unix(7), abstract sockets); it is seen by all processes
-    /// of a network namespace.
+    /// Makes sure that no other process warms this device, or another part of the same disk. The name
+    /// goes with the process, however it ends, and leaves no file behind (unix(7), abstract sockets);
+    /// it is seen by all processes of a network namespace, and not from others, such as containers.
     ///
     /// # Errors
     /// When another one has it.
     pub(crate) fn lock(&self) -> Result<UnixDatagram, String> {
-        let name = format!("disksmith-warm-{}", self.number());
-        let bound = SocketAddr::from_abstract_name(name.as_bytes())
-            .and_then(|address| UnixDatagram::bind_addr(&address));
-        bound.map_err(|error| match error.kind() {
+        self.bind().map_err(|error| match error.kind() {
             io::ErrorKind::AddrInUse => format!(
-                "another disksmith is warming {} already: two would read everything twice and share \
-                 what the volume gives. Wait for it, or end it",
+                "another disksmith is warming {}, or another part of its disk, already: two would \
+                 share what the volume gives, or read everything twice. Wait for it, or end it",
                 self.path.display()
             ),
             _ => format!("the name that keeps others from warming {} at the same time cannot be had: {error}", self.path.display()),
         })
+    }
+
+    /// Whether another process is warming it.
+    pub(crate) fn is_locked(&self) -> bool {
+        self.bind()
+            .is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
+    }
+
+    fn bind(&self) -> io::Result<UnixDatagram> {
+        let disk = self.disk();
+        let name = format!("disksmith-warm-{disk}");
+        let address = SocketAddr::from_abstract_name(name.as_bytes())?;
+        UnixDatagram::bind_addr(&address)
+    }
+
+    /// The number of the whole disk.
+    pub(crate) fn disk(&self) -> DevNum {
+        self.device.partition_of().unwrap_or(self.device.number)
     }
 }
 

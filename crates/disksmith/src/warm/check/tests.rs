@@ -1,0 +1,118 @@
+//! Checks of simulated volumes.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+
+use engine::list::simulated::{SimulatedList, Volume as Simulated};
+
+use super::super::pace::{Limit as Shared, Pace};
+use super::burst::Burst;
+use super::*;
+
+const BLOCK: Bytes = Bytes::kib(512);
+
+#[test]
+fn places_are_blocks_all_over_the_volume_and_none_comes_twice() {
+    let size = Bytes::gib(10);
+    let all = places(size, BLOCK, 7);
+    assert_eq!(all.len() as u64, PLACES);
+    let distinct: BTreeSet<u64> = all.iter().copied().collect();
+    assert_eq!(distinct.len() as u64, PLACES);
+    let part = size.0 / PLACES;
+    for (index, place) in distinct.iter().enumerate() {
+        let from = index as u64 * part;
+        assert!((from / BLOCK.0 * BLOCK.0..from + part).contains(place));
+        assert!(place.is_multiple_of(BLOCK.0));
+    }
+    assert_ne!(all, places(size, BLOCK, 8));
+    assert!(!all.is_sorted());
+    assert_eq!(places(Bytes::mib(5), BLOCK, 1).len(), 10);
+}
+
+#[test]
+fn each_place_is_read_twice_with_others_between() {
+    for count in [1, 20, LAG, LAG + 1, 400] {
+        let places: Vec<u64> = (0..count as u64).collect();
+        let pairs = Pairs::new(&places);
+        let turns: Vec<(usize, bool)> = (0..).map_while(|number| pairs.turn(number)).collect();
+        assert_eq!(turns.len(), 2 * count);
+        for place in 0..count {
+            let at = |again| {
+                turns
+                    .iter()
+                    .position(|turn| *turn == (place, again))
+                    .unwrap()
+            };
+            assert!(at(true) >= at(false) + LAG.min(count), "{count} {place}");
+        }
+    }
+}
+
+/// Checks a simulated volume of which the part from `warm` on was read before.
+fn checked(volume: &SimulatedList, warm_from: u64) -> (Sample, Option<Forecast>) {
+    let size = volume.volume().size;
+    let run = |feed: &mut dyn Feed, depth, largest| {
+        let list = List {
+            file: &File::open("/dev/null").unwrap(),
+            deed: Deed::Read,
+            most_in_flight: depth,
+            largest,
+            choice: Choice::Auto,
+            interrupt: &AtomicBool::new(false),
+        };
+        volume.run(&list, feed).unwrap();
+    };
+    let warm: Vec<u64> = (warm_from..size.0 / BLOCK.0)
+        .map(|index| index * BLOCK.0)
+        .collect();
+    let limit = Shared::new(None, 1);
+    let pace = || Pace::new(&limit, None, BLOCK);
+    run(
+        &mut Burst::new(&warm, BLOCK, size, pace()),
+        burst::DEPTH,
+        BLOCK,
+    );
+    let places = places(size, BLOCK, 3);
+    let mut pairs = Pairs::new(&places);
+    run(&mut pairs, DEPTH, Bytes(u64::from(PAGE)));
+    let sample = assess(&pairs.pairs()).unwrap();
+    let mut burst = Burst::new(&places, BLOCK, size, pace());
+    run(&mut burst, burst::DEPTH, BLOCK);
+    let forecast = forecast_of(&sample, size, BLOCK, burst.rate().unwrap());
+    (sample, forecast)
+}
+
+#[test]
+fn the_cold_share_of_a_simulated_volume_is_found() {
+    let size = Bytes::gib(4);
+    let blocks = size.0 / BLOCK.0;
+    let volume = SimulatedList::new(Simulated::cold(size));
+    let (sample, forecast) = checked(&volume, blocks / 4);
+    assert!(is_cold(&sample) && sample.cold.contains(0.25), "{sample:?}");
+    let penalty = sample.penalty.unwrap().median_s.mean;
+    assert!((0.025..0.035).contains(&penalty), "{penalty}");
+    let seconds = forecast.unwrap().seconds;
+    let cap = size.0 as f64 / Bytes::mib(125).0 as f64;
+    assert!((0.8 * cap..1.3 * cap).contains(&seconds), "{seconds} {cap}");
+    let warm = SimulatedList::new(Simulated::cold(size));
+    let (sample, _) = checked(&warm, 0);
+    assert!(!is_cold(&sample), "{sample:?}");
+}
+
+#[test]
+fn a_first_read_that_is_slower_by_a_cache_is_no_cold_one() {
+    let pairs = |first_s: f64| {
+        let pair = |index: u32| Pair {
+            first_s: if index.is_multiple_of(3) {
+                first_s
+            } else {
+                0.001
+            },
+            second_s: 0.001 + f64::from(index) * 1e-7,
+        };
+        assess(&(0..300).map(pair).collect::<Vec<_>>()).unwrap()
+    };
+    let (cache, fetch) = (pairs(0.005), pairs(0.04));
+    assert!(!cache.differs && !is_cold(&cache), "{cache:?}");
+    assert!(fetch.differs && is_cold(&fetch), "{fetch:?}");
+}
