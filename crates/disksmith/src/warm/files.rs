@@ -8,6 +8,7 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use linux::Root;
 use linux::block::{DevNum, Devices};
@@ -33,7 +34,7 @@ pub(crate) struct Found {
     pub is_elsewhere: bool,
 }
 
-/// Finds the data of what is named.
+/// Finds the data of what is named, until it is interrupted.
 ///
 /// # Errors
 /// When a pattern names nothing: it is a mistake more often than not, and what should be first would
@@ -43,11 +44,12 @@ pub(crate) fn find(
     devices: &Devices,
     volumes: &[Volume],
     context: &Context,
+    interrupt: &AtomicBool,
 ) -> Result<Found, Failure> {
     let mut paths = Vec::new();
     let mut problems = Vec::new();
     for pattern in patterns {
-        match walk::files(Path::new(pattern)) {
+        match walk::files(Path::new(pattern), interrupt) {
             Ok(found) => paths.extend(found),
             Err(problem) => problems.push(problem),
         }
@@ -63,7 +65,12 @@ pub(crate) fn find(
         found: volumes.iter().map(|_| Vec::new()).collect(),
         trouble: Trouble::default(),
     };
-    paths.iter().for_each(|path| search.add(path));
+    for path in &paths {
+        if interrupt.load(Ordering::Relaxed) {
+            break;
+        }
+        search.add(path);
+    }
     let Search { found, trouble, .. } = search;
     let mut each: Vec<(Ranges, Vec<Finding>)> = found
         .into_iter()

@@ -31,7 +31,7 @@ mod watching;
 
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, anyhow, ensure};
 use engine::list::Lister;
@@ -129,19 +129,28 @@ fn warm_all(
     let held = held.map(|path| held_of(path, &volumes));
     let held = held.transpose().refused()?;
     let _locks = lock_disks(&volumes).map_err(Failure::refused)?;
-    let first = files::find(&args.first, devices, &volumes, context)?;
+    let first = files::find(&args.first, devices, &volumes, context, interrupt)?;
     let mut tasks = Vec::new();
     let extent = extent(args, first.has_unknown);
     let is_elsewhere = first.is_elsewhere;
     for (volume, (first, mut findings)) in volumes.into_iter().zip(first.each) {
-        let known = known(
-            &volume,
-            devices,
+        let used = match extent {
+            // What is free does not matter then, and to list it takes long on a large volume.
+            Extent::First => None,
+            Extent::Used | Extent::All => {
+                space::used(&volume, devices, &context.root, &mut findings)
+            }
+        };
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(Failure::Midway(anyhow!(
+                "interrupted before anything was read; the same command begins anew"
+            )));
+        }
+        let known = Known {
             first,
-            held.clone(),
-            context,
-            &mut findings,
-        );
+            used,
+            held: held.clone(),
+        };
         if args.until_hot && extent != Extent::First {
             findings.push(not_known_hot());
         }
@@ -196,18 +205,6 @@ fn held_of(path: &Path, volumes: &[Volume]) -> anyhow::Result<Ranges> {
     Ok(held.ranges)
 }
 
-fn known(
-    volume: &Volume,
-    devices: &Devices,
-    first: Ranges,
-    held: Option<Ranges>,
-    context: &Context,
-    findings: &mut Vec<Finding>,
-) -> Known {
-    let used = space::used(volume, devices, &context.root, findings);
-    Known { first, used, held }
-}
-
 /// How far to go. Where it is not known where all lies that is to be hot, it is hot only when all
 /// that is used is.
 fn extent(args: &WarmArgs, has_unknown: bool) -> Extent {
@@ -235,9 +232,7 @@ fn task(
     context: &Context,
 ) -> Result<Task, Failure> {
     let block = args.block.0;
-    // What lies behind the last whole sector cannot be asked for, and holds nothing.
-    let size = volume.size.round_down(volume.logical_block());
-    let plan = Plan::new(known, size, block, extent);
+    let plan = Plan::new(known, volume.size, block, extent);
     findings.extend(report::left_cold(&plan, known, extent));
     let ask = Ask {
         block,

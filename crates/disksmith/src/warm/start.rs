@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use jiff::Timestamp;
-use ledger::{Error, Standing, WorkError};
+use ledger::{Error, LongWork as _, Standing, WorkError};
 use record::{Bytes, Ranges};
 
 use super::finding::{Code, Finding};
@@ -123,6 +123,12 @@ fn with_ledger(
         .map_err(|failure| broken(failure.error()))?;
     let here =
         Here::of_process(&context.root, Path::new(ETC)).map_err(|error| broken(error.into()))?;
+    // A volume is where it is attached: whoever was at it on another host is not any more, and if he
+    // were, no more would be lost than the time of reading something twice.
+    let standing = |owner: &ledger::Owner| match here.standing(owner) {
+        Standing::Alive => Standing::Alive,
+        Standing::Dead | Standing::Elsewhere => Standing::Dead,
+    };
     let before = match ledger.work::<Kept>(volume.key.text()) {
         Ok(before) => before,
         Err(error) => {
@@ -130,6 +136,10 @@ fn with_ledger(
                 Code::NotKept,
                 format!("What was read before is not known, and all is read: {error}."),
             ));
+            // What cannot be read is of use to nobody; what a later version has written is.
+            if ask.anew || matches!(error, Error::Work(WorkError::Unreadable { .. })) {
+                ledger.remove_work(Kept::KIND, volume.key.text(), standing)?;
+            }
             None
         }
     };
@@ -139,12 +149,6 @@ fn with_ledger(
     if let Some(work) = &before {
         take_over(volume, ask, &work.document, unfinished, kept, findings);
     }
-    // A volume is where it is attached: whoever was at it on another host is not any more, and if he
-    // were, no more would be lost than the time of reading something twice.
-    let standing = |owner: &ledger::Owner| match here.standing(owner) {
-        Standing::Alive => Standing::Alive,
-        Standing::Dead | Standing::Elsewhere => Standing::Dead,
-    };
     let claim = if unfinished {
         let (claim, _) = ledger.claim_work::<Kept>(volume.key.text(), here.owner(), standing)?;
         ledger.keep_work(&claim, kept)?;

@@ -52,7 +52,8 @@ pub(crate) struct Volume {
     pub path: PathBuf,
     /// The kernel's name for it.
     pub device: Device,
-    /// Its size when it was opened.
+    /// Its size when it was opened, in whole logical blocks: what lies behind the last one cannot be
+    /// asked for, and holds nothing.
     pub size: Bytes,
     /// By what the ledger knows it.
     pub key: Key,
@@ -83,7 +84,7 @@ impl Volume {
         Ok(Volume {
             path: path.to_path_buf(),
             key: key(device, devices, root),
-            size: target.size,
+            size: target.size.round_down(logical_block(device)),
             device: device.clone(),
             target,
         })
@@ -108,18 +109,13 @@ impl Volume {
         self.target.reopen(OFlags::DIRECT)
     }
 
-    /// The size that it has now.
+    /// The size that it has now, in whole logical blocks.
     ///
     /// # Errors
     /// When the device is gone.
     pub(crate) fn size_now(&self) -> io::Result<Bytes> {
         let end = rustix::fs::seek(&self.target.file, rustix::fs::SeekFrom::End(0))?;
-        Ok(Bytes(end))
-    }
-
-    /// What requests must be aligned to.
-    pub(crate) fn logical_block(&self) -> Bytes {
-        self.device.logical_block.unwrap_or(Bytes(512))
+        Ok(Bytes(end).round_down(logical_block(&self.device)))
     }
 
     /// Makes sure that no other process warms this device, or another part of the same disk. The name
@@ -176,6 +172,11 @@ fn stands_alone(device: &Device, devices: &Devices) -> Result<(), String> {
         device.label(),
         below.join(" ")
     ))
+}
+
+/// What requests must be aligned to.
+fn logical_block(device: &Device) -> Bytes {
+    device.logical_block.unwrap_or(Bytes(512))
 }
 
 fn is_ebs(device: &Device) -> bool {
