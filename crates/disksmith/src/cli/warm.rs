@@ -43,7 +43,8 @@ pub(crate) struct WarmArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "plan"])]
     pub blocks: Option<PathBuf>,
 
-    /// Read slower as soon as other requests to the device take longer than this in 1 of 100
+    /// Read slower as soon as other requests to the device take longer than this in 1 of 100. Without
+    /// this or --limit, warming takes all that the device gives
     #[arg(long, value_name = "DURATION", conflicts_with_all = ["check", "plan"])]
     pub keep_p99: Option<Latency>,
     /// Read no more than this in a second from all devices together

@@ -179,8 +179,8 @@ fn lock_disks(volumes: &[Volume]) -> Result<Vec<UnixDatagram>, String> {
     let mut disks = Vec::new();
     let mut locks = Vec::new();
     for volume in volumes {
-        if !disks.contains(&volume.disk()) {
-            disks.push(volume.disk());
+        if !disks.contains(&volume.disk.number) {
+            disks.push(volume.disk.number);
             locks.push(volume.lock()?);
         }
     }

@@ -19,9 +19,6 @@ use super::turns::Turns;
 use super::volume::Volume;
 use super::watching::Watching;
 
-/// What a request is split at where the kernel does not say.
-const USUAL_SPLIT: Bytes = Bytes::kib(128);
-
 /// What is to be done to a volume.
 pub(crate) struct Task {
     /// The volume.
@@ -127,10 +124,7 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
     let block = started.kept.block;
     let whole = started.kept.whole;
     let mut watching = Watching::new(&volume, shared.root, started.kept, started.keeper, line);
-    let split = volume
-        .device
-        .largest_request(shared.root)
-        .unwrap_or(USUAL_SPLIT);
+    let split = volume.disk.largest_request(shared.root);
     let pace = Pace::new(shared.limit, shared.keep_p99, split);
     let began = Instant::now();
     let mut reading = Reading::new(

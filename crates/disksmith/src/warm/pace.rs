@@ -1,5 +1,6 @@
 //! How fast to read: no faster than the limit, and no faster than others on the device can bear.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use record::{Bytes, Nanos};
@@ -53,15 +54,15 @@ impl Limit {
 pub(crate) struct Pace<'a> {
     limit: &'a Limit,
     courtesy: Option<Courtesy>,
-    /// The kernel counts a request once for each part of this size.
-    split: Bytes,
+    /// The kernel counts a request once for each part of this size, where that is known.
+    split: Option<Bytes>,
     not_before: Nanos,
 }
 
 /// What the kernel has counted on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
-    /// Reads, of anybody.
+    /// Reads, of anybody, also those that were merged with others.
     pub reads: u64,
     /// Writes, which nobody here makes.
     pub writes: u64,
@@ -76,12 +77,14 @@ struct Courtesy {
     since: Nanos,
     bytes: u64,
     own: u64,
+    company: Company,
 }
 
 impl<'a> Pace<'a> {
     /// With a limit, and a latency that others' requests are not to exceed in 99 of 100 cases. The
-    /// kernel counts a request once for each part of the size `split`.
-    pub(crate) fn new(limit: &'a Limit, keep_p99: Option<Nanos>, split: Bytes) -> Pace<'a> {
+    /// kernel counts a request once for each part of the size `split`; where that is not known, others
+    /// may always be there.
+    pub(crate) fn new(limit: &'a Limit, keep_p99: Option<Nanos>, split: Option<Bytes>) -> Pace<'a> {
         let pacer = |target: Nanos| Pacer::new(Rates::new(LEAST, MOST)?, target.as_secs_f64());
         Pace {
             limit,
@@ -92,8 +95,9 @@ impl<'a> Pace<'a> {
                 since: Nanos(0),
                 bytes: 0,
                 own: 0,
+                company: Company::default(),
             }),
-            split: Bytes(split.0.max(1)),
+            split: split.filter(|split| split.0 > 0),
             not_before: Nanos(0),
         }
     }
@@ -144,7 +148,8 @@ impl<'a> Pace<'a> {
     /// A request of the warming itself came back.
     pub(crate) fn came(&mut self, bytes: Bytes) {
         if let Some(courtesy) = &mut self.courtesy {
-            courtesy.own += bytes.0.div_ceil(self.split.0);
+            let parts = self.split.map_or(0, |split| bytes.0.div_ceil(split.0));
+            courtesy.own += parts;
             courtesy.bytes += bytes.0;
         }
     }
@@ -160,7 +165,8 @@ impl<'a> Pace<'a> {
             return;
         }
         let seconds = passed.as_secs_f64();
-        let alone = counted().is_some_and(|counted| is_alone(counted, courtesy.own));
+        let counted = counted().filter(|_| self.split.is_some());
+        let alone = courtesy.company.is_none(counted, courtesy.own);
         courtesy.pacer.observe(&Interval {
             seconds,
             foreground_s: if alone { None } else { p99(&courtesy.felt) },
@@ -170,10 +176,58 @@ impl<'a> Pace<'a> {
     }
 }
 
-/// Whether all that was counted is our own. What comes back just then is counted in one interval by
-/// the kernel and in the next one here, so a few reads prove nothing; a write does.
-fn is_alone(counted: Counted, own: u64) -> bool {
-    counted.writes == 0 && counted.reads <= own + own / 50 + 4
+/// So many intervals in a row nobody else may be seen before the probes are not listened to: two
+/// seconds.
+const QUIET: usize = 4;
+/// So many reads in that time are nobody: what asks for the state of a disk now and then.
+const NOBODY: i64 = 2;
+
+/// Whether others use the device, by what the kernel counts beyond our own.
+///
+/// The kernel is always a little ahead, by what has come back and was not yet taken note of here; by
+/// how much changes with the moment. So the reads beyond our own are summed up, and the least sum of
+/// one stretch of intervals is compared with that of the stretch before: what is only ahead comes
+/// back, and what others read does not.
+#[derive(Debug, Default)]
+struct Company {
+    /// Reads beyond our own since the start, after each of the last intervals.
+    beyond: VecDeque<i64>,
+    /// For so many intervals nobody was seen.
+    quiet: usize,
+}
+
+impl Company {
+    /// Whether there is surely nobody, after an interval in which the kernel has counted this, and we
+    /// so many reads.
+    fn is_none(&mut self, counted: Option<Counted>, own: u64) -> bool {
+        let Some(counted) = counted else {
+            *self = Company::default();
+            return false;
+        };
+        let more = i64::try_from(counted.reads).unwrap_or(i64::MAX)
+            - i64::try_from(own).unwrap_or(i64::MAX);
+        let sum = self.beyond.back().copied().unwrap_or(0);
+        self.beyond.push_back(sum.saturating_add(more));
+        if self.beyond.len() > 2 * QUIET {
+            self.beyond.pop_front();
+        }
+        let is_quiet = counted.writes == 0 && is_about(counted.reads, own);
+        self.quiet = if is_quiet { self.quiet + 1 } else { 0 };
+        self.quiet >= QUIET && self.growth().is_some_and(|growth| growth <= NOBODY)
+    }
+
+    /// By how much the reads of others have grown, from one stretch of intervals to the next. `None`
+    /// before there were two.
+    fn growth(&self) -> Option<i64> {
+        let least = |from: usize| self.beyond.iter().skip(from).take(QUIET).min();
+        let full = self.beyond.len() == 2 * QUIET;
+        full.then(|| Some(least(QUIET)? - least(0)?)).flatten()
+    }
+}
+
+/// Whether what was counted may be our own for all that one interval shows.
+fn is_about(reads: u64, own: u64) -> bool {
+    reads <= own + own / 50 + 4
 }
 
 /// The value that 1 of 100 exceeds.
@@ -211,14 +265,14 @@ mod tests {
     #[test]
     fn the_limit_is_kept_and_shared() {
         let limit = Limit::new(Some(Bytes(1_000_000)), 2);
-        let mut pace = Pace::new(&limit, None, Bytes(1000));
+        let mut pace = Pace::new(&limit, None, Some(Bytes(1000)));
         let half = bytes_in_a_second(&mut pace, SECOND);
         assert!((500_000..530_000).contains(&half), "{half}");
         limit.leave();
         let all = bytes_in_a_second(&mut pace, Nanos(3 * SECOND.0));
         assert!((1_000_000..1_060_000).contains(&all), "{all}");
         let none = Limit::new(None, 1);
-        let mut pace = Pace::new(&none, None, Bytes(1000));
+        let mut pace = Pace::new(&none, None, Some(Bytes(1000)));
         assert_eq!(
             bytes_in_a_second(&mut pace, SECOND),
             SECOND.0,
@@ -229,31 +283,72 @@ mod tests {
     #[test]
     fn the_pace_falls_when_others_wait_and_rises_when_they_are_gone() {
         let limit = Limit::new(None, 1);
-        let mut pace = Pace::new(&limit, Some(Nanos(5_000_000)), Bytes(1000));
+        let mut pace = Pace::new(&limit, Some(Nanos(5_000_000)), Some(Bytes(1000)));
         let mut now = Nanos(0);
         let mut step = |pace: &mut Pace, latency: u64, writes: u64| {
             now += INTERVAL;
             let rate = pace.rate().unwrap();
             pace.came(Bytes((rate / 2.0) as u64));
             (0..PROBES).for_each(|_| pace.felt(Nanos(latency)));
-            pace.adjust(now, || Some(Counted { reads: 0, writes }));
+            let reads = pace.courtesy.as_ref().unwrap().own;
+            pace.adjust(now, || Some(Counted { reads, writes }));
             pace.rate().unwrap()
         };
         let rates: Vec<f64> = (0..20).map(|_| step(&mut pace, 1_000_000, 9)).collect();
         assert!(rates[19] > 100.0 * rates[0], "{rates:?}");
         let cut = step(&mut pace, 20_000_000, 9);
         assert!(cut < 0.8 * rates[19], "{cut}");
-        let free = step(&mut pace, 20_000_000, 0);
-        assert!(free > cut, "nobody is there to wait");
+        let still = step(&mut pace, 20_000_000, 0);
+        assert!(still <= cut, "a pause of others is not their end: {still}");
+        let later: Vec<f64> = (0..8).map(|_| step(&mut pace, 20_000_000, 0)).collect();
+        assert!(later[7] > later[3], "nobody is there to wait: {later:?}");
+    }
+
+    /// Whether nobody is seen after twenty intervals, in which others read `others` each and the
+    /// kernel is ahead by what `ahead` says.
+    fn nobody(others: u64, writes: u64, ahead: fn(u64) -> u64) -> bool {
+        let mut company = Company::default();
+        let mut before = 0;
+        let mut seen = false;
+        for number in 0..20 {
+            let own = 1000;
+            let reads = own + others + ahead(number) - before;
+            before = ahead(number);
+            seen = company.is_none(Some(Counted { reads, writes }), own);
+        }
+        seen
     }
 
     #[test]
     fn others_are_noticed_by_what_the_kernel_counts_beyond_our_own() {
-        let counted = |reads, writes| Counted { reads, writes };
-        assert!(is_alone(counted(1000, 0), 1000));
-        assert!(is_alone(counted(1020, 0), 1000), "what came back just now");
-        assert!(!is_alone(counted(1100, 0), 1000));
-        assert!(!is_alone(counted(900, 1), 1000), "we write nothing");
+        assert!(nobody(0, 0, |_| 0));
+        assert!(nobody(0, 0, |number| 7 * number % 20), "only ahead");
+        for light in [1, 5, 24, 1000] {
+            assert!(!nobody(light, 0, |_| 0), "{light} reads in half a second");
+            assert!(!nobody(light, 0, |number| 7 * number % 20), "{light}");
+        }
+        assert!(!nobody(0, 1, |_| 0), "we write nothing");
+    }
+
+    #[test]
+    fn nobody_is_there_only_after_a_while_and_where_it_is_counted() {
+        let mut company = Company::default();
+        let own = Some(Counted {
+            reads: 100,
+            writes: 0,
+        });
+        let mut seen = |counted| company.is_none(counted, 100);
+        assert!((1..2 * QUIET).all(|_| !seen(own)));
+        assert!(seen(own));
+        assert!(!seen(None) && !seen(own));
+        // Where it is not known how requests are split, nothing is known.
+        let limit = Limit::new(None, 1);
+        let mut pace = Pace::new(&limit, Some(Nanos(5_000_000)), None);
+        for number in 1..20 {
+            pace.felt(Nanos(20_000_000));
+            pace.adjust(Nanos(number * INTERVAL.0), || Some(Counted::default()));
+        }
+        assert_eq!(pace.courtesy.unwrap().company.quiet, 0);
     }
 
     #[test]

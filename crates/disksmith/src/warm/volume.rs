@@ -52,6 +52,8 @@ pub(crate) struct Volume {
     pub path: PathBuf,
     /// The kernel's name for it.
     pub device: Device,
+    /// The whole disk, of a partition; otherwise the same.
+    pub disk: Device,
     /// Its size when it was opened, in whole logical blocks: what lies behind the last one cannot be
     /// asked for, and holds nothing.
     pub size: Bytes,
@@ -85,6 +87,11 @@ impl Volume {
             path: path.to_path_buf(),
             key: key(device, devices, root),
             size: target.size.round_down(logical_block(device)),
+            disk: device
+                .partition_of()
+                .and_then(|disk| devices.get(disk))
+                .unwrap_or(device)
+                .clone(),
             device: device.clone(),
             target,
         })
@@ -142,15 +149,10 @@ impl Volume {
     }
 
     fn bind(&self) -> io::Result<UnixDatagram> {
-        let disk = self.disk();
+        let disk = self.disk.number;
         let name = format!("disksmith-warm-{disk}");
         let address = SocketAddr::from_abstract_name(name.as_bytes())?;
         UnixDatagram::bind_addr(&address)
-    }
-
-    /// The number of the whole disk.
-    pub(crate) fn disk(&self) -> DevNum {
-        self.device.partition_of().unwrap_or(self.device.number)
     }
 }
 

@@ -34,10 +34,11 @@ impl<'a> Watching<'a> {
         keeper: Option<Keeper>,
         line: Line,
     ) -> Watching<'a> {
-        let counter = volume
-            .device
+        // What others do to the rest of a disk holds back a partition too.
+        let disk = &volume.disk;
+        let counter = disk
             .is_counted(root)
-            .then(|| Counter::open(root, &volume.device).ok())
+            .then(|| Counter::open(root, disk).ok())
             .flatten();
         Watching {
             before: counter.as_ref().and_then(|counter| counter.read().ok()),
@@ -78,9 +79,12 @@ impl Watch for Watching<'_> {
 
     fn counted(&mut self) -> Option<Counted> {
         let now = self.counter.as_ref()?.read().ok()?;
-        let counts = now.since(&self.before.replace(now)?)?;
+        let before = self.before.replace(now)?;
+        let counts = now.since(&before)?;
+        // Two of our own requests that became one on their way are two all the same.
+        let merged = now.reads_merged.checked_sub(before.reads_merged)?;
         Some(Counted {
-            reads: counts.reads,
+            reads: counts.reads + merged,
             writes: counts.writes,
         })
     }

@@ -66,7 +66,7 @@ fn checked(volume: &SimulatedList, warm_from: u64) -> (Sample, Option<Forecast>)
         .map(|index| index * BLOCK.0)
         .collect();
     let limit = Shared::new(None, 1);
-    let pace = || Pace::new(&limit, None, BLOCK);
+    let pace = || Pace::new(&limit, None, None);
     run(
         &mut Burst::new(&warm, BLOCK, size, pace()),
         burst::DEPTH,

@@ -67,7 +67,7 @@ fn read<T>(
     let size = volume.volume().size;
     let plan = Plan::new(&Known::default(), size, UNIT, Extent::All).without(&done);
     let limit = Limit::new(limit, 1);
-    let pace = Pace::new(&limit, None, Bytes::kib(128));
+    let pace = Pace::new(&limit, None, Some(Bytes::kib(128)));
     let turns = Turns::new(1, true);
     let mut reading = Reading::new(&plan, size, UNIT, done, pace, (&turns, 0), there);
     let list = List {
