@@ -148,9 +148,18 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
         Ok(Ended::End) => Ending::Done,
     };
     let unreadable = reading.unreadable().clone();
+    if reading.is_coarse() {
+        findings.push(Finding::note(
+            Code::Unreadable,
+            "Bad places were too many or too slow to look at each page of them: some of what is listed \
+             is whole blocks, of which a part can be read perhaps. The same command looks at them \
+             again.",
+        ));
+    }
     let (size_now, smallest) = reading.sizes();
     findings.extend(resized(volume.size, size_now, smallest));
-    let covered = reading.done_ranges().union(&unreadable);
+    let done_now = reading.done_ranges().clone();
+    let covered = done_now.union(&unreadable);
     let within = Ranges::all(smallest);
     let mut warmed = Warmed {
         device: volume.path.display().to_string(),
@@ -174,7 +183,8 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
     };
     warmed.kept = watching.keeps();
     // Work that leaves something out by choice is not at its end: a later start reads the rest.
-    let (_, failed) = watching.end(warmed.ending == Ending::Done && whole);
+    let finished = warmed.ending == Ending::Done && whole;
+    let failed = watching.end(finished, done_now, warmed.unreadable.clone());
     if let Some(error) = failed {
         warmed.kept = false;
         warmed.findings.push(Finding::warn(

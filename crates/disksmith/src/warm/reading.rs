@@ -39,6 +39,9 @@ const LONGEST_TURN: Nanos = Nanos(10_000_000_000);
 const SETTLE: Nanos = Nanos(2_000_000_000);
 /// See [`SETTLE`].
 const LONG_ENOUGH: Nanos = Nanos(2_000_000_000);
+/// So long may be spent on finding out which parts of bad blocks can be read: some disks take half a
+/// minute for each, one after the other.
+const LONGEST_NARROWING: Nanos = Nanos(600_000_000_000);
 /// How long to wait when nothing can be asked for; what comes back ends it earlier.
 const NAP: Nanos = Nanos(10_000_000);
 
@@ -132,6 +135,8 @@ pub(crate) struct Reading<'a> {
     unreadable: Ranges,
     /// Bytes that were read at this start.
     read: u64,
+    /// Bytes of the plan that were neither read nor given up.
+    left: u64,
     gone: bool,
     block: Bytes,
     size: Bytes,
@@ -141,6 +146,10 @@ pub(crate) struct Reading<'a> {
     /// Requests of all kinds.
     in_flight: u32,
     piece_in_flight: bool,
+    /// How long pieces were waited for.
+    narrowing: Nanos,
+    /// Whether something is called unreadable of which a part may not be.
+    is_coarse: bool,
 }
 
 impl<'a> Reading<'a> {
@@ -172,6 +181,7 @@ impl<'a> Reading<'a> {
             done,
             unreadable: Ranges::new(),
             read: 0,
+            left: plan.total().0,
             gone: false,
             block,
             size,
@@ -180,6 +190,8 @@ impl<'a> Reading<'a> {
             looked: Nanos(0),
             in_flight: 0,
             piece_in_flight: false,
+            narrowing: Nanos(0),
+            is_coarse: false,
         }
     }
 
@@ -201,6 +213,11 @@ impl<'a> Reading<'a> {
     /// What could not be read.
     pub(crate) fn unreadable(&self) -> &Ranges {
         &self.unreadable
+    }
+
+    /// Whether more is called unreadable than may be, since to look closer would have taken too long.
+    pub(crate) fn is_coarse(&self) -> bool {
+        self.is_coarse
     }
 
     /// How much was read at this start.
@@ -318,6 +335,8 @@ impl<'a> Reading<'a> {
                     self.smallest_size = size;
                     self.queue.cut_at(size.0);
                     self.planned = self.planned.intersect(&Ranges::all(size));
+                    let covered = self.done.union(&self.unreadable);
+                    self.left = self.planned.subtract(&covered).total().0;
                 }
             }
         }
@@ -325,7 +344,6 @@ impl<'a> Reading<'a> {
 
     /// Tells how the work stands.
     pub(crate) fn tell(&mut self) {
-        let covered = self.done.union(&self.unreadable);
         self.watch.stands(&At {
             done: &self.done,
             unreadable: &self.unreadable,
@@ -333,7 +351,7 @@ impl<'a> Reading<'a> {
             rate: self.meter.recent_rate(),
             cold: self.stream.cold_share(),
             depth: self.wanted(),
-            left: self.planned.subtract(&covered).total(),
+            left: Bytes(self.left),
         });
     }
 
@@ -348,7 +366,13 @@ impl<'a> Reading<'a> {
             return;
         }
         let within = range.start..range.end.min(self.smallest_size.0);
-        if !within.is_empty() && !self.queue.narrow(&within) {
+        if within.is_empty() {
+            return;
+        }
+        let in_time = self.narrowing < LONGEST_NARROWING;
+        if !(in_time && self.queue.narrow(&within)) {
+            self.is_coarse |= within.end - within.start > u64::from(PROBE_BYTES);
+            self.left = self.left.saturating_sub(within.end - within.start);
             self.unreadable.insert(within);
         }
     }
@@ -400,7 +424,10 @@ impl Feed for Reading<'_> {
             self.pace.felt(done.latency);
             return self.look(now);
         }
-        self.piece_in_flight &= tag != PIECE;
+        if tag == PIECE {
+            self.piece_in_flight = false;
+            self.narrowing = self.narrowing + done.latency;
+        }
         let range = offset..offset + u64::from(len);
         let moved = if done.result.is_ok() {
             u64::from(len)
@@ -413,6 +440,10 @@ impl Feed for Reading<'_> {
             Ok(()) => {
                 self.stream.watch(done.latency.as_secs_f64());
                 self.read += moved;
+                // What lies behind a new end was taken off already.
+                let within = range.end.min(self.smallest_size.0);
+                let counts = within.saturating_sub(range.start);
+                self.left = self.left.saturating_sub(counts);
                 self.together.came(now, moved);
                 self.done.insert(range);
             }

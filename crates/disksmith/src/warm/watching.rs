@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use linux::Root;
 use linux::diskstats::{Counter, DiskStats};
-use record::Bytes;
+use record::{Bytes, Ranges};
 
 use super::pace::Counted;
 use super::place::{Keeper, Kept};
@@ -23,7 +23,13 @@ pub(crate) struct Watching<'a> {
     line: Line,
     began: Instant,
     ran_before_s: f64,
+    /// Before that, no state is handed over to be kept.
+    next_keep: Instant,
 }
+
+/// To hand over a state is to copy it, which on a volume of many extents takes its time; one part in
+/// so many of the time may go on that.
+const SHARE: u32 = 100;
 
 impl<'a> Watching<'a> {
     /// Looks at `volume`, whose warming stands as `kept` says.
@@ -50,17 +56,23 @@ impl<'a> Watching<'a> {
             keeper,
             line,
             began: Instant::now(),
+            next_keep: Instant::now(),
         }
     }
 
-    /// Keeps the last state, and gives it with what has gone wrong with keeping.
-    pub(crate) fn end(mut self, finished: bool) -> (Kept, Option<anyhow::Error>) {
+    /// Keeps what was read and what could not be in the end, and gives what has gone wrong with
+    /// keeping.
+    pub(crate) fn end(
+        mut self,
+        finished: bool,
+        done: Ranges,
+        unreadable: Ranges,
+    ) -> Option<anyhow::Error> {
         self.kept.ran_s = self.ran_before_s + self.began.elapsed().as_secs_f64();
+        (self.kept.done, self.kept.unreadable) = (done, unreadable);
         self.line.end();
-        let failed = self
-            .keeper
-            .and_then(|keeper| keeper.end(&self.kept, finished).err());
-        (self.kept, failed)
+        self.keeper
+            .and_then(|keeper| keeper.end(&self.kept, finished).err())
     }
 
     /// Whether what was read is kept.
@@ -91,12 +103,18 @@ impl Watch for Watching<'_> {
 
     fn stands(&mut self, at: &At<'_>) {
         self.line.show(at);
+        let Some(keeper) = &self.keeper else {
+            return;
+        };
+        let began = Instant::now();
+        if began < self.next_keep {
+            return;
+        }
         self.kept.done.clone_from(at.done);
         self.kept.unreadable.clone_from(at.unreadable);
         self.kept.ran_s = self.ran_before_s + self.began.elapsed().as_secs_f64();
-        if let Some(keeper) = &self.keeper {
-            // A state that is not taken is in the next one too.
-            keeper.keep(&self.kept);
-        }
+        // A state that is not taken is in the next one too.
+        keeper.keep(&self.kept);
+        self.next_keep = began + SHARE * began.elapsed();
     }
 }

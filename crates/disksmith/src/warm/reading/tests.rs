@@ -80,6 +80,13 @@ fn read<T>(
     };
     let end = volume.run(&list, &mut reading).unwrap();
     assert_eq!(end.ended, Ended::End);
+    let covered = reading.done.union(&reading.unreadable);
+    let left = reading.planned.subtract(&covered).total();
+    assert_eq!(
+        Bytes(reading.left),
+        left,
+        "the running total is the true one"
+    );
     then(&reading)
 }
 
@@ -150,10 +157,28 @@ fn what_cannot_be_read_is_found_to_the_page_and_the_rest_is_read() {
         |reading| {
             let bad: Ranges = bad.iter().cloned().collect();
             assert_eq!(reading.unreadable(), &bad);
+            assert!(!reading.is_coarse());
             assert_eq!(reading.done_ranges(), &Ranges::all(size).subtract(&bad));
             assert_eq!(reading.over(), Over::All);
         },
     );
+}
+
+#[test]
+fn a_disk_with_many_bad_blocks_is_not_looked_at_page_by_page_for_ever() {
+    let size = Bytes::gib(1);
+    let bad = Ranges::from(0..size.0 / 2);
+    let volume = SimulatedList::new(Volume {
+        bad: bad.iter().collect(),
+        ..Volume::cold(size)
+    });
+    let mut there = There::new(size);
+    read(&volume, &mut there, Ranges::new(), None, |reading| {
+        assert!(reading.is_coarse());
+        assert_eq!(reading.unreadable(), &bad);
+        let most = LONGEST_NARROWING + Nanos::from_secs(1);
+        assert!(reading.narrowing < most, "{:?}", reading.narrowing);
+    });
 }
 
 #[test]
