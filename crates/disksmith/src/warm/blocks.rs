@@ -3,6 +3,9 @@
 //! APIs, ListSnapshotBlocks). One answer has at most 10,000 blocks, so a list is several objects,
 //! which are taken one after the other, or in arrays.
 
+use std::io::Read;
+use std::ops::Range;
+
 use anyhow::{Context as _, anyhow, bail, ensure};
 use record::{Bytes, Ranges};
 use serde::Deserialize;
@@ -65,71 +68,99 @@ impl Held {
     }
 }
 
-/// What the blocks of a list cover.
+/// What the blocks of a list cover. One page is held at a time, or one array of pages: the list of a
+/// large snapshot may be larger than the memory.
 ///
 /// # Errors
-/// When it is no such list, or not all of it.
-pub(crate) fn parse(text: &[u8]) -> anyhow::Result<Held> {
-    let mut pages = Vec::new();
-    for answer in serde_json::Deserializer::from_slice(text).into_iter::<Pages>() {
+/// When it cannot be read, is no such list, or not all of it.
+pub(crate) fn parse(list: impl Read) -> anyhow::Result<Held> {
+    let mut seen = Seen::default();
+    for answer in serde_json::Deserializer::from_reader(list).into_iter::<Pages>() {
         let answer = answer.context(
             "it is not what 'aws ebs list-snapshot-blocks --output json' prints, one page or \
              several one after the other",
         )?;
         match answer {
-            Pages::One(page) => pages.push(page),
-            Pages::Several(several) => pages.extend(several),
+            Pages::One(page) => seen.add(page)?,
+            Pages::Several(several) => several.into_iter().try_for_each(|page| seen.add(page))?,
         }
     }
-    let size = common_size(&pages)?;
-    let token = pages.last().and_then(|page| page.next_token.as_deref());
-    ensure!(
-        token.unwrap_or_default().is_empty(),
-        "its last page names a next one (NextToken), so that it is not all of the list: ask for that \
-         with 'aws ebs list-snapshot-blocks --next-token', until a page names none, and append them all"
-    );
-    let blocks = pages.iter().flat_map(|page| &page.blocks);
-    let ranges: anyhow::Result<Ranges> = blocks
-        .map(|block| {
-            let index = block.block_index;
-            let start = index.checked_mul(size.0);
-            let range = start.and_then(|start| Some(start..start.checked_add(size.0)?));
-            range.ok_or_else(|| anyhow!("its block {index} lies where no volume reaches"))
+    seen.held()
+}
+
+/// The pages so far.
+#[derive(Default)]
+struct Seen {
+    /// Numbers of blocks; those that follow each other are one range.
+    blocks: Vec<Range<u64>>,
+    /// In bytes.
+    block: Option<u64>,
+    /// In GiB.
+    volume: Option<u64>,
+    /// Whether the last page names a next one.
+    goes_on: bool,
+}
+
+impl Seen {
+    fn add(&mut self, page: Page) -> anyhow::Result<()> {
+        self.goes_on = page.next_token.is_some_and(|token| !token.is_empty());
+        agree(&mut self.block, page.block_size, "have blocks of", "bytes")?;
+        agree(
+            &mut self.volume,
+            page.volume_size,
+            "are of volumes of",
+            "GiB",
+        )?;
+        for Block { block_index: index } in page.blocks {
+            let end = index.checked_add(1).ok_or_else(|| too_far(index))?;
+            match self.blocks.last_mut() {
+                Some(last) if last.end == index => last.end = end,
+                _ => self.blocks.push(index..end),
+            }
+        }
+        Ok(())
+    }
+
+    fn held(self) -> anyhow::Result<Held> {
+        let size = self.block.unwrap_or(0);
+        ensure!(
+            size > 0,
+            "no page of it says how large a block is (BlockSize)"
+        );
+        ensure!(
+            !self.goes_on,
+            "its last page names a next one (NextToken), so that it is not all of the list: ask for \
+             that with 'aws ebs list-snapshot-blocks --next-token', until a page names none, and append \
+             them all"
+        );
+        let bytes = |range: &Range<u64>| {
+            let end = range.end.checked_mul(size);
+            let end = end.ok_or_else(|| too_far(range.end - 1))?;
+            Ok(range.start * size..end)
+        };
+        let ranges: anyhow::Result<Ranges> = self.blocks.iter().map(bytes).collect();
+        Ok(Held {
+            ranges: ranges?,
+            volume: self
+                .volume
+                .map(|gib| Bytes(gib.saturating_mul(Bytes::gib(1).0))),
         })
-        .collect();
-    Ok(Held {
-        ranges: ranges?,
-        volume: common_volume(&pages)?,
-    })
+    }
 }
 
-/// The size of the volume, on which all pages agree that name one.
-fn common_volume(pages: &[Page]) -> anyhow::Result<Option<Bytes>> {
-    let mut sizes = pages.iter().filter_map(|page| page.volume_size);
-    let Some(first) = sizes.next() else {
-        return Ok(None);
-    };
-    if let Some(other) = sizes.find(|size| *size != first) {
-        bail!(
-            "its pages are of volumes of {first} and of {other} GiB: they are of different snapshots"
-        );
-    }
-    Ok(Some(Bytes(first.saturating_mul(Bytes::gib(1).0))))
+fn too_far(index: u64) -> anyhow::Error {
+    anyhow!("its block {index} lies where no volume reaches")
 }
 
-fn common_size(pages: &[Page]) -> anyhow::Result<Bytes> {
-    let mut sizes = pages.iter().filter_map(|page| page.block_size);
-    let first = sizes.next().unwrap_or(0);
-    ensure!(
-        first > 0,
-        "no page of it says how large a block is (BlockSize)"
-    );
-    if let Some(other) = sizes.find(|size| *size != first) {
-        bail!(
-            "its pages have blocks of {first} and of {other} bytes: they are of different snapshots"
-        );
+/// Takes what a page says, which is to be what the others say.
+fn agree(known: &mut Option<u64>, said: Option<u64>, what: &str, unit: &str) -> anyhow::Result<()> {
+    if let (Some(first), Some(other)) = (*known, said)
+        && first != other
+    {
+        bail!("its pages {what} {first} and of {other} {unit}: they are of different snapshots");
     }
-    Ok(Bytes(first))
+    *known = known.or(said);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -29,6 +29,8 @@ mod units;
 mod volume;
 mod watching;
 
+use std::fs::File;
+use std::io::BufReader;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -190,8 +192,9 @@ fn lock_disks(volumes: &[Volume]) -> Result<Vec<UnixDatagram>, String> {
 /// The blocks that a list names, which is of the snapshot of each of the volumes.
 fn held_of(path: &Path, volumes: &[Volume]) -> anyhow::Result<Ranges> {
     let shown = path.display();
-    let text = std::fs::read(path).with_context(|| format!("{shown} cannot be read"))?;
-    let held = blocks::parse(&text).with_context(|| format!("{shown} cannot be used"))?;
+    let list = File::open(path).with_context(|| format!("{shown} cannot be read"))?;
+    let held =
+        blocks::parse(BufReader::new(list)).with_context(|| format!("{shown} cannot be used"))?;
     for volume in volumes {
         let device = volume.path.display();
         ensure!(

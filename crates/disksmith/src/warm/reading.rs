@@ -426,7 +426,7 @@ impl Feed for Reading<'_> {
         }
         if tag == PIECE {
             self.piece_in_flight = false;
-            self.narrowing = self.narrowing + done.latency;
+            self.narrowing += done.latency;
         }
         let range = offset..offset + u64::from(len);
         let moved = if done.result.is_ok() {
