@@ -15,7 +15,7 @@ PACKAGES := chromium fio xfsprogs btrfs-progs squashfs-tools bindfs fuse3 e2fspr
 .PHONY: test needs lint prove bench static
 
 test: needs
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked --no-fail-fast
 
 needs:
 	@bench/install-needs $(PACKAGES)

@@ -13,7 +13,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use disk::{Disk, MIB, not_zero, only};
-use loops::fill;
+use loops::{digest, fill};
 use rustix::process::Signal;
 use support::{Place, Running, Said};
 
@@ -166,10 +166,11 @@ fn with_root_a_disk_that_was_changed_meanwhile_is_begun_anew() {
     let Some(disk) = Disk::new(&place, "disk.img", 80 * MIB) else {
         return;
     };
-    // Zeros that are none any more; a stamp that is gone; another way to zero.
+    // Zeros that are none any more, also where md and bcache have their superblocks; another way to
+    // zero.
     for (at, arguments, says) in [
         (Some(MIB), &[][..], "somebody else has written to it"),
-        (Some(512), &[], ""),
+        (Some(4096), &[], "somebody else has written to it"),
         (None, &["--discard"], "then it was zeroed by writes"),
     ] {
         fill(disk.path(), 80);
@@ -181,4 +182,63 @@ fn with_root_a_disk_that_was_changed_meanwhile_is_begun_anew() {
         assert_eq!(only(&said)["starts"], 1);
         assert_eq!(not_zero(&disk.device.node), 0);
     }
+}
+
+#[test]
+fn with_root_another_disk_under_the_name_of_one_that_was_begun_is_refused() {
+    let place = Place::new();
+    let Some(disk) = Disk::new(&place, "disk.img", 80 * MIB) else {
+        return;
+    };
+    disk.device.mkfs();
+    let named = format!("{}=ext4", disk.path());
+    let words = ["zero", disk.path(), "--destroy", &named];
+    let slowly = [&words[..], &["--limit", "20MiB/s"]].concat();
+    let running = Running::start(&mut place.command(&slowly));
+    sleep(Duration::from_millis(3500));
+    running.signal(Signal::INT);
+    let said = running.end().ends_with(3);
+    // What was erased is not to be named again.
+    let again = format!("--destroy {}", disk.path());
+    assert!(said.err.contains(&again), "{said:#?}");
+    assert!(!said.err.contains("=ext4"), "{said:#?}");
+    // Names have changed: now it is another disk, and carries what was consented to.
+    fill(disk.path(), 80);
+    disk.device.mkfs();
+    let before = digest(&disk.device.node);
+    for arguments in [&[][..], &["--dry-run"]] {
+        place
+            .run(&[&words[..], arguments].concat())
+            .refuses(&["is not the disk that was begun", "--anew"]);
+    }
+    assert_eq!(digest(&disk.device.node), before);
+    let said = place.run(&[&words[..], &["--anew", "--json"]].concat());
+    assert_eq!(only(&said.ends_with(0))["starts"], 1);
+    assert_eq!(not_zero(&disk.device.node), 0);
+    // And it is forgotten.
+    disk.zero(&place, &[]).ends_with(0);
+}
+
+#[test]
+fn with_root_a_ledger_that_may_only_be_read_costs_only_the_going_on() {
+    let place = Place::new();
+    let Some(disk) = Disk::new(&place, "disk.img", 8 * MIB) else {
+        return;
+    };
+    let ledger = place.path("no ledger");
+    std::fs::create_dir(&ledger).unwrap();
+    let said = disk.zero(&place, &["--ledger", ledger.to_str().unwrap(), "--json"]);
+    let said = said.ends_with(0);
+    assert!(said.err.contains("cannot go on"), "{said:#?}");
+    assert_eq!(only(&said)["well"], true);
+    assert_eq!(not_zero(&disk.device.node), 0);
+    let said = disk
+        .zero(&place, &["--dry-run", "--json"])
+        .ends_with(0)
+        .json();
+    assert_eq!(
+        (&said["command"], &said["dry_run"]),
+        (&"zero".into(), &true.into())
+    );
+    assert_eq!(said["disks"][0]["left_bytes"], 8 * MIB);
 }

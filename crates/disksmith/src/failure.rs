@@ -33,12 +33,30 @@ impl Failure {
         Failure::Refused(anyhow::Error::msg(text.into()))
     }
 
+    /// Refused for all that speaks against it, in one answer; `what` is not done, as in
+    /// `no array is built`.
+    pub(crate) fn refused_for(what: &str, problems: &[String]) -> Failure {
+        Failure::refused(match problems {
+            [only] => format!("{what}: {only}"),
+            all => format!("{what}:{}", listed(all)),
+        })
+    }
+
     /// What went wrong, for those who go on without.
     pub(crate) fn error(self) -> anyhow::Error {
         match self {
             Failure::Refused(error) | Failure::Midway(error) => error,
         }
     }
+}
+
+/// Sentences, one below the other.
+pub(crate) fn listed(sentences: &[String]) -> String {
+    let lines: Vec<String> = sentences
+        .iter()
+        .map(|sentence| format!("\n  - {}", sentence.replace('\n', "\n  ")))
+        .collect();
+    lines.concat()
 }
 
 /// Adds to an error that nothing was touched before it, or that something was.

@@ -174,7 +174,7 @@ fn build(
     }
     let mut checked = match check::check(args, host) {
         Ok(checked) => checked,
-        Err(problems) => return Err(refused(&problems)),
+        Err(problems) => return Err(Failure::refused_for("no array is built", &problems)),
     };
     let advice = advice::advice(&checked, &host.root);
     checked.notes.extend(advice);
@@ -263,23 +263,6 @@ fn construct(
         ));
     }
     outcome
-}
-
-/// All that speaks against it, in one answer.
-fn refused(problems: &[String]) -> Failure {
-    match problems {
-        [only] => Failure::refused(format!("no array is built: {only}")),
-        all => Failure::refused(format!("no array is built:{}", listed(all))),
-    }
-}
-
-/// Sentences, one below the other.
-fn listed(sentences: &[String]) -> String {
-    let lines: Vec<String> = sentences
-        .iter()
-        .map(|sentence| format!("\n  - {}", sentence.replace('\n', "\n  ")))
-        .collect();
-    lines.concat()
 }
 
 /// What would be run.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::host::Host;
 use super::{Book, files, ours, repair};
-use crate::failure::{Failure, Standing as _};
+use crate::failure::{Failure, Standing as _, listed};
 use crate::render::json::SCHEMA;
 
 /// Takes an array down, after what a killed `array create` has left.
@@ -37,7 +37,7 @@ pub(super) fn stop(word: &str, host: &mut Host, book: Option<Book>) -> Result<Va
     if !reasons.is_empty() {
         return Err(Failure::refused(format!(
             "{label} is in use and not stopped:{}",
-            super::listed(&reasons)
+            listed(&reasons)
         )));
     }
     if !host.programs.has("mdadm") {

@@ -29,6 +29,10 @@ pub(crate) struct ZeroArgs {
     /// Tell the disks to write the zeros themselves, in place of sending them
     #[arg(long)]
     pub write_zeroes: bool,
+    /// Forget how far these disks were zeroed before, and begin anew. It is needed where a disk that
+    /// was begun under a name is not the one that has this name now
+    #[arg(long)]
+    pub anew: bool,
     /// Zero at most so much in a second on each disk
     #[arg(long, value_name = "SIZE/s")]
     pub limit: Option<Throughput>,

@@ -137,16 +137,7 @@ pub(crate) fn start(
 }
 
 fn refused(problems: &[String]) -> Failure {
-    match problems {
-        [only] => Failure::refused(format!("no sweep is begun: {only}")),
-        all => {
-            let lines: Vec<String> = all
-                .iter()
-                .map(|problem| format!("\n  - {}", problem.replace('\n', "\n  ")))
-                .collect();
-            Failure::refused(format!("no sweep is begun:{}", lines.concat()))
-        }
-    }
+    Failure::refused_for("no sweep is begun", problems)
 }
 
 /// The host on which layouts are taken down.

@@ -10,6 +10,7 @@ use record::{Bytes, Nanos, Ranges};
 use super::kept::Disk;
 use super::pace::Clocked;
 use super::place::Place;
+use super::work::Shared;
 
 /// Enough in flight to keep a cloud disk at its throughput with requests of a mebibyte.
 pub(crate) const DEPTH: u32 = 8;
@@ -58,14 +59,13 @@ impl Limiter {
 /// Writes zeros over a set of bytes, in rising order.
 pub(crate) struct Stream<'a> {
     place: &'a Place,
-    disk: &'a Mutex<Disk>,
+    shared: &'a Shared,
     todo: VecDeque<Range<u64>>,
     largest: u64,
     limiter: Limiter,
     /// `None` where what is written says nothing of the disk's pace: small pieces.
     clocked: Option<Clocked>,
-    failures: u32,
-    doubt: u32,
+    doubt: Doubt,
     /// Why there is no point in going on.
     pub gone: Option<String>,
 }
@@ -74,7 +74,7 @@ impl<'a> Stream<'a> {
     /// All of `todo`, in pieces of `largest`.
     pub(crate) fn new(
         place: &'a Place,
-        disk: &'a Mutex<Disk>,
+        shared: &'a Shared,
         todo: &Ranges,
         largest: Bytes,
         limiter: Limiter,
@@ -82,13 +82,12 @@ impl<'a> Stream<'a> {
     ) -> Stream<'a> {
         Stream {
             place,
-            disk,
+            shared,
             todo: todo.iter().collect(),
             largest: largest.0,
             limiter,
-            clocked: timed.then(|| Clocked::start(&lock(disk).pace, Nanos(0))),
-            failures: 0,
-            doubt: DOUBT,
+            clocked: timed.then(|| Clocked::start(&lock(&shared.now).pace, Nanos(0))),
+            doubt: Doubt::default(),
             gone: None,
         }
     }
@@ -104,25 +103,81 @@ impl<'a> Stream<'a> {
         }
         Some(piece)
     }
+}
 
-    /// A request failed. Many in a row may mean that the disk is gone.
-    fn failed(&mut self, range: Range<u64>, why: String) {
-        let stamp = {
-            let mut disk = lock(self.disk);
-            disk.failed.insert(range);
-            disk.why_failed.get_or_insert(why);
-            disk.stamp.clone()
-        };
-        self.failures += 1;
-        if self.failures >= self.doubt {
-            self.doubt *= 2;
-            self.gone = gone(self.place, &stamp);
+/// Whether a disk is there at all, when requests to it fail. Many failures in a row may mean that it
+/// is gone.
+pub(crate) struct Doubt {
+    failures: u32,
+    limit: u32,
+}
+
+impl Default for Doubt {
+    fn default() -> Doubt {
+        Doubt {
+            failures: 0,
+            limit: DOUBT,
         }
     }
 }
 
+impl Doubt {
+    /// A request went well.
+    pub(crate) fn well(&mut self) {
+        *self = Doubt::default();
+    }
+
+    /// A request failed. Where it stands among the failed ones is noted; gives why there is no
+    /// point in going on, if there is none.
+    pub(crate) fn failed(
+        &mut self,
+        place: &Place,
+        disk: &Mutex<Disk>,
+        range: Range<u64>,
+        error: &std::io::Error,
+    ) -> Option<String> {
+        if is_away(error) {
+            return Some(format!("it is gone: {error}"));
+        }
+        let (stamp, nothing) = {
+            let mut disk = lock(disk);
+            disk.fail(range, error.to_string());
+            let stamp = (!disk.unstamped).then(|| disk.stamp.clone());
+            (stamp, disk.zeroed.is_empty())
+        };
+        self.failures += 1;
+        if self.failures < self.limit {
+            return None;
+        }
+        self.limit *= 2;
+        if nothing {
+            return Some(format!("nothing can be written to it: {error}"));
+        }
+        gone(place, stamp.as_deref())
+    }
+}
+
+/// Whether the kernel says that the device is not there any more.
+pub(crate) fn is_away(error: &std::io::Error) -> bool {
+    let said = Errno::from_io_error(error);
+    matches!(said, Some(Errno::NODEV | Errno::NXIO))
+}
+
+/// What a request's error is to whoever asks the kernel by itself.
+fn as_io(error: RequestError) -> std::io::Error {
+    match error {
+        RequestError::Kernel(errno) => errno.into(),
+        short @ RequestError::Short { .. } => std::io::Error::other(short),
+    }
+}
+
 /// Why a disk is not there any more; `None` when it is, and is the same.
-fn gone(place: &Place, stamp: &str) -> Option<String> {
+fn gone(place: &Place, stamp: Option<&str>) -> Option<String> {
+    if let Some(why) = place.resized() {
+        return Some(why);
+    }
+    // A disk whose first block is bad cannot be known again, nor asked there whether it answers.
+    let stamp = stamp?;
     match place.stamp() {
         Ok(found) if found.as_deref() == Some(stamp) => None,
         Ok(_) => Some("somebody else has written to it".to_owned()),
@@ -136,7 +191,7 @@ impl Feed for Stream<'_> {
     }
 
     fn next(&mut self, now: Nanos) -> Next {
-        if self.gone.is_some() {
+        if self.gone.is_some() || self.shared.is_lost() {
             return Next::End;
         }
         if let Some(until) = self.limiter.wait(now) {
@@ -159,16 +214,14 @@ impl Feed for Stream<'_> {
         let Request { offset, len, .. } = done.request;
         let range = offset..offset + u64::from(len);
         if let Err(error) = done.result {
-            if let RequestError::Kernel(Errno::NODEV | Errno::NXIO) = error {
-                self.gone = Some(format!("it is gone: {error}"));
-            } else {
-                self.failed(range, error.to_string());
-            }
+            let gone = self
+                .doubt
+                .failed(self.place, &self.shared.now, range, &as_io(error));
+            self.gone = self.gone.take().or(gone);
             return;
         }
-        self.failures = 0;
-        self.doubt = DOUBT;
-        let mut disk = lock(self.disk);
+        self.doubt.well();
+        let mut disk = lock(&self.shared.now);
         if !disk.failed.is_empty() {
             disk.failed = disk.failed.subtract(&Ranges::from(range.clone()));
         }
@@ -187,6 +240,8 @@ pub(crate) struct Twice {
     limiter: Limiter,
     /// How long each write took, in the order of the places; `None` when it failed.
     took: Vec<Option<Nanos>>,
+    /// The places of which a write failed, and what the kernel said.
+    pub failed: Vec<(Range<u64>, std::io::Error)>,
 }
 
 impl Twice {
@@ -197,6 +252,7 @@ impl Twice {
             asked: 0,
             limiter,
             took: Vec::new(),
+            failed: Vec::new(),
         }
     }
 
@@ -240,6 +296,11 @@ impl Feed for Twice {
     }
 
     fn done(&mut self, _now: Nanos, done: Done) {
+        let Request { offset, len, .. } = done.request;
+        if let Err(error) = done.result {
+            let range = offset..offset + u64::from(len);
+            self.failed.push((range, as_io(error)));
+        }
         self.took.push(done.result.ok().map(|()| done.latency));
     }
 }

@@ -113,7 +113,7 @@ impl Finished {
             Some(format!(
                 "After {shown} had zeroed itself, the first write to a place took {times} times as \
                  long as the second: either it has allocated what it zeroed, or allocating costs \
-                 it nothing."
+                 it nothing, or it detects zeros and allocates nothing for them."
             ))
         } else {
             Some(format!(
@@ -171,7 +171,8 @@ impl Slow {
 }
 
 /// The disks that are slower than the middle one of their siblings, beyond noise and by more than a
-/// tenth.
+/// tenth. Of two in the middle it is the slower one: else one fast disk of three would make two
+/// normal ones slow.
 pub(crate) fn slow(rates: &[Option<Interval>]) -> Vec<Slow> {
     let known: Vec<(usize, Interval)> = rates
         .iter()
@@ -181,7 +182,7 @@ pub(crate) fn slow(rates: &[Option<Interval>]) -> Vec<Slow> {
     let judge = |&(disk, rate): &(usize, Interval)| {
         let mut others: Vec<_> = known.iter().filter(|(at, _)| *at != disk).collect();
         others.sort_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
-        let &&(than, middle) = others.get(others.len() / 2)?;
+        let &&(than, middle) = others.get(others.len().checked_sub(1)? / 2)?;
         let ratio = ratio_of_intervals(rate, middle)?;
         (ratio.high < 1.0 - WORTH_NAMING).then_some(Slow { disk, than, ratio })
     };
@@ -190,7 +191,11 @@ pub(crate) fn slow(rates: &[Option<Interval>]) -> Vec<Slow> {
 
 #[cfg(test)]
 mod tests {
+    use record::{Bytes, Nanos};
+
     use super::*;
+    use crate::zero::kept::for_tests;
+    use crate::zero::sample::Passes;
 
     fn rate(mean: f64, half: f64) -> Option<Interval> {
         Some(Interval {
@@ -212,6 +217,64 @@ mod tests {
         // One that is faster makes nobody slow.
         let four = [100.0, 101.0, 300.0, 99.0].map(|mean| rate(mean, 1.0));
         assert_eq!(named(&four), [0; 0]);
+        let three = [100.0, 300.0, 101.0].map(|mean| rate(mean, 1.0));
+        assert_eq!(named(&three), [0; 0]);
+        let five = [100.0, 300.0, 101.0, 301.0, 99.0].map(|mean| rate(mean, 1.0));
+        assert_eq!(named(&five), [0; 0]);
+        let three = [100.0, 60.0, 101.0].map(|mean| rate(mean, 1.0));
+        assert_eq!(named(&three), [1]);
+    }
+
+    /// What is said of first writes that took so many times as long as the second.
+    fn said_of(method: Method, times: f64, scatter: f64) -> Option<String> {
+        let first = |at: u64| {
+            let scatter = 1.0 + scatter * (engine::part_of_seed(3, at) % 1000) as f64 / 1000.0;
+            Nanos((1e6 * times * scatter) as u64)
+        };
+        let group = |group: u64| {
+            (0..8)
+                .map(|at| (first(group), Nanos(1_000_000 + at)))
+                .collect()
+        };
+        let groups = (0..8).map(group).collect();
+        let one = Finished {
+            disk: Disk {
+                method,
+                passes: Some(Passes { groups }),
+                ..for_tests(Bytes::mib(300))
+            },
+            back: ReadBack::default(),
+        };
+        one.about_first_writes()
+    }
+
+    #[test]
+    fn what_first_writes_suggest_is_said_and_no_more() {
+        let says = |said: Option<String>, words: &str| {
+            assert!(
+                said.as_ref().is_some_and(|said| said.contains(words)),
+                "{said:?}"
+            );
+        };
+        says(said_of(Method::Discard, 3.0, 0.1), "without --discard");
+        says(
+            said_of(Method::WriteZeroes, 3.0, 0.1),
+            "without --write-zeroes",
+        );
+        says(said_of(Method::Discard, 1.0, 0.01), "or it detects zeros");
+        says(said_of(Method::Discard, 0.5, 3.0), "too uncertain");
+        says(said_of(Method::Writes, 3.0, 0.1), "That is paid now");
+        assert_eq!(said_of(Method::Writes, 1.0, 0.01), None);
+        let unknown = |method| {
+            let disk = Disk {
+                method,
+                ..for_tests(Bytes::MIB)
+            };
+            let back = ReadBack::default();
+            Finished { disk, back }.about_first_writes()
+        };
+        says(unknown(Method::Discard), "too few places");
+        assert_eq!(unknown(Method::Writes), None);
     }
 
     #[test]

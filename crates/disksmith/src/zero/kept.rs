@@ -1,15 +1,17 @@
 //! What the ledger keeps of a zeroing, so that it can go on after a kill or a power cut.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use ledger::LongWork;
+use ledger::{Claim, Ledger, LongWork};
 use linux::offload::Offload;
 use record::{Bytes, Histogram, Ranges};
 use serde::{Deserialize, Serialize};
 
 use super::pace::Pace;
 use super::sample::Passes;
+use crate::context::tell;
 
 /// How a disk is zeroed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,12 +86,22 @@ pub(crate) struct Disk {
     pub passes: Option<Passes>,
     /// How often it was begun or gone on with.
     pub starts: u32,
+    /// Whether the stamp could not be written, so that it cannot be known again.
+    #[serde(default)]
+    pub unstamped: bool,
 }
 
 impl Disk {
     /// What has been dealt with, well or not.
     pub(crate) fn settled(&self) -> Bytes {
         self.zeroed.total() + self.failed.total()
+    }
+
+    /// A part could not be written, whatever it was before.
+    pub(crate) fn fail(&mut self, range: Range<u64>, why: String) {
+        self.zeroed = self.zeroed.subtract(&Ranges::from(range.clone()));
+        self.failed.insert(range);
+        self.why_failed.get_or_insert(why);
     }
 
     /// What is left to do.
@@ -111,4 +123,92 @@ pub(crate) struct Zeroing {
 impl LongWork for Zeroing {
     const KIND: &'static str = "zero";
     const FORM: u32 = 1;
+}
+
+/// Where a zeroing is kept. A ledger that fails costs no disk its zeroing, only that it can go on.
+pub(crate) struct Keeper {
+    /// The ledger, and the right to keep this zeroing in it.
+    kept: Option<(Ledger, Claim<Zeroing>)>,
+    complained: bool,
+}
+
+impl Keeper {
+    /// One that keeps it there.
+    pub(crate) fn new(ledger: Ledger, claim: Claim<Zeroing>) -> Keeper {
+        Keeper {
+            kept: Some((ledger, claim)),
+            complained: false,
+        }
+    }
+
+    /// One that keeps nothing, and says why: a clause.
+    pub(crate) fn without(why: &str) -> Keeper {
+        tell(&format!(
+            "disksmith: {why}; zeroing all the same. After a signal, a kill or a power cut it cannot \
+             go on, and would be begun anew."
+        ));
+        Keeper {
+            kept: None,
+            complained: true,
+        }
+    }
+
+    /// Whether a zeroing that is stopped can go on.
+    pub(crate) fn keeps(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// Keeps where the disks stand. What fails is said once.
+    pub(crate) fn keep(&mut self, zeroing: &Zeroing) {
+        let Some((ledger, claim)) = &mut self.kept else {
+            return;
+        };
+        match ledger.keep_work(claim, zeroing) {
+            Err(error) if !self.complained => {
+                self.complained = true;
+                tell(&format!(
+                    "disksmith: where the disks stand cannot be kept ({error}); going on. After a \
+                     kill it would go on from where it was last kept."
+                ));
+            }
+            _ => {}
+        }
+    }
+
+    /// Keeps what is left when others are done; when nothing is, there is nothing to go on with.
+    pub(crate) fn end(mut self, left: &Zeroing) {
+        if !left.disks.is_empty() {
+            return self.keep(left);
+        }
+        if let Some((mut ledger, claim)) = self.kept
+            && let Err(error) = ledger.drop_work(claim)
+        {
+            tell(&format!(
+                "disksmith: the ledger still takes these disks for unfinished ({error}); to zero one \
+                 of them again, say --anew."
+            ));
+        }
+    }
+}
+
+/// A disk of which nothing is zeroed yet, in tests.
+#[cfg(test)]
+pub(crate) fn for_tests(size: Bytes) -> Disk {
+    Disk {
+        stamp: "20261122-000437-k7q2/1".to_owned(),
+        path: PathBuf::from("/dev/test"),
+        name: "test".to_owned(),
+        model: None,
+        serial: None,
+        size,
+        method: Method::Writes,
+        zeroed: Ranges::new(),
+        failed: Ranges::new(),
+        why_failed: None,
+        pace: Pace::new(),
+        latency: Histogram::new(),
+        passes: None,
+        starts: 1,
+        unstamped: false,
+    }
 }

@@ -1,6 +1,7 @@
 //! The verb `zero`: writes zeros over whole disks, in parallel, and says which of them is slow or
 //! bad.
 
+mod again;
 mod feed;
 mod figures;
 mod kept;
@@ -12,6 +13,7 @@ mod sample;
 mod start;
 mod work;
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
@@ -21,15 +23,17 @@ use engine::list::Lister;
 use record::Ranges;
 
 use crate::cli::ZeroArgs;
-use crate::context::{Context, tell};
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::context::Context;
+use crate::failure::{Answer, Failure, Outcome};
 use crate::render::words;
+use again::{Standing, again};
 use feed::lock;
 use figures::Finished;
 use kept::Disk;
+use place::Place;
 use progress::Progress;
 use sample::read_back;
-use start::{Ready, Start, again, start};
+use start::{Ready, Start, start};
 use work::{KEEP, Shared, Stop, Work};
 
 /// How often it is looked how far the disks are.
@@ -50,30 +54,38 @@ pub(crate) fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBoo
             ));
         }
     }
-    let ended = all(&mut ready, args, context.watched, &engine::Disks, interrupt)?;
+    let ended = all(&mut ready, args, context.watched, &engine::Disks, interrupt);
     if let Some(why) = unfinished(&ready.zeroing.disks, &ended) {
+        let does = match ready.keeper.keeps() {
+            true => "The same command goes on with what is left",
+            false => "Where they stand is not kept; the same command begins anew",
+        };
+        let command = command(&ready, &[]);
+        return Err(Failure::Midway(anyhow!("{why}\n{does}:\n  {command}")));
+    }
+    let (finished, failures) = finish(&ready.places, &ready.zeroing.disks);
+    // What was found out is worth more than what the ledger makes of it.
+    let printed = if finished.is_empty() {
+        Ok(())
+    } else {
+        context.print(&if args.json {
+            report::document(&finished)
+        } else {
+            report::text(&finished, context.columns)
+        })
+    };
+    let done = |path: &Path| finished.iter().any(|one| one.disk.path == path);
+    let paths: Vec<&Path> = finished.iter().map(|one| one.disk.path.as_path()).collect();
+    let command = command(&ready, &paths);
+    ready.zeroing.disks.retain(|disk| !done(&disk.path));
+    ready.keeper.end(&ready.zeroing);
+    printed?;
+    if !failures.is_empty() {
+        let failures = failures.join("\n");
         return Err(Failure::Midway(anyhow!(
-            "{why}\nThe same command goes on with what is left:\n  {}",
-            again()
+            "{failures}\nThis tries that again:\n  {command}"
         )));
     }
-    let finished = finish(&ready).map_err(|why| {
-        Failure::Midway(anyhow!(
-            "{why}\nThe same command tries that again:\n  {}",
-            again()
-        ))
-    })?;
-    let Ready {
-        ledger: mut kept,
-        claim,
-        ..
-    } = *ready;
-    kept.drop_work(claim).midway()?;
-    context.print(&if args.json {
-        report::document(&finished)
-    } else {
-        report::text(&finished, context.columns)
-    })?;
     Ok(if finished.iter().all(Finished::is_well) {
         Answer::Done
     } else {
@@ -81,17 +93,25 @@ pub(crate) fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBoo
     })
 }
 
+/// The command that goes on, without the disks that are done.
+fn command(ready: &Ready, done: &[&Path]) -> String {
+    let disks = ready.places.iter().zip(&ready.zeroing.disks);
+    let erased = disks.filter(|(place, disk)| !disk.zeroed.is_empty() && place.is_bare());
+    let standing = Standing {
+        erased: erased.map(|(_, disk)| disk.path.as_path()).collect(),
+        done: done.to_vec(),
+    };
+    again(std::env::args_os(), &standing)
+}
+
 /// Zeros all disks, each on its own thread, and keeps where they stand. What came of each.
-///
-/// # Errors
-/// When where they stand cannot be kept in the end.
 fn all(
     ready: &mut Ready,
     args: &ZeroArgs,
     watched: bool,
     lister: &dyn Lister,
     interrupt: &AtomicBool,
-) -> Result<Vec<Result<(), Stop>>, Failure> {
+) -> Vec<Result<(), Stop>> {
     let shared: Vec<Shared> = ready
         .zeroing
         .disks
@@ -102,7 +122,6 @@ fn all(
     let limit = args.limit.map(|limit| limit.0);
     let places = &ready.places;
     let progress = Progress::new(watched, &ready.zeroing.disks);
-    let mut complained = false;
     let ended = thread::scope(|scope| {
         let threads: Vec<_> = places
             .iter()
@@ -128,14 +147,7 @@ fn all(
             }
             if last.elapsed() >= KEEP && take(&shared, &mut ready.zeroing.disks) {
                 last = Instant::now();
-                let kept = ready.ledger.keep_work(&ready.claim, &ready.zeroing);
-                if let (Err(error), false) = (kept, complained) {
-                    complained = true;
-                    tell(&format!(
-                        "disksmith: where the disks stand cannot be kept ({error}); going on. \
-                         After a kill it would be begun anew where it was last kept."
-                    ));
-                }
+                ready.keeper.keep(&ready.zeroing);
             }
         }
         let ends = threads.into_iter().map(|thread| {
@@ -145,17 +157,17 @@ fn all(
         ends.collect()
     });
     drop(progress);
-    take(&shared, &mut ready.zeroing.disks);
-    let kept = ready.ledger.keep_work(&ready.claim, &ready.zeroing);
-    kept.midway()?;
-    Ok(ended)
+    // All that settle have ended: nothing comes after this.
+    ready.zeroing.disks = shared.iter().map(Shared::durable).collect();
+    ready.keeper.keep(&ready.zeroing);
+    ended
 }
 
 /// Takes what has become durable. Whether there was any.
 fn take(shared: &[Shared], disks: &mut [Disk]) -> bool {
     let mut any = false;
     for (shared, disk) in shared.iter().zip(disks) {
-        if let Some(durable) = lock(&shared.durable).take() {
+        if let Some(durable) = shared.take() {
             *disk = durable;
             any = true;
         }
@@ -195,36 +207,78 @@ fn unfinished(disks: &[Disk], ended: &[Result<(), Stop>]) -> Option<String> {
     ))
 }
 
-/// Takes the stamps away and reads samples back, of all disks at once.
-///
-/// # Errors
-/// The first stamp that could not be taken away, as a sentence.
-fn finish(ready: &Ready) -> Result<Vec<Finished>, String> {
+/// Takes the stamps away and reads samples back, of all disks at once. The disks that are done, and
+/// a sentence for each that is not: its stamp could not be taken away.
+fn finish(places: &[Place], disks: &[Disk]) -> (Vec<Finished>, Vec<String>) {
+    let mut finished = Vec::new();
+    let mut failures = Vec::new();
     thread::scope(|scope| {
-        let disks = ready.places.iter().zip(&ready.zeroing.disks);
-        let threads: Vec<_> = disks
-            .map(|(place, disk)| {
-                scope.spawn(move || {
-                    place.clear_stamp(disk.method.offload()).map_err(|error| {
-                        format!(
-                            "the first block of {} could not be zeroed: {error}",
-                            disk.path.display()
-                        )
-                    })?;
-                    let zeroed = Ranges::all(disk.size).subtract(&disk.failed);
-                    Ok(Finished {
-                        back: read_back(place, &zeroed, disk.size.0 ^ u64::from(disk.starts)),
-                        disk: disk.clone(),
-                    })
-                })
-            })
+        let threads: Vec<_> = places
+            .iter()
+            .zip(disks)
+            .map(|(place, disk)| (scope.spawn(move || finish_one(place, disk)), disk))
             .collect();
-        threads
-            .into_iter()
-            .map(|thread| {
-                let lost = |_| Err("a thread has failed".to_owned());
-                thread.join().unwrap_or_else(lost)
-            })
-            .collect()
+        for (thread, disk) in threads {
+            let lost = |_| Err("its thread has failed".to_owned());
+            match thread.join().unwrap_or_else(lost) {
+                Ok(one) => finished.push(one),
+                Err(why) => failures.push(format!("{}: {why}", disk.path.display())),
+            }
+        }
+    });
+    (finished, failures)
+}
+
+fn finish_one(place: &Place, disk: &Disk) -> Result<Finished, String> {
+    if let Some(why) = place.resized() {
+        return Err(why);
+    }
+    // A first block that is bad carries no stamp, and stands among what failed.
+    if !disk.unstamped {
+        place
+            .clear_stamp(disk.method.offload())
+            .map_err(|error| format!("its first block could not be zeroed: {error}"))?;
+    }
+    let zeroed = Ranges::all(disk.size).subtract(&disk.failed);
+    Ok(Finished {
+        back: read_back(place, &zeroed, disk.size.0 ^ u64::from(disk.starts)),
+        disk: disk.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use record::Bytes;
+
+    use super::*;
+    use crate::zero::kept::for_tests;
+    use crate::zero::place::on_file;
+
+    #[test]
+    fn one_stamp_that_stays_costs_no_other_disk_its_report() {
+        let mut places = [0, 1, 2].map(|_| on_file(Bytes::MIB));
+        let disks = ["/dev/a", "/dev/b", "/dev/c"].map(|path| Disk {
+            path: path.into(),
+            zeroed: Ranges::all(Bytes::MIB),
+            ..for_tests(Bytes::MIB)
+        });
+        for place in &places {
+            place.put_stamp("one/1").unwrap();
+        }
+        let unwritable = tempfile::NamedTempFile::new().unwrap();
+        places[1].direct = std::fs::File::open(unwritable.path()).unwrap();
+        places[2].direct.set_len(2 << 20).unwrap();
+        let (finished, failures) = finish(&places, &disks);
+        assert_eq!(finished.len(), 1);
+        assert!(finished[0].is_well() && finished[0].disk.path == Path::new("/dev/a"));
+        assert_eq!(failures.len(), 2);
+        assert!(
+            failures[0].starts_with("/dev/b: its first block could not"),
+            "{failures:?}"
+        );
+        assert!(
+            failures[1].starts_with("/dev/c: its size changed"),
+            "{failures:?}"
+        );
+    }
 }

@@ -1,18 +1,19 @@
 //! A disk that is being zeroed: claimed, opened past the page cache, and known by its stamp.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek as _};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use linux::block::DevNum;
 use linux::consent::DestroyTarget;
 use linux::offload::{self, Offload};
+use linux::signature;
 use record::Bytes;
 use rustix::fs::OFlags;
 
-/// How much of the disk's beginning is zeroed first and carries the stamp until the end: where most
-/// signatures are, so that a disk which is zeroed by half passes for nothing that it once was.
+/// How much of the disk's beginning is zeroed first: where most signatures are, so that a disk which
+/// is zeroed by half passes for nothing that it once was.
 pub(crate) const HEAD: Bytes = Bytes::MIB;
 /// The largest logical block of a disk that can be zeroed; Linux before 6.15 knows none above it.
 pub(crate) const LARGEST_BLOCK: Bytes = Bytes::kib(4);
@@ -80,37 +81,58 @@ impl Place {
         self.claim.size
     }
 
-    /// The part at its beginning that carries the stamp.
+    /// What its size has become since it was claimed, as a clause; `None` while it is the same.
+    pub(crate) fn resized(&self) -> Option<String> {
+        // A device has its size where a file ends; `st_size` of it is zero.
+        let now = match (&self.claim.file).seek(io::SeekFrom::End(0)) {
+            Ok(now) => Bytes(now),
+            Err(error) => return Some(format!("its size cannot be read any more: {error}")),
+        };
+        (now != self.size()).then(|| {
+            format!(
+                "its size changed from {} to {now} ({} to {} bytes)",
+                self.size(),
+                self.size().0,
+                now.0
+            )
+        })
+    }
+
+    /// The part at its beginning that is zeroed first.
     pub(crate) fn head(&self) -> Range<u64> {
         0..HEAD.0.min(self.size().0)
     }
 
-    /// Zeros its head, but for the stamp. It is on the disk when this returns.
+    /// The stamp's own block, which alone of the head is not zero until the end.
+    pub(crate) fn stamped(&self) -> Range<u64> {
+        0..(STAMP as u64).min(self.size().0)
+    }
+
+    /// Writes the stamp. It is on the disk when this returns.
     ///
     /// # Errors
     /// What the kernel said.
     pub(crate) fn put_stamp(&self, stamp: &str) -> io::Result<()> {
-        let head = self.head();
-        let mut zeros = Aligned::zeros((head.end - head.start) as usize);
-        let bytes = zeros.bytes();
+        let mut block = Aligned::zeros(self.stamped().end as usize);
+        let bytes = block.bytes();
         for (byte, text) in bytes.iter_mut().zip(filled(stamp)) {
             *byte = text;
         }
-        self.direct.write_all_at(bytes, head.start)?;
+        self.direct.write_all_at(bytes, 0)?;
         self.sync()
     }
 
-    /// Takes the stamp away: zeros its head in the way that the rest was.
+    /// Takes the stamp away: zeros its block in the way that the rest was.
     ///
     /// # Errors
     /// What the kernel said.
     pub(crate) fn clear_stamp(&self, offload: Option<Offload>) -> io::Result<()> {
-        let head = self.head();
+        let block = self.stamped();
         match offload {
-            Some(how) => offload::zero(&self.direct, how, head)?,
+            Some(how) => offload::zero(&self.direct, how, block)?,
             None => {
-                let mut zeros = Aligned::zeros((head.end - head.start) as usize);
-                self.direct.write_all_at(zeros.bytes(), head.start)?;
+                let mut zeros = Aligned::zeros(block.end as usize);
+                self.direct.write_all_at(zeros.bytes(), 0)?;
             }
         }
         self.sync()
@@ -130,6 +152,11 @@ impl Place {
             .and_then(|line| line.strip_prefix(TITLE));
         let stamp = first.map(str::to_owned);
         Ok(stamp.filter(|stamp| filled(stamp).zip(block.bytes()).all(|(a, b)| a == *b)))
+    }
+
+    /// Whether it carries no signature any more. A disk that cannot be read counts as one that does.
+    pub(crate) fn is_bare(&self) -> bool {
+        signature::probe(&self.direct).is_ok_and(|found| found.is_empty())
     }
 
     /// Whether every byte of a range is zero, as the disk itself has it. The range is made of
@@ -195,6 +222,15 @@ mod tests {
             assert_eq!(place.stamp().unwrap(), None);
             assert!(place.is_zero(0..size.0).unwrap());
         }
+    }
+
+    #[test]
+    fn a_size_that_changes_is_noticed() {
+        let place = on_file(Bytes::MIB);
+        assert_eq!(place.resized(), None);
+        place.direct.set_len(512).unwrap();
+        let said = place.resized().unwrap();
+        assert!(said.contains("(1048576 to 512 bytes)"), "{said}");
     }
 
     #[test]

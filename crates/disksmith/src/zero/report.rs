@@ -6,6 +6,7 @@ use study::compare::RatioInterval;
 use study::interval::Interval;
 
 use super::figures::{Finished, slow};
+use super::kept::{Disk, Method};
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout, wrap};
 use crate::render::words;
@@ -74,7 +75,8 @@ fn row(one: &Finished) -> Vec<String> {
         }),
         match (disk.failed.is_empty(), one.back.is_well()) {
             (true, true) => "all".to_owned(),
-            (false, _) => format!("all but {}", disk.failed.total()),
+            (false, true) => format!("all but {}", disk.failed.total()),
+            // What came back weighs more than what could not be written.
             (_, false) => "no".to_owned(),
         },
     ]
@@ -153,4 +155,50 @@ fn places(ranges: &Ranges) -> Vec<Value> {
         .iter()
         .map(|range| json!({ "offset": range.start, "bytes": range.end - range.start }))
         .collect()
+}
+
+/// What would be done: for a person, or one JSON document.
+pub(crate) fn rehearsal(disks: &[Disk], json: bool) -> String {
+    if json {
+        let disks: Vec<Value> = disks
+            .iter()
+            .map(|disk| {
+                json!({
+                    "path": disk.path,
+                    "device": disk.name,
+                    "model": disk.model,
+                    "serial": disk.serial,
+                    "size_bytes": disk.size,
+                    "left_bytes": disk.left().total(),
+                    "method": disk.method.word(),
+                    "starts": disk.starts,
+                })
+            })
+            .collect();
+        let document = json!({
+            "schema": SCHEMA,
+            "command": "zero",
+            "dry_run": true,
+            "disks": disks,
+        });
+        return format!("{document:#}\n");
+    }
+    let mut text = String::from("Nothing was touched. This would be zeroed:\n");
+    for disk in disks {
+        let how = match disk.method {
+            Method::Writes => "by writing zeros",
+            Method::Discard => "by discarding",
+            Method::WriteZeroes => "by write-zeroes",
+        };
+        let left = disk.left().total();
+        text.push_str(&match left == disk.size {
+            true => format!("  {}: {}, {how}\n", disk.path.display(), disk.size),
+            false => format!(
+                "  {}: the {left} that are left of {}, {how}\n",
+                disk.path.display(),
+                disk.size
+            ),
+        });
+    }
+    text
 }

@@ -3,16 +3,17 @@
 use std::path::Path;
 
 use jiff::Timestamp;
-use ledger::{Claim, Ledger, Standing};
+use ledger::{Ledger, Standing};
 use linux::Root;
 use linux::block::{DevNum, Devices};
 use linux::consent::{Consent, open_for_destroying};
 use linux::offload;
 use record::{Histogram, Ranges, RunId};
 
-use super::kept::{Disk, Method, Zeroing};
+use super::kept::{Disk, Keeper, Method, Zeroing};
 use super::pace::Pace;
 use super::place::{LARGEST_BLOCK, Place};
+use super::report::rehearsal;
 use super::sample::read_back;
 use crate::array::check::consents;
 use crate::array::host::number_at;
@@ -39,9 +40,7 @@ pub(crate) struct Ready {
     /// Where they stand.
     pub zeroing: Zeroing,
     /// Where that is kept.
-    pub ledger: Ledger,
-    /// The right to keep it.
-    pub claim: Claim<Zeroing>,
+    pub keeper: Keeper,
 }
 
 /// Checks everything and claims the disks.
@@ -57,64 +56,51 @@ pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Start, Fai
         return Err(refused(&problems));
     }
     let here = Here::of_process(&context.root, Path::new(ETC)).refused()?;
-    let ledger = if args.dry_run {
-        context.open_ledger_if_there()?
-    } else {
-        Some(context.open_ledger()?)
-    };
+    let ledger = open(args, context);
     let earlier = match &ledger {
-        Some(ledger) => earlier(ledger, &here)?,
-        None => Vec::new(),
+        Ok(Some(ledger)) => earlier(ledger, &here)?,
+        _ => Vec::new(),
     };
     let began = Timestamp::now();
     let id = RunId::new(began, u64::from(std::process::id()));
     let mut found = Vec::new();
     for (at, (place, path)) in places.iter().zip(&args.devices).enumerate() {
-        let fresh = fresh(
-            place,
-            path,
-            &devices,
-            method(args),
-            format!("{id}/{}", at + 1),
-        );
-        let stamp = place.stamp().refused()?;
-        let known = stamp.as_deref().and_then(|stamp| find(&earlier, stamp));
-        if stamp.is_some() && known.is_none() {
-            context.tell(&format!(
-                "disksmith: {} was zeroed in part before, which does not count: this ledger does not \
-                 know how far.",
-                path.display()
-            ));
+        let stamp = format!("{id}/{}", at + 1);
+        let fresh = fresh(place, path, &devices, method(args), stamp);
+        match look(place, fresh, &earlier, args.anew, context)? {
+            Ok(one) => found.push(one),
+            Err(problem) => problems.push(problem),
         }
-        found.push(goes_on(place, fresh, known, context));
     }
+    if !problems.is_empty() {
+        return Err(refused(&problems));
+    }
+    let (disks, over): (Vec<_>, Vec<_>) = found.into_iter().map(|one| (one.disk, one.over)).unzip();
     if args.dry_run {
-        context.print(&rehearsal(&found))?;
+        context.print(&rehearsal(&disks, args.json))?;
         return Ok(Start::Rehearsed);
     }
-    let Some(mut ledger) = ledger else {
-        return Err(Failure::refused(
-            "there is no ledger to keep in where it stands",
-        ));
+    let zeroing = Zeroing { began, disks };
+    let keeper = match ledger {
+        Ok(Some(ledger)) => begin(&id, &zeroing, &over.concat(), &earlier, ledger, &here)?,
+        Ok(None) => Keeper::without("there is no ledger to keep in where the disks stand"),
+        Err(why) => Keeper::without(&why),
     };
-    if !ledger.is_writable() {
-        return Err(Failure::refused(format!(
-            "{} may only be read, and zero must keep where it stands, so that it can go on after a \
-             kill; name another ledger with --ledger",
-            ledger.path().display()
-        )));
-    }
-    let zeroing = Zeroing {
-        began,
-        disks: found,
-    };
-    let claim = begin(&id, &zeroing, &earlier, &mut ledger, &here)?;
     Ok(Start::Ready(Box::new(Ready {
         places,
         zeroing,
-        ledger,
-        claim,
+        keeper,
     })))
+}
+
+/// The ledger, if there is one; else why it cannot be used, as a clause.
+fn open(args: &ZeroArgs, context: &Context) -> Result<Option<Ledger>, String> {
+    let opened = if args.dry_run {
+        context.open_ledger_if_there()
+    } else {
+        context.open_ledger().map(Some)
+    };
+    opened.map_err(|failure| format!("the ledger cannot be opened ({:#})", failure.error()))
 }
 
 fn method(args: &ZeroArgs) -> Method {
@@ -126,16 +112,7 @@ fn method(args: &ZeroArgs) -> Method {
 }
 
 fn refused(problems: &[String]) -> Failure {
-    match problems {
-        [only] => Failure::refused(format!("nothing is zeroed: {only}")),
-        all => {
-            let lines: Vec<String> = all
-                .iter()
-                .map(|problem| format!("\n  - {}", problem.replace('\n', "\n  ")))
-                .collect();
-            Failure::refused(format!("nothing is zeroed:{}", lines.concat()))
-        }
-    }
+    Failure::refused_for("nothing is zeroed", problems)
 }
 
 /// Claims all disks; what speaks against any of them goes to the problems.
@@ -198,6 +175,15 @@ fn suits(
              places again in pieces of {LARGEST_BLOCK}; use blkdiscard --zeroout"
         ));
     }
+    if let Some(block) =
+        block.filter(|block| block.0 > 0 && !place.size().0.is_multiple_of(block.0))
+    {
+        return Err(format!(
+            "{shown} has {} bytes, which is no multiple of its logical block of {block}: its end \
+             cannot be written past the page cache; give it a size that is one",
+            place.size().0
+        ));
+    }
     let offered = device.is_some_and(|device| offload::is_offered(root, device));
     if method != Method::Writes && !offered {
         return Err(format!(
@@ -227,6 +213,7 @@ fn fresh(place: &Place, path: &Path, devices: &Devices, method: Method, stamp: S
         latency: Histogram::new(),
         passes: None,
         starts: 1,
+        unstamped: false,
     }
 }
 
@@ -252,9 +239,52 @@ fn earlier(ledger: &Ledger, here: &Here) -> Result<Vec<Earlier>, Failure> {
     Ok(all)
 }
 
-fn find<'a>(earlier: &'a [Earlier], stamp: &str) -> Option<&'a Disk> {
-    let disks = earlier.iter().flat_map(|one| &one.zeroing.disks);
-    disks.into_iter().find(|disk| disk.stamp == stamp)
+/// A disk of this command, and what is over with it.
+struct Found {
+    disk: Disk,
+    /// The stamps of earlier zeroings that nobody goes on with any more.
+    over: Vec<String>,
+}
+
+/// Whether a disk goes on or is begun. The inner error says why it may be neither: the path was that
+/// of a disk which was begun and is not done, and this is another one, or has been written to. What
+/// was consented to then was another disk, since names change with a reboot.
+fn look(
+    place: &Place,
+    fresh: Disk,
+    earlier: &[Earlier],
+    anew: bool,
+    context: &Context,
+) -> Result<Result<Found, String>, Failure> {
+    let shown = fresh.path.display().to_string();
+    let disks = || earlier.iter().flat_map(|one| &one.zeroing.disks);
+    let begun: Vec<&Disk> = disks()
+        .filter(|disk| disk.path == fresh.path && !disk.zeroed.is_empty() && !disk.unstamped)
+        .collect();
+    let stamp = place.stamp().refused()?;
+    let known = disks().find(|disk| stamp.as_ref() == Some(&disk.stamp));
+    if anew {
+        let over = begun.into_iter().chain(known);
+        let over = over.map(|disk| disk.stamp.clone()).collect();
+        return Ok(Ok(Found { disk: fresh, over }));
+    }
+    if known.is_none() && !begun.is_empty() {
+        return Ok(Err(format!(
+            "{shown} is not the disk that was begun as {shown} and is not done, or somebody has \
+             written to it; look which disk it is, and if it is to be zeroed from its beginning, \
+             say --anew"
+        )));
+    }
+    if known.is_none() && stamp.is_some() {
+        context.tell(&format!(
+            "disksmith: {shown} was zeroed in part before, which does not count: this ledger does \
+             not know how far."
+        ));
+    }
+    let disk = goes_on(place, fresh, known, context);
+    let over = known.filter(|known| known.stamp != disk.stamp);
+    let over = over.map(|disk| disk.stamp.clone()).into_iter().collect();
+    Ok(Ok(Found { disk, over }))
 }
 
 /// The disk as it was left, if it is known and still as it was; else the fresh one.
@@ -276,9 +306,13 @@ fn goes_on(place: &Place, fresh: Disk, known: Option<&Disk>, context: &Context) 
         anew(format!("it had {} then", known.size));
         return fresh;
     }
-    let behind = known.zeroed.subtract(&Ranges::from(place.head()));
+    let behind = known.zeroed.subtract(&Ranges::from(place.stamped()));
     let seed = u64::from(known.starts) ^ known.zeroed.total().0;
     let back = read_back(place, &behind, seed);
+    if let (true, Some(why)) = (back.not_zero.is_empty(), &back.why) {
+        anew(format!("what was zeroed cannot be read ({why})"));
+        return fresh;
+    }
     if !back.is_well() {
         anew("what was zeroed is not zero any more, so somebody else has written to it".to_owned());
         return fresh;
@@ -296,65 +330,54 @@ fn goes_on(place: &Place, fresh: Disk, known: Option<&Disk>, context: &Context) 
     }
 }
 
-/// Keeps the work as begun, and ends the earlier ones that it goes on with.
+/// Keeps the work as begun, and ends the earlier ones that it goes on with, and what is `over`.
 fn begin(
     id: &RunId,
     zeroing: &Zeroing,
+    over: &[String],
     earlier: &[Earlier],
-    ledger: &mut Ledger,
+    mut ledger: Ledger,
     here: &Here,
-) -> Result<Claim<Zeroing>, Failure> {
-    let standing = |owner: &ledger::Owner| here.standing(owner);
-    let goes_on = |disk: &Disk| zeroing.disks.iter().any(|now| now.stamp == disk.stamp);
-    let mut taken = Vec::new();
-    for one in earlier {
-        if one.zeroing.disks.iter().any(goes_on) {
-            let (claim, work) = ledger
-                .claim_work::<Zeroing>(&one.key, here.owner(), standing)
-                .refused()?;
-            taken.push((claim, work.document));
-        }
+) -> Result<Keeper, Failure> {
+    if !ledger.is_writable() {
+        let path = ledger.path().display();
+        return Ok(Keeper::without(&format!(
+            "the ledger {path} may only be read"
+        )));
     }
-    let claim = ledger
-        .begin_work(id.as_str(), here.owner(), zeroing, standing)
-        .refused()?;
-    for (old, mut left) in taken {
-        left.disks.retain(|disk| !goes_on(disk));
+    let standing = |owner: &ledger::Owner| here.standing(owner);
+    let is_taken = |disk: &Disk| {
+        let now = zeroing.disks.iter().map(|now| &now.stamp);
+        now.chain(over).any(|stamp| *stamp == disk.stamp)
+    };
+    let claim = match ledger.begin_work(id.as_str(), here.owner(), zeroing, standing) {
+        Ok(claim) => claim,
+        Err(error) => {
+            return Ok(Keeper::without(&format!(
+                "the ledger cannot be written ({error})"
+            )));
+        }
+    };
+    for one in earlier {
+        if !one.zeroing.disks.iter().any(is_taken) {
+            continue;
+        }
+        let taken = ledger.claim_work::<Zeroing>(&one.key, here.owner(), standing);
+        let (old, work) = match taken {
+            Ok(taken) => taken,
+            Err(error) => {
+                // Nothing is touched yet; what was begun here a moment ago is not there for anybody.
+                ledger.drop_work(claim).refused()?;
+                return Err(error).refused();
+            }
+        };
+        let mut left = work.document;
+        left.disks.retain(|disk| !is_taken(disk));
         if left.disks.is_empty() {
             ledger.drop_work(old).refused()?;
         } else {
             ledger.keep_work(&old, &left).refused()?;
         }
     }
-    Ok(claim)
-}
-
-/// What would be done.
-fn rehearsal(disks: &[Disk]) -> String {
-    let mut text = String::from("Nothing was touched. This would be zeroed:\n");
-    for disk in disks {
-        let how = match disk.method {
-            Method::Writes => "by writing zeros",
-            Method::Discard => "by discarding",
-            Method::WriteZeroes => "by write-zeroes",
-        };
-        let left = disk.left().total();
-        text.push_str(&match left == disk.size {
-            true => format!("  {}: {}, {how}\n", disk.path.display(), disk.size),
-            false => format!(
-                "  {}: the {left} that are left of {}, {how}\n",
-                disk.path.display(),
-                disk.size
-            ),
-        });
-    }
-    text
-}
-
-/// This command, which goes on with these disks.
-pub(crate) fn again() -> String {
-    let words: Vec<String> = std::env::args_os()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    words.join(" ")
+    Ok(Keeper::new(ledger, claim))
 }

@@ -11,11 +11,12 @@ use engine::list::{Deed, Ended, Feed, List, Lister};
 use linux::offload::{self, Offload};
 use record::{Bytes, Nanos, Ranges};
 
-use super::feed::{DEPTH, Limiter, Stream, Twice, lock};
+use super::feed::{DEPTH, Doubt, Limiter, Stream, Twice, is_away, lock};
 use super::kept::Disk;
 use super::pace::Clocked;
 use super::place::{LARGEST_BLOCK, Place};
 use super::sample::{GROUP, PLACE, Passes, places};
+use crate::context::tell;
 
 /// Large enough for the throughput of any disk, small enough that a bad place is soon found.
 const LARGEST: Bytes = Bytes::MIB;
@@ -43,28 +44,64 @@ pub(crate) enum Stop {
 pub(crate) struct Shared {
     /// This moment.
     pub now: Mutex<Disk>,
-    /// What would be left after a power cut, if it has changed since it was last taken.
-    pub durable: Mutex<Option<Disk>>,
+    /// What would be left after a power cut.
+    durable: Mutex<Durable>,
+    /// Held while what was written is flushed, so that no snapshot overtakes a later one. What the
+    /// kernel said when a flush failed stays in it: the kernel says it once (fsync(2)), and a later
+    /// flush that goes well says nothing of what the failed one lost.
+    settling: Mutex<Option<String>>,
+    /// Whether a flush has failed, for those who would wait for a flush under way.
+    lost: AtomicBool,
     /// Whether its thread has ended.
     pub ended: AtomicBool,
 }
 
+/// A snapshot that is on the disk.
+struct Durable {
+    disk: Disk,
+    /// Whether nobody has taken it yet.
+    is_new: bool,
+}
+
 impl Shared {
-    /// For a disk that stands there.
+    /// For a disk that stands there, and would stand there after a power cut too.
     pub(crate) fn new(disk: Disk) -> Shared {
         Shared {
-            now: Mutex::new(disk),
-            durable: Mutex::new(None),
+            now: Mutex::new(disk.clone()),
+            durable: Mutex::new(Durable {
+                disk,
+                is_new: false,
+            }),
+            settling: Mutex::new(None),
+            lost: AtomicBool::new(false),
             ended: AtomicBool::new(false),
         }
     }
 
     /// Makes what was written until now survive a power cut, and says so.
-    pub(crate) fn settle(&self, place: &Place) -> std::io::Result<()> {
-        let disk = lock(&self.now).clone();
-        place.sync()?;
-        *lock(&self.durable) = Some(disk);
-        Ok(())
+    ///
+    /// # Errors
+    /// What the kernel said, now or when a flush failed before: what was written since the last
+    /// good one may be lost, and is never called durable.
+    pub(crate) fn settle(&self, place: &Place) -> Result<(), Stop> {
+        let mut failed = lock(&self.settling);
+        if failed.is_none() {
+            let disk = lock(&self.now).clone();
+            match place.sync() {
+                Ok(()) => {
+                    *lock(&self.durable) = Durable { disk, is_new: true };
+                    return Ok(());
+                }
+                Err(error) => {
+                    self.lost.store(true, Relaxed);
+                    *failed = Some(error.to_string());
+                }
+            }
+        }
+        let why = failed.as_deref().unwrap_or("no reason given");
+        Err(Stop::Gone(format!(
+            "what was written could not be flushed: {why}"
+        )))
     }
 
     /// Does that again and again until the disk's thread has ended.
@@ -72,12 +109,30 @@ impl Shared {
         let mut last = Instant::now();
         while !self.ended.load(Relaxed) {
             sleep(LOOK);
-            // What could not be flushed is not said to be durable; the disk's own thread will say
-            // what is wrong when it ends.
-            if last.elapsed() >= KEEP && self.settle(place).is_ok() {
+            if last.elapsed() >= KEEP {
+                // The disk's own thread hears of a failure, and says it when it ends.
+                if self.settle(place).is_err() {
+                    return;
+                }
                 last = Instant::now();
             }
         }
+    }
+
+    /// Whether a flush has failed, so that there is no point in going on.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.load(Relaxed)
+    }
+
+    /// What has become durable since it was last taken.
+    pub(crate) fn take(&self) -> Option<Disk> {
+        let mut durable = lock(&self.durable);
+        std::mem::take(&mut durable.is_new).then(|| durable.disk.clone())
+    }
+
+    /// Where the disk stands for certain, when all of its threads have ended.
+    pub(crate) fn durable(&self) -> Disk {
+        lock(&self.durable).disk.clone()
     }
 }
 
@@ -112,9 +167,9 @@ impl Work<'_> {
     pub(crate) fn run(&self) -> Result<(), Stop> {
         let _ended = EndsOnDrop(&self.shared.ended);
         let ended = self.zero();
-        let settled = self.shared.settle(self.place);
-        ended?;
-        settled.map_err(|error| gone("what was written could not be flushed", &error))
+        // What a flush has lost comes first: it is why the rest ended.
+        self.shared.settle(self.place)?;
+        ended
     }
 
     fn zero(&self) -> Result<(), Stop> {
@@ -124,10 +179,7 @@ impl Work<'_> {
             (disk.stamp.clone(), untouched, first, disk.method.offload())
         };
         if untouched {
-            self.place
-                .put_stamp(&stamp)
-                .map_err(|error| gone("its first block could not be written", &error))?;
-            self.zeroed(self.place.head());
+            self.begin(&stamp, offload.is_some())?;
         }
         match offload {
             None => {
@@ -138,13 +190,48 @@ impl Work<'_> {
                 }
                 self.stream(&self.left(), LARGEST, true)?;
             }
-            Some(how) => self.offload(how)?,
+            Some(how) => {
+                self.offload(how)?;
+                // What the device did not zero itself was never written.
+                self.stream(&self.failed(), LARGEST, false)?;
+                if lock(&self.shared.now).passes.is_none() {
+                    self.sample()?;
+                }
+            }
         }
         self.try_again()?;
-        if offload.is_some() && lock(&self.shared.now).passes.is_none() {
-            self.sample()?;
+        self.place
+            .resized()
+            .map_or(Ok(()), |why| Err(Stop::Gone(why)))
+    }
+
+    /// Writes the stamp, and zeros behind it what tells what the disk was.
+    fn begin(&self, stamp: &str, offloaded: bool) -> Result<(), Stop> {
+        let block = self.place.stamped();
+        match self.place.put_stamp(stamp) {
+            Ok(()) => self.zeroed(block.clone()),
+            Err(error) if is_away(&error) => return Err(gone("it is gone", &error)),
+            Err(error) => {
+                let mut disk = lock(&self.shared.now);
+                tell(&format!(
+                    "disksmith: the first block of {} could not be written ({error}); going on. It \
+                     cannot be known again: after a kill it would be begun anew.",
+                    disk.path.display()
+                ));
+                disk.fail(block.clone(), error.to_string());
+                disk.unstamped = true;
+            }
         }
-        Ok(())
+        // A device that zeros itself begins there anyway.
+        if offloaded {
+            return Ok(());
+        }
+        let head = Ranges::from(self.place.head()).subtract(&Ranges::from(block));
+        self.stream(&head, LARGEST, false)
+    }
+
+    fn failed(&self) -> Ranges {
+        lock(&self.shared.now).failed.clone()
     }
 
     fn left(&self) -> Ranges {
@@ -158,8 +245,7 @@ impl Work<'_> {
     /// Writes zeros over a set of bytes.
     fn stream(&self, todo: &Ranges, largest: Bytes, timed: bool) -> Result<(), Stop> {
         let limiter = Limiter::new(self.limit);
-        let disk = &self.shared.now;
-        let mut stream = Stream::new(self.place, disk, todo, largest, limiter, timed);
+        let mut stream = Stream::new(self.place, self.shared, todo, largest, limiter, timed);
         let ended = self.list(&mut stream, DEPTH, largest);
         match stream.gone.take() {
             Some(why) => Err(Stop::Gone(why)),
@@ -189,6 +275,7 @@ impl Work<'_> {
         let mut limiter = Limiter::new(self.limit);
         let mut clocked = Clocked::start(&lock(&self.shared.now).pace, Nanos(0));
         let left = self.left();
+        let mut doubt = Doubt::default();
         for piece in left.blocks(OFFLOADED) {
             while let Some(until) = limiter.wait(began.elapsed().into()) {
                 self.hear()?;
@@ -200,9 +287,10 @@ impl Work<'_> {
             let bytes = Bytes(piece.end - piece.start);
             limiter.issued(began.elapsed().into(), bytes);
             let said = offload::zero(&self.place.direct, how, piece.clone());
-            let mut disk = lock(&self.shared.now);
             match said {
                 Ok(()) => {
+                    doubt.well();
+                    let mut disk = lock(&self.shared.now);
                     disk.zeroed.insert(piece);
                     disk.latency.record(Nanos::from(issued.elapsed()).0);
                     clocked.done(&mut disk.pace, began.elapsed().into(), bytes);
@@ -211,8 +299,8 @@ impl Work<'_> {
                     return Err(gone("it does not zero by itself after all", &error));
                 }
                 Err(error) => {
-                    disk.failed.insert(piece);
-                    disk.why_failed.get_or_insert(error.to_string());
+                    let gone = doubt.failed(self.place, &self.shared.now, piece, &error);
+                    gone.map_or(Ok(()), |why| Err(Stop::Gone(why)))?;
                 }
             }
         }
@@ -221,15 +309,17 @@ impl Work<'_> {
 
     fn hear(&self) -> Result<(), Stop> {
         if self.interrupt.load(Relaxed) {
-            Err(Stop::Signal)
-        } else {
-            Ok(())
+            return Err(Stop::Signal);
         }
+        if self.shared.is_lost() {
+            return self.shared.settle(self.place);
+        }
+        Ok(())
     }
 
     /// Tries again, in small pieces and by writing, what failed.
     fn try_again(&self) -> Result<(), Stop> {
-        let failed = lock(&self.shared.now).failed.clone();
+        let failed = self.failed();
         if failed.is_empty() || failed.total() > MOST_TRIED_AGAIN {
             return Ok(());
         }
@@ -243,7 +333,7 @@ impl Work<'_> {
             let disk = lock(&self.shared.now);
             let of = match disk.method.offload() {
                 None => disk.left(),
-                Some(_) => disk.zeroed.subtract(&Ranges::from(self.place.head())),
+                Some(_) => disk.zeroed.subtract(&Ranges::from(self.place.stamped())),
             };
             // Other places at each start: those of one that was killed may be written already.
             let numbers = disk.stamp.bytes().map(u64::from);
@@ -254,10 +344,21 @@ impl Work<'_> {
         };
         let mut passes = Passes::default();
         for group in places(&of, seed).chunks(GROUP) {
+            self.hear()?;
             let mut twice = Twice::new(group.to_vec(), Limiter::new(self.limit));
             let ended = self.list(&mut twice, 1, PLACE);
             let (pairs, written) = twice.pairs();
             written.iter().for_each(|range| self.zeroed(range));
+            // What was never written is still left; what the device zeroed itself is not.
+            for (range, error) in twice.failed {
+                if is_away(&error) {
+                    return Err(gone("it is gone", &error));
+                }
+                let mut disk = lock(&self.shared.now);
+                if disk.zeroed.contains(&range) {
+                    disk.fail(range, error.to_string());
+                }
+            }
             ended?;
             if !pairs.is_empty() {
                 passes.groups.push(pairs);

@@ -26,12 +26,14 @@ fn server(answer: impl Fn(&str) -> Option<String> + Send + 'static) -> (String, 
                 request.push(byte[0]);
             }
             let request = String::from_utf8_lossy(&request).to_lowercase();
-            match answer(&request) {
-                Some(response) => drop(stream.write_all(response.as_bytes())),
-                None => hanging.push(stream),
-            }
+            let response = answer(&request);
+            // Told before it is answered: who has the answer finds the request told.
             if sender.send(request).is_err() {
                 break;
+            }
+            match response {
+                Some(response) => drop(stream.write_all(response.as_bytes())),
+                None => hanging.push(stream),
             }
         }
     });

@@ -212,18 +212,30 @@ pub(crate) fn ties(record: &SweepRecord, decided: &Decided) -> Option<String> {
     if decided.ties.is_empty() {
         return None;
     }
-    let names: Vec<String> = decided
-        .ties
-        .iter()
-        .map(|index| match rank(decided, *index) {
-            Some(rank) => format!("#{rank} {}", layout(record, *index)),
-            None => layout(record, *index),
-        })
-        .collect();
     Some(format!(
         "As good, as far as can be told: {}.",
-        names.join("; ")
+        named(record, decided, &decided.ties)
     ))
+}
+
+/// The layouts that no other beats in cost, speed and redundancy at once, where prices are known.
+pub(crate) fn frontier(record: &SweepRecord, decided: &Decided) -> Option<String> {
+    (!decided.frontier.is_empty()).then(|| {
+        format!(
+            "Not beaten in cost, speed and redundancy at once: {}.",
+            named(record, decided, &decided.frontier)
+        )
+    })
+}
+
+/// Layouts with their places in the table.
+fn named(record: &SweepRecord, decided: &Decided, layouts: &[usize]) -> String {
+    let name = |index: &usize| match rank(decided, *index) {
+        Some(rank) => format!("#{rank} {}", layout(record, *index)),
+        None => layout(record, *index),
+    };
+    let names: Vec<String> = layouts.iter().map(name).collect();
+    names.join("; ")
 }
 
 /// How to go on with a sweep that is not over.

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::sentences::{
-    alike, count, devices, effort, figure_title, further_figures, layout as layout_name, outs,
-    place, plus_minus, resume, ties, varying, wanted, winner,
+    alike, count, devices, effort, figure_title, frontier, further_figures, layout as layout_name,
+    outs, place, plus_minus, resume, ties, varying, wanted, winner,
 };
 use super::units::{Unit, share, share_interval, standing};
 use crate::render::table::{Column, layout, wrap};
@@ -28,6 +28,9 @@ pub(crate) fn sweep(
     say(&winner(record, decided), "  ");
     if let Some(ties) = ties(record, decided) {
         say(&ties, "  ");
+    }
+    if let Some(frontier) = frontier(record, decided) {
+        say(&frontier, "  ");
     }
     for answer in &decided.answers {
         say(answer, "  ");
@@ -367,6 +370,20 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("goes on with it"), "{text}");
+    }
+
+    #[test]
+    fn the_frontier_is_told_where_prices_are_known() {
+        let (record, decided) = sample::per_dollar();
+        assert!(!decided.frontier.is_empty());
+        let text = sweep(&record, &decided, &[], 100);
+        assert!(
+            text.contains("Not beaten in cost, speed and redundancy"),
+            "{text}"
+        );
+        let (record, mut decided) = sample::measured();
+        decided.frontier.clear();
+        assert!(!sweep(&record, &decided, &[], 100).contains("Not beaten"));
     }
 
     #[test]

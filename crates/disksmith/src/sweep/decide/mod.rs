@@ -80,12 +80,7 @@ impl Field<'_> {
 
     fn of<'a>(observed: &'a Observed<'a>, last: bool) -> Field<'a> {
         let record = observed.record;
-        let sizes: Vec<_> = record
-            .settings
-            .devices
-            .iter()
-            .map(|volume| volume.size)
-            .collect();
+        let sizes = record.settings.sizes();
         let prices = record.settings.prices.as_ref();
         let costs = record.layouts.iter().map(|layout| {
             let cost = prices?.cost(layout, &sizes, None);
@@ -214,12 +209,7 @@ fn is_open(field: &Field, ranking: &Ranking, layout: usize) -> bool {
 fn row(field: &Field, ranking: &Ranking, summaries: &Summaries, layout: usize, over: bool) -> Row {
     let record = field.observed.record;
     let place = record.layouts.get(layout);
-    let sizes: Vec<_> = record
-        .settings
-        .devices
-        .iter()
-        .map(|volume| volume.size)
-        .collect();
+    let sizes = record.settings.sizes();
     let figures = summaries.figures(layout);
     let cost = field.costs[layout];
     let (standing, why) = standing(field, ranking, layout, over);
