@@ -1,15 +1,19 @@
 //! The warming of one volume, from its plan to what came of it.
 
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
 use engine::Choice;
 use engine::list::{Deed, Ended, List, Lister};
 use linux::Root;
+use linux::block::Devices;
 use record::{Bytes, Nanos, Ranges};
 use study::depth::verdict::Verdict;
 
 use super::finding::{Code, Finding};
+use super::later::{Found, Later, Wanted};
 use super::pace::{Limit, Pace};
 use super::plan::{Plan, Stage};
 use super::progress::Lines;
@@ -23,8 +27,8 @@ use super::watching::Watching;
 pub(crate) struct Task {
     /// The volume.
     pub volume: Volume,
-    /// What is to be read of it, in order.
-    pub plan: Plan,
+    /// What is to be read of it.
+    pub wanted: Wanted,
     /// Where that stands.
     pub started: Started,
 }
@@ -33,6 +37,8 @@ pub(crate) struct Task {
 pub(crate) struct Shared<'a> {
     /// Where the kernel's files are.
     pub root: &'a Root,
+    /// The host's devices.
+    pub devices: &'a Devices,
     /// The rate of all together.
     pub limit: &'a Limit,
     /// Who reads when.
@@ -108,27 +114,75 @@ impl Warmed {
     }
 }
 
-/// Reads one volume, which has a number among those that are read at once.
+/// Reads one volume, which has a number among those that are read at once. What is in use of it is
+/// found out meanwhile.
 pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shared<'_>) -> Warmed {
     let Task {
         volume,
-        plan,
+        wanted,
         started,
     } = task;
+    let block = started.kept.block;
+    let at_once = wanted.at_once(volume.size, block);
+    let is_over = AtomicBool::new(false);
+    let is_unwanted = || shared.interrupt.load(Relaxed) || is_over.load(Relaxed);
+    std::thread::scope(|scope| {
+        let (send, plans) = sync_channel(1);
+        let (volume, is_unwanted) = (&volume, &is_unwanted);
+        let finding = scope.spawn(move || {
+            let of_host = (shared.devices, shared.root);
+            let found = wanted.find(volume, block, of_host, is_unwanted);
+            // Nobody waits for it once the reading is over.
+            let _ = send.send(found.plan.clone());
+            found
+        });
+        let ask = Ask {
+            plan: at_once,
+            later: Later::new(plans),
+            started,
+        };
+        let found = || {
+            is_over.store(true, Relaxed);
+            match finding.join() {
+                Ok(found) => found,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        };
+        read(volume, ask, number, lister, shared, found)
+    })
+}
+
+/// What is to be read at once, and later.
+struct Ask {
+    plan: Plan,
+    later: Later,
+    started: Started,
+}
+
+/// Reads one volume. `found` gives the final plan when the reading is over.
+fn read(
+    volume: &Volume,
+    ask: Ask,
+    number: usize,
+    lister: &dyn Lister,
+    shared: &Shared<'_>,
+    found: impl FnOnce() -> Found,
+) -> Warmed {
+    let started = ask.started;
     let done = started.kept.done.clone();
-    let todo = plan.without(&done);
+    let todo = ask.plan.without(&done);
     let mut findings = started.findings;
     let line = shared
         .lines
         .line(&volume.path.display().to_string(), todo.total());
     let block = started.kept.block;
     let whole = started.kept.whole;
-    let mut watching = Watching::new(&volume, shared.root, started.kept, started.keeper, line);
+    let mut watching = Watching::new(volume, shared.root, started.kept, started.keeper, line);
     let split = volume.disk.largest_request(shared.root);
     let pace = Pace::new(shared.limit, shared.keep_p99, split);
     let began = Instant::now();
     let mut reading = Reading::new(
-        &todo,
+        (&todo, ask.later),
         volume.size,
         block,
         done.clone(),
@@ -136,11 +190,16 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
         (shared.turns, number),
         &mut watching,
     );
-    let ended = run(&volume, block, lister, shared.interrupt, &mut reading);
+    let ended = run(volume, block, lister, shared.interrupt, &mut reading);
     let seconds = began.elapsed().as_secs_f64();
     shared.limit.leave();
     shared.turns.leave(number);
     reading.tell();
+    let Found {
+        plan,
+        findings: of_plan,
+    } = found();
+    findings.extend(of_plan);
     let ending = match ended {
         Err(why) => Ending::Failed(why),
         Ok(_) if reading.over() == Over::Gone => Ending::Gone,
