@@ -5,6 +5,7 @@ use study::depth::verdict::{Binds, Verdict, shared};
 use super::finding::{Code, Finding};
 use super::one::Warmed;
 use super::units::{rate, span};
+use crate::render::words::percent;
 
 /// A shorter reading says nothing of a limit, in seconds.
 const LONG_ENOUGH_S: f64 = 5.0;
@@ -13,6 +14,8 @@ const LONG_ENOUGH_S: f64 = 5.0;
 const GP3: f64 = 125.0 * (1 << 20) as f64;
 /// A rate within so much of it is that.
 const NEAR: f64 = 0.05;
+/// A smaller share of others' is not much.
+const WORTH_SAYING: f64 = 0.01;
 /// A volume that beside others gives this much of what it gives alone is not held back by them.
 const AS_MUCH: f64 = 0.9;
 
@@ -54,6 +57,20 @@ fn in_company(together: &Verdict, warmed: &[Warmed]) -> String {
     )
 }
 
+/// What others had of it.
+fn others(one: &Warmed) -> String {
+    match one.others_share {
+        Some(share) if share >= WORTH_SAYING => {
+            format!(
+                ", less the {} of all bytes that others read and wrote meanwhile",
+                percent(share)
+            )
+        }
+        Some(_) => ", and nobody else read or wrote much meanwhile".to_owned(),
+        None => ", less what others read and wrote meanwhile, which is not counted here".to_owned(),
+    }
+}
+
 /// Of a volume for itself. `unaffected`: it gave as much together with others.
 fn alone(one: &Warmed, verdict: &Verdict, unaffected: bool) -> String {
     let (device, speed) = (&one.device, rate(verdict.bytes_per_s));
@@ -71,6 +88,7 @@ fn alone(one: &Warmed, verdict: &Verdict, unaffected: bool) -> String {
     } else {
         "it is the volume's or the instance's, which shows when several volumes are warmed for longer"
     };
+    let others = others(one);
     let baseline = if one.is_ebs && (verdict.bytes_per_s / GP3 - 1.0).abs() <= NEAR {
         " It would fit the baseline of a gp3 volume, 125 MiB/s."
     } else {
@@ -78,8 +96,7 @@ fn alone(one: &Warmed, verdict: &Verdict, unaffected: bool) -> String {
     };
     format!(
         "{device}: the rate levels off at {speed} with {} in flight, and more brings no more. That is a \
-         limit, less what others read and wrote \
-         meanwhile: {whose}.{baseline} With twice as much, {} would take {} instead of {}.",
+         limit{others}: {whose}.{baseline} With twice as much, {} would take {} instead of {}.",
         verdict.depth,
         one.size,
         takes(2.0 * verdict.bytes_per_s),
@@ -121,6 +138,7 @@ mod tests {
             verdict: Some(now),
             in_company,
             is_ebs: false,
+            others_share: None,
             unreadable: Ranges::new(),
             left: Bytes(0),
             left_out: Bytes(0),
@@ -179,6 +197,14 @@ mod tests {
             "{}",
             text(&one)
         );
+        for (share, said) in [
+            (None, "which is not counted here"),
+            (Some(0.001), "nobody else read or wrote much"),
+            (Some(0.25), "less the 25 % of all bytes that others"),
+        ] {
+            one.others_share = share;
+            assert!(text(&one).contains(said), "{}", text(&one));
+        }
         one.is_ebs = true;
         assert!(
             text(&one).contains("would fit the baseline of a gp3 volume"),

@@ -133,7 +133,8 @@ fn warm_all(
     let held = args.blocks.as_deref();
     let held = held.map(|path| held_of(path, &volumes));
     let held = held.transpose().refused()?;
-    let _locks = lock_disks(&volumes).map_err(Failure::refused)?;
+    let locks = lock_disks(&volumes).map_err(Failure::refused)?;
+    let are_parts = locks.len() < volumes.len();
     let first = files::find(&args.first, devices, &volumes, context, interrupt)?;
     let mut tasks = Vec::new();
     let extent = extent(args, first.has_unknown);
@@ -171,6 +172,7 @@ fn warm_all(
         limit: &limit,
         turns: &turns,
         keep_p99: args.keep_p99.map(|latency| latency.0),
+        are_parts,
         interrupt,
         lines: &lines,
     };

@@ -14,12 +14,13 @@ use study::depth::verdict::Verdict;
 
 use super::finding::{Code, Finding};
 use super::later::{Found, Later, Wanted};
-use super::pace::{Limit, Pace};
+use super::pace::{Limit, Manners, Pace};
 use super::plan::{Plan, Stage};
 use super::progress::Lines;
 use super::reading::{MOST_DEPTH, Over, Reading};
 use super::start::Started;
 use super::turns::Turns;
+use super::units::span;
 use super::volume::Volume;
 use super::watching::Watching;
 
@@ -43,12 +44,24 @@ pub(crate) struct Shared<'a> {
     pub limit: &'a Limit,
     /// Who reads when.
     pub turns: &'a Turns,
-    /// What others' requests may take.
+    /// What others' requests may take, if that was said.
     pub keep_p99: Option<Nanos>,
+    /// Whether several of the volumes are parts of one disk: they would take each other for strangers.
+    pub are_parts: bool,
     /// Set by a signal.
     pub interrupt: &'a AtomicBool,
     /// The progress lines.
     pub lines: &'a Lines,
+}
+
+impl Shared<'_> {
+    fn manners(&self) -> Manners {
+        match self.keep_p99 {
+            Some(target) => Manners::Target(target),
+            None if self.are_parts => Manners::None,
+            None => Manners::Idle,
+        }
+    }
 }
 
 /// How the warming of a volume ended.
@@ -92,6 +105,9 @@ pub(crate) struct Warmed {
     pub in_company: Option<(Verdict, f64)>,
     /// Whether the device says that it is an EBS volume.
     pub is_ebs: bool,
+    /// The others' share of the bytes that went through its disk meanwhile; `None` where that is not
+    /// counted.
+    pub others_share: Option<f64>,
     /// What could not be read.
     pub unreadable: Ranges,
     /// What was to be read and was not.
@@ -179,7 +195,7 @@ fn read(
     let whole = started.kept.whole;
     let mut watching = Watching::new(volume, shared.root, started.kept, started.keeper, line);
     let split = volume.disk.largest_request(shared.root);
-    let pace = Pace::new(shared.limit, shared.keep_p99, split);
+    let pace = Pace::new(shared.limit, shared.manners(), split);
     let began = Instant::now();
     let mut reading = Reading::new(
         (&todo, ask.later),
@@ -215,6 +231,7 @@ fn read(
              again.",
         ));
     }
+    findings.extend(yielded(reading.yielded()));
     let (size_now, smallest) = reading.sizes();
     findings.extend(resized(volume.size, size_now, smallest));
     let done_now = reading.done_ranges().clone();
@@ -233,6 +250,7 @@ fn read(
         verdict: reading.verdict(),
         in_company: reading.in_company(),
         is_ebs: volume.is_ebs(),
+        others_share: reading.others_share(),
         left: plan.all().intersect(&within).subtract(&covered).total(),
         left_out: plan.left_out.subtract(&done).total(),
         unreadable,
@@ -284,6 +302,20 @@ fn sets(plan: &Plan) -> Vec<(Stage, Bytes)> {
     stages
         .map(|(stage, ranges)| (*stage, ranges.total()))
         .collect()
+}
+
+/// What is said where it was slower for others.
+fn yielded(time: Nanos) -> Option<Finding> {
+    (time.0 > 0).then(|| {
+        Finding::note(
+            Code::Yielded,
+            format!(
+                "For {} others used the disk, and it was read more slowly, so that they wait at most \
+                 about twice as long as without, or 5 ms. --keep-p99 sets another bound.",
+                span(time.as_secs_f64())
+            ),
+        )
+    })
 }
 
 fn resized(then: Bytes, now: Bytes, smallest: Bytes) -> Option<Finding> {

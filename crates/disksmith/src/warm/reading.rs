@@ -351,7 +351,7 @@ impl Feed for Reading<'_> {
         self.in_flight = self.in_flight.saturating_sub(1);
         let Request { offset, len, tag } = done.request;
         if tag == PROBE {
-            self.pace.felt(done.latency);
+            self.pace.felt(Bytes(u64::from(len)), done.latency);
             return self.look(now);
         }
         let range = offset..offset + u64::from(len);

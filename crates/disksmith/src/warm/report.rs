@@ -217,6 +217,7 @@ fn value(one: &Warmed) -> Value {
         "seconds": one.seconds,
         "bytes_per_s": one.rate(),
         "cold_share": one.cold,
+        "others_share": one.others_share,
         "in_flight": one.verdict.map(|verdict| verdict.depth),
         "plateau_bytes_per_s": one.verdict.map(|verdict| verdict.bytes_per_s),
         "unreadable": extents,

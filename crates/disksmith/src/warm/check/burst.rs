@@ -7,7 +7,7 @@ use engine::list::{Deed, Done, Feed, List, Lister, Next, Request};
 use record::{Bytes, Nanos};
 use study::interval::{Interval, mean_interval};
 
-use super::super::pace::{Limit, Pace};
+use super::super::pace::{Limit, Manners, Pace};
 use super::super::volume::Volume;
 
 /// So many requests in flight: with 512 KiB each enough for more than any instance gives of warm
@@ -103,7 +103,7 @@ pub(super) fn together(
 ) -> Vec<Option<Interval>> {
     let limit = Limit::new(limit, each.len());
     let one = |volume: &Volume, places: &[u64]| {
-        let pace = Pace::new(&limit, None, None);
+        let pace = Pace::new(&limit, Manners::None, None);
         let mut burst = Burst::new(places, block, volume.size, pace);
         let file = volume.direct().ok()?;
         let list = List {
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     fn burst(limit: &Limit, came: Vec<Nanos>) -> Burst<'_> {
-        let pace = Pace::new(limit, None, None);
+        let pace = Pace::new(limit, Manners::None, None);
         Burst {
             came,
             ..Burst::new(&[], Bytes(1000), Bytes(0), pace)
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_limit_holds_it_back() {
         let limit = Limit::new(Some(Bytes(10_000)), 1);
-        let pace = Pace::new(&limit, None, None);
+        let pace = Pace::new(&limit, Manners::None, None);
         let places = [0, 1000, 2000];
         let mut burst = Burst::new(&places, Bytes(1000), Bytes(3000), pace);
         let start = Nanos(1_000_000_000);

@@ -5,7 +5,7 @@ use std::fs::File;
 
 use engine::list::simulated::{SimulatedList, Volume as Simulated};
 
-use super::super::pace::{Limit as Shared, Pace};
+use super::super::pace::{Limit as Shared, Manners, Pace};
 use super::burst::Burst;
 use super::*;
 
@@ -66,7 +66,7 @@ fn checked(volume: &SimulatedList, warm_from: u64) -> (Sample, Option<Forecast>)
         .map(|index| index * BLOCK.0)
         .collect();
     let limit = Shared::new(None, 1);
-    let pace = || Pace::new(&limit, None, None);
+    let pace = || Pace::new(&limit, Manners::None, None);
     run(
         &mut Burst::new(&warm, BLOCK, size, pace()),
         burst::DEPTH,

@@ -1,6 +1,6 @@
 //! What came of a reading.
 
-use record::{Bytes, Ranges};
+use record::{Bytes, Nanos, Ranges};
 use study::cold::forecast::MERGE_BYTES;
 use study::depth::verdict::{self, Binds, Caps, Verdict};
 
@@ -65,5 +65,16 @@ impl Reading<'_> {
     /// The size of the volume at the last look, and the smallest that was seen.
     pub(crate) fn sizes(&self) -> (Bytes, Bytes) {
         (self.size, self.smallest_size)
+    }
+
+    /// The share of the bytes that went through the device meanwhile which were others'; `None` where
+    /// the kernel does not count.
+    pub(crate) fn others_share(&self) -> Option<f64> {
+        self.pace.others_share()
+    }
+
+    /// For how long it was slower for others, without having been asked to.
+    pub(crate) fn yielded(&self) -> Nanos {
+        self.pace.yielded()
     }
 }

@@ -9,7 +9,7 @@ use engine::Choice;
 use engine::list::simulated::{SimulatedList, Volume};
 use engine::list::{Deed, Ended, List, Lister as _};
 
-use super::super::pace::Limit;
+use super::super::pace::{Limit, Manners};
 use super::super::plan::{Extent, Known};
 use super::*;
 
@@ -22,7 +22,13 @@ struct There {
     later: Option<(u32, Option<Bytes>)>,
     looks: Cell<u32>,
     told: u32,
+    manners: Manners,
+    /// What the kernel counts, asked for at each interval.
+    counts: Option<Counts>,
 }
+
+/// What a kernel counts at each interval.
+type Counts = Box<dyn FnMut() -> Counted>;
 
 impl There {
     fn new(size: Bytes) -> There {
@@ -31,6 +37,8 @@ impl There {
             later: None,
             looks: Cell::new(0),
             told: 0,
+            manners: Manners::None,
+            counts: None,
         }
     }
 }
@@ -47,7 +55,7 @@ impl Watch for There {
     }
 
     fn counted(&mut self) -> Option<Counted> {
-        None
+        self.counts.as_mut().map(|counts| counts())
     }
 
     fn stands(&mut self, at: &At<'_>) {
@@ -81,7 +89,7 @@ fn read_plan<T>(
 ) -> T {
     let size = volume.volume().size;
     let limit = Limit::new(limit, 1);
-    let pace = Pace::new(&limit, None, Some(Bytes::kib(128)));
+    let pace = Pace::new(&limit, there.manners, Some(Bytes::kib(128)));
     let turns = Turns::new(1, true);
     let mut reading = Reading::new((&plan, later), size, UNIT, done, pace, (&turns, 0), there);
     let list = List {
@@ -344,4 +352,71 @@ fn bad_places_are_looked_at_several_at_once() {
     };
     let most = pieces.iter().map(with).max().unwrap();
     assert!((4..=narrowing::PIECES_IN_FLIGHT).contains(&most), "{most}");
+}
+
+/// Counts as the kernel does on a volume on which others read `others` pages in each half second from
+/// one of its times to another.
+fn counting(volume: &Rc<SimulatedList>, others: std::ops::Range<u64>, pages: u64) -> Counts {
+    let volume = Rc::clone(volume);
+    let (mut before, mut looks) = (0, 0);
+    Box::new(move || {
+        looks += 1;
+        // The list's own time is not to be had here; looks are half a second apart.
+        let now = Nanos(looks * 500_000_000);
+        let made = volume.made();
+        let own = made.iter().filter(|one| one.answered <= now);
+        let bytes: u64 = own.map(|one| u64::from(one.request.len)).sum();
+        let theirs = if others.contains(&(looks / 2)) {
+            4096 * pages
+        } else {
+            0
+        };
+        let read_bytes = bytes.saturating_sub(before) + theirs;
+        before = bytes.max(before);
+        Counted {
+            read_bytes,
+            ..Counted::default()
+        }
+    })
+}
+
+/// A warming that takes what is idle: its seconds, the p90 of its probes late in the time in which
+/// others read, how many probes there were, for how long it yielded and the others' share.
+fn idle(others: std::ops::Range<u64>) -> (f64, Option<f64>, usize, f64, f64) {
+    let size = Bytes::gib(6);
+    let volume = Rc::new(SimulatedList::new(Volume::cold(size)));
+    let mut there = There::new(size);
+    there.manners = Manners::Idle;
+    there.counts = Some(counting(&volume, others.clone(), 500));
+    let (yielded, share) = read(&volume, &mut there, Ranges::new(), None, |reading| {
+        assert_eq!(reading.done_ranges(), &Ranges::all(size));
+        (reading.yielded(), reading.others_share().unwrap())
+    });
+    let made = volume.made();
+    let probes = made.iter().filter(|one| one.request.len == PROBE_BYTES);
+    let late = Nanos::from_secs(others.start + 12)..Nanos::from_secs(others.end);
+    let mut felt: Vec<f64> = probes
+        .clone()
+        .filter(|one| late.contains(&one.began))
+        .map(|one| (one.answered - one.began).as_secs_f64())
+        .collect();
+    felt.sort_by(f64::total_cmp);
+    let p90 = felt.get(felt.len() * 9 / 10).copied();
+    let seconds = volume.now().as_secs_f64();
+    (seconds, p90, probes.count(), yielded.as_secs_f64(), share)
+}
+
+#[test]
+fn by_default_nothing_is_lost_where_nobody_is_and_others_are_left_as_they_are() {
+    let cap_s = Bytes::gib(6).0 as f64 / Bytes::mib(125).0 as f64;
+    let (seconds, _, probes, yielded, share) = idle(0..0);
+    assert_eq!((probes, yielded), (0, 0.0));
+    assert!(seconds < 1.04 * cap_s, "{seconds} of {cap_s}");
+    assert!(share < 0.01, "{share}");
+    let (seconds, p90, probes, yielded, share) = idle(5..40);
+    assert!(p90.unwrap() < 0.0075, "{p90:?}");
+    assert!(probes > 1000, "{probes}");
+    assert!((25.0..45.0).contains(&yielded), "{yielded}");
+    assert!(seconds < 1.9 * cap_s, "{seconds} of {cap_s}");
+    assert!((0.005..0.05).contains(&share), "{share}");
 }
