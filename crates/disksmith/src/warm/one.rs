@@ -9,6 +9,7 @@ use engine::Choice;
 use engine::list::{Deed, Ended, List, Lister};
 use linux::Root;
 use linux::block::Devices;
+use linux::ebs::Exceeded;
 use record::{Bytes, Nanos, Ranges};
 use study::depth::verdict::Verdict;
 
@@ -108,6 +109,9 @@ pub(crate) struct Warmed {
     /// The others' share of the bytes that went through its disk meanwhile; `None` where that is not
     /// counted.
     pub others_share: Option<f64>,
+    /// For how long more was asked for than the volume or the instance allows, by AWS's own count;
+    /// `None` where nobody counts that.
+    pub exceeded: Option<Exceeded>,
     /// What could not be read.
     pub unreadable: Ranges,
     /// What was to be read and was not.
@@ -196,6 +200,7 @@ fn read(
     let mut watching = Watching::new(volume, shared.root, started.kept, started.keeper, line);
     let split = volume.disk.largest_request(shared.root);
     let pace = Pace::new(shared.limit, shared.manners(), split);
+    let counted = volume.own_counters();
     let began = Instant::now();
     let mut reading = Reading::new(
         (&todo, ask.later),
@@ -208,6 +213,7 @@ fn read(
     );
     let ended = run(volume, block, lister, shared.interrupt, &mut reading);
     let seconds = began.elapsed().as_secs_f64();
+    let exceeded = counted.and_then(|before| volume.own_counters()?.exceeded_since(&before));
     shared.limit.leave();
     shared.turns.leave(number);
     reading.tell();
@@ -251,6 +257,7 @@ fn read(
         in_company: reading.in_company(),
         is_ebs: volume.is_ebs(),
         others_share: reading.others_share(),
+        exceeded,
         left: plan.all().intersect(&within).subtract(&covered).total(),
         left_out: plan.left_out.subtract(&done).total(),
         unreadable,
