@@ -103,7 +103,7 @@ impl Idle {
         let background = self.bytes as f64 / seconds;
         (self.own, self.bytes) = (0, 0);
         if !matches!(self.state, State::Free) {
-            self.yielded = self.yielded + Nanos((seconds * 1e9) as u64);
+            self.yielded += Nanos((seconds * 1e9) as u64);
         }
         self.state = match std::mem::take(&mut self.state) {
             State::Free if somebody => {
