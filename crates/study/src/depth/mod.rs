@@ -20,7 +20,8 @@
 //! - **Trying**: both depths by turns, as often as the noise of the machine needs (`trial`).
 //! - A throughput that **changes** by itself, in either direction, starts growth anew: cold regions
 //!   follow warm ones, a burst ends, another reader comes. Growth that brings nothing is taken back.
-//!   On a machine on which it wanders anyway, the change must be larger and last.
+//!   On a machine on which it wanders anyway, the change must be larger and last; one by less than
+//!   a factor of 1.6 is answered by a trial.
 //!
 //! | part | question |
 //! | --- | --- |
@@ -46,6 +47,8 @@ const SAME: f64 = 0.02;
 const CHANGED: f64 = 0.15;
 /// The same in standard deviations of what it wanders by anyway.
 const CHANGED_DEVIATIONS: f64 = 2.0;
+/// A change by this factor is much.
+const MUCH: f64 = 1.6;
 /// Where neighbouring windows scatter by more than this, one window is no proof of a change.
 const NOISY: f64 = 0.03;
 /// Room above the product of throughput and latency: latencies scatter, and what waits for a slow
@@ -100,6 +103,8 @@ pub struct Controller {
     depth: usize,
     phase: Phase,
     gathering: Gathering,
+    /// Whether any request has been answered.
+    has_answers: bool,
     /// What the depth it stays at brings, averaged over the windows.
     level: Option<Window>,
     /// The last window at that depth.
@@ -127,7 +132,9 @@ impl Controller {
                 before: None,
                 again: false,
             },
-            gathering: Gathering::brief(0.0),
+            // The interval of the first answers is part of it.
+            gathering: Gathering::brief(f64::MIN_POSITIVE),
+            has_answers: false,
             level: None,
             latest: None,
             spread: Spread::new(),
@@ -160,6 +167,11 @@ impl Controller {
     /// An interval is left out that makes no sense, or in which far fewer were in flight than wanted:
     /// then it was not the device that limited the work.
     pub fn observe(&mut self, interval: &Interval) -> usize {
+        // What comes before the first answers says how long they take, and nothing of the throughput.
+        self.has_answers |= interval.requests > 0.0;
+        if !self.has_answers {
+            return self.depth;
+        }
         if let Some(window) = self.gathering.add(interval, self.depth) {
             self.decide(window);
         }
@@ -242,7 +254,7 @@ impl Controller {
             _ => now,
         };
         if self.has_changed(&level, &now) {
-            return self.regrow(&now);
+            return self.changed_to(&level, now);
         }
         if let Some(latest) = self.latest.filter(|latest| latest.depth == now.depth) {
             self.spread.add(&latest, &now);
@@ -281,6 +293,20 @@ impl Controller {
             self.changed = 0;
         }
         is_proved
+    }
+
+    /// Something has changed. Where that is much, it grows from here; where it may be the machine after
+    /// all, more and then fewer are tried at once, which finds out and costs little.
+    fn changed_to(&mut self, level: &Window, now: Window) {
+        let times = now.bytes_per_s / level.bytes_per_s;
+        if !(1.0 / MUCH..MUCH).contains(&times) {
+            return self.regrow(&now);
+        }
+        self.wait = WAIT;
+        self.level = Some(now);
+        self.latest = Some(now);
+        self.fewer_next = false;
+        self.try_other(now);
     }
 
     /// Something has changed: grows from here. The window in which it was seen is part old, part new,
