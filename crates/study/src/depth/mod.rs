@@ -58,9 +58,9 @@ const ROOM: f64 = 1.25;
 const FEWER: f64 = 0.8;
 /// The boldest trial of fewer.
 const FEWEST: f64 = 0.5;
-/// Windows between trials at first, and at most.
+/// Windows between two trials and the next two at first, and at most.
 const WAIT: u32 = 4;
-const LONGEST_WAIT: u32 = 16;
+const LONGEST_WAIT: u32 = 24;
 
 /// The bounds of the depth, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -428,10 +428,17 @@ impl Controller {
         }
     }
 
-    /// Returns from a trial that brought nothing.
+    /// Returns from a trial that brought nothing. Fewer and more are tried one soon after the other, and
+    /// then not for a while.
     fn back(&mut self, level: Window) {
-        self.wait = (2 * self.wait).min(LONGEST_WAIT);
+        let was_last = self.fewer_next;
+        if was_last {
+            self.wait = (2 * self.wait).min(LONGEST_WAIT);
+        }
         self.stay(level.depth, Some(level));
+        if !was_last {
+            self.phase = Phase::Holding { windows_left: 1 };
+        }
     }
 
     fn stay(&mut self, depth: usize, level: Option<Window>) {
