@@ -5,7 +5,11 @@
 //! That several disks of a host may have the same serial number is tested beside the code that tells
 //! them apart, since no loop device and no disk of the lab is NVMe.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and says what it saw"
+)]
 
 #[path = "support/loops.rs"]
 mod loops;
