@@ -140,10 +140,9 @@ fn as_root_data_that_files_share_is_read_once_and_data_within_an_inode_is_not_fo
     let Some(device) = Loop::new(64) else {
         return;
     };
-    run(
-        "mkfs.ext4",
-        &["-q", "-F", "-O", "inline_data", device.path()],
-    );
+    let at_once = "lazy_itable_init=0,lazy_journal_init=0";
+    let options = ["-q", "-F", "-O", "inline_data", "-E", at_once];
+    run("mkfs.ext4", &[&options[..], &[device.path()]].concat());
     let mounted = Mounted::new(device.path());
     let small = mounted.point.join("small").to_str().unwrap().to_owned();
     fs::write(&small, "inline").unwrap();
