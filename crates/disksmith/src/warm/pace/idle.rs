@@ -5,16 +5,13 @@ use record::{Bytes, Nanos};
 use study::pace::{Interval, Pacer};
 
 use super::company::Presence;
-use super::{Counted, LEAST, PROBE_EVERY, pacer, percentile};
+use super::{Counted, FEW, PROBE_EVERY, pacer, percentile};
 
 /// Others may wait so many times as long as beside a few requests of ours.
 const FACTOR: f64 = 2.0;
 /// Others may wait this long in any case, in seconds: a volume whose reads take half a millisecond would
 /// otherwise be left alone for every single block that is under way.
 const LEAST_TARGET_S: f64 = 0.005;
-/// So much goes on while it is listened to how long others wait by themselves, in bytes a second: a few
-/// blocks.
-const FEW: f64 = 4.0 * LEAST;
 /// Before that counts, what was in flight has so long to come back.
 const SETTLE: Nanos = Nanos(500_000_000);
 /// So long it is listened.
