@@ -38,7 +38,7 @@ const CREEP: f64 = 0.0012;
 /// In so many seconds the growth becomes e times as fast.
 const CREEP_FASTER_S: f64 = 20.0;
 /// Growth a second, as a factor, where no limit is known.
-const FREE: f64 = 3.0;
+const FREE: f64 = 2.0;
 /// The same where there is no foreground.
 const ALONE: f64 = 4.0;
 /// The background must use this share of its rate for it to grow.

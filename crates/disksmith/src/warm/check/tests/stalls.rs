@@ -209,10 +209,13 @@ fn table_of_checks_on_hosts_that_stand_still() {
                         100.0 * share
                     );
                     assert!(cold > 0.0 || called <= 0.01, "{called}");
-                    assert!(cold < 0.05 || places < 400 || called >= 0.95, "{called}");
                     // With warm reads of 5 to 7.5 ms a fetch of 10 ms is below what makes a place cold.
                     let is_plain = host.warm_s < 0.002 || fetch_s.0 > 0.015;
-                    assert!(!is_plain || covers >= 0.93, "{covers}");
+                    let is_seen = cold < 0.05 || places < 400 || called >= 0.95;
+                    assert!(
+                        !is_plain || (is_seen && covers >= 0.93),
+                        "{called} {covers}"
+                    );
                 }
             }
         }
