@@ -125,9 +125,12 @@ pub(crate) fn left_cold(plan: &Plan, known: &Known, extent: Extent) -> Vec<Findi
         cold = cold.intersect(held);
         let not_held = plan.left_out.subtract(held).total();
         if not_held.0 > 0 {
-            findings.push(Finding::note(
+            findings.push(Finding::warn(
                 Code::LeftCold,
-                format!("{not_held} are left out, since the list of --blocks does not have them."),
+                format!(
+                    "{not_held} are left out, since the list of --blocks does not have them. They stay \
+                     cold if it is of another snapshot than this volume's."
+                ),
             ));
         }
     }
