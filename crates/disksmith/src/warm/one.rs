@@ -16,7 +16,7 @@ use study::depth::verdict::Verdict;
 use super::finding::{Code, Finding};
 use super::later::{Found, Later, Wanted};
 use super::pace::{Limit, Manners, Pace};
-use super::plan::{Plan, Stage};
+use super::plan::{Extent, Plan, Stage};
 use super::progress::Lines;
 use super::reading::{MOST_DEPTH, Over, Reading};
 use super::start::Started;
@@ -142,8 +142,14 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
         wanted,
         started,
     } = task;
+    let present = Present {
+        limit: shared.limit,
+        turns: shared.turns,
+        number,
+    };
     let block = started.kept.block;
     let at_once = wanted.at_once(volume.size, block);
+    let extent = wanted.extent;
     let is_over = AtomicBool::new(false);
     let is_unwanted = || shared.interrupt.load(Relaxed) || is_over.load(Relaxed);
     std::thread::scope(|scope| {
@@ -156,10 +162,15 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
             let _ = send.send(found.plan.clone());
             found
         });
+        let later = match extent {
+            Extent::All => Later::of_order(plans),
+            Extent::First | Extent::Used => Later::new(plans),
+        };
         let ask = Ask {
             plan: at_once,
-            later: Later::new(plans),
+            later,
             started,
+            present,
         };
         let found = || {
             is_over.store(true, Relaxed);
@@ -173,16 +184,32 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
 }
 
 /// What is to be read at once, and later.
-struct Ask {
+struct Ask<'a> {
     plan: Plan,
     later: Later,
     started: Started,
+    present: Present<'a>,
+}
+
+/// The presence of a volume among those that are read at once. The others get its part and its turn
+/// when it ends, also by a panic: they would wait for ever.
+struct Present<'a> {
+    limit: &'a Limit,
+    turns: &'a Turns,
+    number: usize,
+}
+
+impl Drop for Present<'_> {
+    fn drop(&mut self) {
+        self.limit.leave();
+        self.turns.leave(self.number);
+    }
 }
 
 /// Reads one volume. `found` gives the final plan when the reading is over.
 fn read(
     volume: &Volume,
-    ask: Ask,
+    ask: Ask<'_>,
     number: usize,
     lister: &dyn Lister,
     shared: &Shared<'_>,
@@ -214,19 +241,23 @@ fn read(
     let ended = run(volume, block, lister, shared.interrupt, &mut reading);
     let seconds = began.elapsed().as_secs_f64();
     let exceeded = counted.and_then(|before| volume.own_counters()?.exceeded_since(&before));
-    shared.limit.leave();
-    shared.turns.leave(number);
+    drop(ask.present);
     reading.tell();
     let Found {
         plan,
         findings: of_plan,
     } = found();
     findings.extend(of_plan);
-    let ending = match ended {
+    let mut ending = match ended {
         Err(why) => Ending::Failed(why),
         Ok(_) if reading.over() == Over::Gone => Ending::Gone,
-        Ok(Ended::Interrupted) => Ending::Interrupted,
-        Ok(Ended::End) => Ending::Done,
+        Ok(_) if reading.over() == Over::Silent => Ending::Failed(
+            "it answers no read any more, also where it did before, though the kernel still lists it"
+                .to_owned(),
+        ),
+        // A signal that came when all was read has ended nothing.
+        Ok(Ended::Interrupted) if !reading.is_complete() => Ending::Interrupted,
+        Ok(_) => Ending::Done,
     };
     let unreadable = reading.unreadable().clone();
     if reading.is_coarse() {
@@ -242,7 +273,14 @@ fn read(
     findings.extend(resized(volume.size, size_now, smallest));
     let done_now = reading.done_ranges().clone();
     let covered = done_now.union(&unreadable);
-    let within = Ranges::all(smallest);
+    let within = Ranges::all(volume.size.min(size_now));
+    let left = plan.all().intersect(&within).subtract(&covered).total();
+    if ending == Ending::Done && size_now > smallest && left.0 > 0 {
+        ending = Ending::Failed(
+            "it became smaller and then larger again, and was not read behind its smallest end"
+                .to_owned(),
+        );
+    }
     let mut warmed = Warmed {
         device: volume.path.display().to_string(),
         key: volume.key.text().to_owned(),
@@ -258,7 +296,7 @@ fn read(
         is_ebs: volume.is_ebs(),
         others_share: reading.others_share(),
         exceeded,
-        left: plan.all().intersect(&within).subtract(&covered).total(),
+        left,
         left_out: plan.left_out.subtract(&done).total(),
         unreadable,
         kept: false,
@@ -331,7 +369,7 @@ fn resized(then: Bytes, now: Bytes, smallest: Bytes) -> Option<Finding> {
             Code::Resized,
             format!(
                 "The volume became smaller meanwhile: it had {then}, and {smallest} then. It was read \
-                 to its new end."
+                 to that end. It has {now} now."
             ),
         ));
     }
@@ -344,4 +382,29 @@ fn resized(then: Bytes, now: Bytes, smallest: Bytes) -> Option<Finding> {
             ),
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::turns::Turn;
+    use super::*;
+
+    #[test]
+    fn a_panic_leaves_the_turn_to_the_others() {
+        let (limit, turns) = (Limit::new(None, 2), Turns::new(2, true));
+        assert_eq!(turns.of(1), Turn::Wait);
+        std::thread::scope(|scope| {
+            let reading = scope.spawn(|| {
+                let _present = Present {
+                    limit: &limit,
+                    turns: &turns,
+                    number: 0,
+                };
+                // As a panic unwinds, and without its message.
+                std::panic::resume_unwind(Box::new("of the test"));
+            });
+            assert!(reading.join().is_err());
+        });
+        assert_eq!(turns.of(1), Turn::Alone);
+    }
 }
