@@ -164,6 +164,7 @@ mod tests {
     use record::{Bytes, Ranges};
 
     use super::super::one::Ending;
+    use super::super::volume::Resumes;
     use super::*;
 
     const MIB: f64 = (1 << 20) as f64;
@@ -198,7 +199,7 @@ mod tests {
             unreadable: Ranges::new(),
             left: Bytes(0),
             left_out: Bytes(0),
-            kept: true,
+            resumes: Resumes::Anywhere,
             ending: Ending::Done,
             findings: Vec::new(),
         }

@@ -16,13 +16,14 @@ use study::depth::verdict::Verdict;
 use super::finding::{Code, Finding};
 use super::later::{Found, Later, Wanted};
 use super::pace::{Limit, Manners, Pace};
+use super::place::End;
 use super::plan::{Extent, Plan, Stage};
 use super::progress::Lines;
 use super::reading::{MOST_DEPTH, Over, Reading};
 use super::start::Started;
 use super::turns::Turns;
 use super::units::span;
-use super::volume::Volume;
+use super::volume::{Resumes, Volume};
 use super::watching::Watching;
 
 /// What is to be done to a volume.
@@ -118,8 +119,8 @@ pub(crate) struct Warmed {
     pub left: Bytes,
     /// What was left out by choice.
     pub left_out: Bytes,
-    /// Whether the ledger knows how far it is.
-    pub kept: bool,
+    /// For how long the ledger knows how far it is.
+    pub resumes: Resumes,
     /// How it ended.
     pub ending: Ending,
     /// What is to be said of it.
@@ -127,6 +128,15 @@ pub(crate) struct Warmed {
 }
 
 impl Warmed {
+    /// Whether the same command goes on where this ended. A device that went away is attached anew.
+    pub(crate) fn is_resumable(&self) -> bool {
+        match self.resumes {
+            Resumes::Anywhere => true,
+            Resumes::WhileAttached => self.ending != Ending::Gone,
+            Resumes::Never => false,
+        }
+    }
+
     /// Bytes a second at this start; `None` where nothing was read.
     pub(crate) fn rate(&self) -> Option<f64> {
         let rate = self.read.0 as f64 / self.seconds;
@@ -260,7 +270,8 @@ fn read(
         Ok(_) => Ending::Done,
     };
     let unreadable = reading.unreadable().clone();
-    if reading.is_coarse() {
+    let is_coarse = reading.is_coarse();
+    if is_coarse {
         findings.push(Finding::note(
             Code::Unreadable,
             "Bad places were too many or too slow to look at each page of them: some of what is listed \
@@ -299,22 +310,35 @@ fn read(
         left,
         left_out: plan.left_out.subtract(&done).total(),
         unreadable,
-        kept: false,
+        resumes: Resumes::Never,
         ending,
         findings,
     };
-    warmed.kept = watching.keeps();
-    // Work that leaves something out by choice is not at its end: a later start reads the rest.
-    let finished = warmed.ending == Ending::Done && whole;
-    let failed = watching.end(finished, done_now, warmed.unreadable.clone());
+    if watching.keeps() {
+        warmed.resumes = volume.key.resumes();
+    }
+    let end = end(&warmed.ending, whole, is_coarse);
+    let failed = watching.end(end, done_now, warmed.unreadable.clone());
     if let Some(error) = failed {
-        warmed.kept = false;
+        warmed.resumes = Resumes::Never;
         warmed.findings.push(Finding::warn(
             Code::NotKept,
             format!("How far it is could not be kept to the end: {error:#}."),
         ));
     }
     warmed
+}
+
+/// What the ledger is told of an end.
+fn end(ending: &Ending, whole: bool, is_coarse: bool) -> End {
+    match ending {
+        Ending::Interrupted | Ending::Gone | Ending::Failed(_) => End::Midway,
+        // Some of what is called unreadable may not be: the same command is to look closer.
+        Ending::Done if is_coarse => End::Midway,
+        Ending::Done if whole => End::Whole,
+        // Work that leaves something out by choice is not at its end: a later start reads the rest.
+        Ending::Done => End::AsAsked,
+    }
 }
 
 fn run(
@@ -388,6 +412,20 @@ fn resized(then: Bytes, now: Bytes, smallest: Bytes) -> Option<Finding> {
 mod tests {
     use super::super::turns::Turn;
     use super::*;
+
+    #[test]
+    fn what_was_not_looked_at_closely_is_not_finished() {
+        for (ending, whole, is_coarse, told) in [
+            (Ending::Done, true, false, End::Whole),
+            (Ending::Done, false, false, End::AsAsked),
+            (Ending::Done, true, true, End::Midway),
+            (Ending::Done, false, true, End::Midway),
+            (Ending::Interrupted, true, false, End::Midway),
+            (Ending::Failed(String::new()), true, false, End::Midway),
+        ] {
+            assert_eq!(end(&ending, whole, is_coarse), told, "{ending:?}");
+        }
+    }
 
     #[test]
     fn a_panic_leaves_the_turn_to_the_others() {

@@ -148,7 +148,7 @@ mod tests {
     fn a_device_is_silent_only_when_no_page_anywhere_comes() {
         let all = Ranges::all(Bytes(800 * PAGE));
         let mut doubt = Doubt::default();
-        let mut row = |doubt: &mut Doubt, failures: u32| {
+        let row = |doubt: &mut Doubt, failures: u32| {
             (0..failures).for_each(|_| doubt.failed());
             doubt.look(Nanos(0), &Ranges::new(), &all);
             doubt.is_open()
