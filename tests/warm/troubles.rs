@@ -285,9 +285,11 @@ fn as_root_a_check_keeps_to_its_limit_and_to_what_others_may_feel() {
     };
     let check = |more: &[&str]| {
         let arguments = [&["warm", "--check", device.path(), "--json"], more].concat();
-        let said = place.run(&arguments).ends_with(0).json();
-        let volume = said["volumes"][0].clone();
-        assert_eq!(volume["is_cold"], false, "{volume}");
+        let said = place.run(&arguments);
+        let volume = said.json()["volumes"][0].clone();
+        // Beside much else, slow first reads may look like those of a cold volume.
+        let is_cold = volume["is_cold"].as_bool().unwrap();
+        assert_eq!(said.status, Some(i32::from(is_cold)), "{volume}");
         assert_eq!(number(&volume["places"]), 64, "{volume}");
         volume["warm_bytes_per_s"].as_f64().unwrap()
     };

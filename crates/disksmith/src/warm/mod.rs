@@ -20,6 +20,7 @@ mod one;
 mod pace;
 mod place;
 mod plan;
+mod present;
 mod progress;
 mod queue;
 mod reading;

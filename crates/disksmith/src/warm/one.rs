@@ -18,6 +18,7 @@ use super::later::{Found, Later, Wanted};
 use super::pace::{Limit, Manners, Pace};
 use super::place::End;
 use super::plan::{Extent, Plan, Stage};
+use super::present::Present;
 use super::progress::Lines;
 use super::reading::{MOST_DEPTH, Over, Reading};
 use super::start::Started;
@@ -152,11 +153,7 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
         wanted,
         started,
     } = task;
-    let present = Present {
-        limit: shared.limit,
-        turns: shared.turns,
-        number,
-    };
+    let present = Present::new(shared.limit, shared.turns, number);
     let block = started.kept.block;
     let at_once = wanted.at_once(volume.size, block);
     let extent = wanted.extent;
@@ -199,21 +196,6 @@ struct Ask<'a> {
     later: Later,
     started: Started,
     present: Present<'a>,
-}
-
-/// The presence of a volume among those that are read at once. The others get its part and its turn
-/// when it ends, also by a panic: they would wait for ever.
-struct Present<'a> {
-    limit: &'a Limit,
-    turns: &'a Turns,
-    number: usize,
-}
-
-impl Drop for Present<'_> {
-    fn drop(&mut self) {
-        self.limit.leave();
-        self.turns.leave(self.number);
-    }
 }
 
 /// Reads one volume. `found` gives the final plan when the reading is over.
@@ -410,7 +392,6 @@ fn resized(then: Bytes, now: Bytes, smallest: Bytes) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::turns::Turn;
     use super::*;
 
     #[test]
@@ -425,24 +406,5 @@ mod tests {
         ] {
             assert_eq!(end(&ending, whole, is_coarse), told, "{ending:?}");
         }
-    }
-
-    #[test]
-    fn a_panic_leaves_the_turn_to_the_others() {
-        let (limit, turns) = (Limit::new(None, 2), Turns::new(2, true));
-        assert_eq!(turns.of(1), Turn::Wait);
-        std::thread::scope(|scope| {
-            let reading = scope.spawn(|| {
-                let _present = Present {
-                    limit: &limit,
-                    turns: &turns,
-                    number: 0,
-                };
-                // As a panic unwinds, and without its message.
-                std::panic::resume_unwind(Box::new("of the test"));
-            });
-            assert!(reading.join().is_err());
-        });
-        assert_eq!(turns.of(1), Turn::Alone);
     }
 }

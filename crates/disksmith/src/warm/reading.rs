@@ -310,15 +310,6 @@ impl<'a> Reading<'a> {
         self.unreadable.insert(range);
     }
 
-    /// What failed since the device answered last is not bad, if it answers nothing at all.
-    fn look_at_doubt(&mut self) {
-        if self.doubt.is_silent() {
-            self.unreadable = self.unreadable.subtract(&self.doubt.take_blamed());
-            self.look_at_device();
-            self.end_at(self.smallest_size);
-        }
-    }
-
     /// The next request of the warming itself.
     fn next_of_plan(&mut self, now: Nanos) -> Next {
         let near = self.narrowing.with_room();
@@ -355,12 +346,8 @@ impl Feed for Reading<'_> {
         if !self.has_turn(now) {
             return Next::Wait(now + NAP);
         }
-        self.doubt
-            .look(now, &self.done, &Ranges::all(self.smallest_size));
-        if self.doubt.is_open() {
-            let page = self.doubt.next_page(now);
-            let asks = page.map(|page| self.request(now, page, DOUBT));
-            return asks.unwrap_or(Next::Wait(now + NAP));
+        if let Some(next) = self.next_of_doubt(now) {
+            return next;
         }
         if self.pace.probes(now)
             && let Some(place) = self.warm_place()
@@ -395,8 +382,7 @@ impl Feed for Reading<'_> {
         self.meter.came(now, Bytes(moved), done.latency);
         self.pace.came(Bytes(moved));
         if tag == DOUBT {
-            self.doubt.came(done.result.is_ok());
-            self.look_at_doubt();
+            self.has_answered(done.result.is_ok());
             return self.look(now);
         }
         match done.result {

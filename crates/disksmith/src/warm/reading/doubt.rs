@@ -3,9 +3,11 @@
 
 use std::ops::Range;
 
-use record::{Nanos, Ranges};
+use engine::list::Next;
+use record::{Bytes, Nanos, Ranges};
 
 use super::probes::page_at;
+use super::{DOUBT, NAP, Reading};
 
 /// So many requests have to fail in a row before that is asked. It is doubled after each answer, since a
 /// disk with large bad places gives many such rows.
@@ -17,6 +19,30 @@ const PAGES: u64 = 8;
 /// So long nothing is asked for before: a controller may be reset meanwhile, and a device that is being
 /// taken away fails its requests before it is no longer listed.
 const PAUSE: Nanos = Nanos(1_000_000_000);
+
+impl Reading<'_> {
+    /// While it is found out whether the device answers, what to do for that.
+    pub(super) fn next_of_doubt(&mut self, now: Nanos) -> Option<Next> {
+        self.doubt.look(now, &self.done, self.smallest_size);
+        if !self.doubt.is_open() {
+            return None;
+        }
+        let page = self.doubt.next_page(now);
+        let asks = page.map(|page| self.request(now, page, DOUBT));
+        Some(asks.unwrap_or(Next::Wait(now + NAP)))
+    }
+
+    /// A page by which it is found out came back. What failed since the device answered last is not bad,
+    /// if it answers nothing at all.
+    pub(super) fn has_answered(&mut self, is_good: bool) {
+        self.doubt.came(is_good);
+        if self.doubt.is_silent() {
+            self.unreadable = self.unreadable.subtract(&self.doubt.take_blamed());
+            self.look_at_device();
+            self.end_at(self.smallest_size);
+        }
+    }
+}
 
 /// What is thought of a device.
 #[derive(Debug, Default)]
@@ -66,12 +92,13 @@ impl Doubt {
 
     /// Asks, if there is reason to: for pages of what could be read before, or of the whole volume
     /// where nothing could.
-    pub(super) fn look(&mut self, now: Nanos, done: &Ranges, all: &Ranges) {
+    pub(super) fn look(&mut self, now: Nanos, done: &Ranges, size: Bytes) {
         let enough = FAILURES << self.answers.min(MOST_DOUBLED);
         if self.asked.is_some() || self.is_silent || self.failures < enough {
             return;
         }
-        let places = if done.is_empty() { all } else { done };
+        let all = Ranges::all(size);
+        let places = if done.is_empty() { &all } else { done };
         let total = places.total().0;
         let pages = (0..PAGES).filter_map(|number| page_at(places, total / PAGES * number));
         self.asked = Some(Asked {
@@ -133,8 +160,6 @@ impl Doubt {
 
 #[cfg(test)]
 mod tests {
-    use record::Bytes;
-
     use super::super::PROBE_BYTES;
     use super::*;
 
@@ -146,11 +171,11 @@ mod tests {
 
     #[test]
     fn a_device_is_silent_only_when_no_page_anywhere_comes() {
-        let all = Ranges::all(Bytes(800 * PAGE));
+        let size = Bytes(800 * PAGE);
         let mut doubt = Doubt::default();
         let row = |doubt: &mut Doubt, failures: u32| {
             (0..failures).for_each(|_| doubt.failed());
-            doubt.look(Nanos(0), &Ranges::new(), &all);
+            doubt.look(Nanos(0), &Ranges::new(), size);
             doubt.is_open()
         };
         assert!(!row(&mut doubt, FAILURES - 1));
@@ -182,7 +207,7 @@ mod tests {
         let done = Ranges::from(16 * PAGE..32 * PAGE);
         let mut doubt = Doubt::default();
         (0..FAILURES).for_each(|_| doubt.failed());
-        doubt.look(Nanos(0), &done, &Ranges::all(Bytes(800 * PAGE)));
+        doubt.look(Nanos(0), &done, Bytes(800 * PAGE));
         let page = doubt.next_page(PAUSE).unwrap();
         assert_eq!(page, 30 * PAGE..31 * PAGE);
         doubt.succeeded();
