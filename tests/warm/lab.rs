@@ -94,7 +94,38 @@ disksmith warm /dev/vdc --limit 4MiB/s & warming=$!
 sleep 3
 echo 1 >"$(readlink -f /sys/block/vdc/device)/../remove"
 try gone wait $warming
+# Attached anew, it may be another one.
+echo 1 >/sys/bus/pci/rescan
+sleep 1
+disksmith warm /dev/vdc --limit 4MiB/s --json >/tmp/anew & warming=$!
+sleep 2
+kill -TERM $warming
+wait $warming
+try anew cat /tmp/anew
 "#;
+
+/// Two volumes that are held back by their instance.
+const SHARED: &str = "disksmith warm /dev/vda /dev/vdb --json";
+
+#[test]
+fn with_qemu_a_limit_that_volumes_share_is_found() {
+    let place = Place::new();
+    let volumes = [
+        "--volumes",
+        "2xcold,throughput=40MiB:500MiB",
+        "--instance-throughput",
+        "48MiB",
+    ];
+    let Some(said) = in_lab(&place, &volumes, SHARED) else {
+        return;
+    };
+    let document = said.ends_with(0).json();
+    assert_eq!(codes(&document), ["shared-cap"], "{document:#}");
+    for volume in document["volumes"].as_array().unwrap() {
+        assert_eq!(number(&volume["read_bytes"]), 500 * MIB, "{volume}");
+        assert!(codes(volume).is_empty(), "{volume}");
+    }
+}
 
 #[test]
 fn with_qemu_a_cold_volume_is_warm_after_it_and_a_check_says_what_is_true() {
@@ -172,6 +203,12 @@ fn with_qemu_a_cold_volume_is_warm_after_it_and_a_check_says_what_is_true() {
         prose.contains("/dev/vdc: the device went away with"),
         "{said:#?}"
     );
+    assert!(prose.contains("The same command begins anew"), "{prose}");
+    let volume = volume_of(ended("anew", 0));
+    assert_eq!(volume["ended"], "interrupted", "{volume:#}");
+    assert_eq!(codes(&volume), ["not-kept"], "{volume:#}");
+    assert_eq!(number(&volume["before_bytes"]), 0, "{volume:#}");
+
     let left = left[2].as_u64().unwrap();
     assert!((1..128).contains(&left), "it had begun: {left}");
 }

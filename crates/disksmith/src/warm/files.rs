@@ -27,8 +27,10 @@ const MOST_NAMED: usize = 5;
 
 /// What is known of the data of the files that are named.
 pub(crate) struct Found {
-    /// For each volume, the bytes of it that hold such data, and what is to be said of that.
-    pub each: Vec<(Ranges, Vec<Finding>)>,
+    /// For each volume, the bytes of it that hold such data.
+    pub each: Vec<Ranges>,
+    /// What is to be said of the files, whichever volumes they lie on.
+    pub findings: Vec<Finding>,
     /// Whether a part of it is on the volumes and it is not known where.
     pub has_unknown: bool,
     /// Whether a part of it is on volumes that are not named, or may be for all that is known.
@@ -55,13 +57,14 @@ pub(crate) fn find(
             Err(problem) => problems.push(problem),
         }
     }
-    if !problems.is_empty() {
+    if !problems.is_empty() && !interrupt.load(Ordering::Relaxed) {
         return Err(Failure::refused(problems.join("\n")));
     }
     let mut search = Search {
         root: &context.root,
         devices,
         volumes,
+        interrupt,
         reached: Vec::new(),
         found: volumes.iter().map(|_| Vec::new()).collect(),
         trouble: Trouble::default(),
@@ -73,16 +76,12 @@ pub(crate) fn find(
         search.add(path);
     }
     let Search { found, trouble, .. } = search;
-    let mut each: Vec<(Ranges, Vec<Finding>)> = found
-        .into_iter()
-        .map(|ranges| (ranges.into_iter().collect(), Vec::new()))
-        .collect();
-    // What is wrong with a file is wrong with it on every volume: it is said once.
-    if let Some((_, findings)) = each.first_mut() {
-        findings.extend(trouble.findings());
-    }
     Ok(Found {
-        each,
+        each: found
+            .into_iter()
+            .map(|ranges| ranges.into_iter().collect())
+            .collect(),
+        findings: trouble.findings(),
         has_unknown: trouble.has_unknown(),
         is_elsewhere: trouble.elsewhere.count > 0 || trouble.nowhere.count > 0,
     })
@@ -105,6 +104,7 @@ struct Search<'a> {
     root: &'a Root,
     devices: &'a Devices,
     volumes: &'a [Volume],
+    interrupt: &'a AtomicBool,
     reached: Vec<Reach>,
     /// Of each volume.
     found: Vec<Vec<std::ops::Range<u64>>>,
@@ -142,6 +142,9 @@ impl Search<'_> {
             own.extend(placed.on_device());
             odd.0 |= placed.place == Place::Nowhere;
             odd.1 |= placed.place == Place::Unaligned;
+            if self.interrupt.load(Ordering::Relaxed) {
+                return ControlFlow::Break(());
+            }
             ControlFlow::Continue(())
         });
         match listed {

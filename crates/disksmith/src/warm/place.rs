@@ -21,6 +21,17 @@ pub(crate) struct Attached {
     pub diskseq: u64,
 }
 
+/// How a start of a warming ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Before its end.
+    Midway,
+    /// As it was asked to, which left something out.
+    AsAsked,
+    /// With the whole volume.
+    Whole,
+}
+
 /// The warming of one volume, and how far it is. Ranges are bytes of the volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
@@ -36,9 +47,12 @@ pub(crate) struct Kept {
     pub unreadable: Ranges,
     /// Whether the whole volume was to be read, and not only what is used, named or held.
     pub whole: bool,
-    /// The attachment, of a volume that is known only by its path.
+    /// The attachment, of a volume whose name is not enough to know it by.
     #[serde(default)]
     pub attached: Option<Attached>,
+    /// Whether the last start ended as it was asked to: not by a signal, a kill or trouble.
+    #[serde(default)]
+    pub ended: bool,
     /// When it was first begun.
     pub began: Timestamp,
     /// How long it was worked on, over all starts, in seconds.
@@ -146,6 +160,7 @@ mod tests {
             unreadable: Ranges::new(),
             whole: true,
             attached: None,
+            ended: false,
             began: Timestamp::UNIX_EPOCH,
             ran_s: 1.5,
             starts: 1,

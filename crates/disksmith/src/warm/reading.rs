@@ -1,11 +1,13 @@
 //! The reading of one volume: gives the requests one after the other, and keeps account of what came
 //! of them.
 //!
+//! - `doubt`: whether a device that fails everything answers at all;
 //! - `narrowing`: the pieces of blocks that failed;
 //! - `outcome`: what came of it;
 //! - `probes`: where to ask how long others wait;
 //! - `together`: what it gives beside other volumes.
 
+mod doubt;
 mod narrowing;
 mod outcome;
 mod probes;
@@ -24,6 +26,7 @@ use super::pace::{Counted, Pace};
 use super::plan::{Plan, Stage};
 use super::queue::Queue;
 use super::turns::{Turn, Turns};
+use doubt::Doubt;
 use narrowing::Narrowing;
 use together::Together;
 
@@ -39,6 +42,8 @@ const START_DEPTH: usize = 32;
 const PROBE: u64 = 1;
 /// The mark of a piece of a block that failed.
 const PIECE: u64 = 2;
+/// The mark of a page by which it is found out whether the device answers.
+const DOUBT: u64 = 3;
 /// The mark of a block.
 const BLOCK: u64 = 0;
 /// The size of a probe: a page, as databases read them at least.
@@ -86,6 +91,8 @@ pub(crate) enum Over {
     All,
     /// The device is gone.
     Gone,
+    /// It is there, and answers nothing any more.
+    Silent,
 }
 
 /// Reads what a plan names.
@@ -123,6 +130,7 @@ pub(crate) struct Reading<'a> {
     /// Requests of all kinds.
     in_flight: u32,
     narrowing: Narrowing,
+    doubt: Doubt,
 }
 
 impl<'a> Reading<'a> {
@@ -164,6 +172,7 @@ impl<'a> Reading<'a> {
             looked: Nanos(0),
             in_flight: 0,
             narrowing: Narrowing::default(),
+            doubt: Doubt::default(),
         }
     }
 
@@ -246,6 +255,8 @@ impl<'a> Reading<'a> {
                 self.size = size;
                 if size < self.smallest_size {
                     self.smallest_size = size;
+                    // Should it grow again, other data is there.
+                    self.done = self.done.intersect(&Ranges::all(size));
                     self.end_at(size);
                 }
             }
@@ -276,9 +287,10 @@ impl<'a> Reading<'a> {
             return;
         }
         let within = range.start..range.end.min(self.smallest_size.0);
-        if within.is_empty() {
+        if within.is_empty() || self.doubt.is_silent() {
             return;
         }
+        self.doubt.failed();
         if !self.narrowing.has_time(now) {
             for piece in self.queue.give_up_pieces() {
                 self.give_up(piece);
@@ -295,6 +307,7 @@ impl<'a> Reading<'a> {
             self.narrowing.is_coarse_now();
         }
         self.left = self.left.saturating_sub(range.end - range.start);
+        self.doubt.blames(range.clone());
         self.unreadable.insert(range);
     }
 
@@ -311,7 +324,7 @@ impl<'a> Reading<'a> {
                 self.request(now, range, BLOCK)
             }
             // What is in flight may fail, and is asked for again in pieces then.
-            None if self.in_flight > 0 || self.later.is_open() => {
+            None if self.in_flight > 0 || self.later.may_add() => {
                 self.look_at_plan();
                 Next::Wait(now + NAP)
             }
@@ -328,11 +341,14 @@ impl Feed for Reading<'_> {
 
     fn next(&mut self, now: Nanos) -> Next {
         self.look(now);
-        if self.gone {
+        if self.gone || self.doubt.is_silent() {
             return Next::End;
         }
         if !self.has_turn(now) {
             return Next::Wait(now + NAP);
+        }
+        if let Some(next) = self.next_of_doubt(now) {
+            return next;
         }
         if self.pace.probes(now)
             && let Some(place) = self.warm_place()
@@ -366,8 +382,13 @@ impl Feed for Reading<'_> {
         };
         self.meter.came(now, Bytes(moved), done.latency);
         self.pace.came(Bytes(moved));
+        if tag == DOUBT {
+            self.has_answered(done.result.is_ok());
+            return self.look(now);
+        }
         match done.result {
             Ok(()) => {
+                self.doubt.succeeded();
                 self.stream.watch(done.latency.as_secs_f64());
                 self.read += moved;
                 // What lies behind a new end was taken off already.
@@ -375,7 +396,9 @@ impl Feed for Reading<'_> {
                 let counts = within.saturating_sub(range.start);
                 self.left = self.left.saturating_sub(counts);
                 self.together.came(now, moved);
-                self.done.insert(range);
+                if counts > 0 {
+                    self.done.insert(range.start..within);
+                }
             }
             Err(error) => self.failed(now, range, error),
         }

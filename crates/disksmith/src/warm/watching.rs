@@ -7,7 +7,7 @@ use linux::diskstats::{Counter, DiskStats};
 use record::{Bytes, Ranges};
 
 use super::pace::Counted;
-use super::place::{Keeper, Kept};
+use super::place::{End, Keeper, Kept};
 use super::progress::Line;
 use super::reading::{At, Watch};
 use super::volume::Volume;
@@ -60,19 +60,20 @@ impl<'a> Watching<'a> {
         }
     }
 
-    /// Keeps what was read and what could not be in the end, and gives what has gone wrong with
+    /// Keeps how it ended, what was read and what could not be, and gives what has gone wrong with
     /// keeping.
     pub(crate) fn end(
         mut self,
-        finished: bool,
+        end: End,
         done: Ranges,
         unreadable: Ranges,
     ) -> Option<anyhow::Error> {
         self.kept.ran_s = self.ran_before_s + self.began.elapsed().as_secs_f64();
         (self.kept.done, self.kept.unreadable) = (done, unreadable);
+        self.kept.ended = end != End::Midway;
         self.line.end();
         self.keeper
-            .and_then(|keeper| keeper.end(&self.kept, finished).err())
+            .and_then(|keeper| keeper.end(&self.kept, end == End::Whole).err())
     }
 
     /// Whether what was read is kept.

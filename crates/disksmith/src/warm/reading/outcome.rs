@@ -9,7 +9,18 @@ use super::{Over, Reading};
 impl Reading<'_> {
     /// Why nothing more was asked for.
     pub(crate) fn over(&self) -> Over {
-        if self.gone { Over::Gone } else { Over::All }
+        if self.gone {
+            Over::Gone
+        } else if self.doubt.is_silent() {
+            Over::Silent
+        } else {
+            Over::All
+        }
+    }
+
+    /// Whether all that is to be read was read, or given up as unreadable.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.left == 0 && !self.later.may_add()
     }
 
     /// What was read, now or at an earlier start.

@@ -238,6 +238,41 @@ fn a_device_that_goes_away_ends_it_and_is_not_called_unreadable() {
 }
 
 #[test]
+fn a_device_that_answers_nothing_is_not_called_unreadable() {
+    let size = Bytes::gib(1);
+    let half = Ranges::from(0..size.0 / 2);
+    // From the start, and after a part was read.
+    for done in [Ranges::new(), half] {
+        let volume = SimulatedList::new(Volume {
+            bad: Ranges::all(size).iter().collect(),
+            ..Volume::cold(size)
+        });
+        let left = Ranges::all(size).subtract(&done);
+        let mut there = There::new(size);
+        read(&volume, &mut there, done, None, |reading| {
+            assert_eq!(reading.over(), Over::Silent);
+            assert!(reading.unreadable().is_empty());
+            assert_eq!(Bytes(reading.left), left.total());
+            assert!(!reading.is_complete());
+        });
+        assert!(volume.made().len() < 400, "{}", volume.made().len());
+    }
+}
+
+#[test]
+fn what_a_volume_held_that_shrinks_and_grows_again_is_not_called_warm() {
+    let size = Bytes::gib(1);
+    let volume = SimulatedList::new(Volume::cold(size));
+    let mut there = There::new(size);
+    there.later = Some((2, Some(Bytes::mib(700))));
+    // All but the middle was read before.
+    let done = Ranges::all(size).subtract(&Ranges::from(Bytes::mib(300).0..Bytes::mib(800).0));
+    read(&volume, &mut there, done, None, |reading| {
+        assert_eq!(reading.done_ranges(), &Ranges::all(Bytes::mib(700)));
+    });
+}
+
+#[test]
 fn a_volume_that_shrinks_is_read_to_its_new_end() {
     let size = Bytes::gib(1);
     let smaller = Bytes::mib(700);
@@ -328,6 +363,24 @@ fn what_is_not_wanted_is_not_read_while_it_is_not_known_what_is() {
     let plans = (at_once, Later::new(plans));
     read_plan(&volume, &mut there, plans, Ranges::new(), None, |_| {});
     assert_eq!(order(&volume).len(), 20);
+}
+
+#[test]
+fn what_is_read_does_not_wait_for_the_order_in_which_it_was_to_be() {
+    let size = Bytes::mib(64);
+    let volume = SimulatedList::new(Volume::cold(size));
+    let all = Plan::new(&Known::default(), size, UNIT, Extent::All);
+    // The plan never comes: the list of free space takes for ever.
+    let (send, plans) = std::sync::mpsc::sync_channel(1);
+    let plans = (all, Later::of_order(plans));
+    let mut there = There::new(size);
+    read_plan(&volume, &mut there, plans, Ranges::new(), None, |reading| {
+        assert!(reading.is_complete());
+    });
+    drop(send);
+    // While more may come, what was read is not all.
+    let (_send, plans) = std::sync::mpsc::sync_channel(1);
+    assert!(Later::new(plans).may_add());
 }
 
 #[test]
