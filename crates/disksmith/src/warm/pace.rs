@@ -145,10 +145,17 @@ impl<'a> Pace<'a> {
         let until = self.not_before.max(self.own_place);
         let is_silent = self.idle.as_ref().is_some_and(Idle::is_silent);
         let is_full = self.in_flight >= self.most_in_flight();
-        if is_silent || is_full {
-            return Some(until.max(now + NAP));
+        let until = if is_silent || is_full {
+            until.max(now + NAP)
+        } else {
+            until
+        };
+        if until <= now {
+            return None;
         }
-        (until > now).then_some(until)
+        // A probe that waits until a request goes anyway would always be before it, and never feel it.
+        let probe = self.idle.as_ref().and_then(Idle::next_probe);
+        Some(probe.map_or(until, |probe| until.min(probe.max(now))))
     }
 
     /// How many requests of the warming may be in flight.

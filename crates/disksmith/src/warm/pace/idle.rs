@@ -1,6 +1,8 @@
 //! Takes what is idle: all that the device gives while nobody else uses it, and what leaves the others
 //! about as they are when somebody does.
 
+use std::collections::VecDeque;
+
 use record::{Bytes, Histogram, Nanos};
 use study::pace::{Interval, Pacer};
 
@@ -31,6 +33,15 @@ const PROBES: usize = 50;
 const PERCENT: usize = 90;
 /// The weight of the last half second in what the volume gives.
 const RECENT: f64 = 0.1;
+/// Others must get at least this share of what they read and write by themselves.
+const THEIR_SHARE: f64 = 0.5;
+/// So many pages a second more or less are no proof of that: what the kernel has counted of our own and we
+/// have not.
+const DOUBT: f64 = 64.0;
+/// That is judged by so many intervals.
+const THEIR_INTERVALS: usize = 4;
+/// Where others get less at the lowest rate for so long, they want less: it is listened again.
+const IN_VAIN: Nanos = Nanos(5_000_000_000);
 /// When others come, it goes on with this share of the rate of before.
 const BEGIN: f64 = 0.5;
 
@@ -69,11 +80,19 @@ pub(super) struct Idle {
     presence: Presence,
     state: State,
     next_probe: Nanos,
+    /// How many probes were due.
+    probes: f64,
     /// The latencies of the last probes in seconds, the oldest first.
     felt: Vec<f64>,
     /// Bytes of the warming, and of all our own requests, in this interval.
     bytes: u64,
     own: u64,
+    /// Pages and writes of others in the last intervals, and how long these were in seconds.
+    others: VecDeque<(f64, f64)>,
+    /// Pages and writes of others a second, without us.
+    by_themselves: f64,
+    /// For how long others got too little at the lowest rate.
+    in_vain: Nanos,
     /// Bytes a second before others came, and what the volume gives while nobody is there.
     before: f64,
     gives: Option<f64>,
@@ -116,9 +135,18 @@ impl Idle {
     pub(super) fn probes(&mut self, now: Nanos) -> bool {
         let due = !matches!(self.state, State::Free) && now >= self.next_probe;
         if due {
-            self.next_probe = now + PROBE_EVERY;
+            // At even distances they could keep step with what is read. Multiples of the golden ratio fill
+            // the unit evenly (Knuth, volume 3, 6.4), so that on average the distance is as said.
+            self.probes += 1.0;
+            let part = 0.5 + (self.probes * 0.618_033_988_75).fract();
+            self.next_probe = now + Nanos((part * PROBE_EVERY.0 as f64) as u64);
         }
         due
+    }
+
+    /// When the next probe is due, if there is one.
+    pub(super) fn next_probe(&self) -> Option<Nanos> {
+        (!matches!(self.state, State::Free)).then_some(self.next_probe)
     }
 
     pub(super) fn felt(&mut self, bytes: Bytes, latency: Nanos) {
@@ -146,6 +174,7 @@ impl Idle {
         counted: Option<Counted>,
         wait_s: Option<f64>,
     ) {
+        self.count_others(seconds, counted);
         let somebody = self.presence.is_seen(counted, self.own, wait_s);
         let background = self.bytes as f64 / seconds;
         (self.own, self.bytes) = (0, 0);
@@ -166,6 +195,7 @@ impl Idle {
             State::Settling { until } if now < until => State::Settling { until },
             State::Settling { .. } => {
                 self.felt.clear();
+                self.others.clear();
                 let until = now + LISTEN;
                 State::Listening { until }
             }
@@ -179,16 +209,66 @@ impl Idle {
             State::Paced { mut pacer, again } => {
                 pacer.observe(&Interval {
                     seconds,
-                    foreground_s: percentile(&self.felt, PERCENT),
+                    foreground_s: self.others_feel(&pacer),
                     background,
                 });
-                if pacer.allowed() <= self.least() {
+                let is_least = pacer.allowed() <= self.least();
+                if is_least {
                     self.at_least += passed;
                 }
+                self.in_vain = if is_least && self.others_lack() {
+                    self.in_vain + passed
+                } else {
+                    Nanos(0)
+                };
                 self.held_to_s = Some(pacer.held_to_s());
+                let again = if self.in_vain >= IN_VAIN { now } else { again };
                 State::Paced { pacer, again }
             }
         };
+    }
+
+    fn count_others(&mut self, seconds: f64, counted: Option<Counted>) {
+        let Some(counted) = counted else {
+            return;
+        };
+        let bytes = counted.read_bytes as f64 - self.own as f64;
+        if self.others.len() == THEIR_INTERVALS {
+            self.others.pop_front();
+        }
+        let requests = bytes / 4096.0 + counted.writes as f64;
+        self.others.push_back((requests, seconds));
+    }
+
+    /// Pages and writes of others a second, of late.
+    fn others_rate(&self) -> f64 {
+        let (requests, seconds) = self
+            .others
+            .iter()
+            .fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
+        requests / f64::max(seconds, f64::MIN_POSITIVE)
+    }
+
+    /// Whether others get less than they should of what they want.
+    fn others_lack(&self) -> bool {
+        let is_known = self.others.len() == THEIR_INTERVALS;
+        is_known && self.others_rate() + DOUBT < THEIR_SHARE * self.by_themselves
+    }
+
+    /// What others feel, in seconds. Who fills what a volume gives waits long for some requests anyway, and
+    /// could lose nearly all of it without that these wait longer: so getting too little counts
+    /// as waiting too long, while there is anything to give back.
+    fn others_feel(&self, pacer: &Pacer) -> Option<f64> {
+        let felt = percentile(&self.felt, PERCENT)?;
+        let held_to = pacer.held_to_s();
+        Some(if !self.others_lack() {
+            felt
+        } else if pacer.allowed() > self.least() {
+            felt.max(1.05 * held_to)
+        } else {
+            // The rate stays.
+            0.95 * held_to
+        })
     }
 
     /// The lowest rate, in bytes a second.
@@ -201,6 +281,9 @@ impl Idle {
     fn listened(&mut self, now: Nanos) -> State {
         let own = percentile(&self.felt, PERCENT).filter(|_| self.felt.len() >= LEAST_PROBES);
         let target = own.map(|own| (FACTOR * own).max(LEAST_TARGET_S));
+        self.by_themselves = self.others_rate();
+        self.in_vain = Nanos(0);
+        self.others.clear();
         let pacer = target.and_then(|target| pacer(target, self.least()));
         match pacer {
             Some(pacer) => State::Paced {
