@@ -99,6 +99,42 @@ fn as_root_a_file_on_another_volume_is_never_called_hot() {
 }
 
 #[test]
+fn as_root_a_file_of_which_the_volumes_are_others_or_not_known_is_never_called_hot() {
+    let (place, Some(system), Some(other)) =
+        (Place::new(), mounted("ext4", 64), mounted("btrfs", 128))
+    else {
+        return;
+    };
+    let on_btrfs = other.join("app/t1.ibd");
+    let named = other.device.path().to_owned();
+    for (first, words) in [
+        (on_btrfs.as_str(), ["is on other volumes", &named]),
+        // A file system without a device.
+        (
+            "/proc/version",
+            ["not known, and is not called hot", "/proc/version"],
+        ),
+    ] {
+        let arguments = [
+            "warm",
+            system.device.path(),
+            "--first",
+            first,
+            "--until-hot",
+        ];
+        let said = place.run(&[&arguments[..], &["--no-ledger"]].concat());
+        let said = said.ends_with(1);
+        for words in words {
+            assert!(said.prose().contains(words), "no '{words}' in {said:#?}");
+        }
+        assert!(
+            !said.prose().contains("has no places that are known"),
+            "{said:#?}"
+        );
+    }
+}
+
+#[test]
 fn as_root_until_a_file_that_cannot_be_mapped_is_hot_all_that_may_hold_it_is_read() {
     let (place, Some(system)) = (Place::new(), mounted("btrfs", 128)) else {
         return;

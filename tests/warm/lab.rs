@@ -24,7 +24,7 @@ fn in_lab(place: &Place, volumes: &[&str], script: &str) -> Option<Said> {
 /// A file on an array of two volumes.
 const ON_AN_ARRAY: &str = r#"
 mdadm --create /dev/md0 --run --level 0 --chunk 256K --raid-devices 2 /dev/vda /dev/vdb >&2 || exit 9
-mkfs.ext4 -q /dev/md0 && mkdir -p /srv/data && mount /dev/md0 /srv/data || exit 9
+mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/md0 && mkdir -p /srv/data && mount /dev/md0 /srv/data || exit 9
 dd if=/dev/urandom of=/srv/data/file bs=1M count=6 2>/dev/null; sync
 disksmith warm /dev/md0 >&2; [ $? = 2 ] || exit 9
 disksmith warm /dev/vda /dev/vdb --first /srv/data/file --only-used --json

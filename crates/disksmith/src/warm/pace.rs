@@ -11,7 +11,7 @@ mod limit;
 mod short;
 
 use record::{Bytes, Nanos};
-use study::pace::{Interval, Pacer, Rates};
+use study::pace::{Keeper, Pacer, Rates};
 
 use company::Company;
 use idle::Idle;
@@ -26,12 +26,13 @@ const SLACK: Nanos = Nanos(50_000_000);
 const INTERVAL: Nanos = Nanos(500_000_000);
 /// Probes are sent this far apart: 50 a second cost a volume next to nothing.
 const PROBE_EVERY: Nanos = Nanos(20_000_000);
-/// The p99 is of so many probes: the last two seconds.
-const PROBES: usize = 100;
 /// The background never gets less, in bytes a second.
 const LEAST: f64 = (1 << 20) as f64;
 /// How long to wait where nothing says for how long.
 const NAP: Nanos = Nanos(10_000_000);
+/// So much goes on while it is listened to how long others wait by themselves, in bytes a second: a few
+/// blocks.
+const FEW: f64 = 4.0 * LEAST;
 /// More than any volume gives.
 const MOST: f64 = 1e12;
 
@@ -101,10 +102,8 @@ impl Traffic {
 
 /// What others on the device feel, and the rate that this leaves.
 struct Courtesy {
-    pacer: Pacer,
+    keeper: Keeper,
     next_probe: Nanos,
-    /// The latencies of the last probes in seconds, the oldest first.
-    felt: Vec<f64>,
     bytes: u64,
     own: u64,
     company: Company,
@@ -114,8 +113,8 @@ impl<'a> Pace<'a> {
     /// With a limit, and what others may expect. The kernel counts a request once for each part of the size `split`; where that is not known, others
     /// may always be there.
     pub(crate) fn new(limit: &'a Limit, manners: Manners, split: Option<Bytes>) -> Pace<'a> {
-        let pacer = match manners {
-            Manners::Target(target) => pacer(target.as_secs_f64(), LEAST),
+        let keeper = match manners {
+            Manners::Target(target) => keeper(target.as_secs_f64()),
             Manners::Idle | Manners::Short | Manners::None => None,
         };
         Pace {
@@ -127,10 +126,9 @@ impl<'a> Pace<'a> {
             ahead: limit.now(),
             own_place: Nanos(0),
             traffic: Traffic::default(),
-            courtesy: pacer.map(|pacer| Courtesy {
-                pacer,
+            courtesy: keeper.map(|keeper| Courtesy {
+                keeper,
                 next_probe: Nanos(0),
-                felt: Vec::new(),
                 bytes: 0,
                 own: 0,
                 company: Company::default(),
@@ -175,7 +173,7 @@ impl<'a> Pace<'a> {
 
     /// Bytes a second that may be read of this device now, whatever the limit of all is.
     fn rate(&self) -> Option<f64> {
-        let polite = self.courtesy.as_ref().map(|own| own.pacer.allowed());
+        let polite = self.courtesy.as_ref().map(|own| own.keeper.allowed());
         let idle = self.idle.as_ref().and_then(Idle::rate);
         [polite, idle].into_iter().flatten().reduce(f64::min)
     }
@@ -208,10 +206,7 @@ impl<'a> Pace<'a> {
         }
         if let Some(courtesy) = &mut self.courtesy {
             courtesy.own += 1;
-            if courtesy.felt.len() == PROBES {
-                courtesy.felt.remove(0);
-            }
-            courtesy.felt.push(latency.as_secs_f64());
+            courtesy.keeper.felt(latency.as_secs_f64());
         }
     }
 
@@ -253,11 +248,8 @@ impl<'a> Pace<'a> {
         };
         let counted = counted.filter(|_| self.split.is_some());
         let alone = courtesy.company.is_none(counted, courtesy.own);
-        courtesy.pacer.observe(&Interval {
-            seconds,
-            foreground_s: if alone { None } else { p99(&courtesy.felt) },
-            background: courtesy.bytes as f64 / seconds,
-        });
+        let background = courtesy.bytes as f64 / seconds;
+        courtesy.keeper.observe(seconds, background, alone);
         (courtesy.bytes, courtesy.own) = (0, 0);
     }
 
@@ -279,9 +271,9 @@ fn pacer(target_s: f64, least: f64) -> Option<Pacer> {
     Pacer::new(Rates::new(least, MOST)?, target_s)
 }
 
-/// The value that 1 of 100 exceeds.
-fn p99(values: &[f64]) -> Option<f64> {
-    percentile(values, 99)
+/// Keeps others' requests under this latency in seconds, or what they have by themselves.
+fn keeper(target_s: f64) -> Option<Keeper> {
+    Keeper::new(Rates::new(LEAST, MOST)?, FEW, target_s)
 }
 
 /// The value that so many of 100 do not exceed.
@@ -361,7 +353,7 @@ mod tests {
             now += INTERVAL;
             let rate = pace.rate().unwrap();
             pace.came(Bytes((rate / 2.0) as u64));
-            (0..PROBES).for_each(|_| pace.felt(Bytes(4096), Nanos(latency)));
+            (0..100).for_each(|_| pace.felt(Bytes(4096), Nanos(latency)));
             let reads = pace.courtesy.as_ref().unwrap().own;
             pace.adjust(now, || {
                 Some(Counted {
@@ -401,15 +393,5 @@ mod tests {
             pace.adjust(Nanos(number * INTERVAL.0), || Some(Counted::default()));
         }
         assert_eq!(pace.courtesy.unwrap().company.quiet, 0);
-    }
-
-    #[test]
-    fn one_slow_probe_in_a_hundred_is_within_the_target() {
-        let mut values = vec![0.001; 99];
-        values.push(1.0);
-        assert_eq!(p99(&values), Some(0.001));
-        values[0] = 1.0;
-        assert_eq!(p99(&values), Some(1.0));
-        assert_eq!(p99(&[]), None);
     }
 }
