@@ -128,7 +128,7 @@ mod tests {
             if now > Nanos::from_secs(29) {
                 longest = longest.max(wait);
             }
-            now = now + PROBE_EVERY.max(Nanos((wait * 1e9) as u64));
+            now += PROBE_EVERY.max(Nanos((wait * 1e9) as u64));
             short.felt(now, Nanos((wait * 1e9) as u64), in_flight);
         }
         (short.most().min(wanted), longest)
