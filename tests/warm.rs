@@ -19,6 +19,8 @@ mod support;
 mod files;
 #[path = "warm/lab.rs"]
 mod lab;
+#[path = "warm/others.rs"]
+mod others;
 #[path = "warm/troubles.rs"]
 mod troubles;
 

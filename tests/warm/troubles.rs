@@ -130,9 +130,30 @@ fn as_root_places_that_cannot_be_read_are_listed_and_the_rest_is_read() {
     assert_eq!(number(&bad[0]["offset_bytes"]), good, "{volume}");
     assert_eq!(number(&bad[0]["length_bytes"]), 32 * MIB - good);
     assert_eq!(number(&volume["read_bytes"]), good);
+    assert_eq!(codes(volume), ["unreadable"], "{volume}");
     let text = place.run(&["warm", device.path(), "--anew"]).ends_with(1);
     let extent = format!("{good}+{}", 32 * MIB - good);
     assert!(text.prose().contains(&extent), "{text:#?}");
+}
+
+#[test]
+fn as_root_what_cannot_be_read_is_not_taken_for_others_work() {
+    let place = Place::new();
+    let path = place.path("disk.img");
+    let file = File::create(&path).unwrap();
+    file.set_len(96 * MIB).unwrap();
+    let Ok(device) = Loop::on(&path).map_err(|why| skipped(&why)) else {
+        return;
+    };
+    file.set_len(72 * MIB).unwrap();
+    let limited = ["warm", device.path(), "--limit", "12MiB/s", "--json"];
+    let began = std::time::Instant::now();
+    let said = place.run(&limited).ends_with(1);
+    let volume = &said.json()["volumes"][0];
+    assert_eq!(number(&volume["read_bytes"]), 72 * MIB);
+    assert_eq!(codes(volume), ["unreadable"], "{volume}");
+    assert!(volume["others_share"].as_f64().unwrap() < 0.05, "{volume}");
+    assert!(began.elapsed() < Duration::from_secs(30));
 }
 
 #[test]

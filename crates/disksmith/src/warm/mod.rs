@@ -41,7 +41,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context as _, anyhow, ensure};
 use engine::list::Lister;
 use linux::Root;
-use linux::block::Devices;
+use linux::block::{DevNum, Devices};
 use record::{Bytes, Ranges};
 
 use crate::cli::WarmArgs;
@@ -164,10 +164,12 @@ fn warm_all(
         tasks.push(task(volume, Wanted { known, extent }, args, context)?);
     }
     let lines = Lines::new(context.watched);
-    let limit = Limit::new(args.limit.map(|limit| limit.0), tasks.len());
+    let below_ledger = below_ledger(args, devices, context);
+    let limit = Limit::new(args.limit.map(|limit| limit.0));
     // With a limit of one's own, how fast the volumes are alone is nothing to find out.
     let unlimited = args.limit.is_none() && args.keep_p99.is_none();
-    let turns = Turns::new(tasks.len(), unlimited);
+    // Nor is it, where somebody waits for what is to be hot.
+    let turns = Turns::new(tasks.len(), unlimited && !args.until_hot);
     let shared = Shared {
         root: &context.root,
         devices,
@@ -177,6 +179,7 @@ fn warm_all(
         are_parts,
         interrupt,
         lines: &lines,
+        below_ledger: &below_ledger,
     };
     let warmed = all_at_once(tasks, lister, &shared);
     let hot = !(args.until_hot && is_elsewhere);
@@ -184,6 +187,16 @@ fn warm_all(
         of_files.extend(caps::findings(&warmed));
     }
     answer(&warmed, &of_files, hot, args, context)
+}
+
+/// The disks that the ledger lies on, if it is used.
+fn below_ledger(args: &WarmArgs, devices: &Devices, context: &Context) -> Vec<DevNum> {
+    let path = (!args.no_ledger)
+        .then(|| context.ledger_path().ok())
+        .flatten();
+    path.map_or_else(Vec::new, |path| {
+        place::below_ledger(&context.root, devices, &path)
+    })
 }
 
 /// The names of the disks, each once: several partitions of one may be warmed together.

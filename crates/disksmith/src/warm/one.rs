@@ -8,14 +8,14 @@ use std::time::Instant;
 use engine::Choice;
 use engine::list::{Deed, Ended, List, Lister};
 use linux::Root;
-use linux::block::Devices;
+use linux::block::{DevNum, Devices};
 use linux::ebs::Exceeded;
 use record::{Bytes, Nanos, Ranges};
 use study::depth::verdict::Verdict;
 
 use super::finding::{Code, Finding};
 use super::later::{Found, Later, Wanted};
-use super::pace::{Limit, Manners, Pace};
+use super::pace::{Limit, Manners, Pace, Yielded};
 use super::place::End;
 use super::plan::{Extent, Plan, Stage};
 use super::present::Present;
@@ -23,7 +23,7 @@ use super::progress::Lines;
 use super::reading::{MOST_DEPTH, Over, Reading};
 use super::start::Started;
 use super::turns::Turns;
-use super::units::span;
+use super::units::{rate, span};
 use super::volume::{Resumes, Volume};
 use super::watching::Watching;
 
@@ -55,13 +55,15 @@ pub(crate) struct Shared<'a> {
     pub interrupt: &'a AtomicBool,
     /// The progress lines.
     pub lines: &'a Lines,
+    /// The disks that the ledger lies on.
+    pub below_ledger: &'a [DevNum],
 }
 
 impl Shared<'_> {
     fn manners(&self) -> Manners {
         match self.keep_p99 {
             Some(target) => Manners::Target(target),
-            None if self.are_parts => Manners::None,
+            None if self.are_parts => Manners::Short,
             None => Manners::Idle,
         }
     }
@@ -153,7 +155,7 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
         wanted,
         started,
     } = task;
-    let present = Present::new(shared.limit, shared.turns, number);
+    let present = Present::new(shared.turns, number);
     let block = started.kept.block;
     let at_once = wanted.at_once(volume.size, block);
     let extent = wanted.extent;
@@ -216,7 +218,14 @@ fn read(
         .line(&volume.path.display().to_string(), todo.total());
     let block = started.kept.block;
     let whole = started.kept.whole;
-    let mut watching = Watching::new(volume, shared.root, started.kept, started.keeper, line);
+    let mut watching = Watching::new(
+        volume,
+        shared.root,
+        started.kept,
+        started.keeper,
+        line,
+        shared.below_ledger.contains(&volume.disk.number),
+    );
     let split = volume.disk.largest_request(shared.root);
     let pace = Pace::new(shared.limit, shared.manners(), split);
     let counted = volume.own_counters();
@@ -356,17 +365,35 @@ fn sets(plan: &Plan) -> Vec<(Stage, Bytes)> {
 }
 
 /// What is said where it was slower for others.
-fn yielded(time: Nanos) -> Option<Finding> {
-    (time.0 > 0).then(|| {
-        Finding::note(
-            Code::Yielded,
-            format!(
-                "For {} others used the disk, and it was read more slowly, so that they wait at most \
-                 about twice as long as without, or 5 ms. --keep-p99 sets another bound.",
-                span(time.as_secs_f64())
-            ),
-        )
-    })
+fn yielded(yielded: Option<Yielded>) -> Option<Finding> {
+    let Yielded {
+        time,
+        felt,
+        held_to,
+        at_least,
+        least,
+    } = yielded?;
+    let ms = |time: Nanos| format!("{:.1} ms", time.as_secs_f64() * 1e3);
+    let mut text = format!(
+        "For {} others used the disk, and it was read more slowly for them.",
+        span(time.as_secs_f64())
+    );
+    if let (Some(felt), Some(held_to)) = (felt, held_to) {
+        text += &format!(
+            " 9 of 10 reads of a warm page took at most {} beside it; it was held to {}.",
+            ms(felt),
+            ms(held_to)
+        );
+    }
+    if at_least.0 > 0 {
+        text += &format!(
+            " For {} of that time it was read at the lowest rate, {}.",
+            span(at_least.as_secs_f64()),
+            rate(least)
+        );
+    }
+    text += " --keep-p99 sets another bound.";
+    Some(Finding::note(Code::Yielded, text))
 }
 
 fn resized(then: Bytes, now: Bytes, smallest: Bytes) -> Option<Finding> {
@@ -405,6 +432,26 @@ mod tests {
             (Ending::Failed(String::new()), true, false, End::Midway),
         ] {
             assert_eq!(end(&ending, whole, is_coarse), told, "{ending:?}");
+        }
+    }
+
+    #[test]
+    fn what_others_had_is_said_as_it_was_measured() {
+        assert_eq!(yielded(None), None);
+        let said = yielded(Some(Yielded {
+            time: Nanos::from_secs(40),
+            felt: Some(Nanos(6_200_000)),
+            held_to: Some(Nanos(5_000_000)),
+            at_least: Nanos::from_secs(7),
+            least: 1_048_576.0,
+        }));
+        let text = said.unwrap().text;
+        for words in [
+            "For 40 s others used the disk",
+            "9 of 10 reads of a warm page took at most 6.2 ms beside it; it was held to 5.0 ms",
+            "For 7 s of that time it was read at the lowest rate, 1.0 MiB/s",
+        ] {
+            assert!(text.contains(words), "{text}");
         }
     }
 }

@@ -3,11 +3,16 @@
 //! The state is kept on a thread of its own: a commit waits for the ledger's disk, and requests
 //! should not wait with it.
 
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
 use jiff::Timestamp;
 use ledger::{Claim, Ledger, LongWork};
+use linux::Root;
+use linux::block::{self, DevNum, Devices};
 use record::{Bytes, Ranges};
 use serde::{Deserialize, Serialize};
 
@@ -66,9 +71,27 @@ impl LongWork for Kept {
     const FORM: u32 = 1;
 }
 
+/// The disks that a ledger of this path lies on: its commits are writes there that are no stranger's.
+/// Empty where that is not known.
+pub(crate) fn below_ledger(root: &Root, devices: &Devices, path: &Path) -> Vec<DevNum> {
+    let Some(folder) = path.ancestors().skip(1).find(|folder| folder.exists()) else {
+        return Vec::new();
+    };
+    let Ok(place) = block::place_of(root, devices, folder) else {
+        return Vec::new();
+    };
+    let of = |number: DevNum| {
+        let below = devices.below(number).into_iter().map(|below| below.number);
+        std::iter::once(number).chain(below).collect::<Vec<_>>()
+    };
+    place.devices.into_iter().flat_map(of).collect()
+}
+
 /// Keeps how the work stands, without making the caller wait.
 pub(crate) struct Keeper {
     states: SyncSender<Kept>,
+    /// Whether a state was taken and is not written yet.
+    is_writing: Arc<AtomicBool>,
     thread: JoinHandle<Held>,
 }
 
@@ -77,6 +100,7 @@ struct Held {
     ledger: Ledger,
     claim: Claim<Kept>,
     failed: Option<ledger::Error>,
+    is_writing: Arc<AtomicBool>,
 }
 
 impl Keeper {
@@ -87,24 +111,41 @@ impl Keeper {
     pub(crate) fn start(ledger: Ledger, claim: Claim<Kept>) -> std::io::Result<Keeper> {
         // One state waits at most: the next one says all that it says.
         let (states, arriving) = sync_channel(1);
+        let is_writing = Arc::new(AtomicBool::new(false));
         let held = Held {
             ledger,
             claim,
             failed: None,
+            is_writing: Arc::clone(&is_writing),
         };
         let thread = std::thread::Builder::new()
             .name("keeper".to_owned())
             .spawn(move || held.keep_all(&arriving))?;
-        Ok(Keeper { states, thread })
+        Ok(Keeper {
+            states,
+            is_writing,
+            thread,
+        })
     }
 
     /// Hands over how the work stands now. Whether it was taken: not while an earlier state is
     /// still being written, nor after a failure.
     pub(crate) fn keep(&self, state: &Kept) -> bool {
+        // Before it is handed over, or it could be written before this is said.
+        self.is_writing.store(true, Relaxed);
         match self.states.try_send(state.clone()) {
             Ok(()) => true,
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
+            Err(TrySendError::Full(_)) => false,
+            Err(TrySendError::Disconnected(_)) => {
+                self.is_writing.store(false, Relaxed);
+                false
+            }
         }
+    }
+
+    /// Whether a state is being written to the ledger's disk.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.is_writing.load(Relaxed)
     }
 
     /// Keeps the last state, as finished or not, and waits until that is done.
@@ -136,7 +177,10 @@ impl Held {
     /// Until the other end is closed, or a state cannot be kept.
     fn keep_all(mut self, arriving: &Receiver<Kept>) -> Held {
         for state in arriving {
-            if let Err(error) = self.ledger.keep_work(&self.claim, &state) {
+            self.is_writing.store(true, Relaxed);
+            let kept = self.ledger.keep_work(&self.claim, &state);
+            self.is_writing.store(false, Relaxed);
+            if let Err(error) = kept {
                 self.failed = Some(error);
                 break;
             }
@@ -189,6 +233,9 @@ mod tests {
         assert!(keeper.keep(&state(0..100)));
         for end in 2..5 {
             keeper.keep(&state(0..100 * end));
+        }
+        while keeper.is_writing() {
+            std::thread::yield_now();
         }
         keeper.end(&state(0..900), false).unwrap();
         let ledger = Ledger::open(path).unwrap();

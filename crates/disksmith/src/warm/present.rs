@@ -1,30 +1,23 @@
 //! That a volume is among those that are read at once.
 
-use super::pace::Limit;
 use super::turns::Turns;
 
-/// The presence of a volume among those that are read at once. The others get its part and its turn
-/// when it ends, also by a panic: they would wait for ever.
+/// The presence of a volume among those that are read at once. The others get its turn when it ends, also
+/// by a panic: they would wait for ever.
 pub(crate) struct Present<'a> {
-    limit: &'a Limit,
     turns: &'a Turns,
     number: usize,
 }
 
 impl<'a> Present<'a> {
-    /// Of the volume of this number, which the limit and the turns count already.
-    pub(crate) fn new(limit: &'a Limit, turns: &'a Turns, number: usize) -> Present<'a> {
-        Present {
-            limit,
-            turns,
-            number,
-        }
+    /// Of the volume of this number, which the turns count already.
+    pub(crate) fn new(turns: &'a Turns, number: usize) -> Present<'a> {
+        Present { turns, number }
     }
 }
 
 impl Drop for Present<'_> {
     fn drop(&mut self) {
-        self.limit.leave();
         self.turns.leave(self.number);
     }
 }
@@ -36,11 +29,13 @@ mod tests {
 
     #[test]
     fn a_panic_leaves_the_turn_to_the_others() {
-        let (limit, turns) = (Limit::new(None, 2), Turns::new(2, true));
+        let turns = Turns::new(2, true);
+        turns.needs_no_hurry(0);
+        turns.needs_no_hurry(1);
         assert_eq!(turns.of(1), Turn::Wait);
         std::thread::scope(|scope| {
             let reading = scope.spawn(|| {
-                let _present = Present::new(&limit, &turns, 0);
+                let _present = Present::new(&turns, 0);
                 // As a panic unwinds, and without its message.
                 std::panic::resume_unwind(Box::new("of the test"));
             });

@@ -50,8 +50,6 @@ const BLOCK: u64 = 0;
 const PROBE_BYTES: u32 = 4096;
 /// How often the device is looked at, and how the work stands is told.
 const LOOK_EVERY: Nanos = Nanos(250_000_000);
-/// A turn alone ends when it is known what the volume gives, or after this long.
-const LONGEST_TURN: Nanos = Nanos(10_000_000_000);
 /// How long to wait when nothing can be asked for; what comes back ends it earlier.
 const NAP: Nanos = Nanos(10_000_000);
 
@@ -93,6 +91,10 @@ pub(crate) enum Over {
     Gone,
     /// It is there, and answers nothing any more.
     Silent,
+}
+
+fn bounds() -> Option<Bounds> {
+    Bounds::new(LEAST_DEPTH, MOST_DEPTH)
 }
 
 /// Reads what a plan names.
@@ -145,13 +147,12 @@ impl<'a> Reading<'a> {
         (turns, number): (&'a Turns, usize),
         watch: &'a mut dyn Watch,
     ) -> Reading<'a> {
-        let bounds = Bounds::new(LEAST_DEPTH, MOST_DEPTH);
         Reading {
             queue: Queue::new(plan, block),
             later,
             pace,
             meter: Meter::default(),
-            depth: bounds.map(|bounds| Controller::new(bounds, START_DEPTH)),
+            depth: bounds().map(|bounds| Controller::new(bounds, START_DEPTH)),
             stream: Stream::new(None),
             watch,
             turns,
@@ -183,25 +184,47 @@ impl<'a> Reading<'a> {
 
     /// Whether it may read now, by its turn.
     fn has_turn(&mut self, now: Nanos) -> bool {
+        if self.queue.stage() != Some(Stage::First) {
+            self.turns.needs_no_hurry(self.number);
+        }
         match self.turns.of(self.number) {
             Turn::Wait => false,
             Turn::Together => true,
             Turn::Alone => {
-                let began = *self.turn_began.get_or_insert(now);
-                let level = self.depth.as_ref().and_then(Controller::level);
-                let known = level.map(|level| level.bytes_per_s);
-                if known.is_some() || now - began >= LONGEST_TURN {
-                    self.alone = known.or(self.meter.recent_rate());
-                    self.turns.pass(self.number);
-                }
+                self.takes_its_turn(now);
                 true
             }
+        }
+    }
+
+    /// Goes on with its turn, which begins when something is in flight.
+    fn takes_its_turn(&mut self, now: Nanos) {
+        let Some(began) = self.turn_began else {
+            return;
+        };
+        let level = self.depth.as_ref().and_then(Controller::level);
+        let known = level.map(|level| level.bytes_per_s);
+        if known.is_some() || now - began >= self.turns.longest() {
+            self.alone = known.or(self.meter.recent_rate());
+            self.turns.pass(self.number);
+        }
+    }
+
+    /// Something goes: if that is the first of its turn, what was seen beside others counts no more.
+    fn begins_its_turn(&mut self, now: Nanos) {
+        let is_alone = self.turns.of(self.number) == Turn::Alone;
+        if is_alone && self.turn_began.is_none() {
+            self.turn_began = Some(now);
+            let depth = self.wanted();
+            self.depth = bounds().map(|bounds| Controller::new(bounds, depth));
+            self.meter.forget();
         }
     }
 
     fn request(&mut self, now: Nanos, range: Range<u64>, tag: u64) -> Next {
         self.in_flight += 1;
         if tag != PROBE {
+            self.begins_its_turn(now);
             self.meter.issued(now);
             self.pace.goes(now, Bytes(range.end - range.start));
         }
@@ -326,6 +349,10 @@ impl<'a> Reading<'a> {
             // What is in flight may fail, and is asked for again in pieces then.
             None if self.in_flight > 0 || self.later.may_add() => {
                 self.look_at_plan();
+                if self.in_flight == 0 {
+                    // It has nothing to do in its turn until it is known what is in use.
+                    self.turns.pass(self.number);
+                }
                 Next::Wait(now + NAP)
             }
             None => Next::End,
@@ -381,7 +408,7 @@ impl Feed for Reading<'_> {
             0
         };
         self.meter.came(now, Bytes(moved), done.latency);
-        self.pace.came(Bytes(moved));
+        self.pace.came(Bytes(u64::from(len)));
         if tag == DOUBT {
             self.has_answered(done.result.is_ok());
             return self.look(now);

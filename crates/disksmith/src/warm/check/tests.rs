@@ -88,7 +88,7 @@ fn checked(volume: &SimulatedList, warm_from: u64) -> (Sample, Option<Forecast>)
     let warm: Vec<u64> = (warm_from..size.0 / BLOCK.0)
         .map(|index| index * BLOCK.0)
         .collect();
-    let limit = Shared::new(None, 1);
+    let limit = Shared::new(None);
     let pace = || Pace::new(&limit, Manners::None, None);
     run(
         &mut Burst::new(&warm, BLOCK, size, pace()),
@@ -145,7 +145,7 @@ fn the_burst_is_paced_by_what_others_may_feel() {
     let size = Bytes::gib(4);
     let volume = SimulatedList::new(Simulated::cold(size));
     let places = places(size, BLOCK, 3);
-    let limit = Shared::new(None, 1);
+    let limit = Shared::new(None);
     let manners = Manners::Target(Nanos(5_000_000));
     let mut burst = Burst::new(&places, BLOCK, size, Pace::new(&limit, manners, None));
     let list = List {

@@ -1,9 +1,10 @@
 //! What came of a reading.
 
-use record::{Bytes, Nanos, Ranges};
+use record::{Bytes, Ranges};
 use study::cold::forecast::MERGE_BYTES;
 use study::depth::verdict::{self, Binds, Caps, Verdict};
 
+use super::super::pace::Yielded;
 use super::{Over, Reading};
 
 impl Reading<'_> {
@@ -84,8 +85,8 @@ impl Reading<'_> {
         self.pace.others_share()
     }
 
-    /// For how long it was slower for others, without having been asked to.
-    pub(crate) fn yielded(&self) -> Nanos {
+    /// What others had while it was slower for them, without having been asked to be.
+    pub(crate) fn yielded(&self) -> Option<Yielded> {
         self.pace.yielded()
     }
 }
