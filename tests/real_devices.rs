@@ -190,10 +190,20 @@ fn with_root_a_burst_shows_both_levels_and_when_it_ended() {
         return;
     };
     let arguments = ["--seconds", "10s", "--precision", "0"];
-    let running = limited.start(&[&PAGE_READ[..], &arguments].concat());
-    sleep(Duration::from_secs(4));
-    limited.throttle.limit_iops(400);
-    let document = running.end().ends_with(0).json();
+    let burst = || {
+        limited.throttle.limit_iops(2000);
+        let running = limited.start(&[&PAGE_READ[..], &arguments].concat());
+        sleep(Duration::from_secs(4));
+        limited.throttle.limit_iops(400);
+        running.end().ends_with(0).json()
+    };
+    // A host that is too busy for 2,000 requests a second plays no burst: then once more.
+    let mut document = burst();
+    for _ in 0..2 {
+        if finding(&document, "burst").is_none() {
+            document = burst();
+        }
+    }
     let text = expect(&document, "burst");
     // "2,004 IOPS for the first 4.0 s, then 400: …"
     let numbers: Vec<f64> = text
