@@ -33,6 +33,7 @@ bench: needs
 	bench/disk-vs-fio
 	bench/jobs-vs-fio
 	bench/suites-vs-originals
+	bench/warm-vs-dd
 
 static:
 	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked --target $(TRIPLE)

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use support::{Place, has_program, names_in, said};
 
-const VERBS: [&str; 11] = [
+const VERBS: [&str; 12] = [
     "array",
     "bench",
     "devices",
@@ -17,6 +17,7 @@ const VERBS: [&str; 11] = [
     "compare",
     "import",
     "report",
+    "warm",
     "completions",
     "man",
     "zero",

@@ -14,6 +14,7 @@ mod runs;
 mod shell;
 mod signals;
 mod sweep;
+mod warm;
 mod zero;
 
 use std::process::ExitCode;
@@ -56,6 +57,10 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
         Verb::Sweep(args) => {
             let interrupt = signals::interrupt_flag().refused()?;
             sweep::sweep(args, context, &engine::Disks, &interrupt)
+        }
+        Verb::Warm(args) => {
+            let interrupt = signals::interrupt_flag().refused()?;
+            warm::warm(args, context, &engine::Disks, &interrupt)
         }
         Verb::Zero(args) => {
             let interrupt = signals::interrupt_flag().refused()?;

@@ -7,6 +7,7 @@ mod lab;
 mod runs;
 mod sweep;
 mod values;
+mod warm;
 mod zero;
 
 use std::ffi::OsString;
@@ -23,6 +24,7 @@ pub(crate) use lab::{
 pub(crate) use runs::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
 pub(crate) use sweep::SweepArgs;
 pub(crate) use values::{Latency, Percent, Size, Span, Throughput, WorkloadText, check_rate};
+pub(crate) use warm::{ReadyBy, WarmArgs};
 pub(crate) use zero::ZeroArgs;
 
 /// Database-grade I/O from cloud disks: every figure with an interval and a verdict.
@@ -87,6 +89,8 @@ pub(crate) enum Verb {
     Array(ArrayArgs),
     /// Find the layout of disks that is best: level, members, chunk, file system, scheduler
     Sweep(Box<SweepArgs>),
+    /// Read every block of a restored volume once, so that no later read waits for the snapshot
+    Warm(Box<WarmArgs>),
     /// Write zeros over whole disks, and say which of them is slow or bad
     Zero(ZeroArgs),
     /// Rehearse on virtual volumes with known truth

@@ -51,7 +51,7 @@ impl FromStr for Span {
     }
 }
 
-/// A latency that is not zero.
+/// A latency that is asked for: more than nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Latency(pub Nanos);
 
@@ -59,11 +59,11 @@ impl FromStr for Latency {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Latency, String> {
-        let latency: Nanos = text.parse().map_err(|e: ParseUnitError| e.to_string())?;
-        if latency.0 == 0 {
+        let span: Nanos = text.parse().map_err(|e: ParseUnitError| e.to_string())?;
+        if span.0 == 0 {
             return Err("no request takes no time".to_owned());
         }
-        Ok(Latency(latency))
+        Ok(Latency(span))
     }
 }
 

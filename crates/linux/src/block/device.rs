@@ -177,6 +177,14 @@ impl Device {
         number::<u32>(&disk.join("queue/iostats")) != Some(0)
     }
 
+    /// The largest request that it is sent, in which the kernel splits larger ones and counts each
+    /// (Documentation/ABI/stable/sysfs-block, `max_sectors_kb`). `None` where it does not say, as of
+    /// a partition.
+    pub fn largest_request(&self, root: &Root) -> Option<Bytes> {
+        let disk = root.sys.join("class/block").join(self.sysfs_name());
+        number::<u64>(&disk.join("queue/max_sectors_kb")).map(Bytes::kib)
+    }
+
     /// Its node's path, as users write it.
     pub fn node(&self) -> PathBuf {
         Path::new("/dev").join(&self.name)

@@ -1,0 +1,242 @@
+//! The list of blocks that a snapshot holds, as `aws ebs list-snapshot-blocks` prints it: objects
+//! with `Blocks`, each of them with a `BlockIndex`, and a `BlockSize` in bytes (Amazon EBS direct
+//! APIs, ListSnapshotBlocks). One answer has at most 10,000 blocks, so a list is several objects,
+//! which are taken one after the other, or in arrays.
+
+use std::io::Read;
+use std::ops::Range;
+
+use anyhow::{Context as _, anyhow, bail, ensure};
+use record::{Bytes, Ranges};
+use serde::Deserialize;
+
+/// One page of the answer. What else stands in it (the blocks' tokens, the time when they expire) is
+/// not needed.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Page {
+    blocks: Vec<Block>,
+    #[serde(default)]
+    block_size: Option<u64>,
+    /// In GiB.
+    #[serde(default)]
+    volume_size: Option<u64>,
+    /// Where another page follows, what to ask for it with.
+    #[serde(default)]
+    next_token: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Block {
+    block_index: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Pages {
+    One(Page),
+    Several(Vec<Page>),
+}
+
+/// What a snapshot holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// The bytes that its blocks cover.
+    pub ranges: Ranges,
+    /// The size of the volume that it is of, where the list says that.
+    pub volume: Option<Bytes>,
+}
+
+impl Held {
+    /// Makes sure that this can be the snapshot that a volume of this size was restored from.
+    ///
+    /// # Errors
+    /// A sentence that says why not.
+    pub(crate) fn check(&self, size: Bytes) -> anyhow::Result<()> {
+        if let Some(own) = self.volume.filter(|own| *own > size) {
+            bail!(
+                "it is of a volume of {own}, and this one has {size}, though a restored volume is \
+                 never smaller: it is the list of another snapshot"
+            );
+        }
+        ensure!(
+            !self.ranges.intersect(&Ranges::all(size)).is_empty(),
+            "none of its blocks lies on the volume, of which nothing would be read"
+        );
+        Ok(())
+    }
+}
+
+/// What the blocks of a list cover. One page is held at a time, or one array of pages: the list of a
+/// large snapshot may be larger than the memory.
+///
+/// # Errors
+/// When it cannot be read, is no such list, or not all of it.
+pub(crate) fn parse(list: impl Read) -> anyhow::Result<Held> {
+    let mut seen = Seen::default();
+    for answer in serde_json::Deserializer::from_reader(list).into_iter::<Pages>() {
+        let answer = answer.context(
+            "it is not what 'aws ebs list-snapshot-blocks --output json' prints, one page or \
+             several one after the other",
+        )?;
+        match answer {
+            Pages::One(page) => seen.add(page)?,
+            Pages::Several(several) => several.into_iter().try_for_each(|page| seen.add(page))?,
+        }
+    }
+    seen.held()
+}
+
+/// The pages so far.
+#[derive(Default)]
+struct Seen {
+    /// Numbers of blocks; those that follow each other are one range.
+    blocks: Vec<Range<u64>>,
+    /// In bytes.
+    block: Option<u64>,
+    /// In GiB.
+    volume: Option<u64>,
+    /// Whether the last page names a next one.
+    goes_on: bool,
+}
+
+impl Seen {
+    fn add(&mut self, page: Page) -> anyhow::Result<()> {
+        self.goes_on = page.next_token.is_some_and(|token| !token.is_empty());
+        agree(&mut self.block, page.block_size, "have blocks of", "bytes")?;
+        agree(
+            &mut self.volume,
+            page.volume_size,
+            "are of volumes of",
+            "GiB",
+        )?;
+        for Block { block_index: index } in page.blocks {
+            let end = index.checked_add(1).ok_or_else(|| too_far(index))?;
+            match self.blocks.last_mut() {
+                Some(last) if last.end == index => last.end = end,
+                _ => self.blocks.push(index..end),
+            }
+        }
+        Ok(())
+    }
+
+    fn held(self) -> anyhow::Result<Held> {
+        let size = self.block.unwrap_or(0);
+        ensure!(
+            size > 0,
+            "no page of it says how large a block is (BlockSize)"
+        );
+        ensure!(
+            !self.goes_on,
+            "its last page names a next one (NextToken), so that it is not all of the list: ask for \
+             that with 'aws ebs list-snapshot-blocks --next-token', until a page names none, and append \
+             them all"
+        );
+        let bytes = |range: &Range<u64>| {
+            let end = range.end.checked_mul(size);
+            let end = end.ok_or_else(|| too_far(range.end - 1))?;
+            Ok(range.start * size..end)
+        };
+        let ranges: anyhow::Result<Ranges> = self.blocks.iter().map(bytes).collect();
+        Ok(Held {
+            ranges: ranges?,
+            volume: self
+                .volume
+                .map(|gib| Bytes(gib.saturating_mul(Bytes::gib(1).0))),
+        })
+    }
+}
+
+fn too_far(index: u64) -> anyhow::Error {
+    anyhow!("its block {index} lies where no volume reaches")
+}
+
+/// Takes what a page says, which is to be what the others say.
+fn agree(known: &mut Option<u64>, said: Option<u64>, what: &str, unit: &str) -> anyhow::Result<()> {
+    if let (Some(first), Some(other)) = (*known, said)
+        && first != other
+    {
+        bail!("its pages {what} {first} and of {other} {unit}: they are of different snapshots");
+    }
+    *known = known.or(said);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = r#"{"Blocks":[{"BlockIndex":0,"BlockToken":"AAAB"},{"BlockIndex":2,
+        "BlockToken":"x"}],"ExpiryTime":"2026-11-22T00:00:00Z","VolumeSize":8,"BlockSize":524288,
+        "NextToken":"y"}"#;
+    const NEXT: &str = r#"{"Blocks":[{"BlockIndex":3}],"BlockSize":524288}"#;
+
+    #[test]
+    fn pages_come_one_after_the_other_or_in_an_array() {
+        let block = 512 << 10;
+        let wanted: Ranges = [0..block, 2 * block..4 * block].into_iter().collect();
+        for text in [format!("{PAGE}\n{NEXT}"), format!("[{PAGE},{NEXT}]")] {
+            let held = parse(text.as_bytes()).unwrap();
+            assert_eq!(
+                (held.ranges, held.volume),
+                (wanted.clone(), Some(Bytes::gib(8)))
+            );
+        }
+        let last = NEXT.replace("}]", r#"}],"NextToken":"""#);
+        assert_eq!(parse(last.as_bytes()).unwrap().ranges.total(), Bytes(block));
+    }
+
+    #[test]
+    fn a_list_of_another_volume_is_refused() {
+        let block = 512 << 10;
+        let held = |ranges: Ranges, gib: Option<u64>| Held {
+            ranges,
+            volume: gib.map(Bytes::gib),
+        };
+        let some = Ranges::from(0..block);
+        assert!(held(some.clone(), Some(8)).check(Bytes::gib(8)).is_ok());
+        assert!(held(some.clone(), None).check(Bytes::gib(9)).is_ok());
+        let error = held(some, Some(8)).check(Bytes::gib(7)).unwrap_err();
+        assert!(error.to_string().contains("another snapshot"), "{error}");
+        let far = Ranges::from(Bytes::gib(8).0..Bytes::gib(9).0);
+        for none in [far, Ranges::new()] {
+            let error = held(none, None).check(Bytes::gib(8)).unwrap_err();
+            assert!(error.to_string().contains("none of its blocks"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_such_list_is_refused_with_a_reason() {
+        let far = format!(
+            r#"{{"Blocks":[{{"BlockIndex":{}}}],"BlockSize":524288}}"#,
+            u64::MAX
+        );
+        for (text, words) in [
+            ("", "how large a block is"),
+            ("BlockIndex 5", "not what 'aws ebs"),
+            ("{}", "not what 'aws ebs"),
+            (
+                r#"{"Blocks":[{"BlockIndex":-1}],"BlockSize":524288}"#,
+                "not what",
+            ),
+            (r#"{"Blocks":[]}"#, "how large a block is"),
+            (r#"{"Blocks":[],"BlockSize":0}"#, "how large a block is"),
+            (
+                r#"{"Blocks":[],"BlockSize":524288}{"Blocks":[],"BlockSize":4096}"#,
+                "different snapshots",
+            ),
+            (
+                r#"{"Blocks":[],"BlockSize":512,"VolumeSize":1}{"Blocks":[],"VolumeSize":2}"#,
+                "different snapshots",
+            ),
+            (PAGE, "names a next one (NextToken)"),
+            (&far, "no volume reaches"),
+            (&PAGE[..60], "not what"),
+        ] {
+            let error = parse(text.as_bytes()).unwrap_err();
+            let error = format!("{error:#}");
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! What volumes give when warm blocks of all of them are read at once: the rate of a forecast.
+
+use std::sync::atomic::AtomicBool;
+
+use engine::Choice;
+use engine::list::{Deed, Done, Feed, List, Lister, Next, Request};
+use record::{Bytes, Nanos};
+use study::interval::{Interval, mean_interval};
+
+use super::super::pace::{Limit, Manners, Pace};
+use super::super::volume::Volume;
+use super::pairs::PAGE;
+
+/// So many requests in flight: with 512 KiB each enough for more than any instance gives of warm
+/// blocks, and few enough for others to live beside them.
+pub(super) const DEPTH: u32 = 16;
+/// The mark of a block.
+const BLOCK: u64 = 0;
+/// The mark of a request that only asks how long others wait.
+const PROBE: u64 = 1;
+/// A prime number: a step that reaches all places.
+const SPREAD: usize = 7919;
+/// How long to wait when nothing can be asked for; what comes back ends it earlier.
+const NAP: Nanos = Nanos(10_000_000);
+/// The rate is that of so many equal parts, which show how it wanders.
+const PARTS: usize = 20;
+
+/// Reads whole blocks that are warm now, several at once, to see what the volume gives.
+pub(super) struct Burst<'a> {
+    places: &'a [u64],
+    block: u32,
+    size: u64,
+    pace: Pace<'a>,
+    given: usize,
+    /// Blocks in flight, and how many probes were sent.
+    in_flight: u32,
+    probes: usize,
+    /// When the blocks came, in order.
+    came: Vec<Nanos>,
+}
+
+impl<'a> Burst<'a> {
+    pub(super) fn new(places: &'a [u64], block: Bytes, size: Bytes, pace: Pace<'a>) -> Burst<'a> {
+        Burst {
+            places,
+            block: u32::try_from(block.0).unwrap_or(u32::MAX),
+            size: size.0,
+            pace,
+            given: 0,
+            in_flight: 0,
+            probes: 0,
+            came: Vec::new(),
+        }
+    }
+
+    /// Bytes a second, with a 95 % interval whose bounds are finite and above zero. `None` where too
+    /// few blocks came.
+    pub(super) fn rate(&self) -> Option<Interval> {
+        // While the pace is being found it is no rate of the volume's: that takes half of the blocks at most.
+        let from = if self.probes > 0 {
+            self.came.len() / 2
+        } else {
+            0
+        };
+        let (before, counting) = self.came.split_at(from);
+        let each = counting.len() / PARTS;
+        let part_bytes = each as f64 * f64::from(self.block);
+        let mut since = before.last().copied().unwrap_or(Nanos(0));
+        let mut spans = Vec::new();
+        for part in counting.chunks_exact(each.max(1)).take(PARTS) {
+            let until = part.last().copied().unwrap_or(since);
+            spans.push((until - since).as_secs_f64());
+            since = until;
+        }
+        let span = mean_interval(&spans).filter(|_| each > 0)?;
+        let mean = part_bytes / span.mean;
+        Some(Interval {
+            mean,
+            low: part_bytes / span.high,
+            // No more is promised than twice what was seen, however much it wandered.
+            high: (part_bytes / span.low.max(span.mean / 2.0)).max(mean),
+        })
+        .filter(|rate| rate.low > 0.0 && rate.high.is_finite())
+    }
+}
+
+impl Burst<'_> {
+    /// A page of a place, which is warm, to see how long others wait.
+    fn probe(&mut self) -> Option<Request> {
+        self.probes += 1;
+        let at = self.probes.wrapping_mul(SPREAD) % self.places.len().max(1);
+        self.places.get(at).map(|&offset| Request {
+            offset,
+            len: PAGE,
+            tag: PROBE,
+        })
+    }
+}
+
+impl Feed for Burst<'_> {
+    fn depth(&self) -> u32 {
+        // Room for a probe, which is not to wait for its turn here.
+        DEPTH + 1
+    }
+
+    fn next(&mut self, now: Nanos) -> Next {
+        // Nobody has counted whether others are there: they may be.
+        self.pace.adjust(now, || None);
+        let Some(&offset) = self.places.get(self.given) else {
+            return Next::End;
+        };
+        if self.pace.probes(now)
+            && let Some(probe) = self.probe()
+        {
+            return Next::Request(probe);
+        }
+        if self.in_flight >= DEPTH {
+            return Next::Wait(now + NAP);
+        }
+        if let Some(until) = self.pace.wait(now) {
+            return Next::Wait(until.min(now + NAP));
+        }
+        self.given += 1;
+        self.in_flight += 1;
+        self.pace.goes(now, Bytes(u64::from(self.block)));
+        debug_assert!(offset + u64::from(self.block) <= self.size);
+        Next::Request(Request {
+            offset,
+            len: self.block,
+            tag: BLOCK,
+        })
+    }
+
+    fn done(&mut self, now: Nanos, done: Done) {
+        let bytes = Bytes(u64::from(done.request.len));
+        if done.request.tag == PROBE {
+            return self.pace.felt(bytes, done.latency);
+        }
+        self.in_flight = self.in_flight.saturating_sub(1);
+        if done.result.is_ok() {
+            self.pace.came(bytes);
+            self.came.push(now);
+        }
+    }
+}
+
+/// Reads these blocks of each volume, of all volumes at once, so that a limit that they share is in
+/// the rates. `None` for a volume where that gave no rate.
+pub(super) fn together(
+    each: &[(&Volume, &[u64])],
+    block: Bytes,
+    (limit, manners): (Option<Bytes>, Manners),
+    lister: &dyn Lister,
+    interrupt: &AtomicBool,
+) -> Vec<Option<Interval>> {
+    let limit = Limit::new(limit);
+    let one = |volume: &Volume, places: &[u64]| {
+        let pace = Pace::new(&limit, manners, None);
+        let mut burst = Burst::new(places, block, volume.size, pace);
+        let file = volume.direct().ok()?;
+        let list = List {
+            file: &file,
+            deed: Deed::Read,
+            most_in_flight: DEPTH + 1,
+            largest: block,
+            choice: Choice::Auto,
+            interrupt,
+        };
+        let ended = lister.run(&list, &mut burst);
+        ended.ok().and_then(|_| burst.rate())
+    };
+    std::thread::scope(|scope| {
+        let one = &one;
+        let threads: Vec<_> = each
+            .iter()
+            .map(|&(volume, places)| scope.spawn(move || one(volume, places)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| match thread.join() {
+                Ok(rate) => rate,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+            .collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn burst(limit: &Limit, came: Vec<Nanos>) -> Burst<'_> {
+        let pace = Pace::new(limit, Manners::None, None);
+        Burst {
+            came,
+            ..Burst::new(&[], Bytes(1000), Bytes(0), pace)
+        }
+    }
+
+    #[test]
+    fn a_rate_has_an_interval_that_is_as_wide_as_it_wanders() {
+        let limit = Limit::new(None);
+        let steady = (1..=400).map(|number| Nanos(number * 1_000_000)).collect();
+        let rate = burst(&limit, steady).rate().unwrap();
+        assert!((rate.mean - 1e6).abs() < 1.0, "{rate:?}");
+        assert!(rate.low > 0.999e6 && rate.high < 1.001e6, "{rate:?}");
+        let mut at = 0;
+        let wandering = (0..400).map(|number| {
+            at += if number / 20 % 2 == 0 {
+                500_000
+            } else {
+                1_500_000
+            };
+            Nanos(at)
+        });
+        let rate = burst(&limit, wandering.collect()).rate().unwrap();
+        assert!((rate.mean - 1e6).abs() < 1.0, "{rate:?}");
+        assert!(rate.low < 0.98e6 && rate.high > 1.02e6, "{rate:?}");
+        assert!(burst(&limit, vec![Nanos(1); 19]).rate().is_none());
+        assert!(burst(&limit, vec![Nanos(0); 400]).rate().is_none());
+    }
+
+    #[test]
+    fn a_limit_holds_it_back() {
+        let limit = Limit::new(Some(Bytes(10_000)));
+        let pace = Pace::new(&limit, Manners::None, None);
+        let places = [0, 1000, 2000];
+        let mut burst = Burst::new(&places, Bytes(1000), Bytes(3000), pace);
+        let start = Nanos(1_000_000_000);
+        assert!(matches!(burst.next(start), Next::Request(_)));
+        assert!(matches!(burst.next(start), Next::Wait(_)));
+    }
+}

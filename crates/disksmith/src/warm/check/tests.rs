@@ -1,0 +1,177 @@
+//! Checks of simulated volumes.
+
+mod stalls;
+
+use std::collections::BTreeSet;
+use std::fs::File;
+
+use engine::list::Feed;
+use engine::list::simulated::{SimulatedList, Volume as Simulated};
+
+use super::super::pace::{Limit as Shared, Manners, Pace};
+use super::burst::Burst;
+use super::pairs::PLACES;
+use super::*;
+use study::cold::sample::Pair;
+
+const BLOCK: Bytes = Bytes::kib(512);
+
+#[test]
+fn places_are_blocks_all_over_the_volume_and_none_comes_twice() {
+    let size = Bytes::gib(10);
+    let all = places(size, BLOCK, 7);
+    assert_eq!(all.len() as u64, PLACES);
+    let distinct: BTreeSet<u64> = all.iter().copied().collect();
+    assert_eq!(distinct.len() as u64, PLACES);
+    let part = size.0 / PLACES;
+    for (index, place) in distinct.iter().enumerate() {
+        let from = index as u64 * part;
+        assert!((from / BLOCK.0 * BLOCK.0..from + part).contains(place));
+        assert!(place.is_multiple_of(BLOCK.0));
+    }
+    assert_ne!(all, places(size, BLOCK, 8));
+    assert!(!all.is_sorted());
+    assert_eq!(places(Bytes::mib(5), BLOCK, 1).len(), 10);
+}
+
+#[test]
+fn each_first_read_is_in_flight_with_one_of_a_place_that_was_read_before() {
+    for count in [22, 64, 400] {
+        let size = Bytes(count * BLOCK.0);
+        let volume = SimulatedList::new(Simulated::cold(size));
+        let places = places(size, BLOCK, 5);
+        let mut pairs = Pairs::new(&places, 5, None);
+        run(&volume, &mut pairs, DEPTH, Bytes(u64::from(PAGE)));
+        let made = volume.made();
+        let read: Vec<u64> = made.iter().map(|one| one.request.offset).collect();
+        let mut first_issued = 0;
+        for (at, one) in made.iter().enumerate() {
+            let is_first = !read[..at].contains(&read[at]);
+            let place = one.request.tag / 2;
+            if !is_first || place < LEAD as u64 {
+                continue;
+            }
+            let beside = made
+                .iter()
+                .find(|other| other.request.tag == one.request.tag ^ 1)
+                .unwrap();
+            assert_eq!(beside.began, one.began, "{count} {place}");
+            let before = made
+                .iter()
+                .find(|other| other.request.offset == beside.request.offset)
+                .unwrap();
+            assert!(before.answered <= one.began, "{count} {place}");
+            first_issued += usize::from(made[at - 1] != *beside);
+        }
+        assert_eq!(pairs.pairs().len() as u64, count - LEAD as u64);
+        let judged = count as usize - LEAD;
+        assert!((judged / 4..=3 * judged / 4).contains(&first_issued));
+    }
+}
+
+fn run(volume: &SimulatedList, feed: &mut dyn Feed, depth: u32, largest: Bytes) {
+    let list = List {
+        file: &File::open("/dev/null").unwrap(),
+        deed: Deed::Read,
+        most_in_flight: depth,
+        largest,
+        choice: Choice::Auto,
+        interrupt: &AtomicBool::new(false),
+    };
+    volume.run(&list, feed).unwrap();
+}
+
+/// Checks a simulated volume of which the part from `warm` on was read before.
+fn checked(volume: &SimulatedList, warm_from: u64) -> (Sample, Option<Forecast>) {
+    let size = volume.volume().size;
+    let run = |feed: &mut dyn Feed, depth, largest| run(volume, feed, depth, largest);
+    let warm: Vec<u64> = (warm_from..size.0 / BLOCK.0)
+        .map(|index| index * BLOCK.0)
+        .collect();
+    let limit = Shared::new(None);
+    let pace = || Pace::new(&limit, Manners::None, None);
+    run(
+        &mut Burst::new(&warm, BLOCK, size, pace()),
+        burst::DEPTH,
+        BLOCK,
+    );
+    let places = places(size, BLOCK, 3);
+    let mut pairs = Pairs::new(&places, 3, None);
+    run(&mut pairs, DEPTH, Bytes(u64::from(PAGE)));
+    let sample = assess(&pairs.pairs()).unwrap();
+    let mut burst = Burst::new(&places, BLOCK, size, pace());
+    run(&mut burst, burst::DEPTH, BLOCK);
+    let forecast = forecast_of(&sample, size, BLOCK, burst.rate().unwrap());
+    (sample, forecast)
+}
+
+#[test]
+fn the_cold_share_of_a_simulated_volume_is_found() {
+    let size = Bytes::gib(4);
+    let blocks = size.0 / BLOCK.0;
+    let volume = SimulatedList::new(Simulated::cold(size));
+    let (sample, forecast) = checked(&volume, blocks / 4);
+    assert!(is_cold(&sample) && sample.cold.contains(0.25), "{sample:?}");
+    let penalty = sample.penalty.unwrap().median_s.mean;
+    assert!((0.025..0.035).contains(&penalty), "{penalty}");
+    let seconds = forecast.unwrap().seconds;
+    let cap = size.0 as f64 / Bytes::mib(125).0 as f64;
+    assert!((0.8 * cap..1.3 * cap).contains(&seconds), "{seconds} {cap}");
+    let warm = SimulatedList::new(Simulated::cold(size));
+    let (sample, _) = checked(&warm, 0);
+    assert!(!is_cold(&sample), "{sample:?}");
+}
+
+#[test]
+fn a_first_read_that_is_slower_by_a_cache_is_no_cold_one() {
+    let pairs = |first_s: f64| {
+        let pair = |index: u32| Pair {
+            first_s: if index.is_multiple_of(3) {
+                first_s
+            } else {
+                0.001
+            },
+            warm_s: 0.001 + f64::from(index) * 1e-7,
+        };
+        assess(&(0..300).map(pair).collect::<Vec<_>>()).unwrap()
+    };
+    let (cache, fetch) = (pairs(0.005), pairs(0.04));
+    assert!(!cache.differs && !is_cold(&cache), "{cache:?}");
+    assert!(fetch.differs && is_cold(&fetch), "{fetch:?}");
+}
+
+#[test]
+fn the_burst_is_paced_by_what_others_may_feel() {
+    let size = Bytes::gib(4);
+    let volume = SimulatedList::new(Simulated::cold(size));
+    let places = places(size, BLOCK, 3);
+    let limit = Shared::new(None);
+    let manners = Manners::Target(Nanos(5_000_000));
+    let mut burst = Burst::new(&places, BLOCK, size, Pace::new(&limit, manners, None));
+    let list = List {
+        file: &File::open("/dev/null").unwrap(),
+        deed: Deed::Read,
+        most_in_flight: burst::DEPTH + 1,
+        largest: BLOCK,
+        choice: Choice::Auto,
+        interrupt: &AtomicBool::new(false),
+    };
+    // The places are warm in a burst.
+    let mut pairs = Pairs::new(&places, 3, None);
+    volume.run(&list, &mut pairs).unwrap();
+    let began = volume.now();
+    volume.run(&list, &mut burst).unwrap();
+    let made = volume.made();
+    let probes = made
+        .iter()
+        .filter(|one| one.began >= began && u64::from(one.request.len) < BLOCK.0);
+    let (slow, all) = probes.fold((0, 0), |(slow, all), one| {
+        let took = one.answered - one.began;
+        (slow + u32::from(took > Nanos(10_000_000)), all + 1)
+    });
+    assert!(all > 100, "{all}");
+    assert!(20 * slow < all, "{slow} of {all}");
+    // What came while the pace was still being found is no rate.
+    let rate = burst.rate().unwrap();
+    assert!(rate.mean > Bytes::mib(20).0 as f64, "{rate:?}");
+}

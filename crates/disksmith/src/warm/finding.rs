@@ -1,0 +1,73 @@
+//! What is to be said of a warming beside its figures.
+
+use record::Severity;
+
+/// The kinds of findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// The rate is a limit that somebody has set.
+    Capped,
+    /// The rate is a limit that several volumes share.
+    Shared,
+    /// It was slower for the sake of others.
+    Yielded,
+    /// A part stays cold.
+    LeftCold,
+    /// Where something lies could not be told.
+    NotMapped,
+    /// How far it is cannot be kept, or not be trusted.
+    NotKept,
+    /// A part was warm already.
+    Resumed,
+    /// The volume has another size than before.
+    Resized,
+    /// Places could not be read.
+    Unreadable,
+}
+
+impl Code {
+    /// The word for it in the answer and in JSON.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Code::Capped => "capped",
+            Code::Shared => "shared-cap",
+            Code::Yielded => "yielded",
+            Code::LeftCold => "left-cold",
+            Code::NotMapped => "not-mapped",
+            Code::NotKept => "not-kept",
+            Code::Resumed => "resumed",
+            Code::Resized => "resized",
+            Code::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// A stated reason to doubt or to act.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// What kind it is.
+    pub code: Code,
+    /// How much it weighs.
+    pub severity: Severity,
+    /// A sentence or more.
+    pub text: String,
+}
+
+impl Finding {
+    /// Worth knowing.
+    pub(crate) fn note(code: Code, text: impl Into<String>) -> Finding {
+        Finding {
+            code,
+            severity: Severity::Note,
+            text: text.into(),
+        }
+    }
+
+    /// Not what was asked for.
+    pub(crate) fn warn(code: Code, text: impl Into<String>) -> Finding {
+        Finding {
+            severity: Severity::Warn,
+            ..Finding::note(code, text)
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What comes back, counted: for the depth, for the progress line, and for the answer.
+
+use record::{Bytes, Nanos};
+use study::depth;
+
+/// How long an interval is that the depth is found by.
+const INTERVAL: Nanos = Nanos(100_000_000);
+/// The rate that is shown is of about the last ten seconds.
+const RECENT_S: f64 = 10.0;
+
+/// Counts requests and bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Meter {
+    in_flight: u32,
+    /// When the interval began, and up to when `area` counts.
+    since: Nanos,
+    counted: Nanos,
+    /// Requests in flight times nanoseconds.
+    area: f64,
+    requests: u64,
+    bytes: u64,
+    latency_s: f64,
+    /// Bytes a second of late, and over how many seconds that was counted.
+    recent: Option<(f64, f64)>,
+}
+
+impl Meter {
+    /// How many requests are in flight.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// A request is issued.
+    pub(crate) fn issued(&mut self, now: Nanos) {
+        self.count(now);
+        self.in_flight += 1;
+    }
+
+    /// A request came back with so many bytes.
+    pub(crate) fn came(&mut self, now: Nanos, bytes: Bytes, latency: Nanos) {
+        self.count(now);
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.requests += 1;
+        self.bytes += bytes.0;
+        self.latency_s += latency.as_secs_f64();
+    }
+
+    fn count(&mut self, now: Nanos) {
+        self.area += f64::from(self.in_flight) * (now - self.counted).0 as f64;
+        self.counted = self.counted.max(now);
+    }
+
+    /// The interval, if it is long enough; the next one begins then.
+    pub(crate) fn interval(&mut self, now: Nanos) -> Option<depth::Interval> {
+        let passed = now - self.since;
+        if passed < INTERVAL {
+            return None;
+        }
+        self.count(now);
+        let seconds = passed.as_secs_f64();
+        let interval = depth::Interval {
+            seconds,
+            in_flight: self.area / passed.0 as f64,
+            requests: self.requests as f64,
+            bytes: self.bytes as f64,
+            latency_s: self.latency_s / self.requests.max(1) as f64,
+        };
+        let rate = interval.bytes / seconds;
+        let (old, counted_s) = self.recent.unwrap_or((0.0, 0.0));
+        // At first all that was seen counts alike, so that a slow start is soon outweighed.
+        let weight = (seconds / (counted_s + seconds))
+            .max(seconds / RECENT_S)
+            .min(1.0);
+        self.recent = Some((old + (rate - old) * weight, counted_s + seconds));
+        *self = Meter {
+            in_flight: self.in_flight,
+            since: now,
+            counted: now,
+            recent: self.recent,
+            ..Meter::default()
+        };
+        Some(interval)
+    }
+
+    /// What was seen before counts no more.
+    pub(crate) fn forget(&mut self) {
+        self.recent = None;
+    }
+
+    /// Bytes a second, of late.
+    pub(crate) fn recent_rate(&self) -> Option<f64> {
+        self.recent.map(|(rate, _)| rate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn an_interval_has_what_came_back_in_it_and_what_was_in_flight() {
+        let mut meter = Meter::default();
+        meter.issued(Nanos(0));
+        meter.issued(Nanos(50 * MS));
+        assert!(meter.interval(Nanos(99 * MS)).is_none());
+        meter.came(Nanos(100 * MS), Bytes(1000), Nanos(100 * MS));
+        let interval = meter.interval(Nanos(200 * MS)).unwrap();
+        assert!((interval.in_flight - 1.25).abs() < 1e-9, "{interval:?}");
+        assert_eq!((interval.requests, interval.bytes), (1.0, 1000.0));
+        assert!((interval.latency_s - 0.1).abs() < 1e-9);
+        assert_eq!(meter.recent_rate(), Some(5000.0));
+        // The next one knows what is still in flight.
+        assert_eq!(meter.in_flight(), 1);
+        let interval = meter.interval(Nanos(300 * MS)).unwrap();
+        assert!((interval.in_flight - 1.0).abs() < 1e-9);
+        assert_eq!(interval.requests, 0.0);
+        let average = meter.recent_rate().unwrap();
+        assert!((average - 1000.0 / 0.3).abs() < 1e-6, "{average}");
+    }
+}

@@ -1,0 +1,222 @@
+//! In which order the blocks of a volume are read.
+
+use record::{Bytes, Ranges};
+use serde::{Deserialize, Serialize};
+
+/// One of the sets that are warmed one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Stage {
+    /// The data that the user names.
+    First,
+    /// What else the file systems use.
+    Used,
+    /// All that is left, free space too: a database will write and read it again later, and it
+    /// comes from the snapshot as everything else does.
+    Rest,
+}
+
+impl Stage {
+    /// The word for it in tables and JSON.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Stage::First => "first",
+            Stage::Used => "used",
+            Stage::Rest => "rest",
+        }
+    }
+}
+
+/// What is known of a volume's space, in bytes of the volume. The sets may overlap.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// The data that the user names.
+    pub first: Ranges,
+    /// What file systems use; `None` where that cannot be told.
+    pub used: Option<Ranges>,
+    /// What the snapshot holds; `None` where nobody has said.
+    pub held: Option<Ranges>,
+}
+
+/// How far to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Only what is named.
+    First,
+    /// And what is used.
+    Used,
+    /// All.
+    All,
+}
+
+/// The blocks that are to be read, as sets that share no block, in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// What to read, and as part of which set.
+    pub stages: Vec<(Stage, Ranges)>,
+    /// What is left out, by choice or since the snapshot does not hold it.
+    pub left_out: Ranges,
+}
+
+impl Plan {
+    /// The order for a volume of `size`, in whole blocks of `block`: a block of which one byte is
+    /// wanted is read as a whole, since it is fetched as a whole. Where nobody knows what is used,
+    /// all may be.
+    pub(crate) fn new(known: &Known, size: Bytes, block: Bytes, extent: Extent) -> Plan {
+        let whole = Ranges::all(size);
+        let held = match &known.held {
+            Some(held) => held.aligned(block, size),
+            None => whole.clone(),
+        };
+        let first = known.first.aligned(block, size).intersect(&held);
+        let used = match &known.used {
+            Some(used) => used.aligned(block, size).intersect(&held),
+            None if extent == Extent::Used => held.clone(),
+            None => Ranges::new(),
+        };
+        let used = used.subtract(&first);
+        let rest = held.subtract(&first).subtract(&used);
+        let wanted = match extent {
+            Extent::First => 1,
+            Extent::Used => 2,
+            Extent::All => 3,
+        };
+        let stages = [
+            (Stage::First, first),
+            (Stage::Used, used),
+            (Stage::Rest, rest),
+        ];
+        let stages: Vec<(Stage, Ranges)> = stages
+            .into_iter()
+            .take(wanted)
+            .filter(|(_, ranges)| !ranges.is_empty())
+            .collect();
+        let mut plan = Plan {
+            left_out: Ranges::new(),
+            stages,
+        };
+        plan.left_out = whole.subtract(&plan.all());
+        plan
+    }
+
+    /// All that is to be read.
+    pub(crate) fn all(&self) -> Ranges {
+        let stages = self.stages.iter();
+        stages.fold(Ranges::new(), |all, (_, ranges)| all.union(ranges))
+    }
+
+    /// How much is to be read.
+    pub(crate) fn total(&self) -> Bytes {
+        let totals = self.stages.iter().map(|(_, ranges)| ranges.total().0);
+        Bytes(totals.sum())
+    }
+
+    /// The same without what is done already.
+    pub(crate) fn without(&self, done: &Ranges) -> Plan {
+        let stages = self.stages.iter();
+        Plan {
+            stages: stages
+                .map(|(stage, ranges)| (*stage, ranges.subtract(done)))
+                .filter(|(_, ranges)| !ranges.is_empty())
+                .collect(),
+            left_out: self.left_out.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const BLOCK: Bytes = Bytes(100);
+
+    fn ranges(list: &[(u64, u64)]) -> Ranges {
+        list.iter().map(|(start, end)| *start..*end).collect()
+    }
+
+    fn known() -> Known {
+        Known {
+            first: ranges(&[(150, 160), (420, 430)]),
+            used: Some(ranges(&[(0, 250)])),
+            held: None,
+        }
+    }
+
+    #[test]
+    fn what_is_named_comes_first_then_what_is_used_then_the_rest() {
+        let plan = Plan::new(&known(), Bytes(550), BLOCK, Extent::All);
+        assert_eq!(
+            plan.stages,
+            [
+                (Stage::First, ranges(&[(100, 200), (400, 500)])),
+                (Stage::Used, ranges(&[(0, 100), (200, 300)])),
+                (Stage::Rest, ranges(&[(300, 400), (500, 550)])),
+            ]
+        );
+        assert_eq!(
+            (plan.total(), plan.left_out.total()),
+            (Bytes(550), Bytes(0))
+        );
+    }
+
+    #[test]
+    fn it_can_end_early_and_says_what_it_leaves_out() {
+        let used = Plan::new(&known(), Bytes(550), BLOCK, Extent::Used);
+        assert_eq!(used.left_out, ranges(&[(300, 400), (500, 550)]));
+        let first = Plan::new(&known(), Bytes(550), BLOCK, Extent::First);
+        assert_eq!(first.total(), Bytes(200));
+    }
+
+    #[test]
+    fn what_the_snapshot_does_not_hold_is_left_out() {
+        let held = Known {
+            held: Some(ranges(&[(0, 200)])),
+            ..known()
+        };
+        let plan = Plan::new(&held, Bytes(550), BLOCK, Extent::All);
+        assert_eq!(
+            plan.stages,
+            [
+                (Stage::First, ranges(&[(100, 200)])),
+                (Stage::Used, ranges(&[(0, 100)]))
+            ]
+        );
+    }
+
+    #[test]
+    fn where_nobody_knows_what_is_used_all_may_be() {
+        let unknown = Known::default();
+        let plan = Plan::new(&unknown, Bytes(550), BLOCK, Extent::Used);
+        assert_eq!(plan.stages, [(Stage::Used, ranges(&[(0, 550)]))]);
+        let plan = Plan::new(&unknown, Bytes(550), BLOCK, Extent::All);
+        assert_eq!(plan.stages, [(Stage::Rest, ranges(&[(0, 550)]))]);
+    }
+
+    fn some_ranges() -> impl Strategy<Value = Ranges> {
+        proptest::collection::vec((0_u64..5_000, 0_u64..700), 0..12)
+            .prop_map(|list| list.into_iter().map(|(at, len)| at..at + len).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn every_block_is_in_one_set_or_left_out(
+            first in some_ranges(),
+            used in proptest::option::of(some_ranges()),
+            held in proptest::option::of(some_ranges()),
+            done in some_ranges(),
+            size in 1_u64..5_000,
+        ) {
+            let known = Known { first, used, held };
+            for extent in [Extent::First, Extent::Used, Extent::All] {
+                let plan = Plan::new(&known, Bytes(size), BLOCK, extent);
+                prop_assert_eq!(plan.total().0 + plan.left_out.total().0, size);
+                let parts = plan.stages.iter().map(|(_, ranges)| ranges);
+                let all = parts.fold(plan.left_out.clone(), |all, part| all.union(part));
+                prop_assert_eq!(all, Ranges::all(Bytes(size)));
+                let left = plan.without(&done.aligned(BLOCK, Bytes(size)));
+                prop_assert!(left.total() <= plan.total());
+            }
+        }
+    }
+}

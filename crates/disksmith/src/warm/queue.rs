@@ -1,0 +1,212 @@
+//! Which blocks are still to be asked for, in which order.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use record::{Bytes, Ranges};
+
+use super::plan::{Plan, Stage};
+
+/// The smallest piece of a block that is asked for alone, to find out what of it can be read.
+const SMALLEST: u64 = 4096;
+/// Into so many pieces a request that failed is cut.
+const PIECES: u64 = 8;
+/// So many pieces are asked for at most. A device that answers nothing would otherwise be asked for
+/// each page, and some take half a minute for each.
+const MOST_PIECES: u32 = 16_384;
+
+/// Among so many of the next pieces one is looked for that touches none in flight.
+const NEAR: usize = 64;
+
+/// The requests that a plan consists of.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    block: u64,
+    stages: VecDeque<(Stage, VecDeque<Range<u64>>)>,
+    /// Pieces of what failed.
+    pieces: VecDeque<Range<u64>>,
+    pieces_left: u32,
+}
+
+impl Queue {
+    /// All requests of a plan, a block each.
+    pub(crate) fn new(plan: &Plan, block: Bytes) -> Queue {
+        let stages = plan.stages.iter();
+        Queue {
+            block: block.0.max(1),
+            stages: stages
+                .map(|(stage, ranges)| (*stage, ranges.iter().collect()))
+                .collect(),
+            pieces: VecDeque::new(),
+            pieces_left: MOST_PIECES,
+        }
+    }
+
+    /// The set that is being read; `None` when all was asked for.
+    pub(crate) fn stage(&self) -> Option<Stage> {
+        self.stages.front().map(|(stage, _)| *stage)
+    }
+
+    /// Puts the blocks of a plan in the place of those that were not asked for yet. Pieces of what
+    /// failed stay.
+    pub(crate) fn replace(&mut self, plan: &Plan) {
+        let stages = plan.stages.iter();
+        self.stages = stages
+            .map(|(stage, ranges)| (*stage, ranges.iter().collect()))
+            .collect();
+    }
+
+    /// The next piece of a request that failed, which touches none of those in flight: the kernel makes
+    /// one request of neighbours that wait together, and that would fail as a whole.
+    pub(crate) fn next_piece(&mut self, in_flight: &[Range<u64>]) -> Option<Range<u64>> {
+        let touches = |piece: &Range<u64>| {
+            let meets = |other: &Range<u64>| piece.start <= other.end && other.start <= piece.end;
+            in_flight.iter().any(meets)
+        };
+        let mut near = self.pieces.iter().take(NEAR);
+        let at = near.position(|piece| !touches(piece))?;
+        self.pieces.remove(at)
+    }
+
+    /// Takes back all pieces that were not asked for yet.
+    pub(crate) fn give_up_pieces(&mut self) -> Vec<Range<u64>> {
+        self.pieces.drain(..).collect()
+    }
+
+    /// The next block.
+    pub(crate) fn next_block(&mut self) -> Option<Range<u64>> {
+        while let Some((_, ranges)) = self.stages.front_mut() {
+            if let Some(range) = ranges.front_mut() {
+                let start = range.start;
+                let end = range.end.min((start / self.block + 1) * self.block);
+                range.start = end;
+                if range.is_empty() {
+                    ranges.pop_front();
+                }
+                return Some(start..end);
+            }
+            self.stages.pop_front();
+        }
+        None
+    }
+
+    /// Asks for the parts of what failed. Whether it will: not for the smallest piece, nor when
+    /// that was done very often.
+    pub(crate) fn narrow(&mut self, failed: &Range<u64>) -> bool {
+        let length = failed.end - failed.start;
+        if length <= SMALLEST || self.pieces_left == 0 {
+            return false;
+        }
+        let piece = (length / PIECES).next_multiple_of(SMALLEST).max(SMALLEST);
+        let whole = Ranges::from(0..length);
+        let parts: Vec<Range<u64>> = whole.blocks(Bytes(piece)).collect();
+        // The pieces of a piece before its neighbours: when it has been enough, what was begun is
+        // known to the page.
+        for part in parts.into_iter().rev() {
+            self.pieces
+                .push_front(failed.start + part.start..failed.start + part.end);
+            self.pieces_left = self.pieces_left.saturating_sub(1);
+        }
+        true
+    }
+
+    /// Gives up what lies at or behind `end`: the volume ends there now.
+    pub(crate) fn cut_at(&mut self, end: u64) {
+        let within = |range: &mut Range<u64>| {
+            range.end = range.end.min(end);
+            !range.is_empty()
+        };
+        self.pieces.retain_mut(within);
+        for (_, ranges) in &mut self.stages {
+            ranges.retain_mut(within);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::{Extent, Known};
+    use super::*;
+
+    const BLOCK: Bytes = Bytes::kib(512);
+
+    fn queue() -> Queue {
+        let known = Known {
+            first: Ranges::from(BLOCK.0 * 2..BLOCK.0 * 2 + 1),
+            ..Known::default()
+        };
+        let size = Bytes(BLOCK.0 * 3 + 4096);
+        Queue::new(&Plan::new(&known, size, BLOCK, Extent::All), BLOCK)
+    }
+
+    fn block(number: u64) -> Range<u64> {
+        number * BLOCK.0..(number + 1) * BLOCK.0
+    }
+
+    #[test]
+    fn blocks_come_one_by_one_set_after_set() {
+        let mut queue = queue();
+        assert_eq!(queue.stage(), Some(Stage::First));
+        let all: Vec<_> = std::iter::from_fn(|| queue.next_block()).collect();
+        let end = BLOCK.0 * 3;
+        assert_eq!(all, [block(2), block(0), block(1), end..end + 4096]);
+        assert_eq!(queue.stage(), None);
+    }
+
+    #[test]
+    fn what_failed_is_narrowed_down_to_pages() {
+        let mut queue = queue();
+        let failed = queue.next_block().unwrap();
+        assert!(queue.narrow(&failed));
+        let mut length = 0;
+        let mut smallest = failed.clone();
+        for _ in 0..PIECES {
+            smallest = queue.next_piece(&[]).unwrap();
+            length += smallest.end - smallest.start;
+        }
+        assert_eq!(length, BLOCK.0);
+        assert_eq!(smallest.end, failed.end);
+        assert!(queue.narrow(&(smallest.start..smallest.start + 8192)));
+        assert_eq!(
+            queue.next_piece(&[]),
+            Some(smallest.start..smallest.start + 4096)
+        );
+        assert!(!queue.narrow(&(0..4096)));
+    }
+
+    #[test]
+    fn pieces_in_flight_have_no_neighbours() {
+        let mut queue = queue();
+        let failed = queue.next_block().unwrap();
+        assert!(queue.narrow(&failed));
+        let mut flying = Vec::new();
+        while let Some(piece) = queue.next_piece(&flying) {
+            flying.push(piece);
+        }
+        let step = BLOCK.0 / PIECES;
+        let starts: Vec<u64> = flying
+            .iter()
+            .map(|piece| (piece.start - failed.start) / step)
+            .collect();
+        assert_eq!(starts, [0, 2, 4, 6]);
+        flying.remove(0);
+        assert_eq!(queue.next_piece(&flying), None, "1 touches 2");
+        assert_eq!(queue.give_up_pieces().len(), 4);
+        assert_eq!(queue.next_piece(&[]), None);
+    }
+
+    #[test]
+    fn a_device_that_answers_nothing_is_not_asked_for_every_page() {
+        let mut queue = queue();
+        let narrowed = (0..10_000).filter(|_| queue.narrow(&block(0))).count();
+        assert_eq!(narrowed as u64, u64::from(MOST_PIECES) / PIECES);
+    }
+
+    #[test]
+    fn what_a_volume_lost_is_not_asked_for() {
+        let mut queue = queue();
+        queue.cut_at(BLOCK.0 + 4096);
+        let all: Vec<_> = std::iter::from_fn(|| queue.next_block()).collect();
+        assert_eq!(all, [block(0), BLOCK.0..BLOCK.0 + 4096]);
+    }
+}

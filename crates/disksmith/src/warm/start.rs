@@ -1,0 +1,343 @@
+//! How the warming of a volume starts: anew, or where the ledger says that it was left.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use ledger::{Error, LongWork as _, Standing, WorkError};
+use record::{Bytes, Ranges};
+
+use super::finding::{Code, Finding};
+use super::place::{Keeper, Kept};
+use super::volume::{Key, Resumes, Volume};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::longwork::Here;
+
+/// Where programs keep their settings.
+const ETC: &str = "/etc";
+
+/// A warming that can go on.
+pub(crate) struct Started {
+    /// Where it stands.
+    pub kept: Kept,
+    /// What keeps that; `None` where it cannot be kept.
+    pub keeper: Option<Keeper>,
+    /// What is to be said of it.
+    pub findings: Vec<Finding>,
+}
+
+/// What is asked of a start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask {
+    /// What is fetched at once.
+    pub block: Bytes,
+    /// Whether the whole volume is to be read.
+    pub whole: bool,
+    /// Whether what was read before does not count.
+    pub anew: bool,
+    /// Whether the ledger is to be used.
+    pub keep: bool,
+}
+
+/// Starts the warming of a volume, as the ledger has it. A ledger that cannot be used is no reason
+/// not to warm.
+///
+/// # Errors
+/// When another process is at it.
+pub(crate) fn start(volume: &Volume, ask: Ask, context: &Context) -> Result<Started, Failure> {
+    let mut kept = fresh(volume, ask);
+    let mut findings = Vec::new();
+    let is_known_again = volume.key.resumes() != Resumes::Never;
+    if ask.keep && !is_known_again {
+        findings.push(cannot_be_known());
+    }
+    if !ask.keep || !is_known_again {
+        return Ok(Started {
+            kept,
+            keeper: None,
+            findings,
+        });
+    }
+    match with_ledger(volume, ask, context, &mut kept, &mut findings) {
+        Ok(keeper) => Ok(Started {
+            kept,
+            keeper: Some(keeper),
+            findings,
+        }),
+        Err(Refused::UnderWay(error)) => Err(Failure::Refused(error.into())),
+        Err(Refused::NotKept(error)) => {
+            findings.push(Finding::warn(
+                Code::NotKept,
+                format!(
+                    "How far it is cannot be kept, so that after a kill it begins from the start: \
+                     {error:#}."
+                ),
+            ));
+            Ok(Started {
+                kept,
+                keeper: None,
+                findings,
+            })
+        }
+    }
+}
+
+fn cannot_be_known() -> Finding {
+    Finding::warn(
+        Code::NotKept,
+        "The volume has no name of its own, and the kernel does not tell whether it stays attached \
+         (diskseq, since Linux 5.15): it cannot be known again, so that after a kill it begins from \
+         the start.",
+    )
+}
+
+fn fresh(volume: &Volume, ask: Ask) -> Kept {
+    Kept {
+        path: volume.path.display().to_string(),
+        size: volume.size,
+        block: ask.block,
+        done: Ranges::new(),
+        unreadable: Ranges::new(),
+        whole: ask.whole,
+        attached: volume.key.attached().cloned(),
+        ended: false,
+        began: Timestamp::now(),
+        ran_s: 0.0,
+        starts: 1,
+    }
+}
+
+/// Why the ledger is not used.
+enum Refused {
+    /// Somebody is at it.
+    UnderWay(Error),
+    /// It does not work.
+    NotKept(anyhow::Error),
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        match error {
+            Error::Work(WorkError::UnderWay { .. }) => Refused::UnderWay(error),
+            other => Refused::NotKept(other.into()),
+        }
+    }
+}
+
+fn with_ledger(
+    volume: &Volume,
+    ask: Ask,
+    context: &Context,
+    kept: &mut Kept,
+    findings: &mut Vec<Finding>,
+) -> Result<Keeper, Refused> {
+    let broken = |error: anyhow::Error| Refused::NotKept(error);
+    let mut ledger = context
+        .open_ledger()
+        .map_err(|failure| broken(failure.error()))?;
+    let here =
+        Here::of_process(&context.root, Path::new(ETC)).map_err(|error| broken(error.into()))?;
+    // A volume is where it is attached: whoever was at it on another host is not any more, and if he
+    // were, no more would be lost than the time of reading something twice.
+    let standing = |owner: &ledger::Owner| match here.standing(owner) {
+        Standing::Alive => Standing::Alive,
+        Standing::Dead | Standing::Elsewhere => Standing::Dead,
+    };
+    let before = match ledger.work::<Kept>(volume.key.text()) {
+        Ok(before) => before,
+        Err(error) => {
+            findings.push(Finding::warn(
+                Code::NotKept,
+                format!("What was read before is not known, and all is read: {error}."),
+            ));
+            // What cannot be read is of use to nobody; what a later version has written is.
+            if ask.anew || matches!(error, Error::Work(WorkError::Unreadable { .. })) {
+                ledger.remove_work(Kept::KIND, volume.key.text(), standing)?;
+            }
+            None
+        }
+    };
+    let unfinished = before
+        .as_ref()
+        .is_some_and(|work| work.summary.finished.is_none());
+    if let Some(work) = &before {
+        take_over(volume, ask, &work.document, unfinished, kept, findings);
+    }
+    let claim = if unfinished {
+        let (claim, _) = ledger.claim_work::<Kept>(volume.key.text(), here.owner(), standing)?;
+        ledger.keep_work(&claim, kept)?;
+        claim
+    } else {
+        ledger.begin_work(volume.key.text(), here.owner(), kept, standing)?
+    };
+    Keeper::start(ledger, claim).map_err(|error| broken(error.into()))
+}
+
+/// Takes over what was read before, where it can be believed.
+fn take_over(
+    volume: &Volume,
+    ask: Ask,
+    before: &Kept,
+    unfinished: bool,
+    kept: &mut Kept,
+    findings: &mut Vec<Finding>,
+) {
+    let read = before.done.intersect(&Ranges::all(volume.size));
+    if ask.anew || read.is_empty() {
+        return;
+    }
+    if let Some(doubt) = doubt(&volume.key, volume.size, before, unfinished) {
+        findings.push(doubt.finding(before));
+        return;
+    }
+    if before.size != volume.size {
+        findings.push(Finding::note(
+            Code::Resized,
+            format!(
+                "The volume had {} when it was read before, and has {} now.",
+                before.size, volume.size
+            ),
+        ));
+    }
+    findings.push(Finding::note(
+        Code::Resumed,
+        format!(
+            "{} were read before, since {}, and are not read again (--anew would).",
+            read.total(),
+            day(before)
+        ),
+    ));
+    kept.done = read;
+    kept.began = before.began;
+    kept.ran_s = before.ran_s;
+    kept.starts = before.starts.saturating_add(1);
+}
+
+/// When a warming was begun.
+fn day(work: &Kept) -> String {
+    work.began.strftime("%Y-%m-%d %H:%M UTC").to_string()
+}
+
+/// Why what the ledger has of a volume need not be true of this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doubt {
+    /// It was read to its end, and may be restored anew.
+    Whole,
+    /// That warming had ended as it was asked to, and the volume may be restored anew.
+    Ended,
+    /// It is another attachment.
+    Attached,
+    /// It has another size.
+    Size,
+}
+
+impl Doubt {
+    fn finding(self, before: &Kept) -> Finding {
+        let why = match self {
+            Doubt::Whole => "it was read to its end then, and may have been restored anew since",
+            Doubt::Ended => {
+                "that warming had ended as it was asked to, and the volume may have been restored anew \
+                 since, under the same name"
+            }
+            Doubt::Attached => {
+                "the volume is known by nothing but its path, and was attached anew or the host \
+                 restarted since: it may be another one"
+            }
+            Doubt::Size => {
+                "the volume is known by nothing but its path, and had another size: it may be \
+                 another one"
+            }
+        };
+        let text = format!(
+            "What was read before, since {}, does not count: {why}.",
+            day(before)
+        );
+        match self {
+            // Who warms it again after it was done expects that.
+            Doubt::Whole => Finding::note(Code::NotKept, text),
+            Doubt::Ended | Doubt::Attached | Doubt::Size => Finding::warn(Code::NotKept, text),
+        }
+    }
+}
+
+/// Why what the ledger says of a volume of this name and size need not be true of this one; `None`
+/// where it is.
+fn doubt(key: &Key, size: Bytes, before: &Kept, unfinished: bool) -> Option<Doubt> {
+    let is_attached = key.attached().is_some() && key.attached() == before.attached.as_ref();
+    match key {
+        Key::Ebs(_) => None,
+        _ if !unfinished => Some(Doubt::Whole),
+        Key::Unique(..) => (before.ended && !is_attached).then_some(Doubt::Ended),
+        Key::Path(..) if !is_attached => Some(Doubt::Attached),
+        Key::Path(..) => (before.size != size).then_some(Doubt::Size),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::place::Attached;
+    use super::*;
+
+    #[test]
+    fn only_the_same_volume_is_believed_to_be_warm() {
+        let attached = |diskseq| {
+            Some(Attached {
+                boot: "b".to_owned(),
+                diskseq,
+            })
+        };
+        let kept = |attached| Kept {
+            path: "/dev/sdb".to_owned(),
+            size: Bytes(1000),
+            block: Bytes(100),
+            done: Ranges::from(0..500),
+            unreadable: Ranges::new(),
+            whole: true,
+            attached,
+            ended: false,
+            began: Timestamp::UNIX_EPOCH,
+            ran_s: 1.0,
+            starts: 1,
+        };
+        let before = kept(attached(3));
+        let doubts =
+            |key: &Key, before: &Kept, unfinished| doubt(key, Bytes(1000), before, unfinished);
+        let ended = Kept {
+            ended: true,
+            ..before.clone()
+        };
+        let ebs = Key::Ebs("vol0123".to_owned());
+        assert_eq!(doubts(&ebs, &before, true), None);
+        assert_eq!(doubts(&ebs, &ended, false), None);
+        let unique = |attached| Key::Unique("naa.600".to_owned(), attached);
+        assert_eq!(doubts(&unique(attached(4)), &before, true), None);
+        // Restored anew, perhaps.
+        let whole = doubts(&unique(attached(3)), &ended, false);
+        assert_eq!(whole, Some(Doubt::Whole));
+        assert_eq!(doubts(&unique(attached(3)), &ended, true), None);
+        for elsewhere in [attached(4), None] {
+            let doubt = doubts(&unique(elsewhere), &ended, true);
+            assert_eq!(doubt, Some(Doubt::Ended));
+        }
+        let unknown = Kept {
+            ended: true,
+            ..kept(None)
+        };
+        assert_eq!(
+            doubts(&unique(None), &unknown, true),
+            Some(Doubt::Ended),
+            "nobody knows"
+        );
+        let path = |attached| Key::Path("/dev/sdb".to_owned(), attached);
+        assert_eq!(doubts(&path(attached(3)), &before, true), None);
+        assert_eq!(doubts(&path(attached(3)), &ended, true), None);
+        let whole = doubts(&path(attached(3)), &before, false);
+        assert_eq!(whole, Some(Doubt::Whole));
+        let another = doubts(&path(attached(4)), &before, true);
+        assert_eq!(another, Some(Doubt::Attached));
+        let unknown = doubts(&path(None), &kept(None), true);
+        assert_eq!(unknown, Some(Doubt::Attached));
+        let size = doubt(&path(attached(3)), Bytes(2000), &before, true);
+        assert_eq!(size, Some(Doubt::Size));
+    }
+}
