@@ -31,6 +31,8 @@ mod page;
 mod plateaus;
 mod queue_full;
 mod scrub_hurts;
+#[cfg(test)]
+pub(crate) mod simulated;
 mod slow_member;
 mod small_io;
 mod stalled;
