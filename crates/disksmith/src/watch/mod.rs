@@ -1,5 +1,6 @@
 //! The verb `watch`: what the disks are doing, and what that means.
 
+mod check;
 mod collect;
 mod filter;
 mod live;
@@ -20,6 +21,9 @@ use live::Ticks;
 
 /// Watches until it is interrupted, or has seen enough.
 pub(crate) fn watch(args: &WatchArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    if args.check {
+        return check::check(args, context, interrupt);
+    }
     let filter = Filter::new(&args.devices, args.all, &context.root)?;
     let mut collector = Collector::new(&context.root, args.interval.0.into()).refused()?;
     let mut watch = Watch::new(Settings {
