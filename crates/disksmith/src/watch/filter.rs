@@ -1,5 +1,6 @@
 //! Which devices are shown.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use linux::Root;
@@ -35,15 +36,17 @@ impl Filter {
 
     /// Leaves in a sample what is wanted.
     pub(super) fn cut(&self, sample: &mut Sample) {
-        let wanted: Vec<DeviceId> = sample
-            .devices
-            .iter()
-            .filter(|device| self.wants(device, sample))
-            .map(|device| device.device.id)
-            .collect();
-        sample
-            .devices
-            .retain(|device| wanted.contains(&device.device.id));
+        if self.names.is_empty() {
+            let is_part = |device: &DeviceSample| device.device.kind == DeviceKind::Partition;
+            sample
+                .devices
+                .retain(|device| self.all || (!is_part(device) && is_active(device)));
+        } else {
+            let wanted = self.wanted(sample);
+            sample
+                .devices
+                .retain(|device| wanted.contains(&device.device.id));
+        }
     }
 
     /// Whether an event is about a device that is wanted, or about the host.
@@ -51,38 +54,23 @@ impl Filter {
         match event.subject {
             Subject::Host => true,
             Subject::Device(_) if self.names.is_empty() => true,
-            Subject::Device(id) => match sample.device(id) {
-                Some(device) => self.names_it(device, sample),
-                None => self.names.contains(&event.name),
-            },
+            Subject::Device(id) => {
+                self.names.contains(&event.name) || self.wanted(sample).contains(&id)
+            }
         }
     }
 
-    fn wants(&self, device: &DeviceSample, sample: &Sample) -> bool {
-        if self.names.is_empty() {
-            let is_part = device.device.kind == DeviceKind::Partition;
-            return self.all || (!is_part && is_active(device));
-        }
-        self.names_it(device, sample)
-    }
-
-    /// Whether a device is named, or one that lies on it is.
-    fn names_it(&self, device: &DeviceSample, sample: &Sample) -> bool {
-        let mut todo = vec![device.device.id];
-        let mut seen = Vec::new();
-        while let Some(id) = todo.pop() {
-            if seen.contains(&id) {
-                continue;
+    /// The devices that are named, and all that these lie on.
+    fn wanted(&self, sample: &Sample) -> HashSet<DeviceId> {
+        let is_named = |device: &&DeviceSample| self.names.contains(&device.device.name);
+        let mut todo: Vec<&DeviceSample> = sample.devices.iter().filter(is_named).collect();
+        let mut wanted = HashSet::new();
+        while let Some(device) = todo.pop() {
+            if wanted.insert(device.device.id) {
+                todo.extend(sample.below(&device.device));
             }
-            seen.push(id);
-            if let Some(device) = sample.device(id)
-                && self.names.contains(&device.device.name)
-            {
-                return true;
-            }
-            todo.extend(sample.above(id).map(|above| above.device.id));
         }
-        false
+        wanted
     }
 }
 

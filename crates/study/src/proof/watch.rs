@@ -55,7 +55,7 @@ fn one(rng: &mut Rng, in_flight: f64) -> Host {
     Host::of(disks(rng, 1, in_flight))
 }
 
-const CASES: [Case; 19] = [
+const CASES: [Case; 20] = [
     Case {
         name: "healthy, busy",
         make: |rng| Host::of(disks(rng, 3, 8.0)),
@@ -118,6 +118,18 @@ const CASES: [Case; 19] = [
         make: |rng| {
             let mut host = one(rng, 1.0);
             host.disks[0].demand = Demand::Rate(40.0);
+            host
+        },
+        change: nothing,
+        truth: None,
+    },
+    Case {
+        name: "a low cap that is not reached all the time",
+        make: |rng| {
+            let mut host = one(rng, 2.0);
+            host.disks[0].base_s = 0.02;
+            host.disks[0].noise = 0.3;
+            host.disks[0].restless = 0.5;
             host
         },
         change: nothing,
@@ -224,9 +236,9 @@ const CASES: [Case; 19] = [
         truth: Some((EventCode::Cold, "d0")),
     },
     Case {
-        name: "cold from the beginning, read only",
+        name: "cold from the beginning, one read at a time",
         make: |rng| {
-            let mut host = one(rng, 2.0);
+            let mut host = one(rng, 1.0);
             host.disks[0].reads = 1.0;
             host.disks[0].cold = (0.8, 0.06);
             host
@@ -303,7 +315,7 @@ fn each_cause_is_found_and_nothing_else() {
 fn table_of_events() {
     println!("{:46} found  else", "%");
     for case in CASES {
-        let (found, wrong) = play(&case, 1000);
+        let (found, wrong) = play(&case, 400);
         let found = match case.truth {
             Some(_) => format!("{:5.1}", 100.0 * found),
             None => "    -".to_owned(),

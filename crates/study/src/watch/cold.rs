@@ -22,9 +22,10 @@ const LEAST_READS: f64 = 30.0;
 const SLOW: f64 = 4.0;
 /// And at least so many seconds.
 const LEAST_S: f64 = 0.003;
-/// Where nothing better is known, so many, with no more in flight than this.
+/// Where nothing better is known, so many, and one request at a time: two that share a low cap wait
+/// as long.
 const SLOW_AT_ALL_S: f64 = 0.025;
-const ALONE: f64 = 2.5;
+const ALONE: f64 = 1.3;
 /// More in flight than this may be why they wait.
 const FEW: f64 = 5.0;
 /// The disk must have been seen to do so many times as much, where anything was seen.

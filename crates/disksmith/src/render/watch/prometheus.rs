@@ -2,11 +2,12 @@
 //! names and units (its collectors diskstats, mdadm, netdev, pressure and loadavg); the rest begins with
 //! `disksmith_`.
 
+mod disks;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use linux::Root;
-use linux::diskstats::{AllCounters, Counted, DiskStats};
 use linux::pulse::{ArrayLine, Interface, KeptFile, MdStat, NetReader, PressureReader, load};
 use record::sample::SyncAction;
 use record::{Event, EventCode, Severity};
@@ -26,7 +27,7 @@ pub(crate) struct Found {
 /// The metrics of now. What cannot be read is left out.
 pub(crate) fn text(root: &Root, found: &Found) -> String {
     let mut text = Text::default();
-    disks(root, &mut text);
+    disks::disks(root, &mut text);
     arrays(root, &mut text);
     network(root, &mut text);
     host(root, &mut text);
@@ -64,181 +65,6 @@ fn escaped(label: &str) -> String {
         .replace('\\', "\\\\")
         .replace('"', "\\\"")
         .replace('\n', "\\n")
-}
-
-/// A metric of a disk.
-struct OfDisk {
-    name: &'static str,
-    kind: &'static str,
-    help: &'static str,
-    value: fn(&DiskStats) -> f64,
-    /// Whether this kernel counts it.
-    counted: fn(Counted) -> bool,
-}
-
-const fn of_disk(
-    name: &'static str,
-    help: &'static str,
-    value: fn(&DiskStats) -> f64,
-    counted: fn(Counted) -> bool,
-) -> OfDisk {
-    OfDisk {
-        name,
-        kind: "counter",
-        help,
-        value,
-        counted,
-    }
-}
-
-fn always(_: Counted) -> bool {
-    true
-}
-
-fn discards(counted: Counted) -> bool {
-    counted.discards
-}
-
-fn flushes(counted: Counted) -> bool {
-    counted.flushes
-}
-
-fn bytes(sectors: u64) -> f64 {
-    sectors as f64 * 512.0
-}
-
-fn seconds(milliseconds: u64) -> f64 {
-    milliseconds as f64 / 1e3
-}
-
-const DISK: [OfDisk; 17] = [
-    of_disk(
-        "node_disk_reads_completed_total",
-        "Reads completed.",
-        |s| s.reads as f64,
-        always,
-    ),
-    of_disk(
-        "node_disk_reads_merged_total",
-        "Reads merged.",
-        |s| s.reads_merged as f64,
-        always,
-    ),
-    of_disk(
-        "node_disk_read_bytes_total",
-        "Bytes read.",
-        |s| bytes(s.sectors_read),
-        always,
-    ),
-    of_disk(
-        "node_disk_read_time_seconds_total",
-        "Time that reads took.",
-        |s| seconds(s.read_ms),
-        always,
-    ),
-    of_disk(
-        "node_disk_writes_completed_total",
-        "Writes completed.",
-        |s| s.writes as f64,
-        always,
-    ),
-    of_disk(
-        "node_disk_writes_merged_total",
-        "Writes merged.",
-        |s| s.writes_merged as f64,
-        always,
-    ),
-    of_disk(
-        "node_disk_written_bytes_total",
-        "Bytes written.",
-        |s| bytes(s.sectors_written),
-        always,
-    ),
-    of_disk(
-        "node_disk_write_time_seconds_total",
-        "Time that writes took.",
-        |s| seconds(s.write_ms),
-        always,
-    ),
-    OfDisk {
-        name: "node_disk_io_now",
-        kind: "gauge",
-        help: "Requests in flight.",
-        value: |s| s.in_flight as f64,
-        counted: always,
-    },
-    of_disk(
-        "node_disk_io_time_seconds_total",
-        "Time in which anything was in flight.",
-        |s| seconds(s.busy_ms),
-        always,
-    ),
-    of_disk(
-        "node_disk_io_time_weighted_seconds_total",
-        "Time in flight, weighted by the number of requests.",
-        |s| seconds(s.weighted_ms),
-        always,
-    ),
-    of_disk(
-        "node_disk_discards_completed_total",
-        "Discards completed.",
-        |s| s.discards as f64,
-        discards,
-    ),
-    of_disk(
-        "node_disk_discards_merged_total",
-        "Discards merged.",
-        |s| s.discards_merged as f64,
-        discards,
-    ),
-    of_disk(
-        "node_disk_discarded_sectors_total",
-        "Sectors discarded.",
-        |s| s.sectors_discarded as f64,
-        discards,
-    ),
-    of_disk(
-        "node_disk_discard_time_seconds_total",
-        "Time that discards took.",
-        |s| seconds(s.discard_ms),
-        discards,
-    ),
-    of_disk(
-        "node_disk_flush_requests_total",
-        "Flushes completed.",
-        |s| s.flushes as f64,
-        flushes,
-    ),
-    of_disk(
-        "node_disk_flush_requests_time_seconds_total",
-        "Time that flushes took.",
-        |s| seconds(s.flush_ms),
-        flushes,
-    ),
-];
-
-fn disks(root: &Root, text: &mut Text) {
-    let Ok(mut counters) = AllCounters::open(root) else {
-        return;
-    };
-    let lines: Vec<(String, DiskStats, Counted)> = match counters.read() {
-        Ok(lines) => lines
-            .map(|line| (line.name.to_owned(), line.stats, line.counted))
-            .collect(),
-        Err(_) => return,
-    };
-    for metric in &DISK {
-        let counted = lines
-            .iter()
-            .filter(|(_, _, counted)| (metric.counted)(*counted));
-        let mut counted = counted.peekable();
-        if counted.peek().is_some() {
-            text.family(metric.name, metric.kind, metric.help);
-        }
-        for (name, stats, _) in counted {
-            text.value(metric.name, &[("device", name)], (metric.value)(stats));
-        }
-    }
 }
 
 fn arrays(root: &Root, text: &mut Text) {

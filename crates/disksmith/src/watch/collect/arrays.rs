@@ -30,8 +30,7 @@ struct Details {
 }
 
 impl Arrays {
-    /// Opens what the kernel says of arrays. There are none on a kernel without md, and none are
-    /// seen either when md is loaded only later.
+    /// Opens what the kernel says of arrays, if it has any.
     pub(super) fn open(root: &Root) -> Arrays {
         Arrays {
             file: MdStat::open(root).ok(),
@@ -74,6 +73,11 @@ impl Arrays {
 
     /// Reads again what sysfs says of the arrays.
     pub(super) fn refresh(&mut self, root: &Root, devices: &Devices) {
+        if self.file.is_none() {
+            // md may be loaded only when the first array is built.
+            self.file = MdStat::open(root).ok();
+            self.look();
+        }
         self.is_due = false;
         if self.lines.is_empty() {
             self.details.clear();

@@ -159,8 +159,9 @@ fn an_array_is_seen_over_its_members_with_what_it_does() {
     let devices = [(0, "sda", 9, 1), (1, "sdb", 9, 1), (2, "md0", 9, 1)];
     fake.counters(&devices);
     let idle = "md0 : active raid1 sdb[1] sda[0]\n      1024 blocks [2/2] [UU]\n";
-    fake.mdstat(idle);
+    // md is loaded only when the array is built.
     let mut collector = fake.collector();
+    fake.mdstat(idle);
     fake.next(&mut collector);
     let sample = fake.next(&mut collector).unwrap();
     let md = sample.named("md0").unwrap();
