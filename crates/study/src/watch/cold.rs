@@ -7,7 +7,7 @@
 //! slow for another reason (a neighbour in the cloud) looks the same, so this is a note. The proof is
 //! to read the same again: it is fast then (`disksmith warm --check`).
 
-use record::sample::DeviceKind;
+use record::sample::{DeviceId, DeviceKind, DeviceSample, Sample};
 use record::{EventCode, Severity};
 
 use super::history::{Point, beginning, mean_known, mean_of, variation};
@@ -48,9 +48,10 @@ impl Rule for Cold {
     }
 
     fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
-        let volumes = now
-            .disks()
-            .filter(|one| one.device.kind == DeviceKind::Disk);
+        // A check of an array reads much beside its users, who wait for that.
+        let volumes = now.disks().filter(|one| {
+            one.device.kind == DeviceKind::Disk && !is_worked_on(now.sample, one.device.id)
+        });
         for device in volumes {
             let id = device.device.id;
             let Some(points) = now.history.last(id, WINDOW_S, LEAST_POINTS) else {
@@ -109,7 +110,7 @@ fn slow_reads(points: &[Point], all: &[Point]) -> Option<Slow> {
         return None;
     }
     let write = mean_of(points, |point| &point.write);
-    let best = best_reads(all);
+    let best = best_reads(all, read.bytes / read.ops);
     let own_writes = write.wait.filter(|_| write.ops * seconds >= LEAST_READS);
     let against = match (best, own_writes) {
         (Some((fast, ops)), _) if wait >= SLOW * fast => {
@@ -138,15 +139,29 @@ fn slow_reads(points: &[Point], all: &[Point]) -> Option<Slow> {
     })
 }
 
-/// The least mean wait of reads in a few points in a row, and their rate then.
-fn best_reads(points: &[Point]) -> Option<(f64, f64)> {
+/// The least mean wait of reads of about this size in a few points in a row, and their rate then.
+fn best_reads(points: &[Point], size: f64) -> Option<(f64, f64)> {
     points
         .windows(RUN)
         .filter_map(|run| {
             let read = mean_of(run, |point| &point.read);
             let seconds: f64 = run.iter().map(|point| point.seconds).sum();
-            let wait = read.wait.filter(|_| read.ops * seconds >= RUN_READS)?;
+            let alike = (0.5..=2.0).contains(&(read.bytes / read.ops / size));
+            // Where sizes are not known, none differs.
+            let counts = read.ops * seconds >= RUN_READS && (alike || size <= 0.0);
+            let wait = read.wait.filter(|_| counts)?;
             Some((wait, read.ops))
         })
         .min_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// Whether md checks or rebuilds an array that lies on a device, also on a partition of it.
+fn is_worked_on(sample: &Sample, id: DeviceId) -> bool {
+    let is_work = |device: &DeviceSample| {
+        let action = device.array.as_ref().and_then(|state| state.action);
+        action.is_some_and(|action| action.is_work())
+    };
+    sample
+        .above(id)
+        .any(|above| is_work(above) || sample.above(above.device.id).any(is_work))
 }

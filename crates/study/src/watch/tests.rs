@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use record::sample::{
     ArraySample, Device, DeviceId, DeviceSample, Exceeded, Flow, Fraction, HostSample, KernelError,
-    KernelErrorKind, Member, Memory, PerSecond, VendorPage, VendorSample,
+    KernelErrorKind, Member, Memory, PerSecond, SyncAction, VendorPage, VendorSample,
 };
 use record::{Bytes, Event};
 
@@ -234,4 +234,25 @@ fn short_samples_are_put_together() {
     }
     let slow: Vec<&str> = found.iter().map(|event| event.name.as_str()).collect();
     assert_eq!(slow, ["d2"], "{found:?}");
+}
+
+#[test]
+fn members_under_a_check_are_not_called_cold() {
+    let play = |action: SyncAction| {
+        let mut rng = Rng::new(9);
+        let mut host = Host::of(vec![Disk::healthy(1.0); 2]);
+        host.level = Some("raid1");
+        let found = host.play(120, &mut rng, |host, second| {
+            if second == 60 {
+                host.action = action;
+                for disk in &mut host.disks {
+                    disk.cold = (0.8, 0.03);
+                }
+            }
+        });
+        let cold = |event: &&Event| event.code == EventCode::Cold;
+        found.iter().filter(cold).count()
+    };
+    assert_eq!(play(SyncAction::Idle), 2);
+    assert_eq!(play(SyncAction::Check), 0);
 }
