@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use record::sample::{DeviceId, DeviceSample, Moment};
 use record::{EventCode, Severity};
 
-use super::history::{Point, mean_known, mean_of, variation};
+use super::history::{Point, jitter, mean_known, mean_of, variation};
 use super::words::{digits, rate, time};
 use super::{Now, Rule, Sighting};
 use crate::level::{LEAST_SLICES, find_drop};
@@ -23,7 +23,7 @@ const BEFORE_S: f64 = 45.0;
 const AFTER_S: f64 = 15.0;
 /// The second level is at most this share of the first.
 const LOWER: f64 = 0.75;
-/// It varies no more than this share of itself.
+/// It varies no more than this share of itself, beside jitter.
 const FLAT: f64 = 0.05;
 /// So much of the demand must still be there.
 const STILL: f64 = 0.7;
@@ -143,7 +143,9 @@ fn find(points: &[Point]) -> Option<Spent> {
             after: Level::of(settled)?,
         };
         let lower: Vec<f64> = settled.iter().map(rate).collect();
-        (is_spent(&spent) && variation(&lower) <= FLAT).then_some(spent)
+        let in_point = spent.after.ops * seconds(settled) / settled.len() as f64;
+        let flat = FLAT + jitter(spent.after.in_flight, in_point);
+        (is_spent(&spent) && variation(&lower) <= flat).then_some(spent)
     })
 }
 

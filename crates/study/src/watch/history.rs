@@ -281,6 +281,17 @@ pub(super) fn variation(values: &[f64]) -> f64 {
     }
 }
 
+/// By how much counts of a rate that is held by the clock vary from point to point, as a share: what
+/// is in flight comes back together, just before or just after the point ends. Such errors do not
+/// add up.
+pub(super) fn jitter(in_flight: f64, ops_in_point: f64) -> f64 {
+    if ops_in_point > 0.0 {
+        0.5 * in_flight / ops_in_point
+    } else {
+        0.0
+    }
+}
+
 /// When a stretch of points began.
 pub(super) fn beginning(points: &[Point]) -> Moment {
     points.first().map_or_else(Moment::default, |first| {

@@ -7,13 +7,14 @@
 
 use record::sample::DeviceId;
 
-use super::history::{History, Point, mean_known, mean_of, variation};
+use super::history::{History, Point, jitter, mean_known, mean_of, variation};
 use crate::plateau::{Plateau, Throughput, assess};
 
 /// How far back it looks, in seconds, and over how many points at least.
 const WINDOW_S: f64 = 40.0;
 const LEAST_POINTS: usize = 30;
-/// A rate that varies more, as a share of it, is not flat however it comes back to its line.
+/// A rate that varies more, as a share of it and beside jitter, is not flat however it comes back to
+/// its line.
 const FLAT: f64 = 0.03;
 /// Something must be in flight for so much of the time, in nearly all points.
 const BUSY: f64 = 0.9;
@@ -74,7 +75,9 @@ pub(super) fn held_in(points: &[Point], base: Option<f64>) -> Option<Held> {
         counts(|point| point.all.ops),
         counts(|point| point.all.bytes),
     );
-    if variation(&ops).min(variation(&bytes)) > FLAT {
+    let mean_ops = ops.iter().sum::<f64>() / ops.len() as f64;
+    let flat = FLAT + jitter(in_flight, mean_ops);
+    if variation(&ops).min(variation(&bytes)) > flat {
         return None;
     }
     let plateau = assess(&Throughput {
