@@ -1,0 +1,550 @@
+//! Reads what iostat prints as text, line by line.
+
+use record::sample::{CpuShares, Fraction, Source, SourceKind};
+
+use super::Columns;
+use super::calendar::Calendar;
+use super::columns::NamePlace;
+use super::known::{self, ENOUGH};
+use super::notes::Notes;
+use super::report::{Report, Reports, Row};
+use super::row::{Figures, Number, number};
+use super::stamp;
+
+/// How many lines are looked at at most before the columns are guessed, and how many bytes.
+const HELD_LINES: usize = 4096;
+const HELD_BYTES: usize = 1 << 20;
+/// Fewer figures are not taken for a line of a device where no header says so: the shortest report
+/// has five.
+const LEAST_FIGURES: usize = 5;
+/// The longest name of a device that is believed.
+const LONGEST_NAME: usize = 200;
+
+/// The columns are gone, and could not be told.
+#[derive(Debug)]
+pub(crate) struct NoColumns {
+    /// The first line of figures.
+    pub(crate) line: u64,
+    /// How many figures most lines have.
+    pub(crate) figures: usize,
+    /// The known headers with so many columns.
+    pub(crate) candidates: Vec<String>,
+}
+
+/// What lines of figures are, at a place in the log.
+#[derive(Clone, Debug, PartialEq)]
+enum Section {
+    /// No header was seen.
+    Open,
+    /// The names of the shares of the processors.
+    Cpu(Vec<String>),
+    /// Devices with these columns.
+    Devices(Columns),
+    /// Another report, such as that of NFS: its lines are passed over.
+    Other,
+}
+
+/// A line that waits.
+#[derive(Debug)]
+struct Held {
+    line: u64,
+    text: String,
+    terminated: bool,
+}
+
+/// A reader of text.
+#[derive(Debug)]
+pub(crate) struct Text {
+    section: Section,
+    /// The columns of lines without a header.
+    columns: Option<Columns>,
+    /// Somebody said which they are.
+    given: bool,
+    reports: Reports,
+    /// Blank lines since the line that names the host; `None` after something else came.
+    blanks: Option<u32>,
+    /// A name too long for its column, whose figures are in the next line.
+    name: Option<(u64, String)>,
+    /// Lines that wait for their columns to be told.
+    held: Vec<Held>,
+    held_bytes: usize,
+    /// The figures of them, and how many of these can be checked.
+    rows: Vec<Vec<Number>>,
+    pub(crate) source: Source,
+}
+
+impl Text {
+    pub(crate) fn new(columns: Option<Columns>) -> Text {
+        Text {
+            section: Section::Open,
+            given: columns.is_some(),
+            columns,
+            reports: Reports::new(),
+            blanks: None,
+            name: None,
+            held: Vec::new(),
+            held_bytes: 0,
+            rows: Vec::new(),
+            source: Source {
+                kind: SourceKind::IostatText,
+                ..Source::default()
+            },
+        }
+    }
+
+    /// The next report that is complete.
+    pub(crate) fn take(&mut self) -> Option<Report> {
+        self.reports.take()
+    }
+
+    /// Takes a line. `terminated` says that a line end follows it.
+    pub(crate) fn line(
+        &mut self,
+        line: u64,
+        text: &str,
+        terminated: bool,
+        calendar: &mut Calendar,
+        notes: &mut Notes,
+    ) -> Result<(), NoColumns> {
+        let plain = strip_colours(text);
+        let text = plain.as_str();
+        if self.held.is_empty() && !self.is_headless(text) {
+            self.known(line, text, terminated, calendar, notes);
+            return Ok(());
+        }
+        if let Some(columns) = Columns::of_header(text) {
+            // The log begins within a report, and the headers come later.
+            if known::usual_count(&self.rows) == Some(columns.count()) {
+                self.columns = Some(columns);
+            }
+            self.release(calendar, notes)
+                .unwrap_or_else(|_| self.drop_held(notes));
+            self.known(line, text, terminated, calendar, notes);
+            return Ok(());
+        }
+        self.hold(line, text, terminated);
+        if self.held.len() >= HELD_LINES || self.held_bytes >= HELD_BYTES || self.is_told() {
+            self.release(calendar, notes)?;
+        }
+        Ok(())
+    }
+
+    /// The text is at its end, for now or for good.
+    pub(crate) fn end(
+        &mut self,
+        calendar: &mut Calendar,
+        notes: &mut Notes,
+    ) -> Result<(), NoColumns> {
+        self.release(calendar, notes)?;
+        self.lose_name(notes);
+        self.reports.cut();
+        self.section = Section::Open;
+        Ok(())
+    }
+
+    /// Whether a line has figures of a device, and nothing tells what they are.
+    fn is_headless(&self, text: &str) -> bool {
+        let open = matches!(self.section, Section::Open | Section::Cpu(_));
+        open && self.columns.is_none() && headless_figures(text).is_some()
+    }
+
+    fn hold(&mut self, line: u64, text: &str, terminated: bool) {
+        self.rows.extend(headless_figures(text));
+        self.held_bytes += text.len() + 64;
+        self.held.push(Held {
+            line,
+            text: text.to_owned(),
+            terminated,
+        });
+    }
+
+    /// Gives up the figures in front of the first header, which has other columns.
+    fn drop_held(&mut self, notes: &mut Notes) {
+        for held in std::mem::take(&mut self.held) {
+            if headless_figures(&held.text).is_some() {
+                self.lose(held.line, &held.text, notes);
+            }
+        }
+        self.rows.clear();
+        self.held_bytes = 0;
+    }
+
+    /// Whether the lines that are held tell their columns beyond doubt. Looked at now and then,
+    /// since it takes time.
+    fn is_told(&self) -> bool {
+        self.rows.len().is_multiple_of(64)
+            && known::guess(&self.rows).is_some_and(|guess| guess.checked >= ENOUGH)
+    }
+
+    /// Reads the lines that were held, by the columns that they show.
+    fn release(&mut self, calendar: &mut Calendar, notes: &mut Notes) -> Result<(), NoColumns> {
+        let Some(first) = self.held.first() else {
+            return Ok(());
+        };
+        if self.columns.is_none() {
+            let Some(guess) = known::guess(&self.rows) else {
+                return Err(NoColumns {
+                    line: first.line,
+                    figures: known::usual_count(&self.rows).unwrap_or_default(),
+                    candidates: known::candidates_text(&self.rows),
+                });
+            };
+            self.columns = Some(guess.columns.clone());
+            notes.guess = Some(guess);
+        }
+        self.rows.clear();
+        self.held_bytes = 0;
+        for held in std::mem::take(&mut self.held) {
+            self.known(held.line, &held.text, held.terminated, calendar, notes);
+        }
+        Ok(())
+    }
+
+    /// Takes a line whose columns are known, if it has figures.
+    fn known(
+        &mut self,
+        line: u64,
+        text: &str,
+        terminated: bool,
+        calendar: &mut Calendar,
+        notes: &mut Notes,
+    ) {
+        if text.trim().is_empty() {
+            if let Some(blanks) = &mut self.blanks {
+                *blanks += 1;
+            }
+            return;
+        }
+        // Where the means since boot are left out, their place is a blank line.
+        if self.blanks.take().is_some_and(|blanks| blanks >= 2) {
+            self.reports.omit_boot();
+        }
+        if self.landmark(line, text, calendar, notes) {
+            self.lose_name(notes);
+        } else {
+            self.figures(line, text, terminated, calendar, notes);
+        }
+    }
+
+    /// Takes a line that says what comes, or when.
+    fn landmark(
+        &mut self,
+        line: u64,
+        text: &str,
+        calendar: &mut Calendar,
+        notes: &mut Notes,
+    ) -> bool {
+        if let Some(machine) = Machine::of_line(text) {
+            self.reports.begin_run();
+            calendar.begin_run(machine.date);
+            machine.tell(&mut self.source);
+            self.blanks = Some(0);
+            self.section = Section::Open;
+        } else if let Some(names) = cpu_header(text) {
+            self.reports.begin_cpu(line);
+            self.section = Section::Cpu(names);
+        } else if let Some(columns) = Columns::of_header(text) {
+            for name in columns.unknown() {
+                notes.unknown_column(name);
+            }
+            self.reports.header(line, &columns);
+            if columns.names == NamePlace::First && !self.given {
+                self.columns = Some(columns.clone());
+            }
+            self.section = Section::Devices(columns);
+        } else if let Some(stamp) = stamp::stamp(text) {
+            let at = calendar.instant(&stamp);
+            self.reports.begin_at(line, at);
+        } else if is_other_header(text) {
+            self.section = Section::Other;
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Takes a line of figures.
+    fn figures(
+        &mut self,
+        line: u64,
+        text: &str,
+        terminated: bool,
+        calendar: &mut Calendar,
+        notes: &mut Notes,
+    ) {
+        calendar.commas |= has_decimal_comma(text);
+        let cpu = match &self.section {
+            Section::Cpu(names) => cpu_shares(text, Some(names)),
+            _ => cpu_shares(text, None),
+        };
+        if let Some(cpu) = cpu {
+            self.reports.cpu(line, cpu);
+            return;
+        }
+        let columns = match &self.section {
+            Section::Devices(columns) => columns.clone(),
+            Section::Other => return,
+            _ => match &self.columns {
+                Some(columns) => columns.clone(),
+                None => return self.lose(line, text, notes),
+            },
+        };
+        let text = match self.name.take() {
+            Some((named_at, name)) => {
+                let all_figures = text.split_whitespace().all(|word| number(word).is_some());
+                if !all_figures {
+                    self.lose(named_at, &name, notes);
+                    text.to_owned()
+                } else {
+                    format!("{name} {text}")
+                }
+            }
+            None => text.to_owned(),
+        };
+        let mut words = text.split_whitespace();
+        if let (Some(only), None) = (words.next(), words.next())
+            && columns.names == NamePlace::First
+            && number(only).is_none()
+            && terminated
+        {
+            self.name = Some((line, text));
+            return;
+        }
+        match device_line(&columns, &text, terminated) {
+            Some(DeviceLine { row, cut }) => {
+                if cut {
+                    notes.cut.add(line, &text);
+                    self.reports.damage();
+                }
+                if !self.reports.row(line, row) {
+                    self.lose(line, &text, notes);
+                }
+            }
+            None => self.lose(line, &text, notes),
+        }
+    }
+
+    fn lose_name(&mut self, notes: &mut Notes) {
+        if let Some((line, name)) = self.name.take() {
+            self.lose(line, &name, notes);
+        }
+    }
+
+    fn lose(&mut self, line: u64, text: &str, notes: &mut Notes) {
+        notes.garbage.add(line, text);
+        self.reports.damage();
+    }
+}
+
+/// A line of a device.
+struct DeviceLine {
+    row: Row,
+    /// Its end is missing.
+    cut: bool,
+}
+
+/// Reads a line of a device. `None` when it is none.
+fn device_line(columns: &Columns, text: &str, terminated: bool) -> Option<DeviceLine> {
+    let indent = text.len() - text.trim_start().len();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (name, group, mut numbers) = match columns.names {
+        NamePlace::First => {
+            let at = figures_at(&words)?;
+            let numbers: Option<Vec<Number>> =
+                words[at..].iter().map(|word| number(word)).collect();
+            (
+                words[..at].join(" "),
+                indent == columns.indent + 1,
+                numbers?,
+            )
+        }
+        NamePlace::Last => {
+            // A name is not all that is missing of a line that is cut off: nothing can be said.
+            let figures = words.get(..columns.count())?;
+            let numbers: Option<Vec<Number>> = figures.iter().map(|word| number(word)).collect();
+            let name = words[columns.count()..].join(" ");
+            let before = text.trim_end().strip_suffix(name.as_str())?;
+            (name, before.ends_with("  "), numbers?)
+        }
+    };
+    if name.is_empty() || name.len() > LONGEST_NAME || numbers.len() > columns.count() {
+        return None;
+    }
+    let is_short = numbers.len() < columns.count();
+    if is_short && (name.contains(' ') || !is_even(&numbers)) {
+        return None;
+    }
+    let cut =
+        is_short || (!terminated && columns.names == NamePlace::First && last_is_short(&numbers));
+    if cut && last_is_short(&numbers) {
+        numbers.pop();
+    }
+    let mut figures = Figures::default();
+    for (column, number) in columns.list.iter().zip(&numbers) {
+        figures.set(*column, *number);
+    }
+    let row = Row {
+        name,
+        group,
+        figures,
+    };
+    (!numbers.is_empty()).then_some(DeviceLine { row, cut })
+}
+
+/// Where the figures of a line begin that has its name in front. Names of groups may have spaces.
+fn figures_at(words: &[&str]) -> Option<usize> {
+    let at = 1 + words.iter().rposition(|word| number(word).is_none())?;
+    let is_mixed = words[..at].iter().any(|word| number(word).is_some());
+    (at < words.len() && !is_mixed).then_some(at)
+}
+
+/// Whether the figures of a line that lacks some look like iostat's: with as many decimals each.
+fn is_even(numbers: &[Number]) -> bool {
+    let decimals = |number: &Number| number.decimals;
+    match numbers {
+        [first, rest @ .., last] => {
+            decimals(first) > 0
+                && rest
+                    .iter()
+                    .all(|number| decimals(number) == decimals(first))
+                && decimals(last) <= decimals(first)
+        }
+        _ => false,
+    }
+}
+
+/// Whether the last figure has fewer decimals than those before it, so that it may be cut.
+fn last_is_short(numbers: &[Number]) -> bool {
+    match numbers {
+        [rest @ .., last] => rest.iter().all(|number| number.decimals > last.decimals),
+        [] => false,
+    }
+}
+
+/// The figures of a line that has a name and figures only.
+fn headless_figures(text: &str) -> Option<Vec<Number>> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let figures = words
+        .get(1..)
+        .filter(|figures| figures.len() >= LEAST_FIGURES)?;
+    if words.len() > 64 || number(words.first()?).is_some() {
+        return None;
+    }
+    figures.iter().map(|word| number(word)).collect()
+}
+
+fn has_decimal_comma(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    words.any(|word| word.contains(',') && number(word).is_some())
+}
+
+/// The names of the shares of the processors, of a header such as `avg-cpu:  %user %nice %idle`.
+fn cpu_header(text: &str) -> Option<Vec<String>> {
+    let mut words = text.split_whitespace().peekable();
+    if !words.peek()?.starts_with('%') {
+        words.next();
+    }
+    let names: Vec<String> = words
+        .map(|word| word.trim_start_matches('%').to_owned())
+        .collect();
+    let has = |name: &str| names.iter().any(|known| known == name);
+    (has("user") && has("idle") && names.len() <= 16).then_some(names)
+}
+
+/// The shares of the processors. Without a header, six shares that make a whole are taken for them.
+fn cpu_shares(text: &str, names: Option<&[String]>) -> Option<CpuShares> {
+    let numbers: Option<Vec<Number>> = text.split_whitespace().take(17).map(number).collect();
+    let numbers = numbers?;
+    let usual = ["user", "nice", "system", "iowait", "steal", "idle"].map(str::to_owned);
+    let names = names.unwrap_or(&usual);
+    let sum: f64 = numbers.iter().map(|number| number.value).sum();
+    if numbers.len() != names.len() || !(90.0..=110.0).contains(&sum) {
+        return None;
+    }
+    let mut shares = CpuShares::default();
+    for (name, number) in names.iter().zip(&numbers) {
+        if let Some(place) = cpu_place(&mut shares, name) {
+            *place = Fraction(number.value.max(0.0) / 100.0);
+        }
+    }
+    Some(shares)
+}
+
+/// Where a share of the processors belongs (iostat(1); `%sys` in sysstat 5).
+pub(crate) fn cpu_place<'a>(shares: &'a mut CpuShares, name: &str) -> Option<&'a mut Fraction> {
+    match name {
+        "user" => Some(&mut shares.user),
+        "nice" => Some(&mut shares.nice),
+        "system" | "sys" => Some(&mut shares.system),
+        "iowait" => Some(&mut shares.iowait),
+        "steal" => Some(&mut shares.steal),
+        "idle" => Some(&mut shares.idle),
+        _ => None,
+    }
+}
+
+/// Whether a line is the header of a report that is not of disks: that of NFS before sysstat 11.
+fn is_other_header(text: &str) -> bool {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    first.trim_end_matches(':') == "Filesystem" && text.contains("/s")
+}
+
+/// The line in which a run of iostat names its host.
+struct Machine {
+    kernel: String,
+    hostname: String,
+    cpus: Option<u32>,
+    date: Option<stamp::RawDate>,
+}
+
+impl Machine {
+    /// Reads `Linux 6.1.0 (host) 11/22/26 _x86_64_ (2 CPU)`. Old versions print less.
+    fn of_line(text: &str) -> Option<Machine> {
+        let rest = text.trim().strip_prefix("Linux ")?;
+        let (kernel, rest) = rest.split_once(" (")?;
+        let (hostname, rest) = rest.split_once(')')?;
+        let is_release = kernel.starts_with(|c: char| c.is_ascii_digit());
+        if !is_release || kernel.contains(' ') || text.len() > 1024 {
+            return None;
+        }
+        let cpus = rest
+            .split_once('(')
+            .and_then(|(_, cpus)| cpus.split_whitespace().next()?.parse().ok());
+        let date = rest
+            .trim()
+            .split(['\t', '_', '('])
+            .next()
+            .and_then(stamp::raw_date);
+        Some(Machine {
+            kernel: kernel.to_owned(),
+            hostname: hostname.to_owned(),
+            cpus,
+            date,
+        })
+    }
+
+    fn tell(self, source: &mut Source) {
+        source.kernel = Some(self.kernel);
+        source.hostname = Some(self.hostname);
+        source.cpus = self.cpus.or(source.cpus);
+    }
+}
+
+/// A line without the codes by which a terminal shows colours, and without what a crash of the host
+/// leaves in files.
+fn strip_colours(text: &str) -> String {
+    let text = text.trim_matches(['\0', '\u{feff}']);
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once("\u{1b}[") {
+        plain.push_str(before);
+        let end = behind
+            .find(|c: char| !c.is_ascii_digit() && c != ';')
+            .map_or(behind.len(), |end| {
+                end + behind[end..].chars().next().map_or(0, char::len_utf8)
+            });
+        rest = &behind[end..];
+    }
+    plain.push_str(rest);
+    plain
+}
