@@ -217,6 +217,14 @@ impl Columns {
         self.list.len()
     }
 
+    /// Whether the header may have been cut off, so that lines may have figures that it does not
+    /// name: all tables end with the busy time or with an amount.
+    pub(crate) fn may_lack(&self) -> bool {
+        let last = self.list.last();
+        let is_last = matches!(last, Some(Column::Busy | Column::Flow(_, Figure::Moved, _)));
+        self.names == NamePlace::First && !is_last
+    }
+
     /// The header, with single spaces.
     pub fn text(&self) -> &str {
         &self.text

@@ -117,12 +117,8 @@ impl Json {
 
     /// The text is at its end, for now or for good.
     pub(crate) fn end(&mut self, notes: &mut Notes) {
-        if !self.is_outside() {
-            let is_in_device = self.name.is_some() || self.inside.last() == Some(&Inside::Device);
-            if is_in_device {
-                notes.cut.add(self.line, "");
-                self.reports.damage();
-            }
+        if self.name.is_some() || self.inside.last() == Some(&Inside::Device) {
+            notes.cut.add(self.line, "");
         }
         // A number at the end of the text may be cut, and is not used.
         self.state = State::Between;
@@ -130,8 +126,8 @@ impl Json {
         self.string = None;
         self.key = None;
         self.end_device();
-        self.end_cpu();
-        self.reports.end();
+        self.cpu = None;
+        self.reports.cut();
         self.inside.clear();
     }
 
@@ -195,7 +191,7 @@ impl Json {
                 self.end_device();
                 self.end_cpu();
                 self.reports.begin_run();
-                self.inside.clear();
+                self.inside = vec![Inside::Other; self.inside.len().min(2)];
                 Inside::Other
             }
             (Some("statistics"), _) => Inside::Reports,

@@ -134,7 +134,11 @@ fn candidates(count: usize) -> impl Iterator<Item = (&'static str, Columns)> {
         .into_iter()
         .filter(move |(_, set)| set.split(' ').count() == count);
     sets.flat_map(|(printed_by, set)| {
-        let units = if set.contains(['U', 'B']) { 3 } else { 1 };
+        let units = if set.contains('U') || set.contains("B_") {
+            3
+        } else {
+            1
+        };
         UNITS[..units].iter().filter_map(move |(extended, basic)| {
             let header: Vec<String> = set
                 .split(' ')

@@ -367,15 +367,16 @@ fn device_line(columns: &Columns, text: &str, terminated: bool) -> Option<Device
             (name, before.ends_with("  "), numbers?)
         }
     };
-    if name.is_empty() || name.len() > LONGEST_NAME || numbers.len() > columns.count() {
+    let has_more = numbers.len() > columns.count();
+    if name.is_empty() || name.len() > LONGEST_NAME || (has_more && !columns.may_lack()) {
         return None;
     }
     let is_short = numbers.len() < columns.count();
     if is_short && (name.contains(' ') || !is_even(&numbers)) {
         return None;
     }
-    let cut =
-        is_short || (!terminated && columns.names == NamePlace::First && last_is_short(&numbers));
+    let may_be_cut = columns.names == NamePlace::First && (!terminated || columns.may_lack());
+    let cut = is_short || (may_be_cut && last_is_short(&numbers));
     if cut && last_is_short(&numbers) {
         numbers.pop();
     }
