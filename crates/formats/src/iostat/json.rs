@@ -107,11 +107,13 @@ impl Json {
         notes: &mut Notes,
     ) {
         self.line = line;
+        let mut is_whole = true;
         for byte in bytes.iter().chain(ends.then_some(&b'\n')) {
-            if !self.byte(*byte, calendar) {
-                notes.garbage.add(line, &String::from_utf8_lossy(bytes));
-                self.reports.damage();
-            }
+            is_whole &= self.byte(*byte, calendar);
+        }
+        if !is_whole {
+            notes.garbage.add(line, &String::from_utf8_lossy(bytes));
+            self.reports.damage();
         }
     }
 

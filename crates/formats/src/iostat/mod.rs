@@ -240,7 +240,10 @@ impl Parts {
         if self.in_json {
             self.json
                 .feed(piece.line, piece.bytes, piece.terminated, calendar, notes);
-            self.in_json = !(piece.ends && self.json.is_outside());
+            if piece.ends && self.json.is_outside() {
+                self.json.end(notes);
+                self.in_json = false;
+            }
         } else if piece.begins && piece.ends {
             self.text
                 .line(piece.line, &text, piece.terminated, calendar, notes)?;

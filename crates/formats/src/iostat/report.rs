@@ -94,6 +94,7 @@ impl Reports {
     pub(crate) fn cut(&mut self) {
         self.current.damaged = true;
         self.end();
+        self.current = Report::default();
     }
 
     /// A run of iostat begins.

@@ -49,12 +49,23 @@ pub(crate) fn number(text: &str) -> Option<Number> {
     if whole.is_empty() || !all_digits(whole) || !all_digits(fraction) || digits.len() > 40 {
         return None;
     }
-    let value: f64 = format!("{whole}.{fraction}0").parse().ok()?;
+    let value = decimal(whole, fraction)?;
     Some(Number {
         value: sign * value,
         unit,
         decimals: fraction.len(),
     })
+}
+
+/// The value of digits before and behind a decimal point. Up to fifteen digits, the quotient of two
+/// whole numbers that a float holds exactly is the float that is nearest.
+fn decimal(whole: &str, fraction: &str) -> Option<f64> {
+    if whole.len() + fraction.len() > 15 {
+        return format!("{whole}.{fraction}0").parse().ok();
+    }
+    let digits = whole.bytes().chain(fraction.bytes());
+    let number = digits.fold(0_u64, |number, digit| number * 10 + u64::from(digit - b'0'));
+    Some(number as f64 / 10_f64.powi(fraction.len() as i32))
 }
 
 /// No device does more of anything in a second: a counter went back, and the difference was taken

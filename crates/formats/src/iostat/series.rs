@@ -1,6 +1,5 @@
 //! Makes samples of reports: gives devices their numbers, and intervals their lengths.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -200,7 +199,7 @@ impl Series {
         let present: BTreeSet<DeviceId> = devices.iter().map(|d| d.device.id).collect();
         let before = devices.len();
         for name in &self.shown {
-            let Some(known) = self.devices.get(&name.0) else {
+            let Some(known) = self.devices.get(&name.name) else {
                 continue;
             };
             if !present.contains(&known.device.id) {
@@ -255,44 +254,36 @@ fn disk_of(name: &str) -> Option<&str> {
 }
 
 /// A name in the order in which people read: `sda2` before `sda10`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct NameKey(String);
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct NameKey {
+    /// The name, with the count of its digits in front of each number.
+    order: Vec<u8>,
+    name: String,
+}
 
 impl NameKey {
     fn new(name: &str) -> NameKey {
-        NameKey(name.to_owned())
-    }
-
-    /// Its stretches of digits and of others; digits by their value, so without leading zeros.
-    fn parts(&self) -> impl Iterator<Item = (&str, Option<(usize, &str)>)> {
-        let mut rest = self.0.as_str();
-        std::iter::from_fn(move || {
-            if rest.is_empty() {
-                return None;
+        let mut order = Vec::with_capacity(name.len() + 4);
+        let mut rest = name.as_bytes();
+        while let Some(first) = rest.first() {
+            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let zeros = rest[..digits]
+                .iter()
+                .take_while(|byte| **byte == b'0')
+                .count();
+            if digits == 0 {
+                order.push(*first);
+            } else {
+                let counted = u8::try_from(digits - zeros).unwrap_or(u8::MAX);
+                order.extend([b'0', counted]);
+                order.extend(&rest[zeros..digits]);
             }
-            let digit = |c: char| c.is_ascii_digit();
-            let digits_at = rest.find(digit).unwrap_or(rest.len());
-            let (word, behind) = rest.split_at(digits_at);
-            let end = behind.find(|c: char| !digit(c)).unwrap_or(behind.len());
-            let (digits, behind) = behind.split_at(end);
-            rest = behind;
-            let value = digits.trim_start_matches('0');
-            Some((word, (!digits.is_empty()).then_some((value.len(), value))))
-        })
-    }
-}
-
-impl Ord for NameKey {
-    fn cmp(&self, other: &NameKey) -> Ordering {
-        self.parts()
-            .cmp(other.parts())
-            .then_with(|| self.0.cmp(&other.0))
-    }
-}
-
-impl PartialOrd for NameKey {
-    fn partial_cmp(&self, other: &NameKey) -> Option<Ordering> {
-        Some(self.cmp(other))
+            rest = &rest[digits.max(1)..];
+        }
+        NameKey {
+            order,
+            name: name.to_owned(),
+        }
     }
 }
 
@@ -314,7 +305,7 @@ mod tests {
         ]
         .map(NameKey::new);
         names.sort();
-        let names: Vec<&str> = names.iter().map(|name| name.0.as_str()).collect();
+        let names: Vec<&str> = names.iter().map(|name| name.name.as_str()).collect();
         assert_eq!(
             names,
             [

@@ -1,5 +1,8 @@
 //! Reads what iostat prints as text, line by line.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use record::sample::{CpuShares, Fraction, Source, SourceKind};
 
 use super::Columns;
@@ -39,7 +42,7 @@ enum Section {
     /// The names of the shares of the processors.
     Cpu(Vec<String>),
     /// Devices with these columns.
-    Devices(Columns),
+    Devices(Arc<Columns>),
     /// Another report, such as that of NFS: its lines are passed over.
     Other,
 }
@@ -57,7 +60,7 @@ struct Held {
 pub(crate) struct Text {
     section: Section,
     /// The columns of lines without a header.
-    columns: Option<Columns>,
+    columns: Option<Arc<Columns>>,
     /// Somebody said which they are.
     given: bool,
     reports: Reports,
@@ -78,7 +81,7 @@ impl Text {
         Text {
             section: Section::Open,
             given: columns.is_some(),
-            columns,
+            columns: columns.map(Arc::new),
             reports: Reports::new(),
             blanks: None,
             name: None,
@@ -107,7 +110,7 @@ impl Text {
         notes: &mut Notes,
     ) -> Result<(), NoColumns> {
         let plain = strip_colours(text);
-        let text = plain.as_str();
+        let text = &*plain;
         if self.held.is_empty() && !self.is_headless(text) {
             self.known(line, text, terminated, calendar, notes);
             return Ok(());
@@ -115,7 +118,7 @@ impl Text {
         if let Some(columns) = Columns::of_header(text) {
             // The log begins within a report, and the headers come later.
             if known::usual_count(&self.rows) == Some(columns.count()) {
-                self.columns = Some(columns);
+                self.columns = Some(Arc::new(columns));
             }
             self.release(calendar, notes)
                 .unwrap_or_else(|_| self.drop_held(notes));
@@ -189,7 +192,7 @@ impl Text {
                     candidates: known::candidates_text(&self.rows),
                 });
             };
-            self.columns = Some(guess.columns.clone());
+            self.columns = Some(Arc::new(guess.columns.clone()));
             notes.guess = Some(guess);
         }
         self.rows.clear();
@@ -219,7 +222,10 @@ impl Text {
         if self.blanks.take().is_some_and(|blanks| blanks >= 2) {
             self.reports.omit_boot();
         }
-        if self.landmark(line, text, calendar, notes) {
+        // Most lines are of figures, and no landmark has one in its second place.
+        let second = text.split_whitespace().nth(1);
+        let has_figures = second.is_some_and(|word| number(word).is_some());
+        if !has_figures && self.landmark(line, text, calendar, notes) {
             self.lose_name(notes);
         } else {
             self.figures(line, text, terminated, calendar, notes);
@@ -248,6 +254,7 @@ impl Text {
                 notes.unknown_column(name);
             }
             self.reports.header(line, &columns);
+            let columns = Arc::new(columns);
             if columns.names == NamePlace::First && !self.given {
                 self.columns = Some(columns.clone());
             }
@@ -273,7 +280,9 @@ impl Text {
         notes: &mut Notes,
     ) {
         calendar.commas |= has_decimal_comma(text);
+        let first = text.split_whitespace().next().unwrap_or_default();
         let cpu = match &self.section {
+            _ if number(first).is_none() => None,
             Section::Cpu(names) => cpu_shares(text, Some(names)),
             _ => cpu_shares(text, None),
         };
@@ -289,25 +298,14 @@ impl Text {
                 None => return self.lose(line, text, notes),
             },
         };
-        let text = match self.name.take() {
-            Some((named_at, name)) => {
-                let all_figures = text.split_whitespace().all(|word| number(word).is_some());
-                if !all_figures {
-                    self.lose(named_at, &name, notes);
-                    text.to_owned()
-                } else {
-                    format!("{name} {text}")
-                }
-            }
-            None => text.to_owned(),
-        };
+        let text = self.with_name(text, notes);
         let mut words = text.split_whitespace();
         if let (Some(only), None) = (words.next(), words.next())
             && columns.names == NamePlace::First
             && number(only).is_none()
             && terminated
         {
-            self.name = Some((line, text));
+            self.name = Some((line, text.into_owned()));
             return;
         }
         match device_line(&columns, &text, terminated) {
@@ -322,6 +320,18 @@ impl Text {
             }
             None => self.lose(line, &text, notes),
         }
+    }
+
+    /// A line of figures with the name in front that stands in the line before.
+    fn with_name<'a>(&mut self, text: &'a str, notes: &mut Notes) -> Cow<'a, str> {
+        let Some((named_at, name)) = self.name.take() else {
+            return Cow::Borrowed(text);
+        };
+        if text.split_whitespace().all(|word| number(word).is_some()) {
+            return Cow::Owned(format!("{name} {text}"));
+        }
+        self.lose(named_at, &name, notes);
+        Cow::Borrowed(text)
     }
 
     fn lose_name(&mut self, notes: &mut Notes) {
@@ -533,8 +543,11 @@ impl Machine {
 
 /// A line without the codes by which a terminal shows colours, and without what a crash of the host
 /// leaves in files.
-fn strip_colours(text: &str) -> String {
+fn strip_colours(text: &str) -> Cow<'_, str> {
     let text = text.trim_matches(['\0', '\u{feff}']);
+    if !text.contains('\u{1b}') {
+        return Cow::Borrowed(text);
+    }
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once("\u{1b}[") {
@@ -547,5 +560,5 @@ fn strip_colours(text: &str) -> String {
         rest = &behind[end..];
     }
     plain.push_str(rest);
-    plain
+    Cow::Owned(plain)
 }
