@@ -163,7 +163,7 @@ fn no_mutation_of_a_log_makes_the_reader_panic() {
     let mut random = Random(0x5eed_0107);
     let (mut read, mut refused) = (0, 0);
     for fixture in &fixtures {
-        for _ in 0..60 {
+        for _ in 0..40 {
             let other = &fixtures[random.below(fixtures.len())];
             let bytes = mutated(fixture, other, &mut random);
             match exercise(&bytes, options(&mut random)) {
@@ -182,23 +182,23 @@ fn no_mutation_of_a_log_makes_the_reader_panic() {
 #[test]
 fn deep_wide_and_long_logs_end() {
     let row = |figures: usize| format!("sda{}\n", " 1.00".repeat(figures));
-    let names: String = (0..70_000)
+    let names: String = (0..66_000)
         .map(|n| format!("d{n} 1.00 1.00 1.00\n"))
         .collect();
     for (name, text) in [
-        ("deep", "{\"a\":[".repeat(100_000)),
-        ("one line", "x".repeat(10_000_000)),
+        ("deep", "{\"a\":[".repeat(20_000)),
+        ("one line", "x".repeat(2_000_000)),
         (
             "one string",
-            format!("{{\"a\": \"{}", "x".repeat(5_000_000)),
+            format!("{{\"a\": \"{}", "x".repeat(1_000_000)),
         ),
-        ("one number", format!("{{\"a\": {}", "1".repeat(5_000_000))),
+        ("one number", format!("{{\"a\": {}", "1".repeat(1_000_000))),
         ("wide", row(10_000).repeat(20)),
-        ("narrow", row(9).repeat(20_000)),
+        ("narrow", row(9).repeat(5_000)),
         ("names", format!("Device r/s w/s %util\n{names}")),
-        ("times", "11/22/26 05:52:40\n".repeat(50_000)),
-        ("escapes", "\u{1b}[".repeat(1_000_000)),
-        ("headers", "Device r/s w/s %util\n".repeat(20_000)),
+        ("times", "11/22/26 05:52:40\n".repeat(10_000)),
+        ("escapes", "\u{1b}[".repeat(200_000)),
+        ("headers", "Device r/s w/s %util\n".repeat(5_000)),
     ] {
         let began = std::time::Instant::now();
         exercise(text.as_bytes(), Options::default());
