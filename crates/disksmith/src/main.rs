@@ -15,6 +15,7 @@ mod shell;
 mod signals;
 mod sweep;
 mod warm;
+mod watch;
 mod zero;
 
 use std::process::ExitCode;
@@ -65,6 +66,10 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
         Verb::Zero(args) => {
             let interrupt = signals::interrupt_flag().refused()?;
             zero::zero(args, context, &interrupt)
+        }
+        Verb::Watch(args) => {
+            let interrupt = signals::interrupt_flag().refused()?;
+            watch::watch(args, context, &interrupt)
         }
         Verb::Lab(args) => {
             let interrupt = signals::interrupt_flag().refused()?;

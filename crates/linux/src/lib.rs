@@ -18,6 +18,7 @@ pub mod md;
 pub mod mounts;
 pub mod offload;
 pub mod process;
+pub mod pulse;
 pub mod root;
 pub mod signature;
 pub mod space;

@@ -23,6 +23,7 @@
 //! | [`zones`] | does throughput hold across a disk? |
 //! | [`curve`] | how many requests a second keep a latency target? |
 //! | [`drift`] | how far did the machine drift while all was measured? |
+//! | [`watch`] | what is wrong with the disks of a host, from moment to moment? |
 
 pub mod cold;
 pub mod compare;
@@ -45,4 +46,5 @@ pub mod scaling;
 mod simulate;
 pub mod steady;
 pub mod stop;
+pub mod watch;
 pub mod zones;

@@ -8,6 +8,7 @@ mod runs;
 mod sweep;
 mod values;
 mod warm;
+mod watch;
 mod zero;
 
 use std::ffi::OsString;
@@ -23,8 +24,11 @@ pub(crate) use lab::{
 };
 pub(crate) use runs::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
 pub(crate) use sweep::SweepArgs;
-pub(crate) use values::{Latency, Percent, Size, Span, Throughput, WorkloadText, check_rate};
+pub(crate) use values::{
+    Every, Latency, Percent, Size, Span, Throughput, WorkloadText, check_rate,
+};
 pub(crate) use warm::{ReadyBy, WarmArgs};
+pub(crate) use watch::{Limits, WatchArgs};
 pub(crate) use zero::ZeroArgs;
 
 /// Database-grade I/O from cloud disks: every figure with an interval and a verdict.
@@ -93,6 +97,8 @@ pub(crate) enum Verb {
     Warm(Box<WarmArgs>),
     /// Write zeros over whole disks, and say which of them is slow or bad
     Zero(ZeroArgs),
+    /// See what the disks are doing, and what that means
+    Watch(Box<WatchArgs>),
     /// Rehearse on virtual volumes with known truth
     Lab(LabArgs),
     /// Print a completion script for a shell

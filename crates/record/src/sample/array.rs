@@ -120,8 +120,9 @@ pub struct ArraySample {
     pub wanted: Option<u32>,
     /// How many of these are missing.
     pub degraded: Option<u32>,
-    /// What the last check found to differ, in whole units of the check (`mismatch_cnt`).
-    pub mismatched: Option<Bytes>,
+    /// How many sectors the last check found to differ, in whole units of the check
+    /// (`mismatch_cnt`).
+    pub mismatched: Option<u64>,
     /// Its members, in order of their slots; spares and failed ones come last.
     pub members: Vec<Member>,
 }

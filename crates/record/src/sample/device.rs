@@ -145,7 +145,7 @@ pub struct Device {
     pub model: Option<String>,
     /// The serial number; on EBS the volume id.
     pub serial: Option<String>,
-    /// The largest number of requests that its queue takes (`queue/nr_requests`).
+    /// How many requests its queues take together.
     pub queue_depth: Option<u32>,
     /// Whether it turns; many virtual disks say so and do not.
     pub rotational: Option<bool>,

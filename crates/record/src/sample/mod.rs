@@ -22,7 +22,7 @@ pub use host::{
 pub use quantity::{BytesPerSecond, Fraction, PerSecond};
 pub use vendor::{Exceeded, LatencyBin, VendorPage, VendorSample};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
@@ -35,6 +35,19 @@ pub struct Moment {
     /// Time since the first reading of this watch, log or recording. It never goes back, and
     /// includes the time in which the machine slept.
     pub elapsed: Nanos,
+}
+
+impl Moment {
+    /// The moment so much earlier, but not before the first reading by the clock that counts from
+    /// there.
+    #[must_use]
+    pub fn before(self, span: Nanos) -> Moment {
+        let signed = SignedDuration::from_nanos(i64::try_from(span.0).unwrap_or(i64::MAX));
+        Moment {
+            wall: self.wall.and_then(|wall| wall.checked_sub(signed).ok()),
+            elapsed: self.elapsed - span,
+        }
+    }
 }
 
 /// Why more time than the interval lies between a sample and the one before it.

@@ -10,6 +10,7 @@ mod means;
 mod paces;
 mod plateaus;
 mod races;
+mod watch;
 
 use crate::simulate::{Process, Rng};
 

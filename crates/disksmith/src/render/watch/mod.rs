@@ -1,0 +1,4 @@
+//! How what is watched is shown: one file a form.
+
+pub(crate) mod json;
+pub(crate) mod plain;

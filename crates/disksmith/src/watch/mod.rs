@@ -1,0 +1,98 @@
+//! The verb `watch`: what the disks are doing, and what that means.
+
+mod check;
+mod collect;
+mod filter;
+mod live;
+
+use std::sync::atomic::AtomicBool;
+
+use record::sample::{Sample, Source};
+use study::watch::{Change, Settings, Watch};
+
+use crate::cli::WatchArgs;
+use crate::context::{Context, tell};
+use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::render::watch::{json, plain};
+
+use collect::Collector;
+use filter::Filter;
+use live::Ticks;
+
+/// Watches until it is interrupted, or has seen enough.
+pub(crate) fn watch(args: &WatchArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    if args.check {
+        return check::check(args, context, interrupt);
+    }
+    let filter = Filter::new(&args.devices, args.all, &context.root)?;
+    let mut collector = Collector::new(&context.root, args.interval.0.into()).refused()?;
+    let mut watch = Watch::new(Settings {
+        stall: args.stall.0,
+    });
+    let mut view = View::of(args);
+    view.begin(&collector.source(), context)?;
+    collector.sample().refused()?;
+    let mut seen = 0;
+    let mut ticks = Ticks::every(args.interval.0.into());
+    while args.count.is_none_or(|count| seen < count) && ticks.wait(interrupt) {
+        let sample = collector.sample().midway()?;
+        for note in collector.take_notes() {
+            view.note(&note, context)?;
+        }
+        if let Some(mut sample) = sample {
+            seen += 1;
+            let mut changes = watch.see(&sample);
+            changes.retain(|change| filter.wants_event(&change.event, &sample));
+            filter.cut(&mut sample);
+            view.show(&sample, &changes, context)?;
+        }
+    }
+    Ok(Answer::Done)
+}
+
+/// How samples and events are shown.
+enum View {
+    Plain(plain::Lines),
+    Json,
+}
+
+impl View {
+    fn of(args: &WatchArgs) -> View {
+        if args.json {
+            View::Json
+        } else {
+            View::Plain(plain::Lines::default())
+        }
+    }
+
+    fn begin(&mut self, source: &Source, context: &mut Context) -> Result<(), Failure> {
+        match self {
+            View::Plain(_) => Ok(()),
+            View::Json => context.print(&json::start(source)),
+        }
+    }
+
+    /// Something that cannot be seen, and why.
+    fn note(&mut self, note: &str, context: &mut Context) -> Result<(), Failure> {
+        match self {
+            View::Plain(_) => {
+                tell(note);
+                Ok(())
+            }
+            View::Json => context.print(&json::note(note)),
+        }
+    }
+
+    fn show(
+        &mut self,
+        sample: &Sample,
+        changes: &[Change],
+        context: &mut Context,
+    ) -> Result<(), Failure> {
+        let text = match self {
+            View::Plain(lines) => lines.text(sample, changes),
+            View::Json => json::lines(sample, changes),
+        };
+        context.print(&text)
+    }
+}

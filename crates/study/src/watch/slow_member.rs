@@ -1,0 +1,134 @@
+//! `slow-member`: a member of an array is slower than its siblings at the same load.
+//!
+//! What is compared is the mean wait, of reads and of writes each, with the median of the others'. A
+//! striped array gives all members the same work, so that a member that waits longer is itself slow,
+//! and all others wait for it. A member that is asked for more waits longer without being slow: that
+//! is `imbalance`. A short excess is noise: it must hold in most seconds of the last twenty.
+
+use record::{EventCode, Severity};
+
+use super::history::{Kind, Part, beginning, mean_of, median};
+use super::members::{Side, arrays, is_rebuilt, sides};
+use super::words::{digits, time};
+use super::{Now, Rule, Sighting};
+
+/// How far back it looks, in seconds, and over how many points at least.
+const WINDOW_S: f64 = 20.0;
+const LEAST_POINTS: usize = 8;
+/// So many times the siblings' wait is slow.
+const SLOW: f64 = 2.0;
+/// Of two members, nobody knows which is as it should be; the faster one is taken for that.
+const SLOW_OF_TWO: f64 = 3.0;
+/// A point counts as slow with so many times the siblings' wait, and most must.
+const SLOW_POINT: f64 = 1.4;
+const MOST: f64 = 0.8;
+/// Loads within this factor of each other are matched.
+const MATCHED: f64 = 1.5;
+/// A difference below this, in seconds, hurts nobody; and the kernel counts in milliseconds.
+const WORTH_NAMING_S: f64 = 0.0003;
+/// Fewer requests a second say nothing of a member.
+const LEAST_OPS: f64 = 2.0;
+
+const ADVICE: &str = "All members wait for this one. Compare it with the others (disksmith bench), \
+                      look for a cap or an error of its own, and replace it if it stays slow.";
+
+/// Looks for slow members.
+pub(super) struct SlowMember;
+
+impl Rule for SlowMember {
+    fn code(&self) -> EventCode {
+        EventCode::SlowMember
+    }
+
+    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+        for array in arrays(now.sample).filter(|array| !is_rebuilt(array)) {
+            let sides = sides(array, now.sample, now.history, WINDOW_S, LEAST_POINTS);
+            for (index, side) in sides.iter().enumerate() {
+                let kinds: [(&str, Kind); 2] = [
+                    ("Reads", |point| &point.read),
+                    ("Writes", |point| &point.write),
+                ];
+                let slow = kinds
+                    .into_iter()
+                    .filter_map(|(word, part)| Some((word, excess(&sides, index, part)?)))
+                    .max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio));
+                if let Some((word, excess)) = slow {
+                    let array = &array.device.name;
+                    seen.push(sighting(side, array, word, &excess, sides.len() - 1));
+                }
+            }
+        }
+    }
+}
+
+/// By how much a member is slower.
+struct Excess {
+    ratio: f64,
+    wait: f64,
+    median: f64,
+    ops: f64,
+}
+
+fn excess(sides: &[Side<'_>], which: usize, part: Kind) -> Option<Excess> {
+    let own = mean_of(sides[which].points, part);
+    let others = || {
+        let others = sides.iter().enumerate().filter(move |(at, _)| *at != which);
+        others.map(|(_, side)| side)
+    };
+    let means: Vec<Part> = others().map(|side| mean_of(side.points, part)).collect();
+    let load = median(means.iter().map(|mean| mean.ops).collect())?;
+    let wait = own.wait?;
+    let typical = median(means.iter().filter_map(|mean| mean.wait).collect())?;
+    let matched = own.ops >= load / MATCHED && own.ops <= load * MATCHED;
+    let needed = if sides.len() == 2 { SLOW_OF_TWO } else { SLOW };
+    if !matched
+        || own.ops < LEAST_OPS
+        || typical <= 0.0
+        || wait < needed * typical
+        || wait - typical < WORTH_NAMING_S
+    {
+        return None;
+    }
+    let slow_points = (0..sides[which].points.len()).filter_map(|back| {
+        let wait_at = |side: &Side<'_>| {
+            let points = side.points;
+            part(points.get(points.len().checked_sub(back + 1)?)?).wait
+        };
+        let own = wait_at(&sides[which])?;
+        let typical = median(others().filter_map(wait_at).collect())?;
+        Some(own >= SLOW_POINT * typical)
+    });
+    let slow_points: Vec<bool> = slow_points.collect();
+    let slow = slow_points.iter().filter(|slow| **slow).count();
+    let is_lasting =
+        slow_points.len() >= LEAST_POINTS && slow as f64 >= MOST * slow_points.len() as f64;
+    is_lasting.then(|| Excess {
+        ratio: wait / typical,
+        wait,
+        median: typical,
+        ops: own.ops,
+    })
+}
+
+fn sighting(side: &Side<'_>, array: &str, word: &str, excess: &Excess, others: usize) -> Sighting {
+    let device = side.device;
+    Sighting {
+        text: format!(
+            "{word} of {} in {array} take {}, {} times the median of its {others} siblings ({}), at \
+             the same load of {} IOPS.",
+            device.device.name,
+            time(excess.wait),
+            digits(excess.ratio),
+            time(excess.median),
+            digits(excess.ops),
+        ),
+        advice: ADVICE,
+        figures: vec![
+            ("await_s", excess.wait),
+            ("siblings_await_s", excess.median),
+            ("ratio", excess.ratio),
+            ("iops", excess.ops),
+        ],
+        ..Sighting::of(device, Severity::Warn, beginning(side.points))
+    }
+}

@@ -1,0 +1,237 @@
+use std::sync::Arc;
+
+use record::sample::{
+    ArraySample, Device, DeviceId, DeviceSample, Exceeded, Flow, Fraction, HostSample, KernelError,
+    KernelErrorKind, Member, Memory, PerSecond, VendorPage, VendorSample,
+};
+use record::{Bytes, Event};
+
+use super::simulated::{Disk, Host};
+use super::*;
+use crate::simulate::Rng;
+
+fn at(seconds: u64) -> Moment {
+    Moment {
+        wall: None,
+        elapsed: Nanos::from_secs(seconds),
+    }
+}
+
+/// A second in which a disk completed so much with so many in flight.
+fn second(number: u64, iops: f64, in_flight: Option<u64>) -> Sample {
+    let device = Device::by_name(DeviceId(0), "nvme1n1", at(0));
+    let mut device = DeviceSample::unknown(Arc::new(device));
+    device.read = Flow {
+        iops: Some(PerSecond(iops)),
+        ..Flow::default()
+    };
+    device.in_flight = in_flight;
+    device.busy = Some(Fraction(1.0));
+    device.sum_up();
+    Sample {
+        at: at(number),
+        length: Nanos::from_secs(1),
+        devices: vec![device],
+        ..Sample::default()
+    }
+}
+
+fn kinds(changes: &[Change]) -> Vec<(ChangeKind, EventCode)> {
+    changes
+        .iter()
+        .map(|change| (change.kind, change.event.code))
+        .collect()
+}
+
+#[test]
+fn a_stall_is_found_while_it_lasts_and_is_over_with_the_next_completion() {
+    let mut watch = Watch::new(Settings::default());
+    assert!(watch.see(&second(1, 100.0, Some(7))).is_empty());
+    assert!(watch.see(&second(2, 0.0, Some(7))).is_empty());
+    let opened = watch.see(&second(3, 0.0, Some(7)));
+    assert_eq!(kinds(&opened), [(ChangeKind::Opened, EventCode::Stalled)]);
+    let event = &opened[0].event;
+    assert_eq!(event.began, at(1));
+    assert_eq!(
+        event.text,
+        "7 requests are in flight on nvme1n1 and nothing has completed for 2.00 s."
+    );
+    assert!(watch.see(&second(4, 0.0, Some(7))).is_empty());
+    assert_eq!(watch.open().count(), 1);
+    let closed = watch.see(&second(5, 3.0, Some(7)));
+    assert_eq!(kinds(&closed), [(ChangeKind::Closed, EventCode::Stalled)]);
+    assert_eq!(closed[0].event.ended, Some(at(4)));
+    assert!(watch.finish().is_empty());
+}
+
+#[test]
+fn an_idle_disk_has_not_stalled() {
+    let mut watch = Watch::new(Settings::default());
+    for number in 1..20 {
+        let mut idle = second(number, 0.0, Some(0));
+        idle.devices[0].busy = Some(Fraction(0.0));
+        assert!(watch.see(&idle).is_empty());
+    }
+}
+
+#[test]
+fn a_log_that_does_not_know_what_is_in_flight_shows_a_stall_by_its_busy_time() {
+    let mut watch = Watch::new(Settings::default());
+    watch.see(&second(1, 0.0, None));
+    let opened = watch.see(&second(2, 0.0, None));
+    assert_eq!(kinds(&opened), [(ChangeKind::Opened, EventCode::Stalled)]);
+}
+
+#[test]
+fn sleep_ends_what_lasted_and_begins_nothing() {
+    let mut watch = Watch::new(Settings::default());
+    for number in 1..=3 {
+        watch.see(&second(number, 0.0, Some(1)));
+    }
+    let mut after = second(1000, 0.0, Some(1));
+    after.gap = Some(Gap::Suspended(Nanos::from_secs(996)));
+    let changes = watch.see(&after);
+    assert_eq!(kinds(&changes), [(ChangeKind::Closed, EventCode::Stalled)]);
+}
+
+#[test]
+fn memory_at_its_limit_is_found_after_a_while() {
+    let sample = |number: u64, dirty: u64| Sample {
+        host: HostSample {
+            memory: Some(Memory {
+                dirty: Some(Bytes::mib(dirty)),
+                writeback: Some(Bytes::mib(10)),
+                limit: Some(Bytes::mib(200)),
+                background_limit: Some(Bytes::mib(100)),
+                ..Memory::default()
+            }),
+            ..HostSample::default()
+        },
+        at: at(number),
+        length: Nanos::from_secs(1),
+        ..Sample::default()
+    };
+    let mut watch = Watch::new(Settings::default());
+    for number in 1..10 {
+        assert!(watch.see(&sample(number, 130)).is_empty());
+    }
+    watch.see(&sample(10, 150));
+    watch.see(&sample(11, 150));
+    let opened = watch.see(&sample(12, 150));
+    assert_eq!(kinds(&opened), [(ChangeKind::Opened, EventCode::Writeback)]);
+    assert_eq!(opened[0].event.began, at(9));
+}
+
+#[test]
+fn errors_of_the_log_are_one_event_until_it_is_silent() {
+    let mut watch = Watch::new(Settings::default());
+    let mut loud = second(1, 5.0, Some(0));
+    loud.host.errors = vec![KernelError {
+        kind: KernelErrorKind::Io,
+        device: Some("nvme1n1".to_owned()),
+        text: "I/O error, dev nvme1n1, sector 8".to_owned(),
+    }];
+    let opened = watch.see(&loud);
+    assert_eq!(kinds(&opened), [(ChangeKind::Opened, EventCode::Errors)]);
+    assert_eq!(opened[0].event.subject, Subject::Device(DeviceId(0)));
+    loud.at = at(2);
+    assert!(watch.see(&loud).is_empty());
+    for number in 3..=62 {
+        assert!(watch.see(&second(number, 5.0, Some(0))).is_empty());
+    }
+    let closed = watch.see(&second(63, 5.0, Some(0)));
+    assert_eq!(kinds(&closed), [(ChangeKind::Closed, EventCode::Errors)]);
+    assert!(closed[0].event.text.contains("2 errors"));
+}
+
+#[test]
+fn a_member_that_is_missing_is_an_error_of_the_array() {
+    let mut sample = second(1, 5.0, Some(0));
+    sample.devices[0].array = Some(ArraySample {
+        wanted: Some(4),
+        degraded: Some(1),
+        members: vec![Member {
+            device: None,
+            name: "vdc".to_owned(),
+            slot: None,
+            state: vec!["faulty".to_owned()],
+            errors: None,
+        }],
+        ..ArraySample::default()
+    });
+    let opened = Watch::new(Settings::default()).see(&sample);
+    assert_eq!(
+        opened[0].event.text,
+        "nvme1n1 lacks 1 of its 4 members; md gave up vdc."
+    );
+}
+
+/// What is found within ten seconds of pages over these caps for half of the time.
+fn found_by_page(exceeded: Exceeded) -> Vec<EventCode> {
+    let mut watch = Watch::new(Settings::default());
+    let mut found = Vec::new();
+    for number in 1..10 {
+        let mut sample = second(number, 3000.0 + (number % 3) as f64, Some(20));
+        sample.devices[0].vendor = Some(VendorSample {
+            page: VendorPage::Ebs,
+            length: Nanos::from_secs(1),
+            reads: 3000,
+            writes: 0,
+            read_bytes: 0,
+            write_bytes: 0,
+            read_time: Nanos(0),
+            write_time: Nanos(0),
+            exceeded,
+            queue: 20,
+            read_latency: Vec::new(),
+            write_latency: Vec::new(),
+        });
+        found.extend(watch.see(&sample).iter().map(|change| change.event.code));
+    }
+    found
+}
+
+#[test]
+fn the_volumes_own_word_is_taken() {
+    let half = Nanos(500_000_000);
+    let volume = Exceeded {
+        volume_iops: Some(half),
+        volume_bytes: Some(Nanos(0)),
+        ..Exceeded::default()
+    };
+    assert_eq!(found_by_page(volume), [EventCode::VolumeCap]);
+    let instance = Exceeded {
+        volume_iops: Some(Nanos(0)),
+        volume_bytes: Some(Nanos(0)),
+        instance_bytes: half,
+        ..Exceeded::default()
+    };
+    assert_eq!(found_by_page(instance), [EventCode::InstanceCap]);
+    assert!(found_by_page(Exceeded::default()).is_empty());
+}
+
+#[test]
+fn short_samples_are_put_together() {
+    let mut rng = Rng::new(5);
+    let mut disks = vec![Disk::healthy(4.0); 4];
+    disks[2].base_s = 0.004;
+    // Striping gives all members the same load.
+    for disk in &mut disks {
+        disk.demand = super::simulated::Demand::Rate(400.0);
+    }
+    let mut host = Host::of(disks);
+    host.level = Some("raid0");
+    let mut watch = Watch::new(Settings::default());
+    let mut found: Vec<Event> = Vec::new();
+    for tenth in 0..400_u64 {
+        let mut sample = host.second(&mut rng);
+        sample.at = Moment {
+            wall: None,
+            elapsed: Nanos((tenth + 1) * 100_000_000),
+        };
+        sample.length = Nanos(100_000_000);
+        found.extend(watch.see(&sample).into_iter().map(|change| change.event));
+    }
+    let slow: Vec<&str> = found.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!(slow, ["d2"], "{found:?}");
+}
