@@ -101,7 +101,7 @@ impl Notes {
         if self.interval_unknown {
             said.push(
                 "The log does not say how long its intervals are; they are taken to be 1 s, and \
-                 --interval says otherwise."
+                 --log-interval says otherwise."
                     .to_owned(),
             );
         }
