@@ -69,7 +69,7 @@ pub(super) fn parse(
         view.note(&note, context)?;
     }
     for name in filter.missing() {
-        let note = format!("{} does not speak of {name}.", path.display());
+        let note = format!("{} does not speak of {name}.", place(path));
         view.note(&note, context)?;
     }
     Ok(Answer::Done)
@@ -78,14 +78,19 @@ pub(super) fn parse(
 /// Why a log is not read further: nothing was shown of it yet, or some was.
 fn broken(path: &Path, error: formats::iostat::LogError, seen: u64) -> Failure {
     let error = anyhow::Error::new(error);
-    let error = error.context(format!(
-        "{} is not read as a log of iostat",
-        printable(&path.display().to_string())
-    ));
+    let error = error.context(format!("{} is not read as a log of iostat", place(path)));
     match seen {
         0 => Failure::Refused(error),
         _ => Failure::Midway(error),
     }
+}
+
+/// The log in words.
+fn place(path: &Path) -> String {
+    if path == Path::new("-") {
+        return "standard input".to_owned();
+    }
+    printable(&path.display().to_string())
 }
 
 /// A log, and how long it is.

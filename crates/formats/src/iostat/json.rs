@@ -7,11 +7,11 @@ use record::sample::{CpuShares, Fraction, Source, SourceKind};
 
 use super::calendar::Calendar;
 use super::columns::Column;
+use super::landmark::cpu_place;
 use super::notes::Notes;
 use super::report::{Report, Reports, Row};
 use super::row::{Figures, number};
 use super::stamp;
-use super::text::cpu_place;
 
 /// The longest word that is kept.
 const LONGEST: usize = 1024;

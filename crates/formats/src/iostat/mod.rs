@@ -8,6 +8,8 @@ mod calendar;
 mod columns;
 mod json;
 mod known;
+mod landmark;
+mod line;
 mod lines;
 mod notes;
 mod pace;

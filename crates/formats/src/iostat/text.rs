@@ -3,25 +3,22 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use record::sample::{CpuShares, Fraction, Source, SourceKind};
+use record::sample::{Source, SourceKind};
 
 use super::Columns;
 use super::calendar::Calendar;
 use super::columns::NamePlace;
 use super::known::{self, ENOUGH};
+use super::landmark::{Machine, cpu_header, cpu_shares, is_other_header, strip_colours};
+use super::line::{DeviceLine, device_line, has_decimal_comma, headless_figures};
 use super::notes::Notes;
-use super::report::{Report, Reports, Row};
-use super::row::{Figures, Number, number};
+use super::report::{Report, Reports};
+use super::row::{Number, number};
 use super::stamp;
 
 /// How many lines are looked at at most before the columns are guessed, and how many bytes.
 const HELD_LINES: usize = 4096;
 const HELD_BYTES: usize = 1 << 20;
-/// Fewer figures are not taken for a line of a device where no header says so: the shortest report
-/// has five.
-const LEAST_FIGURES: usize = 5;
-/// The longest name of a device that is believed.
-const LONGEST_NAME: usize = 200;
 
 /// The columns are gone, and could not be told.
 #[derive(Debug)]
@@ -344,221 +341,4 @@ impl Text {
         notes.garbage.add(line, text);
         self.reports.damage();
     }
-}
-
-/// A line of a device.
-struct DeviceLine {
-    row: Row,
-    /// Its end is missing.
-    cut: bool,
-}
-
-/// Reads a line of a device. `None` when it is none.
-fn device_line(columns: &Columns, text: &str, terminated: bool) -> Option<DeviceLine> {
-    let indent = text.len() - text.trim_start().len();
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let (name, group, mut numbers) = match columns.names {
-        NamePlace::First => {
-            let at = figures_at(&words)?;
-            let numbers: Option<Vec<Number>> =
-                words[at..].iter().map(|word| number(word)).collect();
-            (
-                words[..at].join(" "),
-                indent == columns.indent + 1,
-                numbers?,
-            )
-        }
-        NamePlace::Last => {
-            // A name is not all that is missing of a line that is cut off: nothing can be said.
-            let figures = words.get(..columns.count())?;
-            let numbers: Option<Vec<Number>> = figures.iter().map(|word| number(word)).collect();
-            let name = words[columns.count()..].join(" ");
-            let before = text.trim_end().strip_suffix(name.as_str())?;
-            (name, before.ends_with("  "), numbers?)
-        }
-    };
-    let has_more = numbers.len() > columns.count();
-    if name.is_empty() || name.len() > LONGEST_NAME || (has_more && !columns.may_lack()) {
-        return None;
-    }
-    let is_short = numbers.len() < columns.count();
-    if is_short && (name.contains(' ') || !is_even(&numbers)) {
-        return None;
-    }
-    let may_be_cut = columns.names == NamePlace::First && (!terminated || columns.may_lack());
-    let cut = is_short || (may_be_cut && last_is_short(&numbers));
-    if cut && last_is_short(&numbers) {
-        numbers.pop();
-    }
-    let mut figures = Figures::default();
-    for (column, number) in columns.list.iter().zip(&numbers) {
-        figures.set(*column, *number);
-    }
-    let row = Row {
-        name,
-        group,
-        figures,
-    };
-    (!numbers.is_empty()).then_some(DeviceLine { row, cut })
-}
-
-/// Where the figures of a line begin that has its name in front. Names of groups may have spaces.
-fn figures_at(words: &[&str]) -> Option<usize> {
-    let at = 1 + words.iter().rposition(|word| number(word).is_none())?;
-    let is_mixed = words[..at].iter().any(|word| number(word).is_some());
-    (at < words.len() && !is_mixed).then_some(at)
-}
-
-/// Whether the figures of a line that lacks some look like iostat's: with as many decimals each.
-fn is_even(numbers: &[Number]) -> bool {
-    let decimals = |number: &Number| number.decimals;
-    match numbers {
-        [first, rest @ .., last] => {
-            decimals(first) > 0
-                && rest
-                    .iter()
-                    .all(|number| decimals(number) == decimals(first))
-                && decimals(last) <= decimals(first)
-        }
-        _ => false,
-    }
-}
-
-/// Whether the last figure has fewer decimals than those before it, so that it may be cut.
-fn last_is_short(numbers: &[Number]) -> bool {
-    match numbers {
-        [rest @ .., last] => rest.iter().all(|number| number.decimals > last.decimals),
-        [] => false,
-    }
-}
-
-/// The figures of a line that has a name and figures only.
-fn headless_figures(text: &str) -> Option<Vec<Number>> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let figures = words
-        .get(1..)
-        .filter(|figures| figures.len() >= LEAST_FIGURES)?;
-    if words.len() > 64 || number(words.first()?).is_some() {
-        return None;
-    }
-    figures.iter().map(|word| number(word)).collect()
-}
-
-fn has_decimal_comma(text: &str) -> bool {
-    let mut words = text.split_whitespace();
-    words.any(|word| word.contains(',') && number(word).is_some())
-}
-
-/// The names of the shares of the processors, of a header such as `avg-cpu:  %user %nice %idle`.
-fn cpu_header(text: &str) -> Option<Vec<String>> {
-    let mut words = text.split_whitespace().peekable();
-    if !words.peek()?.starts_with('%') {
-        words.next();
-    }
-    let names: Vec<String> = words
-        .map(|word| word.trim_start_matches('%').to_owned())
-        .collect();
-    let has = |name: &str| names.iter().any(|known| known == name);
-    (has("user") && has("idle") && names.len() <= 16).then_some(names)
-}
-
-/// The shares of the processors. Without a header, six shares that make a whole are taken for them.
-fn cpu_shares(text: &str, names: Option<&[String]>) -> Option<CpuShares> {
-    let numbers: Option<Vec<Number>> = text.split_whitespace().take(17).map(number).collect();
-    let numbers = numbers?;
-    let usual = ["user", "nice", "system", "iowait", "steal", "idle"].map(str::to_owned);
-    let names = names.unwrap_or(&usual);
-    let sum: f64 = numbers.iter().map(|number| number.value).sum();
-    if numbers.len() != names.len() || !(90.0..=110.0).contains(&sum) {
-        return None;
-    }
-    let mut shares = CpuShares::default();
-    for (name, number) in names.iter().zip(&numbers) {
-        if let Some(place) = cpu_place(&mut shares, name) {
-            *place = Fraction(number.value.max(0.0) / 100.0);
-        }
-    }
-    Some(shares)
-}
-
-/// Where a share of the processors belongs (iostat(1); `%sys` in sysstat 5).
-pub(crate) fn cpu_place<'a>(shares: &'a mut CpuShares, name: &str) -> Option<&'a mut Fraction> {
-    match name {
-        "user" => Some(&mut shares.user),
-        "nice" => Some(&mut shares.nice),
-        "system" | "sys" => Some(&mut shares.system),
-        "iowait" => Some(&mut shares.iowait),
-        "steal" => Some(&mut shares.steal),
-        "idle" => Some(&mut shares.idle),
-        _ => None,
-    }
-}
-
-/// Whether a line is the header of a report that is not of disks: that of NFS before sysstat 11.
-fn is_other_header(text: &str) -> bool {
-    let first = text.split_whitespace().next().unwrap_or_default();
-    first.trim_end_matches(':') == "Filesystem" && text.contains("/s")
-}
-
-/// The line in which a run of iostat names its host.
-struct Machine {
-    kernel: String,
-    hostname: String,
-    cpus: Option<u32>,
-    date: Option<stamp::RawDate>,
-}
-
-impl Machine {
-    /// Reads `Linux 6.1.0 (host) 11/22/26 _x86_64_ (2 CPU)`. Old versions print less.
-    fn of_line(text: &str) -> Option<Machine> {
-        let rest = text.trim().strip_prefix("Linux ")?;
-        let (kernel, rest) = rest.split_once(" (")?;
-        let (hostname, rest) = rest.split_once(')')?;
-        let is_release = kernel.starts_with(|c: char| c.is_ascii_digit());
-        if !is_release || kernel.contains(' ') || text.len() > 1024 {
-            return None;
-        }
-        let cpus = rest
-            .split_once('(')
-            .and_then(|(_, cpus)| cpus.split_whitespace().next()?.parse().ok());
-        let date = rest
-            .trim()
-            .split(['\t', '_', '('])
-            .next()
-            .and_then(stamp::raw_date);
-        Some(Machine {
-            kernel: kernel.to_owned(),
-            hostname: hostname.to_owned(),
-            cpus,
-            date,
-        })
-    }
-
-    fn tell(self, source: &mut Source) {
-        source.kernel = Some(self.kernel);
-        source.hostname = Some(self.hostname);
-        source.cpus = self.cpus.or(source.cpus);
-    }
-}
-
-/// A line without the codes by which a terminal shows colours, and without what a crash of the host
-/// leaves in files.
-fn strip_colours(text: &str) -> Cow<'_, str> {
-    let text = text.trim_matches(['\0', '\u{feff}']);
-    if !text.contains('\u{1b}') {
-        return Cow::Borrowed(text);
-    }
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, behind)) = rest.split_once("\u{1b}[") {
-        plain.push_str(before);
-        let end = behind
-            .find(|c: char| !c.is_ascii_digit() && c != ';')
-            .map_or(behind.len(), |end| {
-                end + behind[end..].chars().next().map_or(0, char::len_utf8)
-            });
-        rest = &behind[end..];
-    }
-    plain.push_str(rest);
-    Cow::Owned(plain)
 }
