@@ -72,10 +72,7 @@ fn a_stall_in_a_log_is_found_once_and_is_over() {
         .collect();
     assert_eq!(found.len(), 2, "{found:#?}");
     assert_eq!(found[0]["finding"]["name"], "sda");
-    assert_eq!(
-        found[0]["finding"]["began"]["time"],
-        "2026-11-22T10:00:19Z"
-    );
+    assert_eq!(found[0]["finding"]["began"]["time"], "2026-11-22T10:00:19Z");
     assert_eq!(found[1]["finding"]["ended"]["time"], "2026-11-22T10:00:34Z");
 }
 
@@ -91,10 +88,18 @@ fn columns_are_guessed_and_named_or_asked_for() {
     assert!(said.out.contains("50.000s"), "{said:#?}");
     let place = Place::new();
     let path = place.path("basic.log");
-    std::fs::write(&path, "sda 18.89 209.75 135.41 995990159 642992550\n".repeat(9)).unwrap();
+    std::fs::write(
+        &path,
+        "sda 18.89 209.75 135.41 995990159 642992550\n".repeat(9),
+    )
+    .unwrap();
     let path = path.to_str().unwrap();
     parse(path, &[]).refuses(&["line 1: no header says", "--columns"]);
-    parse(path, &["--columns", "tps kB_read/s kB_wrtn/s kB_read kB_wrtn"]).ends_with(0);
+    parse(
+        path,
+        &["--columns", "tps kB_read/s kB_wrtn/s kB_read kB_wrtn"],
+    )
+    .ends_with(0);
     parse(path, &["--columns", "nonsense"]).refuses(&["'nonsense' are not the columns"]);
 }
 

@@ -1,5 +1,6 @@
 //! The arguments of `watch`.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
 use clap::Args;
@@ -19,6 +20,25 @@ pub(crate) struct Limits {
     pub in_flight: Option<f64>,
     /// Percent of the time in which a program waited for a disk (PSI).
     pub pressure: Option<f64>,
+}
+
+/// Where metrics are served: an address with a port, or a port on the loopback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address(pub SocketAddr);
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Address, String> {
+        if let Ok(port) = text.parse::<u16>() {
+            return Ok(Address((Ipv4Addr::LOCALHOST, port).into()));
+        }
+        text.parse().map(Address).map_err(|_| {
+            format!(
+                "'{text}' is no address with a port, such as 9187 or 127.0.0.1:9187 or [::1]:9187"
+            )
+        })
+    }
 }
 
 impl FromStr for Limits {
@@ -67,6 +87,7 @@ impl FromStr for Limits {
   disksmith watch
   disksmith watch md0 --interval 100ms
   disksmith watch --json --count 60 > minute.jsonl
+  disksmith watch --prometheus 9187
   disksmith watch --check --warning await=20ms --critical await=100ms
   disksmith watch --parse iostat.log
 
@@ -93,6 +114,10 @@ pub(crate) struct WatchArgs {
     /// Call a device stalled when nothing completes for so long
     #[arg(long, value_name = "DURATION", default_value = "2s")]
     pub stall: Latency,
+    /// Serve metrics for Prometheus here, on the loopback where only a port is given, and print
+    /// nothing unless --plain or --json is given too
+    #[arg(long, value_name = "[ADDR:]PORT", conflicts_with = "check")]
+    pub prometheus: Option<Address>,
     /// Look for a while (5 intervals, or --count), and answer as a Nagios plugin: one line with
     /// performance data, and the status 0 (well), 1 (warning), 2 (critical) or 3 (unknown)
     #[arg(long, conflicts_with_all = ["json", "plain", "all"])]
@@ -111,6 +136,17 @@ pub(crate) struct WatchArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_alone_is_on_the_loopback() {
+        let address = |text: &str| text.parse::<Address>().map(|address| address.0.to_string());
+        assert_eq!(address("9187").unwrap(), "127.0.0.1:9187");
+        assert_eq!(address("0.0.0.0:9187").unwrap(), "0.0.0.0:9187");
+        assert_eq!(address("[::1]:9187").unwrap(), "[::1]:9187");
+        for wrong in ["", "localhost", "1.2.3.4", "70000"] {
+            assert!(address(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn bounds_are_pairs_of_known_keys() {

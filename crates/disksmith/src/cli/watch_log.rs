@@ -30,7 +30,7 @@ pub(crate) enum First {
 #[derive(Args, Debug)]
 pub(crate) struct LogArgs {
     /// Read a log of iostat, text or JSON, instead of watching; '-' is standard input
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "interval"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "interval", "prometheus"])]
     pub parse: Option<PathBuf>,
     /// With --parse: the columns of a log without headers, as a header has them
     #[arg(long, value_name = "HEADER", requires = "parse")]

@@ -5,6 +5,7 @@ mod collect;
 mod filter;
 mod live;
 mod parse;
+mod serve;
 
 use std::sync::atomic::AtomicBool;
 
@@ -19,6 +20,7 @@ use crate::render::watch::{json, plain};
 use collect::Collector;
 use filter::Filter;
 use live::Ticks;
+use serve::Server;
 
 /// Watches until it is interrupted, or has seen enough.
 pub(crate) fn watch(args: &WatchArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
@@ -34,6 +36,10 @@ pub(crate) fn watch(args: &WatchArgs, context: &mut Context, interrupt: &AtomicB
         stall: args.stall.0,
     });
     let mut view = View::of(args);
+    let server = args
+        .prometheus
+        .map(|address| Server::start(address.0, &context.root))
+        .transpose()?;
     view.begin(&collector.source(), context)?;
     collector.sample().refused()?;
     let mut seen = 0;
@@ -46,6 +52,9 @@ pub(crate) fn watch(args: &WatchArgs, context: &mut Context, interrupt: &AtomicB
         if let Some(mut sample) = sample {
             seen += 1;
             let mut changes = watch.see(&sample);
+            if let Some(server) = &server {
+                server.tell(&sample, watch.open(), &changes);
+            }
             changes.retain(|change| filter.wants_event(&change.event, &sample));
             filter.cut(&mut sample);
             view.show(&sample, &changes, context)?;
@@ -58,12 +67,16 @@ pub(crate) fn watch(args: &WatchArgs, context: &mut Context, interrupt: &AtomicB
 enum View {
     Plain(plain::Lines),
     Json,
+    /// Others ask for it.
+    Silent,
 }
 
 impl View {
     fn of(args: &WatchArgs) -> View {
         if args.json {
             View::Json
+        } else if args.prometheus.is_some() && !args.plain {
+            View::Silent
         } else {
             View::Plain(plain::Lines::default())
         }
@@ -71,7 +84,7 @@ impl View {
 
     fn begin(&mut self, source: &Source, context: &mut Context) -> Result<(), Failure> {
         match self {
-            View::Plain(_) => Ok(()),
+            View::Plain(_) | View::Silent => Ok(()),
             View::Json => context.print(&json::start(source)),
         }
     }
@@ -79,7 +92,7 @@ impl View {
     /// Something that cannot be seen, and why.
     fn note(&mut self, note: &str, context: &mut Context) -> Result<(), Failure> {
         match self {
-            View::Plain(_) => {
+            View::Plain(_) | View::Silent => {
                 tell(note);
                 Ok(())
             }
@@ -92,6 +105,7 @@ impl View {
         let text = match self {
             View::Plain(lines) => lines.text(&Sample::default(), changes),
             View::Json => json::changes(changes),
+            View::Silent => return Ok(()),
         };
         context.print(&text)
     }
@@ -105,6 +119,7 @@ impl View {
         let text = match self {
             View::Plain(lines) => lines.text(sample, changes),
             View::Json => json::lines(sample, changes),
+            View::Silent => return Ok(()),
         };
         context.print(&text)
     }

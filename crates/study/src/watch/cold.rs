@@ -22,8 +22,9 @@ const LEAST_READS: f64 = 30.0;
 const SLOW: f64 = 4.0;
 /// And at least so many seconds.
 const LEAST_S: f64 = 0.003;
-/// Where nothing better is known, so many.
+/// Where nothing better is known, so many, with no more in flight than this.
 const SLOW_AT_ALL_S: f64 = 0.025;
+const ALONE: f64 = 2.5;
 /// More in flight than this may be why they wait.
 const FEW: f64 = 5.0;
 /// The disk must have been seen to do so many times as much, where anything was seen.
@@ -93,8 +94,17 @@ fn slow_reads(points: &[Point], all: &[Point]) -> Option<Slow> {
     let wait = read.wait?;
     let in_flight = mean_known(points, |point| point.in_flight)?;
     let rates: Vec<f64> = points.iter().map(|point| point.all.ops).collect();
+    // A disk that hangs for a while is slow too, and that is another finding.
+    let hangs = |point: &Point| {
+        point.all.ops <= 0.0 && point.in_flight_at_end.is_some_and(|count| count > 0.0)
+    };
     let few = read.ops * seconds < LEAST_READS;
-    if few || wait < LEAST_S || in_flight > FEW || variation(&rates) < WANDERS {
+    if few
+        || points.iter().any(hangs)
+        || wait < LEAST_S
+        || in_flight > FEW
+        || variation(&rates) < WANDERS
+    {
         return None;
     }
     let write = mean_of(points, |point| &point.write);
@@ -114,7 +124,9 @@ fn slow_reads(points: &[Point], all: &[Point]) -> Option<Slow> {
         (_, Some(write)) if wait >= SLOW * write => {
             format!("its writes take {}", time(write))
         }
-        _ if wait >= SLOW_AT_ALL_S => "a disk in good health takes far less".to_owned(),
+        _ if wait >= SLOW_AT_ALL_S && in_flight <= ALONE => {
+            "a disk in good health takes far less".to_owned()
+        }
         _ => return None,
     };
     Some(Slow {

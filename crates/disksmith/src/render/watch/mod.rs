@@ -2,3 +2,4 @@
 
 pub(crate) mod json;
 pub(crate) mod plain;
+pub(crate) mod prometheus;
