@@ -163,7 +163,7 @@ fn no_mutation_of_a_log_makes_the_reader_panic() {
     let mut random = Random(0x5eed_0107);
     let (mut read, mut refused) = (0, 0);
     for fixture in &fixtures {
-        for _ in 0..40 {
+        for _ in 0..25 {
             let other = &fixtures[random.below(fixtures.len())];
             let bytes = mutated(fixture, other, &mut random);
             match exercise(&bytes, options(&mut random)) {
@@ -173,10 +173,7 @@ fn no_mutation_of_a_log_makes_the_reader_panic() {
         }
     }
     // Both happen, so that neither way is left untried.
-    assert!(
-        read > 1000 && refused > 50,
-        "{read} read, {refused} refused"
-    );
+    assert!(read > 500 && refused > 20, "{read} read, {refused} refused");
 }
 
 #[test]
@@ -212,6 +209,8 @@ fn deep_wide_and_long_logs_end() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn noise_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         exercise(&bytes, Options::default());
