@@ -9,6 +9,7 @@ mod sweep;
 mod values;
 mod warm;
 mod watch;
+mod watch_log;
 mod zero;
 
 use std::ffi::OsString;

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use clap::Args;
 use record::Nanos;
 
+use super::watch_log::LogArgs;
 use super::{Every, Latency};
 
 /// Bounds of `watch --check`, such as `await=20ms,busy=95`. What is beyond one of them is a problem.
@@ -88,6 +89,7 @@ impl FromStr for Limits {
   disksmith watch --json --count 60 > minute.jsonl
   disksmith watch --prometheus 9187
   disksmith watch --check --warning await=20ms --critical await=100ms
+  disksmith watch --parse iostat.log
 
 It ends with Ctrl-C. What was found is said when it begins, and again when it is over.")]
 pub(crate) struct WatchArgs {
@@ -126,6 +128,9 @@ pub(crate) struct WatchArgs {
     /// With --check: critical beyond these
     #[arg(long, value_name = "KEY=VALUE,…", requires = "check")]
     pub critical: Option<Limits>,
+    /// An old log
+    #[command(flatten)]
+    pub log: LogArgs,
 }
 
 #[cfg(test)]

@@ -34,6 +34,11 @@ impl Filter {
         Ok(Filter { names, all })
     }
 
+    /// The devices of a log, whose names nobody can look up any more.
+    pub(super) fn of_names(names: Vec<String>, all: bool) -> Filter {
+        Filter { names, all }
+    }
+
     /// Leaves in a sample what is wanted.
     pub(super) fn cut(&self, sample: &mut Sample) {
         if self.names.is_empty() {
@@ -81,6 +86,7 @@ fn is_active(device: &DeviceSample) -> bool {
     device.all.is_active()
         || device.flush.is_active()
         || device.in_flight.is_some_and(|count| count > 0)
+        || device.mean_in_flight.is_some_and(|count| count > 0.0)
         || works.is_some_and(|action| action.is_work())
 }
 

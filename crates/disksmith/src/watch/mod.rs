@@ -4,6 +4,7 @@ mod check;
 mod collect;
 mod filter;
 mod live;
+mod parse;
 mod serve;
 
 use std::sync::atomic::AtomicBool;
@@ -25,6 +26,9 @@ use serve::Server;
 pub(crate) fn watch(args: &WatchArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     if args.check {
         return check::check(args, context, interrupt);
+    }
+    if let Some(path) = &args.log.parse {
+        return parse::parse(path, args, context, interrupt);
     }
     let filter = Filter::new(&args.devices, args.all, &context.root)?;
     let mut collector = Collector::new(&context.root, args.interval.0.into()).refused()?;
@@ -94,6 +98,16 @@ impl View {
             }
             View::Json => context.print(&json::note(note)),
         }
+    }
+
+    /// What is over at the end of a log.
+    fn close(&mut self, changes: &[Change], context: &mut Context) -> Result<(), Failure> {
+        let text = match self {
+            View::Plain(lines) => lines.text(&Sample::default(), changes),
+            View::Json => json::changes(changes),
+            View::Silent => return Ok(()),
+        };
+        context.print(&text)
     }
 
     fn show(

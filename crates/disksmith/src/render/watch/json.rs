@@ -32,11 +32,15 @@ pub(crate) fn note(text: &str) -> String {
 
 /// The lines of a sample and of what was found in it.
 pub(crate) fn lines(sample: &Sample, changes: &[Change]) -> String {
-    let mut text = line(value(sample));
-    for change in changes {
-        text.push_str(&line(change_value(change)));
-    }
-    text
+    line(value(sample)) + &self::changes(changes)
+}
+
+/// The lines of what was found, or is over.
+pub(crate) fn changes(changes: &[Change]) -> String {
+    changes
+        .iter()
+        .map(|change| line(change_value(change)))
+        .collect()
 }
 
 fn line(value: Value) -> String {

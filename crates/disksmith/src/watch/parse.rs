@@ -1,0 +1,199 @@
+//! Old logs: what iostat wrote is shown, and searched for findings, as what happens now.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use anyhow::Context as _;
+use formats::iostat::Reader;
+use indicatif::{ProgressBar, ProgressStyle};
+use record::sample::Sample;
+use study::watch::{Change, Settings, Watch};
+
+use crate::cli::WatchArgs;
+use crate::context::{Context, printable};
+use crate::failure::{Answer, Failure, Outcome, Standing as _};
+
+use super::View;
+use super::filter::Filter;
+
+/// How much of a log is read at a time.
+const CHUNK: usize = 1 << 20;
+/// After so many samples the progress is shown.
+const SHOWN_EVERY: u64 = 256;
+
+/// Reads a log to its end, or until it is interrupted.
+pub(super) fn parse(
+    path: &Path,
+    args: &WatchArgs,
+    context: &mut Context,
+    interrupt: &AtomicBool,
+) -> Outcome {
+    let log = Log::open(path)?;
+    let progress = Progress::of(&log, context.watched);
+    let mut reader = Reader::new(log.input, args.log.options());
+    let mut filter = LogFilter::new(args);
+    let mut watch = Watch::new(Settings {
+        stall: args.stall.0,
+    });
+    let mut view = View::of(args);
+    let mut seen = 0;
+    while let Some(reading) = reader.next() {
+        let reading = reading.map_err(|error| broken(path, error, seen))?;
+        if reading.since_boot {
+            continue;
+        }
+        if seen == 0 {
+            view.begin(reader.source(), context)?;
+        }
+        seen += 1;
+        if seen % SHOWN_EVERY == 1 {
+            progress.show(reader.bytes_taken());
+        }
+        let mut sample = reading.sample;
+        let found = watch.see(&sample);
+        let changes = filter.cut(&mut sample, found);
+        view.show(&sample, &changes, context)?;
+        if interrupt.load(Relaxed) || args.count.is_some_and(|count| seen >= count) {
+            break;
+        }
+    }
+    progress.end();
+    if seen == 0 {
+        view.begin(reader.source(), context)?;
+    }
+    let changes = filter.cut(&mut Sample::default(), watch.finish());
+    view.close(&changes, context)?;
+    for note in reader.notes().sentences() {
+        view.note(&note, context)?;
+    }
+    for name in filter.missing() {
+        let note = format!("{} does not speak of {name}.", place(path));
+        view.note(&note, context)?;
+    }
+    Ok(Answer::Done)
+}
+
+/// Why a log is not read further: nothing was shown of it yet, or some was.
+fn broken(path: &Path, error: formats::iostat::LogError, seen: u64) -> Failure {
+    let error = anyhow::Error::new(error);
+    let error = error.context(format!("{} is not read as a log of iostat", place(path)));
+    match seen {
+        0 => Failure::Refused(error),
+        _ => Failure::Midway(error),
+    }
+}
+
+/// The log in words.
+fn place(path: &Path) -> String {
+    if path == Path::new("-") {
+        return "standard input".to_owned();
+    }
+    printable(&path.display().to_string())
+}
+
+/// A log, and how long it is.
+struct Log {
+    input: Box<dyn BufRead>,
+    /// `None` where it comes through a pipe.
+    bytes: Option<u64>,
+}
+
+impl Log {
+    fn open(path: &Path) -> Result<Log, Failure> {
+        if path == Path::new("-") {
+            return Ok(Log {
+                input: Box::new(BufReader::with_capacity(CHUNK, Standard(io::stdin()))),
+                bytes: None,
+            });
+        }
+        let open = || -> io::Result<(File, std::fs::Metadata)> {
+            let file = File::open(path)?;
+            let facts = file.metadata()?;
+            Ok((file, facts))
+        };
+        let (file, facts) = open()
+            .with_context(|| format!("{} cannot be read", path.display()))
+            .refused()?;
+        if facts.is_dir() {
+            return Err(Failure::refused(format!(
+                "{} is a directory; name a file that iostat wrote",
+                path.display()
+            )));
+        }
+        Ok(Log {
+            input: Box::new(BufReader::with_capacity(CHUNK, file)),
+            bytes: facts.is_file().then_some(facts.len()),
+        })
+    }
+}
+
+/// Standard input, which another thread could read too.
+struct Standard(io::Stdin);
+
+impl Read for Standard {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.lock().read(buffer)
+    }
+}
+
+/// How far a long log is read, on standard error, and only on a terminal.
+struct Progress(Option<ProgressBar>);
+
+impl Progress {
+    fn of(log: &Log, watched: bool) -> Progress {
+        let bar = log.bytes.filter(|_| watched).map(|bytes| {
+            let bar = ProgressBar::new(bytes);
+            let template = "[{bar:20}] {bytes} of {total_bytes}, {eta} left";
+            // A template that is wrong would be seen on every terminal; the default does.
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style.progress_chars("=> "));
+            }
+            bar
+        });
+        Progress(bar)
+    }
+
+    fn show(&self, bytes: u64) {
+        if let Some(bar) = &self.0 {
+            bar.set_position(bytes);
+        }
+    }
+
+    fn end(&self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Which devices are shown, and which of those that were named the log has.
+struct LogFilter {
+    filter: Filter,
+    missing: Vec<String>,
+}
+
+impl LogFilter {
+    fn new(args: &WatchArgs) -> LogFilter {
+        let name = |word: &String| word.strip_prefix("/dev/").unwrap_or(word).to_owned();
+        let names: Vec<String> = args.devices.iter().map(name).collect();
+        LogFilter {
+            filter: Filter::of_names(names.clone(), args.all),
+            missing: names,
+        }
+    }
+
+    /// Leaves what is wanted in a sample, and in what was found in it.
+    fn cut(&mut self, sample: &mut Sample, mut changes: Vec<Change>) -> Vec<Change> {
+        self.missing.retain(|name| sample.named(name).is_none());
+        changes.retain(|change| self.filter.wants_event(&change.event, sample));
+        self.filter.cut(sample);
+        changes
+    }
+
+    /// The names that the log has not shown.
+    fn missing(&self) -> &[String] {
+        &self.missing
+    }
+}
