@@ -57,6 +57,8 @@ fn one(job: &mut Job, entry: &Entry, surroundings: &Surroundings<'_>) -> Result<
         )),
         Kind::Done => {
             let known = job.places.insert(row.name, place.clone());
+            let given = value.clone().unwrap_or_else(|| "1".to_owned());
+            job.given.insert(row.name, given);
             set(job, row.name, value.as_deref(), known.is_some())
                 .map_err(|why| place.error_in(&entry.name, why))
         }

@@ -160,6 +160,9 @@ pub struct Job {
     pub kb_base: u64,
     /// Where each option stands, by its chief name.
     pub places: BTreeMap<&'static str, Place>,
+    /// What each option was given that is done, by its chief name, with variables and keywords
+    /// replaced; a switch without a value has `1`.
+    pub given: BTreeMap<&'static str, String>,
 }
 
 impl Default for Job {
@@ -215,6 +218,7 @@ impl Default for Job {
             group_reporting: false,
             kb_base: 1024,
             places: BTreeMap::new(),
+            given: BTreeMap::new(),
         }
     }
 }

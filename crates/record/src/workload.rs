@@ -98,6 +98,14 @@ pub struct Details {
     pub bytes: Option<Bytes>,
     /// So long it runs before anything is counted.
     pub ramp: Nanos,
+    /// The phase is the sum of jobs that differ: what the workload says is their mean, and nothing
+    /// else here is said.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub mixed: bool,
+    /// The job's options as its file gives them, by name and value; a switch without a value has
+    /// `1`. Empty where no file gave any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<(String, String)>,
 }
 
 impl Workload {

@@ -367,8 +367,26 @@ fn workload(
             full_sync: job.sync().is_none_or(|(call, _)| call == SyncCall::Full),
             bytes,
             ramp: Nanos(job.ramp_us * 1000),
+            mixed: false,
+            options: options(job, offset),
         })),
     }
+}
+
+/// The options with which fio would do the same as what is reported as one: all clones where they
+/// are summed, and else a single one, which begins at `offset`.
+fn options(job: &Job, offset: Bytes) -> Vec<(String, String)> {
+    let mut given = job.given.clone();
+    if !job.group_reporting && job.numjobs > 1 {
+        given.remove("numjobs");
+        if given.remove("offset_increment").is_some() {
+            given.insert("offset", offset.0.to_string());
+        }
+    }
+    given
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 /// fio's map of blocks that were drawn is kept for blocks of one size only.

@@ -1,7 +1,7 @@
 //! Streams that are reported as one: their sums.
 
 use record::{
-    Bytes, Direction, Flow, Histogram, Phase, Slice, Stopped, Window, WindowFlow, Workload,
+    Bytes, Details, Direction, Flow, Histogram, Phase, Slice, Stopped, Window, WindowFlow, Workload,
 };
 
 use super::plan::Stream;
@@ -79,7 +79,7 @@ pub(super) fn phase(
 }
 
 /// The workload that streams add up to. Where they differ in what cannot be added, it has their
-/// mean, and no details.
+/// mean, and its details say so.
 fn workload(streams: &[&Stream]) -> Workload {
     let first = &streams[0].workload;
     let count = streams.len() as f64;
@@ -116,7 +116,14 @@ fn workload(streams: &[&Stream]) -> Workload {
         .iter()
         .map(|stream| stream.workload.rate_per_s)
         .collect();
+    let one_job = streams.iter().all(|stream| stream.job == streams[0].job);
     let details = first.details.clone().map(|mut details| {
+        if !one_job {
+            return Box::new(Details {
+                mixed: true,
+                ..Details::default()
+            });
+        }
         // Clones differ in where they begin and in nothing else.
         if !alike(&|workload| {
             workload
@@ -128,7 +135,6 @@ fn workload(streams: &[&Stream]) -> Workload {
         }
         details
     });
-    let one_job = streams.iter().all(|stream| stream.job == streams[0].job);
     Workload {
         threads: streams.len() as u32,
         depth: mean(&|workload| f64::from(workload.depth)).round() as u32,
@@ -140,7 +146,7 @@ fn workload(streams: &[&Stream]) -> Workload {
             .ops
             .filter(|_| one_job)
             .map(|ops| ops * streams.len() as u64),
-        details: details.filter(|_| one_job),
+        details,
         ..first.clone()
     }
 }

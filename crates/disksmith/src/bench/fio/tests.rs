@@ -301,3 +301,45 @@ fn a_sum_is_the_sum() {
     assert_eq!(sum.workload.span, Some(Bytes::mib(6)));
     assert_eq!((sum.name.as_str(), sum.began_s), ("job", 1.5));
 }
+
+#[test]
+fn a_phase_carries_the_options_that_it_was_given() {
+    let text = "[global]\nsize=2m\nrw=randread\noffset=4k\noffset_increment=1m\nnumjobs=2\n\
+                [a]\nbssplit=4k/10:16k/90\ngroup_reporting\n[b]\nstonewall\ngroup_reporting=0\n\
+                [c]\nstonewall\ngroup_reporting\n[d]\ngroup_reporting\n";
+    let plan = plan_on(text, None).unwrap();
+    let reported = |wall: usize, phase: usize| {
+        let (name, members) = sum::reported(&plan.walls[wall]).remove(phase);
+        let read = crate::render::sample::database_run(1).0.phases[1].clone();
+        let phases = vec![read; plan.walls[wall].len()];
+        let sum = sum::phase(name, &members, &plan.walls[wall], &phases, 0.0);
+        *sum.workload.details.unwrap()
+    };
+    let value = |details: &record::Details, name: &str| {
+        let mut options = details.options.iter();
+        let found = options.find(|(key, _)| key == name);
+        found.map(|(_, value)| value.clone())
+    };
+    let summed = reported(0, 0);
+    assert!(!summed.mixed);
+    for (name, given) in [
+        ("bssplit", "4k/10:16k/90"),
+        ("numjobs", "2"),
+        ("offset", "4k"),
+        ("offset_increment", "1m"),
+        ("group_reporting", "1"),
+    ] {
+        assert_eq!(value(&summed, name).as_deref(), Some(given), "{name}");
+    }
+    // A clone that stands alone is a job without clones, which begins where it began.
+    let second = reported(1, 1);
+    assert_eq!(
+        value(&second, "offset"),
+        Some(((1 << 20) + 4096).to_string())
+    );
+    assert_eq!(value(&second, "numjobs"), None);
+    assert_eq!(value(&second, "offset_increment"), None);
+    // What several jobs were given is what none of them was given.
+    let mixed = reported(2, 0);
+    assert!(mixed.mixed && mixed.options.is_empty());
+}
