@@ -84,7 +84,7 @@ fn add_cell(grids: &mut Vec<Summary>, cell: Summary) {
 /// When the format has no place for any of its phases.
 pub fn write(format: Format, summary: &Summary) -> Result<String, WriteError> {
     match format {
-        Format::FioJson => Ok(fio::write::document(summary)),
+        Format::FioJson => fio::write::document(summary),
         Format::Sysbench => sysbench::write::text(summary),
         Format::Bonnie => bonnie::write::line(summary),
     }

@@ -121,6 +121,7 @@ pub(crate) fn summary(line: usize, text: &str) -> Result<Summary, ReadError> {
         ran: None,
         host: Some(fields.get(2).to_owned()).filter(|name| !name.is_empty()),
         target: None,
+        target_kind: None,
         phases,
     })
 }

@@ -71,7 +71,7 @@ fn is_like(phase: &PhaseSummary, test: &Test) -> bool {
     let alike = match test.name {
         "block-write" => work.read_fraction == Some(0.0) && work.sync_every.unwrap_or(0) == 0,
         "block-read" => work.read_fraction == Some(1.0),
-        "seeks" => work.read_fraction == Some(1.0) && work.rate_per_s.is_none(),
+        "seeks" => work.read_fraction == Some(1.0) && work.rate_per_s.unwrap_or(0.0) == 0.0,
         _ => false,
     };
     alike && !named && work.pattern == test.pattern
