@@ -187,7 +187,7 @@ pub(crate) fn workload(workload: &Workload) -> String {
 }
 
 /// What a job file asked for, as clauses.
-fn details(details: &Details) -> Vec<String> {
+pub(crate) fn details(details: &Details) -> Vec<String> {
     let sizes = |shares: &[SizeShare]| -> String {
         let of = |share: &SizeShare| format!("{} ({})", share.size, percent(share.share));
         shares.iter().map(of).collect::<Vec<_>>().join(", ")

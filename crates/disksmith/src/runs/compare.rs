@@ -343,7 +343,7 @@ mod tests {
     use super::*;
     use crate::imported::Judged;
     use crate::render::{imported, sample};
-    use record::{ImportedRun, Run};
+    use record::{Bytes, ImportedRun, Run, SizeShare, Spread};
 
     fn side(of: &(Run, crate::bench::conclusion::Conclusion)) -> Side {
         Side::measured(&of.0, &of.1)
@@ -417,6 +417,66 @@ mod tests {
         let text = Comparison::of(&side(&a), &side(&b), None).text(100);
         assert!(text.contains("did not do the same work"), "{text}");
         assert!(text.contains("has no phase seek"), "{text}");
+        assert!(text.contains("is invalid"), "{text}");
+    }
+
+    /// A run beside another in which `change` was made to the second phase's workload.
+    fn beside(
+        change: impl FnOnce(&mut record::Workload, &mut record::Target),
+        a: impl FnOnce(&mut record::Workload),
+    ) -> String {
+        let mut one = sample::database_run(1);
+        a(&mut one.0.phases[1].workload);
+        let mut other = one.clone();
+        change(&mut other.0.phases[1].workload, &mut other.0.target);
+        Comparison::of(&side(&one), &side(&other), Some(0.05)).text(400)
+    }
+
+    #[test]
+    fn work_that_differs_in_its_details_is_said() {
+        let changes: [(&str, fn(&mut record::Details)); 7] = [
+            ("zipf", |details| details.spread = Spread::Zipf(1.2)),
+            ("once", |details| details.spread = Spread::Once),
+            ("offset", |details| details.offset = Bytes::mib(1)),
+            ("files", |details| details.files = 4),
+            ("sizes", |details| {
+                details.read_sizes = [(4, 0.1), (16, 0.9)]
+                    .map(|(kib, share)| SizeShare {
+                        size: Bytes::kib(kib),
+                        share,
+                    })
+                    .to_vec();
+            }),
+            ("cadence", |details| details.even_rate = true),
+            ("sync", |details| details.full_sync = true),
+        ];
+        for (name, change) in changes {
+            let text = beside(
+                |workload, _| change(workload.details.get_or_insert_default()),
+                |workload| (workload.rate_per_s, workload.sync_every) = (Some(100.0), 1),
+            );
+            assert!(text.contains("did not do the same work"), "{name}: {text}");
+        }
+        let same = beside(
+            |workload, _| {
+                let details = workload.details.get_or_insert_default();
+                (details.even_rate, details.full_sync, details.files) = (true, true, 1);
+            },
+            |workload| (workload.rate_per_s, workload.sync_every) = (None, 0),
+        );
+        assert!(!same.contains("did not do"), "without rate or sync: {same}");
+    }
+
+    #[test]
+    fn the_page_cache_is_another_work() {
+        let text = beside(|_, target| target.direct = false, |_| {});
+        assert!(text.contains("did not do the same work"), "{text}");
+        assert!(text.contains("past the page cache"), "{text}");
+        let mut fio = imported::sample::fio();
+        fio.summary.phases[0].work.direct = Some(false);
+        let text = Comparison::of(&side(&sample::database_run(1)), &other(&fio), None).text(400);
+        assert!(text.contains("did not do the same work"), "{text}");
+        assert!(text.contains("through the page cache"), "{text}");
         assert!(text.contains("is invalid"), "{text}");
     }
 

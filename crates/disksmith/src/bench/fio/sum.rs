@@ -105,9 +105,12 @@ fn workload(streams: &[&Stream]) -> Workload {
     let same_files = streams
         .iter()
         .all(|stream| stream.files == streams[0].files);
-    let spans = streams
-        .iter()
-        .map(|stream| stream.span.0 * stream.files.len() as u64);
+    let one_job = streams.iter().all(|stream| stream.job == streams[0].job);
+    // The span is that of each file where the details say how many there are.
+    let spans = streams.iter().map(|stream| match one_job {
+        true => stream.span.0,
+        false => stream.span.0 * stream.files.len() as u64,
+    });
     let span = match same_files {
         true => spans.max(),
         false => Some(spans.sum()),
@@ -116,7 +119,6 @@ fn workload(streams: &[&Stream]) -> Workload {
         .iter()
         .map(|stream| stream.workload.rate_per_s)
         .collect();
-    let one_job = streams.iter().all(|stream| stream.job == streams[0].job);
     let details = first.details.clone().map(|mut details| {
         if !one_job {
             return Box::new(Details {
