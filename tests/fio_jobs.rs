@@ -126,6 +126,18 @@ fn what_is_not_done_stops_with_file_line_and_option_and_touches_nothing() {
         said.err.contains("the job file gone.fio cannot be read"),
         "{said:#?}"
     );
+    // What never ends is no job file, and neither is what is read to its end in vain.
+    for (file, says) in [
+        (
+            "/dev/zero",
+            "the job file /dev/zero cannot be read: it is longer",
+        ),
+        ("include.fio", "include: /dev/zero cannot be read"),
+    ] {
+        fs::write(place.path("include.fio"), "[j]\ninclude /dev/zero\n").unwrap();
+        let said = place.run(&["bench", "data", "--fio", file]).ends_with(2);
+        assert!(said.err.contains(says), "{said:#?}");
+    }
     let said = run(&place, "data", WRITES, &["--depth", "3"]).ends_with(2);
     assert!(said.err.contains("--fio"), "{said:#?}");
     place.assert_nothing_left();

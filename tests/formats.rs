@@ -169,6 +169,16 @@ fn several_files_are_kept_or_none() {
 }
 
 #[test]
+fn what_is_too_long_for_any_results_is_refused() {
+    let place = Place::new();
+    let file = std::fs::File::create(place.path("long.json")).unwrap();
+    file.set_len((64 << 20) + 1).unwrap();
+    place
+        .run(&["import", "long.json"])
+        .refuses(&["long.json cannot be imported", "larger than 64 MiB"]);
+}
+
+#[test]
 fn standard_input_is_read() {
     let place = Place::new();
     let file = std::fs::File::open(fixture("sysbench-0.4.8.txt")).unwrap();

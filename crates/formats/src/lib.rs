@@ -45,7 +45,7 @@ pub fn read(text: &str) -> Result<Vec<Summary>, ReadError> {
             summaries.extend(named(&mut grids));
         }
         match piece {
-            Piece::Fio { line, document } => summaries.push(fio::read::summary(line, &document)?),
+            Piece::Fio(summary) => summaries.push(*summary),
             Piece::Bonnie { line, text } => summaries.push(bonnie::read::summary(line, text)?),
             Piece::Sysbench { line, text } => {
                 if let Some(cell) = sysbench::read::phase(line, text)? {

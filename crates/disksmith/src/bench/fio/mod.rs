@@ -13,7 +13,8 @@ mod sum;
 mod tests;
 mod together;
 
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::thread::available_parallelism;
@@ -112,7 +113,7 @@ impl Ready {
 
 /// Reads a job file, with what it includes.
 fn read(file: &Path, context: &Context) -> Result<Vec<fiojob::Job>, Failure> {
-    let text = fs::read_to_string(file).map_err(|error| {
+    let text = text_of(file).map_err(|error| {
         Failure::refused(format!(
             "the job file {} cannot be read: {error}",
             file.display()
@@ -136,7 +137,22 @@ fn include(from: &str, name: &str) -> Result<String, String> {
         true => beside,
         false => name.into(),
     };
-    fs::read_to_string(path).map_err(|error| error.to_string())
+    text_of(&path).map_err(|error| error.to_string())
+}
+
+/// Longer than any job file that somebody wrote, and shorter than what a device that was named by
+/// mistake holds: a MiB.
+const LONGEST: u64 = 1 << 20;
+
+fn text_of(file: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(file)?
+        .take(LONGEST + 1)
+        .read_to_string(&mut text)?;
+    match text.len() as u64 > LONGEST {
+        true => Err(io::Error::other("it is longer than 1 MiB, and no job file")),
+        false => Ok(text),
+    }
 }
 
 impl Session<'_> {
