@@ -68,7 +68,7 @@ fn work(run: &Run, phase: &Phase) -> WorkSummary {
         threads: Some(workload.threads),
         depth: Some(workload.depth),
         rate_per_s: Some(workload.rate_per_s.unwrap_or(0.0)),
-        span: Some(Bytes(span.0 * u64::from(files))),
+        span: Some(Bytes(span.0.saturating_mul(u64::from(files)))),
         files: Some(files),
         sync_every: Some(workload.sync_every),
         sync_at_end: Some(workload.sync_at_end),

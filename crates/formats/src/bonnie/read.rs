@@ -29,9 +29,12 @@ struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     fn of(line: usize, text: &'a str) -> Result<Fields<'a>, ReadError> {
-        let fields: Vec<&str> = text.split(',').map(str::trim).collect();
+        let mut fields: Vec<&str> = text.split(',').map(str::trim).collect();
         let more = if fields[0] == "1.98" { SEEK_FIELDS } else { 0 };
         let due = BEFORE + more + BETWEEN + 3 * TESTS.len();
+        if more == 0 && fields.len() == due - 1 && without_data(&fields) {
+            fields.insert(BEFORE - 1, "");
+        }
         if fields.len() != due {
             return Err(ReadError::at(
                 line,
@@ -83,6 +86,13 @@ impl<'a> Fields<'a> {
             false => Ok(Some(size)),
         }
     }
+}
+
+/// Whether the tests of data were skipped (`-s 0`): then 1.96 prints a comma less before the files'
+/// fields (seen in published output).
+fn without_data(fields: &[&str]) -> bool {
+    let data = fields.get(BEFORE - 2..BEFORE - 1 + 2 * DATA_TESTS);
+    data.is_some_and(|data| data.iter().all(|field| field.is_empty()))
 }
 
 /// Reads the line of that number.

@@ -110,7 +110,7 @@ fn job(group: u64, phase: &PhaseSummary, summary: &Summary) -> Json {
     }
     entries.extend(known(
         "job_runtime",
-        millis.map(|millis| millis * processes),
+        millis.map(|millis| millis.saturating_mul(processes)),
     ));
     entries.extend(known("usr_cpu", phase.cpu.user.map(share)));
     entries.extend(known("sys_cpu", phase.cpu.system.map(share)));
