@@ -10,6 +10,8 @@ mod support;
 mod beside_fio;
 #[path = "fio_jobs/parsed.rs"]
 mod parsed;
+#[path = "fio_jobs/written.rs"]
+mod written;
 
 use std::fs;
 

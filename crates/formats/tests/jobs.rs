@@ -188,3 +188,18 @@ fn a_target_is_known_by_its_kind() {
     assert_eq!(summary.target_kind, Some(TargetKind::Directory));
     assert_eq!(summary.phases[0].work.pattern, Some(Pattern::Random));
 }
+
+#[test]
+fn clones_have_files_of_their_own_unless_they_share_a_name() {
+    let text = fixture("fio-3.33-groups.json");
+    let span = |name: &str| {
+        let text = text.replace("\"filename\" : \"fio.dat\"", name);
+        only(&text).phases[0].work.span
+    };
+    let named = "\"filename\" : \"fio.dat\"";
+    assert_eq!(span(named), Some(Bytes::mib(4)));
+    let shared = "\"filename_format\" : \"disksmith.$filenum\"";
+    assert_eq!(span(shared), Some(Bytes::mib(4)));
+    let own = "\"directory\" : \"/data\"";
+    assert_eq!(span(own), Some(Bytes::mib(16)), "each of four");
+}

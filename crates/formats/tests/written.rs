@@ -140,6 +140,10 @@ fn the_options_of_a_job_file_are_written_as_they_are() {
     assert_eq!(options["bssplit"], "4096/10:16384/90");
     assert!(options["bs"].is_null(), "a mean is no size");
     assert_eq!(
+        options["filename_format"], "disksmith.$filenum",
+        "threads share it"
+    );
+    assert_eq!(
         (&options["end_fsync"], &options["norandommap"]),
         (&"1".into(), &"1".into())
     );

@@ -4,16 +4,25 @@ use record::{Details, Pattern, PhaseSummary, Spread, Summary, TargetKind};
 
 use super::details;
 
+/// The names of files that several clones share.
+const FORM: &str = "disksmith.$filenum";
+
 /// The options with which fio would do what a phase did: those that its tool was given, or else
 /// those that say the same. None where it is not known what the phase did, since fio has a default
 /// for what is not said.
 pub(super) fn options(phase: &PhaseSummary, summary: &Summary) -> Vec<(String, String)> {
-    let mut options = match phase.work.options.is_empty() {
+    let made_here = phase.work.options.is_empty();
+    let mut options = match made_here {
         true => made(phase),
         false => phase.work.options.clone(),
     };
     if options.is_empty() {
         return options;
+    }
+    if made_here && summary.target_kind == Some(TargetKind::Directory) {
+        // All threads use the same files, and fio's clones would have their own.
+        let form = ("filename_format".to_owned(), FORM.to_owned());
+        options.push(form);
     }
     options.retain(|(name, _)| name != "name");
     let is_given = |name: &str| options.iter().any(|(given, _)| given == name);

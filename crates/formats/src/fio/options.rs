@@ -105,7 +105,7 @@ impl<'a> Options<'a> {
             threads,
             depth: self.depth(),
             rate_per_s: threads.and_then(|clones| self.rate(clones, read_fraction)),
-            span: self.size("size"),
+            span: self.span(threads),
             sync_every: self.sync_every(read_fraction),
             direct: self.number("direct", 0_u8).map(|direct| direct != 0),
             engine: self.get("ioengine").map(str::to_owned),
@@ -113,6 +113,19 @@ impl<'a> Options<'a> {
             details: details::details(self),
             options: self.all(),
         }
+    }
+
+    /// How much all clones use together. Each has files of its own, unless a name or a form for
+    /// names without the clone's number makes them share.
+    fn span(&self, clones: Option<u32>) -> Option<Bytes> {
+        let size = self.size("size")?;
+        let form = self.get("filename_format");
+        let share = form.is_some_and(|form| !form.contains("$jobnum"));
+        let times = match share || self.get("filename").is_some() {
+            true => 1,
+            false => clones?,
+        };
+        size.0.checked_mul(u64::from(times)).map(Bytes)
     }
 
     /// How many requests each process keeps in flight. Whatever `iodepth` says, it is one where the
