@@ -198,8 +198,8 @@ const FIO: [&str; 10] = [
     "--rw=randrw",
     "--fdatasync=8",
     "--runtime=1",
-    "--time_based=1",
-    "--group_reporting=1",
+    "--time_based",
+    "--group_reporting",
     "--numjobs=2",
 ];
 
