@@ -94,6 +94,24 @@ fn a_file_is_written_when_it_is_named_again() {
     }
 }
 
+/// fio aligns writes to the smallest write, whatever the reads are: no write lies across two blocks.
+#[test]
+fn writes_lie_on_blocks_of_their_own_size_beside_smaller_reads() {
+    let place = Place::new();
+    fs::write(place.path("table.ibd"), vec![7; 8 << 20]).unwrap();
+    let job = "[mixed]\nrw=randrw\nbs=4k,16k\nnumber_ios=200\nnorandommap\nend_fsync=1\n";
+    run(&place, "table.ibd", job, &["--destroy", "table.ibd"]).ends_with(0);
+    let content = fs::read(place.path("table.ibd")).unwrap();
+    let mut written = 0;
+    for block in content.chunks(16 << 10) {
+        let changed = |page: &&[u8]| page.iter().any(|byte| *byte != 7);
+        let pages = block.chunks(4096).filter(changed).count();
+        assert!(pages == 0 || pages == 4, "{pages} pages of a block");
+        written += pages / 4;
+    }
+    assert!(written > 30, "{written}");
+}
+
 #[test]
 fn what_is_not_done_stops_with_file_line_and_option_and_touches_nothing() {
     let place = Place::new();

@@ -195,21 +195,21 @@ pub const OPTIONS: &[OptionRow] = &[
         &[],
         "say the sizes and their shares with bssplit",
     ),
-    stops("ba", &[], "requests are aligned to the smallest block"),
+    stops("ba", &[], "reads are aligned to the smallest read, writes to the smallest write"),
     stops(
         "blockalign",
         &[],
-        "requests are aligned to the smallest block",
+        "reads are aligned to the smallest read, writes to the smallest write",
     ),
     stops(
         "bs_unaligned",
         ZERO,
-        "requests are aligned to the smallest block",
+        "reads are aligned to the smallest read, writes to the smallest write",
     ),
     stops(
         "offset_align",
         ZERO,
-        "requests are aligned to the smallest block",
+        "reads are aligned to the smallest read, writes to the smallest write",
     ),
     stops(
         "percentage_random",
