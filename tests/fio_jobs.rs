@@ -218,3 +218,42 @@ fn through_the_page_cache_it_is_invalid_as_no_disk_is_measured() {
     assert_eq!(document["verdict"], "invalid");
     assert_eq!(document["target"]["direct"], false);
 }
+
+/// Through the page cache each job has it forget what the jobs before its wall wrote or read, and
+/// reads ahead in its own way: seen at the disk below, which counts what comes to it.
+#[test]
+fn with_root_behind_a_wall_the_page_cache_is_as_cold_as_fio_makes_it() {
+    let place = Place::new();
+    let Some(disk) = loops::FileSystem::new("ext4", 128) else {
+        return;
+    };
+    let directory = disk.path().to_str().unwrap().to_owned();
+    let counts = || -> [u64; 2] {
+        let name = disk.device.name();
+        let text = fs::read_to_string(format!("/sys/class/block/{name}/stat")).unwrap();
+        let numbers: Vec<u64> = text
+            .split_whitespace()
+            .map(|word| word.parse().unwrap())
+            .collect();
+        // Reads, and how many sectors of 512 bytes they read (Documentation/block/stat.rst).
+        [numbers[0], numbers[2]]
+    };
+    let read_by = |job: &str| {
+        let before = counts();
+        run(&place, &directory, job, &[]).ends_with(0);
+        let after = counts();
+        [after[0] - before[0], (after[1] - before[1]) << 9 >> 20]
+    };
+    let [_, mib] = read_by(
+        "[global]\nsize=16m\nfilename=shared\nbs=64k\n[w]\nrw=write\nend_fsync=1\n\
+         [r]\nstonewall\nrw=read\n",
+    );
+    assert!((16..20).contains(&mib), "{mib} MiB were read of the disk");
+    // The first in 4,096 requests, since it is told that it reads at random; the second ahead.
+    let [reads, mib] = read_by(
+        "[global]\nsize=16m\nfilename=shared\nbs=4k\n[r]\nrw=randread\n\
+         [s]\nstonewall\nrw=read\n",
+    );
+    assert!((32..36).contains(&mib), "{mib} MiB were read of the disk");
+    assert!((4096..6000).contains(&reads), "{reads} reads");
+}

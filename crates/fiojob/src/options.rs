@@ -195,7 +195,11 @@ pub const OPTIONS: &[OptionRow] = &[
         &[],
         "say the sizes and their shares with bssplit",
     ),
-    stops("ba", &[], "reads are aligned to the smallest read, writes to the smallest write"),
+    stops(
+        "ba",
+        &[],
+        "reads are aligned to the smallest read, writes to the smallest write",
+    ),
     stops(
         "blockalign",
         &[],

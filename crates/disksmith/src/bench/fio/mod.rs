@@ -155,7 +155,6 @@ impl Session<'_> {
         let mut notes = std::mem::take(&mut opened.prepared.notes);
         notes.extend(plan.notes.iter().cloned());
         notes.extend(plan.walls.iter().flat_map(|wall| sum::notes(wall)));
-        let handles = opened.handles(&plan)?;
         let largest = plan.reach().min(opened.prepared.target.size);
         let target = &mut opened.prepared.target;
         target.unwritten_fraction =
@@ -164,16 +163,11 @@ impl Session<'_> {
             target.zero_fraction = sample::zero_fraction(&opened.prepared.file, largest);
         }
         let machine = self.machine(&opened.prepared);
-        let (measured, names) = together::run(
-            self,
-            &plan,
-            &handles,
-            &opened.prepared.counters,
-            &mut progress,
-        );
+        let ended = together::run(self, &plan, &opened, &mut progress);
         drop(progress);
-        let Measured { phases, failed } = measured;
-        let missing = names[phases.len()..].to_vec();
+        let Measured { phases, failed } = ended.measured;
+        let missing = ended.names[phases.len()..].to_vec();
+        opened.prepared.target.direct &= ended.direct;
         Ok(self.recorded(
             started,
             opened.prepared.target,

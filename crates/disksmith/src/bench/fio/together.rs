@@ -9,7 +9,7 @@ use engine::{Control, Engine, EngineError, Job, Observer, part_of_seed};
 use linux::diskstats::Counter;
 use record::{Phase, Window};
 
-use super::files::Handles;
+use super::files::{Handles, Opened};
 use super::plan::{Plan, Stream};
 use super::sum;
 use crate::bench::Session;
@@ -23,20 +23,28 @@ const LOOK: Duration = Duration::from_millis(20);
 /// A phase that streams add up to: its name, and the streams by number.
 pub(super) type Reported = (String, Vec<usize>);
 
-/// Runs all walls of a plan, until a stream fails or a signal comes. Beside what was measured it
-/// gives the names of all phases.
+/// What came of a plan.
+pub(super) struct Ended {
+    pub measured: Measured,
+    /// The names of all phases, also of those that did not run.
+    pub names: Vec<String>,
+    /// Whether the page cache was bypassed by all that ran.
+    pub direct: bool,
+}
+
+/// Runs all walls of a plan, until a stream fails or a signal comes.
 pub(super) fn run(
     session: &Session<'_>,
     plan: &Plan,
-    handles: &Handles,
-    counters: &[Counter],
+    opened: &Opened,
     progress: &mut Progress,
-) -> (Measured, Vec<String>) {
+) -> Ended {
     let began = Instant::now();
     let mut measured = Measured {
         phases: Vec::new(),
         failed: None,
     };
+    let mut direct = true;
     let walls: Vec<(&[Stream], Vec<Reported>)> = plan
         .walls
         .iter()
@@ -54,15 +62,14 @@ pub(super) fn run(
         let began_s = began.elapsed().as_secs_f64();
         let all: Vec<&str> = reported.iter().map(|(name, _)| name.as_str()).collect();
         // The kernel counts what all streams do: it stands beside a phase that is all of them.
-        let counters = if reported.len() == 1 { counters } else { &[] };
-        let wall = Wall {
-            session,
-            handles,
-            streams,
-            before,
-            stop: AtomicBool::new(false),
+        let counters = match reported.len() {
+            1 => &opened.prepared.counters[..],
+            _ => &[],
         };
-        match wall.run(&all.join(", "), counters, progress) {
+        match Wall::begin(session, opened, streams, before).and_then(|wall| {
+            direct &= wall.handles.direct;
+            wall.run(&all.join(", "), counters, progress)
+        }) {
             Ok(phases) => {
                 let sums = reported
                     .into_iter()
@@ -77,13 +84,17 @@ pub(super) fn run(
         before += streams.len();
     }
     progress.end();
-    (measured, names)
+    Ended {
+        measured,
+        names,
+        direct,
+    }
 }
 
 /// The streams between two walls.
 struct Wall<'a> {
     session: &'a Session<'a>,
-    handles: &'a Handles,
+    handles: Handles,
     streams: &'a [Stream],
     /// How many streams there were before this wall, so that each has its own random numbers.
     before: usize,
@@ -99,14 +110,41 @@ struct Runner<'a> {
     seed: u64,
 }
 
-impl Wall<'_> {
+/// A stream that did not come to its end, and why.
+type Failed = (String, EngineError);
+
+impl<'a> Wall<'a> {
+    /// Opens the files of the streams.
+    fn begin(
+        session: &'a Session<'a>,
+        opened: &Opened,
+        streams: &'a [Stream],
+        before: usize,
+    ) -> Result<Wall<'a>, Failed> {
+        let handles = opened.handles(streams).map_err(|error| {
+            let name = streams
+                .first()
+                .map_or_else(String::new, |lead| lead.name.clone());
+            let path = &opened.prepared.target.path;
+            let why = format!("{path} could not be opened for each of the jobs: {error}");
+            (name, EngineError::Unfit(why))
+        })?;
+        Ok(Wall {
+            session,
+            handles,
+            streams,
+            before,
+            stop: AtomicBool::new(false),
+        })
+    }
+
     /// Runs them all. The first leads: it shows progress and reads the kernel's counters.
     fn run(
         &self,
         names: &str,
         counters: &[Counter],
         progress: &mut Progress,
-    ) -> Result<Vec<Phase>, (String, EngineError)> {
+    ) -> Result<Vec<Phase>, Failed> {
         let Some(lead) = self.streams.first() else {
             return Ok(Vec::new());
         };
@@ -123,8 +161,8 @@ impl Wall<'_> {
         progress.begin(names, lead.workload.longest.as_secs_f64() + ramp);
         let plan = PhasePlan::new(lead.name.clone(), lead.workload.clone());
         let mut watch = Watch::new(&plan, counters, progress);
-        let (streams, handles, before, stop) =
-            (self.streams, self.handles, self.before, &self.stop);
+        let (streams, before, stop) = (self.streams, self.before, &self.stop);
+        let files = &self.handles.of;
         let ended = AtomicBool::new(false);
         let results: Vec<Result<Phase, EngineError>> = thread::scope(|scope| {
             scope.spawn(|| {
@@ -138,11 +176,12 @@ impl Wall<'_> {
             let others: Vec<_> = (1..streams.len())
                 .map(|index| {
                     scope.spawn(move || {
-                        runner.stream(&streams[index], before + index, handles, stop, &mut Quiet)
+                        let stream = &streams[index];
+                        runner.stream(stream, &files[index], before + index, stop, &mut Quiet)
                     })
                 })
                 .collect();
-            let first = runner.stream(lead, before, handles, stop, &mut watch);
+            let first = runner.stream(lead, &files[0], before, stop, &mut watch);
             let others = others.into_iter().map(|other| {
                 other.join().unwrap_or_else(|_| {
                     Err(EngineError::Unfit(
@@ -165,13 +204,12 @@ impl Runner<'_> {
     fn stream(
         self,
         stream: &Stream,
+        files: &[File],
         number: usize,
-        handles: &Handles,
         stop: &AtomicBool,
         observer: &mut dyn Observer,
     ) -> Result<Phase, EngineError> {
-        let handle = |file: &usize| handles.get(&(*file, stream.direct));
-        let files: Vec<&File> = stream.files.iter().filter_map(handle).collect();
+        let files: Vec<&File> = files.iter().collect();
         let Some((file, others)) = files.split_first() else {
             return Err(EngineError::Unfit(format!("{} has no file", stream.name)));
         };
