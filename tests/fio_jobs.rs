@@ -12,6 +12,7 @@ mod beside_fio;
 mod parsed;
 
 use std::fs;
+use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -26,6 +27,24 @@ fn run(place: &Place, target: &str, job: &str, arguments: &[&str]) -> Said {
 
 fn document(place: &Place, target: &str, job: &str) -> Value {
     run(place, target, job, &["--json"]).ends_with(0).json()
+}
+
+/// Runs a command in this place under limits that a shell sets.
+fn under(limits: &str, command: &Command) -> Said {
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", &format!("{limits} && exec \"$0\" \"$@\"")])
+        .arg(command.get_program())
+        .args(command.get_args());
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            shell.env(name, value);
+        }
+    }
+    if let Some(folder) = command.get_current_dir() {
+        shell.current_dir(folder);
+    }
+    support::said(shell.stdin(Stdio::null()))
 }
 
 const WRITES: &str = "[log]\nrw=write\nbs=4k\ndirect=1\n";
@@ -256,4 +275,19 @@ fn with_root_behind_a_wall_the_page_cache_is_as_cold_as_fio_makes_it() {
     );
     assert!((32..36).contains(&mib), "{mib} MiB were read of the disk");
     assert!((4096..6000).contains(&reads), "{reads} reads");
+}
+
+/// Each job would fill 128 MiB for what it may have in flight. Together they may have 256 MiB, as
+/// one job may, or sixteen clones on a small instance would be killed.
+#[test]
+fn clones_share_the_memory_that_one_job_may_have() {
+    let place = Place::new();
+    let job = "[j]\nrw=randread\nbs=4m\nsize=16m\nfilename=shared\niodepth=32\nnumjobs=16\n\
+        ioengine=libaio\ndirect=1\nnumber_ios=2\ngroup_reporting\n";
+    fs::write(place.path("job.fio"), job).unwrap();
+    let mut command = place.command(&["bench", "data", "--fio", "job.fio", "--json"]);
+    // Without it each thread reserves addresses that it does not use.
+    command.env("MALLOC_ARENA_MAX", "1");
+    let document = under("ulimit -v 1200000", &command).ends_with(0).json();
+    assert_eq!(document["phases"][0]["workload"]["threads"], 16);
 }

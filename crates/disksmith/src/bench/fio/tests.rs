@@ -282,6 +282,21 @@ fn walls_part_what_runs_together_and_groups_what_is_summed() {
 }
 
 #[test]
+fn jobs_that_count_from_different_times_on_are_not_summed() {
+    let text = |line: &str| {
+        format!("[global]\nsize=2m\ngroup_reporting\nramp_time=2\n[a]\n[b]\nramp_time=4\n{line}\n")
+    };
+    let error = plan_on(&text(""), None).unwrap_err();
+    assert!(
+        error.contains("line 7: ramp_time: a and b are reported as one"),
+        "{error}"
+    );
+    for line in ["new_group", "group_reporting=0", "ramp_time=2", "stonewall"] {
+        assert!(plan_on(&text(line), None).is_ok(), "{line}");
+    }
+}
+
+#[test]
 fn a_sum_is_the_sum() {
     let text =
         "[job]\nrw=randread\nsize=2m\nnumjobs=3\ngroup_reporting\niodepth=4\nioengine=libaio\n";

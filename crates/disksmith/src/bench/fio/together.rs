@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use engine::{Control, Engine, EngineError, Job, Observer, part_of_seed};
+use engine::{Control, Engine, EngineError, Job, Observer, Start, part_of_seed};
 use linux::diskstats::Counter;
 use record::{Phase, Window};
 
@@ -108,6 +108,8 @@ struct Runner<'a> {
     engine: &'a dyn Engine,
     interrupt: &'a AtomicBool,
     seed: u64,
+    start: &'a Start,
+    stop: &'a AtomicBool,
 }
 
 /// A stream that did not come to its end, and why.
@@ -152,6 +154,8 @@ impl<'a> Wall<'a> {
             engine: self.session.engine,
             interrupt: self.session.interrupt,
             seed: self.session.seed,
+            start: &Start::of(self.streams.len() as u32),
+            stop: &self.stop,
         };
         let ramp = lead
             .workload
@@ -161,14 +165,13 @@ impl<'a> Wall<'a> {
         progress.begin(names, lead.workload.longest.as_secs_f64() + ramp);
         let plan = PhasePlan::new(lead.name.clone(), lead.workload.clone());
         let mut watch = Watch::new(&plan, counters, progress);
-        let (streams, before, stop) = (self.streams, self.before, &self.stop);
-        let files = &self.handles.of;
+        let (streams, before, files) = (self.streams, self.before, &self.handles.of);
         let ended = AtomicBool::new(false);
         let results: Vec<Result<Phase, EngineError>> = thread::scope(|scope| {
             scope.spawn(|| {
                 while !ended.load(Relaxed) {
                     if runner.interrupt.load(Relaxed) {
-                        stop.store(true, Relaxed);
+                        runner.stop.store(true, Relaxed);
                     }
                     thread::sleep(LOOK);
                 }
@@ -177,11 +180,11 @@ impl<'a> Wall<'a> {
                 .map(|index| {
                     scope.spawn(move || {
                         let stream = &streams[index];
-                        runner.stream(stream, &files[index], before + index, stop, &mut Quiet)
+                        runner.stream(stream, &files[index], before + index, &mut Quiet)
                     })
                 })
                 .collect();
-            let first = runner.stream(lead, &files[0], before, stop, &mut watch);
+            let first = runner.stream(lead, &files[0], before, &mut watch);
             let others = others.into_iter().map(|other| {
                 other.join().unwrap_or_else(|_| {
                     Err(EngineError::Unfit(
@@ -206,7 +209,6 @@ impl Runner<'_> {
         stream: &Stream,
         files: &[File],
         number: usize,
-        stop: &AtomicBool,
         observer: &mut dyn Observer,
     ) -> Result<Phase, EngineError> {
         let files: Vec<&File> = files.iter().collect();
@@ -222,13 +224,13 @@ impl Runner<'_> {
             choice: stream.choice,
             window: WINDOW,
             seed,
-            interrupt: stop,
+            interrupt: self.stop,
         };
-        let result = self.engine.run_over(&job, others, observer);
-        if result.is_err() {
-            stop.store(true, Relaxed);
+        let beside = self.engine.run_beside(&job, others, self.start, observer);
+        if beside.is_err() {
+            self.stop.store(true, Relaxed);
         }
-        result
+        beside
     }
 }
 
