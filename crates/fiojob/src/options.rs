@@ -182,7 +182,6 @@ pub const OPTIONS: &[OptionRow] = &[
     harmless("disable_bw", OUTPUT),
     harmless("disk_util", OUTPUT),
     harmless("unit_base", OUTPUT),
-    harmless("stats", OUTPUT),
     harmless("error_dump", OUTPUT),
     harmless("block_error_percentiles", OUTPUT),
     stops(
@@ -343,6 +342,11 @@ pub const OPTIONS: &[OptionRow] = &[
         "steadystate_ramp_time",
         &[],
         "the record says whether a phase was steady",
+    ),
+    stops(
+        "stats",
+        &["1"],
+        "every job is counted; fio would leave it out of its group's sums",
     ),
     stops(
         "unified_rw_reporting",

@@ -125,6 +125,7 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
             "job.fio, line 2: thinktime: disksmith does not do this (requests",
         ),
         ("verify=crc32c", "line 2: verify:"),
+        ("stats=0", "line 2: stats: disksmith does not do this"),
         (
             "frobnicate=1",
             "line 2: frobnicate: disksmith does not know",
@@ -186,8 +187,7 @@ fn every_option_that_is_done_is_set() {
 
 #[test]
 fn what_asks_for_nothing_does_not_stop() {
-    let text =
-        "[job]\nthinktime=0\nverify=0\nzonemode=none\nthread\nwrite_bw_log=x\nmem=mmaphuge\n";
+    let text = "[job]\nthinktime=0\nverify=0\nzonemode=none\nthread\nstats=1\nwrite_bw_log=x\nmem=mmaphuge\n";
     assert_eq!(parsed(text).unwrap().len(), 1);
 }
 
