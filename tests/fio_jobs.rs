@@ -208,6 +208,23 @@ fn jobs_run_together_and_behind_walls_and_are_kept() {
     place.run(&["show", id]).ends_with(0);
 }
 
+/// Eight jobs at the same time used at most what the processors had to give in that time.
+#[test]
+fn the_processor_time_of_jobs_adds_up_to_what_there_is() {
+    let place = Place::new();
+    let job = "[j]\nrw=randread\nsize=4m\nfilename=shared\nnumjobs=8\nruntime=1\ntime_based\n";
+    let document = document(&place, "data", job);
+    let phases = document["phases"].as_array().unwrap();
+    assert_eq!(phases.len(), 8);
+    let used = |phase: &Value| {
+        phase["cpu"]["user_s"].as_f64().unwrap() + phase["cpu"]["system_s"].as_f64().unwrap()
+    };
+    let all: f64 = phases.iter().map(used).sum();
+    let processors = std::thread::available_parallelism().unwrap().get() as f64;
+    // A little more than a second, since the last request of each comes back after that.
+    assert!(all > 0.1 && all < 1.3 * processors, "{all} s");
+}
+
 #[test]
 fn a_signal_ends_all_jobs_and_keeps_what_they_did() {
     let place = Place::new();

@@ -117,3 +117,32 @@ fn a_job_that_cannot_be_set_up_keeps_nobody_waiting() {
         }
     });
 }
+
+/// One reads the page cache as fast as it can, the other waits all the time. The process's time
+/// would be said of both.
+#[test]
+fn each_job_has_the_processor_time_of_its_own_threads() {
+    for choice in [Choice::Uring, Choice::Sync] {
+        let (file, start, began) = (file(), Start::of(2), AtomicBool::new(false));
+        let (busy, idle) = (
+            workload(),
+            Workload {
+                rate_per_s: Some(20.0),
+                ..workload()
+            },
+        );
+        let (busy, idle) = thread::scope(|scope| {
+            let busy = scope.spawn(|| run(&file, &busy, choice, &start, &began));
+            let idle = run(&file, &idle, choice, &start, &began).unwrap();
+            (busy.join().unwrap().unwrap(), idle)
+        });
+        let used = |phase: &Phase| phase.cpu.user_s + phase.cpu.system_s;
+        assert!(used(&busy) > 0.03, "{:?}", busy.cpu);
+        assert!(
+            used(&idle) < 0.2 * used(&busy),
+            "{:?} {:?}",
+            idle.cpu,
+            busy.cpu
+        );
+    }
+}

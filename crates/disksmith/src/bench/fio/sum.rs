@@ -160,11 +160,8 @@ fn add(sum: &mut Phase, part: &Phase) {
     sum.thread_ops.extend(&part.thread_ops);
     sum.thread_seconds.extend(&part.thread_seconds);
     sum.drain_seconds = sum.drain_seconds.max(part.drain_seconds);
-    // Each has the processor time of the whole process while it ran.
-    if part.seconds > sum.seconds {
-        sum.cpu = part.cpu;
-        sum.seconds = part.seconds;
-    }
+    sum.cpu.user_s += part.cpu.user_s;
+    sum.cpu.system_s += part.cpu.system_s;
     if part.stopped == Stopped::Signal {
         sum.stopped = Stopped::Signal;
     }
