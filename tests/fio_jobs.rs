@@ -308,3 +308,21 @@ fn clones_share_the_memory_that_one_job_may_have() {
     let document = under("ulimit -v 1200000", &command).ends_with(0).json();
     assert_eq!(document["phases"][0]["workload"]["threads"], 16);
 }
+
+/// Found out in the middle, it would be found out when all files are written.
+#[test]
+fn as_many_files_are_opened_as_the_hard_limit_allows() {
+    let place = Place::new();
+    let job = "[j]\nrw=randread\nsize=40m\nnrfiles=40\ndirect=1\nnumber_ios=80\n";
+    fs::write(place.path("job.fio"), job).unwrap();
+    let command = place.command(&["bench", "data", "--fio", "job.fio", "--json"]);
+    let document = under("ulimit -Sn 70", &command).ends_with(0).json();
+    assert_eq!(document["phases"][0]["workload"]["details"]["files"], 40);
+    let said = under("ulimit -n 70", &command).ends_with(2);
+    assert!(
+        said.err
+            .contains("and this process may have 70 (ulimit -Hn)"),
+        "{said:#?}"
+    );
+    place.assert_nothing_left();
+}

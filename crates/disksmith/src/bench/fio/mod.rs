@@ -1,10 +1,12 @@
 //! `bench TARGET --fio JOB.fio`: the jobs of a job file of fio as phases of a run.
 //!
 //! `fiojob` says what the file means; `plan` makes streams of its jobs, `names` decides which files
-//! they are about, `files` opens and lays these out, `together` runs the streams between two walls
+//! they are about, `files` opens and lays these out
+//! (as many at once as `descriptors` can have), `together` runs the streams between two walls
 //! at the same time, and `sum` adds those up that are reported as one.
 
 mod blocks;
+mod descriptors;
 mod files;
 mod names;
 mod plan;
@@ -91,6 +93,7 @@ impl Ready {
             (plan, Opened::new(prepared))
         };
         plan.check_consent(&opened.prepared)?;
+        descriptors::allow(&plan).refused()?;
         plan.check_alignment(&opened.prepared).refused()?;
         for stream in plan.walls.iter().flatten() {
             engine.check(&stream.workload, stream.choice).refused()?;
