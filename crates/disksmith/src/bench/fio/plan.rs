@@ -63,7 +63,7 @@ impl Plan {
         let mut plan = Plan {
             walls: Vec::new(),
             files: vec![Bytes(0); names.count],
-            repeats: jobs.iter().all(|job| job.repeat),
+            repeats: jobs.iter().all(Job::repeats),
             notes: Vec::new(),
         };
         let mut group = 0;
@@ -372,7 +372,7 @@ fn workload(
         } else {
             0
         },
-        sync_at_end: job.sync_at_end && job.pattern.writes,
+        sync_at_end: job.syncs_at_end() && job.pattern.writes,
         longest,
         shortest: Nanos(0),
         precision: 0.0,
