@@ -163,6 +163,21 @@ fn what_is_not_done_stops_with_file_line_and_option_and_touches_nothing() {
         said.err.contains("the job file gone.fio cannot be read"),
         "{said:#?}"
     );
+    // This one has no end: to read it as far as memory goes would be no answer.
+    let said = place
+        .run(&["bench", "data", "--fio", "/dev/zero"])
+        .ends_with(2);
+    assert!(
+        said.err
+            .contains("/dev/zero cannot be read: it has more than 1024 KiB"),
+        "{said:#?}"
+    );
+    let said = run(&place, "data", "[j]\ninclude /dev/zero\n", &[]).ends_with(2);
+    assert!(
+        said.err
+            .contains("line 2: include: /dev/zero cannot be read: it has more than"),
+        "{said:#?}"
+    );
     let said = run(&place, "data", WRITES, &["--depth", "3"]).ends_with(2);
     assert!(said.err.contains("--fio"), "{said:#?}");
     place.assert_nothing_left();

@@ -18,6 +18,7 @@ fn include(from: &str, name: &str) -> Result<String, String> {
     match name {
         "common.inc" => Ok(format!("bs=16k\n; included by {from}\ndirect=1\n")),
         "broken.inc" => Ok("\nbs=sixteen\n".to_owned()),
+        "long.inc" => Ok(format!(";{}\n", "x".repeat(1000)).repeat(150)),
         "self.inc" => Ok("include self.inc\n".to_owned()),
         _ => Err("there is no such file".to_owned()),
     }
@@ -172,6 +173,10 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
         ("runtime=400d", "more than a year"),
         ("iodepth=$ncpus/0", "divides by zero"),
         ("[", "is no section"),
+        (
+            &"include long.inc\n".repeat(12),
+            "long.inc, line 1: a job file has at most 1024 KiB",
+        ),
     ] {
         let error = said(&format!("[job]\n{line}\n"));
         assert!(error.contains(says), "{line}: {error}");

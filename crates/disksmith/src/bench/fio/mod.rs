@@ -15,7 +15,8 @@ mod sum;
 mod tests;
 mod together;
 
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::thread::available_parallelism;
@@ -115,7 +116,7 @@ impl Ready {
 
 /// Reads a job file, with what it includes.
 fn read(file: &Path, context: &Context) -> Result<Vec<fiojob::Job>, Failure> {
-    let text = fs::read_to_string(file).map_err(|error| {
+    let text = text_of(file).map_err(|error| {
         Failure::refused(format!(
             "the job file {} cannot be read: {error}",
             file.display()
@@ -139,7 +140,20 @@ fn include(from: &str, name: &str) -> Result<String, String> {
         true => beside,
         false => name.into(),
     };
-    fs::read_to_string(path).map_err(|error| error.to_string())
+    text_of(&path).map_err(|error| error.to_string())
+}
+
+/// The text of a file, unless it is longer than any job file: what is named may be a device, or have
+/// no end.
+fn text_of(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let most = fiojob::MOST_BYTES as u64;
+    let read = File::open(path)?.take(most + 1).read_to_string(&mut text)?;
+    if read as u64 > most {
+        let why = format!("it has more than {} KiB, and is no job file", most >> 10);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok(text)
 }
 
 impl Session<'_> {
