@@ -29,6 +29,11 @@ impl Start {
         self.jobs
     }
 
+    /// Lets those begin that are ready: another will not come.
+    pub fn open(&self) {
+        self.ready.open();
+    }
+
     /// Waits until all jobs are ready, and gives the tick at which all of them begin.
     pub(crate) fn meet(&self, clock: Clock) -> u64 {
         self.ready.pass();
@@ -48,6 +53,6 @@ pub(crate) struct Attended<'a>(&'a Start);
 impl Drop for Attended<'_> {
     fn drop(&mut self) {
         // Where all have begun, this opens what is open.
-        self.0.ready.open();
+        self.0.open();
     }
 }

@@ -178,14 +178,17 @@ impl<'a> Wall<'a> {
             });
             let others: Vec<_> = (1..streams.len())
                 .map(|index| {
-                    scope.spawn(move || {
+                    let work = move || {
                         let stream = &streams[index];
                         runner.stream(stream, &files[index], before + index, &mut Quiet)
-                    })
+                    };
+                    let thread = thread::Builder::new().spawn_scoped(scope, work);
+                    thread.inspect_err(|_| runner.end_all())
                 })
                 .collect();
             let first = runner.stream(lead, &files[0], before, &mut watch);
             let others = others.into_iter().map(|other| {
+                let other = other.map_err(EngineError::Setup)?;
                 other.join().unwrap_or_else(|_| {
                     Err(EngineError::Unfit(
                         "a thread of the run ended by itself".to_owned(),
@@ -213,6 +216,7 @@ impl Runner<'_> {
     ) -> Result<Phase, EngineError> {
         let files: Vec<&File> = files.iter().collect();
         let Some((file, others)) = files.split_first() else {
+            self.end_all();
             return Err(EngineError::Unfit(format!("{} has no file", stream.name)));
         };
         let seed = part_of_seed(self.seed ^ stream.seed, number as u64);
@@ -228,9 +232,15 @@ impl Runner<'_> {
         };
         let beside = self.engine.run_beside(&job, others, self.start, observer);
         if beside.is_err() {
-            self.stop.store(true, Relaxed);
+            self.end_all();
         }
         beside
+    }
+
+    /// Ends all streams, also those that wait for one that will not come.
+    fn end_all(self) {
+        self.stop.store(true, Relaxed);
+        self.start.open();
     }
 }
 
