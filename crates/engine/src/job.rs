@@ -6,6 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use record::{Bytes, Direction, Nanos, Phase, Window, Workload};
 
+use crate::start::Start;
+
 /// Larger requests than this are split by every kernel many times over.
 pub(crate) const LARGEST_BLOCK: Bytes = Bytes::mib(64);
 
@@ -92,6 +94,22 @@ pub trait Engine: Sync {
         observer: &mut dyn Observer,
     ) -> Result<Phase, EngineError> {
         self.run(job, observer)
+    }
+
+    /// Runs a job over its files at the same time as others, each of which is run on a thread of its
+    /// own with the same `start`: all begin at one tick, so that windows of one number are of one
+    /// time, and they share the memory that one job would have.
+    ///
+    /// # Errors
+    /// As for [`Engine::run`]. The others then begin without it; to end them is the caller's part.
+    fn run_beside(
+        &self,
+        job: &Job<'_>,
+        others: &[&File],
+        _start: &Start,
+        observer: &mut dyn Observer,
+    ) -> Result<Phase, EngineError> {
+        self.run_over(job, others, observer)
     }
 }
 

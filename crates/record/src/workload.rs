@@ -126,7 +126,7 @@ impl Workload {
             .fold(self.block, Bytes::max)
     }
 
-    /// The size of the smallest request, to which all are aligned.
+    /// The size of the smallest request.
     pub fn smallest_block(&self) -> Bytes {
         let named = self.all_sizes().map(|share| share.size).min();
         named.unwrap_or(self.block)

@@ -1,10 +1,12 @@
 //! `bench TARGET --fio JOB.fio`: the jobs of a job file of fio as phases of a run.
 //!
 //! `fiojob` says what the file means; `plan` makes streams of its jobs, `names` decides which files
-//! they are about, `files` opens and lays these out, `together` runs the streams between two walls
+//! they are about, `files` opens and lays these out
+//! (as many at once as `descriptors` can have), `together` runs the streams between two walls
 //! at the same time, and `sum` adds those up that are reported as one.
 
 mod blocks;
+mod descriptors;
 mod files;
 mod names;
 mod plan;
@@ -92,6 +94,7 @@ impl Ready {
             (plan, Opened::new(prepared))
         };
         plan.check_consent(&opened.prepared)?;
+        descriptors::allow(&plan).refused()?;
         plan.check_alignment(&opened.prepared).refused()?;
         for stream in plan.walls.iter().flatten() {
             engine.check(&stream.workload, stream.choice).refused()?;
@@ -140,19 +143,17 @@ fn include(from: &str, name: &str) -> Result<String, String> {
     text_of(&path).map_err(|error| error.to_string())
 }
 
-/// Longer than any job file that somebody wrote, and shorter than what a device that was named by
-/// mistake holds: a MiB.
-const LONGEST: u64 = 1 << 20;
-
-fn text_of(file: &Path) -> io::Result<String> {
+/// The text of a file, unless it is longer than any job file: what is named may be a device, or have
+/// no end.
+fn text_of(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    File::open(file)?
-        .take(LONGEST + 1)
-        .read_to_string(&mut text)?;
-    match text.len() as u64 > LONGEST {
-        true => Err(io::Error::other("it is longer than 1 MiB, and no job file")),
-        false => Ok(text),
+    let most = fiojob::MOST_BYTES as u64;
+    let read = File::open(path)?.take(most + 1).read_to_string(&mut text)?;
+    if read as u64 > most {
+        let why = format!("it has more than {} KiB, and is no job file", most >> 10);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
+    Ok(text)
 }
 
 impl Session<'_> {
@@ -171,7 +172,6 @@ impl Session<'_> {
         let mut notes = std::mem::take(&mut opened.prepared.notes);
         notes.extend(plan.notes.iter().cloned());
         notes.extend(plan.walls.iter().flat_map(|wall| sum::notes(wall)));
-        let handles = opened.handles(&plan)?;
         let largest = plan.reach().min(opened.prepared.target.size);
         let target = &mut opened.prepared.target;
         target.unwritten_fraction =
@@ -180,16 +180,11 @@ impl Session<'_> {
             target.zero_fraction = sample::zero_fraction(&opened.prepared.file, largest);
         }
         let machine = self.machine(&opened.prepared);
-        let (measured, names) = together::run(
-            self,
-            &plan,
-            &handles,
-            &opened.prepared.counters,
-            &mut progress,
-        );
+        let ended = together::run(self, &plan, &opened, &mut progress);
         drop(progress);
-        let Measured { phases, failed } = measured;
-        let missing = names[phases.len()..].to_vec();
+        let Measured { phases, failed } = ended.measured;
+        let missing = ended.names[phases.len()..].to_vec();
+        opened.prepared.target.direct &= ended.direct;
         Ok(self.recorded(
             started,
             opened.prepared.target,

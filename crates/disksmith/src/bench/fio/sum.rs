@@ -68,14 +68,24 @@ pub(super) fn phase(
     sum.name = name;
     sum.began_s = began_s;
     sum.seconds = sum.windows.iter().map(|window| window.seconds).sum();
-    let count = members.len() as f64;
-    for window in &mut sum.windows {
-        // What was added up is a share of one stream's time each.
-        window.idle_fraction = (window.idle_fraction / count).clamp(0.0, 1.0);
+    for (at, window) in sum.windows.iter_mut().enumerate() {
+        let parts = members.iter().map(|member| &phases[*member]);
+        window.idle_fraction = idle_fraction(parts.filter_map(|part| part.windows.get(at)));
     }
     let all: Vec<&Stream> = members.iter().map(|member| &streams[*member]).collect();
     sum.workload = workload(&all);
     sum
+}
+
+/// The share of their time in which the streams waited that ran in a window. Those that had ended
+/// neither waited nor worked.
+fn idle_fraction<'a>(windows: impl Iterator<Item = &'a Window>) -> f64 {
+    let (mut idle, mut all) = (0.0, 0.0);
+    for window in windows {
+        idle += window.idle_fraction * window.seconds;
+        all += window.seconds;
+    }
+    if all > 0.0 { idle / all } else { 0.0 }
 }
 
 /// The workload that streams add up to. Where they differ in what cannot be added, it has their
@@ -168,11 +178,8 @@ fn add(sum: &mut Phase, part: &Phase) {
     sum.thread_ops.extend(&part.thread_ops);
     sum.thread_seconds.extend(&part.thread_seconds);
     sum.drain_seconds = sum.drain_seconds.max(part.drain_seconds);
-    // Each has the processor time of the whole process while it ran.
-    if part.seconds > sum.seconds {
-        sum.cpu = part.cpu;
-        sum.seconds = part.seconds;
-    }
+    sum.cpu.user_s += part.cpu.user_s;
+    sum.cpu.system_s += part.cpu.system_s;
     if part.stopped == Stopped::Signal {
         sum.stopped = Stopped::Signal;
     }
@@ -211,7 +218,6 @@ fn add_window(mine: &mut Window, theirs: &Window) {
     add_window_flow(&mut mine.sync, theirs.sync.as_ref());
     add_window_flow(&mut mine.commit, theirs.commit.as_ref());
     mine.in_flight += theirs.in_flight;
-    mine.idle_fraction += theirs.idle_fraction;
     mine.device = mine.device.or(theirs.device);
 }
 

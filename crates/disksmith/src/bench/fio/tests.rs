@@ -282,6 +282,21 @@ fn walls_part_what_runs_together_and_groups_what_is_summed() {
 }
 
 #[test]
+fn jobs_that_count_from_different_times_on_are_not_summed() {
+    let text = |line: &str| {
+        format!("[global]\nsize=2m\ngroup_reporting\nramp_time=2\n[a]\n[b]\nramp_time=4\n{line}\n")
+    };
+    let error = plan_on(&text(""), None).unwrap_err();
+    assert!(
+        error.contains("line 7: ramp_time: a and b are reported as one"),
+        "{error}"
+    );
+    for line in ["new_group", "group_reporting=0", "ramp_time=2", "stonewall"] {
+        assert!(plan_on(&text(line), None).is_ok(), "{line}");
+    }
+}
+
+#[test]
 fn a_sum_is_the_sum() {
     let text =
         "[job]\nrw=randread\nsize=2m\nnumjobs=3\ngroup_reporting\niodepth=4\nioengine=libaio\n";
@@ -342,4 +357,27 @@ fn a_phase_carries_the_options_that_it_was_given() {
     // What several jobs were given is what none of them was given.
     let mixed = reported(2, 0);
     assert!(mixed.mixed && mixed.options.is_empty());
+}
+
+/// Of 32 jobs 31 end at once; what the last one's windows say must not be thinned by those.
+#[test]
+fn a_stream_that_has_ended_has_no_say_in_how_idle_the_others_are() {
+    let text = "[job]\nrw=randread\nsize=2m\nnumjobs=32\ngroup_reporting\n";
+    let plan = plan_on(text, None).unwrap();
+    let phases: Vec<record::Phase> = crate::render::sample::database_run(1).0.phases;
+    let long = phases.iter().find(|phase| phase.read.is_some()).unwrap();
+    assert!(long.windows.len() > 2);
+    let mut short = long.clone();
+    short.windows.truncate(1);
+    short.windows[0].seconds = 0.5;
+    short.windows[0].idle_fraction = 0.2;
+    let mut all = vec![short; 31];
+    all.push(long.clone());
+    let members: Vec<usize> = (0..32).collect();
+    let sum = sum::phase("job".to_owned(), &members, &plan.walls[0], &all, 0.0);
+    let (first, alone) = (&long.windows[0], &long.windows[1]);
+    let time = 31.0 * 0.5 + first.seconds;
+    let idle = (31.0 * 0.5 * 0.2 + first.seconds * first.idle_fraction) / time;
+    assert!((sum.windows[0].idle_fraction - idle).abs() < 1e-9);
+    assert!((sum.windows[1].idle_fraction - alone.idle_fraction).abs() < 1e-9);
 }
