@@ -113,19 +113,21 @@ fn measured_phase(phase: &Phase, figures: &PhaseFigures) -> SidePhase {
         let once = direction == Direction::Sync && w.sync_every == 0;
         let figures_of = figures.flow(direction).filter(|_| !once)?;
         Some(SideFlow {
-            activity: direction.into(),
+            activity: w.activity(direction),
             iops: Some(figures_of.iops.mean),
-            bytes_per_s: Some(figures_of.bytes_per_s.mean),
+            bytes_per_s: (!w.is_of_files()).then_some(figures_of.bytes_per_s.mean),
             rates: settled(phase, figures, direction),
             p99: Some(flow.latency.quantile(0.99)),
         })
     };
+    let both = read_and_written_back(phase, figures);
     SidePhase {
         name: phase.name.clone(),
         work: Work {
-            pattern: Some(w.pattern),
-            read_fraction: Some(w.read_fraction),
-            block: Some(w.block.0),
+            // Bonnie++ says neither of its tests of files, nor that single bytes are moved in some.
+            pattern: Some(w.pattern).filter(|_| !w.is_of_files()),
+            read_fraction: Some(w.read_fraction).filter(|_| !w.is_of_files()),
+            block: (w.calls().is_none() || w.block.0 > 1).then_some(w.block.0),
             in_flight: Some(w.in_flight()),
             span: w.span.map(|span| span.0),
             sync_every: Some(w.sync_every),
@@ -140,8 +142,21 @@ fn measured_phase(phase: &Phase, figures: &PhaseFigures) -> SidePhase {
             workload(w).trim_end_matches('.'),
             engine(phase.engine.kind)
         ),
-        flows: phase.directions().filter_map(flow).collect(),
+        flows: phase.directions().filter_map(flow).chain(both).collect(),
     }
+}
+
+/// What is read and written back, counted once as Bonnie++ counts it.
+fn read_and_written_back(phase: &Phase, figures: &PhaseFigures) -> Option<SideFlow> {
+    phase.workload.calls()?;
+    let (_, figures_of) = phase.write.as_ref().zip(figures.flow(Direction::Read))?;
+    Some(SideFlow {
+        activity: Activity::All,
+        iops: Some(figures_of.iops.mean),
+        bytes_per_s: Some(figures_of.bytes_per_s.mean),
+        rates: settled(phase, figures, Direction::Read),
+        p99: None,
+    })
 }
 
 /// The rates of one direction, without the warm-up.

@@ -367,6 +367,7 @@ fn workload(
             full_sync: job.sync().is_none_or(|(call, _)| call == SyncCall::Full),
             bytes,
             ramp: Nanos(job.ramp_us * 1000),
+            calls: None,
         })),
     }
 }
