@@ -223,7 +223,7 @@ impl Tests {
     }
 
     /// Whether a test is made that needs the large file.
-    fn writes_data(&self) -> bool {
+    pub(super) fn writes_data(&self) -> bool {
         let small = |test: &Test| matches!(test, Test::Files(..));
         !self.list.iter().all(small)
     }
