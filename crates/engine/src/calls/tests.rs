@@ -2,7 +2,7 @@ use std::convert::Infallible;
 use std::thread::sleep;
 use std::time::Duration;
 
-use record::{Bytes, Pattern};
+use record::{Bytes, Pattern, Stopped, Window};
 
 use super::*;
 use crate::job::Control;
