@@ -147,6 +147,14 @@ pub enum EngineError {
         /// How many bytes were asked for.
         asked: u64,
     },
+    /// A call that is no request for data failed.
+    #[error("{what} failed: {source}")]
+    Call {
+        /// What was to be done, to what.
+        what: String,
+        /// What the kernel answered.
+        source: io::Error,
+    },
     /// The ring itself failed.
     #[error("io_uring failed while I/O was under way: {0}")]
     Ring(io::Error),

@@ -14,12 +14,14 @@
 //! - `start`: lets jobs that run at the same time begin together;
 //! - `disks`: puts these together to the engine that makes real I/O.
 //!
-//! Beside workloads there is a second way to make I/O, [`list`]: given requests, each made once.
+//! Beside workloads there are two more ways to make I/O: [`list`], given requests, each made once, and
+//! [`calls`], a given work by blocking calls of the caller's own.
 
 mod arrivals;
 mod backend;
 mod budget;
 mod buffers;
+pub mod calls;
 mod clock;
 mod disks;
 mod gate;

@@ -93,13 +93,17 @@ fn flows(phase: &Phase) -> Vec<FlowSummary> {
         .directions()
         .map(|(direction, flow)| FlowSummary {
             ops_spread: spread(&phase.windows, |window| Some(window.flow(direction)?.ops())),
-            ..of_flow(direction.into(), flow, phase.seconds)
+            ..of_flow(phase.workload.activity(direction), flow, phase.seconds)
         })
         .collect();
     if let (Some(read), Some(write)) = (&phase.read, &phase.write) {
         let mut both = read.clone();
-        both.ops += write.ops;
-        both.bytes += write.bytes;
+        // What is read and written back Bonnie++ counts once.
+        let once = phase.workload.calls().is_some();
+        if !once {
+            both.ops += write.ops;
+            both.bytes += write.bytes;
+        }
         both.latency.merge(&write.latency);
         both.service = both
             .service
@@ -108,8 +112,12 @@ fn flows(phase: &Phase) -> Vec<FlowSummary> {
                 both.merge(write);
                 both
             });
+        let ops = |window: &Window| match once {
+            true => Some(window.read.as_ref()?.ops()),
+            false => Some(window.ops()),
+        };
         flows.push(FlowSummary {
-            ops_spread: spread(&phase.windows, |window| Some(window.ops())),
+            ops_spread: spread(&phase.windows, ops),
             ..of_flow(Activity::All, &both, phase.seconds)
         });
     }
@@ -118,7 +126,7 @@ fn flows(phase: &Phase) -> Vec<FlowSummary> {
 
 fn of_flow(activity: Activity, flow: &Flow, seconds: f64) -> FlowSummary {
     let rate = |amount: u64| (seconds > 0.0).then(|| amount as f64 / seconds);
-    let moves = !matches!(activity, Activity::Sync | Activity::Commit);
+    let moves = matches!(activity, Activity::Read | Activity::Write | Activity::All);
     FlowSummary {
         activity,
         ops: Some(flow.ops),

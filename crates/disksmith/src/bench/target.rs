@@ -15,6 +15,7 @@ use record::{Bytes, Target, TargetKind};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::suite::PhasePlan;
+use super::suites::bonnie::folder;
 use super::testfile;
 use crate::cli::BenchArgs;
 use crate::failure::{Failure, Standing as _};
@@ -135,6 +136,7 @@ fn consents(path: &Path, args: &BenchArgs) -> Result<Vec<Consent>, Failure> {
 fn directory(path: &Path, size: Option<Bytes>) -> Result<Prepared, Failure> {
     let notes = testfile::remove_left_over(path)
         .into_iter()
+        .chain(folder::remove_left_over(path))
         .map(|left| format!("Removed {}, which a killed run had left.", left.display()))
         .collect();
     let space = space::of(path).refused()?;

@@ -23,7 +23,9 @@ pub(crate) use lab::{
 };
 pub(crate) use runs::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
 pub(crate) use sweep::SweepArgs;
-pub(crate) use values::{Latency, Percent, Size, Span, Throughput, WorkloadText, check_rate};
+pub(crate) use values::{
+    FileSizes, Latency, Percent, Size, Span, Throughput, WorkloadText, check_rate,
+};
 pub(crate) use warm::{ReadyBy, WarmArgs};
 pub(crate) use zero::ZeroArgs;
 

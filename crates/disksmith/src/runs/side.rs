@@ -67,13 +67,14 @@ fn measured_phase(phase: &Phase, figures: &PhaseFigures, direct: bool) -> SidePh
         let once = direction == Direction::Sync && w.sync_every == 0;
         let figures_of = figures.flow(direction).filter(|_| !once)?;
         Some(SideFlow {
-            activity: direction.into(),
+            activity: w.activity(direction),
             iops: Some(figures_of.iops.mean),
-            bytes_per_s: Some(figures_of.bytes_per_s.mean),
+            bytes_per_s: (!w.is_of_files()).then_some(figures_of.bytes_per_s.mean),
             rates: settled(phase, figures, direction),
             p99: Some(flow.latency.quantile(0.99)),
         })
     };
+    let both = read_and_written_back(phase, figures);
     SidePhase {
         name: phase.name.clone(),
         work: Work::measured(phase, direct),
@@ -83,8 +84,21 @@ fn measured_phase(phase: &Phase, figures: &PhaseFigures, direct: bool) -> SidePh
             engine(phase.engine.kind),
             way(direct)
         ),
-        flows: phase.directions().filter_map(flow).collect(),
+        flows: phase.directions().filter_map(flow).chain(both).collect(),
     }
+}
+
+/// What is read and written back, counted once as Bonnie++ counts it.
+fn read_and_written_back(phase: &Phase, figures: &PhaseFigures) -> Option<SideFlow> {
+    phase.workload.calls()?;
+    let (_, figures_of) = phase.write.as_ref().zip(figures.flow(Direction::Read))?;
+    Some(SideFlow {
+        activity: Activity::All,
+        iops: Some(figures_of.iops.mean),
+        bytes_per_s: Some(figures_of.bytes_per_s.mean),
+        rates: settled(phase, figures, Direction::Read),
+        p99: None,
+    })
 }
 
 /// The rates of one direction, without the warm-up.

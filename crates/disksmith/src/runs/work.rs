@@ -52,9 +52,11 @@ impl Work {
         }
         .with(w.rate_per_s, Some(w.sync_every), Some(w.sync_at_end));
         Work {
-            pattern: Some(w.pattern),
-            read_fraction: Some(w.read_fraction),
-            block: Some(w.block.0).filter(|_| asked.is_of_one_size()),
+            // Bonnie++ says neither of its tests of files, nor that single bytes are moved in some.
+            pattern: Some(w.pattern).filter(|_| !w.is_of_files()),
+            read_fraction: Some(w.read_fraction).filter(|_| !w.is_of_files()),
+            block: Some(w.block.0)
+                .filter(|block| asked.is_of_one_size() && (w.calls().is_none() || *block > 1)),
             in_flight: Some(w.in_flight()),
             span: w
                 .span

@@ -23,10 +23,17 @@ pub(crate) fn line(summary: &Summary) -> Result<String, WriteError> {
         return Err(WriteError::no_place("Bonnie++", summary));
     };
     let mut fields = head(summary, first);
+    if let Some(seeks) = found[DATA_TESTS - 1] {
+        let count = flow(seeks, &TESTS[DATA_TESTS - 1]).and_then(|flow| flow.ops);
+        fields[7] = count.map_or(String::new(), |count| count.to_string());
+        let threads = seeks.work.threads.filter(|_| count.is_some());
+        fields[8] = threads.map_or(String::new(), |threads| threads.to_string());
+    }
     for (index, (test, phase)) in TESTS.iter().zip(&found).enumerate() {
         if index == DATA_TESTS {
-            // How many files there were, and how large, is not known here.
-            fields.extend([const { String::new() }; 5]);
+            // How large they were is not known here.
+            fields.push(phase.map_or(String::new(), thousands_of_files));
+            fields.extend([const { String::new() }; 4]);
         }
         fields.push(phase.map_or(String::new(), |phase| rate(phase, test)));
         fields.push(phase.map_or(String::new(), cpu));
@@ -56,6 +63,12 @@ fn head(summary: &Summary, first: &PhaseSummary) -> Vec<String> {
         String::new(),
         String::new(),
     ]
+}
+
+/// How many small files there were, in units of 1024 as Bonnie++ has them.
+fn thousands_of_files(phase: &PhaseSummary) -> String {
+    let files = phase.work.files.map(|files| f64::from(files) / 1024.0);
+    files.map_or(String::new(), |files| files.to_string())
 }
 
 /// A text that ends neither its field nor its line: the format has no quotes.

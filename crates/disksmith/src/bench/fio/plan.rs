@@ -390,6 +390,7 @@ fn workload(
             ramp: Nanos(job.ramp_us * 1000),
             mixed: false,
             options: options(job, offset),
+            calls: None,
         })),
     }
 }

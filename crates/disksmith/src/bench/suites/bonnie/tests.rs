@@ -1,0 +1,252 @@
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use clap::Parser as _;
+use engine::calls::{self, Calls, Task};
+use engine::{Control, Observer};
+use record::{Bytes, Direction, Nanos, Pattern, Window};
+
+use super::data::{InOrder, Seeker, Way};
+use super::folder::Folder;
+use super::plan::{Files, Round, Test, Tests};
+use super::small::{Deed, Small};
+use crate::cli::{BenchArgs, Cli, Verb};
+
+fn args(arguments: &str) -> BenchArgs {
+    let words = ["disksmith", "bench", ".", "--suite", "bonnie"];
+    let more = arguments.split(' ').filter(|word| !word.is_empty());
+    match Cli::try_parse_from(words.into_iter().chain(more))
+        .unwrap()
+        .verb
+    {
+        Verb::Bench(args) => *args,
+        _ => panic!("not bench"),
+    }
+}
+
+fn tests(arguments: &str) -> Result<Tests, String> {
+    let args = args(arguments);
+    let (_, names) = args.target_and_phases().unwrap();
+    Tests::of(&args, &names, Bytes::gib(8))
+}
+
+fn names(tests: &Tests) -> Vec<&str> {
+    tests.list.iter().map(|test| test.name()).collect()
+}
+
+struct Quiet;
+
+impl Observer for Quiet {
+    fn window(&mut self, _window: &mut Window) -> Control {
+        Control::GoOn
+    }
+}
+
+fn run<'t>(tests: &Tests, test: Test, tasks: Vec<Box<dyn Task + 't>>) -> record::Phase {
+    let calls = Calls {
+        name: test.name(),
+        workload: &tests.workload(test),
+        window: Nanos::from_secs(1),
+        interrupt: &AtomicBool::new(false),
+    };
+    calls::run(&calls, tasks, &mut Quiet).unwrap()
+}
+
+#[test]
+fn a_run_is_what_bonnie_does() {
+    let tests = tests("").unwrap();
+    assert_eq!(
+        names(&tests),
+        [
+            "char-write",
+            "block-write",
+            "rewrite",
+            "char-read",
+            "block-read",
+            "seeks",
+            "seq-create",
+            "seq-stat",
+            "seq-delete",
+            "random-create",
+            "random-stat",
+            "random-delete"
+        ]
+    );
+    assert_eq!(tests.size, Bytes::gib(16), "twice the memory");
+    assert_eq!(
+        (tests.block, tests.seeks, tests.seekers),
+        (Bytes::kib(8), 8192, 5)
+    );
+    assert_eq!(tests.files.count, 16384);
+    assert_eq!(tests.files.largest, Bytes(0));
+    assert!(tests.notes.is_empty());
+    let seeks = tests.workload(Test::Seeks);
+    assert_eq!((seeks.pattern, seeks.threads), (Pattern::Random, 5));
+    assert!(seeks.sync_at_end && seeks.sync_every == 0);
+    assert_eq!(tests.workload(Test::BlockRead).read_fraction, 1.0);
+}
+
+#[test]
+fn what_a_test_works_on_is_made_first() {
+    let tests_of = |phases: &str| tests(&format!("--phase {phases}")).unwrap();
+    let seeks = tests_of("seeks,random-stat");
+    assert_eq!(
+        names(&seeks),
+        ["block-write", "seeks", "random-create", "random-stat"]
+    );
+    assert!(
+        seeks
+            .notes
+            .iter()
+            .any(|note| note.starts_with("block-write was made too"))
+    );
+    assert_eq!(names(&tests_of("char-write")), ["char-write"]);
+    assert!(
+        tests("--phase char-writ")
+            .unwrap_err()
+            .contains("the suite has char-write,")
+    );
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    for option in [
+        "--rate 5",
+        "--depth 2",
+        "--seconds 5s",
+        "--engine sync",
+        "--quick",
+    ] {
+        let error = tests(option).unwrap_err();
+        assert!(error.contains("does not go with --suite bonnie"), "{error}");
+    }
+    assert!(tests("--block 2m").is_err());
+    assert!(tests("--file-size 2g").is_err());
+    assert!(Cli::try_parse_from("d bench . --suite bonnie --file-size 4k-1k".split(' ')).is_err());
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = tests("--size 8192t")
+        .unwrap()
+        .check_room(folder.path())
+        .unwrap_err();
+    assert!(error.contains("a smaller --size"), "{error}");
+    assert!(
+        tests("--size 1m --files 10")
+            .unwrap()
+            .check_room(folder.path())
+            .is_ok()
+    );
+}
+
+#[test]
+fn each_block_is_read_changed_and_written_back() {
+    let tests = tests("--size 1m --phase rewrite").unwrap();
+    let file = tempfile::tempfile().unwrap();
+    let on = |way, size| -> Vec<Box<dyn Task>> {
+        let file = file.try_clone().unwrap();
+        let task = InOrder::new(file, way, Bytes::kib(8), Bytes(size), way as u64, false);
+        vec![Box::new(task)]
+    };
+    // The last block is half of one.
+    let size = 20 * 1024;
+    let written = run(&tests, Test::BlockWrite, on(Way::Write, size));
+    assert_eq!(written.write.as_ref().unwrap().bytes, size);
+    assert_eq!(written.sync.unwrap().ops, 1);
+    let before = fs::read(format!(
+        "/proc/self/fd/{}",
+        std::os::fd::AsRawFd::as_raw_fd(&file)
+    ));
+    let again = run(&tests, Test::Rewrite, on(Way::Rewrite, size));
+    let after = fs::read(format!(
+        "/proc/self/fd/{}",
+        std::os::fd::AsRawFd::as_raw_fd(&file)
+    ));
+    let (before, after) = (before.unwrap(), after.unwrap());
+    assert_eq!(before.len(), size as usize);
+    assert_eq!(after.len(), size as usize);
+    for block in 0..3 {
+        let at = block * 8192;
+        assert_ne!(before[at..at + 8], after[at..at + 8], "block {block}");
+        assert_eq!(before[at + 8..at + 16], after[at + 8..at + 16]);
+    }
+    assert_eq!(again.read.unwrap().ops, 3);
+    assert_eq!(again.write.unwrap().bytes, size);
+    let read = run(&tests, Test::BlockRead, on(Way::Read, size));
+    assert_eq!(read.read.unwrap().bytes, size);
+    assert!(read.sync.is_none());
+}
+
+#[test]
+fn seekers_share_the_seeks_and_write_a_tenth_back() {
+    let tests = tests("--size 1m --sync --threads 3").unwrap();
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(1 << 20).unwrap();
+    let left = Arc::new(AtomicU64::new(600));
+    let seeker = |seed| -> Box<dyn Task> {
+        let file = file.try_clone().unwrap();
+        let (block, size) = (Bytes::kib(8), Bytes::MIB);
+        Box::new(Seeker::new(
+            file,
+            block,
+            size,
+            Arc::clone(&left),
+            seed,
+            true,
+        ))
+    };
+    let phase = run(&tests, Test::Seeks, (0..3).map(seeker).collect());
+    assert_eq!(phase.read.unwrap().ops, 600);
+    let written = phase.write.unwrap().ops;
+    assert!((60..=63).contains(&written), "{written}");
+    // Each write is flushed, and each seeker flushes when it is done.
+    assert_eq!(phase.sync.unwrap().ops, written + 3);
+    assert_eq!(phase.commit.unwrap().ops, written);
+    assert_eq!(left.load(Relaxed), 0);
+    assert_eq!(phase.thread_ops.iter().sum::<u64>(), 600 + written);
+}
+
+#[test]
+fn small_files_come_and_go() {
+    for round in [Round::Sequential, Round::Random] {
+        for (directories, sync) in [(0, false), (3, true)] {
+            let mut tests = tests("--files 50").unwrap();
+            tests.sync = sync;
+            tests.files = Files {
+                smallest: Bytes(0),
+                largest: Bytes(5000),
+                count: 50,
+                directories,
+            };
+            let parent = tempfile::tempdir().unwrap();
+            let folder = Folder::create(parent.path()).unwrap();
+            let mut small = Small::new(folder, &tests.files, round, 1, sync).unwrap();
+            let count = || -> usize {
+                let all = std::process::Command::new("find")
+                    .arg(parent.path())
+                    .args(["-type", "f"])
+                    .output()
+                    .unwrap();
+                all.stdout.iter().filter(|byte| **byte == b'\n').count()
+            };
+            let mut made = |deed| run(&tests, Test::Files(round, deed), vec![small.task(deed)]);
+            let created = made(Deed::Create);
+            assert_eq!(created.write.as_ref().unwrap().ops, 50);
+            assert_eq!(count(), 50);
+            // Each file and its directory, and the file system at the end.
+            let syncs = if sync { 101 } else { 1 };
+            assert_eq!(created.sync.as_ref().unwrap().ops, syncs);
+            let activity = created.workload.activity(Direction::Write);
+            assert_eq!(activity, record::Activity::Create);
+            assert_eq!(made(Deed::Stat).read.unwrap().ops, 50);
+            let deleted = made(Deed::Delete);
+            assert_eq!(deleted.write.unwrap().ops, 50);
+            assert_eq!(count(), 0);
+            drop(small);
+            assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! `bench --suite bonnie` through the real program: what it makes, what it leaves, and beside
+//! Bonnie++ itself.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, reason = "a comparison says what it has seen")]
+
+#[path = "support/loops.rs"]
+mod loops;
+mod support;
+
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use loops::{FileSystem, Throttle, skipped};
+use support::{Place, Running, names_in};
+
+/// All of it, small.
+const SMALL: [&str; 8] = [
+    "bench", "data", "--suite", "bonnie", "--size", "4M", "--files", "200",
+];
+
+const TESTS: [&str; 12] = [
+    "char-write",
+    "block-write",
+    "rewrite",
+    "char-read",
+    "block-read",
+    "seeks",
+    "seq-create",
+    "seq-stat",
+    "seq-delete",
+    "random-create",
+    "random-stat",
+    "random-delete",
+];
+
+#[test]
+fn all_tests_are_made_in_order_and_leave_nothing() {
+    let place = Place::new();
+    let document = place.run(&[&SMALL[..], &["--json"]].concat());
+    let document = document.ends_with(0).json();
+    place.assert_nothing_left();
+    let phases = document["phases"].as_array().unwrap();
+    let names: Vec<&str> = phases.iter().map(|p| p["name"].as_str().unwrap()).collect();
+    assert_eq!(names, TESTS);
+    assert_eq!(document["suite"], "bonnie");
+    assert_eq!(document["target"]["direct"], false);
+    // Far less than the memory: nobody takes this for the disk's.
+    assert_eq!(document["verdict"], "invalid");
+    let of = |name: &str| phases.iter().find(|phase| phase["name"] == name).unwrap();
+    assert_eq!(of("char-write")["write"]["ops"], 3 << 20);
+    assert_eq!(of("block-write")["write"]["bytes"], 4 << 20);
+    assert_eq!(of("block-write")["sync"]["ops"], 1);
+    assert_eq!(of("rewrite")["read"]["ops"], of("rewrite")["write"]["ops"]);
+    assert_eq!(of("seeks")["read"]["ops"], 8192);
+    // Work on files is neither a read nor a write.
+    let create = of("seq-create");
+    assert_eq!(create["create"]["ops"], 200);
+    assert!(create["write"].is_null() && create["stat"].is_null());
+    assert_eq!(of("random-stat")["stat"]["ops"], 200);
+    assert_eq!(of("random-delete")["delete"]["ops"], 200);
+    let tests = document["answer"]["tests"].as_array().unwrap();
+    for (test, phase) in tests.iter().zip(phases) {
+        let rate = test["bytes_per_s"].as_f64().or(test["per_s"].as_f64());
+        assert!(rate.unwrap() > 0.0, "{test}");
+        assert!(test["cpu"].as_f64().unwrap() >= 0.0);
+        assert!(!phase["windows"].as_array().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn its_line_reads_as_one_of_bonnie_and_compares_with_one() {
+    let place = Place::new();
+    let line = place.run(&[&SMALL[..], &["--format", "bonnie"]].concat());
+    let line = line.ends_with(0).out;
+    let fields: Vec<&str> = line.trim_end().split(',').collect();
+    assert_eq!((fields[0], fields.len()), ("1.98", 50));
+    // The rate, the share of the processor and the longest call of each test.
+    let rates = (0..6).chain(0..6).enumerate().map(|(test, _)| match test {
+        0..6 => 9 + 2 * test,
+        _ => 9 + 2 * test + 5,
+    });
+    for at in rates {
+        assert!(fields[at].parse::<f64>().is_ok(), "{at} of {line}");
+        assert!(fields[at + 1].parse::<f64>().is_ok(), "{at} of {line}");
+    }
+    for latency in &fields[38..50] {
+        assert!(latency.ends_with('s'), "{latency} of {line}");
+    }
+    fs::write(place.path("line.csv"), &line).unwrap();
+    place.run(&["import", "line.csv"]).ends_with(0);
+    let runs = place.runs();
+    assert_eq!(runs.len(), 2);
+    let said = place.run(&["compare", &runs[0], &runs[1]]).ends_with(0);
+    for test in TESTS {
+        let compared = format!("{test} ");
+        assert!(said.prose().contains(&compared), "no {test} in {said:#?}");
+    }
+    assert!(!said.prose().contains("has no phase"), "{said:#?}");
+}
+
+#[test]
+fn a_run_can_be_flushed_at_every_write() {
+    let place = Place::new();
+    let phases = ["--sync", "--phase", "block-write,seq-delete", "--json"];
+    let said = place.run(&[&SMALL[..], &["--block", "256k"], &phases].concat());
+    let document = said.ends_with(0).json();
+    let phases = document["phases"].as_array().unwrap();
+    assert_eq!(phases.len(), 3, "seq-create was made too");
+    // One after each of 16 writes, and one at the end.
+    assert_eq!(phases[0]["sync"]["ops"], 17);
+    assert_eq!(phases[0]["commit"]["ops"], 16);
+    // The file and its directory, and the file system at the end.
+    assert_eq!(phases[1]["sync"]["ops"], 401);
+    assert_eq!(phases[2]["sync"]["ops"], 201);
+    place.assert_nothing_left();
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_nothing_written() {
+    let place = Place::new();
+    let refused = |options: &[&str], why: &str| {
+        let words = [&["bench", "data", "--suite", "bonnie"], options].concat();
+        place.run(&words).refuses(&[why]);
+        place.assert_nothing_left();
+    };
+    refused(&["--size", "4096T"], "a smaller --size");
+    refused(&["--size", "4M", "--rate", "5"], "does not go with");
+    refused(&["--size", "4M", "--phase", "rewrit"], "no phase 'rewrit'");
+    fs::write(place.path("file"), "data").unwrap();
+    let on_a_file = place.run(&["bench", "file", "--suite", "bonnie"]);
+    on_a_file.refuses(&["is no directory"]);
+    let elsewhere = place.run(&["bench", "data", "--suite", "seek", "--sync"]);
+    elsewhere.refuses(&["only the suite bonnie"]);
+}
+
+/// Until some small files are there.
+fn wait_for_small_files(place: &Place) {
+    let began = Instant::now();
+    let some = || {
+        let mut find = Command::new("find");
+        find.arg(place.data()).args(["-type", "f"]);
+        find.output().unwrap().stdout.len() > 1000
+    };
+    while !some() {
+        let patience = Duration::from_secs(60);
+        assert!(began.elapsed() < patience, "no small files");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn what_a_kill_leaves_the_next_start_removes() {
+    let place = Place::new();
+    let files = [
+        "bench",
+        "data",
+        "--suite",
+        "bonnie",
+        "--size",
+        "4M",
+        "--phase",
+        "random-stat",
+    ];
+    let endless = [&files[..], &["--files", "400000", "--directories", "4"]].concat();
+    let run = Running::start(&mut place.command(&endless));
+    wait_for_small_files(&place);
+    run.signal(Signal::KILL);
+    run.end();
+    let left = names_in(&place.data());
+    assert!(left.iter().all(|name| name.ends_with(".dir")), "{left:?}");
+    fs::write(place.data().join(".disksmith-notes"), "mine").unwrap();
+    // Another suite in the same place removes it just as well.
+    let said = place.bench(&support::SHORT).ends_with(0);
+    assert!(
+        said.prose().contains("which a killed run had left"),
+        "{said:#?}"
+    );
+    assert_eq!(names_in(&place.data()), [".disksmith-notes"]);
+}
+
+#[test]
+fn a_signal_ends_it_and_the_small_files_go() {
+    let place = Place::new();
+    let files = [
+        "bench",
+        "data",
+        "--suite",
+        "bonnie",
+        "--size",
+        "4M",
+        "--phase",
+        "seq-create",
+    ];
+    let endless = [&files[..], &["--files", "400000", "--sync"]].concat();
+    let run = Running::start(&mut place.command(&endless));
+    wait_for_small_files(&place);
+    run.signal(Signal::INT);
+    let said = run.end();
+    assert_eq!(said.status, Some(3), "{said:#?}");
+    place.assert_nothing_left();
+}
+
+/// A file system on a device that writes and reads so much a second.
+struct Slow {
+    throttle: Throttle,
+    system: FileSystem,
+    place: Place,
+}
+
+const BYTES_PER_S: u64 = 16 << 20;
+
+impl Slow {
+    fn new() -> Option<Slow> {
+        if Command::new("bonnie++").arg("-h").output().is_err() {
+            skipped("bonnie++ is not installed");
+            return None;
+        }
+        let system = FileSystem::new("ext4", 256)?;
+        let throttle = Throttle::on(&system.device)?;
+        throttle.limit_bytes(BYTES_PER_S);
+        Some(Slow {
+            throttle,
+            system,
+            place: Place::new(),
+        })
+    }
+
+    fn output(&self, command: &Command) -> String {
+        let output = self.throttle.hold(command).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command:?}: {said}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// KiB of block output a second.
+    fn by_bonnie(&self) -> f64 {
+        let mut command = Command::new("bonnie++");
+        let folder = self.system.path().to_str().unwrap();
+        command.args([
+            "-q", "-f", "-s", "48", "-r", "24", "-n", "0", "-u", "root", "-d", folder,
+        ]);
+        let line = self.output(&command);
+        let line = line.lines().find(|line| line.starts_with("1.9")).unwrap();
+        line.split(',').nth(11).unwrap().parse().unwrap()
+    }
+
+    fn by_disksmith(&self) -> f64 {
+        let folder = self.system.path().to_str().unwrap();
+        let command = self.place.command(&[
+            "bench",
+            folder,
+            "--suite",
+            "bonnie",
+            "--size",
+            "48M",
+            "--phase",
+            "block-write",
+            "--json",
+            "--no-ledger",
+        ]);
+        let document: Value = serde_json::from_str(&self.output(&command)).unwrap();
+        let test = &document["answer"]["tests"][0];
+        test["bytes_per_s"].as_f64().unwrap() / 1024.0
+    }
+}
+
+#[test]
+fn with_root_block_output_on_a_slow_device_is_what_bonnie_says() {
+    let Some(slow) = Slow::new() else {
+        return;
+    };
+    let agrees = (0..3).any(|_| {
+        let (theirs, ours) = (slow.by_bonnie(), slow.by_disksmith());
+        println!("block output: bonnie++ {theirs:.0} KiB/s, disksmith {ours:.0} KiB/s");
+        (ours / theirs - 1.0).abs() < 0.03
+    });
+    assert!(agrees);
+}
