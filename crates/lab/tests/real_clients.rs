@@ -175,12 +175,20 @@ fn fio_measures_the_cap_that_was_set() {
         "--size=1g",
         "--output-format=json",
     ];
-    let Some(out) = run("fio", &arguments) else {
-        return;
-    };
-    let json: serde_json::Value = serde_json::from_str(&out[out.find('{').unwrap()..]).unwrap();
-    let iops = json["jobs"][0]["read"]["iops"].as_f64().unwrap();
-    println!("fio measured {iops:.1} IOPS");
-    // A busy host may leave some of it unused. More than the cap there never is.
-    assert!((360.0..408.0).contains(&iops), "{iops}");
+    let mut measured = Vec::new();
+    // A busy host may leave some of the cap unused. More than it there never is.
+    while measured.len() < 3 {
+        let Some(out) = run("fio", &arguments) else {
+            return;
+        };
+        let json: serde_json::Value = serde_json::from_str(&out[out.find('{').unwrap()..]).unwrap();
+        let iops = json["jobs"][0]["read"]["iops"].as_f64().unwrap();
+        println!("fio measured {iops:.1} IOPS");
+        assert!(iops < 408.0, "{iops}");
+        if iops > 392.0 {
+            return;
+        }
+        measured.push(iops);
+    }
+    panic!("fio never came within 2 % of the cap: {measured:?}");
 }
