@@ -1,5 +1,7 @@
 //! Linux software RAID, as sysfs shows it (linux, Documentation/admin-guide/md.rst).
 
+pub mod sync;
+
 use std::path::{Path, PathBuf};
 
 use record::Bytes;

@@ -18,6 +18,14 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
+    /// A file could not be written.
+    #[error("{} could not be written: {source}", path.display())]
+    Write {
+        /// Which one.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// A file was read and does not say what it should.
     #[error("{}, line {line}: {what}", path.display())]
     Parse {
