@@ -4,6 +4,7 @@ mod array;
 mod bench;
 mod lab;
 mod runs;
+mod scrub;
 mod sweep;
 mod values;
 mod warm;
@@ -20,6 +21,7 @@ pub(crate) use lab::{
     AccelChoice, CutTimes, LabArgs, LabRunArgs, LabServeArgs, LabVerb, VolumesArgs,
 };
 pub(crate) use runs::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
+pub(crate) use scrub::{By, Hours, ScrubArgs};
 pub(crate) use sweep::SweepArgs;
 pub(crate) use values::{Latency, Percent, Size, Span, Throughput, WorkloadText, check_rate};
 pub(crate) use warm::{ReadyBy, WarmArgs};
@@ -87,6 +89,8 @@ pub(crate) enum Verb {
     Sweep(Box<SweepArgs>),
     /// Read every block of a restored volume once, so that no later read waits for the snapshot
     Warm(Box<WarmArgs>),
+    /// Check an array's copies and parity against each other, without hurting who uses it
+    Scrub(Box<ScrubArgs>),
     /// Write zeros over whole disks, and say which of them is slow or bad
     Zero(ZeroArgs),
     /// Rehearse on virtual volumes with known truth

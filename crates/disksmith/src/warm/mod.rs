@@ -25,7 +25,7 @@ mod report;
 mod space;
 mod start;
 mod turns;
-mod units;
+pub(crate) mod units;
 mod volume;
 mod watching;
 

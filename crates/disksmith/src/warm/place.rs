@@ -1,13 +1,7 @@
 //! Where the warming of a volume stands: what the ledger keeps of it.
-//!
-//! The state is kept on a thread of its own: a commit waits for the ledger's disk, and requests
-//! should not wait with it.
-
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::thread::JoinHandle;
 
 use jiff::Timestamp;
-use ledger::{Claim, Ledger, LongWork};
+use ledger::LongWork;
 use record::{Bytes, Ranges};
 use serde::{Deserialize, Serialize};
 
@@ -52,88 +46,12 @@ impl LongWork for Kept {
     const FORM: u32 = 1;
 }
 
-/// Keeps how the work stands, without making the caller wait.
-pub(crate) struct Keeper {
-    states: SyncSender<Kept>,
-    thread: JoinHandle<Held>,
-}
-
-/// What the keeper's thread holds, and the error after which nothing was kept any more.
-struct Held {
-    ledger: Ledger,
-    claim: Claim<Kept>,
-    failed: Option<ledger::Error>,
-}
-
-impl Keeper {
-    /// Starts to keep the work of a claim.
-    ///
-    /// # Errors
-    /// When there is no thread to be had.
-    pub(crate) fn start(ledger: Ledger, claim: Claim<Kept>) -> std::io::Result<Keeper> {
-        // One state waits at most: the next one says all that it says.
-        let (states, arriving) = sync_channel(1);
-        let held = Held {
-            ledger,
-            claim,
-            failed: None,
-        };
-        let thread = std::thread::Builder::new()
-            .name("keeper".to_owned())
-            .spawn(move || held.keep_all(&arriving))?;
-        Ok(Keeper { states, thread })
-    }
-
-    /// Hands over how the work stands now. Whether it was taken: not while an earlier state is
-    /// still being written, nor after a failure.
-    pub(crate) fn keep(&self, state: &Kept) -> bool {
-        match self.states.try_send(state.clone()) {
-            Ok(()) => true,
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
-        }
-    }
-
-    /// Keeps the last state, as finished or not, and waits until that is done.
-    ///
-    /// # Errors
-    /// What has gone wrong with keeping, now or earlier.
-    pub(crate) fn end(self, state: &Kept, finished: bool) -> anyhow::Result<()> {
-        drop(self.states);
-        let held = self
-            .thread
-            .join()
-            .map_err(|_| anyhow::anyhow!("the thread that keeps the state has panicked"))?;
-        if let Some(error) = held.failed {
-            return Err(error.into());
-        }
-        let Held {
-            mut ledger, claim, ..
-        } = held;
-        if finished {
-            ledger.finish_work(claim, state)?;
-        } else {
-            ledger.keep_work(&claim, state)?;
-        }
-        Ok(())
-    }
-}
-
-impl Held {
-    /// Until the other end is closed, or a state cannot be kept.
-    fn keep_all(mut self, arriving: &Receiver<Kept>) -> Held {
-        for state in arriving {
-            if let Err(error) = self.ledger.keep_work(&self.claim, &state) {
-                self.failed = Some(error);
-                break;
-            }
-        }
-        self
-    }
-}
+/// Keeps how a warming stands.
+pub(crate) type Keeper = crate::keeper::Keeper<Kept>;
 
 #[cfg(test)]
 mod tests {
-    use ledger::{Owner, Standing};
+    use ledger::{Ledger, Owner, Standing};
 
     use super::*;
 

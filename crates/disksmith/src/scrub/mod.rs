@@ -1,0 +1,297 @@
+//! The verb `scrub`: md's own check of an array, paced by what the foreground feels.
+//!
+//! - `target`: the array, and why it cannot be scrubbed; `lock`: one scrub at a time;
+//! - `drive`: begins md's check, lets it go on, ends it; over `pace` and `felt`, which say how fast;
+//!   `host` is its world, with the probes of `probe`;
+//! - `old`: the knobs as they were; `guard`: who puts them back after a kill;
+//! - `start` and `kept`: the ledger's part; `when`: hours and deadlines;
+//! - `one`: one array from its start to what came of it; `report`, `progress` and `status` say it.
+
+mod drive;
+mod felt;
+mod guard;
+mod host;
+mod kept;
+mod lock;
+mod old;
+mod one;
+mod pace;
+mod probe;
+mod progress;
+mod report;
+mod start;
+mod status;
+mod target;
+mod when;
+
+use std::os::unix::net::UnixDatagram;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use jiff::{SignedDuration, Timestamp, Zoned};
+use linux::block::Devices;
+
+use crate::cli::ScrubArgs;
+use crate::context::Context;
+use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::warm::units::{rate, span};
+use felt::{ROOM, Targets};
+use old::Old;
+use one::{Scrubbed, Shared};
+use progress::Lines;
+use start::{Ask, Book, Started, start, tidy};
+use target::Target;
+
+/// How often it is looked whether the hours have come.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Scrubs arrays, or says how their scrubs stand.
+pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    if args.guard {
+        return guard::guard(&context.root).refused().map(|()| Answer::Done);
+    }
+    let devices = Devices::read(&context.root).refused()?;
+    let mut book = Book::open(context, false).unwrap_or_else(|error| {
+        context.tell(&format!(
+            "disksmith: whether a killed scrub has left something to put back is not known: {error:#}"
+        ));
+        None
+    });
+    let notes = book
+        .as_mut()
+        .map(|book| tidy(book, &context.root, &devices))
+        .unwrap_or_default();
+    if args.status {
+        return status::status(args.json, &notes, book.as_ref(), &devices, context);
+    }
+    drop(book);
+    for note in notes {
+        context.tell(&format!("disksmith: {note}"));
+    }
+    let targets = find_all(&args.arrays, &devices, context)?;
+    let _locks = lock_all(&targets)?;
+    let Some(ends) = wait_for_hours(args, context, interrupt)? else {
+        return Err(Failure::Midway(anyhow!(
+            "interrupted before anything was checked"
+        )));
+    };
+    let now = Zoned::now();
+    let by = args.by.map(|by| when::moment(by, &now)).transpose();
+    let by = by.refused()?;
+    if let Some(by) = by.as_ref().filter(|by| **by <= now) {
+        return Err(Failure::refused(format!("--by is over: it was {by}")));
+    }
+    let mut tasks = Vec::new();
+    for target in targets {
+        let old = Old::read(&target.sync, args.repair).map_err(Failure::refused)?;
+        let ask = Ask {
+            repairs: args.repair,
+            anew: args.anew,
+            old: old.clone(),
+        };
+        let started = start(&target, &ask, context)?;
+        foretell(&target, &started, args, by.as_ref(), &now, context);
+        tasks.push((target, started, old));
+    }
+    let lines = Lines::new(context.watched);
+    let shared = Shared {
+        root: &context.root,
+        interrupt,
+        lines: &lines,
+        targets: targets_of(args),
+        ends: ends.limit,
+        by,
+        deadline_wins: args.deadline_wins,
+    };
+    let scrubbed = all_at_once(tasks, &shared);
+    answer(&scrubbed, args, context)
+}
+
+/// What the user wants to be kept.
+fn targets_of(args: &ScrubArgs) -> Option<Targets> {
+    let targets = Targets {
+        mean: args.keep_mean.map(|latency| latency.0.as_secs_f64()),
+        p99: args.keep_p99.map(|latency| latency.0.as_secs_f64()),
+    };
+    (targets != Targets::default()).then_some(targets)
+}
+
+/// All arrays that were named, or what is wrong with any of them.
+fn find_all(
+    words: &[String],
+    devices: &Devices,
+    context: &Context,
+) -> Result<Vec<Target>, Failure> {
+    let mut targets: Vec<Target> = Vec::new();
+    let mut problems = Vec::new();
+    for word in words {
+        match Target::find(word, &context.root, devices) {
+            Ok(target) => {
+                if let Some(other) = targets
+                    .iter()
+                    .find(|other| other.disks.iter().any(|disk| target.disks.contains(disk)))
+                {
+                    problems.push(format!(
+                        "{} and {} share a disk, so that each would hold back the other; scrub one \
+                         after the other",
+                        other.path(),
+                        target.path()
+                    ));
+                }
+                targets.push(target);
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.is_empty() {
+        Ok(targets)
+    } else {
+        Err(Failure::refused_for("nothing is scrubbed", &problems))
+    }
+}
+
+fn lock_all(targets: &[Target]) -> Result<Vec<UnixDatagram>, Failure> {
+    let mut locks = Vec::new();
+    for target in targets {
+        let refuse =
+            |why: String| Failure::refused(format!("{} cannot be scrubbed: {why}", target.path()));
+        locks.extend(lock::take(target).map_err(refuse)?);
+        guard::wait_for_others(target.device.number).map_err(refuse)?;
+    }
+    Ok(locks)
+}
+
+/// When it must end.
+struct Ends {
+    limit: Option<Timestamp>,
+}
+
+/// Waits for the hours in which it may run; `None` when it was interrupted meanwhile.
+fn wait_for_hours(
+    args: &ScrubArgs,
+    context: &Context,
+    interrupt: &AtomicBool,
+) -> Result<Option<Ends>, Failure> {
+    let now = Zoned::now();
+    let opening = args.window.map(|hours| when::opening(hours, &now));
+    let opening = opening.transpose().refused()?;
+    if let Some(opening) = &opening
+        && opening.from > now
+    {
+        context.tell(&format!(
+            "disksmith: waiting for {}",
+            opening.from.strftime("%A %H:%M")
+        ));
+        while Zoned::now() < opening.from {
+            if interrupt.load(Relaxed) {
+                return Ok(None);
+            }
+            sleep(LOOK);
+        }
+    }
+    let lasts = args.lasts.and_then(|lasts| {
+        let lasts = i64::try_from(lasts.0.0).ok()?;
+        Timestamp::now()
+            .checked_add(SignedDuration::from_nanos(lasts))
+            .ok()
+    });
+    let closes = opening.map(|opening| opening.to.timestamp());
+    Ok(Some(Ends {
+        limit: [lasts, closes].into_iter().flatten().min(),
+    }))
+}
+
+/// Says what is about to be done, and what it costs.
+fn foretell(
+    target: &Target,
+    started: &Started,
+    args: &ScrubArgs,
+    by: Option<&Zoned>,
+    now: &Zoned,
+    context: &Context,
+) {
+    let path = target.path();
+    let left = started.kept.of.saturating_sub(started.kept.done);
+    let left = linux::md::sync::Sectors(left).bytes();
+    let kept = match (args.keep_p99, args.keep_mean) {
+        (None, None) => format!(
+            "others may get {ROOM} times as slow as they are without it, which is measured when there \
+             are any"
+        ),
+        (p99, mean) => {
+            let words = [("a p99 of", p99), ("a mean of", mean)];
+            let words: Vec<String> = words
+                .into_iter()
+                .filter_map(|(name, latency)| Some(format!("{name} {}", latency?.0)))
+                .collect();
+            format!("{} is kept for others", words.join(" and "))
+        }
+    };
+    let mut said = vec![format!(
+        "{path}: {} of {} members, {} of each; md counts {left} to go; {kept}.",
+        target.level,
+        target.members.len(),
+        target.of_member(),
+    )];
+    if let Some(by) = by {
+        let seconds = (by.timestamp().as_millisecond() - now.timestamp().as_millisecond()) as f64;
+        let needs = left.0 as f64 / (seconds / 1e3);
+        said.push(format!(
+            "To be done by {}, it must make {} on average; if that and the latency cannot both be had, \
+             {} is kept.",
+            by.strftime("%A %Y-%m-%d %H:%M"),
+            rate(needs),
+            if args.deadline_wins {
+                "the deadline"
+            } else {
+                "the latency"
+            }
+        ));
+    }
+    if let Some(known) = started.kept.rate() {
+        let seconds = left.0 as f64 / known;
+        said.push(format!(
+            "At its rate so far, {}, it takes {} more.",
+            rate(known),
+            span(seconds)
+        ));
+    }
+    said.extend(started.notes.iter().cloned());
+    context.tell(&format!("disksmith: {}", said.join(" ")));
+}
+
+/// Each array on a thread of its own.
+fn all_at_once(tasks: Vec<(Target, Started, Old)>, shared: &Shared<'_>) -> Vec<Scrubbed> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = tasks
+            .into_iter()
+            .map(|(target, started, old)| {
+                scope.spawn(move || one::scrub(target, started, &old, shared))
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| match thread.join() {
+                Ok(scrubbed) => scrubbed,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+            .collect()
+    })
+}
+
+fn answer(scrubbed: &[Scrubbed], args: &ScrubArgs, context: &mut Context) -> Outcome {
+    let text = if args.json {
+        report::document(scrubbed)
+    } else {
+        report::text(scrubbed, context.columns)
+    };
+    context.print(&text)?;
+    let midway: Vec<String> = scrubbed.iter().filter_map(report::midway).collect();
+    if !midway.is_empty() {
+        return Err(Failure::Midway(anyhow!(midway.join("\n"))));
+    }
+    let is_clean = scrubbed.iter().all(|one| one.kept.mismatches == 0);
+    Ok(if is_clean { Answer::Done } else { Answer::No })
+}

@@ -1,0 +1,283 @@
+//! The scrub of one array, from its start to what came of it.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use jiff::{Timestamp, Zoned};
+use linux::Root;
+use linux::md::sync::{Action, Knob, Sectors};
+use record::Nanos;
+
+use super::drive::{At, Ended, Ending, Order, Task, drive};
+use super::felt::Targets;
+use super::guard::Guard;
+use super::host::OnHost;
+use super::kept::Kept;
+use super::old::Old;
+use super::progress::{Line, Lines};
+use super::start::Started;
+use super::target::Target;
+use crate::context::tell;
+use crate::keeper::Keeper;
+use crate::warm::units::span;
+
+/// A stripe cache of so many stripes is enough for a check to have work for all members.
+const STRIPES: u64 = 1024;
+/// What lies ahead is told only after so many seconds of work.
+const TELLS_AFTER_S: f64 = 20.0;
+
+/// What is shared by all arrays of a command.
+pub(crate) struct Shared<'a> {
+    pub root: &'a Root,
+    pub interrupt: &'a AtomicBool,
+    pub lines: &'a Lines,
+    /// What is to be kept; `None` for a multiple of what is measured.
+    pub targets: Option<Targets>,
+    /// When it must end, whether it is done or not.
+    pub ends: Option<Timestamp>,
+    /// When it is to be done.
+    pub by: Option<Zoned>,
+    /// Whether that counts more than the latency.
+    pub deadline_wins: bool,
+}
+
+/// What came of the scrub of one array.
+pub(crate) struct Scrubbed {
+    pub target: Target,
+    pub kept: Kept,
+    pub ending: Ending,
+    /// How it stood at the end.
+    pub at: At,
+    /// How long this start took, in seconds.
+    pub seconds: f64,
+    /// Bytes that this start went through, as md counts positions.
+    pub moved: u64,
+    /// Whether the ledger knows how it stands.
+    pub is_kept: bool,
+    /// What is to be said besides, in sentences.
+    pub notes: Vec<String>,
+    /// What could not be put back, in sentences.
+    pub left: Vec<String>,
+}
+
+/// Scrubs one array. `old` are its knobs before.
+pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared<'_>) -> Scrubbed {
+    let Started {
+        kept,
+        keeper,
+        mut notes,
+    } = started;
+    let guard = Guard::start(target.device.number, &target.uuid, old)
+        .map_err(|error| {
+            notes.push(format!(
+                "No guard could be started, so that after a kill -9 only the next 'disksmith scrub' puts \
+                 the knobs back: {error}."
+            ));
+        })
+        .ok();
+    let began = Instant::now();
+    let mut keeping = Keeping {
+        ran_before_s: kept.ran_s,
+        from: kept.done,
+        kept,
+        keeper,
+        line: shared.lines.line(&target.path()),
+        began,
+        by: shared.by.clone(),
+        wins: shared.deadline_wins,
+        path: target.path(),
+        told: false,
+    };
+    let task = Task {
+        action: if keeping.kept.repairs {
+            Action::Repair
+        } else {
+            Action::Check
+        },
+        from: Sectors(keeping.kept.done),
+        mismatches: keeping.kept.mismatches,
+        chunk: target.chunk(),
+        targets: shared.targets,
+        deadline: shared
+            .by
+            .as_ref()
+            .filter(|_| shared.deadline_wins)
+            .map(|by| until(by)),
+    };
+    let Ended { ending, at } = {
+        let mut stands = |at: &At| keeping.stands(at);
+        let mut world = OnHost::new(
+            &target,
+            shared.root,
+            shared.interrupt,
+            shared.ends,
+            &mut stands,
+        );
+        widen(&target);
+        drive(&mut world, &task)
+    };
+    let turned = match ending {
+        Ending::Turned(knob) => Some(knob),
+        _ => None,
+    };
+    let left = old.put_back(&target.sync, turned);
+    if let Some(guard) = guard {
+        guard.dismiss();
+    }
+    let moved = Sectors(at.live.0.saturating_sub(task.from.0)).bytes().0;
+    let seconds = began.elapsed().as_secs_f64();
+    let (kept, is_kept) = keeping.end(&at, &ending, left.is_empty().then_some(()), &mut notes);
+    Scrubbed {
+        target,
+        kept,
+        ending,
+        at,
+        seconds,
+        moved,
+        is_kept,
+        notes,
+        left,
+    }
+}
+
+/// The time from now until then.
+fn until(then: &Zoned) -> Nanos {
+    let left = then.timestamp().as_millisecond() - Timestamp::now().as_millisecond();
+    Nanos(u64::try_from(left).unwrap_or(0).saturating_mul(1_000_000))
+}
+
+/// Gives a level with parity room for more stripes at once, if it has little.
+fn widen(target: &Target) {
+    let shown = target.sync.knob(Knob::StripeCache);
+    let stripes = shown.and_then(|text| text.parse::<u64>().ok());
+    if stripes.is_some_and(|stripes| stripes < STRIPES) {
+        // Without it the check is a little slower, and there is nothing to say.
+        let _ = target.sync.turn(Knob::StripeCache, &STRIPES.to_string());
+    }
+}
+
+/// Keeps and shows how it stands.
+struct Keeping {
+    kept: Kept,
+    keeper: Option<Keeper<Kept>>,
+    line: Line,
+    began: Instant,
+    ran_before_s: f64,
+    from: u64,
+    by: Option<Zoned>,
+    wins: bool,
+    path: String,
+    /// Whether it was said that latency and deadline cannot both be had.
+    told: bool,
+}
+
+impl Keeping {
+    fn take(&mut self, at: &At) {
+        self.kept.done = at.done.0;
+        self.kept.mismatches = at.mismatches;
+        if at.of.0 > 0 {
+            self.kept.of = at.of.0;
+        }
+        self.kept.ran_s = self.ran_before_s + self.began.elapsed().as_secs_f64();
+    }
+
+    fn stands(&mut self, at: &At) {
+        let rate = self.rate(at);
+        self.line.show(at, rate);
+        self.foresee(at, rate);
+        if at.done.0 > self.kept.done {
+            self.take(at);
+            if let Some(keeper) = &self.keeper {
+                // A state that is not taken is in the next one too.
+                keeper.keep(&self.kept);
+            }
+        }
+    }
+
+    /// Bytes a second of this start.
+    fn rate(&self, at: &At) -> Option<f64> {
+        let moved = Sectors(at.live.0.saturating_sub(self.from)).bytes().0 as f64;
+        let rate = moved / self.began.elapsed().as_secs_f64();
+        (moved > 0.0 && rate.is_finite()).then_some(rate)
+    }
+
+    /// Says once when what was asked for cannot be had.
+    fn foresee(&mut self, at: &At, rate: Option<f64>) {
+        let (Some(by), Some(rate), false) = (&self.by, rate, self.told) else {
+            return;
+        };
+        if self.began.elapsed().as_secs_f64() < TELLS_AFTER_S || at.of.0 == 0 {
+            return;
+        }
+        let left = Sectors(at.of.0.saturating_sub(at.live.0)).bytes().0 as f64 / rate;
+        let available = until(by).as_secs_f64();
+        // A little late may be made up for.
+        if left > 1.1 * available {
+            self.told = true;
+            let path = &self.path;
+            let (left, available) = (span(left), span(available));
+            tell(&if self.wins {
+                format!(
+                    "disksmith: {path} needs {left} more at this pace, and there are {available}: it goes \
+                     faster, and the latency is not kept (--deadline-wins)."
+                )
+            } else {
+                format!(
+                    "disksmith: {path} needs {left} more at this pace, and there are {available}: latency \
+                     and --by cannot both be had. The latency is kept; --deadline-wins would keep the \
+                     other."
+                )
+            });
+        }
+    }
+
+    /// Keeps how it stood in the end. With `back` all knobs are as they were.
+    fn end(
+        mut self,
+        at: &At,
+        ending: &Ending,
+        back: Option<()>,
+        notes: &mut Vec<String>,
+    ) -> (Kept, bool) {
+        self.take(at);
+        self.line.end();
+        if back.is_some() {
+            self.kept.old = None;
+        }
+        let finished = matches!(ending, Ending::Done);
+        let Some(keeper) = self.keeper else {
+            return (self.kept, false);
+        };
+        match keeper.end(&self.kept, finished) {
+            Ok(()) => (self.kept, true),
+            Err(error) => {
+                notes.push(format!("How far it is could not be kept: {error:#}."));
+                (self.kept, false)
+            }
+        }
+    }
+}
+
+/// Why it ended before its end, and what it is about, in a sentence; `None` where it did not.
+pub(crate) fn why(ending: &Ending) -> Option<String> {
+    Some(match ending {
+        Ending::Done => return None,
+        Ending::Ordered(Order::Interrupted) => "it was interrupted".to_owned(),
+        Ending::Ordered(Order::TimeUp) => "its time is up".to_owned(),
+        Ending::Stopped => "somebody else has ended the check".to_owned(),
+        Ending::Gone => "the array was stopped, and is not there any more".to_owned(),
+        Ending::Degraded => {
+            "a member failed, so that the check ended; 'disksmith array list' shows which"
+                .to_owned()
+        }
+        Ending::Recovery(action) => format!(
+            "md has begun a {} of its own, which comes first; nothing holds it back",
+            action.word()
+        ),
+        Ending::Turned(knob) => format!(
+            "somebody else has written to {}, and two cannot steer; what they wrote was left",
+            knob.file()
+        ),
+        Ending::Failed(error) => error.to_string(),
+    })
+}

@@ -1,0 +1,164 @@
+//! `scrub --status`: how the scrubs of this host's arrays stand, and what they found.
+
+use jiff::Timestamp;
+use linux::block::Devices;
+use linux::md::sync::{Action, Sectors, Sync};
+use linux::md::{self, Array};
+use serde_json::{Value, json};
+
+use super::kept::Kept;
+use super::lock;
+use super::start::Book;
+use crate::context::Context;
+use crate::failure::{Answer, Outcome, Standing as _};
+use crate::render::json::SCHEMA;
+use crate::render::table::{Column, layout, wrap};
+use crate::render::words::{date, percent};
+
+const COLUMNS: [Column; 5] = [
+    Column::words("array"),
+    Column::words("level"),
+    Column::words("scrub"),
+    Column::numbers("mismatches", 0),
+    Column::words("last change"),
+];
+
+/// One array.
+struct Standing {
+    array: Array,
+    uuid: Option<String>,
+    kept: Option<Kept>,
+    finished: Option<Timestamp>,
+    changed: Option<Timestamp>,
+    running: bool,
+    /// What md counted in its last check, whoever began it.
+    counted: Option<u64>,
+    action: Option<Action>,
+}
+
+impl Standing {
+    fn mismatches(&self) -> Option<u64> {
+        match &self.kept {
+            Some(kept) => Some(kept.mismatches),
+            None => self.counted,
+        }
+    }
+
+    fn word(&self) -> &'static str {
+        match (&self.kept, self.running, self.finished) {
+            (_, true, _) => "running",
+            (None, _, _) => "never",
+            (Some(_), _, Some(_)) => "done",
+            (Some(_), _, None) => "unfinished",
+        }
+    }
+}
+
+/// Says how all stand.
+pub(crate) fn status(
+    json: bool,
+    notes: &[String],
+    book: Option<&Book>,
+    devices: &Devices,
+    context: &mut Context,
+) -> Outcome {
+    let arrays = md::arrays(&context.root, devices).refused()?;
+    let mut standings = Vec::new();
+    for array in arrays {
+        let Some(device) = devices.get(array.number) else {
+            continue;
+        };
+        let sync = Sync::of(&context.root, device);
+        let look = sync.look().ok();
+        let uuid = sync.uuid();
+        let work = match (book, &uuid) {
+            (Some(book), Some(uuid)) => book.of(uuid).refused()?,
+            _ => None,
+        };
+        standings.push(Standing {
+            running: lock::is_taken(device),
+            finished: work.as_ref().and_then(|work| work.summary.finished),
+            changed: work.as_ref().map(|work| work.summary.changed),
+            kept: work.map(|work| work.document),
+            counted: look.as_ref().map(|look| look.mismatches),
+            action: look.map(|look| look.action),
+            uuid,
+            array,
+        });
+    }
+    let text = if json {
+        document(&standings, notes)
+    } else {
+        text(&standings, notes, context.columns)
+    };
+    context.print(&text)?;
+    let is_clean = |one: &Standing| one.mismatches().unwrap_or(0) == 0;
+    Ok(if standings.iter().all(is_clean) {
+        Answer::Done
+    } else {
+        Answer::No
+    })
+}
+
+fn text(standings: &[Standing], notes: &[String], columns: usize) -> String {
+    if standings.is_empty() {
+        return "There are no arrays on this host.\n".to_owned();
+    }
+    let rows: Vec<Vec<String>> = standings.iter().map(row).collect();
+    let mut text = layout(&COLUMNS, &rows, columns);
+    for note in notes {
+        text.push_str(&wrap(note, columns, "  "));
+        text.push('\n');
+    }
+    text
+}
+
+fn row(one: &Standing) -> Vec<String> {
+    let far = one.kept.as_ref().map(Kept::share).map(percent);
+    let scrub = match (one.word(), far) {
+        (word @ ("running" | "unfinished"), Some(far)) => format!("{word}, {far}"),
+        (word, _) => word.to_owned(),
+    };
+    vec![
+        format!("/dev/{}", one.array.name),
+        one.array.level.clone().unwrap_or_default(),
+        scrub,
+        one.mismatches()
+            .map_or("–".to_owned(), |count| count.to_string()),
+        one.finished.or(one.changed).map(date).unwrap_or_default(),
+    ]
+}
+
+fn document(standings: &[Standing], notes: &[String]) -> String {
+    let arrays: Vec<Value> = standings
+        .iter()
+        .map(|one| {
+            let kept = one.kept.as_ref();
+            json!({
+                "array": format!("/dev/{}", one.array.name),
+                "uuid": one.uuid,
+                "level": one.array.level,
+                "scrub": one.word(),
+                "action": one.action.map(Action::word),
+                "done_bytes": kept.map(|kept| Sectors(kept.done).bytes().0),
+                "of_bytes": kept.map(|kept| Sectors(kept.of).bytes().0),
+                "mismatched_sectors": one.mismatches(),
+                "repair": kept.map(|kept| kept.repairs),
+                "began": kept.map(|kept| kept.began.to_string()),
+                "changed": one.changed.map(|moment| moment.to_string()),
+                "finished": one.finished.map(|moment| moment.to_string()),
+                "seconds_of_all_starts": kept.map(|kept| kept.ran_s),
+                "starts": kept.map(|kept| kept.starts),
+            })
+        })
+        .collect();
+    let document = json!({
+        "schema": SCHEMA,
+        "command": "scrub",
+        "disksmith": env!("CARGO_PKG_VERSION"),
+        "status": true,
+        "arrays": arrays,
+        "notes": notes,
+    });
+    format!("{document:#}\n")
+}
