@@ -31,6 +31,8 @@ const SLOW_TICK: Nanos = Nanos(50_000_000);
 const LOOK: Nanos = Nanos(100_000_000);
 /// How often the speed limits are looked at, which nobody else should turn.
 const LOOK_AT_LIMITS: Nanos = Nanos(1_000_000_000);
+/// When it is to end, md has so long to come to the fence.
+const SETTLES: Nanos = Nanos(3_000_000_000);
 /// md has so long to end a check that is told to.
 const PATIENCE: Nanos = Nanos(10_000_000_000);
 
@@ -213,7 +215,7 @@ impl<W: World> Drive<'_, W> {
     fn run(&mut self) -> Ending {
         loop {
             if let Some(order) = self.world.order() {
-                return Ending::Ordered(order);
+                return self.settle(order);
             }
             let tick = match self.pace.may() {
                 May::All => SLOW_TICK,
@@ -226,6 +228,19 @@ impl<W: World> Drive<'_, W> {
                 Err(error) => return self.trouble(error),
             }
         }
+    }
+
+    /// Lets md come to the fence, where what is done is known, unless that takes long.
+    fn settle(&mut self, order: Order) -> Ending {
+        let until = self.world.now() + SETTLES;
+        while self.at.done < self.fence.at() && self.world.now() < until {
+            match self.look(self.looked) {
+                Ok(None) => self.world.rest(TICK),
+                Ok(Some(ending)) => return ending,
+                Err(error) => return self.trouble(error),
+            }
+        }
+        Ending::Ordered(order)
     }
 
     fn tick(&mut self) -> linux::Result<Option<Ending>> {

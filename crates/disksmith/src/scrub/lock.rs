@@ -8,6 +8,9 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use super::target::Target;
 
+/// Why an array that another process scrubs cannot be.
+pub(super) const TAKEN: &str = "another disksmith is scrubbing it already; wait for it, or end it";
+
 /// Takes a name.
 ///
 /// # Errors
@@ -21,18 +24,18 @@ pub(super) fn bind(name: &str) -> io::Result<UnixDatagram> {
 /// # Errors
 /// A sentence, when another one does.
 pub(super) fn take(target: &Target) -> Result<Vec<UnixDatagram>, String> {
-    let of_disks = target
-        .disks
-        .iter()
-        .map(|disk| (format!("disksmith-scrub-disk-{disk}"), "a disk of it"));
-    let own = (format!("disksmith-scrub-{}", target.device.number), "it");
+    let disks = target.disks.iter();
+    let own = format!("disksmith-scrub-{}", target.device.number);
     std::iter::once(own)
-        .chain(of_disks)
-        .map(|(name, what)| {
+        .chain(disks.map(|disk| format!("disksmith-scrub-disk-{disk}")))
+        .map(|name| {
             bind(&name).map_err(|error| match error.kind() {
-                io::ErrorKind::AddrInUse => {
-                    format!("another disksmith is scrubbing {what} already; wait for it, or end it")
+                io::ErrorKind::AddrInUse if name.contains("-disk-") => {
+                    "another disksmith is scrubbing an array that shares a disk with it; wait for it, \
+                     or end it"
+                        .to_owned()
                 }
+                io::ErrorKind::AddrInUse => TAKEN.to_owned(),
                 _ => format!("the name that keeps others from scrubbing it cannot be had: {error}"),
             })
         })

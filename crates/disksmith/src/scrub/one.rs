@@ -121,6 +121,11 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         _ => None,
     };
     let left = old.put_back(&target.sync, turned);
+    // To stop an array md first ends what it does with it.
+    let ending = match ending {
+        Ending::Stopped if !target.sync.is_there() => Ending::Gone,
+        other => other,
+    };
     if let Some(guard) = guard {
         guard.dismiss();
     }

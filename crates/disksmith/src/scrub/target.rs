@@ -7,6 +7,7 @@ use linux::md::{self, Array};
 use record::Bytes;
 use rustix::fs::{Access, access};
 
+use super::lock;
 use super::old::Old;
 
 /// An array that can be scrubbed.
@@ -51,6 +52,9 @@ impl Target {
         let sync = Sync::of(root, device);
         let level = is_whole(&array, devices).map_err(refuse)?;
         may_be_turned(&sync).map_err(refuse)?;
+        if lock::is_taken(device) {
+            return Err(refuse(lock::TAKEN.to_owned()));
+        }
         is_free(&array, &sync).map_err(refuse)?;
         let uuid = sync.uuid().ok_or_else(|| {
             refuse(

@@ -21,7 +21,7 @@ const AHEAD_S: f64 = 2.0;
 /// And at least so far.
 const LEAST_AHEAD: Bytes = Bytes::mib(32);
 /// After so long md is let run against the fence, where what is done is known exactly.
-const STAND: Nanos = Nanos(15_000_000_000);
+const STAND: Nanos = Nanos(10_000_000_000);
 /// So long a step waits for the members to have nothing else to do.
 const PATIENCE: Nanos = Nanos(20_000_000);
 /// The speed alone is averaged over so many seconds.
