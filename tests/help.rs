@@ -8,7 +8,7 @@ use std::process::Command;
 
 use support::{Place, has_program, names_in, said};
 
-const VERBS: [&str; 11] = [
+const VERBS: [&str; 12] = [
     "array",
     "bench",
     "devices",
@@ -16,6 +16,7 @@ const VERBS: [&str; 11] = [
     "show",
     "compare",
     "report",
+    "scrub",
     "warm",
     "completions",
     "man",

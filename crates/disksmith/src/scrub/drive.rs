@@ -1,11 +1,11 @@
 //! Drives md's check of one array: begins it where it was left, lets it go on as far and as fast as
 //! the pace says, and ends it when there is a reason to.
 //!
-//! The check stands between a position and `sync_max`, the *fence*. To go on is to raise the fence.
-//! In company it is raised by small steps, so that what is let loose at once is bounded whatever md
-//! makes of it; it cannot be lowered, so what lies before a fence that was raised far, on an array
-//! that was idle, is held back by the speed limits when somebody comes. A step costs writes of the
-//! superblock on all members (`linux::md::sync`), which is why it is not smaller.
+//! The check stands between a position and `sync_max`, the *fence*. To go on is to raise the fence, and
+//! to yield is not to. In company it is raised by small steps, so that what is let loose at once is
+//! bounded whatever md makes of it. A step costs writes of the superblock on all members
+//! (`linux::md::sync`), which is why it is not smaller. It cannot be lowered, so on an array that is
+//! idle it is only a second ahead. The speed limits only say whether md lets a little go at a time.
 //!
 //! What is done is known exactly only at the fence, where md has drained. There the position and
 //! the mismatches are kept: they belong together, so that nothing is counted twice after a kill.
@@ -23,10 +23,8 @@ use super::felt::{Seen, Targets};
 use super::pace::{May, Pace};
 use fence::{Fence, Gate};
 
-/// In company it is looked so often whether the fence may be raised.
+/// How often it is looked whether md has come to where it is waited for.
 const TICK: Nanos = Nanos(10_000_000);
-/// The same where nobody else is there.
-const SLOW_TICK: Nanos = Nanos(50_000_000);
 /// How often the whole state is looked at.
 const LOOK: Nanos = Nanos(100_000_000);
 /// How often the speed limits are looked at, which nobody else should turn.
@@ -93,6 +91,8 @@ pub(crate) struct Task {
     pub mismatches: u64,
     /// How much lies on one member before the next has its turn; 0 at RAID 1.
     pub chunk: Sectors,
+    /// Over how many members, or pairs of them, md goes at once.
+    pub wide: u64,
     /// What is to be kept; `None` for a multiple of what is measured.
     pub targets: Option<Targets>,
     /// When it must be done, on the world's clock, if that counts more than the latency.
@@ -159,7 +159,7 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
     let now = world.now();
     let mut drive = Drive {
         pace: Pace::new(task.targets, now),
-        fence: Fence::new(task.from, task.chunk, now),
+        fence: Fence::new(task.from, task.chunk, task.wide, now),
         at: At {
             live: task.from,
             done: task.from,
@@ -204,7 +204,7 @@ struct Drive<'a, W: World> {
 impl<W: World> Drive<'_, W> {
     /// Begins, with the fence where it begins: nothing moves yet.
     fn begin(&mut self) -> linux::Result<()> {
-        self.set(Gate::Shut)?;
+        self.set(Gate::Gentle)?;
         let from = self.fence.at();
         self.world.turn(Knob::Min, &from.0.to_string())?;
         self.world.turn(Knob::Max, &from.0.to_string())?;
@@ -217,10 +217,7 @@ impl<W: World> Drive<'_, W> {
             if let Some(order) = self.world.order() {
                 return self.settle(order);
             }
-            let tick = match self.pace.may() {
-                May::All => SLOW_TICK,
-                May::Rate(_) | May::Nothing => TICK,
-            };
+            let tick = self.fence.rest(self.pace.may(), self.at.live);
             self.world.rest(tick);
             match self.tick() {
                 Ok(None) => {}
@@ -266,8 +263,12 @@ impl<W: World> Drive<'_, W> {
         let passed = Nanos(now.0.saturating_sub(self.ticked.0)).as_secs_f64();
         self.ticked = now;
         let may = self.pace.may();
-        let gate = self.fence.gate(may, self.at.live, bytes, passed);
+        let gate = self.fence.gate(may, bytes, passed);
         self.set(gate)?;
+        if self.pace.is_measuring() && self.fence.ahead(self.at.live).0 > 0 {
+            // What was let loose before is no part of what the foreground is by itself.
+            self.pace.measure_anew(now);
+        }
         if self.at.of.0 > 0 && self.fence.is_wanted(may, self.at.live, now) {
             let waits = matches!(may, May::Rate(_)) && !self.world.are_idle();
             if let Some(to) = self.fence.raise(may, self.at.live, waits, now) {

@@ -9,8 +9,6 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often it is looked.
 const LOOK: Duration = Duration::from_millis(20);
-/// What a scrub turns speed limits to that nobody sets by hand: the least there is.
-const TELLTALE: &str = "1 (local)";
 
 /// What a knob was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,20 +61,12 @@ impl Old {
     pub(crate) fn left_over(sync: &Sync) -> Option<String> {
         let folder = sync.folder().display();
         let max = sync.knob(Knob::Max).unwrap_or_default();
-        if matches!(Until::parse(&max), Some(Until::At(_))) {
-            return Some(format!(
+        matches!(Until::parse(&max), Some(Until::At(_))).then(|| {
+            format!(
                 "its sync_max is {max}, not 'max': something has stopped there and not put it back, \
                  such as a scrub that was killed and whose ledger is gone, and no recovery would get \
                  past it. Put it back first: echo idle > {folder}/sync_action; echo 0 > \
                  {folder}/sync_min; echo max > {folder}/sync_max; echo system > \
-                 {folder}/sync_speed_min; echo system > {folder}/sync_speed_max"
-            ));
-        }
-        let speed = sync.knob(Knob::SpeedMax).unwrap_or_default();
-        (speed == TELLTALE).then(|| {
-            format!(
-                "its sync_speed_max is {TELLTALE}, which holds back a recovery too; a scrub that was \
-                 killed has left it perhaps. Put it back first: echo system > \
                  {folder}/sync_speed_min; echo system > {folder}/sync_speed_max"
             )
         })

@@ -97,6 +97,7 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         from: Sectors(keeping.kept.done),
         mismatches: keeping.kept.mismatches,
         chunk: target.chunk(),
+        wide: target.wide(),
         targets: shared.targets,
         deadline: shared
             .by

@@ -107,6 +107,14 @@ impl Pace {
         matches!(self.state, State::Measuring(_))
     }
 
+    /// Measures the foreground from now on: what was felt so far is not its own.
+    pub(crate) fn measure_anew(&mut self, now: Nanos) {
+        if self.is_measuring() {
+            self.felt.clear();
+            self.state = State::Measuring(now);
+        }
+    }
+
     /// Takes what was seen since the last time, in which so many bytes were checked.
     pub(crate) fn take(&mut self, now: Nanos, seen: &Seen, bytes: f64) {
         self.felt.take(seen);

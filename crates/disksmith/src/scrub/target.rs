@@ -96,6 +96,15 @@ impl Target {
         Sectors::of(self.array.chunk.unwrap_or(Bytes(0)))
     }
 
+    /// Over how many members md goes at once, where it counts over the array: over pairs of them at
+    /// RAID 10, which lies twice on its members.
+    pub(crate) fn wide(&self) -> u64 {
+        match self.level.as_str() {
+            "raid10" => (self.members.len() as u64 / 2).max(1),
+            _ => 1,
+        }
+    }
+
     /// How much of each member is read.
     pub(crate) fn of_member(&self) -> Bytes {
         let used = self.array.members.iter().filter_map(|member| member.used);

@@ -8,18 +8,19 @@ use super::super::pace::May;
 /// A speed limit that is none, in KiB a second.
 const FULL: u64 = 10_000_000;
 /// The least that md takes.
-const NONE: u64 = 1;
+const LEAST: u64 = 1;
 /// What md checks at once at RAID 1 and 10 (`RESYNC_BLOCK_SIZE`, drivers/md/raid1-10.c): a smaller
 /// step would be no smaller.
-const LEAST_STEP: Sectors = Sectors(128);
-/// In company a step is what may be done in so many seconds.
-const STEP_S: f64 = 0.05;
+const BLOCK: Sectors = Sectors(128);
+/// In company a step is what may be done in so many seconds: each costs writes of the superblock.
+const STEP_S: f64 = 0.1;
 /// No step in company is larger.
 const LARGEST_STEP: Bytes = Bytes::mib(4);
-/// Alone, the fence is so many seconds ahead: md drains at half of the way to it.
-const AHEAD_S: f64 = 2.0;
+/// Alone, the fence is so many seconds ahead. md drains at half of the way to it; and who comes waits
+/// at most so long for md to stand still.
+const AHEAD_S: f64 = 1.0;
 /// And at least so far.
-const LEAST_AHEAD: Bytes = Bytes::mib(32);
+const LEAST_AHEAD: Bytes = Bytes::mib(8);
 /// After so long md is let run against the fence, where what is done is known exactly.
 const STAND: Nanos = Nanos(10_000_000_000);
 /// So long a step waits for the members to have nothing else to do.
@@ -27,15 +28,17 @@ const PATIENCE: Nanos = Nanos(20_000_000);
 /// The speed alone is averaged over so many seconds.
 const AVERAGE_S: f64 = 1.0;
 
+/// In company it is looked so often at least whether the fence may be raised, and so often at most.
+const TICK: Nanos = Nanos(10_000_000);
+const SLOW_TICK: Nanos = Nanos(50_000_000);
+
 /// How md may go towards the fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gate {
     /// As fast as it can.
     Open,
-    /// As fast as it can, and a little at a time while others use the members.
+    /// A little at a time while others use the members.
     Gentle,
-    /// Not at all.
-    Shut,
 }
 
 impl Gate {
@@ -43,8 +46,7 @@ impl Gate {
     pub(super) fn limits(self) -> [(Knob, u64); 2] {
         let (least, most) = match self {
             Gate::Open => (FULL, FULL),
-            Gate::Gentle => (NONE, FULL),
-            Gate::Shut => (NONE, NONE),
+            Gate::Gentle => (LEAST, FULL),
         };
         [(Knob::SpeedMin, least), (Knob::SpeedMax, most)]
     }
@@ -56,6 +58,8 @@ pub(super) struct Fence {
     at: Sectors,
     /// It stands at multiples of this.
     unit: Sectors,
+    /// The least step: a request for each member.
+    least: Sectors,
     /// The end, rounded up; `None` until it is known.
     last: Option<Sectors>,
     /// Bytes that may be checked now, beyond where md is; negative when it went too far.
@@ -69,11 +73,14 @@ pub(super) struct Fence {
 
 impl Fence {
     /// At the place where the check begins, rounded down to where a fence may stand.
-    pub(super) fn new(from: Sectors, chunk: Sectors, now: Nanos) -> Fence {
-        let unit = chunk.max(LEAST_STEP);
+    /// `wide` is over how many members md goes at once.
+    pub(super) fn new(from: Sectors, chunk: Sectors, wide: u64, now: Nanos) -> Fence {
+        let unit = chunk.max(BLOCK);
+        let row = BLOCK.0.saturating_mul(wide);
         Fence {
             at: Sectors(from.0 / unit.0 * unit.0),
             unit,
+            least: Sectors(row.div_ceil(unit.0).max(1) * unit.0),
             last: None,
             credit: 0.0,
             speed: 0.0,
@@ -103,7 +110,7 @@ impl Fence {
     }
 
     /// Takes that md went on by so many bytes in so many seconds, and gives how it may go.
-    pub(super) fn gate(&mut self, may: May, live: Sectors, bytes: f64, seconds: f64) -> Gate {
+    pub(super) fn gate(&mut self, may: May, bytes: f64, seconds: f64) -> Gate {
         let weight = (seconds / AVERAGE_S).min(1.0);
         if seconds > 0.0 {
             self.speed += weight * (bytes / seconds - self.speed);
@@ -115,20 +122,24 @@ impl Fence {
             }
             May::Nothing => {
                 self.credit = 0.0;
-                Gate::Shut
+                Gate::Gentle
             }
             May::Rate(rate) => {
-                let step = self.step(rate).bytes().0 as f64;
-                let most = step.max(rate * STEP_S) * 2.0;
+                let most = 2.0 * self.step(rate).bytes().0 as f64;
                 self.credit = (self.credit + rate * seconds - bytes).min(most);
-                let is_far = self.ahead(live).bytes().0 as f64 > 2.0 * step;
-                if is_far && self.credit <= 0.0 {
-                    Gate::Shut
-                } else {
-                    Gate::Gentle
-                }
+                Gate::Gentle
             }
         }
+    }
+
+    /// So long nothing is to be done at this pace.
+    pub(super) fn rest(&self, may: May, live: Sectors) -> Nanos {
+        let May::Rate(rate) = may else {
+            return SLOW_TICK;
+        };
+        let lacks = (self.step(rate).bytes().0 + self.ahead(live).bytes().0) as f64 - self.credit;
+        let rest = Nanos((lacks.max(0.0) / rate.max(1.0) * 1e9) as u64);
+        rest.clamp(TICK, SLOW_TICK)
     }
 
     /// Whether it should be raised, as far as the pace goes.
@@ -185,7 +196,8 @@ impl Fence {
         now.0.saturating_sub(self.stood.0) >= STAND.0
     }
 
-    fn ahead(&self, live: Sectors) -> Sectors {
+    /// How much md may do before it stands.
+    pub(super) fn ahead(&self, live: Sectors) -> Sectors {
         Sectors(self.at.0.saturating_sub(live.0))
     }
 
@@ -197,6 +209,6 @@ impl Fence {
     /// A step in company.
     fn step(&self, rate: f64) -> Sectors {
         let bytes = Bytes((rate * STEP_S) as u64).min(LARGEST_STEP);
-        Sectors((Sectors::of(bytes).0 / self.unit.0).max(1) * self.unit.0)
+        Sectors((Sectors::of(bytes).0 / self.unit.0 * self.unit.0).max(self.least.0))
     }
 }

@@ -13,6 +13,7 @@ fn task() -> Task {
         from: Sectors(0),
         mismatches: 0,
         chunk: Sectors(128),
+        wide: 1,
         targets: None,
         deadline: None,
     }

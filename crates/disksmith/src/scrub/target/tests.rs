@@ -87,7 +87,6 @@ fn each_reason_not_to_is_a_sentence_of_its_own() {
         (&[("sync_max", "")], "no usable sync_max"),
         (&[("sync_speed_min", "")], "no usable sync_speed_min"),
         (&[("sync_max", "65536")], "echo max >"),
-        (&[("sync_speed_max", "1 (local)")], "echo system >"),
         (&[("uuid", "")], "does not show its id"),
     ] {
         let error = find(changes).unwrap_err();
