@@ -271,11 +271,28 @@ impl<W: World> Drive<'_, W> {
         }
         if self.at.of.0 > 0 && self.fence.is_wanted(may, self.at.live, now) {
             let waits = matches!(may, May::Rate(_)) && !self.world.are_idle();
-            if let Some(to) = self.fence.raise(may, self.at.live, waits, now) {
-                self.world.turn(Knob::Max, &to.0.to_string())?;
+            let stood = self.fence.at();
+            if let Some(to) = self.fence.raise(may, self.at.live, waits, now)
+                && let Err(error) = self.world.turn(Knob::Max, &to.0.to_string())
+            {
+                return self.refused(stood, error).map(Some);
             }
         }
         Ok(None)
+    }
+
+    /// Why the fence that stood there could not be raised: because of what somebody else did, or of
+    /// what the kernel says.
+    fn refused(&mut self, stood: Sectors, error: linux::Error) -> linux::Result<Ending> {
+        let look = self.world.look()?;
+        if look.action == self.task.action && look.degraded == 0 {
+            return match look.until == Until::At(stood) {
+                true => Err(error),
+                false => Ok(Ending::Turned(Knob::Max)),
+            };
+        }
+        let now = self.world.now();
+        self.look(now)?.map_or(Err(error), Ok)
     }
 
     /// Looks at the whole state: at what to keep, and for a reason to end.

@@ -131,8 +131,10 @@ impl Pace {
         match self.state {
             State::Company if ratio.is_some_and(|ratio| ratio > PANIC) => {
                 self.close(now);
-                // What was felt until now is answered; only what comes after it counts.
+                // What was felt until now is answered; only what comes after it counts. A rate that did
+                // this is nothing to return to.
                 self.felt.clear();
+                self.pacer = pacer();
                 self.state = State::Held(now);
             }
             State::Held(since) => {
