@@ -61,9 +61,10 @@ impl Book {
     }
 
     /// An array may move to another host with its members, so whoever was at it elsewhere is not
-    /// any more.
+    /// any more. What this process has claimed to tidy up it may claim again.
     fn standing(here: &Here) -> impl Fn(&Owner) -> Standing + '_ {
         |owner| match here.standing(owner) {
+            Standing::Alive if owner == here.owner() => Standing::Dead,
             Standing::Alive => Standing::Alive,
             Standing::Dead | Standing::Elsewhere => Standing::Dead,
         }
