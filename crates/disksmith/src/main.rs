@@ -10,6 +10,12 @@ mod lab;
 mod longwork;
 mod render;
 mod runs;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "the verb calls these parts of it once it is on the command line"
+)]
+mod scrub;
 mod shell;
 mod signals;
 mod sweep;

@@ -1,0 +1,3 @@
+//! The verb `scrub`: checks an array without hurting what runs on it.
+
+pub(crate) mod schedule;
