@@ -2,3 +2,4 @@
 
 pub(crate) mod locate;
 pub(crate) mod schedule;
+pub(crate) mod timer;

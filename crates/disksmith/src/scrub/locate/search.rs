@@ -58,6 +58,8 @@ pub(crate) struct Mismatch {
     pub position: Range<u64>,
     /// What of the array they may be: of RAID 5 and 6, all data of their stripes.
     pub array: Ranges,
+    /// Of these, what the odd member holds: nothing where none is named, or it holds parity there.
+    pub culprit: Ranges,
     /// Which member is the odd one out.
     pub odd: Odd,
 }
@@ -320,6 +322,7 @@ impl Search<'_> {
         (hash(&parts) == suspect.hash).then(|| Mismatch {
             position: group.position..group.position + group.length,
             array: group.array(&(0..group.length)).into_iter().collect(),
+            culprit: culprit(&group, odd),
             odd,
         })
     }
@@ -330,6 +333,7 @@ impl Search<'_> {
             Some(last) if last.position.end == found.position.start && last.odd == found.odd => {
                 last.position.end = found.position.end;
                 last.array = last.array.union(&found.array);
+                last.culprit = last.culprit.union(&found.culprit);
             }
             pending => {
                 if let Some(last) = pending.replace(found) {
@@ -337,6 +341,23 @@ impl Search<'_> {
                 }
             }
         }
+    }
+}
+
+/// The bytes of the array that the odd member holds.
+fn culprit(group: &Group, odd: Odd) -> Ranges {
+    let Odd::Member(slot) = odd else {
+        return Ranges::new();
+    };
+    let parts = group.array(&(0..group.length));
+    match &group.kin {
+        Kin::Copies(_) => parts.into_iter().collect(),
+        Kin::Stripe { data, .. } => data
+            .iter()
+            .zip(parts)
+            .filter(|((place, _), _)| place.slot == slot)
+            .map(|(_, part)| part)
+            .collect(),
     }
 }
 

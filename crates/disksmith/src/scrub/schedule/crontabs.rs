@@ -84,7 +84,8 @@ fn names(root: &Path, folder: &str) -> Vec<String> {
 /// The check that a line starts, if it does.
 fn scheduled(file: &Path, line: Line) -> Option<Scheduled> {
     let checker = Checker::of(&line.command)?;
-    let mut scheduled = Scheduled::new(Source::CronLine(file.to_path_buf(), line.number), checker);
+    let source = Source::CronLine(file.to_path_buf(), line.number);
+    let mut scheduled = Scheduled::new(source, checker, &line.command);
     match line.when {
         When::At(times) => match cron::days_of(&line.command) {
             Ok(days) => scheduled.times.push(Times {
@@ -120,10 +121,11 @@ fn scripts(root: &Path, period: &str, found: &mut Found) {
             .lines()
             .filter(|line| !line.trim_start().starts_with('#'))
             .collect();
-        let Some(checker) = Checker::of(&run.join("\n")) else {
+        let command = run.join("\n");
+        let Some(checker) = Checker::of(&command) else {
             continue;
         };
-        let mut scheduled = Scheduled::new(Source::CronScript(file), checker);
+        let mut scheduled = Scheduled::new(Source::CronScript(file), checker, &command);
         let crontab = text(root, Path::new("/etc/crontab"), found).unwrap_or_default();
         let has_anacron = root.join("usr/sbin/anacron").exists();
         for line in cron::lines(&crontab, Users::Named) {

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use super::crontabs::below;
-use super::{Checker, Scheduled, Source};
+use super::{Checker, Scheduled};
 
 /// Debian's settings of mdadm: checkarray heeds `AUTOCHECK` when cron starts it.
 pub(crate) const DEBIAN: &str = "/etc/default/mdadm";
@@ -27,10 +27,9 @@ pub(super) fn apply(root: &Path, scheduled: &mut Scheduled, unread: &mut Vec<Str
     };
     let off = match scheduled.checker {
         Checker::Checkarray => {
-            let is_cron = !matches!(scheduled.source, Source::Timer(_));
             let text = settings(DEBIAN).unwrap_or_default();
             debian_is_off(&text)
-                .filter(|_| is_cron)
+                .filter(|_| scheduled.heeds_autocheck())
                 .map(|why| format!("{why} in {DEBIAN}"))
         }
         Checker::RaidCheck => match settings(RED_HAT) {

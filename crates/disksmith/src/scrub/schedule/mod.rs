@@ -19,6 +19,7 @@ use jiff::Zoned;
 
 pub(crate) use calendar::times as calendar_times;
 pub(crate) use collision::collisions;
+pub(crate) use distribution::{DEBIAN, RED_HAT};
 pub(crate) use times::Times;
 pub(crate) use units::Units;
 
@@ -88,6 +89,8 @@ pub(crate) struct Scheduled {
     pub source: Source,
     /// What is started.
     pub checker: Checker,
+    /// The command that starts it.
+    pub command: String,
     /// Why it does not run, as the end of a sentence that begins with the source; `None` where it
     /// does.
     pub off: Option<String>,
@@ -106,10 +109,11 @@ pub(crate) struct Scheduled {
 }
 
 impl Scheduled {
-    fn new(source: Source, checker: Checker) -> Scheduled {
+    fn new(source: Source, checker: Checker, command: &str) -> Scheduled {
         Scheduled {
             source,
             checker,
+            command: command.to_owned(),
             off: None,
             times: Vec::new(),
             delay: 0,
@@ -118,6 +122,20 @@ impl Scheduled {
             skips: Vec::new(),
             unclear: Vec::new(),
         }
+    }
+
+    /// Whether `AUTOCHECK` turns it off: checkarray heeds that when it is told that cron starts it.
+    pub(crate) fn heeds_autocheck(&self) -> bool {
+        let is_option = |word: &str| {
+            word == "--cron"
+                || (word.starts_with('-') && !word.starts_with("--") && word.contains('c'))
+        };
+        self.checker == Checker::Checkarray
+            && self
+                .command
+                .split(|c: char| c.is_whitespace() || c == ';')
+                .skip_while(|word| !word.ends_with("/checkarray") && *word != "checkarray")
+                .any(is_option)
     }
 
     /// When it begins next after a moment, the delay at random left out; `None` where it does not

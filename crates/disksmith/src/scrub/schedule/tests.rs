@@ -162,6 +162,14 @@ fn debian_is_off_without_autocheck() {
         let off = found.scheduled[0].off.clone().unwrap();
         assert!(off.starts_with(why), "{off}");
     }
+    // One that does not say that cron starts it does not heed that.
+    let host = Host::debian();
+    host.write("etc/default/mdadm", "AUTOCHECK=false\n");
+    host.write(
+        "etc/cron.d/mdadm",
+        "0 1 * * 0 root /usr/share/mdadm/checkarray --all\n",
+    );
+    assert_eq!(host.found().running().count(), 1);
 }
 
 #[test]

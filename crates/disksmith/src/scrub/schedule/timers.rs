@@ -60,7 +60,7 @@ fn timer(units: &Units, name: &str) -> std::io::Result<Option<(Scheduled, Vec<St
     let Some(checker) = Checker::of(&command) else {
         return Ok(None);
     };
-    let mut scheduled = Scheduled::new(Source::Timer(name.to_owned()), checker);
+    let mut scheduled = Scheduled::new(Source::Timer(name.to_owned()), checker, &command);
     scheduled.off = if is_masked {
         Some("it is masked".to_owned())
     } else if units.links(name).is_empty() {

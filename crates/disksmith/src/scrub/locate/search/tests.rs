@@ -165,6 +165,15 @@ proptest! {
         };
         let wanted = if told { Odd::Member(place.slot) } else { Odd::Untold };
         prop_assert_eq!(one.odd, wanted);
+        let held = match &group.kin {
+            Kin::Copies(_) => array,
+            Kin::Stripe { data, .. } => data
+                .iter()
+                .filter(|(own, _)| own.slot == place.slot)
+                .map(|(_, offset)| offset / BLOCK * BLOCK..offset / BLOCK * BLOCK + BLOCK)
+                .collect(),
+        };
+        prop_assert_eq!(&one.culprit, &if told { held } else { Ranges::new() });
     }
 }
 
