@@ -190,7 +190,7 @@ impl Search<'_> {
         if left.is_empty() {
             return left;
         }
-        let sought = left.clone();
+        let sought: Vec<Range<u64>> = left.iter().collect();
         let mut refusal = None;
         let mut unseen = 0;
         let point = self.mount.point.clone();
@@ -259,7 +259,7 @@ struct Hits {
 }
 
 impl Hits {
-    fn of(file: &File, sought: &Ranges) -> Result<Hits, NotPlaced> {
+    fn of(file: &File, sought: &[Range<u64>]) -> Result<Hits, NotPlaced> {
         let mut hits = Hits::default();
         extents::placed(file, |placed| {
             let (range, is_written) = match &placed.place {
@@ -269,7 +269,7 @@ impl Hits {
                     return ControlFlow::Continue(());
                 }
             };
-            for hit in sought.intersect(&Ranges::from(range.clone())).iter() {
+            for hit in within(sought, &range) {
                 if is_written {
                     let from = placed.logical + (hit.start - range.start);
                     hits.parts.push(from..from + (hit.end - hit.start));
@@ -282,5 +282,82 @@ impl Hits {
             ControlFlow::Continue(())
         })?;
         Ok(hits)
+    }
+}
+
+/// What of some ranges, which come in rising order, is in another.
+fn within(sought: &[Range<u64>], range: &Range<u64>) -> Vec<Range<u64>> {
+    let first = sought.partition_point(|own| own.end <= range.start);
+    let rest = sought.get(first..).unwrap_or_default();
+    rest.iter()
+        .take_while(|own| own.start < range.end)
+        .map(|own| own.start.max(range.start)..own.end.min(range.end))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::fs;
+    use std::os::unix::fs::MetadataExt as _;
+
+    proptest! {
+        #[test]
+        fn what_is_within_is_what_both_have(
+            sought in prop::collection::vec((0_u64..100, 1_u64..10), 0..8), from in 0_u64..100, len in 1_u64..40,
+        ) {
+            let sought: Ranges = sought.iter().map(|(at, len)| *at..at + len).collect();
+            let list: Vec<Range<u64>> = sought.iter().collect();
+            let range = from..from + len;
+            let found: Ranges = within(&list, &range).into_iter().collect();
+            prop_assert_eq!(found, sought.intersect(&Ranges::from(range)));
+        }
+    }
+
+    /// A search in the file system of a folder, as if it were mounted there.
+    fn search(folder: &Path, wanted: &Ranges) -> Owners {
+        let device = DevNum::from_raw(fs::metadata(folder).unwrap().dev());
+        let line = format!("1 0 {device} / {} rw - ext4 /dev/x rw\n", folder.display());
+        let mounts = Mounts::parse(line.as_bytes()).unwrap();
+        let mut found = Owners::default();
+        Search {
+            mount: mounts.iter().next().unwrap(),
+            wanted,
+            down: &Ranges::clone,
+            found: &mut found,
+        }
+        .run(&AtomicBool::new(false));
+        found
+    }
+
+    #[test]
+    fn a_file_is_named_by_the_places_of_its_data() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(folder.path().join("b"), vec![1; 1 << 20]).unwrap();
+        fs::write(&path, vec![7; 1 << 20]).unwrap();
+        let file = File::open(&path).unwrap();
+        file.sync_all().unwrap();
+        let mut place = None;
+        let listed = extents::placed(&file, |placed| {
+            place = placed.on_device().map(|range| (placed.logical, range));
+            ControlFlow::Break(())
+        });
+        // Not every file system lists places.
+        let (Ok(()), Some((logical, range))) = (listed, place) else {
+            return;
+        };
+        let wanted = Ranges::from(range.start + 4096..range.start + 8192);
+        let found = search(folder.path(), &wanted);
+        let owner = Owner {
+            array: wanted,
+            what: What::File {
+                path,
+                parts: Ranges::from(logical + 4096..logical + 8192),
+                shared: false,
+            },
+        };
+        assert_eq!(found.list, [owner]);
     }
 }

@@ -14,8 +14,9 @@ const SECTOR: u64 = 512;
 pub(crate) fn above(map: &Map, size: Bytes, lower: &Ranges) -> Ranges {
     let mut found = Vec::new();
     // Those that come first are on top.
-    let mut open = vec![0..size.0];
-    while let Some(range) = open.pop() {
+    let mut open = Vec::from([(0, size.0)]);
+    while let Some((start, end)) = open.pop() {
+        let range = start..end;
         let down = map.ranges(&Ranges::from(range.clone()));
         let hit = down.intersect(lower);
         if hit.is_empty() {
@@ -26,8 +27,8 @@ pub(crate) fn above(map: &Map, size: Bytes, lower: &Ranges) -> Ranges {
             continue;
         }
         let half = middle(&range);
-        open.push(half..range.end);
-        open.push(range.start..half);
+        open.push((half, end));
+        open.push((start, half));
     }
     found.into_iter().collect()
 }

@@ -30,7 +30,7 @@ impl Copies {
             2 => far * near,
             _ => return None,
         };
-        (set > 0 && disks % set == 0).then_some(Copies {
+        (set > 0 && disks.is_multiple_of(set)).then_some(Copies {
             near,
             far,
             offset: layout & (1 << 16) != 0,
