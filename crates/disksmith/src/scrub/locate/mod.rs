@@ -4,16 +4,19 @@
 //! past md: nothing is written.
 
 mod array;
+mod buffer;
 mod galois;
 mod geometry;
+mod judge;
 mod owners;
 mod search;
 mod upward;
 mod walk;
 
 pub(crate) use array::{Disks, NotCompared, Opened, open};
+pub(crate) use judge::Odd;
 pub(crate) use owners::{Owner, Owners, What, owners};
-pub(crate) use search::{Again, BLOCK, Mismatch, Odd, Summary, Unreadable, search};
+pub(crate) use search::{Again, BLOCK, Mismatch, Summary, Unreadable, search};
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;

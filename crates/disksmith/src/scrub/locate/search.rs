@@ -4,8 +4,6 @@
 //! instant. So a place counts only when it still differs in several reads some time apart, and holds
 //! the same bytes in all of them.
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::Hasher as _;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,8 +12,9 @@ use std::time::Duration;
 
 use record::Ranges;
 
-use super::galois::{self, Syndromes, xor_into};
+use super::buffer::Buffer;
 use super::geometry::{self, Geometry, Group, Kin};
+use super::judge::{Odd, culprit, hash, judge};
 
 /// What is compared at a time, and told apart, in bytes: a page, in which md compares RAID 5 and 6.
 pub(crate) const BLOCK: u64 = 4096;
@@ -38,17 +37,6 @@ pub(crate) trait Members {
     /// # Errors
     /// When the disk cannot read it.
     fn read(&mut self, slot: u32, at: u64, into: &mut [u8]) -> io::Result<()>;
-}
-
-/// Which member a place's bytes speak against.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Odd {
-    /// The one in this slot: the others agree without it.
-    Member(u32),
-    /// More than one, so that none can be named.
-    Several,
-    /// It cannot be told: there are two copies, or one parity.
-    Untold,
 }
 
 /// Places that follow one another and do not agree.
@@ -341,138 +329,6 @@ impl Search<'_> {
                 }
             }
         }
-    }
-}
-
-/// The bytes of the array that the odd member holds.
-fn culprit(group: &Group, odd: Odd) -> Ranges {
-    let Odd::Member(slot) = odd else {
-        return Ranges::new();
-    };
-    let parts = group.array(&(0..group.length));
-    match &group.kin {
-        Kin::Copies(_) => parts.into_iter().collect(),
-        Kin::Stripe { data, .. } => data
-            .iter()
-            .zip(parts)
-            .filter(|((place, _), _)| place.slot == slot)
-            .map(|(_, part)| part)
-            .collect(),
-    }
-}
-
-fn hash(parts: &[&[u8]]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    parts.iter().for_each(|part| hasher.write(part));
-    hasher.finish()
-}
-
-/// Whether parts that belong together agree, and if not, which one does not.
-fn judge(kin: &Kin, parts: &[&[u8]]) -> Option<Odd> {
-    match kin {
-        Kin::Copies(places) => {
-            let odd = odd_copy(parts)?;
-            let slot = odd
-                .and_then(|index| places.get(index))
-                .map(|place| place.slot);
-            Some(slot.map_or(Odd::Untold, Odd::Member))
-        }
-        Kin::Stripe { q: None, .. } => {
-            let (first, others) = parts.split_first()?;
-            let mut sum = first.to_vec();
-            others.iter().for_each(|part| xor_into(&mut sum, part));
-            sum.iter().any(|byte| *byte != 0).then_some(Odd::Untold)
-        }
-        Kin::Stripe {
-            data,
-            p,
-            q: Some(q),
-        } => {
-            let (own, parities) = parts.split_at_checked(data.len())?;
-            let [own_p, own_q] = parities else {
-                return None;
-            };
-            match Syndromes::of(own, own_p, own_q).odd() {
-                galois::Odd::None => None,
-                galois::Odd::P => Some(Odd::Member(p.slot)),
-                galois::Odd::Q => Some(Odd::Member(q.slot)),
-                galois::Odd::Data(index) => Some(
-                    data.get(index)
-                        .map_or(Odd::Several, |(place, _)| Odd::Member(place.slot)),
-                ),
-                galois::Odd::Several => Some(Odd::Several),
-            }
-        }
-    }
-}
-
-/// Whether copies differ, and which one alone does: where there are three or more, and all others
-/// are the same.
-fn odd_copy(parts: &[&[u8]]) -> Option<Option<usize>> {
-    let (first, others) = parts.split_first()?;
-    let differ: Vec<usize> = (1..parts.len()).filter(|at| parts[*at] != *first).collect();
-    match differ[..] {
-        [] => None,
-        _ if parts.len() < 3 => Some(None),
-        [one] => Some(Some(one)),
-        _ => {
-            let agree = others.windows(2).all(|pair| pair[0] == pair[1]);
-            let first_is_odd = agree && differ.len() == others.len();
-            Some(first_is_odd.then_some(0))
-        }
-    }
-}
-
-/// Memory for equal parts, each aligned as direct I/O wants it (open(2), O_DIRECT).
-struct Buffer {
-    bytes: Vec<u8>,
-    /// Where the first part begins.
-    from: usize,
-    /// How far apart parts are.
-    stride: usize,
-    /// How many there is room for.
-    room: usize,
-    /// How many are in use, and how long they are.
-    used: (usize, usize),
-}
-
-impl Buffer {
-    const ALIGNMENT: usize = 4096;
-
-    fn new(parts: usize, length: usize) -> Buffer {
-        let stride = length.next_multiple_of(Self::ALIGNMENT);
-        let bytes = vec![0; stride * parts + Self::ALIGNMENT];
-        let from = bytes.as_ptr().align_offset(Self::ALIGNMENT);
-        Buffer {
-            bytes,
-            // It is only ever a wish; what is not aligned is refused by the kernel, and said.
-            from: if from <= Self::ALIGNMENT { from } else { 0 },
-            stride,
-            room: parts,
-            used: (0, 0),
-        }
-    }
-
-    fn fits(&self, parts: usize, length: usize) -> bool {
-        parts <= self.room && length <= self.stride
-    }
-
-    fn set(&mut self, parts: usize, length: usize) {
-        self.used = (parts, length);
-    }
-
-    fn part_mut(&mut self, index: usize) -> &mut [u8] {
-        let from = self.from + index * self.stride;
-        &mut self.bytes[from..from + self.used.1]
-    }
-
-    fn parts(&self, within: Range<usize>) -> Vec<&[u8]> {
-        (0..self.used.0)
-            .map(|index| {
-                let from = self.from + index * self.stride;
-                &self.bytes[from + within.start..from + within.end]
-            })
-            .collect()
     }
 }
 

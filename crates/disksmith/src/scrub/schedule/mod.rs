@@ -39,15 +39,18 @@ pub(crate) enum Checker {
 impl Checker {
     /// Which one a command runs, if it does.
     fn of(command: &str) -> Option<Checker> {
-        [
+        let named = [
             ("checkarray", Checker::Checkarray),
             ("mdcheck", Checker::Mdcheck),
             ("raid-check", Checker::RaidCheck),
-            ("sync_action", Checker::Own),
         ]
         .into_iter()
         .find(|(word, _)| command.contains(word))
-        .map(|(_, checker)| checker)
+        .map(|(_, checker)| checker);
+        // Who only looks at it, such as a monitor, names no action.
+        let writes = command.contains("sync_action")
+            && (command.contains("check") || command.contains("repair"));
+        named.or(writes.then_some(Checker::Own))
     }
 
     /// Its name.

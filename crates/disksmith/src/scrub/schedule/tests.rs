@@ -340,6 +340,21 @@ fn what_began_before_and_may_still_run_collides() {
 }
 
 #[test]
+fn a_command_of_ones_own_is_found_and_a_monitor_is_not() {
+    let host = Host::new();
+    host.write(
+        "etc/cron.d/own",
+        "0 3 * * 1 root cat /sys/block/md0/md/sync_action | mail root\n\
+         0 4 * * 1 root echo check > /sys/block/md0/md/sync_action\n",
+    );
+    let line = "/etc/cron.d/own, line 2".to_owned();
+    assert_eq!(
+        running(&host.found()),
+        [(line, Some(at("2026-11-23T04:00:00")))]
+    );
+}
+
+#[test]
 fn a_host_without_any_has_none() {
     assert_eq!(Host::new().found(), Found::default());
     assert_eq!(find(Path::new("/no/such/folder")), Found::default());

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::galois::Syndromes;
 use super::super::geometry::{Copies, Parity, Place, Rotation, Ten};
 use super::*;
 
