@@ -1,0 +1,106 @@
+//! Where an array's members do not agree, and which file lies there: `scrub --locate`.
+//!
+//! md counts mismatches and does not say where they are. So the members are read and compared here,
+//! past md: nothing is written.
+
+mod array;
+mod buffer;
+mod galois;
+mod geometry;
+mod judge;
+mod owners;
+mod search;
+mod upward;
+mod walk;
+
+pub(crate) use array::{Disks, NotCompared, Opened, open};
+pub(crate) use judge::Odd;
+pub(crate) use owners::{Owner, Owners, What, owners};
+pub(crate) use search::{Again, BLOCK, Mismatch, Summary, Unreadable, search};
+
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+use linux::Root;
+use linux::block::{Device, Devices};
+use record::Ranges;
+
+/// So many mismatches are listed; the rest is counted.
+const MOST_LISTED: usize = 10_000;
+
+/// What was located.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Located {
+    /// The mismatches, in order, up to 10,000.
+    pub mismatches: Vec<Mismatch>,
+    /// The bytes of the check's positions that mismatch, also of those that are not listed.
+    pub bytes: u64,
+    /// How many mismatches are not listed.
+    pub more: u64,
+    /// What else is to be said of the search.
+    pub summary: Summary,
+    /// What lies there.
+    pub owners: Owners,
+}
+
+/// Finds the mismatches in these positions of an array's check, in bytes, and what lies there.
+///
+/// # Errors
+/// A sentence: when the array cannot be compared, or mounts cannot be read.
+pub(crate) fn locate(
+    root: &Root,
+    devices: &Devices,
+    array: &Device,
+    positions: &[Range<u64>],
+    again: Again,
+    interrupt: &AtomicBool,
+) -> anyhow::Result<Located> {
+    let Opened {
+        geometry,
+        mut members,
+    } = open(root, devices, array)?;
+    let mut located = Located::default();
+    for range in positions {
+        let Located {
+            mismatches,
+            bytes,
+            more,
+            ..
+        } = &mut located;
+        let summary = search(
+            &geometry,
+            &mut members,
+            range,
+            again,
+            interrupt,
+            &mut |one| {
+                *bytes += one.position.end - one.position.start;
+                if mismatches.len() < MOST_LISTED {
+                    mismatches.push(one);
+                } else {
+                    *more += 1;
+                }
+            },
+        );
+        located.summary.join(summary);
+    }
+    let listed = located
+        .mismatches
+        .iter()
+        .flat_map(|one| one.array.iter().collect::<Vec<_>>());
+    let wanted: Ranges = listed.collect();
+    if !wanted.is_empty() {
+        located.owners = owners(root, devices, array.number, &wanted, interrupt)?;
+    }
+    Ok(located)
+}
+
+/// What is to be said with a mismatch that is no damage, if there is such at an array's level, as a
+/// sentence.
+pub(crate) fn harmless(level: &str) -> Option<&'static str> {
+    matches!(level, "raid1" | "raid10").then_some(
+        "On RAID 1 and 10 a mismatch need not be damage: a page that changes while md writes it to one \
+         copy after the other, as swap and memory-mapped files do, may leave copies that differ in \
+         data that nobody reads again (md(4), SCRUBBING AND MISMATCHES).",
+    )
+}
