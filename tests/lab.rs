@@ -84,6 +84,34 @@ fn with_qemu_troubles_begin_with_the_command_and_boot_warms_nothing() {
 }
 
 #[test]
+fn with_qemu_what_prepares_a_volume_leaves_it_cold_and_its_failure_is_said() {
+    let place = Place::new();
+    let write = "echo $DISKSMITH_LAB_BOOT; yes | dd of=/dev/vda bs=1M count=64 iflag=fullblock \
+        oflag=direct 2>/dev/null; echo 3 >/proc/sys/vm/drop_caches";
+    let script = "head -c 2 /dev/vda; dd if=/dev/vda of=/dev/null bs=512k count=1 skip=4 \
+        iflag=direct 2>/dev/null";
+    let volume = ["--volumes", "cold,error=60MiB+4KiB:64MiB"];
+    let outputs = ["--truth", "truth.json"];
+    let run = |prepare: &str| {
+        let command = ["--prepare", prepare, "--", "sh", "-c", script];
+        lab(&place, &[&volume[..], &outputs, &command].concat())
+    };
+    let Some(said) = run(write) else {
+        return;
+    };
+    assert_eq!(said.ends_with(0).out, "\ny\n");
+    let truth = truth(&place);
+    // Reading ahead, the kernel warms a block or two around the first page.
+    let left = truth["cold_blocks_left"].as_u64().unwrap();
+    assert!((124..=126).contains(&left), "{truth:#}");
+    assert_eq!(truth["counters"]["errors"], 0, "{truth:#}");
+    let failed = run("echo it fails; exit 4").unwrap().ends_with(3);
+    assert_eq!(failed.out, "it fails\n");
+    let words = "what was to prepare it ended with status 4";
+    assert!(failed.err.contains(words), "{failed:#?}");
+}
+
+#[test]
 fn with_qemu_volumes_and_state_live_through_power_cuts() {
     let place = Place::new();
     // In the first boot it warms 32 MiB and writes 1 MiB that nothing flushes, and in the third it

@@ -9,6 +9,7 @@ pub mod block;
 pub mod cloud;
 pub mod consent;
 pub mod diskstats;
+pub mod ebs;
 pub mod exec;
 pub mod extents;
 pub mod machine;

@@ -47,6 +47,9 @@ pub enum NotListed {
         "the file system lists its space at byte {0} again and again; it cannot be trusted, so check it with its fsck"
     )]
     Stuck(u64),
+    /// Nobody wants to know any more.
+    #[error("the listing of its space was stopped")]
+    Stopped,
     /// The request failed.
     #[error("the kernel could not list the space of the file system: {0}")]
     Failed(#[source] io::Error),
@@ -60,13 +63,18 @@ pub enum NotListed {
 /// devices, such as a log or realtime device of their own, are left out. A file system that is
 /// written to changes while it is listed.
 ///
+/// On a large volume, and on one whose own maps are cold, this takes long: `is_unwanted` is asked before
+/// each thousand records, and ends it.
+///
 /// # Errors
-/// When the file system does not answer, or not to this user.
-pub fn of_file(file: &File) -> Result<SpaceMap, NotListed> {
+/// When the file system does not answer, or not to this user, and when it is not wanted any more.
+pub fn of_file(file: &File, is_unwanted: &dyn Fn() -> bool) -> Result<SpaceMap, NotListed> {
     let metadata = file.metadata().map_err(NotListed::Failed)?;
     let device = DevNum::from_raw(metadata.dev());
     let mut seen = Seen::default();
-    walk(file, |record, numbers| seen.add(device, record, numbers))?;
+    walk(file, is_unwanted, |record, numbers| {
+        seen.add(device, record, numbers)
+    })?;
     seen.finish(device)
 }
 
@@ -199,6 +207,7 @@ const FS_IOC_GETFSMAP: Opcode = opcode::read_write::<RawHead>(b'X', 59);
 /// Calls `each` for every record, and says whether the devices in it are `dev_t`s.
 fn walk(
     file: &File,
+    is_unwanted: &dyn Fn() -> bool,
     mut each: impl FnMut(&RawRecord, bool) -> Result<(), NotListed>,
 ) -> Result<(), NotListed> {
     let mut raw = Box::new(RawMap {
@@ -207,6 +216,9 @@ fn walk(
     });
     let mut low = RawRecord::default();
     loop {
+        if is_unwanted() {
+            return Err(NotListed::Stopped);
+        }
         raw.head = RawHead {
             count: BATCH as u32,
             keys: [low, RawRecord::HIGHEST],
@@ -318,8 +330,10 @@ mod tests {
         let shm = File::open("/dev/shm")
             .or_else(|_| File::open("/proc"))
             .unwrap();
-        let error = of_file(&shm).unwrap_err();
+        let error = of_file(&shm, &|| false).unwrap_err();
         assert!(matches!(error, NotListed::NotOffered), "{error}");
+        let stopped = of_file(&shm, &|| true).unwrap_err();
+        assert!(matches!(stopped, NotListed::Stopped), "{stopped}");
     }
 
     #[test]

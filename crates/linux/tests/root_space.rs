@@ -98,7 +98,7 @@ fn is_true(disk: &Loop, check: &[&str]) {
         .write(true)
         .open(&disk.node)
         .unwrap();
-    let space = spacemap::of_file(&File::open(&mount.point).unwrap()).unwrap();
+    let space = spacemap::of_file(&File::open(&mount.point).unwrap(), &|| false).unwrap();
     assert_eq!(
         space.device,
         DevNum::from_raw(device.metadata().unwrap().rdev())
@@ -180,7 +180,7 @@ fn root_loop_unwritten_and_small_files_have_nothing_to_read() {
     fallocate(&unwritten, FallocateFlags::empty(), 0, 64 * KIB).unwrap();
     let found = places(&mount.point.join("unwritten"));
     assert!(!found.is_empty());
-    let space = spacemap::of_file(&unwritten).unwrap();
+    let space = spacemap::of_file(&unwritten, &|| false).unwrap();
     for one in &found {
         let Place::Unwritten(range) = &one.place else {
             panic!("{one:?}");
@@ -250,6 +250,6 @@ fn root_loop_btrfs_is_refused() {
         matches!(error, NotPlaced::OtherPlaces(0x9123_683E)),
         "{error}"
     );
-    let error = spacemap::of_file(&file).unwrap_err();
+    let error = spacemap::of_file(&file, &|| false).unwrap_err();
     assert!(matches!(error, NotListed::NotOffered), "{error}");
 }

@@ -102,6 +102,12 @@ pub(crate) struct LabRunArgs {
         value_delimiter = ','
     )]
     pub cut_after: Vec<CutTimes>,
+    /// Run this shell script in the machine first, while the volumes are held: nothing fails or
+    /// stalls, and cold blocks cost nothing and stay cold, also where it writes. So what it leaves
+    /// on a cold volume is there as if restored from a snapshot. Times count from its end; after a
+    /// power cut it does not run again
+    #[arg(long, value_name = "SCRIPT")]
+    pub prepare: Option<OsString>,
     /// What the machine runs on
     #[arg(long, value_enum, default_value_t = AccelChoice::Auto)]
     pub accel: AccelChoice,

@@ -44,8 +44,9 @@ pub(crate) struct WarmArgs {
     pub blocks: Option<PathBuf>,
 
     /// Read slower as soon as other requests to the device take longer than this in 1 of 100. Without
-    /// this or --limit, warming takes all that the device gives
-    #[arg(long, value_name = "DURATION", conflicts_with_all = ["check", "plan"])]
+    /// this, warming takes what is idle: all while nobody else uses the device, and otherwise as much
+    /// as leaves others at most twice as long to wait, or 5 ms
+    #[arg(long, value_name = "DURATION", conflicts_with = "plan")]
     pub keep_p99: Option<Latency>,
     /// Read no more than this in a second from all devices together
     #[arg(long, value_name = "SIZE/s", conflicts_with = "plan")]

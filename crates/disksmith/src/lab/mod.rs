@@ -101,6 +101,7 @@ fn machine(
             serial: volume.serial().to_owned(),
         })
         .collect();
+    options.prepare = args.prepare.clone();
     options.memory = args.memory.0;
     options.cpus = args.cpus;
     options.timeout = args.timeout.map(|span| span.0.into());

@@ -1,10 +1,12 @@
 //! What held the rate where it was: the volume's cap, one that volumes share, or latency.
 
+use linux::ebs::Exceeded;
 use study::depth::verdict::{Binds, Verdict, shared};
 
 use super::finding::{Code, Finding};
 use super::one::Warmed;
 use super::units::{rate, span};
+use crate::render::words::percent;
 
 /// A shorter reading says nothing of a limit, in seconds.
 const LONG_ENOUGH_S: f64 = 5.0;
@@ -13,6 +15,10 @@ const LONG_ENOUGH_S: f64 = 5.0;
 const GP3: f64 = 125.0 * (1 << 20) as f64;
 /// A rate within so much of it is that.
 const NEAR: f64 = 0.05;
+/// A limit that is passed for a smaller share of the time is not what holds the rate.
+const EXCEEDED: f64 = 0.05;
+/// A smaller share of others' is not much.
+const WORTH_SAYING: f64 = 0.01;
 /// A volume that beside others gives this much of what it gives alone is not held back by them.
 const AS_MUCH: f64 = 0.9;
 
@@ -54,6 +60,50 @@ fn in_company(together: &Verdict, warmed: &[Warmed]) -> String {
     )
 }
 
+/// Whose limit it is by what the volume itself has counted.
+fn by_aws(exceeded: &Exceeded, seconds: f64) -> String {
+    let limits = [
+        (exceeded.volume_bytes, "volume's throughput"),
+        (exceeded.volume_iops, "volume's IOPS"),
+        (
+            exceeded.instance_bytes,
+            "instance's throughput to its volumes",
+        ),
+        (exceeded.instance_iops, "instance's IOPS to its volumes"),
+    ];
+    let least = EXCEEDED * seconds;
+    let passed = limits
+        .iter()
+        .filter(|(time, _)| time.as_secs_f64() >= least);
+    let passed: Vec<String> = passed
+        .map(|(time, limit)| format!("the {limit} for {}", span(time.as_secs_f64())))
+        .collect();
+    if passed.is_empty() {
+        return "it is neither the volume's nor the instance's, by AWS's own count: perhaps how fast \
+                cold blocks are fetched"
+            .to_owned();
+    }
+    format!(
+        "by AWS's own count more was asked for than is allowed by {}, of {} in all",
+        passed.join(" and by "),
+        span(seconds)
+    )
+}
+
+/// What others had of it.
+fn others(one: &Warmed) -> String {
+    match one.others_share {
+        Some(share) if share >= WORTH_SAYING => {
+            format!(
+                ", less the {} of all bytes that others read and wrote meanwhile",
+                percent(share)
+            )
+        }
+        Some(_) => ", and nobody else read or wrote much meanwhile".to_owned(),
+        None => ", less what others read and wrote meanwhile, which is not counted here".to_owned(),
+    }
+}
+
 /// Of a volume for itself. `unaffected`: it gave as much together with others.
 fn alone(one: &Warmed, verdict: &Verdict, unaffected: bool) -> String {
     let (device, speed) = (&one.device, rate(verdict.bytes_per_s));
@@ -66,11 +116,16 @@ fn alone(one: &Warmed, verdict: &Verdict, unaffected: bool) -> String {
         );
     }
     let takes = |bytes_per_s: f64| span(one.size.0 as f64 / bytes_per_s);
-    let whose = if unaffected {
-        "it is the volume's own, since the others do not lower it"
-    } else {
-        "it is the volume's or the instance's, which shows when several volumes are warmed for longer"
+    let whose = match one.exceeded {
+        Some(exceeded) => by_aws(&exceeded, one.seconds),
+        None if unaffected => "it is the volume's own, since the others do not lower it".to_owned(),
+        None => {
+            "it is the volume's or the instance's, which shows when several volumes are warmed \
+                 for longer"
+                .to_owned()
+        }
     };
+    let others = others(one);
     let baseline = if one.is_ebs && (verdict.bytes_per_s / GP3 - 1.0).abs() <= NEAR {
         " It would fit the baseline of a gp3 volume, 125 MiB/s."
     } else {
@@ -78,8 +133,7 @@ fn alone(one: &Warmed, verdict: &Verdict, unaffected: bool) -> String {
     };
     format!(
         "{device}: the rate levels off at {speed} with {} in flight, and more brings no more. That is a \
-         limit, less what others read and wrote \
-         meanwhile: {whose}.{baseline} With twice as much, {} would take {} instead of {}.",
+         limit{others}: {whose}.{baseline} With twice as much, {} would take {} instead of {}.",
         verdict.depth,
         one.size,
         takes(2.0 * verdict.bytes_per_s),
@@ -121,6 +175,8 @@ mod tests {
             verdict: Some(now),
             in_company,
             is_ebs: false,
+            others_share: None,
+            exceeded: None,
             unreadable: Ranges::new(),
             left: Bytes(0),
             left_out: Bytes(0),
@@ -166,6 +222,39 @@ mod tests {
     }
 
     #[test]
+    fn what_aws_counts_says_whose_limit_it_is() {
+        let seconds = std::time::Duration::from_secs;
+        let mut one = warmed(verdict(125.0, Binds::Unknown), None);
+        one.exceeded = Some(Exceeded {
+            volume_bytes: seconds(700),
+            instance_iops: seconds(3),
+            ..Exceeded::default()
+        });
+        let text = |one: &Warmed| findings(std::slice::from_ref(one))[0].text.clone();
+        let said = text(&one);
+        assert!(
+            said.contains("by the volume's throughput for 12 min, of 13 min"),
+            "{said}"
+        );
+        assert!(!said.contains("instance"), "{said}");
+        one.exceeded = Some(Exceeded {
+            instance_bytes: seconds(600),
+            ..Exceeded::default()
+        });
+        let said = text(&one);
+        assert!(
+            said.contains("by the instance's throughput to its volumes"),
+            "{said}"
+        );
+        one.exceeded = Some(Exceeded::default());
+        let said = text(&one);
+        assert!(
+            said.contains("neither the volume's nor the instance's"),
+            "{said}"
+        );
+    }
+
+    #[test]
     fn a_single_volume_is_held_back_by_a_limit_or_by_latency() {
         let mut one = warmed(verdict(125.0, Binds::Unknown), None);
         let text = |one: &Warmed| findings(std::slice::from_ref(one))[0].text.clone();
@@ -179,6 +268,14 @@ mod tests {
             "{}",
             text(&one)
         );
+        for (share, said) in [
+            (None, "which is not counted here"),
+            (Some(0.001), "nobody else read or wrote much"),
+            (Some(0.25), "less the 25 % of all bytes that others"),
+        ] {
+            one.others_share = share;
+            assert!(text(&one).contains(said), "{}", text(&one));
+        }
         one.is_ebs = true;
         assert!(
             text(&one).contains("would fit the baseline of a gp3 volume"),

@@ -9,6 +9,8 @@ pub(crate) enum Code {
     Capped,
     /// The rate is a limit that several volumes share.
     Shared,
+    /// It was slower for the sake of others.
+    Yielded,
     /// A part stays cold.
     LeftCold,
     /// Where something lies could not be told.
@@ -29,6 +31,7 @@ impl Code {
         match self {
             Code::Capped => "capped",
             Code::Shared => "shared-cap",
+            Code::Yielded => "yielded",
             Code::LeftCold => "left-cold",
             Code::NotMapped => "not-mapped",
             Code::NotKept => "not-kept",

@@ -3,6 +3,7 @@
 //!
 //! - `plan`: what is read, in which order; from `files`, `space` and `blocks`;
 //! - `reading`: the requests, one after the other, over `queue`, `meter` and `pace`;
+//! - `later`: what is found out while the first blocks are read already;
 //! - `one`: one volume from its plan to what came of it; `start` and `place`: the ledger's part;
 //! - `check` and `forecast`: how much is cold, and how long warming takes;
 //! - `caps`: what held the rate where it was; `report`: what is said in the end.
@@ -13,6 +14,7 @@ mod check;
 mod files;
 mod finding;
 mod forecast;
+mod later;
 mod meter;
 mod one;
 mod pace;
@@ -45,9 +47,10 @@ use crate::cli::WarmArgs;
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use finding::{Code, Finding};
+use later::Wanted;
 use one::{Shared, Task, Warmed};
 use pace::Limit;
-use plan::{Extent, Known, Plan};
+use plan::{Extent, Known};
 use progress::Lines;
 use start::Ask;
 use turns::Turns;
@@ -130,33 +133,33 @@ fn warm_all(
     let held = args.blocks.as_deref();
     let held = held.map(|path| held_of(path, &volumes));
     let held = held.transpose().refused()?;
-    let _locks = lock_disks(&volumes).map_err(Failure::refused)?;
+    let locks = lock_disks(&volumes).map_err(Failure::refused)?;
+    let are_parts = locks.len() < volumes.len();
     let first = files::find(&args.first, devices, &volumes, context, interrupt)?;
     let mut tasks = Vec::new();
     let extent = extent(args, first.has_unknown);
     let is_elsewhere = first.is_elsewhere;
     for (volume, (first, mut findings)) in volumes.into_iter().zip(first.each) {
-        let used = match extent {
-            // What is free does not matter then, and to list it takes long on a large volume.
-            Extent::First => None,
-            Extent::Used | Extent::All => {
-                space::used(&volume, devices, &context.root, &mut findings)
-            }
-        };
-        if interrupt.load(Ordering::Relaxed) {
-            return Err(Failure::Midway(anyhow!(
-                "interrupted before anything was read; the same command begins anew"
-            )));
-        }
         let known = Known {
             first,
-            used,
+            used: None,
             held: held.clone(),
         };
         if args.until_hot && extent != Extent::First {
             findings.push(not_known_hot());
         }
-        tasks.push(task(volume, &known, extent, findings, args, context)?);
+        tasks.push(task(
+            volume,
+            Wanted { known, extent },
+            findings,
+            args,
+            context,
+        )?);
+    }
+    if interrupt.load(Ordering::Relaxed) {
+        return Err(Failure::Midway(anyhow!(
+            "interrupted before anything was read; the same command begins anew"
+        )));
     }
     let lines = Lines::new(context.watched);
     let limit = Limit::new(args.limit.map(|limit| limit.0), tasks.len());
@@ -165,9 +168,11 @@ fn warm_all(
     let turns = Turns::new(tasks.len(), unlimited);
     let shared = Shared {
         root: &context.root,
+        devices,
         limit: &limit,
         turns: &turns,
         keep_p99: args.keep_p99.map(|latency| latency.0),
+        are_parts,
         interrupt,
         lines: &lines,
     };
@@ -228,18 +233,14 @@ fn not_known_hot() -> Finding {
 
 fn task(
     volume: Volume,
-    known: &Known,
-    extent: Extent,
+    wanted: Wanted,
     mut findings: Vec<Finding>,
     args: &WarmArgs,
     context: &Context,
 ) -> Result<Task, Failure> {
-    let block = args.block.0;
-    let plan = Plan::new(known, volume.size, block, extent);
-    findings.extend(report::left_cold(&plan, known, extent));
     let ask = Ask {
-        block,
-        whole: extent == Extent::All && known.held.is_none(),
+        block: args.block.0,
+        whole: wanted.extent == Extent::All && wanted.known.held.is_none(),
         anew: args.anew,
         keep: !args.no_ledger,
     };
@@ -247,7 +248,7 @@ fn task(
     started.findings.append(&mut findings);
     Ok(Task {
         volume,
-        plan,
+        wanted,
         started,
     })
 }

@@ -1,21 +1,27 @@
 //! The warming of one volume, from its plan to what came of it.
 
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
 use engine::Choice;
 use engine::list::{Deed, Ended, List, Lister};
 use linux::Root;
+use linux::block::Devices;
+use linux::ebs::Exceeded;
 use record::{Bytes, Nanos, Ranges};
 use study::depth::verdict::Verdict;
 
 use super::finding::{Code, Finding};
-use super::pace::{Limit, Pace};
+use super::later::{Found, Later, Wanted};
+use super::pace::{Limit, Manners, Pace};
 use super::plan::{Plan, Stage};
 use super::progress::Lines;
 use super::reading::{MOST_DEPTH, Over, Reading};
 use super::start::Started;
 use super::turns::Turns;
+use super::units::span;
 use super::volume::Volume;
 use super::watching::Watching;
 
@@ -23,8 +29,8 @@ use super::watching::Watching;
 pub(crate) struct Task {
     /// The volume.
     pub volume: Volume,
-    /// What is to be read of it, in order.
-    pub plan: Plan,
+    /// What is to be read of it.
+    pub wanted: Wanted,
     /// Where that stands.
     pub started: Started,
 }
@@ -33,16 +39,30 @@ pub(crate) struct Task {
 pub(crate) struct Shared<'a> {
     /// Where the kernel's files are.
     pub root: &'a Root,
+    /// The host's devices.
+    pub devices: &'a Devices,
     /// The rate of all together.
     pub limit: &'a Limit,
     /// Who reads when.
     pub turns: &'a Turns,
-    /// What others' requests may take.
+    /// What others' requests may take, if that was said.
     pub keep_p99: Option<Nanos>,
+    /// Whether several of the volumes are parts of one disk: they would take each other for strangers.
+    pub are_parts: bool,
     /// Set by a signal.
     pub interrupt: &'a AtomicBool,
     /// The progress lines.
     pub lines: &'a Lines,
+}
+
+impl Shared<'_> {
+    fn manners(&self) -> Manners {
+        match self.keep_p99 {
+            Some(target) => Manners::Target(target),
+            None if self.are_parts => Manners::None,
+            None => Manners::Idle,
+        }
+    }
 }
 
 /// How the warming of a volume ended.
@@ -86,6 +106,12 @@ pub(crate) struct Warmed {
     pub in_company: Option<(Verdict, f64)>,
     /// Whether the device says that it is an EBS volume.
     pub is_ebs: bool,
+    /// The others' share of the bytes that went through its disk meanwhile; `None` where that is not
+    /// counted.
+    pub others_share: Option<f64>,
+    /// For how long more was asked for than the volume or the instance allows, by AWS's own count;
+    /// `None` where nobody counts that.
+    pub exceeded: Option<Exceeded>,
     /// What could not be read.
     pub unreadable: Ranges,
     /// What was to be read and was not.
@@ -108,27 +134,76 @@ impl Warmed {
     }
 }
 
-/// Reads one volume, which has a number among those that are read at once.
+/// Reads one volume, which has a number among those that are read at once. What is in use of it is
+/// found out meanwhile.
 pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shared<'_>) -> Warmed {
     let Task {
         volume,
-        plan,
+        wanted,
         started,
     } = task;
+    let block = started.kept.block;
+    let at_once = wanted.at_once(volume.size, block);
+    let is_over = AtomicBool::new(false);
+    let is_unwanted = || shared.interrupt.load(Relaxed) || is_over.load(Relaxed);
+    std::thread::scope(|scope| {
+        let (send, plans) = sync_channel(1);
+        let (volume, is_unwanted) = (&volume, &is_unwanted);
+        let finding = scope.spawn(move || {
+            let of_host = (shared.devices, shared.root);
+            let found = wanted.find(volume, block, of_host, is_unwanted);
+            // Nobody waits for it once the reading is over.
+            let _ = send.send(found.plan.clone());
+            found
+        });
+        let ask = Ask {
+            plan: at_once,
+            later: Later::new(plans),
+            started,
+        };
+        let found = || {
+            is_over.store(true, Relaxed);
+            match finding.join() {
+                Ok(found) => found,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        };
+        read(volume, ask, number, lister, shared, found)
+    })
+}
+
+/// What is to be read at once, and later.
+struct Ask {
+    plan: Plan,
+    later: Later,
+    started: Started,
+}
+
+/// Reads one volume. `found` gives the final plan when the reading is over.
+fn read(
+    volume: &Volume,
+    ask: Ask,
+    number: usize,
+    lister: &dyn Lister,
+    shared: &Shared<'_>,
+    found: impl FnOnce() -> Found,
+) -> Warmed {
+    let started = ask.started;
     let done = started.kept.done.clone();
-    let todo = plan.without(&done);
+    let todo = ask.plan.without(&done);
     let mut findings = started.findings;
     let line = shared
         .lines
         .line(&volume.path.display().to_string(), todo.total());
     let block = started.kept.block;
     let whole = started.kept.whole;
-    let mut watching = Watching::new(&volume, shared.root, started.kept, started.keeper, line);
+    let mut watching = Watching::new(volume, shared.root, started.kept, started.keeper, line);
     let split = volume.disk.largest_request(shared.root);
-    let pace = Pace::new(shared.limit, shared.keep_p99, split);
+    let pace = Pace::new(shared.limit, shared.manners(), split);
+    let counted = volume.own_counters();
     let began = Instant::now();
     let mut reading = Reading::new(
-        &todo,
+        (&todo, ask.later),
         volume.size,
         block,
         done.clone(),
@@ -136,11 +211,17 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
         (shared.turns, number),
         &mut watching,
     );
-    let ended = run(&volume, block, lister, shared.interrupt, &mut reading);
+    let ended = run(volume, block, lister, shared.interrupt, &mut reading);
     let seconds = began.elapsed().as_secs_f64();
+    let exceeded = counted.and_then(|before| volume.own_counters()?.exceeded_since(&before));
     shared.limit.leave();
     shared.turns.leave(number);
     reading.tell();
+    let Found {
+        plan,
+        findings: of_plan,
+    } = found();
+    findings.extend(of_plan);
     let ending = match ended {
         Err(why) => Ending::Failed(why),
         Ok(_) if reading.over() == Over::Gone => Ending::Gone,
@@ -156,6 +237,7 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
              again.",
         ));
     }
+    findings.extend(yielded(reading.yielded()));
     let (size_now, smallest) = reading.sizes();
     findings.extend(resized(volume.size, size_now, smallest));
     let done_now = reading.done_ranges().clone();
@@ -174,6 +256,8 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
         verdict: reading.verdict(),
         in_company: reading.in_company(),
         is_ebs: volume.is_ebs(),
+        others_share: reading.others_share(),
+        exceeded,
         left: plan.all().intersect(&within).subtract(&covered).total(),
         left_out: plan.left_out.subtract(&done).total(),
         unreadable,
@@ -225,6 +309,20 @@ fn sets(plan: &Plan) -> Vec<(Stage, Bytes)> {
     stages
         .map(|(stage, ranges)| (*stage, ranges.total()))
         .collect()
+}
+
+/// What is said where it was slower for others.
+fn yielded(time: Nanos) -> Option<Finding> {
+    (time.0 > 0).then(|| {
+        Finding::note(
+            Code::Yielded,
+            format!(
+                "For {} others used the disk, and it was read more slowly, so that they wait at most \
+                 about twice as long as without, or 5 ms. --keep-p99 sets another bound.",
+                span(time.as_secs_f64())
+            ),
+        )
+    })
 }
 
 fn resized(then: Bytes, now: Bytes, smallest: Bytes) -> Option<Finding> {

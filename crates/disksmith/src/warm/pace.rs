@@ -1,10 +1,18 @@
 //! How fast to read: no faster than the limit, and no faster than others on the device can bear.
+//!
+//! - `company`: whether there are others;
+//! - `idle`: what is idle is taken, which is what happens unless something else is asked for.
 
-use std::collections::VecDeque;
+mod company;
+mod idle;
+
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use record::{Bytes, Nanos};
 use study::pace::{Interval, Pacer, Rates};
+
+use company::Company;
+use idle::Idle;
 
 /// After a pause so much time is made up for at once.
 const SLACK: Nanos = Nanos(50_000_000);
@@ -50,10 +58,23 @@ impl Limit {
     }
 }
 
+/// What others may expect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manners {
+    /// That their requests take no longer than this in 99 of 100 cases.
+    Target(Nanos),
+    /// That only what is idle is taken.
+    Idle,
+    /// Nothing.
+    None,
+}
+
 /// Says when the next request may go.
 pub(crate) struct Pace<'a> {
     limit: &'a Limit,
     courtesy: Option<Courtesy>,
+    idle: Option<Idle>,
+    traffic: Traffic,
     /// The kernel counts a request once for each part of this size, where that is known.
     split: Option<Bytes>,
     not_before: Nanos,
@@ -66,6 +87,29 @@ pub(crate) struct Counted {
     pub reads: u64,
     /// Writes, which nobody here makes.
     pub writes: u64,
+    /// Bytes read, of anybody.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+}
+
+/// What went through the device, and our own part of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Traffic {
+    since: Nanos,
+    /// Our own bytes, and of them those of before `since`.
+    own: u64,
+    own_before: u64,
+    /// All bytes that the kernel has counted.
+    all: u64,
+}
+
+impl Traffic {
+    /// The others' share of the bytes; `None` where nothing was counted.
+    fn others(&self) -> Option<f64> {
+        let others = self.all.saturating_sub(self.own_before);
+        (self.all > 0).then(|| others as f64 / self.all as f64)
+    }
 }
 
 /// What others on the device feel, and the rate that this leaves.
@@ -74,25 +118,27 @@ struct Courtesy {
     next_probe: Nanos,
     /// The latencies of the last probes in seconds, the oldest first.
     felt: Vec<f64>,
-    since: Nanos,
     bytes: u64,
     own: u64,
     company: Company,
 }
 
 impl<'a> Pace<'a> {
-    /// With a limit, and a latency that others' requests are not to exceed in 99 of 100 cases. The
-    /// kernel counts a request once for each part of the size `split`; where that is not known, others
+    /// With a limit, and what others may expect. The kernel counts a request once for each part of the size `split`; where that is not known, others
     /// may always be there.
-    pub(crate) fn new(limit: &'a Limit, keep_p99: Option<Nanos>, split: Option<Bytes>) -> Pace<'a> {
-        let pacer = |target: Nanos| Pacer::new(Rates::new(LEAST, MOST)?, target.as_secs_f64());
+    pub(crate) fn new(limit: &'a Limit, manners: Manners, split: Option<Bytes>) -> Pace<'a> {
+        let pacer = match manners {
+            Manners::Target(target) => pacer(target.as_secs_f64()),
+            Manners::Idle | Manners::None => None,
+        };
         Pace {
             limit,
-            courtesy: keep_p99.and_then(pacer).map(|pacer| Courtesy {
+            idle: (manners == Manners::Idle).then(Idle::default),
+            traffic: Traffic::default(),
+            courtesy: pacer.map(|pacer| Courtesy {
                 pacer,
                 next_probe: Nanos(0),
                 felt: Vec::new(),
-                since: Nanos(0),
                 bytes: 0,
                 own: 0,
                 company: Company::default(),
@@ -118,12 +164,16 @@ impl<'a> Pace<'a> {
     /// Bytes a second that may be read now.
     fn rate(&self) -> Option<f64> {
         let polite = self.courtesy.as_ref().map(|own| own.pacer.allowed());
-        let limits = [self.limit.part(), polite];
+        let idle = self.idle.as_ref().and_then(Idle::rate);
+        let limits = [self.limit.part(), polite, idle];
         limits.into_iter().flatten().reduce(f64::min)
     }
 
     /// Whether a probe is due; the next one is due later then.
     pub(crate) fn probes(&mut self, now: Nanos) -> bool {
+        if let Some(idle) = &mut self.idle {
+            return idle.probes(now);
+        }
         let Some(courtesy) = &mut self.courtesy else {
             return false;
         };
@@ -135,7 +185,11 @@ impl<'a> Pace<'a> {
     }
 
     /// A probe came back.
-    pub(crate) fn felt(&mut self, latency: Nanos) {
+    pub(crate) fn felt(&mut self, bytes: Bytes, latency: Nanos) {
+        self.traffic.own += bytes.0;
+        if let Some(idle) = &mut self.idle {
+            idle.felt(bytes, latency);
+        }
         if let Some(courtesy) = &mut self.courtesy {
             courtesy.own += 1;
             if courtesy.felt.len() == PROBES {
@@ -147,6 +201,10 @@ impl<'a> Pace<'a> {
 
     /// A request of the warming itself came back.
     pub(crate) fn came(&mut self, bytes: Bytes) {
+        self.traffic.own += bytes.0;
+        if let Some(idle) = &mut self.idle {
+            idle.came(bytes);
+        }
         if let Some(courtesy) = &mut self.courtesy {
             let parts = self.split.map_or(0, |split| bytes.0.div_ceil(split.0));
             courtesy.own += parts;
@@ -157,84 +215,60 @@ impl<'a> Pace<'a> {
     /// Sets the pace anew, if it is time to. `counted` says what the kernel has counted on the device
     /// since the last time; `None` where it does not count.
     pub(crate) fn adjust(&mut self, now: Nanos, counted: impl FnOnce() -> Option<Counted>) {
-        let Some(courtesy) = &mut self.courtesy else {
-            return;
-        };
-        let passed = now - courtesy.since;
+        let passed = now - self.traffic.since;
         if passed < INTERVAL {
             return;
         }
+        self.traffic.since = now;
+        let counted = counted();
+        if let Some(counted) = counted {
+            self.traffic.all += counted.read_bytes + counted.written_bytes;
+            self.traffic.own_before = self.traffic.own;
+        }
         let seconds = passed.as_secs_f64();
-        let counted = counted().filter(|_| self.split.is_some());
+        if let Some(idle) = &mut self.idle {
+            idle.adjust(now, seconds, counted);
+        }
+        let Some(courtesy) = &mut self.courtesy else {
+            return;
+        };
+        let counted = counted.filter(|_| self.split.is_some());
         let alone = courtesy.company.is_none(counted, courtesy.own);
         courtesy.pacer.observe(&Interval {
             seconds,
             foreground_s: if alone { None } else { p99(&courtesy.felt) },
             background: courtesy.bytes as f64 / seconds,
         });
-        (courtesy.since, courtesy.bytes, courtesy.own) = (now, 0, 0);
+        (courtesy.bytes, courtesy.own) = (0, 0);
+    }
+
+    /// The share of the bytes that went through the device meanwhile which were others', by what the
+    /// kernel has counted; `None` where it does not count.
+    pub(crate) fn others_share(&self) -> Option<f64> {
+        self.traffic.others()
+    }
+
+    /// For how long reading was slower so that others are not disturbed, without having been asked to.
+    pub(crate) fn yielded(&self) -> Nanos {
+        self.idle.as_ref().map_or(Nanos(0), Idle::yielded)
     }
 }
 
-/// So many intervals in a row nobody else may be seen before the probes are not listened to: two
-/// seconds.
-const QUIET: usize = 4;
-/// So many reads in that time are nobody: what asks for the state of a disk now and then.
-const NOBODY: i64 = 2;
-
-/// Whether others use the device, by what the kernel counts beyond our own.
-///
-/// The kernel is always a little ahead, by what has come back and was not yet taken note of here; by
-/// how much changes with the moment. So the reads beyond our own are summed up, and the least sum of
-/// one stretch of intervals is compared with that of the stretch before: what is only ahead comes
-/// back, and what others read does not.
-#[derive(Debug, Default)]
-struct Company {
-    /// Reads beyond our own since the start, after each of the last intervals.
-    beyond: VecDeque<i64>,
-    /// For so many intervals nobody was seen.
-    quiet: usize,
-}
-
-impl Company {
-    /// Whether there is surely nobody, after an interval in which the kernel has counted this, and we
-    /// so many reads.
-    fn is_none(&mut self, counted: Option<Counted>, own: u64) -> bool {
-        let Some(counted) = counted else {
-            *self = Company::default();
-            return false;
-        };
-        let more = i64::try_from(counted.reads).unwrap_or(i64::MAX)
-            - i64::try_from(own).unwrap_or(i64::MAX);
-        let sum = self.beyond.back().copied().unwrap_or(0);
-        self.beyond.push_back(sum.saturating_add(more));
-        if self.beyond.len() > 2 * QUIET {
-            self.beyond.pop_front();
-        }
-        let is_quiet = counted.writes == 0 && is_about(counted.reads, own);
-        self.quiet = if is_quiet { self.quiet + 1 } else { 0 };
-        self.quiet >= QUIET && self.growth().is_some_and(|growth| growth <= NOBODY)
-    }
-
-    /// By how much the reads of others have grown, from one stretch of intervals to the next. `None`
-    /// before there were two.
-    fn growth(&self) -> Option<i64> {
-        let least = |from: usize| self.beyond.iter().skip(from).take(QUIET).min();
-        let full = self.beyond.len() == 2 * QUIET;
-        full.then(|| Some(least(QUIET)? - least(0)?)).flatten()
-    }
-}
-
-/// Whether what was counted may be our own for all that one interval shows.
-fn is_about(reads: u64, own: u64) -> bool {
-    reads <= own + own / 50 + 4
+/// Keeps others' requests under this latency in seconds.
+fn pacer(target_s: f64) -> Option<Pacer> {
+    Pacer::new(Rates::new(LEAST, MOST)?, target_s)
 }
 
 /// The value that 1 of 100 exceeds.
 fn p99(values: &[f64]) -> Option<f64> {
+    percentile(values, 99)
+}
+
+/// The value that so many of 100 do not exceed.
+fn percentile(values: &[f64], percent: usize) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let rank = (sorted.len() * 99).div_ceil(100);
+    let rank = (sorted.len() * percent).div_ceil(100);
     sorted.get(rank.checked_sub(1)?).copied()
 }
 
@@ -265,14 +299,14 @@ mod tests {
     #[test]
     fn the_limit_is_kept_and_shared() {
         let limit = Limit::new(Some(Bytes(1_000_000)), 2);
-        let mut pace = Pace::new(&limit, None, Some(Bytes(1000)));
+        let mut pace = Pace::new(&limit, Manners::None, Some(Bytes(1000)));
         let half = bytes_in_a_second(&mut pace, SECOND);
         assert!((500_000..530_000).contains(&half), "{half}");
         limit.leave();
         let all = bytes_in_a_second(&mut pace, Nanos(3 * SECOND.0));
         assert!((1_000_000..1_060_000).contains(&all), "{all}");
         let none = Limit::new(None, 1);
-        let mut pace = Pace::new(&none, None, Some(Bytes(1000)));
+        let mut pace = Pace::new(&none, Manners::None, Some(Bytes(1000)));
         assert_eq!(
             bytes_in_a_second(&mut pace, SECOND),
             SECOND.0,
@@ -283,15 +317,21 @@ mod tests {
     #[test]
     fn the_pace_falls_when_others_wait_and_rises_when_they_are_gone() {
         let limit = Limit::new(None, 1);
-        let mut pace = Pace::new(&limit, Some(Nanos(5_000_000)), Some(Bytes(1000)));
+        let mut pace = Pace::new(&limit, Manners::Target(Nanos(5_000_000)), Some(Bytes(1000)));
         let mut now = Nanos(0);
         let mut step = |pace: &mut Pace, latency: u64, writes: u64| {
             now += INTERVAL;
             let rate = pace.rate().unwrap();
             pace.came(Bytes((rate / 2.0) as u64));
-            (0..PROBES).for_each(|_| pace.felt(Nanos(latency)));
+            (0..PROBES).for_each(|_| pace.felt(Bytes(4096), Nanos(latency)));
             let reads = pace.courtesy.as_ref().unwrap().own;
-            pace.adjust(now, || Some(Counted { reads, writes }));
+            pace.adjust(now, || {
+                Some(Counted {
+                    reads,
+                    writes,
+                    ..Counted::default()
+                })
+            });
             pace.rate().unwrap()
         };
         let rates: Vec<f64> = (0..20).map(|_| step(&mut pace, 1_000_000, 9)).collect();
@@ -304,48 +344,22 @@ mod tests {
         assert!(later[7] > later[3], "nobody is there to wait: {later:?}");
     }
 
-    /// Whether nobody is seen after twenty intervals, in which others read `others` each and the
-    /// kernel is ahead by what `ahead` says.
-    fn nobody(others: u64, writes: u64, ahead: fn(u64) -> u64) -> bool {
-        let mut company = Company::default();
-        let mut before = 0;
-        let mut seen = false;
-        for number in 0..20 {
-            let own = 1000;
-            let reads = own + others + ahead(number) - before;
-            before = ahead(number);
-            seen = company.is_none(Some(Counted { reads, writes }), own);
-        }
-        seen
-    }
-
-    #[test]
-    fn others_are_noticed_by_what_the_kernel_counts_beyond_our_own() {
-        assert!(nobody(0, 0, |_| 0));
-        assert!(nobody(0, 0, |number| 7 * number % 20), "only ahead");
-        for light in [1, 5, 24, 1000] {
-            assert!(!nobody(light, 0, |_| 0), "{light} reads in half a second");
-            assert!(!nobody(light, 0, |number| 7 * number % 20), "{light}");
-        }
-        assert!(!nobody(0, 1, |_| 0), "we write nothing");
-    }
-
     #[test]
     fn nobody_is_there_only_after_a_while_and_where_it_is_counted() {
         let mut company = Company::default();
         let own = Some(Counted {
             reads: 100,
-            writes: 0,
+            ..Counted::default()
         });
         let mut seen = |counted| company.is_none(counted, 100);
-        assert!((1..2 * QUIET).all(|_| !seen(own)));
+        assert!((1..2 * company::QUIET).all(|_| !seen(own)));
         assert!(seen(own));
         assert!(!seen(None) && !seen(own));
         // Where it is not known how requests are split, nothing is known.
         let limit = Limit::new(None, 1);
-        let mut pace = Pace::new(&limit, Some(Nanos(5_000_000)), None);
+        let mut pace = Pace::new(&limit, Manners::Target(Nanos(5_000_000)), None);
         for number in 1..20 {
-            pace.felt(Nanos(20_000_000));
+            pace.felt(Bytes(4096), Nanos(20_000_000));
             pace.adjust(Nanos(number * INTERVAL.0), || Some(Counted::default()));
         }
         assert_eq!(pace.courtesy.unwrap().company.quiet, 0);

@@ -46,7 +46,10 @@ impl Line {
     /// Shows how the work stands.
     pub(crate) fn show(&self, at: &At<'_>) {
         let Some(bar) = &self.bar else { return };
-        bar.set_position((self.planned - at.left).0);
+        // What is used is counted in only once it is known.
+        let planned = self.planned.0.max(at.left.0);
+        bar.set_length(planned);
+        bar.set_position(planned - at.left.0);
         bar.set_message(message(at));
     }
 

@@ -15,6 +15,9 @@ const PIECES: u64 = 8;
 /// each page, and some take half a minute for each.
 const MOST_PIECES: u32 = 16_384;
 
+/// Among so many of the next pieces one is looked for that touches none in flight.
+const NEAR: usize = 64;
+
 /// The requests that a plan consists of.
 #[derive(Debug)]
 pub(crate) struct Queue {
@@ -44,10 +47,30 @@ impl Queue {
         self.stages.front().map(|(stage, _)| *stage)
     }
 
-    /// The next piece of a request that failed. One is to be asked for at a time: the kernel makes
+    /// Puts the blocks of a plan in the place of those that were not asked for yet. Pieces of what
+    /// failed stay.
+    pub(crate) fn replace(&mut self, plan: &Plan) {
+        let stages = plan.stages.iter();
+        self.stages = stages
+            .map(|(stage, ranges)| (*stage, ranges.iter().collect()))
+            .collect();
+    }
+
+    /// The next piece of a request that failed, which touches none of those in flight: the kernel makes
     /// one request of neighbours that wait together, and that would fail as a whole.
-    pub(crate) fn next_piece(&mut self) -> Option<Range<u64>> {
-        self.pieces.pop_front()
+    pub(crate) fn next_piece(&mut self, in_flight: &[Range<u64>]) -> Option<Range<u64>> {
+        let touches = |piece: &Range<u64>| {
+            let meets = |other: &Range<u64>| piece.start <= other.end && other.start <= piece.end;
+            in_flight.iter().any(meets)
+        };
+        let mut near = self.pieces.iter().take(NEAR);
+        let at = near.position(|piece| !touches(piece))?;
+        self.pieces.remove(at)
+    }
+
+    /// Takes back all pieces that were not asked for yet.
+    pub(crate) fn give_up_pieces(&mut self) -> Vec<Range<u64>> {
+        self.pieces.drain(..).collect()
     }
 
     /// The next block.
@@ -138,17 +161,38 @@ mod tests {
         let mut length = 0;
         let mut smallest = failed.clone();
         for _ in 0..PIECES {
-            smallest = queue.next_piece().unwrap();
+            smallest = queue.next_piece(&[]).unwrap();
             length += smallest.end - smallest.start;
         }
         assert_eq!(length, BLOCK.0);
         assert_eq!(smallest.end, failed.end);
         assert!(queue.narrow(&(smallest.start..smallest.start + 8192)));
         assert_eq!(
-            queue.next_piece(),
+            queue.next_piece(&[]),
             Some(smallest.start..smallest.start + 4096)
         );
         assert!(!queue.narrow(&(0..4096)));
+    }
+
+    #[test]
+    fn pieces_in_flight_have_no_neighbours() {
+        let mut queue = queue();
+        let failed = queue.next_block().unwrap();
+        assert!(queue.narrow(&failed));
+        let mut flying = Vec::new();
+        while let Some(piece) = queue.next_piece(&flying) {
+            flying.push(piece);
+        }
+        let step = BLOCK.0 / PIECES;
+        let starts: Vec<u64> = flying
+            .iter()
+            .map(|piece| (piece.start - failed.start) / step)
+            .collect();
+        assert_eq!(starts, [0, 2, 4, 6]);
+        flying.remove(0);
+        assert_eq!(queue.next_piece(&flying), None, "1 touches 2");
+        assert_eq!(queue.give_up_pieces().len(), 4);
+        assert_eq!(queue.next_piece(&[]), None);
     }
 
     #[test]

@@ -1,20 +1,31 @@
 //! The reading of one volume: gives the requests one after the other, and keeps account of what came
 //! of them.
+//!
+//! - `narrowing`: the pieces of blocks that failed;
+//! - `outcome`: what came of it;
+//! - `probes`: where to ask how long others wait;
+//! - `together`: what it gives beside other volumes.
+
+mod narrowing;
+mod outcome;
+mod probes;
+mod together;
 
 use std::ops::Range;
 
 use engine::list::{Done, Errno, Feed, Next, Request, RequestError};
 use record::{Bytes, Nanos, Ranges};
-use study::cold::forecast::MERGE_BYTES;
 use study::cold::stream::Stream;
-use study::depth::verdict::{self, Binds, Caps, Verdict};
 use study::depth::{Bounds, Controller};
 
+use super::later::Later;
 use super::meter::Meter;
 use super::pace::{Counted, Pace};
 use super::plan::{Plan, Stage};
 use super::queue::Queue;
 use super::turns::{Turn, Turns};
+use narrowing::Narrowing;
+use together::Together;
 
 /// The least and the most requests in flight. At 512 KiB and 50 ms a request the most is 1.3 GB/s, which
 /// is more than most volumes give; a deeper queue would make others wait for seconds on a small one.
@@ -35,13 +46,6 @@ const PROBE_BYTES: u32 = 4096;
 const LOOK_EVERY: Nanos = Nanos(250_000_000);
 /// A turn alone ends when it is known what the volume gives, or after this long.
 const LONGEST_TURN: Nanos = Nanos(10_000_000_000);
-/// What several volumes give together counts after so long a time, and when it lasted as long.
-const SETTLE: Nanos = Nanos(2_000_000_000);
-/// See [`SETTLE`].
-const LONG_ENOUGH: Nanos = Nanos(2_000_000_000);
-/// So long may be spent on finding out which parts of bad blocks can be read: some disks take half a
-/// minute for each, one after the other.
-const LONGEST_NARROWING: Nanos = Nanos(600_000_000_000);
 /// How long to wait when nothing can be asked for; what comes back ends it earlier.
 const NAP: Nanos = Nanos(10_000_000);
 
@@ -83,39 +87,11 @@ pub(crate) enum Over {
     Gone,
 }
 
-/// What came while all volumes were read together, from a little after that began.
-#[derive(Clone, Copy, Debug, Default)]
-struct Together {
-    since: Option<Nanos>,
-    until: Nanos,
-    bytes: u64,
-}
-
-impl Together {
-    /// They are read together now.
-    fn goes_on(&mut self, now: Nanos) {
-        self.since.get_or_insert(now + SETTLE);
-        self.until = now;
-    }
-
-    fn came(&mut self, now: Nanos, bytes: u64) {
-        // Once one of them has ended it does not go on any more.
-        let lasts = self.since.is_some_and(|since| now >= since);
-        if lasts && now - self.until <= LOOK_EVERY {
-            self.bytes += bytes;
-        }
-    }
-
-    /// Bytes a second; `None` where it did not last.
-    fn rate(&self) -> Option<f64> {
-        let lasted = self.until - self.since?;
-        (lasted >= LONG_ENOUGH && self.bytes > 0).then(|| self.bytes as f64 / lasted.as_secs_f64())
-    }
-}
-
 /// Reads what a plan names.
 pub(crate) struct Reading<'a> {
     queue: Queue,
+    /// What to read in the end, if that is not known yet.
+    later: Later,
     pace: Pace<'a>,
     meter: Meter,
     /// `None` only if the bounds were none: the depth stays then.
@@ -145,18 +121,14 @@ pub(crate) struct Reading<'a> {
     looked: Nanos,
     /// Requests of all kinds.
     in_flight: u32,
-    piece_in_flight: bool,
-    /// How long pieces were waited for.
-    narrowing: Nanos,
-    /// Whether something is called unreadable of which a part may not be.
-    is_coarse: bool,
+    narrowing: Narrowing,
 }
 
 impl<'a> Reading<'a> {
     /// Reads `plan` of a volume of `size`, of which `done` is read already, and which has a number
-    /// among those that take turns.
+    /// among those that take turns. The plan may be replaced `later`.
     pub(crate) fn new(
-        plan: &Plan,
+        (plan, later): (&Plan, Later),
         size: Bytes,
         block: Bytes,
         done: Ranges,
@@ -167,6 +139,7 @@ impl<'a> Reading<'a> {
         let bounds = Bounds::new(LEAST_DEPTH, MOST_DEPTH);
         Reading {
             queue: Queue::new(plan, block),
+            later,
             pace,
             meter: Meter::default(),
             depth: bounds.map(|bounds| Controller::new(bounds, START_DEPTH)),
@@ -189,70 +162,13 @@ impl<'a> Reading<'a> {
             probes: 0,
             looked: Nanos(0),
             in_flight: 0,
-            piece_in_flight: false,
-            narrowing: Nanos(0),
-            is_coarse: false,
+            narrowing: Narrowing::default(),
         }
     }
 
     /// How many requests are wanted in flight.
     fn wanted(&self) -> usize {
         self.depth.as_ref().map_or(START_DEPTH, Controller::depth)
-    }
-
-    /// Why nothing more was asked for.
-    pub(crate) fn over(&self) -> Over {
-        if self.gone { Over::Gone } else { Over::All }
-    }
-
-    /// What was read, now or at an earlier start.
-    pub(crate) fn done_ranges(&self) -> &Ranges {
-        &self.done
-    }
-
-    /// What could not be read.
-    pub(crate) fn unreadable(&self) -> &Ranges {
-        &self.unreadable
-    }
-
-    /// Whether more is called unreadable than may be, since to look closer would have taken too long.
-    pub(crate) fn is_coarse(&self) -> bool {
-        self.is_coarse
-    }
-
-    /// How much was read at this start.
-    pub(crate) fn read(&self) -> Bytes {
-        Bytes(self.read)
-    }
-
-    /// The share of what was read at this start that was cold, where that could be told.
-    pub(crate) fn cold_share(&self) -> Option<f64> {
-        self.stream.cold_share()
-    }
-
-    /// What held the rate where it was; `None` when it was over before that was known.
-    pub(crate) fn verdict(&self) -> Option<Verdict> {
-        verdict::of_one(self.depth.as_ref()?, &Caps::default())
-    }
-
-    /// What it gave while all volumes were read together, and the bytes a second that it gave alone.
-    pub(crate) fn in_company(&self) -> Option<(Verdict, f64)> {
-        let bytes_per_s = self.together.rate()?;
-        let depth = self.wanted();
-        let binds = match self.verdict() {
-            Some(verdict) => verdict.binds,
-            None => Binds::Unknown,
-        };
-        let requests_per_s = bytes_per_s / self.block.0 as f64;
-        let together = Verdict {
-            binds,
-            bytes_per_s,
-            iops: bytes_per_s / MERGE_BYTES as f64,
-            depth,
-            latency_s: depth as f64 / requests_per_s,
-            share_of_limit: None,
-        };
-        Some((together, self.alone?))
     }
 
     /// Whether it may read now, by its turn.
@@ -273,11 +189,6 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The size of the volume at the last look, and the smallest that was seen.
-    pub(crate) fn sizes(&self) -> (Bytes, Bytes) {
-        (self.size, self.smallest_size)
-    }
-
     fn request(&mut self, now: Nanos, range: Range<u64>, tag: u64) -> Next {
         self.in_flight += 1;
         if tag != PROBE {
@@ -289,25 +200,6 @@ impl<'a> Reading<'a> {
             len: u32::try_from(range.end - range.start).unwrap_or(u32::MAX),
             tag,
         })
-    }
-
-    /// A place that is warm, another one each time.
-    fn warm_place(&mut self) -> Option<Range<u64>> {
-        let length = u64::from(PROBE_BYTES);
-        let pages = self.done.total().0 / length;
-        self.probes = self.probes.wrapping_add(1);
-        // A multiplication by the golden ratio spreads the places over all (Knuth, volume 3, 6.4).
-        let spread = self.probes.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mut at = ((u128::from(spread) * u128::from(pages)) >> 64) as u64 * length;
-        for range in self.done.iter() {
-            let own = range.end - range.start;
-            if at + length <= own {
-                let start = (range.start + at).next_multiple_of(length);
-                return (start + length <= range.end).then_some(start..start + length);
-            }
-            at = at.saturating_sub(own);
-        }
-        None
     }
 
     fn look(&mut self, now: Nanos) {
@@ -322,8 +214,28 @@ impl<'a> Reading<'a> {
                 self.together.goes_on(now);
             }
             self.look_at_device();
+            self.look_at_plan();
             self.tell();
         }
+    }
+
+    /// Goes by the final plan, once it is known.
+    fn look_at_plan(&mut self) {
+        let Some((plan, asked)) = self.later.take() else {
+            return;
+        };
+        let todo = plan.without(&self.done.union(&self.unreadable).union(&asked));
+        self.queue.replace(&todo);
+        self.planned = self.planned.union(&plan.all().subtract(&self.done));
+        self.end_at(self.smallest_size);
+    }
+
+    /// What lies behind this is not read.
+    fn end_at(&mut self, size: Bytes) {
+        self.queue.cut_at(size.0);
+        self.planned = self.planned.intersect(&Ranges::all(size));
+        let covered = self.done.union(&self.unreadable);
+        self.left = self.planned.subtract(&covered).total().0;
     }
 
     fn look_at_device(&mut self) {
@@ -333,10 +245,7 @@ impl<'a> Reading<'a> {
                 self.size = size;
                 if size < self.smallest_size {
                     self.smallest_size = size;
-                    self.queue.cut_at(size.0);
-                    self.planned = self.planned.intersect(&Ranges::all(size));
-                    let covered = self.done.union(&self.unreadable);
-                    self.left = self.planned.subtract(&covered).total().0;
+                    self.end_at(size);
                 }
             }
         }
@@ -355,7 +264,7 @@ impl<'a> Reading<'a> {
         });
     }
 
-    fn failed(&mut self, range: Range<u64>, error: RequestError) {
+    fn failed(&mut self, now: Nanos, range: Range<u64>, error: RequestError) {
         self.look_at_device();
         let lost = matches!(
             error,
@@ -369,11 +278,43 @@ impl<'a> Reading<'a> {
         if within.is_empty() {
             return;
         }
-        let in_time = self.narrowing < LONGEST_NARROWING;
-        if !(in_time && self.queue.narrow(&within)) {
-            self.is_coarse |= within.end - within.start > u64::from(PROBE_BYTES);
-            self.left = self.left.saturating_sub(within.end - within.start);
-            self.unreadable.insert(within);
+        if !self.narrowing.has_time(now) {
+            for piece in self.queue.give_up_pieces() {
+                self.give_up(piece);
+            }
+            self.give_up(within);
+        } else if !self.queue.narrow(&within) {
+            self.give_up(within);
+        }
+    }
+
+    /// Calls a place unreadable.
+    fn give_up(&mut self, range: Range<u64>) {
+        if range.end - range.start > u64::from(PROBE_BYTES) {
+            self.narrowing.is_coarse_now();
+        }
+        self.left = self.left.saturating_sub(range.end - range.start);
+        self.unreadable.insert(range);
+    }
+
+    /// The next request of the warming itself.
+    fn next_of_plan(&mut self, now: Nanos) -> Next {
+        let near = self.narrowing.with_room();
+        if let Some(piece) = near.and_then(|near| self.queue.next_piece(near)) {
+            self.narrowing.goes(now, piece.clone());
+            return self.request(now, piece, PIECE);
+        }
+        match self.queue.next_block() {
+            Some(range) => {
+                self.later.asks(range.clone());
+                self.request(now, range, BLOCK)
+            }
+            // What is in flight may fail, and is asked for again in pieces then.
+            None if self.in_flight > 0 || self.later.is_open() => {
+                self.look_at_plan();
+                Next::Wait(now + NAP)
+            }
+            None => Next::End,
         }
     }
 }
@@ -403,32 +344,20 @@ impl Feed for Reading<'_> {
         if let Some(until) = self.pace.wait(now) {
             return Next::Wait(until.min(now + NAP));
         }
-        if !self.piece_in_flight
-            && let Some(piece) = self.queue.next_piece()
-        {
-            self.piece_in_flight = true;
-            return self.request(now, piece, PIECE);
-        }
-        match self.queue.next_block() {
-            Some(range) => self.request(now, range, BLOCK),
-            // What is in flight may fail, and is asked for again in pieces then.
-            None if self.in_flight > 0 => Next::Wait(now + NAP),
-            None => Next::End,
-        }
+        self.next_of_plan(now)
     }
 
     fn done(&mut self, now: Nanos, done: Done) {
         self.in_flight = self.in_flight.saturating_sub(1);
         let Request { offset, len, tag } = done.request;
         if tag == PROBE {
-            self.pace.felt(done.latency);
+            self.pace.felt(Bytes(u64::from(len)), done.latency);
             return self.look(now);
         }
-        if tag == PIECE {
-            self.piece_in_flight = false;
-            self.narrowing += done.latency;
-        }
         let range = offset..offset + u64::from(len);
+        if tag == PIECE {
+            self.narrowing.came(now, &range);
+        }
         let moved = if done.result.is_ok() {
             u64::from(len)
         } else {
@@ -447,7 +376,7 @@ impl Feed for Reading<'_> {
                 self.together.came(now, moved);
                 self.done.insert(range);
             }
-            Err(error) => self.failed(range, error),
+            Err(error) => self.failed(now, range, error),
         }
         self.look(now);
     }

@@ -217,6 +217,13 @@ fn value(one: &Warmed) -> Value {
         "seconds": one.seconds,
         "bytes_per_s": one.rate(),
         "cold_share": one.cold,
+        "others_share": one.others_share,
+        "exceeded_s": one.exceeded.map(|exceeded| json!({
+            "volume_iops": exceeded.volume_iops.as_secs_f64(),
+            "volume_bytes": exceeded.volume_bytes.as_secs_f64(),
+            "instance_iops": exceeded.instance_iops.as_secs_f64(),
+            "instance_bytes": exceeded.instance_bytes.as_secs_f64(),
+        })),
         "in_flight": one.verdict.map(|verdict| verdict.depth),
         "plateau_bytes_per_s": one.verdict.map(|verdict| verdict.bytes_per_s),
         "unreadable": extents,

@@ -13,11 +13,13 @@ use super::finding::{Code, Finding};
 use super::volume::Volume;
 
 /// The bytes of a volume that are not known to be free: all but what the mounted file systems on it,
-/// and on what is built on it, list as free. `None` where none of them lists that.
+/// and on what is built on it, list as free. `None` where none of them lists that, and once
+/// `is_unwanted` says that nobody waits for it any more.
 pub(crate) fn used(
     volume: &Volume,
     devices: &Devices,
     root: &Root,
+    is_unwanted: &dyn Fn() -> bool,
     findings: &mut Vec<Finding>,
 ) -> Option<Ranges> {
     let mounts = match Mounts::read(root) {
@@ -35,7 +37,10 @@ pub(crate) fn used(
         let Some(mount) = mounts.on(number).next() else {
             continue;
         };
-        match free_on(volume, number, &mount.point, devices, root) {
+        if is_unwanted() {
+            return None;
+        }
+        match free_on(volume, number, &mount.point, (devices, root), is_unwanted) {
             Ok(found) => free = Some(free.unwrap_or_default().union(&found)),
             Err(why) => findings.push(unknown(&format!("{}: {why}", mount.point.display()))),
         }
@@ -48,11 +53,11 @@ fn free_on(
     volume: &Volume,
     number: DevNum,
     point: &std::path::Path,
-    devices: &Devices,
-    root: &Root,
+    (devices, root): (&Devices, &Root),
+    is_unwanted: &dyn Fn() -> bool,
 ) -> Result<Ranges, String> {
     let folder = File::open(point).map_err(|error| error.to_string())?;
-    let space = spacemap::of_file(&folder).map_err(|error| error.to_string())?;
+    let space = spacemap::of_file(&folder, is_unwanted).map_err(|error| error.to_string())?;
     if space.device != number {
         return Err("something else is mounted over it".to_owned());
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use linux::block::{DevNum, Device, Devices, Kind};
 use linux::consent::{ReadTarget, open_for_reading};
+use linux::ebs::Counters;
 use linux::root::number;
 use linux::{Root, process};
 use record::Bytes;
@@ -106,6 +107,13 @@ impl Volume {
     /// User Guide, "Amazon EBS volumes and NVMe").
     pub(crate) fn is_ebs(&self) -> bool {
         is_ebs(&self.device)
+    }
+
+    /// What the volume itself has counted; `None` where it is no EBS volume, or a partition of one, or
+    /// does not tell.
+    pub(crate) fn own_counters(&self) -> Option<Counters> {
+        let asks = self.is_ebs() && self.device.partition_of().is_none();
+        asks.then(|| Counters::read(&self.target.file).ok())?
     }
 
     /// A descriptor for direct I/O.

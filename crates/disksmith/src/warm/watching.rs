@@ -98,6 +98,8 @@ impl Watch for Watching<'_> {
         Some(Counted {
             reads: counts.reads + merged,
             writes: counts.writes,
+            read_bytes: counts.read_bytes,
+            written_bytes: counts.write_bytes,
         })
     }
 

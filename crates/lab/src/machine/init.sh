@@ -104,10 +104,17 @@ while read -r word <&3; do
     break
 done &
 
-echo started >&3
+# The relays end when nobody holds the pipes open any more: they are to outlive the preparation.
+exec 4>/run/stdout 5>/run/stderr
 # By its path: busybox would otherwise start the shell that it has itself.
-setsid /bin/sh /lab/command </dev/null >/run/stdout 2>/run/stderr 3>&-
+run() { setsid /bin/sh "$1" </dev/null >&4 2>&5 3>&- 4>&- 5>&-; }
+if [ -e /lab/prepare ]; then
+    run /lab/prepare || stop "what was to prepare it ended with status $?"
+fi
+echo started >&3
+run /lab/command
 status=$?
+exec 4>&- 5>&-
 
 # What the command left in the background may hold the pipes open: it is given a moment, and then
 # ended. What was written is waited for, however long it takes.

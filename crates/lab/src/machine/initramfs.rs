@@ -83,6 +83,8 @@ pub(super) struct Disks {
 pub(super) struct Task<'a> {
     /// A program and its arguments.
     pub command: &'a [OsString],
+    /// A shell script that runs before it, and must end well.
+    pub prepare: Option<&'a OsStr>,
     /// Which boot this is, for the command to know.
     pub boot: u32,
 }
@@ -147,6 +149,9 @@ impl<W: Write> Image<'_, W> {
         archive.file("etc/group", 0o644, b"root:x:0:\ndisk:x:6:\n")?;
         let Disks { count, own } = disks;
         archive.file("lab/disks", 0o644, format!("{count} {own}\n").as_bytes())?;
+        if let Some(prepare) = task.prepare {
+            archive.file("lab/prepare", 0o755, prepare.as_bytes())?;
+        }
         archive.file("lab/command", 0o755, &script(task))
     }
 
@@ -342,6 +347,7 @@ mod tests {
         .to_vec();
         let script = script(&Task {
             command: &words,
+            prepare: None,
             boot: 3,
         });
         let text = script

@@ -164,6 +164,7 @@ impl Machine {
             },
             &Task {
                 command: &options.command,
+                prepare: options.prepare.as_deref().filter(|_| options.boot == 1),
                 boot: options.boot,
             },
         )?;

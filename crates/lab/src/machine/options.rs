@@ -55,6 +55,9 @@ pub struct MachineOptions {
     pub binary: PathBuf,
     /// What is run: a program and its arguments.
     pub command: Vec<OsString>,
+    /// A shell script that runs in the first boot, before the machine says that its command is
+    /// started, so that volumes that are held are still held. Where it fails, so does the machine.
+    pub prepare: Option<OsString>,
     /// `/dev/vda`, `/dev/vdb`, … in this order.
     pub disks: Vec<Disk>,
     /// The machine's memory.
@@ -86,6 +89,7 @@ impl MachineOptions {
             cache: cache.to_path_buf(),
             binary: binary.to_path_buf(),
             command,
+            prepare: None,
             disks: Vec::new(),
             memory: Bytes::gib(1),
             cpus: 2,

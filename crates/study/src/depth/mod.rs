@@ -12,42 +12,49 @@
 //! With the number in flight held constant the mean latency is known from the throughput and says
 //! nothing of its own. So all is decided by comparing throughputs at different depths:
 //!
-//! - **Growing**: the depth doubles while that brings at least a fifth of what it should. At the end
-//!   the depth is the product of the plateau and of the latency seen before it, with some room.
+//! - **Growing**: the depth doubles while that brings at least a fifth of what it should; where a
+//!   brief look does not show that clearly, a longer one does. At the end the depth is the product of the plateau and of the latency seen before it, with some room.
 //! - **Holding**: it stays, and now and then fewer and more are tried in turn, a quarter at a time.
 //!   Fewer that bring the same stay, and yet fewer are tried at once, in larger steps; more stay if they
-//!   bring 1.5 % more. Trials that change nothing become rarer.
+//!   bring 2 % more. Trials that change nothing become rarer.
+//! - **Trying**: both depths by turns, as often as the noise of the machine needs (`trial`).
 //! - A throughput that **changes** by itself, in either direction, starts growth anew: cold regions
 //!   follow warm ones, a burst ends, another reader comes. Growth that brings nothing is taken back.
+//!   On a machine on which it wanders anyway, the change must be larger and last; one by less than
+//!   a factor of 1.6 is answered by a trial.
 //!
 //! | part | question |
 //! | --- | --- |
 //! | [`Controller`] | how many requests in flight next? |
 //! | [`verdict`] | what holds the throughput where it is? |
 
+mod growing;
+mod trial;
 pub mod verdict;
 mod window;
 
 pub use window::{Interval, Window};
 
+use trial::{Judgement, Spread, Trial};
 use window::Gathering;
 
-/// A doubling is worth it that brings this share of what it should: 1.2 times the throughput.
-const WORTH: f64 = 0.2;
 /// Throughputs that differ by less are the same.
-const SAME: f64 = 0.015;
+const SAME: f64 = 0.02;
 /// A throughput that differs by more from what it was has changed by itself.
 const CHANGED: f64 = 0.15;
-/// Room above the product of throughput and latency: latencies scatter, and what waits for a slow
-/// request must not leave the cap idle.
-const ROOM: f64 = 1.25;
+/// The same in standard deviations of what it wanders by anyway.
+const CHANGED_DEVIATIONS: f64 = 2.0;
+/// A change by this factor is much.
+const MUCH: f64 = 1.6;
+/// Where neighbouring windows scatter by more than this, one window is no proof of a change.
+const NOISY: f64 = 0.03;
 /// The first trial of fewer, as a share of the depth; its inverse is the trial of more.
 const FEWER: f64 = 0.8;
 /// The boldest trial of fewer.
 const FEWEST: f64 = 0.5;
-/// Windows between trials at first, and at most.
+/// Windows between two trials and the next two at first, and at most.
 const WAIT: u32 = 4;
-const LONGEST_WAIT: u32 = 12;
+const LONGEST_WAIT: u32 = 24;
 
 /// The bounds of the depth, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,16 +76,17 @@ impl Bounds {
 }
 
 /// What is going on.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Phase {
-    /// Doubling. What was seen before, if anything was.
-    Growing { before: Option<Window> },
+    /// Doubling. What was seen before, if anything was, and whether this depth is looked at again, for
+    /// longer.
+    Growing { before: Option<Window>, again: bool },
     /// Staying, for so many windows more.
     Holding { windows_left: u32 },
     /// Trying fewer, for the so-many-th time in a row.
-    Fewer { run: i32 },
+    Fewer { run: i32, trial: Trial },
     /// Trying more.
-    More,
+    More { trial: Trial },
 }
 
 /// Answers how many requests to keep in flight. It is told what the last interval brought, of about
@@ -89,8 +97,16 @@ pub struct Controller {
     depth: usize,
     phase: Phase,
     gathering: Gathering,
+    /// Whether any request has been answered.
+    has_answers: bool,
     /// What the depth it stays at brings, averaged over the windows.
     level: Option<Window>,
+    /// The last window at that depth.
+    latest: Option<Window>,
+    /// By what windows differ anyway.
+    spread: Spread,
+    /// In so many windows in a row the throughput was higher; below zero, lower.
+    changed: i32,
     wait: u32,
     /// Whether fewer are tried next.
     fewer_next: bool,
@@ -106,9 +122,17 @@ impl Controller {
         Controller {
             bounds,
             depth,
-            phase: Phase::Growing { before: None },
-            gathering: Gathering::brief(0.0),
+            phase: Phase::Growing {
+                before: None,
+                again: false,
+            },
+            // The interval of the first answers is part of it.
+            gathering: Gathering::brief(f64::MIN_POSITIVE),
+            has_answers: false,
             level: None,
+            latest: None,
+            spread: Spread::new(),
+            changed: 0,
             wait: WAIT,
             fewer_next: true,
             out_of_depth: false,
@@ -137,6 +161,11 @@ impl Controller {
     /// An interval is left out that makes no sense, or in which far fewer were in flight than wanted:
     /// then it was not the device that limited the work.
     pub fn observe(&mut self, interval: &Interval) -> usize {
+        // What comes before the first answers says how long they take, and nothing of the throughput.
+        self.has_answers |= interval.requests > 0.0;
+        if !self.has_answers {
+            return self.depth;
+        }
         if let Some(window) = self.gathering.add(interval, self.depth) {
             self.decide(window);
         }
@@ -144,49 +173,12 @@ impl Controller {
     }
 
     fn decide(&mut self, now: Window) {
-        match self.phase {
-            Phase::Growing { before } => self.grown(before, now),
+        match self.phase.clone() {
+            Phase::Growing { before, again } => self.grown(before, again, now),
             Phase::Holding { windows_left } => self.held(windows_left, now),
-            Phase::Fewer { run } => self.tried_fewer(run, now),
-            Phase::More => self.tried_more(now),
+            Phase::Fewer { run, trial } => self.tried_fewer(run, trial, now),
+            Phase::More { trial } => self.tried_more(trial, now),
         }
-    }
-
-    fn grown(&mut self, before: Option<Window>, now: Window) {
-        let gain = before.map(|before| gain(&before, &now));
-        let worth = gain.is_none_or(|(got, proportion)| got - 1.0 >= WORTH * (proportion - 1.0));
-        if worth && now.depth < self.bounds.most {
-            return self.grow_from(now);
-        }
-        self.out_of_depth = worth && before.is_some();
-        let depth = match before.filter(|_| !worth) {
-            Some(before) => self.bend(&before, &now),
-            None => now.depth,
-        };
-        self.wait = WAIT;
-        self.fewer_next = true;
-        self.stay(depth, Some(now));
-        // Where growth found no bend the depth may be far beyond it: fewer are tried soon.
-        self.phase = Phase::Holding { windows_left: 1 };
-    }
-
-    /// Where the throughput bends, from a window before it and one beyond.
-    fn bend(&self, before: &Window, beyond: &Window) -> usize {
-        let needed = ROOM * beyond.requests_per_s.max(before.requests_per_s) * before.latency_s;
-        // Had the plateau been reached before already, the latency seen there is no device's.
-        let reached = gain(before, beyond).0 < 1.0 + 2.0 * SAME;
-        let most = if reached { before.depth } else { beyond.depth };
-        self.bounds.clamp(needed).min(most)
-    }
-
-    fn grow_from(&mut self, before: Window) {
-        self.phase = Phase::Growing {
-            before: Some(before),
-        };
-        self.level = None;
-        self.out_of_depth = false;
-        self.depth = before.depth.saturating_mul(2).min(self.bounds.most);
-        self.gathering = Gathering::brief(before.latency_s);
     }
 
     fn held(&mut self, windows_left: u32, now: Window) {
@@ -195,102 +187,200 @@ impl Controller {
             Some(level) if level.depth == now.depth => *level,
             _ => now,
         };
-        if (now.bytes_per_s / level.bytes_per_s - 1.0).abs() > CHANGED {
-            return self.regrow(&now);
+        if self.has_changed(&level, &now) {
+            return self.changed_to(&level, now);
         }
-        self.level = Some(level.averaged(&now));
-        if windows_left > 0 {
+        if let Some(latest) = self.latest.filter(|latest| latest.depth == now.depth) {
+            self.spread.add(&latest, &now);
+        }
+        self.latest = Some(now);
+        if self.changed == 0 {
+            self.level = Some(level.averaged(&now));
+        }
+        if windows_left > 0 || self.changed != 0 {
             self.phase = Phase::Holding {
-                windows_left: windows_left - 1,
+                windows_left: windows_left.saturating_sub(1),
             };
             self.gathering = Gathering::careful(0.0);
         } else {
-            self.try_other();
+            self.try_other(now);
         }
+    }
+
+    /// Whether the throughput is another one by itself.
+    fn has_changed(&mut self, level: &Window, now: &Window) -> bool {
+        let deviation = self.spread.deviation();
+        let off = now.bytes_per_s / level.bytes_per_s - 1.0;
+        if off.abs() <= CHANGED.max(CHANGED_DEVIATIONS * deviation) {
+            self.changed = 0;
+            return false;
+        }
+        let step = if off > 0.0 { 1 } else { -1 };
+        let as_before = if self.changed * step > 0 {
+            self.changed
+        } else {
+            0
+        };
+        self.changed = as_before + step;
+        let is_proved = self.changed.abs() > 1 || deviation < NOISY;
+        if is_proved {
+            self.changed = 0;
+        }
+        is_proved
+    }
+
+    /// Something has changed. Where that is much, it grows from here; where it may be the machine after
+    /// all, more and then fewer are tried at once, which finds out and costs little.
+    fn changed_to(&mut self, level: &Window, now: Window) {
+        let times = now.bytes_per_s / level.bytes_per_s;
+        if !(1.0 / MUCH..MUCH).contains(&times) {
+            return self.regrow(&now);
+        }
+        self.wait = WAIT;
+        self.level = Some(now);
+        self.latest = Some(now);
+        self.fewer_next = false;
+        self.try_other(now);
     }
 
     /// Something has changed: grows from here. The window in which it was seen is part old, part new,
     /// and nothing can be compared with it.
     fn regrow(&mut self, now: &Window) {
-        self.phase = Phase::Growing { before: None };
+        self.phase = Phase::Growing {
+            before: None,
+            again: false,
+        };
         self.level = None;
+        self.latest = None;
         self.out_of_depth = false;
         self.gathering = Gathering::brief(now.latency_s);
     }
 
-    fn try_other(&mut self) {
+    fn try_other(&mut self, now: Window) {
         let fewer = self.bounds.clamp((FEWER * self.depth as f64).floor());
         let more = self.bounds.clamp(self.depth as f64 / FEWER);
         let wants_fewer = self.fewer_next;
         self.fewer_next = !wants_fewer;
         if wants_fewer && fewer < self.depth {
-            self.attempt(Phase::Fewer { run: 1 }, fewer);
+            self.attempt_fewer(1, now, fewer);
         } else if more > self.depth {
-            self.attempt(Phase::More, more);
+            let trial = Trial::new(now, more, 1.0 + SAME);
+            self.go_on_trying(
+                Phase::More {
+                    trial: trial.clone(),
+                },
+                &trial,
+            );
         } else {
             self.rest();
         }
     }
 
-    fn attempt(&mut self, phase: Phase, depth: usize) {
-        let latency = self.level.map_or(0.0, |level| level.latency_s);
+    fn attempt_fewer(&mut self, run: i32, now: Window, depth: usize) {
+        let trial = Trial::new(now, depth, 1.0 - SAME);
+        let phase = Phase::Fewer {
+            run,
+            trial: trial.clone(),
+        };
+        self.go_on_trying(phase, &trial);
+    }
+
+    /// Goes to the depth that a trial wants next.
+    fn go_on_trying(&mut self, phase: Phase, trial: &Trial) {
+        let latency = match self.level {
+            Some(level) if trial.depth() != self.depth => level.latency_s,
+            _ => 0.0,
+        };
         self.phase = phase;
-        self.depth = depth;
+        self.depth = trial.depth();
         self.gathering = Gathering::careful(latency);
     }
 
-    fn tried_fewer(&mut self, run: i32, now: Window) {
+    fn tried_fewer(&mut self, run: i32, mut trial: Trial, now: Window) {
+        let judgement = trial.add(now, &mut self.spread);
         let Some(level) = self.level else {
             return self.stay(now.depth, None);
         };
-        if now.bytes_per_s < (1.0 - SAME) * level.bytes_per_s {
-            return self.back(level);
+        match judgement {
+            None => {
+                let phase = Phase::Fewer {
+                    run,
+                    trial: trial.clone(),
+                };
+                self.go_on_trying(phase, &trial)
+            }
+            Some(Judgement::Fails) => self.back(level),
+            Some(Judgement::Passes(_)) => self.take_fewer(run, &trial, now),
         }
-        // As good with fewer: from there yet fewer are tried at once.
+    }
+
+    /// As good with fewer: from there yet fewer are tried at once.
+    fn take_fewer(&mut self, run: i32, trial: &Trial, now: Window) {
         self.wait = WAIT;
         self.out_of_depth = false;
-        self.level = Some(Window {
-            bytes_per_s: now.bytes_per_s.max(level.bytes_per_s),
-            ..now
-        });
+        let level = trial.level().unwrap_or(now);
         let factor = FEWER.powi(run + 1).max(FEWEST);
-        let depth = self.bounds.clamp((factor * now.depth as f64).floor());
-        if depth < now.depth {
-            let run = run.saturating_add(1);
-            self.attempt(Phase::Fewer { run }, depth);
+        let depth = self.bounds.clamp((factor * level.depth as f64).floor());
+        // The next trial begins with a window at this depth, which must be the last one.
+        if depth < level.depth && now.depth == level.depth {
+            self.level = Some(level);
+            self.depth = now.depth;
+            self.attempt_fewer(run.saturating_add(1), now, depth);
         } else {
-            self.stay(now.depth, self.level);
+            self.stay(level.depth, Some(level));
+            self.fewer_next = depth < level.depth;
+            self.phase = Phase::Holding { windows_left: 0 };
         }
     }
 
-    fn tried_more(&mut self, now: Window) {
+    fn tried_more(&mut self, mut trial: Trial, now: Window) {
+        let judgement = trial.add(now, &mut self.spread);
         let Some(level) = self.level else {
             return self.stay(now.depth, None);
         };
-        let (got, proportion) = gain(&level, &now);
-        if got - 1.0 >= 0.5 * (proportion - 1.0) && now.depth < self.bounds.most {
-            self.wait = WAIT;
-            self.grow_from(now);
-        } else if got >= 1.0 + SAME {
-            self.wait = WAIT;
-            self.out_of_depth = now.depth == self.bounds.most;
-            self.fewer_next = false;
-            self.stay(now.depth, Some(now));
+        let got = match judgement {
+            None => {
+                return self.go_on_trying(
+                    Phase::More {
+                        trial: trial.clone(),
+                    },
+                    &trial,
+                );
+            }
+            Some(Judgement::Fails) => return self.back(level),
+            Some(Judgement::Passes(got)) => got,
+        };
+        let brought = trial.level().unwrap_or(now);
+        let (_, proportion) = gain(&level, &brought);
+        self.wait = WAIT;
+        if got - 1.0 >= 0.5 * (proportion - 1.0) {
+            self.grow_or_stay(brought);
         } else {
-            self.back(level);
+            self.out_of_depth = brought.depth == self.bounds.most;
+            self.fewer_next = false;
+            self.stay(brought.depth, Some(brought));
         }
     }
 
-    /// Returns from a trial that brought nothing.
+    /// Returns from a trial that brought nothing. Fewer and more are tried one soon after the other, and
+    /// then not for a while.
     fn back(&mut self, level: Window) {
-        self.wait = (2 * self.wait).min(LONGEST_WAIT);
+        let was_last = self.fewer_next;
+        if was_last {
+            self.wait = (2 * self.wait).min(LONGEST_WAIT);
+        }
         self.stay(level.depth, Some(level));
+        if !was_last {
+            self.phase = Phase::Holding { windows_left: 1 };
+        }
     }
 
     fn stay(&mut self, depth: usize, level: Option<Window>) {
         let latency = level.map_or(0.0, |level| level.latency_s);
         self.depth = depth;
         self.level = level;
+        self.latest = None;
+        self.changed = 0;
         self.rest();
         self.gathering = Gathering::careful(latency);
     }

@@ -51,7 +51,12 @@ pub struct Window {
 impl Window {
     /// This and a newer one of the same depth.
     pub(super) fn averaged(&self, newer: &Window) -> Window {
-        let mix = |old: f64, new: f64| old + NEWEST * (new - old);
+        self.mixed(newer, NEWEST)
+    }
+
+    /// The same, with this share of the newer one.
+    pub(super) fn mixed(&self, newer: &Window, share: f64) -> Window {
+        let mix = |old: f64, new: f64| old + share * (new - old);
         Window {
             depth: self.depth,
             bytes_per_s: mix(self.bytes_per_s, newer.bytes_per_s),

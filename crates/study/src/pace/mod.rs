@@ -116,6 +116,14 @@ impl Pacer {
         })
     }
 
+    /// The same, beginning at this rate, brought within the bounds: for a background that has run before.
+    pub fn beginning_at(mut self, rate: f64) -> Pacer {
+        if rate.is_finite() {
+            self.allowed = rate.clamp(self.rates.floor, self.rates.ceiling);
+        }
+        self
+    }
+
     /// The rate now allowed.
     pub fn allowed(&self) -> f64 {
         self.allowed

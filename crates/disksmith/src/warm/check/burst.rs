@@ -7,12 +7,21 @@ use engine::list::{Deed, Done, Feed, List, Lister, Next, Request};
 use record::{Bytes, Nanos};
 use study::interval::{Interval, mean_interval};
 
-use super::super::pace::{Limit, Pace};
+use super::super::pace::{Limit, Manners, Pace};
 use super::super::volume::Volume;
+use super::pairs::PAGE;
 
 /// So many requests in flight: with 512 KiB each enough for more than any instance gives of warm
 /// blocks, and few enough for others to live beside them.
 pub(super) const DEPTH: u32 = 16;
+/// The mark of a block.
+const BLOCK: u64 = 0;
+/// The mark of a request that only asks how long others wait.
+const PROBE: u64 = 1;
+/// A prime number: a step that reaches all places.
+const SPREAD: usize = 7919;
+/// How long to wait when nothing can be asked for; what comes back ends it earlier.
+const NAP: Nanos = Nanos(10_000_000);
 /// The rate is that of so many equal parts, which show how it wanders.
 const PARTS: usize = 20;
 
@@ -23,6 +32,9 @@ pub(super) struct Burst<'a> {
     size: u64,
     pace: Pace<'a>,
     given: usize,
+    /// Blocks in flight, and how many probes were sent.
+    in_flight: u32,
+    probes: usize,
     /// When the blocks came, in order.
     came: Vec<Nanos>,
 }
@@ -35,6 +47,8 @@ impl<'a> Burst<'a> {
             size: size.0,
             pace,
             given: 0,
+            in_flight: 0,
+            probes: 0,
             came: Vec::new(),
         }
     }
@@ -42,11 +56,18 @@ impl<'a> Burst<'a> {
     /// Bytes a second, with a 95 % interval whose bounds are finite and above zero. `None` where too
     /// few blocks came.
     pub(super) fn rate(&self) -> Option<Interval> {
-        let each = self.came.len() / PARTS;
+        // While the pace is being found it is no rate of the volume's: that takes half of the blocks at most.
+        let from = if self.probes > 0 {
+            self.came.len() / 2
+        } else {
+            0
+        };
+        let (before, counting) = self.came.split_at(from);
+        let each = counting.len() / PARTS;
         let part_bytes = each as f64 * f64::from(self.block);
-        let mut since = Nanos(0);
+        let mut since = before.last().copied().unwrap_or(Nanos(0));
         let mut spans = Vec::new();
-        for part in self.came.chunks_exact(each.max(1)).take(PARTS) {
+        for part in counting.chunks_exact(each.max(1)).take(PARTS) {
             let until = part.last().copied().unwrap_or(since);
             spans.push((until - since).as_secs_f64());
             since = until;
@@ -63,30 +84,61 @@ impl<'a> Burst<'a> {
     }
 }
 
+impl Burst<'_> {
+    /// A page of a place, which is warm, to see how long others wait.
+    fn probe(&mut self) -> Option<Request> {
+        self.probes += 1;
+        let at = self.probes.wrapping_mul(SPREAD) % self.places.len().max(1);
+        self.places.get(at).map(|&offset| Request {
+            offset,
+            len: PAGE,
+            tag: PROBE,
+        })
+    }
+}
+
 impl Feed for Burst<'_> {
     fn depth(&self) -> u32 {
-        DEPTH
+        // Room for a probe, which is not to wait for its turn here.
+        DEPTH + 1
     }
 
     fn next(&mut self, now: Nanos) -> Next {
+        // Nobody has counted whether others are there: they may be.
+        self.pace.adjust(now, || None);
         let Some(&offset) = self.places.get(self.given) else {
             return Next::End;
         };
+        if self.pace.probes(now)
+            && let Some(probe) = self.probe()
+        {
+            return Next::Request(probe);
+        }
+        if self.in_flight >= DEPTH {
+            return Next::Wait(now + NAP);
+        }
         if let Some(until) = self.pace.wait(now) {
-            return Next::Wait(until);
+            return Next::Wait(until.min(now + NAP));
         }
         self.given += 1;
+        self.in_flight += 1;
         self.pace.goes(now, Bytes(u64::from(self.block)));
         debug_assert!(offset + u64::from(self.block) <= self.size);
         Next::Request(Request {
             offset,
             len: self.block,
-            tag: 0,
+            tag: BLOCK,
         })
     }
 
     fn done(&mut self, now: Nanos, done: Done) {
+        let bytes = Bytes(u64::from(done.request.len));
+        if done.request.tag == PROBE {
+            return self.pace.felt(bytes, done.latency);
+        }
+        self.in_flight = self.in_flight.saturating_sub(1);
         if done.result.is_ok() {
+            self.pace.came(bytes);
             self.came.push(now);
         }
     }
@@ -97,19 +149,19 @@ impl Feed for Burst<'_> {
 pub(super) fn together(
     each: &[(&Volume, &[u64])],
     block: Bytes,
-    limit: Option<Bytes>,
+    (limit, manners): (Option<Bytes>, Manners),
     lister: &dyn Lister,
     interrupt: &AtomicBool,
 ) -> Vec<Option<Interval>> {
     let limit = Limit::new(limit, each.len());
     let one = |volume: &Volume, places: &[u64]| {
-        let pace = Pace::new(&limit, None, None);
+        let pace = Pace::new(&limit, manners, None);
         let mut burst = Burst::new(places, block, volume.size, pace);
         let file = volume.direct().ok()?;
         let list = List {
             file: &file,
             deed: Deed::Read,
-            most_in_flight: DEPTH,
+            most_in_flight: DEPTH + 1,
             largest: block,
             choice: Choice::Auto,
             interrupt,
@@ -139,7 +191,7 @@ mod tests {
     use super::*;
 
     fn burst(limit: &Limit, came: Vec<Nanos>) -> Burst<'_> {
-        let pace = Pace::new(limit, None, None);
+        let pace = Pace::new(limit, Manners::None, None);
         Burst {
             came,
             ..Burst::new(&[], Bytes(1000), Bytes(0), pace)
@@ -172,7 +224,7 @@ mod tests {
     #[test]
     fn a_limit_holds_it_back() {
         let limit = Limit::new(Some(Bytes(10_000)), 1);
-        let pace = Pace::new(&limit, None, None);
+        let pace = Pace::new(&limit, Manners::None, None);
         let places = [0, 1000, 2000];
         let mut burst = Burst::new(&places, Bytes(1000), Bytes(3000), pace);
         let start = Nanos(1_000_000_000);

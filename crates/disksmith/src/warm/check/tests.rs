@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 
+use engine::list::Feed;
 use engine::list::simulated::{SimulatedList, Volume as Simulated};
 
-use super::super::pace::{Limit as Shared, Pace};
+use super::super::pace::{Limit as Shared, Manners, Pace};
 use super::burst::Burst;
+use super::pairs::{LAG, PLACES};
 use super::*;
+use study::cold::sample::Pair;
 
 const BLOCK: Bytes = Bytes::kib(512);
 
@@ -33,7 +36,7 @@ fn places_are_blocks_all_over_the_volume_and_none_comes_twice() {
 fn each_place_is_read_twice_with_others_between() {
     for count in [1, 20, LAG, LAG + 1, 400] {
         let places: Vec<u64> = (0..count as u64).collect();
-        let pairs = Pairs::new(&places);
+        let pairs = Pairs::new(&places, None);
         let turns: Vec<(usize, bool)> = (0..).map_while(|number| pairs.turn(number)).collect();
         assert_eq!(turns.len(), 2 * count);
         for place in 0..count {
@@ -66,14 +69,14 @@ fn checked(volume: &SimulatedList, warm_from: u64) -> (Sample, Option<Forecast>)
         .map(|index| index * BLOCK.0)
         .collect();
     let limit = Shared::new(None, 1);
-    let pace = || Pace::new(&limit, None, None);
+    let pace = || Pace::new(&limit, Manners::None, None);
     run(
         &mut Burst::new(&warm, BLOCK, size, pace()),
         burst::DEPTH,
         BLOCK,
     );
     let places = places(size, BLOCK, 3);
-    let mut pairs = Pairs::new(&places);
+    let mut pairs = Pairs::new(&places, None);
     run(&mut pairs, DEPTH, Bytes(u64::from(PAGE)));
     let sample = assess(&pairs.pairs()).unwrap();
     let mut burst = Burst::new(&places, BLOCK, size, pace());
@@ -115,4 +118,40 @@ fn a_first_read_that_is_slower_by_a_cache_is_no_cold_one() {
     let (cache, fetch) = (pairs(0.005), pairs(0.04));
     assert!(!cache.differs && !is_cold(&cache), "{cache:?}");
     assert!(fetch.differs && is_cold(&fetch), "{fetch:?}");
+}
+
+#[test]
+fn the_burst_is_paced_by_what_others_may_feel() {
+    let size = Bytes::gib(4);
+    let volume = SimulatedList::new(Simulated::cold(size));
+    let places = places(size, BLOCK, 3);
+    let limit = Shared::new(None, 1);
+    let manners = Manners::Target(Nanos(5_000_000));
+    let mut burst = Burst::new(&places, BLOCK, size, Pace::new(&limit, manners, None));
+    let list = List {
+        file: &File::open("/dev/null").unwrap(),
+        deed: Deed::Read,
+        most_in_flight: burst::DEPTH + 1,
+        largest: BLOCK,
+        choice: Choice::Auto,
+        interrupt: &AtomicBool::new(false),
+    };
+    // The places are warm in a burst.
+    let mut pairs = Pairs::new(&places, None);
+    volume.run(&list, &mut pairs).unwrap();
+    let began = volume.now();
+    volume.run(&list, &mut burst).unwrap();
+    let made = volume.made();
+    let probes = made
+        .iter()
+        .filter(|one| one.began >= began && u64::from(one.request.len) < BLOCK.0);
+    let (slow, all) = probes.fold((0, 0), |(slow, all), one| {
+        let took = one.answered - one.began;
+        (slow + u32::from(took > Nanos(10_000_000)), all + 1)
+    });
+    assert!(all > 100, "{all}");
+    assert!(20 * slow < all, "{slow} of {all}");
+    // What came while the pace was still being found is no rate.
+    let rate = burst.rate().unwrap();
+    assert!(rate.mean > Bytes::mib(20).0 as f64, "{rate:?}");
 }

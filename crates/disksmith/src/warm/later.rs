@@ -1,0 +1,115 @@
+//! What is found out while the first blocks are read already: which space is in use.
+//!
+//! To list the free space of a large file system takes long, and longer where the file system's own
+//! maps are cold. Nothing has to wait for it: what is named comes first anyway, and where all is to be
+//! read in the end, the rest is read from its start until it is known what of it is in use.
+
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+use linux::Root;
+use linux::block::Devices;
+use record::{Bytes, Ranges};
+
+use super::finding::Finding;
+use super::plan::{Extent, Known, Plan};
+use super::report;
+use super::space;
+use super::volume::Volume;
+
+/// What is to be read of a volume, and how far that is known.
+pub(crate) struct Wanted {
+    /// What is named and what the snapshot holds. What is used is not known yet.
+    pub known: Known,
+    /// How far to go.
+    pub extent: Extent,
+}
+
+/// The final plan, and what is to be said of it.
+pub(crate) struct Found {
+    /// What to read in which order.
+    pub plan: Plan,
+    /// What stays cold, and what could not be found out.
+    pub findings: Vec<Finding>,
+}
+
+impl Wanted {
+    /// What can be read at once, until the rest is known.
+    pub(crate) fn at_once(&self, size: Bytes, block: Bytes) -> Plan {
+        let extent = match self.extent {
+            // What is used is not known, and what is not used is not wanted.
+            Extent::First | Extent::Used => Extent::First,
+            Extent::All => Extent::All,
+        };
+        Plan::new(&self.known, size, block, extent)
+    }
+
+    /// Finds out what is used, which may take long, unless it does not matter. What is found out until
+    /// `is_unwanted` says that nobody waits any more is in the plan.
+    pub(crate) fn find(
+        mut self,
+        volume: &Volume,
+        block: Bytes,
+        (devices, root): (&Devices, &Root),
+        is_unwanted: &dyn Fn() -> bool,
+    ) -> Found {
+        let mut findings = Vec::new();
+        self.known.used = match self.extent {
+            Extent::First => None,
+            Extent::Used | Extent::All => {
+                space::used(volume, devices, root, is_unwanted, &mut findings)
+            }
+        };
+        if is_unwanted() {
+            // What was not listed for want of time is no finding.
+            findings.clear();
+        }
+        let plan = Plan::new(&self.known, volume.size, block, self.extent);
+        findings.extend(report::left_cold(&plan, &self.known, self.extent));
+        Found { plan, findings }
+    }
+}
+
+/// Waits for the final plan.
+#[derive(Debug)]
+pub(crate) struct Later {
+    plans: Option<Receiver<Plan>>,
+    /// What was asked for meanwhile.
+    asked: Ranges,
+}
+
+impl Later {
+    /// The plan that comes this way.
+    pub(crate) fn new(plans: Receiver<Plan>) -> Later {
+        Later {
+            plans: Some(plans),
+            asked: Ranges::new(),
+        }
+    }
+
+    /// Whether a plan may still come.
+    pub(crate) fn is_open(&self) -> bool {
+        self.plans.is_some()
+    }
+
+    /// Something was asked for.
+    pub(crate) fn asks(&mut self, range: std::ops::Range<u64>) {
+        if self.is_open() {
+            self.asked.insert(range);
+        }
+    }
+
+    /// The final plan, once, when it has come, and what was asked for until then.
+    pub(crate) fn take(&mut self) -> Option<(Plan, Ranges)> {
+        match self.plans.as_ref()?.try_recv() {
+            Ok(plan) => {
+                self.plans = None;
+                Some((plan, std::mem::take(&mut self.asked)))
+            }
+            Err(TryRecvError::Disconnected) => {
+                self.plans = None;
+                None
+            }
+            Err(TryRecvError::Empty) => None,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The pieces of blocks that failed: which of them are in flight, and how long it may go on.
+
+use std::ops::Range;
+
+use record::Nanos;
+
+/// So many pieces are asked for at once: some disks take half a minute for each that they cannot read,
+/// and a few at a time leave the good blocks most of the disk.
+pub(super) const PIECES_IN_FLIGHT: usize = 8;
+/// So long may be spent on finding out which parts of bad blocks can be read.
+pub(super) const LONGEST: Nanos = Nanos(600_000_000_000);
+
+/// What is being narrowed down.
+#[derive(Debug, Default)]
+pub(super) struct Narrowing {
+    in_flight: Vec<Range<u64>>,
+    /// Up to when their time is in `spent`, or since when they are in flight.
+    since: Nanos,
+    /// For how long pieces were in flight before that.
+    spent: Nanos,
+    /// Whether something is called unreadable of which a part may not be.
+    is_coarse: bool,
+}
+
+impl Narrowing {
+    /// The pieces in flight, if there may be another one.
+    pub(super) fn with_room(&self) -> Option<&[Range<u64>]> {
+        (self.in_flight.len() < PIECES_IN_FLIGHT).then_some(&self.in_flight)
+    }
+
+    /// A piece is asked for.
+    pub(super) fn goes(&mut self, now: Nanos, piece: Range<u64>) {
+        if self.in_flight.is_empty() {
+            self.since = now;
+        }
+        self.in_flight.push(piece);
+    }
+
+    /// A piece came back.
+    pub(super) fn came(&mut self, now: Nanos, piece: &Range<u64>) {
+        self.spent = self.spent(now);
+        self.since = now;
+        self.in_flight.retain(|other| other != piece);
+    }
+
+    /// For how long pieces were in flight.
+    pub(super) fn spent(&self, now: Nanos) -> Nanos {
+        if self.in_flight.is_empty() {
+            self.spent
+        } else {
+            self.spent + (now - self.since)
+        }
+    }
+
+    /// Whether there is time for more.
+    pub(super) fn has_time(&self, now: Nanos) -> bool {
+        self.spent(now) < LONGEST
+    }
+
+    /// More is called unreadable than may be.
+    pub(super) fn is_coarse_now(&mut self) {
+        self.is_coarse = true;
+    }
+
+    /// Whether it is.
+    pub(super) fn is_coarse(&self) -> bool {
+        self.is_coarse
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_counts_once_however_many_are_in_flight() {
+        let mut narrowing = Narrowing::default();
+        let second = |number: u64| Nanos::from_secs(number);
+        narrowing.goes(second(10), 0..1);
+        narrowing.goes(second(11), 2..3);
+        narrowing.came(second(13), &(0..1));
+        assert_eq!(narrowing.spent(second(14)), second(4));
+        narrowing.came(second(15), &(2..3));
+        assert_eq!(narrowing.spent(second(100)), second(5));
+        narrowing.goes(second(100), 0..1);
+        assert!(narrowing.has_time(second(694)) && !narrowing.has_time(second(695)));
+    }
+
+    #[test]
+    fn there_is_room_for_a_few() {
+        let mut narrowing = Narrowing::default();
+        for piece in 0..PIECES_IN_FLIGHT as u64 {
+            assert!(narrowing.with_room().is_some());
+            narrowing.goes(Nanos(0), 10 * piece..10 * piece + 1);
+        }
+        assert_eq!(narrowing.with_room(), None);
+        narrowing.came(Nanos(1), &(0..1));
+        assert!(narrowing.with_room().is_some());
+    }
+}

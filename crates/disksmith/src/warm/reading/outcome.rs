@@ -1,0 +1,80 @@
+//! What came of a reading.
+
+use record::{Bytes, Nanos, Ranges};
+use study::cold::forecast::MERGE_BYTES;
+use study::depth::verdict::{self, Binds, Caps, Verdict};
+
+use super::{Over, Reading};
+
+impl Reading<'_> {
+    /// Why nothing more was asked for.
+    pub(crate) fn over(&self) -> Over {
+        if self.gone { Over::Gone } else { Over::All }
+    }
+
+    /// What was read, now or at an earlier start.
+    pub(crate) fn done_ranges(&self) -> &Ranges {
+        &self.done
+    }
+
+    /// What could not be read.
+    pub(crate) fn unreadable(&self) -> &Ranges {
+        &self.unreadable
+    }
+
+    /// Whether more is called unreadable than may be, since to look closer would have taken too long.
+    pub(crate) fn is_coarse(&self) -> bool {
+        self.narrowing.is_coarse()
+    }
+
+    /// How much was read at this start.
+    pub(crate) fn read(&self) -> Bytes {
+        Bytes(self.read)
+    }
+
+    /// The share of what was read at this start that was cold, where that could be told.
+    pub(crate) fn cold_share(&self) -> Option<f64> {
+        self.stream.cold_share()
+    }
+
+    /// What held the rate where it was; `None` when it was over before that was known.
+    pub(crate) fn verdict(&self) -> Option<Verdict> {
+        verdict::of_one(self.depth.as_ref()?, &Caps::default())
+    }
+
+    /// What it gave while all volumes were read together, and the bytes a second that it gave alone.
+    pub(crate) fn in_company(&self) -> Option<(Verdict, f64)> {
+        let bytes_per_s = self.together.rate()?;
+        let depth = self.wanted();
+        let binds = match self.verdict() {
+            Some(verdict) => verdict.binds,
+            None => Binds::Unknown,
+        };
+        let requests_per_s = bytes_per_s / self.block.0 as f64;
+        let together = Verdict {
+            binds,
+            bytes_per_s,
+            iops: bytes_per_s / MERGE_BYTES as f64,
+            depth,
+            latency_s: depth as f64 / requests_per_s,
+            share_of_limit: None,
+        };
+        Some((together, self.alone?))
+    }
+
+    /// The size of the volume at the last look, and the smallest that was seen.
+    pub(crate) fn sizes(&self) -> (Bytes, Bytes) {
+        (self.size, self.smallest_size)
+    }
+
+    /// The share of the bytes that went through the device meanwhile which were others'; `None` where
+    /// the kernel does not count.
+    pub(crate) fn others_share(&self) -> Option<f64> {
+        self.pace.others_share()
+    }
+
+    /// For how long it was slower for others, without having been asked to.
+    pub(crate) fn yielded(&self) -> Nanos {
+        self.pace.yielded()
+    }
+}

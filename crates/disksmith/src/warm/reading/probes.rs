@@ -1,0 +1,26 @@
+//! Where to ask how long others wait.
+
+use std::ops::Range;
+
+use super::{PROBE_BYTES, Reading};
+
+impl Reading<'_> {
+    /// A place that is warm, another one each time.
+    pub(super) fn warm_place(&mut self) -> Option<Range<u64>> {
+        let length = u64::from(PROBE_BYTES);
+        let pages = self.done.total().0 / length;
+        self.probes = self.probes.wrapping_add(1);
+        // A multiplication by the golden ratio spreads the places over all (Knuth, volume 3, 6.4).
+        let spread = self.probes.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut at = ((u128::from(spread) * u128::from(pages)) >> 64) as u64 * length;
+        for range in self.done.iter() {
+            let own = range.end - range.start;
+            if at + length <= own {
+                let start = (range.start + at).next_multiple_of(length);
+                return (start + length <= range.end).then_some(start..start + length);
+            }
+            at = at.saturating_sub(own);
+        }
+        None
+    }
+}

@@ -1,0 +1,41 @@
+//! What a volume gives while all volumes are read together.
+
+use record::Nanos;
+
+use super::LOOK_EVERY;
+
+/// What several volumes give together counts after so long a time, and when it lasted as long.
+const SETTLE: Nanos = Nanos(2_000_000_000);
+/// See [`SETTLE`].
+const LONG_ENOUGH: Nanos = Nanos(2_000_000_000);
+
+/// What came while all volumes were read together, from a little after that began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Together {
+    since: Option<Nanos>,
+    until: Nanos,
+    bytes: u64,
+}
+
+impl Together {
+    /// They are read together now.
+    pub(super) fn goes_on(&mut self, now: Nanos) {
+        self.since.get_or_insert(now + SETTLE);
+        self.until = now;
+    }
+
+    /// So many bytes came.
+    pub(super) fn came(&mut self, now: Nanos, bytes: u64) {
+        // Once one of them has ended it does not go on any more.
+        let lasts = self.since.is_some_and(|since| now >= since);
+        if lasts && now - self.until <= LOOK_EVERY {
+            self.bytes += bytes;
+        }
+    }
+
+    /// Bytes a second; `None` where it did not last.
+    pub(super) fn rate(&self) -> Option<f64> {
+        let lasted = self.until - self.since?;
+        (lasted >= LONG_ENOUGH && self.bytes > 0).then(|| self.bytes as f64 / lasted.as_secs_f64())
+    }
+}

@@ -1,0 +1,74 @@
+//! Doubling, until that brings too little.
+
+use super::window::Gathering;
+use super::{Controller, Phase, SAME, WAIT, Window, gain};
+
+/// A doubling is worth it that brings this share of what it should: 1.2 times the throughput.
+const WORTH: f64 = 0.2;
+/// One that brings less than the first or more than the second of these shares needs no second look.
+const UNCLEAR: (f64, f64) = (0.1, 0.6);
+/// Room above the product of throughput and latency: latencies scatter, and what waits for a slow
+/// request must not leave the cap idle.
+const ROOM: f64 = 1.25;
+
+impl Controller {
+    pub(super) fn grown(&mut self, before: Option<Window>, again: bool, now: Window) {
+        let Some(before) = before else {
+            return self.grow_or_stay(now);
+        };
+        let (got, proportion) = gain(&before, &now);
+        let share = (got - 1.0) / (proportion - 1.0);
+        if !again && (UNCLEAR.0..UNCLEAR.1).contains(&share) {
+            self.phase = Phase::Growing {
+                before: Some(before),
+                again: true,
+            };
+            self.gathering = Gathering::careful(0.0);
+            return;
+        }
+        if share >= WORTH {
+            return self.grow_or_stay(now);
+        }
+        let depth = self.bend(&before, &now);
+        self.settle_at(depth, now);
+    }
+
+    /// More brought more: doubles again, unless it is at the bound.
+    pub(super) fn grow_or_stay(&mut self, now: Window) {
+        if now.depth < self.bounds.most {
+            return self.grow_from(now);
+        }
+        self.settle_at(now.depth, now);
+        self.out_of_depth = true;
+    }
+
+    /// Growth has ended.
+    fn settle_at(&mut self, depth: usize, now: Window) {
+        self.out_of_depth = false;
+        self.wait = WAIT;
+        self.fewer_next = true;
+        self.stay(depth, Some(now));
+        // Where growth found no bend the depth may be far beyond it: fewer are tried soon.
+        self.phase = Phase::Holding { windows_left: 1 };
+    }
+
+    /// Where the throughput bends, from a window before it and one beyond.
+    fn bend(&self, before: &Window, beyond: &Window) -> usize {
+        let needed = ROOM * beyond.requests_per_s.max(before.requests_per_s) * before.latency_s;
+        // Had the plateau been reached before already, the latency seen there is no device's.
+        let reached = gain(before, beyond).0 < 1.0 + 2.0 * SAME;
+        let most = if reached { before.depth } else { beyond.depth };
+        self.bounds.clamp(needed).min(most)
+    }
+
+    fn grow_from(&mut self, before: Window) {
+        self.phase = Phase::Growing {
+            before: Some(before),
+            again: false,
+        };
+        self.level = None;
+        self.out_of_depth = false;
+        self.depth = before.depth.saturating_mul(2).min(self.bounds.most);
+        self.gathering = Gathering::brief(before.latency_s);
+    }
+}

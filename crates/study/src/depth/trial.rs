@@ -1,0 +1,239 @@
+//! Two depths, compared in turn until the difference stands out from the noise.
+//!
+//! A machine that is shared gives a tenth more in one second and a tenth less in the next, whatever
+//! the depth. One window at each of two depths would then be a throw of the dice: so windows of both are taken
+//! in turn (A B, B A, A B, …, which takes a drift out), and the mean of the logarithms of their ratios is
+//! compared with what such a mean scatters by. How far neighbours scatter by themselves is known from
+//! the windows in which the depth stays. A quiet machine is judged by the first pair.
+
+use super::Window;
+
+/// So many standard errors off the bar the mean must be for an early decision.
+const CLEAR: f64 = 1.5;
+/// After so many pairs it is decided by the mean alone.
+const MOST_PAIRS: usize = 6;
+/// The scatter of neighbours that is assumed at first, which counts as one pair of them.
+const FIRST_SPREAD: f64 = 0.015;
+/// After so many neighbours the scatter is known, and one pair may decide.
+const KNOWN: u32 = 2;
+/// How much a new pair of neighbours counts against those before it.
+const NEWEST: f64 = 0.25;
+/// A pair of neighbours that differ by more than this, as a logarithm, counts as this: one stall is no
+/// measure of the noise.
+const WILDEST: f64 = 0.3;
+/// The scatter that is known counts as much as so many pairs of the trial itself.
+const KNOWN_AS: f64 = 4.0;
+
+/// By how much two windows of one depth, one after the other, differ: the standard deviation of the
+/// logarithm of their ratio.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spread {
+    square: f64,
+    seen: u32,
+}
+
+impl Spread {
+    pub(super) fn new() -> Spread {
+        Spread {
+            square: FIRST_SPREAD * FIRST_SPREAD,
+            seen: 0,
+        }
+    }
+
+    /// Two neighbours of one depth.
+    pub(super) fn add(&mut self, before: &Window, after: &Window) {
+        let off = log_ratio(before, after).clamp(-WILDEST, WILDEST);
+        self.seen = self.seen.saturating_add(1);
+        let share = (1.0 / f64::from(self.seen.saturating_add(1))).max(NEWEST);
+        self.square += share * (off * off - self.square);
+    }
+
+    pub(super) fn deviation(&self) -> f64 {
+        self.square.sqrt()
+    }
+}
+
+/// The logarithm of how many times the throughput of `before` there is in `after`.
+fn log_ratio(before: &Window, after: &Window) -> f64 {
+    (after.bytes_per_s / before.bytes_per_s).ln()
+}
+
+/// What a trial has come to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Judgement {
+    /// The other depth brings more than the bar, with this ratio of throughputs.
+    Passes(f64),
+    /// It does not.
+    Fails,
+}
+
+/// A comparison under way.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Trial {
+    /// The depth that it goes back to.
+    own: usize,
+    other: usize,
+    /// The logarithm of the ratio that the other one must exceed.
+    bar: f64,
+    /// The first window of a pair.
+    first: Option<Window>,
+    /// The last window.
+    last: Window,
+    ratios: Vec<f64>,
+    /// What the other depth brings, over its windows.
+    level: Option<Window>,
+}
+
+impl Trial {
+    /// Of the depth `other` against that of `own`, a window that has just ended. It passes if it brings
+    /// more than `bar` times as much.
+    pub(super) fn new(own: Window, other: usize, bar: f64) -> Trial {
+        Trial {
+            own: own.depth,
+            other,
+            bar: bar.ln(),
+            first: Some(own),
+            last: own,
+            ratios: Vec::new(),
+            level: None,
+        }
+    }
+
+    /// The depth of the next window.
+    pub(super) fn depth(&self) -> usize {
+        match &self.first {
+            Some(first) if first.depth == self.own => self.other,
+            Some(_) => self.own,
+            // A pair begins with what the one before it ended with, so that nothing has to settle.
+            None if self.ratios.len().is_multiple_of(2) => self.own,
+            None => self.other,
+        }
+    }
+
+    /// What the other depth brings.
+    pub(super) fn level(&self) -> Option<Window> {
+        self.level
+    }
+
+    /// Takes the next window; `None` while it is open. Windows of one depth one after the other are
+    /// added to what is known of the noise.
+    pub(super) fn add(&mut self, now: Window, spread: &mut Spread) -> Option<Judgement> {
+        if self.last.depth == now.depth {
+            spread.add(&self.last, &now);
+        }
+        self.last = now;
+        if now.depth == self.other {
+            let count = (self.ratios.len() + 1) as f64;
+            self.level = Some(
+                self.level
+                    .map_or(now, |level| level.mixed(&now, 1.0 / count)),
+            );
+        }
+        let Some(first) = self.first.take() else {
+            self.first = Some(now);
+            return None;
+        };
+        self.ratios.push(if now.depth == self.other {
+            log_ratio(&first, &now)
+        } else {
+            log_ratio(&now, &first)
+        });
+        self.judge(*spread)
+    }
+
+    fn judge(&self, spread: Spread) -> Option<Judgement> {
+        let count = self.ratios.len() as f64;
+        let mean = self.ratios.iter().sum::<f64>() / count;
+        let squares: f64 = self.ratios.iter().map(|one| (one - mean).powi(2)).sum();
+        let square = (KNOWN_AS * spread.square + squares) / (KNOWN_AS + count - 1.0);
+        let least = if spread.seen < KNOWN { 2 } else { 1 };
+        let clear = self.ratios.len() >= least
+            && (mean - self.bar).abs() >= CLEAR * (square / count).sqrt();
+        if !clear && self.ratios.len() < MOST_PAIRS {
+            None
+        } else if mean > self.bar {
+            Some(Judgement::Passes(mean.exp()))
+        } else {
+            Some(Judgement::Fails)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::Rng;
+
+    fn window(depth: usize, bytes_per_s: f64) -> Window {
+        Window {
+            depth,
+            bytes_per_s,
+            requests_per_s: bytes_per_s / 524288.0,
+            latency_s: 0.05,
+        }
+    }
+
+    /// How a trial of 8 against 16 ends, and after how many windows.
+    fn trial(truth: f64, noise: f64, rng: &mut Rng) -> (bool, usize) {
+        let mut level = |depth| {
+            let mean = if depth == 8 { truth } else { 1.0 };
+            window(depth, 1e8 * mean * (noise * rng.normal()).exp())
+        };
+        let mut spread = Spread::new();
+        for _ in 0..20 {
+            spread.add(&level(16), &level(16));
+        }
+        let mut trial = Trial::new(level(16), 8, 0.98);
+        for number in 1..100 {
+            let next = level(trial.depth());
+            if let Some(judgement) = trial.add(next, &mut spread) {
+                return (matches!(judgement, Judgement::Passes(_)), number);
+            }
+        }
+        panic!("a trial that does not end");
+    }
+
+    #[test]
+    fn a_quiet_machine_is_judged_by_one_pair() {
+        let mut rng = Rng::new(1);
+        assert_eq!(trial(1.0, 0.002, &mut rng), (true, 1));
+        assert_eq!(trial(0.9, 0.002, &mut rng), (false, 1));
+    }
+
+    #[test]
+    fn a_noisy_one_is_judged_right_most_of_the_time() {
+        for (noise, right) in [(0.05, 0.6), (0.1, 0.5)] {
+            let mut rng = Rng::new(2);
+            let passes = |truth: f64, rng: &mut Rng| {
+                (0..500).filter(|_| trial(truth, noise, rng).0).count() as f64 / 500.0
+            };
+            let (same, much_less) = (passes(1.0, &mut rng), passes(0.8, &mut rng));
+            assert!(same > right, "{noise}: {same}");
+            assert!(much_less < 0.1, "{noise}: {much_less}");
+        }
+    }
+
+    #[test]
+    fn windows_of_both_depths_take_turns_and_drift_is_taken_out() {
+        let mut at = 1.0;
+        let mut next = |depth| {
+            at *= 0.97;
+            window(depth, 1e8 * at)
+        };
+        let mut trial = Trial::new(next(16), 8, 0.98);
+        let mut depths = Vec::new();
+        let mut noisy = Spread {
+            square: 0.01,
+            seen: 9,
+        };
+        let judgement = loop {
+            depths.push(trial.depth());
+            let window = next(trial.depth());
+            if let Some(judgement) = trial.add(window, &mut noisy) {
+                break judgement;
+            }
+        };
+        assert_eq!(depths[..7], [8, 8, 16, 16, 8, 8, 16]);
+        assert!(matches!(judgement, Judgement::Passes(_)));
+    }
+}

@@ -1,0 +1,241 @@
+//! What happens to a warming: kills, a second one, a device that changes, a ledger that cannot be
+//! written.
+
+use std::fs::{self, File};
+use std::thread::sleep;
+use std::time::{Duration, UNIX_EPOCH};
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::loops::{Loop, run, skipped};
+use crate::support::{Place, Running};
+use crate::{MIB, bytes_read, number, wait_for};
+
+/// What is read in a second before a kill.
+const RATE: u64 = 24 * MIB;
+
+/// What a kill may cost, on average over kills at random moments. The ledger is told four times a
+/// second: what was read since is lost, half of a quarter of a second on average, and all of it where the
+/// commit of the last note was still under way, 6 MiB at this rate. So is what was in flight, which is
+/// little since the rate is limited: 8 requests of 512 KiB. If nothing was kept, a kill would cost
+/// 36 MiB on average, and told once a second, 14 MiB.
+const LOST: u64 = RATE / 4 + 8 * MIB / 2;
+
+/// Waits until a device has done what a program asked for before it was killed: it is counted then.
+fn wait_until_idle(device: &Loop) {
+    let inflight = format!("/sys/block/{}/inflight", device.name());
+    for _ in 0..6000 {
+        let text = fs::read_to_string(&inflight).unwrap();
+        if text.split_whitespace().all(|count| count == "0") {
+            return;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    panic!("the requests of a killed program never end");
+}
+
+/// Kills a warming at random moments, each time when it has read for one to two seconds, and goes on
+/// to the end. Nothing may be left out, and little be read twice.
+fn killed(kills: u64) {
+    let (place, Some(device)) = (Place::new(), Loop::new(48 * kills + 48)) else {
+        return;
+    };
+    let size = (48 * kills + 48) * MIB;
+    let limit = format!("{}MiB/s", RATE / MIB);
+    let slow = ["warm", device.path(), "--limit", &limit, "--json"];
+    let start = bytes_read(&device);
+    let mut last = start;
+    for _ in 0..kills {
+        let running = Running::start(&mut place.command(&slow));
+        wait_for(&device, last + MIB);
+        let nanos = UNIX_EPOCH.elapsed().unwrap().subsec_nanos();
+        sleep(Duration::from_millis(1000 + u64::from(nanos / 1000 % 1000)));
+        running.signal(Signal::KILL);
+        let said = running.end();
+        assert_eq!(said.status, None, "{said:#?}");
+        wait_until_idle(&device);
+        last = bytes_read(&device);
+    }
+    let said = place.run(&["warm", device.path(), "--json"]).ends_with(0);
+    let volume = &said.json()["volumes"][0];
+    let (before, read) = (
+        number(&volume["before_bytes"]),
+        number(&volume["read_bytes"]),
+    );
+    assert_eq!(before + read, size, "{volume}");
+    assert_eq!(volume["ended"], "done");
+    assert_eq!(volume["findings"][0]["code"], "resumed");
+    // Exactly the rest was read.
+    let rest = bytes_read(&device) - last;
+    assert!(rest.abs_diff(read) <= MIB, "{rest} {read}");
+    let twice = (bytes_read(&device) - start).saturating_sub(size);
+    println!(
+        "{kills} kills: {twice} bytes were read twice, {} before the last start",
+        last - start
+    );
+    assert!(
+        twice <= kills * LOST,
+        "{twice} bytes were read twice, more than {LOST} for each kill"
+    );
+}
+
+#[test]
+fn as_root_kills_at_random_moments_lose_only_what_was_read_since_the_last_note() {
+    killed(4);
+}
+
+#[test]
+#[ignore = "long proof: make prove"]
+fn as_root_many_kills_at_random_moments_lose_no_more() {
+    killed(40);
+}
+
+#[test]
+fn as_root_a_second_warming_of_the_same_device_says_so() {
+    let (place, Some(device)) = (Place::new(), Loop::new(64)) else {
+        return;
+    };
+    let first = ["warm", device.path(), "--limit", "8MiB/s"];
+    let before = bytes_read(&device);
+    let running = Running::start(&mut place.command(&first));
+    wait_for(&device, before + MIB);
+    place
+        .run(&["warm", device.path()])
+        .refuses(&["another disksmith is warming", device.path()]);
+    // Ctrl-C ends it, and says how to go on.
+    running.signal(Signal::INT);
+    let said = running.end().ends_with(3);
+    assert!(said.out.contains("interrupted"), "{said:#?}");
+    assert!(said.err.contains("The same command goes on"), "{said:#?}");
+    let on = place.run(&["warm", device.path()]).ends_with(0);
+    assert!(on.prose().contains("were read before"), "{on:#?}");
+    on.fits(100);
+}
+
+#[test]
+fn as_root_places_that_cannot_be_read_are_listed_and_the_rest_is_read() {
+    let place = Place::new();
+    let path = place.path("disk.img");
+    let file = File::create(&path).unwrap();
+    file.set_len(32 * MIB).unwrap();
+    let Ok(device) = Loop::on(&path).map_err(|why| skipped(&why)) else {
+        return;
+    };
+    let good = 20 * MIB + 12288;
+    file.set_len(good).unwrap();
+    let said = place.run(&["warm", device.path(), "--json"]).ends_with(1);
+    let volume = &said.json()["volumes"][0];
+    let bad = &volume["unreadable"];
+    assert_eq!(number(&bad[0]["offset_bytes"]), good, "{volume}");
+    assert_eq!(number(&bad[0]["length_bytes"]), 32 * MIB - good);
+    assert_eq!(number(&volume["read_bytes"]), good);
+    let text = place.run(&["warm", device.path(), "--anew"]).ends_with(1);
+    let extent = format!("{good}+{}", 32 * MIB - good);
+    assert!(text.prose().contains(&extent), "{text:#?}");
+}
+
+#[test]
+fn as_root_a_device_that_grows_is_read_to_its_old_end() {
+    let place = Place::new();
+    let path = place.path("disk.img");
+    let file = File::create(&path).unwrap();
+    file.set_len(32 * MIB).unwrap();
+    let Ok(device) = Loop::on(&path).map_err(|why| skipped(&why)) else {
+        return;
+    };
+    let arguments = ["warm", device.path(), "--limit", "16MiB/s", "--json"];
+    let before = bytes_read(&device);
+    let running = Running::start(&mut place.command(&arguments));
+    wait_for(&device, before + MIB);
+    file.set_len(48 * MIB).unwrap();
+    run("losetup", &["--set-capacity", device.path()]);
+    let said = running.end().ends_with(0);
+    let volume = &said.json()["volumes"][0];
+    assert_eq!(number(&volume["read_bytes"]), 32 * MIB);
+    assert_eq!(volume["findings"][0]["code"], "resized", "{volume}");
+}
+
+#[test]
+fn as_root_a_device_that_shrinks_is_read_to_its_new_end() {
+    let place = Place::new();
+    let path = place.path("disk.img");
+    let file = File::create(&path).unwrap();
+    file.set_len(48 * MIB).unwrap();
+    let Ok(device) = Loop::on(&path).map_err(|why| skipped(&why)) else {
+        return;
+    };
+    let arguments = ["warm", device.path(), "--limit", "16MiB/s", "--json"];
+    let before = bytes_read(&device);
+    let running = Running::start(&mut place.command(&arguments));
+    wait_for(&device, before + MIB);
+    file.set_len(24 * MIB).unwrap();
+    run("losetup", &["--set-capacity", device.path()]);
+    let said = running.end().ends_with(0);
+    let volume = &said.json()["volumes"][0];
+    assert_eq!(number(&volume["read_bytes"]), 24 * MIB, "{volume}");
+    assert_eq!(number(&volume["left_bytes"]), 0, "{volume}");
+    assert_eq!(volume["unreadable"], json!([]), "{volume}");
+    assert_eq!(volume["findings"][0]["code"], "resized", "{volume}");
+}
+
+#[test]
+fn as_root_a_check_of_a_warm_device_with_bad_places_answers_no() {
+    let place = Place::new();
+    let path = place.path("disk.img");
+    let file = File::create(&path).unwrap();
+    file.set_len(32 * MIB).unwrap();
+    let Ok(device) = Loop::on(&path).map_err(|why| skipped(&why)) else {
+        return;
+    };
+    let check = ["warm", "--check", device.path(), "--json"];
+    let good = place.run(&check).ends_with(0).json();
+    assert_eq!(good["volumes"][0]["places_failed"], 0, "{good:#}");
+    // Of 64 blocks the last four lie behind the end of what is below.
+    file.set_len(30 * MIB).unwrap();
+    let bad = place.run(&check).ends_with(1).json();
+    let volume = &bad["volumes"][0];
+    assert_eq!(
+        (number(&volume["places"]), number(&volume["places_failed"])),
+        (64, 4)
+    );
+    assert_eq!(volume["is_cold"], false, "{volume}");
+    let text = place.run(&["warm", "--check", device.path()]).ends_with(1);
+    assert!(
+        text.prose().contains("4 places cannot be read."),
+        "{text:#?}"
+    );
+}
+
+#[test]
+fn as_root_a_ledger_that_cannot_be_written_is_said_and_no_reason_to_stop() {
+    let (place, Some(device)) = (Place::new(), Loop::new(8)) else {
+        return;
+    };
+    let said = place
+        .run(&["--ledger", "/proc/none/ledger.db", "warm", device.path()])
+        .ends_with(0);
+    assert!(said.out.contains("warning: not-kept"), "{said:#?}");
+    assert!(said.prose().contains("begins from the start"), "{said:#?}");
+    let said = place
+        .run(&["warm", device.path(), "--no-ledger"])
+        .ends_with(0);
+    assert!(!said.out.contains("not-kept"), "{said:#?}");
+    assert!(!place.ledger().exists());
+    // Ended by Ctrl-C, it does not promise to go on.
+    let limited = [
+        "--ledger",
+        "/proc/none/ledger.db",
+        "warm",
+        device.path(),
+        "--limit",
+        "2MiB/s",
+    ];
+    let before = bytes_read(&device);
+    let running = Running::start(&mut place.command(&limited));
+    wait_for(&device, before + MIB / 2);
+    running.signal(Signal::INT);
+    let said = running.end().ends_with(3);
+    assert!(said.err.contains("begins anew"), "{said:#?}");
+    assert!(!said.err.contains("goes on where"), "{said:#?}");
+}
