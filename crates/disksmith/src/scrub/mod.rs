@@ -12,7 +12,11 @@ mod felt;
 mod guard;
 mod host;
 mod kept;
-#[allow(dead_code, unused_imports, reason = "the verb calls it once it has the option")]
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "the verb calls it once it has the option"
+)]
 mod locate;
 mod lock;
 mod old;
@@ -21,12 +25,20 @@ mod pace;
 mod probe;
 mod progress;
 mod report;
-#[allow(dead_code, unused_imports, reason = "the verb calls it once it has the option")]
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "the verb calls it once it has the option"
+)]
 mod schedule;
 mod start;
 mod status;
 mod target;
-#[allow(dead_code, unused_imports, reason = "the verb calls it once it has the option")]
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "the verb calls it once it has the option"
+)]
 mod timer;
 mod when;
 

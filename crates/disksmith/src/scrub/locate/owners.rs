@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use linux::Root;
 use linux::block::{DevNum, Device, Devices};
@@ -169,7 +169,8 @@ struct Search<'a> {
 impl Search<'_> {
     fn run(&mut self, interrupt: &AtomicBool) {
         let point = &self.mount.point;
-        let free = match File::open(point).map(|folder| spacemap::of_file(&folder)) {
+        let is_unwanted = || interrupt.load(Ordering::Relaxed);
+        let free = match File::open(point).map(|folder| spacemap::of_file(&folder, &is_unwanted)) {
             Ok(Ok(space)) => space.free.intersect(self.wanted),
             // It does not say. Then free space is among what has no name.
             Ok(Err(_)) | Err(_) => Ranges::new(),
