@@ -29,7 +29,7 @@ const PATIENCE: Nanos = Nanos(20_000_000);
 const AVERAGE_S: f64 = 1.0;
 
 /// In company it is looked so often at least whether the fence may be raised, and so often at most.
-const TICK: Nanos = Nanos(10_000_000);
+const TICK: Nanos = Nanos(20_000_000);
 const SLOW_TICK: Nanos = Nanos(50_000_000);
 
 /// How md may go towards the fence.
