@@ -9,6 +9,7 @@
 
 mod drive;
 mod felt;
+mod grown;
 mod guard;
 mod host;
 mod kept;
