@@ -14,6 +14,7 @@ use super::grown::Grown;
 use super::guard::Guard;
 use super::host::OnHost;
 use super::kept::Kept;
+use super::locate::Located;
 use super::old::Old;
 use super::progress::{Line, Lines};
 use super::start::Started;
@@ -61,6 +62,26 @@ pub(crate) struct Scrubbed {
     pub notes: Vec<String>,
     /// What could not be put back, in sentences.
     pub left: Vec<String>,
+    /// Where its mismatches are, or why that is not known; `None` where that was not asked for.
+    pub located: Option<Result<Located, String>>,
+}
+
+impl Scrubbed {
+    /// What is known of an array whose scrub was done before.
+    pub(crate) fn known(target: Target, kept: Kept) -> Scrubbed {
+        Scrubbed {
+            target,
+            kept,
+            ending: Ending::Done,
+            at: At::default(),
+            seconds: 0.0,
+            moved: 0,
+            is_kept: true,
+            notes: Vec::new(),
+            left: Vec::new(),
+            located: None,
+        }
+    }
 }
 
 /// Scrubs one array. `old` are its knobs before.
@@ -151,6 +172,7 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         is_kept,
         notes,
         left,
+        located: None,
     }
 }
 

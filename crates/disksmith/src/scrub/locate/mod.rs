@@ -15,6 +15,8 @@ mod upward;
 mod walk;
 
 pub(crate) use judge::Odd;
+#[cfg(test)]
+pub(crate) use owners::Owner;
 pub(crate) use owners::{Owners, What};
 pub(crate) use search::{Again, Mismatch, Summary};
 
