@@ -110,7 +110,8 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
     if let Some(by) = by.as_ref().filter(|by| **by <= now) {
         return Err(Failure::refused(format!("--by is over: it was {by}")));
     }
-    let (mut scrubbed, targets) = match args.locate && !args.anew {
+    // Who says how often it is due wants a scrub when it is.
+    let (mut scrubbed, targets) = match args.locate && !args.anew && args.every.is_none() {
         true => places::known(targets, context),
         false => (Vec::new(), targets),
     };

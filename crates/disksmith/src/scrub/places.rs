@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use jiff::{SignedDuration, Timestamp};
 use linux::Root;
 use linux::block::Devices;
 use record::{Bytes, Ranges};
@@ -18,6 +19,10 @@ use super::target::Target;
 use crate::context::{Context, tell};
 use crate::render::table::{Column, layout, wrap};
 
+/// What an older scrub has counted may be no more, or may be more: a monthly one begins anew.
+const FRESH: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// So much is read of the members where a scrub was to end: who ended it does not want to wait.
+const MOST_IN_HASTE: Bytes = Bytes(256 << 20);
 /// So many places are shown as text; the JSON document has more.
 const SHOWN: usize = 20;
 
@@ -41,7 +46,7 @@ pub(crate) fn find(
     Some(look(one, root, interrupt).map_err(|error| format!("{error:#}")))
 }
 
-/// Of arrays whose last scrub is done and found mismatches, what is known of them; and the arrays of
+/// Of arrays whose last scrub was done within a week and found mismatches, what is known of them; and the arrays of
 /// which nothing is, and which have to be scrubbed.
 pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<Scrubbed>, Vec<Target>) {
     let book = Book::open(context, false).ok().flatten();
@@ -49,8 +54,9 @@ pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<Scrubbed>, 
     let mut others = Vec::new();
     for target in targets {
         let work = book.as_ref().and_then(|book| book.of(&target.uuid).ok()?);
+        let is_fresh = |finished| Timestamp::now().duration_since(finished) < FRESH;
         let kept = work
-            .filter(|work| work.summary.finished.is_some())
+            .filter(|work| work.summary.finished.is_some_and(is_fresh))
             .map(|work| work.document)
             .filter(|kept| !kept.repairs && kept.mismatches > 0 && !kept.places.is_empty())
             .filter(|kept| kept.level == target.level && kept.of == target.end.0);
@@ -89,6 +95,11 @@ fn look(one: &Scrubbed, root: &Root, interrupt: &AtomicBool) -> anyhow::Result<L
         .filter(|_| one.target.sync.is_there())
         .ok_or_else(|| anyhow::anyhow!("the array is not there any more"))?;
     let bytes = to_read(root, device, &places)?;
+    anyhow::ensure!(
+        bytes <= MOST_IN_HASTE || !matches!(one.ending, Ending::Ordered(_)),
+        "the scrub was to end, and {bytes} of the members would have to be read; the same command goes \
+         on, and looks at its end"
+    );
     tell(&format!(
         "disksmith: {path}: looking where the mismatches are: {bytes} of its members are read, with a \
          rest after each read. Ctrl-C ends it."
