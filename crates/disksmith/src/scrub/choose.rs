@@ -9,6 +9,7 @@ use super::target::Target;
 use crate::cli::ScrubArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Standing as _};
+use crate::warm::units::span;
 
 /// The arrays that were asked for and are due, or what is wrong with any of them. Of all arrays,
 /// those that cannot be scrubbed are told and left out.
@@ -42,7 +43,7 @@ pub(crate) fn choose(
         context.tell(&format!(
             "disksmith: {} was scrubbed less than {} ago, and is not due (--every).",
             target.path(),
-            every.0
+            span(every.0.as_secs_f64())
         ));
     }
     Ok(due)

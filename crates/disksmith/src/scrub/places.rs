@@ -230,8 +230,12 @@ fn sentences(one: &Scrubbed, located: &Located) -> Vec<String> {
              written since."
         ));
     } else {
+        let places = match count {
+            1 => "1 place differs".to_owned(),
+            _ => format!("{count} places differ"),
+        };
         said.push(format!(
-            "{count} places differ, {} in all, of {compared} of positions that were compared.",
+            "{places}, {} in all, of {compared} of positions that were compared.",
             Bytes(located.bytes)
         ));
         said.extend(harmless(&one.target.level).map(str::to_owned));
