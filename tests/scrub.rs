@@ -155,6 +155,66 @@ fn with_qemu_a_scrub_finds_all_though_the_machine_is_killed_ten_times() {
     assert!(array["starts"].as_u64().unwrap() > 5, "{array:#}");
 }
 
+/// A byte of a file is changed below the array; after a scrub the file is found without a new one.
+const LOCATE: &str = r#"
+make_array
+mkfs.ext4 -q "/dev/md/data" && mkdir -p /mnt && mount /dev/md/data /mnt || exit 8
+yes "these lines are the file that is looked for" | head -c 3145728 >/mnt/known
+sync; echo 3 >/proc/sys/vm/drop_caches
+lines() { dd if=/dev/vdb bs="$1" skip="$2" count=1 2>/dev/null | grep -c "are the file"; }
+# A MiB with much of the file, and a chunk of it that holds nothing else.
+mib=0
+while [ $mib -lt 16 ] && [ "$(lines 1M $mib)" -lt 7000 ]; do mib=$((mib + 1)); done
+chunk=$((mib * 16))
+while [ "$(lines 64k $chunk)" -lt 1450 ]; do chunk=$((chunk + 1)); done
+[ $chunk -lt $((mib * 16 + 16)) ] || exit 7
+printf Z | dd of=/dev/vdb bs=1 seek=$((chunk * 65536 + 100)) conv=notrunc,fsync 2>/dev/null
+echo 3 >/proc/sys/vm/drop_caches
+yes "these lines are the file that is looked for" | head -c 3145728 | cmp - /mnt/known >&2
+before=$(knobs)
+disksmith scrub data >&2; is $? 1 "mismatches"
+is "$(knobs)" "$before" "at the end"
+disksmith scrub data --locate --json; is $? 1 "mismatches, and no new scrub"
+is "$(knobs)" "$before" "after a search"
+disksmith scrub --all --every 28d >&2; is $? 0 "not due"
+disksmith scrub --status >&2; is $? 1 "status"
+"#;
+
+#[test]
+fn with_qemu_a_scrub_names_the_file_in_which_a_byte_was_changed() {
+    let place = Place::new();
+    let volumes = ["--volumes", "4xthroughput=100MiB:16MiB"];
+    let Some(said) = in_lab(&place, &volumes, LOCATE) else {
+        return;
+    };
+    let said = said.ends_with(0);
+    let document: Value = said.json();
+    let array = &document["arrays"][0];
+    assert_eq!(array["mismatched_sectors"], 8, "{array:#}");
+    assert_eq!(array["bytes"], 0, "no new scrub: {array:#}");
+    let mismatches = array["mismatches"].as_array().unwrap();
+    assert_eq!(mismatches.len(), 1, "{array:#}");
+    assert_eq!(mismatches[0]["files"], serde_json::json!(["/mnt/known"]));
+    assert_eq!(mismatches[0]["odd"], "untold");
+    // As cmp says it: "- /mnt/known differ: char 65540, line 1490".
+    let (_, byte) = said.err.split_once("/mnt/known differ: char ").unwrap();
+    let byte: u64 = byte.split(',').next().unwrap().trim().parse().unwrap();
+    let owners = array["located"]["owners"].as_array().unwrap();
+    let file = owners.iter().find(|owner| owner["kind"] == "file").unwrap();
+    let parts = file["file_bytes"].as_array().unwrap();
+    let holds =
+        |part: &Value| (part[0].as_u64().unwrap()..part[1].as_u64().unwrap()).contains(&(byte - 1));
+    assert!(parts.iter().any(holds), "{byte} is not in {parts:?}");
+    for words in [
+        "it is not scrubbed again (--anew would)",
+        "looking where the mismatches are: ",
+        "is not due (--every)",
+        "Nothing checks the arrays of this host on a schedule",
+    ] {
+        assert!(said.err.contains(words), "no '{words}' in {}", said.err);
+    }
+}
+
 #[test]
 fn what_cannot_be_scrubbed_is_refused_with_a_reason() {
     let place = Place::new();
@@ -167,6 +227,19 @@ fn what_cannot_be_scrubbed_is_refused_with_a_reason() {
         (&["md0", "--keep-p99", "fast"], "fast"),
         (&["--status", "--repair"], "cannot be used with"),
         (&[], "ARRAY"),
+        (&["md0", "--all"], "cannot be used with"),
+        (&["md0", "--locate", "--repair"], "cannot be used with"),
+        (&["md0", "--dry-run"], "--dry-run is for --install-timer"),
+        (&["no-such", "--install-timer"], "no-such is no array"),
+        (
+            &["md0", "--install-timer", "--repair"],
+            "cannot be used with",
+        ),
+        (
+            &["--all", "--install-timer", "--by", "2027-01-01"],
+            "give it a weekday",
+        ),
+        (&["--uninstall-timer"], "there is no timer of this program"),
     ] {
         place
             .run(&[&["scrub"], arguments].concat())

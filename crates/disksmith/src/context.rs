@@ -58,7 +58,11 @@ impl Context {
         }
     }
 
-    fn ledger_path(&self) -> Result<PathBuf, Failure> {
+    /// Where the ledger is, or would be.
+    ///
+    /// # Errors
+    /// Where there is no place for it.
+    pub(crate) fn ledger_path(&self) -> Result<PathBuf, Failure> {
         match &self.ledger {
             Some(path) => Ok(path.clone()),
             None => ledger::default_path(

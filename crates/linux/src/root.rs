@@ -74,6 +74,11 @@ impl Root {
         }
     }
 
+    /// The folder that these are in: `/` of the host, below which `/etc` is.
+    pub fn system(&self) -> &Path {
+        self.proc.parent().unwrap_or(Path::new("/"))
+    }
+
     /// Where a path of the kernel's, such as `/dev/mapper/vg-data`, is found under this root; a path
     /// that is not below `/dev` is taken as it is.
     pub fn locate(&self, path: &Path) -> PathBuf {

@@ -14,14 +14,22 @@ use super::{Latency, ReadyBy, Span};
   disksmith scrub /dev/md0 --keep-p99 5ms
   disksmith scrub /dev/md0 --window 01:00-06:00
   disksmith scrub /dev/md0 --by sunday --deadline-wins
+  disksmith scrub /dev/md0 --locate
+  disksmith scrub --install-timer --all --window 01:00-06:00
   disksmith scrub --status
 
 Exit status: 0 done, and all copies agree; 1 done, and mismatches were found; 2 refused;
 3 ended before its end: the same command goes on.")]
 pub(crate) struct ScrubArgs {
     /// The arrays: /dev/md0, md0, or a name below /dev/md. Of several, no two may share a disk
-    #[arg(required_unless_present_any = ["status", "guard"], value_name = "ARRAY")]
+    #[arg(
+        required_unless_present_any = ["status", "guard", "all", "uninstall_timer"],
+        value_name = "ARRAY"
+    )]
     pub arrays: Vec<String>,
+    /// All arrays that can be scrubbed; those that share a disk one after the other
+    #[arg(long, conflicts_with_all = ["arrays", "status"])]
+    pub all: bool,
 
     /// Go on only as fast as keeps 99 of 100 requests of others below this. Without this and
     /// --keep-mean, others may get 1.5 times as slow as they are without the check
@@ -48,6 +56,14 @@ pub(crate) struct ScrubArgs {
     #[arg(long, conflicts_with = "status")]
     pub anew: bool,
 
+    /// Leave out what was scrubbed to its end less than so long ago
+    #[arg(long, value_name = "DURATION", conflicts_with_all = ["status", "anew", "repair"])]
+    pub every: Option<Span>,
+
+    /// Where mismatches were counted, read the members again and say where they differ, and which
+    /// files lie there. After a scrub that found some it needs no new one
+    #[arg(long, conflicts_with_all = ["status", "repair"])]
+    pub locate: bool,
     /// Also write anew what differs: of copies, md takes the first that it can read; of parity, it
     /// believes the data. Nothing tells which of two copies was right
     #[arg(long, conflicts_with = "status")]
@@ -59,6 +75,18 @@ pub(crate) struct ScrubArgs {
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,
+
+    /// Write a timer of systemd that runs this command, and turn off the checks that the distribution
+    /// has scheduled: monthly, or each night where it has --window, --for or --every
+    #[arg(long, conflicts_with_all = ["status", "anew", "repair", "json"])]
+    pub install_timer: bool,
+    /// Take that timer out, and turn on again what it replaced
+    #[arg(long, conflicts_with_all = ["install_timer", "arrays", "all", "status", "anew", "repair",
+        "json", "locate", "every"])]
+    pub uninstall_timer: bool,
+    /// Only show what would be done to install or take out the timer
+    #[arg(long)]
+    pub dry_run: bool,
 
     /// What a scrub starts to have its knobs put back when it is killed
     #[arg(long, hide = true)]

@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 use ledger::LongWork;
 use linux::md::sync::Sectors;
+use record::Ranges;
 use serde::{Deserialize, Serialize};
 
 use super::old::Old;
@@ -23,6 +24,9 @@ pub(crate) struct Kept {
     pub of: u64,
     /// Sectors that differed, up to there.
     pub mismatches: u64,
+    /// Where they are: ranges of positions, wider than what differs. None of a repair.
+    #[serde(default)]
+    pub places: Ranges,
     /// When it was first begun.
     pub began: Timestamp,
     /// How long it ran, over all starts, in seconds.
@@ -55,6 +59,15 @@ impl Kept {
         (self.done > 0 && rate.is_finite()).then_some(rate)
     }
 
+    /// The ranges in which mismatches are, in bytes of the check's positions.
+    pub(crate) fn places_in_bytes(&self) -> Ranges {
+        let bytes = |sectors: u64| Sectors(sectors).bytes().0;
+        let places = self.places.iter();
+        places
+            .map(|range| bytes(range.start)..bytes(range.end))
+            .collect()
+    }
+
     /// Whether a scrub of this array, now of this level and this end, goes on from here.
     pub(crate) fn goes_on(&self, level: &str, of: u64, repairs: bool) -> bool {
         self.level == level
@@ -74,6 +87,7 @@ pub(super) fn example() -> Kept {
         done: 1024,
         of: 4096,
         mismatches: 3,
+        places: Ranges::new(),
         began: Timestamp::UNIX_EPOCH,
         ran_s: 2.0,
         starts: 1,

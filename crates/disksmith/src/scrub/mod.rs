@@ -5,40 +5,33 @@
 //!   `host` is its world, with the probes of `probe`;
 //! - `old`: the knobs as they were; `guard`: who puts them back after a kill;
 //! - `start` and `kept`: the ledger's part; `when`: hours and deadlines;
-//! - `one`: one array from its start to what came of it; `report`, `progress` and `status` say it.
+//! - `choose`: which arrays, and which at once;
+//! - `one`: one array from its start to what came of it; `report`, `progress` and `status` say it;
+//! - `grown`: where the count of mismatches grew; `locate` finds them there, and `places` says it;
+//! - `schedule`: what else checks arrays; `scheduled` says it; `timer` replaces it, for `install`.
 
+mod choose;
 mod drive;
 mod felt;
+mod grown;
 mod guard;
 mod host;
+mod install;
 mod kept;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "the verb calls it once it has the option"
-)]
 mod locate;
 mod lock;
 mod old;
 mod one;
 mod pace;
+mod places;
 mod probe;
 mod progress;
 mod report;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "the verb calls it once it has the option"
-)]
 mod schedule;
+mod scheduled;
 mod start;
 mod status;
 mod target;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "the verb calls it once it has the option"
-)]
 mod timer;
 mod when;
 
@@ -55,10 +48,13 @@ use crate::cli::ScrubArgs;
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::warm::units::{rate, span};
+use choose::{choose, rounds};
+use drive::Ending;
 use felt::{ROOM, Targets};
 use old::Old;
 use one::{Scrubbed, Shared};
 use progress::Lines;
+use scheduled::Plans;
 use start::{Ask, Book, Started, start, tidy};
 use target::Target;
 
@@ -71,6 +67,14 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
         return guard::guard(&context.root).refused().map(|()| Answer::Done);
     }
     let devices = Devices::read(&context.root).refused()?;
+    if args.install_timer || args.uninstall_timer {
+        return install::install(args, &devices, context);
+    }
+    if args.dry_run {
+        return Err(Failure::refused(
+            "--dry-run is for --install-timer and --uninstall-timer",
+        ));
+    }
     let mut book = Book::open(context, false).unwrap_or_else(|error| {
         context.tell(&format!(
             "disksmith: whether a killed scrub has left something to put back is not known: {error:#}"
@@ -89,14 +93,16 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
         context.tell(&format!("disksmith: {note}"));
     }
     // What cannot be is said now, and not when the hours have come; and is looked at then again.
-    find_all(&args.arrays, &devices, context)?;
+    if choose(args, &devices, context)?.is_empty() {
+        return answer(&[], args, context);
+    }
     let Some(ends) = wait_for_hours(args, context, interrupt)? else {
         return Err(Failure::Midway(anyhow!(
             "interrupted before anything was checked"
         )));
     };
     let devices = Devices::read(&context.root).refused()?;
-    let targets = find_all(&args.arrays, &devices, context)?;
+    let targets = choose(args, &devices, context)?;
     let _locks = lock_all(&targets)?;
     let now = Zoned::now();
     let by = args.by.map(|by| when::moment(by, &now)).transpose();
@@ -104,18 +110,11 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
     if let Some(by) = by.as_ref().filter(|by| **by <= now) {
         return Err(Failure::refused(format!("--by is over: it was {by}")));
     }
-    let mut tasks = Vec::new();
-    for target in targets {
-        let old = Old::read(&target.sync, args.repair).map_err(Failure::refused)?;
-        let ask = Ask {
-            repairs: args.repair,
-            anew: args.anew,
-            old: old.clone(),
-        };
-        let started = start(&target, &ask, context)?;
-        foretell(&target, &started, args, by.as_ref(), &now, context);
-        tasks.push((target, started, old));
-    }
+    // Who says how often it is due wants a scrub when it is.
+    let (mut scrubbed, targets) = match args.locate && !args.anew && args.every.is_none() {
+        true => places::known(targets, context),
+        false => (Vec::new(), targets),
+    };
     let lines = Lines::new(context.watched);
     let shared = Shared {
         root: &context.root,
@@ -126,8 +125,71 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
         by,
         deadline_wins: args.deadline_wins,
     };
-    let scrubbed = all_at_once(tasks, &shared);
-    answer(&scrubbed, args, context)
+    let plans = Plans::read(&context.root, &now);
+    for sentence in plans.sentences() {
+        context.tell(&format!("disksmith: {sentence}"));
+    }
+    let mut begun = Ok(());
+    for round in rounds(targets) {
+        if let Some(over) = scrubbed
+            .iter()
+            .find(|one| matches!(one.ending, Ending::Ordered(_)))
+        {
+            context.tell(&format!(
+                "disksmith: what shares disks with {} was not begun.",
+                over.target.path()
+            ));
+            break;
+        }
+        match begin(round, args, &shared, &plans, context) {
+            Ok(tasks) => scrubbed.extend(all_at_once(tasks, &shared)),
+            // What was done before is told all the same.
+            Err(failure) => {
+                begun = Err(failure);
+                break;
+            }
+        }
+    }
+    if scrubbed.is_empty() {
+        begun?;
+        return answer(&scrubbed, args, context);
+    }
+    if args.locate {
+        // The signal that has ended a scrub was for that; the next one ends this.
+        interrupt.store(false, Relaxed);
+        for one in &mut scrubbed {
+            one.located = places::find(one, &context.root, interrupt);
+        }
+    }
+    let answered = answer(&scrubbed, args, context)?;
+    begun.map(|()| answered)
+}
+
+/// Starts the scrubs of some arrays, and says what they cost.
+fn begin(
+    targets: Vec<Target>,
+    args: &ScrubArgs,
+    shared: &Shared<'_>,
+    plans: &Plans,
+    context: &Context,
+) -> Result<Vec<(Target, Started, Old)>, Failure> {
+    let now = Zoned::now();
+    let mut tasks = Vec::new();
+    for target in targets {
+        let old = Old::read(&target.sync, args.repair).map_err(Failure::refused)?;
+        let ask = Ask {
+            repairs: args.repair,
+            anew: args.anew,
+            old: old.clone(),
+        };
+        let started = start(&target, &ask, context)?;
+        foretell(&target, &started, args, shared.by.as_ref(), &now, context);
+        for sentence in plans.in_the_way(&target.device.name, &started.kept, shared.ends) {
+            context.tell(&format!("disksmith: {}: {sentence}", target.path()));
+        }
+        tasks.push((target, started, old));
+    }
+    Ok(tasks)
 }
 
 /// What the user wants to be kept.
@@ -137,40 +199,6 @@ fn targets_of(args: &ScrubArgs) -> Option<Targets> {
         p99: args.keep_p99.map(|latency| latency.0.as_secs_f64()),
     };
     (targets != Targets::default()).then_some(targets)
-}
-
-/// All arrays that were named, or what is wrong with any of them.
-fn find_all(
-    words: &[String],
-    devices: &Devices,
-    context: &Context,
-) -> Result<Vec<Target>, Failure> {
-    let mut targets: Vec<Target> = Vec::new();
-    let mut problems = Vec::new();
-    for word in words {
-        match Target::find(word, &context.root, devices) {
-            Ok(target) => {
-                if let Some(other) = targets
-                    .iter()
-                    .find(|other| other.disks.iter().any(|disk| target.disks.contains(disk)))
-                {
-                    problems.push(format!(
-                        "{} and {} share a disk, so that each would hold back the other; scrub one \
-                         after the other",
-                        other.path(),
-                        target.path()
-                    ));
-                }
-                targets.push(target);
-            }
-            Err(problem) => problems.push(problem),
-        }
-    }
-    if problems.is_empty() {
-        Ok(targets)
-    } else {
-        Err(Failure::refused_for("nothing is scrubbed", &problems))
-    }
 }
 
 fn lock_all(targets: &[Target]) -> Result<Vec<UnixDatagram>, Failure> {

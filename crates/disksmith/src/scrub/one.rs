@@ -6,13 +6,15 @@ use std::time::Instant;
 use jiff::{Timestamp, Zoned};
 use linux::Root;
 use linux::md::sync::{Action, Knob, Sectors};
-use record::Nanos;
+use record::{Bytes, Nanos};
 
 use super::drive::{At, Ended, Ending, Order, Task, drive};
 use super::felt::Targets;
+use super::grown::Grown;
 use super::guard::Guard;
 use super::host::OnHost;
 use super::kept::Kept;
+use super::locate::Located;
 use super::old::Old;
 use super::progress::{Line, Lines};
 use super::start::Started;
@@ -23,6 +25,8 @@ use crate::warm::units::span;
 
 /// A stripe cache of so many stripes is enough for a check to have work for all members.
 const STRIPES: u64 = 1024;
+/// Of each member a stripe has so many bytes.
+const PAGE: u64 = 4096;
 /// What lies ahead is told only after so many seconds of work.
 const TELLS_AFTER_S: f64 = 20.0;
 
@@ -58,6 +62,26 @@ pub(crate) struct Scrubbed {
     pub notes: Vec<String>,
     /// What could not be put back, in sentences.
     pub left: Vec<String>,
+    /// Where its mismatches are, or why that is not known; `None` where that was not asked for.
+    pub located: Option<Result<Located, String>>,
+}
+
+impl Scrubbed {
+    /// What is known of an array whose scrub was done before.
+    pub(crate) fn known(target: Target, kept: Kept) -> Scrubbed {
+        Scrubbed {
+            target,
+            kept,
+            ending: Ending::Done,
+            at: At::default(),
+            seconds: 0.0,
+            moved: 0,
+            is_kept: true,
+            notes: Vec::new(),
+            left: Vec::new(),
+            located: None,
+        }
+    }
 }
 
 /// Scrubs one array. `old` are its knobs before.
@@ -76,7 +100,12 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         })
         .ok();
     let began = Instant::now();
+    let stripes = target.sync.knob(Knob::StripeCache);
+    let stripes = stripes.and_then(|text| text.parse().ok()).unwrap_or(0);
+    // The cache may grow while it is short of stripes.
+    let cache = Bytes(STRIPES.max(stripes).saturating_mul(2 * PAGE));
     let mut keeping = Keeping {
+        grown: Grown::new(kept.done, kept.mismatches, kept.places.clone(), cache),
         ran_before_s: kept.ran_s,
         from: kept.done,
         kept,
@@ -143,6 +172,7 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         is_kept,
         notes,
         left,
+        located: None,
     }
 }
 
@@ -164,6 +194,7 @@ fn widen(target: &Target) {
 
 /// Keeps and shows how it stands.
 struct Keeping {
+    grown: Grown,
     kept: Kept,
     keeper: Option<Keeper<Kept>>,
     line: Line,
@@ -181,6 +212,10 @@ impl Keeping {
     fn take(&mut self, at: &At) {
         self.kept.done = at.done.0;
         self.kept.mismatches = at.mismatches;
+        // What a repair found it has written anew.
+        if !self.kept.repairs {
+            self.kept.places = self.grown.list(at);
+        }
         if at.of.0 > 0 {
             self.kept.of = at.of.0;
         }
@@ -188,6 +223,7 @@ impl Keeping {
     }
 
     fn stands(&mut self, at: &At) {
+        self.grown.take(at);
         let rate = self.rate(at);
         self.line.show(at, rate);
         self.foresee(at, rate);

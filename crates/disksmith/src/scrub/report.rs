@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::drive::{Ending, Order};
 use super::one::{Scrubbed, why};
+use super::places;
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout, wrap};
 use crate::render::words::{number, percent, short_latency};
@@ -34,6 +35,15 @@ pub(crate) fn text(scrubbed: &[Scrubbed], columns: usize) -> String {
             ));
             text.push('\n');
         }
+        match &one.located {
+            Some(Ok(located)) => text.push_str(&places::text(one, located, columns)),
+            Some(Err(why)) => {
+                let line = format!("{}: where they are is not known: {why}.", one.target.path());
+                text.push_str(&wrap(&line, columns, "  "));
+                text.push('\n');
+            }
+            None => {}
+        }
     }
     text
 }
@@ -54,7 +64,10 @@ fn row(one: &Scrubbed) -> Vec<String> {
         one.target.path(),
         one.target.level.clone(),
         percent(one.kept.share()),
-        rate(one.moved as f64 / seconds),
+        match seconds > 0.0 {
+            true => rate(one.moved as f64 / seconds),
+            false => String::new(),
+        },
         span(seconds),
         felt,
         number_of(one.kept.mismatches),
@@ -105,6 +118,10 @@ pub(crate) fn document(scrubbed: &[Scrubbed]) -> String {
 
 fn array(one: &Scrubbed) -> Value {
     let targets = one.at.targets.unwrap_or_default();
+    let located = one
+        .located
+        .as_ref()
+        .and_then(|located| located.as_ref().ok());
     let nanos = |seconds: Option<f64>| seconds.map(|seconds| (seconds * 1e9) as u64);
     json!({
         "array": one.target.path(),
@@ -129,6 +146,9 @@ fn array(one: &Scrubbed) -> Value {
         },
         "notes": one.notes,
         "not_put_back": one.left,
+        "mismatches": located.map(places::mismatches),
+        "located": located.map(places::document),
+        "not_located": one.located.as_ref().and_then(|located| located.as_ref().err()),
     })
 }
 

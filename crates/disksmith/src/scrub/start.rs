@@ -8,6 +8,7 @@ use ledger::{Claim, Error, Ledger, LongWork as _, Owner, Standing, WorkError};
 use linux::block::{Device, Devices, Kind};
 use linux::md::sync::Sync;
 use linux::{Root, process};
+use record::Ranges;
 
 use super::guard;
 use super::kept::Kept;
@@ -176,6 +177,7 @@ pub(crate) fn start(target: &Target, ask: &Ask, context: &Context) -> Result<Sta
         done: 0,
         of: target.end.0,
         mismatches: 0,
+        places: Ranges::new(),
         began: Timestamp::now(),
         ran_s: 0.0,
         starts: 1,
@@ -276,6 +278,7 @@ fn go_on(target: &Target, ask: &Ask, before: &Kept, kept: &mut Kept, notes: &mut
     ));
     kept.done = before.done;
     kept.mismatches = before.mismatches;
+    kept.places = before.places.clone();
     kept.began = before.began;
     kept.ran_s = before.ran_s;
     kept.starts = before.starts.saturating_add(1);

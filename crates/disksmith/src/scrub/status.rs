@@ -1,6 +1,6 @@
 //! `scrub --status`: how the scrubs of this host's arrays stand, and what they found.
 
-use jiff::Timestamp;
+use jiff::{Timestamp, Zoned};
 use linux::block::Devices;
 use linux::md::sync::{Action, Sectors, Sync};
 use linux::md::{self, Array};
@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::kept::Kept;
 use super::lock;
+use super::scheduled::Plans;
 use super::start::Book;
 use crate::context::Context;
 use crate::failure::{Answer, Outcome, Standing as _};
@@ -41,6 +42,14 @@ impl Standing {
         match &self.kept {
             Some(kept) => Some(kept.mismatches),
             None => self.counted,
+        }
+    }
+
+    /// What would get in the way of a scrub that is not done.
+    fn in_the_way(&self, plans: &Plans) -> Vec<String> {
+        match &self.kept {
+            Some(kept) if self.finished.is_none() => plans.in_the_way(&self.array.name, kept, None),
+            _ => Vec::new(),
         }
     }
 
@@ -86,10 +95,11 @@ pub(crate) fn status(
             array,
         });
     }
+    let plans = Plans::read(&context.root, &Zoned::now());
     let text = if json {
-        document(&standings, notes)
+        document(&standings, notes, &plans)
     } else {
-        text(&standings, notes, context.columns)
+        text(&standings, notes, &plans, context.columns)
     };
     context.print(&text)?;
     let is_clean = |one: &Standing| one.mismatches().unwrap_or(0) == 0;
@@ -100,14 +110,24 @@ pub(crate) fn status(
     })
 }
 
-fn text(standings: &[Standing], notes: &[String], columns: usize) -> String {
+fn text(standings: &[Standing], notes: &[String], plans: &Plans, columns: usize) -> String {
     if standings.is_empty() {
         return "There are no arrays on this host.\n".to_owned();
     }
     let rows: Vec<Vec<String>> = standings.iter().map(row).collect();
     let mut text = layout(&COLUMNS, &rows, columns);
-    for note in notes {
-        text.push_str(&wrap(note, columns, "  "));
+    let in_the_way = standings.iter().flat_map(|one| {
+        let path = format!("/dev/{}", one.array.name);
+        let said = one.in_the_way(plans).into_iter();
+        said.map(move |sentence| format!("{path}: {sentence}"))
+    });
+    for note in notes
+        .iter()
+        .cloned()
+        .chain(plans.sentences())
+        .chain(in_the_way)
+    {
+        text.push_str(&wrap(&note, columns, "  "));
         text.push('\n');
     }
     text
@@ -129,7 +149,7 @@ fn row(one: &Standing) -> Vec<String> {
     ]
 }
 
-fn document(standings: &[Standing], notes: &[String]) -> String {
+fn document(standings: &[Standing], notes: &[String], plans: &Plans) -> String {
     let arrays: Vec<Value> = standings
         .iter()
         .map(|one| {
@@ -149,6 +169,7 @@ fn document(standings: &[Standing], notes: &[String]) -> String {
                 "finished": one.finished.map(|moment| moment.to_string()),
                 "seconds_of_all_starts": kept.map(|kept| kept.ran_s),
                 "starts": kept.map(|kept| kept.starts),
+                "in_the_way": one.in_the_way(plans),
             })
         })
         .collect();
@@ -159,6 +180,7 @@ fn document(standings: &[Standing], notes: &[String]) -> String {
         "status": true,
         "arrays": arrays,
         "notes": notes,
+        "scheduled": plans.document(),
     });
     format!("{document:#}\n")
 }

@@ -58,8 +58,8 @@ impl Target {
         is_free(&array, &sync).map_err(refuse)?;
         let uuid = sync.uuid().ok_or_else(|| {
             refuse(
-                "the kernel does not show its id, by which its place would be known again; Linux does \
-                 since 5.17"
+                "its id, by which its place would be known again, is not known: the kernel does not \
+                 show it (Linux does since 5.17), and no superblock of its members could be read"
                     .to_owned(),
             )
         })?;

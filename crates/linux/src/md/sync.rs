@@ -18,8 +18,9 @@ use std::path::PathBuf;
 
 use record::Bytes;
 
+use super::superblock;
 use crate::block::Device;
-use crate::root::{Error, Result, Root, attribute, number, read_text};
+use crate::root::{Error, Result, Root, attribute, names_in, number, read_text};
 
 /// Positions are in sectors of this many bytes.
 const SECTOR: u64 = 512;
@@ -228,6 +229,7 @@ pub struct Look {
 pub struct Sync {
     folder: PathBuf,
     mdstat: PathBuf,
+    dev: PathBuf,
     name: String,
 }
 
@@ -241,6 +243,7 @@ impl Sync {
                 .join(array.sysfs_name())
                 .join("md"),
             mdstat: root.proc.join("mdstat"),
+            dev: root.dev.clone(),
             name: array.name.clone(),
         }
     }
@@ -250,10 +253,27 @@ impl Sync {
         &self.folder
     }
 
-    /// The array's id, as mdadm writes it. Kernels show it since 5.17.
+    /// The array's id, as mdadm writes it. Kernels show it since 5.17; before, it is read from the
+    /// superblock of a member, where this process may. `None` where neither tells it.
     pub fn uuid(&self) -> Option<String> {
-        let shown = attribute(&self.folder.join("uuid"))?;
-        as_mdadm_writes(&shown)
+        match attribute(&self.folder.join("uuid")) {
+            Some(shown) => as_mdadm_writes(&shown),
+            None => self.uuid_of_members(),
+        }
+    }
+
+    /// The id in the first superblock that can be read.
+    fn uuid_of_members(&self) -> Option<String> {
+        let form = attribute(&self.folder.join("metadata_version"))?;
+        let entries = names_in(&self.folder).ok()?;
+        let names = entries
+            .iter()
+            .filter_map(|entry| entry.to_str()?.strip_prefix("dev-"));
+        let id = names
+            .filter_map(|name| fs::File::open(self.dev.join(name.replace('!', "/"))).ok())
+            .find_map(|member| superblock::uuid(&member, &form).ok().flatten())?;
+        let digits: Vec<String> = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        as_mdadm_writes(&digits.concat())
     }
 
     /// Whether the array is there, as far as the kernel shows it.

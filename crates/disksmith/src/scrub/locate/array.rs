@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use linux::Root;
 use linux::block::{Device, Devices};
@@ -124,14 +124,16 @@ impl Members for Disks {
 /// # Errors
 /// When the array has nothing to compare, its layout is not followed, or a member cannot be opened.
 pub(crate) fn open(root: &Root, devices: &Devices, array: &Device) -> Result<Opened, NotCompared> {
-    let folder = root
-        .sys
-        .join("class/block")
-        .join(array.sysfs_name())
-        .join("md");
+    let folder = folder(root, array);
     let geometry = geometry(&folder, array)?;
     let members = members(root, &folder, devices, array)?;
     Ok(Opened { geometry, members })
+}
+
+/// Where sysfs shows an array.
+pub(crate) fn folder(root: &Root, array: &Device) -> PathBuf {
+    let folder = root.sys.join("class/block").join(array.sysfs_name());
+    folder.join("md")
 }
 
 /// How an array lies on its members.

@@ -19,6 +19,16 @@ pub(crate) enum Odd {
     Untold,
 }
 
+impl Odd {
+    /// The slot of the member that is named, if one is.
+    pub(crate) fn slot(self) -> Option<u32> {
+        match self {
+            Odd::Member(slot) => Some(slot),
+            Odd::Several | Odd::Untold => None,
+        }
+    }
+}
+
 /// The bytes of the array that the odd member holds.
 pub(super) fn culprit(group: &Group, odd: Odd) -> Ranges {
     let Odd::Member(slot) = odd else {

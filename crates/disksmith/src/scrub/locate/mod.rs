@@ -6,6 +6,7 @@
 mod array;
 mod buffer;
 mod galois;
+mod gentle;
 mod geometry;
 mod judge;
 mod owners;
@@ -13,17 +14,23 @@ mod search;
 mod upward;
 mod walk;
 
-pub(crate) use array::{Disks, NotCompared, Opened, open};
 pub(crate) use judge::Odd;
-pub(crate) use owners::{Owner, Owners, What, owners};
-pub(crate) use search::{Again, BLOCK, Mismatch, Summary, Unreadable, search};
+#[cfg(test)]
+pub(crate) use owners::Owner;
+pub(crate) use owners::{Owners, What};
+pub(crate) use search::{Again, Mismatch, Summary};
 
-use std::ops::Range;
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use linux::Root;
 use linux::block::{Device, Devices};
-use record::Ranges;
+use record::{Bytes, Ranges};
+
+use array::{NotCompared, Opened, open};
+use gentle::Gentle;
+use owners::owners;
+use search::search;
 
 /// So many mismatches are listed; the rest is counted.
 const MOST_LISTED: usize = 10_000;
@@ -41,6 +48,29 @@ pub(crate) struct Located {
     pub summary: Summary,
     /// What lies there.
     pub owners: Owners,
+    /// The members that are named, by their slots, as a person knows them.
+    pub members: BTreeMap<u32, String>,
+}
+
+/// How many bytes of the members are read to find the mismatches in these positions of an array's
+/// check, in bytes.
+///
+/// # Errors
+/// When the array cannot be compared.
+pub(crate) fn to_read(
+    root: &Root,
+    array: &Device,
+    positions: &Ranges,
+) -> Result<Bytes, NotCompared> {
+    let geometry = array::geometry(&array::folder(root, array), array)?;
+    let groups = positions.iter().flat_map(|range| {
+        let groups: Vec<u64> = geometry
+            .groups(&range)
+            .map(|group| group.length * group.places().len() as u64)
+            .collect();
+        groups
+    });
+    Ok(Bytes(groups.sum()))
 }
 
 /// Finds the mismatches in these positions of an array's check, in bytes, and what lies there.
@@ -51,7 +81,7 @@ pub(crate) fn locate(
     root: &Root,
     devices: &Devices,
     array: &Device,
-    positions: &[Range<u64>],
+    positions: &Ranges,
     again: Again,
     interrupt: &AtomicBool,
 ) -> anyhow::Result<Located> {
@@ -60,7 +90,7 @@ pub(crate) fn locate(
         mut members,
     } = open(root, devices, array)?;
     let mut located = Located::default();
-    for range in positions {
+    for range in positions.iter() {
         let Located {
             mismatches,
             bytes,
@@ -69,8 +99,8 @@ pub(crate) fn locate(
         } = &mut located;
         let summary = search(
             &geometry,
-            &mut members,
-            range,
+            &mut Gentle(&mut members),
+            &range,
             again,
             interrupt,
             &mut |one| {
@@ -83,6 +113,14 @@ pub(crate) fn locate(
             },
         );
         located.summary.join(summary);
+    }
+    let odd = located.mismatches.iter().map(|one| one.odd);
+    let unreadable = located.summary.unreadable.iter().map(|one| one.slot);
+    let slots: Vec<u32> = odd.filter_map(Odd::slot).chain(unreadable).collect();
+    for slot in slots {
+        if let Some(label) = members.label(slot) {
+            located.members.insert(slot, label.to_owned());
+        }
     }
     let listed = located
         .mismatches

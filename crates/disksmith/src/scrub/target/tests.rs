@@ -87,7 +87,10 @@ fn each_reason_not_to_is_a_sentence_of_its_own() {
         (&[("sync_max", "")], "no usable sync_max"),
         (&[("sync_speed_min", "")], "no usable sync_speed_min"),
         (&[("sync_max", "65536")], "echo max >"),
-        (&[("uuid", "")], "does not show its id"),
+        (
+            &[("uuid", "")],
+            "no superblock of its members could be read",
+        ),
     ] {
         let error = find(changes).unwrap_err();
         assert!(error.contains(says), "{changes:?}: {error}");
@@ -96,6 +99,19 @@ fn each_reason_not_to_is_a_sentence_of_its_own() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn where_the_kernel_does_not_show_the_id_it_is_read_from_a_member() {
+    let (_place, root) = tree(&[("uuid", "")]);
+    fs::create_dir_all(&root.dev).unwrap();
+    let mut member = vec![0; 8192];
+    member[4096..4100].copy_from_slice(&0xa92b_4efc_u32.to_le_bytes());
+    member[4112..4128].copy_from_slice(&[0x42; 16]);
+    fs::write(root.dev.join("vdb"), member).unwrap();
+    let devices = Devices::read(&root).unwrap();
+    let target = Target::find("md0", &root, &devices).unwrap();
+    assert_eq!(target.uuid, "42424242:42424242:42424242:42424242");
 }
 
 #[test]

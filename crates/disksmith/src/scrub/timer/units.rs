@@ -34,6 +34,9 @@ impl Wanted {
     /// which neither reaches, and a pacer that gets no processor cannot yield in time. SIGINT is what
     /// Ctrl-C sends: the program then puts everything back and keeps its place, and it is given two
     /// minutes for that, since a disk may be stuck. A check has no limit of time of its own.
+    ///
+    /// It succeeds when it ended before its end (status 3), as at the end of each night's hours: the
+    /// next start goes on. It fails, and is seen to, when mismatches were found (1) or it was refused (2).
     pub(crate) fn service(&self) -> String {
         let words = std::iter::once(self.program.as_os_str());
         let words = words.chain(self.args.iter().map(OsString::as_os_str));
@@ -48,6 +51,7 @@ impl Wanted {
              [Service]\n\
              Type=oneshot\n\
              ExecStart={}\n\
+             SuccessExitStatus=3\n\
              KillMode=mixed\n\
              KillSignal=SIGINT\n\
              TimeoutStartSec=infinity\n\

@@ -63,6 +63,7 @@ fn a_file_that_the_kernel_does_not_have_is_not_made() {
     let sync = Sync {
         folder: folder.path().to_path_buf(),
         mdstat: folder.path().join("mdstat"),
+        dev: folder.path().join("dev"),
         name: "md0".to_owned(),
     };
     let error = sync.turn(Knob::Max, "max").unwrap_err().to_string();
