@@ -69,6 +69,18 @@ tries=0
 while [ "$(knobs)" != "$before" ] && [ $tries -lt 100 ]; do tries=$((tries + 1)); sleep 0.1; done
 is "$(knobs)" "$before" "after a kill"
 
+# Neither the scrub nor its guard: the next start puts the knobs back, from the ledger.
+disksmith scrub data >&2 &
+sleep 4
+program=$(readlink -f "$(command -v disksmith)")
+for process in /proc/[0-9]*; do
+    [ "$(readlink "$process/exe")" != "$program" ] || all="$all ${process#/proc/}"
+done
+kill -9 $all; wait
+[ "$(knobs)" != "$before" ]; is $? 0 "the knobs are turned while a scrub runs"
+disksmith scrub --status >&2
+is "$(knobs)" "$before" "after a kill of both"
+
 disksmith scrub data --json; is $? 1 "mismatches"
 is "$(knobs)" "$before" "at the end"
 disksmith scrub --status >&2; is $? 1 "status"

@@ -292,7 +292,7 @@ impl<W: World> Drive<'_, W> {
             };
         }
         let now = self.world.now();
-        self.look(now)?.map_or(Err(error), Ok)
+        self.look(now)?.ok_or(error)
     }
 
     /// Looks at the whole state: at what to keep, and for a reason to end.

@@ -52,7 +52,9 @@ impl Guard {
             uuid: uuid.to_owned(),
             old: old.clone(),
         })?;
+        // By this name it is found also after the program's file was replaced.
         let mut child = Command::new("/proc/self/exe")
+            .arg0("disksmith")
             .args(["scrub", "--guard"])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

@@ -88,13 +88,16 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
     for note in notes {
         context.tell(&format!("disksmith: {note}"));
     }
-    let targets = find_all(&args.arrays, &devices, context)?;
-    let _locks = lock_all(&targets)?;
+    // What cannot be is said now, and not when the hours have come; and is looked at then again.
+    find_all(&args.arrays, &devices, context)?;
     let Some(ends) = wait_for_hours(args, context, interrupt)? else {
         return Err(Failure::Midway(anyhow!(
             "interrupted before anything was checked"
         )));
     };
+    let devices = Devices::read(&context.root).refused()?;
+    let targets = find_all(&args.arrays, &devices, context)?;
+    let _locks = lock_all(&targets)?;
     let now = Zoned::now();
     let by = args.by.map(|by| when::moment(by, &now)).transpose();
     let by = by.refused()?;

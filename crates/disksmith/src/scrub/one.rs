@@ -103,7 +103,7 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
             .by
             .as_ref()
             .filter(|_| shared.deadline_wins)
-            .map(|by| until(by)),
+            .map(until),
     };
     let Ended { ending, at } = {
         let mut stands = |at: &At| keeping.stands(at);

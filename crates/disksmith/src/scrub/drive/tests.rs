@@ -129,7 +129,7 @@ fn all_is_found_once_over_any_number_of_interruptions() {
         }
         // Signals and kills come at odd moments; a kill leaves what was told last.
         let when = (1 + starts % 7) * SECOND + starts * 61_000_000;
-        let killed = starts % 2 == 0;
+        let killed = starts.is_multiple_of(2);
         model.events.push((when, Event::Order(Order::Interrupted)));
         let ended = drive(
             &mut model,
