@@ -10,7 +10,7 @@ use super::pace::Counted;
 use super::place::{Keeper, Kept};
 use super::progress::Line;
 use super::reading::{At, Watch};
-use super::volume::Volume;
+use crate::reading::Volume;
 
 /// Looks at one volume.
 pub(crate) struct Watching<'a> {
