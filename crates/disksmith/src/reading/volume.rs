@@ -140,6 +140,14 @@ impl Volume {
         self.target.reopen(OFlags::DIRECT)
     }
 
+    /// The size that it has now; `None` when it is gone.
+    pub(crate) fn size_if_there(&self, root: &Root) -> Option<Bytes> {
+        let name = self.device.sysfs_name();
+        let listed = root.sys.join("class/block").join(name).exists();
+        let size = self.size_now().ok();
+        size.filter(|size| listed && size.0 > 0)
+    }
+
     /// The size that it has now, in whole logical blocks.
     ///
     /// # Errors

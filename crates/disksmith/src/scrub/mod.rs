@@ -5,10 +5,12 @@
 //!   `host` is its world, with the probes of `probe`;
 //! - `old`: the knobs as they were; `guard`: who puts them back after a kill;
 //! - `start` and `kept`: the ledger's part; `when`: hours and deadlines;
+//! - `read`: reads members and disks from end to end instead; `foreground`: what users feel;
 //! - `one`: one array from its start to what came of it; `report`, `progress` and `status` say it.
 
 mod drive;
 mod felt;
+mod foreground;
 mod guard;
 mod host;
 mod kept;
@@ -24,6 +26,7 @@ mod one;
 mod pace;
 mod probe;
 mod progress;
+mod read;
 mod report;
 #[allow(
     dead_code,
@@ -96,14 +99,13 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
         )));
     };
     let devices = Devices::read(&context.root).refused()?;
+    if args.read {
+        return read::read(args, &devices, context, interrupt);
+    }
     let targets = find_all(&args.arrays, &devices, context)?;
     let _locks = lock_all(&targets)?;
     let now = Zoned::now();
-    let by = args.by.map(|by| when::moment(by, &now)).transpose();
-    let by = by.refused()?;
-    if let Some(by) = by.as_ref().filter(|by| **by <= now) {
-        return Err(Failure::refused(format!("--by is over: it was {by}")));
-    }
+    let by = deadline(args, &now)?;
     let mut tasks = Vec::new();
     for target in targets {
         let old = Old::read(&target.sync, args.repair).map_err(Failure::refused)?;
@@ -128,6 +130,16 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
     };
     let scrubbed = all_at_once(tasks, &shared);
     answer(&scrubbed, args, context)
+}
+
+/// When it is to be done, if that was said.
+fn deadline(args: &ScrubArgs, now: &Zoned) -> Result<Option<Zoned>, Failure> {
+    let by = args.by.map(|by| when::moment(by, now)).transpose();
+    let by = by.refused()?;
+    match by.as_ref().filter(|by| *by <= now) {
+        Some(over) => Err(Failure::refused(format!("--by is over: it was {over}"))),
+        None => Ok(by),
+    }
 }
 
 /// What the user wants to be kept.
@@ -178,7 +190,7 @@ fn lock_all(targets: &[Target]) -> Result<Vec<UnixDatagram>, Failure> {
     for target in targets {
         let refuse =
             |why: String| Failure::refused(format!("{} cannot be scrubbed: {why}", target.path()));
-        locks.extend(lock::take(target).map_err(refuse)?);
+        locks.extend(lock::take(target.device.number, &target.disks).map_err(refuse)?);
         guard::wait_for_others(target.device.number).map_err(refuse)?;
     }
     Ok(locks)

@@ -83,10 +83,7 @@ impl<'a> Watching<'a> {
 
 impl Watch for Watching<'_> {
     fn size(&self) -> Option<Bytes> {
-        let name = self.volume.device.sysfs_name();
-        let listed = self.root.sys.join("class/block").join(name).exists();
-        let size = self.volume.size_now().ok();
-        size.filter(|size| listed && size.0 > 0)
+        self.volume.size_if_there(self.root)
     }
 
     fn counted(&mut self) -> Option<Counted> {

@@ -13,10 +13,11 @@ mod search;
 mod upward;
 mod walk;
 
-pub(crate) use array::{Disks, NotCompared, Opened, open};
+pub(crate) use array::{Disks, NotCompared, Opened, geometry, open};
 pub(crate) use judge::Odd;
 pub(crate) use owners::{Owner, Owners, What, owners};
 pub(crate) use search::{Again, BLOCK, Mismatch, Summary, Unreadable, search};
+pub(crate) use upward::above;
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
