@@ -91,6 +91,9 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
     for note in notes {
         context.tell(&format!("disksmith: {note}"));
     }
+    if args.read {
+        return read::read(args, &devices, context, interrupt);
+    }
     // What cannot be is said now, and not when the hours have come; and is looked at then again.
     find_all(&args.arrays, &devices, context)?;
     let Some(ends) = wait_for_hours(args, context, interrupt)? else {
@@ -99,9 +102,6 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
         )));
     };
     let devices = Devices::read(&context.root).refused()?;
-    if args.read {
-        return read::read(args, &devices, context, interrupt);
-    }
     let targets = find_all(&args.arrays, &devices, context)?;
     let _locks = lock_all(&targets)?;
     let now = Zoned::now();

@@ -185,8 +185,7 @@ impl Feed for Member<'_> {
         if self.meter.in_flight() as usize >= depth {
             return Next::Wait(now + NAP);
         }
-        // A block at most, and seldom less.
-        if let Err(wait) = self.share.take(block.0) {
+        if let Err(wait) = self.share.has_room() {
             let wait = wait.map_or(NAP, Nanos::from);
             return Next::Wait(now + wait.min(NAP));
         }
@@ -195,7 +194,6 @@ impl Feed for Member<'_> {
             Some(Asked::Block(range)) => (range, WHOLE),
             Some(Asked::Piece(range)) => (range, PIECE),
             None => {
-                self.share.give_back();
                 // What is in flight may fail, and is asked for again in pieces then.
                 return match self.meter.in_flight() {
                     0 => Next::End,
@@ -204,6 +202,7 @@ impl Feed for Member<'_> {
             }
         };
         self.meter.issued(now);
+        self.share.goes(range.end - range.start);
         Next::Request(Request {
             offset: range.start,
             len: u32::try_from(range.end - range.start).unwrap_or(u32::MAX),

@@ -24,7 +24,7 @@ use super::progress::Lines;
 use super::{deadline, lock, targets_of, wait_for_hours};
 use crate::cli::ScrubArgs;
 use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome};
+use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::reading::{Begin, Refused, begin};
 use kept::Kept;
 use one::{Begun, Shared};
@@ -38,6 +38,14 @@ pub(super) fn read(
     context: &mut Context,
     interrupt: &AtomicBool,
 ) -> Outcome {
+    // What cannot be is said now, and not when the hours have come; and is looked at then again.
+    find_all(&args.arrays, devices, context)?;
+    let Some(ends) = wait_for_hours(args, context, interrupt)? else {
+        return Err(Failure::Midway(anyhow!(
+            "interrupted before anything was read"
+        )));
+    };
+    let devices = &Devices::read(&context.root).refused()?;
     let sources = find_all(&args.arrays, devices, context)?;
     let mut locks = Vec::new();
     for source in &sources {
@@ -45,11 +53,6 @@ pub(super) fn read(
         let refuse = |why| Failure::refused(format!("{} cannot be read: {why}", source.path()));
         locks.extend(taken.map_err(refuse)?);
     }
-    let Some(ends) = wait_for_hours(args, context, interrupt)? else {
-        return Err(Failure::Midway(anyhow!(
-            "interrupted before anything was read"
-        )));
-    };
     let by = deadline(args, &Zoned::now())?;
     let mut tasks = Vec::new();
     for source in sources {

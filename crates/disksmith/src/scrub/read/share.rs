@@ -60,30 +60,30 @@ impl Share {
         self.turn().may
     }
 
-    /// Takes the right to ask for so many bytes; otherwise how long to wait at least, or `None` where
-    /// nothing may be asked for.
-    pub(crate) fn take(&self, bytes: u64) -> Result<(), Option<Duration>> {
-        let mut turn = self.turn();
-        let now = Instant::now();
+    /// Whether something may be asked for; otherwise how long to wait at least, or `None` where that is
+    /// not known.
+    pub(crate) fn has_room(&self) -> Result<(), Option<Duration>> {
+        let turn = self.turn();
         match turn.may {
-            May::All => {}
-            May::Nothing => return Err(None),
-            May::Rate(_) if turn.not_before > now => {
-                return Err(Some(turn.not_before - now));
-            }
-            May::Rate(rate) => {
-                let earliest = now.checked_sub(SLACK).unwrap_or(now);
-                let takes = Duration::try_from_secs_f64(bytes as f64 / rate).unwrap_or_default();
-                turn.not_before = turn.not_before.max(earliest) + takes;
-            }
+            May::All => Ok(()),
+            May::Nothing => Err(None),
+            May::Rate(_) => match turn.not_before.checked_duration_since(Instant::now()) {
+                Some(wait) if !wait.is_zero() => Err(Some(wait)),
+                _ => Ok(()),
+            },
         }
-        self.in_flight.fetch_add(1, Relaxed);
-        Ok(())
     }
 
-    /// A right that was taken is not used.
-    pub(crate) fn give_back(&self) {
-        self.in_flight.fetch_sub(1, Relaxed);
+    /// A request for so many bytes goes.
+    pub(crate) fn goes(&self, bytes: u64) {
+        let mut turn = self.turn();
+        if let May::Rate(rate) = turn.may {
+            let now = Instant::now();
+            let earliest = now.checked_sub(SLACK).unwrap_or(now);
+            let takes = Duration::try_from_secs_f64(bytes as f64 / rate).unwrap_or_default();
+            turn.not_before = turn.not_before.max(earliest) + takes;
+        }
+        self.in_flight.fetch_add(1, Relaxed);
     }
 
     /// A request came back with so many bytes, which the kernel counts as so many requests.
@@ -121,23 +121,30 @@ mod tests {
     #[test]
     fn several_who_ask_get_one_rate_together() {
         let share = Share::new(7);
-        assert_eq!(share.take(1), Err(None), "nothing was allowed yet");
+        assert_eq!(share.has_room(), Err(None), "nothing was allowed yet");
         share.set(May::Rate(1e6));
         // 50 ms are made up for, and one more request may always begin.
-        let taken = (0..100).take_while(|_| share.take(10_000).is_ok()).count();
-        assert!((1..=8).contains(&taken), "{taken}");
-        let Err(Some(wait)) = share.take(10_000) else {
-            panic!("the rate is used up");
+        let mut taken = 0;
+        let wait = loop {
+            match share.has_room() {
+                Ok(()) => share.goes(10_000),
+                Err(wait) => break wait.unwrap(),
+            }
+            taken += 1;
         };
+        assert!((1..=12).contains(&taken), "{taken}");
         assert!(wait <= Duration::from_millis(70), "{wait:?}");
         share.set(May::All);
-        assert!((0..100).all(|_| share.take(10_000).is_ok()));
+        for _ in 0..100 {
+            assert_eq!(share.has_room(), Ok(()));
+            share.goes(10_000);
+        }
         for _ in 0..100 + taken {
             assert!(share.is_busy());
             share.came(10_000, 2);
         }
         assert!(!share.is_busy());
-        let all = 100 + taken as u64;
+        let all = 100 + taken;
         assert_eq!(share.since(), (all * 10_000, all * 2));
         assert_eq!((share.since(), share.passed()), ((0, 0), 7));
     }
