@@ -32,6 +32,7 @@ bench: needs
 	bench/engine-vs-fio
 	bench/disk-vs-fio
 	bench/warm-vs-dd
+	bench/scrub-vs-md
 
 static:
 	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked --target $(TRIPLE)

@@ -20,7 +20,7 @@ const LARGEST_STEP: Bytes = Bytes::mib(4);
 /// at most so long for md to stand still.
 const AHEAD_S: f64 = 1.0;
 /// And at least so far.
-const LEAST_AHEAD: Bytes = Bytes::mib(8);
+const LEAST_AHEAD: Bytes = Bytes::mib(16);
 /// After so long md is let run against the fence, where what is done is known exactly.
 const STAND: Nanos = Nanos(10_000_000_000);
 /// So long a step waits for the members to have nothing else to do.
@@ -29,7 +29,7 @@ const PATIENCE: Nanos = Nanos(20_000_000);
 const AVERAGE_S: f64 = 1.0;
 
 /// In company it is looked so often at least whether the fence may be raised, and so often at most.
-const TICK: Nanos = Nanos(10_000_000);
+const TICK: Nanos = Nanos(20_000_000);
 const SLOW_TICK: Nanos = Nanos(50_000_000);
 
 /// How md may go towards the fence.
