@@ -235,8 +235,9 @@ mod tests {
 
     #[test]
     fn arrays_that_lack_a_member_or_are_busy_are_refused() {
+        type Change = fn(&mut Array);
         assert_eq!(is_there(&array()), Ok(()));
-        let changes: [(fn(&mut Array), &str); 6] = [
+        let changes: [(Change, &str); 6] = [
             (
                 |array| array.state = Some("inactive".to_owned()),
                 "not running",
