@@ -9,6 +9,7 @@ mod failure;
 mod keeper;
 mod lab;
 mod longwork;
+mod reading;
 mod render;
 mod runs;
 mod scrub;

@@ -16,9 +16,11 @@ use super::{Latency, ReadyBy, Span};
   disksmith scrub /dev/md0 --by sunday --deadline-wins
   disksmith scrub /dev/md0 --locate
   disksmith scrub --install-timer --all --window 01:00-06:00
+  disksmith scrub --read /dev/md1 /dev/nvme0n1
   disksmith scrub --status
 
-Exit status: 0 done, and all copies agree; 1 done, and mismatches were found; 2 refused;
+Exit status: 0 done, and all copies agree; 1 done, and mismatches or places that cannot be
+read were found; 2 refused;
 3 ended before its end: the same command goes on.")]
 pub(crate) struct ScrubArgs {
     /// The arrays: /dev/md0, md0, or a name below /dev/md. Of several, no two may share a disk
@@ -68,6 +70,12 @@ pub(crate) struct ScrubArgs {
     /// believes the data. Nothing tells which of two copies was right
     #[arg(long, conflicts_with = "status")]
     pub repair: bool,
+
+    /// Read every member of the arrays from end to end instead, and list what cannot be read: what
+    /// is left for RAID 0 and linear, which keep nothing to compare with. Single disks can be named
+    /// too, and --locate names the files that lie where it cannot be read
+    #[arg(long, conflicts_with_all = ["status", "repair", "all", "every", "install_timer"])]
+    pub read: bool,
 
     /// Only say how the scrubs of this host's arrays stand, and what they found
     #[arg(long)]

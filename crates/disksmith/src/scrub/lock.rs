@@ -6,7 +6,7 @@ use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-use super::target::Target;
+use linux::block::DevNum;
 
 /// Why an array that another process scrubs cannot be.
 pub(super) const TAKEN: &str = "another disksmith is scrubbing it already; wait for it, or end it";
@@ -19,20 +19,19 @@ pub(super) fn bind(name: &str) -> io::Result<UnixDatagram> {
     UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name.as_bytes())?)
 }
 
-/// Makes sure that no other process scrubs an array, or another one that shares a disk with it.
+/// Makes sure that no other process scrubs a device, or another one that shares one of its disks.
 ///
 /// # Errors
 /// A sentence, when another one does.
-pub(super) fn take(target: &Target) -> Result<Vec<UnixDatagram>, String> {
-    let disks = target.disks.iter();
-    let own = format!("disksmith-scrub-{}", target.device.number);
+pub(super) fn take(device: DevNum, disks: &[DevNum]) -> Result<Vec<UnixDatagram>, String> {
+    let own = format!("disksmith-scrub-{device}");
     std::iter::once(own)
-        .chain(disks.map(|disk| format!("disksmith-scrub-disk-{disk}")))
+        .chain(disks.iter().map(|disk| format!("disksmith-scrub-disk-{disk}")))
         .map(|name| {
             bind(&name).map_err(|error| match error.kind() {
                 io::ErrorKind::AddrInUse if name.contains("-disk-") => {
-                    "another disksmith is scrubbing an array that shares a disk with it; wait for it, \
-                     or end it"
+                    "another disksmith is scrubbing its disk, or an array that shares a disk with it; \
+                     wait for it, or end it"
                         .to_owned()
                 }
                 io::ErrorKind::AddrInUse => TAKEN.to_owned(),

@@ -5,6 +5,7 @@
 //!   `host` is its world, with the probes of `probe`;
 //! - `old`: the knobs as they were; `guard`: who puts them back after a kill;
 //! - `start` and `kept`: the ledger's part; `when`: hours and deadlines;
+//! - `read`: reads members and disks from end to end instead; `foreground`: what users feel;
 //! - `choose`: which arrays, and which at once;
 //! - `one`: one array from its start to what came of it; `report`, `progress` and `status` say it;
 //! - `grown`: where the count of mismatches grew; `locate` finds them there, and `places` says it;
@@ -13,6 +14,7 @@
 mod choose;
 mod drive;
 mod felt;
+mod foreground;
 mod grown;
 mod guard;
 mod host;
@@ -26,6 +28,7 @@ mod pace;
 mod places;
 mod probe;
 mod progress;
+mod read;
 mod report;
 mod schedule;
 mod scheduled;
@@ -92,6 +95,9 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
     for note in notes {
         context.tell(&format!("disksmith: {note}"));
     }
+    if args.read {
+        return read::read(args, &devices, context, interrupt);
+    }
     // What cannot be is said now, and not when the hours have come; and is looked at then again.
     if choose(args, &devices, context)?.is_empty() {
         return answer(&[], args, context);
@@ -105,11 +111,7 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
     let targets = choose(args, &devices, context)?;
     let _locks = lock_all(&targets)?;
     let now = Zoned::now();
-    let by = args.by.map(|by| when::moment(by, &now)).transpose();
-    let by = by.refused()?;
-    if let Some(by) = by.as_ref().filter(|by| **by <= now) {
-        return Err(Failure::refused(format!("--by is over: it was {by}")));
-    }
+    let by = deadline(args, &now)?;
     // Who says how often it is due wants a scrub when it is.
     let (mut scrubbed, targets) = match args.locate && !args.anew && args.every.is_none() {
         true => places::known(targets, context),
@@ -192,6 +194,16 @@ fn begin(
     Ok(tasks)
 }
 
+/// When it is to be done, if that was said.
+fn deadline(args: &ScrubArgs, now: &Zoned) -> Result<Option<Zoned>, Failure> {
+    let by = args.by.map(|by| when::moment(by, now)).transpose();
+    let by = by.refused()?;
+    match by.as_ref().filter(|by| *by <= now) {
+        Some(over) => Err(Failure::refused(format!("--by is over: it was {over}"))),
+        None => Ok(by),
+    }
+}
+
 /// What the user wants to be kept.
 fn targets_of(args: &ScrubArgs) -> Option<Targets> {
     let targets = Targets {
@@ -206,7 +218,7 @@ fn lock_all(targets: &[Target]) -> Result<Vec<UnixDatagram>, Failure> {
     for target in targets {
         let refuse =
             |why: String| Failure::refused(format!("{} cannot be scrubbed: {why}", target.path()));
-        locks.extend(lock::take(target).map_err(refuse)?);
+        locks.extend(lock::take(target.device.number, &target.disks).map_err(refuse)?);
         guard::wait_for_others(target.device.number).map_err(refuse)?;
     }
     Ok(locks)

@@ -28,7 +28,7 @@ const STRIPES: u64 = 1024;
 /// Of each member a stripe has so many bytes.
 const PAGE: u64 = 4096;
 /// What lies ahead is told only after so many seconds of work.
-const TELLS_AFTER_S: f64 = 20.0;
+pub(super) const TELLS_AFTER_S: f64 = 20.0;
 
 /// What is shared by all arrays of a command.
 pub(crate) struct Shared<'a> {
@@ -177,7 +177,7 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
 }
 
 /// The time from now until then.
-fn until(then: &Zoned) -> Nanos {
+pub(super) fn until(then: &Zoned) -> Nanos {
     let left = then.timestamp().as_millisecond() - Timestamp::now().as_millisecond();
     Nanos(u64::try_from(left).unwrap_or(0).saturating_mul(1_000_000))
 }
@@ -256,20 +256,7 @@ impl Keeping {
         // A little late may be made up for.
         if left > 1.1 * available {
             self.told = true;
-            let path = &self.path;
-            let (left, available) = (span(left), span(available));
-            tell(&if self.wins {
-                format!(
-                    "disksmith: {path} needs {left} more at this pace, and there are {available}: it goes \
-                     faster, and the latency is not kept (--deadline-wins)."
-                )
-            } else {
-                format!(
-                    "disksmith: {path} needs {left} more at this pace, and there are {available}: latency \
-                     and --by cannot both be had. The latency is kept; --deadline-wins would keep the \
-                     other."
-                )
-            });
+            tell(&late(&self.path, left, available, self.wins));
         }
     }
 
@@ -298,6 +285,18 @@ impl Keeping {
             }
         }
     }
+}
+
+/// That a deadline and the latency cannot both be had, where so many seconds are left and so many are
+/// needed, and which of them is kept.
+pub(super) fn late(path: &str, left: f64, available: f64, deadline_wins: bool) -> String {
+    let (left, available) = (span(left), span(available));
+    let kept = if deadline_wins {
+        "it goes faster, and the latency is not kept (--deadline-wins)"
+    } else {
+        "latency and --by cannot both be had. The latency is kept; --deadline-wins would keep the other"
+    };
+    format!("disksmith: {path} needs {left} more at this pace, and there are {available}: {kept}.")
 }
 
 /// Why it ended before its end, and what it is about, in a sentence; `None` where it did not.

@@ -50,7 +50,7 @@ impl Target {
             .find(|array| array.number == device.number)
             .ok_or_else(|| refuse("the kernel says nothing of it".to_owned()))?;
         let sync = Sync::of(root, device);
-        let level = is_whole(&array, devices).map_err(refuse)?;
+        let level = is_whole(&array).map_err(refuse)?;
         may_be_turned(&sync).map_err(refuse)?;
         if lock::is_taken(device) {
             return Err(refuse(lock::TAKEN.to_owned()));
@@ -123,7 +123,7 @@ fn end(array: &Array, level: &str) -> Sectors {
 }
 
 /// Whether it is there as a whole, and has something to compare. Its level then.
-fn is_whole(array: &Array, devices: &Devices) -> Result<String, String> {
+fn is_whole(array: &Array) -> Result<String, String> {
     if let Some(metadata) = array
         .metadata
         .as_deref()
@@ -146,16 +146,10 @@ fn is_whole(array: &Array, devices: &Devices) -> Result<String, String> {
         level.as_str(),
         "raid1" | "raid4" | "raid5" | "raid6" | "raid10"
     ) {
-        let members: Vec<String> = array
-            .members
-            .iter()
-            .filter_map(|member| devices.get(member.number?))
-            .map(|member| member.node().display().to_string())
-            .collect();
         return Err(format!(
             "{level} keeps no second copy and no parity to compare with. To find what cannot be read, \
-             read each member from end to end: disksmith warm {}",
-            members.join(" ")
+             read each member from end to end: disksmith scrub --read /dev/{}",
+            array.name
         ));
     }
     if matches!(state, "readonly" | "read-auto") {

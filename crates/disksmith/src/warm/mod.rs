@@ -15,13 +15,11 @@ mod files;
 mod finding;
 mod forecast;
 mod later;
-mod meter;
 mod one;
 mod pace;
 mod place;
 mod plan;
 mod progress;
-mod queue;
 mod reading;
 mod report;
 mod space;
@@ -46,6 +44,7 @@ use record::{Bytes, Ranges};
 use crate::cli::WarmArgs;
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::reading::Volume;
 use finding::{Code, Finding};
 use later::Wanted;
 use one::{Shared, Task, Warmed};
@@ -54,7 +53,6 @@ use plan::{Extent, Known};
 use progress::Lines;
 use start::Ask;
 use turns::Turns;
-use volume::Volume;
 
 /// The smallest block that makes sense to be asked for: a page.
 const SMALLEST_BLOCK: Bytes = Bytes(4096);
@@ -100,7 +98,7 @@ fn open_all(paths: &[PathBuf], devices: &Devices, root: &Root) -> Result<Vec<Vol
     let mut volumes: Vec<Volume> = Vec::new();
     let mut problems = Vec::new();
     for path in paths {
-        match Volume::open(path, devices, root) {
+        match volume::open(path, devices, root) {
             Ok(volume) => {
                 let twice = volumes.iter().find(|one| one.number() == volume.number());
                 if let Some(other) = twice {
@@ -188,7 +186,7 @@ fn lock_disks(volumes: &[Volume]) -> Result<Vec<UnixDatagram>, String> {
     for volume in volumes {
         if !disks.contains(&volume.disk.number) {
             disks.push(volume.disk.number);
-            locks.push(volume.lock()?);
+            locks.push(volume::lock(volume)?);
         }
     }
     Ok(locks)

@@ -22,8 +22,8 @@ use super::reading::{MOST_DEPTH, Over, Reading};
 use super::start::Started;
 use super::turns::Turns;
 use super::units::span;
-use super::volume::Volume;
 use super::watching::Watching;
+use crate::reading::Volume;
 
 /// What is to be done to a volume.
 pub(crate) struct Task {

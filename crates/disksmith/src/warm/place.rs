@@ -5,15 +5,7 @@ use ledger::LongWork;
 use record::{Bytes, Ranges};
 use serde::{Deserialize, Serialize};
 
-/// Which attachment of a disk it was: no other disk has the same, and the same disk has another one
-/// after it was detached.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Attached {
-    /// The boot of the host.
-    pub boot: String,
-    /// The disk's number among all that were attached since.
-    pub diskseq: u64,
-}
+use crate::reading::Attached;
 
 /// The warming of one volume, and how far it is. Ranges are bytes of the volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,12 +1,10 @@
 //! The reading of one volume: gives the requests one after the other, and keeps account of what came
 //! of them.
 //!
-//! - `narrowing`: the pieces of blocks that failed;
 //! - `outcome`: what came of it;
 //! - `probes`: where to ask how long others wait;
 //! - `together`: what it gives beside other volumes.
 
-mod narrowing;
 mod outcome;
 mod probes;
 mod together;
@@ -19,12 +17,10 @@ use study::cold::stream::Stream;
 use study::depth::{Bounds, Controller};
 
 use super::later::Later;
-use super::meter::Meter;
 use super::pace::{Counted, Pace};
 use super::plan::{Plan, Stage};
-use super::queue::Queue;
 use super::turns::{Turn, Turns};
-use narrowing::Narrowing;
+use crate::reading::{Asked, Meter, Work};
 use together::Together;
 
 /// The least and the most requests in flight. At 512 KiB and 50 ms a request the most is 1.3 GB/s, which
@@ -89,7 +85,7 @@ pub(crate) enum Over {
 
 /// Reads what a plan names.
 pub(crate) struct Reading<'a> {
-    queue: Queue,
+    work: Work<Stage>,
     /// What to read in the end, if that is not known yet.
     later: Later,
     pace: Pace<'a>,
@@ -106,22 +102,13 @@ pub(crate) struct Reading<'a> {
     alone: Option<f64>,
     /// What it gave while all volumes were read together.
     together: Together,
-    planned: Ranges,
-    done: Ranges,
-    unreadable: Ranges,
-    /// Bytes that were read at this start.
-    read: u64,
-    /// Bytes of the plan that were neither read nor given up.
-    left: u64,
     gone: bool,
     block: Bytes,
     size: Bytes,
-    smallest_size: Bytes,
     probes: u64,
     looked: Nanos,
     /// Requests of all kinds.
     in_flight: u32,
-    narrowing: Narrowing,
 }
 
 impl<'a> Reading<'a> {
@@ -138,7 +125,7 @@ impl<'a> Reading<'a> {
     ) -> Reading<'a> {
         let bounds = Bounds::new(LEAST_DEPTH, MOST_DEPTH);
         Reading {
-            queue: Queue::new(plan, block),
+            work: Work::new(&plan.stages, block, done, size),
             later,
             pace,
             meter: Meter::default(),
@@ -150,19 +137,12 @@ impl<'a> Reading<'a> {
             turn_began: None,
             alone: None,
             together: Together::default(),
-            planned: plan.all(),
-            done,
-            unreadable: Ranges::new(),
-            read: 0,
-            left: plan.total().0,
             gone: false,
             block,
             size,
-            smallest_size: size,
             probes: 0,
             looked: Nanos(0),
             in_flight: 0,
-            narrowing: Narrowing::default(),
         }
     }
 
@@ -224,18 +204,9 @@ impl<'a> Reading<'a> {
         let Some((plan, asked)) = self.later.take() else {
             return;
         };
-        let todo = plan.without(&self.done.union(&self.unreadable).union(&asked));
-        self.queue.replace(&todo);
-        self.planned = self.planned.union(&plan.all().subtract(&self.done));
-        self.end_at(self.smallest_size);
-    }
-
-    /// What lies behind this is not read.
-    fn end_at(&mut self, size: Bytes) {
-        self.queue.cut_at(size.0);
-        self.planned = self.planned.intersect(&Ranges::all(size));
-        let covered = self.done.union(&self.unreadable);
-        self.left = self.planned.subtract(&covered).total().0;
+        let covered = self.work.done().union(self.work.unreadable());
+        let todo = plan.without(&covered.union(&asked));
+        self.work.replace(&todo.stages, &plan.all());
     }
 
     fn look_at_device(&mut self) {
@@ -243,9 +214,8 @@ impl<'a> Reading<'a> {
             None => self.gone = true,
             Some(size) => {
                 self.size = size;
-                if size < self.smallest_size {
-                    self.smallest_size = size;
-                    self.end_at(size);
+                if size < self.work.end() {
+                    self.work.end_at(size);
                 }
             }
         }
@@ -254,13 +224,13 @@ impl<'a> Reading<'a> {
     /// Tells how the work stands.
     pub(crate) fn tell(&mut self) {
         self.watch.stands(&At {
-            done: &self.done,
-            unreadable: &self.unreadable,
-            stage: self.queue.stage(),
+            done: self.work.done(),
+            unreadable: self.work.unreadable(),
+            stage: self.work.set(),
             rate: self.meter.recent_rate(),
             cold: self.stream.cold_share(),
             depth: self.wanted(),
-            left: Bytes(self.left),
+            left: self.work.left(),
         });
     }
 
@@ -274,38 +244,14 @@ impl<'a> Reading<'a> {
             self.gone = true;
             return;
         }
-        let within = range.start..range.end.min(self.smallest_size.0);
-        if within.is_empty() {
-            return;
-        }
-        if !self.narrowing.has_time(now) {
-            for piece in self.queue.give_up_pieces() {
-                self.give_up(piece);
-            }
-            self.give_up(within);
-        } else if !self.queue.narrow(&within) {
-            self.give_up(within);
-        }
-    }
-
-    /// Calls a place unreadable.
-    fn give_up(&mut self, range: Range<u64>) {
-        if range.end - range.start > u64::from(PROBE_BYTES) {
-            self.narrowing.is_coarse_now();
-        }
-        self.left = self.left.saturating_sub(range.end - range.start);
-        self.unreadable.insert(range);
+        self.work.failed(now, &range);
     }
 
     /// The next request of the warming itself.
     fn next_of_plan(&mut self, now: Nanos) -> Next {
-        let near = self.narrowing.with_room();
-        if let Some(piece) = near.and_then(|near| self.queue.next_piece(near)) {
-            self.narrowing.goes(now, piece.clone());
-            return self.request(now, piece, PIECE);
-        }
-        match self.queue.next_block() {
-            Some(range) => {
+        match self.work.next(now) {
+            Some(Asked::Piece(piece)) => self.request(now, piece, PIECE),
+            Some(Asked::Block(range)) => {
                 self.later.asks(range.clone());
                 self.request(now, range, BLOCK)
             }
@@ -356,7 +302,7 @@ impl Feed for Reading<'_> {
         }
         let range = offset..offset + u64::from(len);
         if tag == PIECE {
-            self.narrowing.came(now, &range);
+            self.work.came(now, &range);
         }
         let moved = if done.result.is_ok() {
             u64::from(len)
@@ -368,13 +314,8 @@ impl Feed for Reading<'_> {
         match done.result {
             Ok(()) => {
                 self.stream.watch(done.latency.as_secs_f64());
-                self.read += moved;
-                // What lies behind a new end was taken off already.
-                let within = range.end.min(self.smallest_size.0);
-                let counts = within.saturating_sub(range.start);
-                self.left = self.left.saturating_sub(counts);
                 self.together.came(now, moved);
-                self.done.insert(range);
+                self.work.was_read(range);
             }
             Err(error) => self.failed(now, range, error),
         }

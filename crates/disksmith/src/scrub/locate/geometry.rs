@@ -8,6 +8,7 @@
 
 use std::ops::Range;
 
+mod inverse;
 mod parity;
 mod ten;
 

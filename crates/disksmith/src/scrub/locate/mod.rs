@@ -14,11 +14,13 @@ mod search;
 mod upward;
 mod walk;
 
+pub(crate) use array::{NotCompared, Opened, geometry, open};
 pub(crate) use judge::Odd;
 #[cfg(test)]
 pub(crate) use owners::Owner;
-pub(crate) use owners::{Owners, What};
-pub(crate) use search::{Again, Mismatch, Summary};
+pub(crate) use owners::{Owners, What, owners};
+pub(crate) use search::{Again, Mismatch, Summary, search};
+pub(crate) use upward::above;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -27,10 +29,7 @@ use linux::Root;
 use linux::block::{Device, Devices};
 use record::{Bytes, Ranges};
 
-use array::{NotCompared, Opened, open};
 use gentle::Gentle;
-use owners::owners;
-use search::search;
 
 /// So many mismatches are listed; the rest is counted.
 const MOST_LISTED: usize = 10_000;

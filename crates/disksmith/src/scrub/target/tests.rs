@@ -82,7 +82,7 @@ fn each_reason_not_to_is_a_sentence_of_its_own() {
         (&[("sync_action", "")], "without which nothing can be begun"),
         (&[("metadata_version", "external:imsm")], "mdmon"),
         (&[("metadata_version", "external:/md127/0")], "mdmon"),
-        (&[("level", "raid0")], "disksmith warm /dev/vda /dev/vdb"),
+        (&[("level", "raid0")], "disksmith scrub --read /dev/md0"),
         (&[("level", "linear")], "no second copy"),
         (&[("sync_max", "")], "no usable sync_max"),
         (&[("sync_speed_min", "")], "no usable sync_speed_min"),

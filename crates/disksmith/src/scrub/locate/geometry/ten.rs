@@ -108,6 +108,29 @@ impl Ten {
         }
         places
     }
+
+    /// Which byte of the array is at a place; `None` where nothing of it is.
+    pub(crate) fn position(&self, place: Place) -> Option<u64> {
+        let Copies {
+            near,
+            far,
+            offset,
+            set,
+        } = self.copies;
+        let (down, within) = (place.at / self.chunk, place.at % self.chunk);
+        let (row, turn) = match (offset, self.stride / self.chunk) {
+            (true, _) => (down / far, down % far),
+            (false, 0) => return None,
+            (false, stride) => (down % stride, down / stride),
+        };
+        let slot = u64::from(place.slot);
+        // What the turn has added to the member is taken off again.
+        let back = (turn * near) % set;
+        let member = slot / set * set + (slot % set + set - back) % set;
+        let chunk = (row * self.disks + member) / near;
+        let position = chunk * self.chunk + within;
+        (position < self.span() && self.places(position).contains(&place)).then_some(position)
+    }
 }
 
 #[cfg(test)]
