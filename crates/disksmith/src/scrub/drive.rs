@@ -1,15 +1,18 @@
 //! Drives md's check of one array: begins it where it was left, lets it go on as far and as fast as
 //! the pace says, and ends it when there is a reason to.
 //!
-//! The check stands between a position and `sync_max`, the *fence*. To go on is to raise the fence, and
-//! to yield is not to. In company it is raised by small steps, so that what is let loose at once is
-//! bounded whatever md makes of it. A step costs writes of the superblock on all members
-//! (`linux::md::sync`), which is why it is not smaller. It cannot be lowered, so on an array that is
-//! idle it is only a second ahead. The speed limits only say whether md lets a little go at a time.
+//! The check stands between a position and `sync_max`, the *fence*. To go on is to raise the fence. In
+//! company it is raised by steps. A step costs writes of the superblock on all members
+//! (`linux::md::sync`), which is why it is not smaller. It cannot be lowered. To yield at once, wherever the
+//! fence is, both speed limits are set to the least: md then sleeps after 128 KiB. The limits are no
+//! substitute for the fence, since md sleeps for half a second each time; where the fence was set far
+//! ahead, on an array that was idle, they are what there is.
 //!
 //! What is done is known exactly only at the fence, where md has drained. There the position and
 //! the mismatches are kept: they belong together, so that nothing is counted twice after a kill.
 
+#[cfg(test)]
+mod company;
 mod fence;
 #[cfg(test)]
 mod model;
@@ -30,7 +33,7 @@ const LOOK: Nanos = Nanos(100_000_000);
 /// How often the speed limits are looked at, which nobody else should turn.
 const LOOK_AT_LIMITS: Nanos = Nanos(1_000_000_000);
 /// When it is to end, md has so long to come to the fence.
-const SETTLES: Nanos = Nanos(3_000_000_000);
+const SETTLES: Nanos = Nanos(5_000_000_000);
 /// md has so long to end a check that is told to.
 const PATIENCE: Nanos = Nanos(10_000_000_000);
 
@@ -227,8 +230,12 @@ impl<W: World> Drive<'_, W> {
         }
     }
 
-    /// Lets md come to the fence, where what is done is known, unless that takes long.
+    /// Lets md come to the fence, where what is done is known, unless that takes long, or it is held
+    /// because of others.
     fn settle(&mut self, order: Order) -> Ending {
+        if self.gate == Some(Gate::Shut) {
+            return Ending::Ordered(order);
+        }
         let until = self.world.now() + SETTLES;
         while self.at.done < self.fence.at() && self.world.now() < until {
             match self.look(self.looked) {
@@ -263,9 +270,9 @@ impl<W: World> Drive<'_, W> {
         let passed = Nanos(now.0.saturating_sub(self.ticked.0)).as_secs_f64();
         self.ticked = now;
         let may = self.pace.may();
-        let gate = self.fence.gate(may, bytes, passed);
+        let gate = self.fence.gate(may, self.at.live, bytes, passed);
         self.set(gate)?;
-        if self.pace.is_measuring() && self.fence.ahead(self.at.live).0 > 0 {
+        if self.pace.is_measuring() && bytes > 0.0 {
             // What was let loose before is no part of what the foreground is by itself.
             self.pace.measure_anew(now);
         }

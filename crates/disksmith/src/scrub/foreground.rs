@@ -14,7 +14,31 @@ pub(crate) struct Foreground {
     /// What the kernel has counted beyond our own requests, as far as it was not told yet; below zero
     /// when some came back that it had not counted.
     beyond: i64,
+    /// Disks of which only a part is the device's.
+    neighbours: Vec<Neighbours>,
     prober: Option<Prober>,
+}
+
+/// Who uses the rest of a disk: what the kernel counts for the disk, and not for the part.
+struct Neighbours {
+    disk: Counter,
+    part: Counter,
+    before: Option<i64>,
+}
+
+impl Neighbours {
+    /// Their requests since the last time. The two counters are not read at one moment, so that some are
+    /// told late, after a number below zero.
+    fn since(&mut self) -> i64 {
+        let number = |counter: &Counter| {
+            let stats = counter.read().ok()?;
+            let merged = stats.reads_merged + stats.writes_merged;
+            i64::try_from(stats.reads + stats.writes + merged).ok()
+        };
+        let now = (|| Some(number(&self.disk)? - number(&self.part)?))();
+        let before = std::mem::replace(&mut self.before, now);
+        now.zip(before).map_or(0, |(now, before)| now - before)
+    }
 }
 
 impl Foreground {
@@ -28,8 +52,26 @@ impl Foreground {
             before: counter.as_ref().and_then(|counter| counter.read().ok()),
             counter,
             beyond: 0,
+            neighbours: Vec::new(),
             prober: Prober::start(root.locate(&device.node()), device.size).ok(),
         }
+    }
+
+    /// And of whoever uses the rest of these disks, of which the second is the device's part. They wait for
+    /// the same disks, and the device's own counters do not know them.
+    pub(crate) fn and_beside(mut self, shared: &[(Device, Device)], root: &Root) -> Foreground {
+        let open = |device: &Device| Counter::open(root, device).ok();
+        let neighbours = shared.iter().filter_map(|(disk, part)| {
+            let mut neighbours = Neighbours {
+                disk: open(disk)?,
+                part: open(part)?,
+                before: None,
+            };
+            neighbours.since();
+            Some(neighbours)
+        });
+        self.neighbours = neighbours.collect();
+        self
     }
 
     /// What was seen since the last time; with `probing`, probes go on.
@@ -49,9 +91,11 @@ impl Foreground {
             prober.take()
         });
         let counted = self.counted();
+        let beside: i64 = self.neighbours.iter_mut().map(Neighbours::since).sum();
         let others = counted.map(|(requests, _)| {
             let own = i64::try_from(own.unwrap_or(0) + probes.len() as u64).unwrap_or(i64::MAX);
             let requests = i64::try_from(requests).unwrap_or(i64::MAX);
+            let requests = requests.saturating_add(beside);
             self.beyond = self.beyond.saturating_add(requests.saturating_sub(own));
             let others = u64::try_from(self.beyond).unwrap_or(0);
             self.beyond = self.beyond.min(0);
@@ -75,5 +119,51 @@ impl Foreground {
         // Two requests that became one on their way are two all the same.
         let merged = now.reads_merged.saturating_sub(before.reads_merged);
         Some((counts.reads + merged + counts.writes, took as f64 / 1e3))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linux::block::Devices;
+
+    #[test]
+    fn who_uses_the_rest_of_a_disk_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let class = folder.path().join("sys/class/block");
+        let disk = folder.path().join("sys/devices/virtual/block/sda");
+        std::fs::create_dir_all(disk.join("sda1")).unwrap();
+        std::fs::create_dir_all(&class).unwrap();
+        let stat = |folder: &std::path::Path, reads: u64| {
+            let line = format!("{reads} 0 0 0 0 0 0 0 0 0 0");
+            std::fs::write(folder.join("stat"), line).unwrap();
+        };
+        for (name, folder, number) in [
+            ("sda", disk.clone(), "8:0"),
+            ("sda1", disk.join("sda1"), "8:1"),
+        ] {
+            std::fs::write(folder.join("dev"), number).unwrap();
+            std::fs::write(folder.join("size"), "2048").unwrap();
+            stat(&folder, 100);
+            std::os::unix::fs::symlink(&folder, class.join(name)).unwrap();
+        }
+        std::fs::write(disk.join("sda1/partition"), "1").unwrap();
+        let root = Root::under(folder.path());
+        let devices = Devices::read(&root).unwrap();
+        let named = |name: &str| {
+            devices
+                .iter()
+                .find(|device| device.name == name)
+                .unwrap()
+                .clone()
+        };
+        let (whole, part) = (named("sda"), named("sda1"));
+        let mut foreground =
+            Foreground::of(&part, &root).and_beside(&[(whole, part.clone())], &root);
+        // 40 of the part itself and 60 of its neighbour.
+        stat(&disk, 200);
+        stat(&disk.join("sda1"), 140);
+        assert_eq!(foreground.seen(false).others, Some(100));
+        assert_eq!(foreground.seen(false).others, Some(0));
     }
 }

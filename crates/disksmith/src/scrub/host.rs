@@ -42,7 +42,7 @@ impl<'a> OnHost<'a> {
             members: members
                 .filter_map(|member| Counter::open(root, member).ok())
                 .collect(),
-            foreground: Foreground::of(&target.device, root),
+            foreground: Foreground::of(&target.device, root).and_beside(&target.shared, root),
             interrupt,
             ends,
             stands,

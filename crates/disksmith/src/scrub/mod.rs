@@ -28,6 +28,7 @@ mod pace;
 mod places;
 mod probe;
 mod progress;
+mod rate;
 mod read;
 mod report;
 mod schedule;

@@ -1,7 +1,7 @@
 //! The scrub of one array, from its start to what came of it.
 
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::{Timestamp, Zoned};
 use linux::Root;
@@ -21,12 +21,15 @@ use super::start::Started;
 use super::target::Target;
 use crate::context::tell;
 use crate::keeper::Keeper;
+use crate::render::words::short_latency;
 use crate::warm::units::span;
 
 /// A stripe cache of so many stripes is enough for a check to have work for all members.
 const STRIPES: u64 = 1024;
 /// Of each member a stripe has so many bytes.
 const PAGE: u64 = 4096;
+/// How it stands is kept so often. The ledger may lie on the array, where each time is work for the members.
+const KEEPS: Duration = Duration::from_secs(10);
 /// What lies ahead is told only after so many seconds of work.
 pub(super) const TELLS_AFTER_S: f64 = 20.0;
 
@@ -116,6 +119,9 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         wins: shared.deadline_wins,
         path: target.path(),
         told: false,
+        asked: shared.targets,
+        told_own: false,
+        last_kept: None,
     };
     let task = Task {
         action: if keeping.kept.repairs {
@@ -206,6 +212,10 @@ struct Keeping {
     path: String,
     /// Whether it was said that latency and deadline cannot both be had.
     told: bool,
+    /// What the user wants to be kept, and whether it was said that it is not had anyway.
+    asked: Option<Targets>,
+    told_own: bool,
+    last_kept: Option<Instant>,
 }
 
 impl Keeping {
@@ -227,7 +237,10 @@ impl Keeping {
         let rate = self.rate(at);
         self.line.show(at, rate);
         self.foresee(at, rate);
-        if at.done.0 > self.kept.done {
+        self.say_own(at);
+        let is_due = self.last_kept.is_none_or(|then| then.elapsed() >= KEEPS);
+        if at.done.0 > self.kept.done && is_due {
+            self.last_kept = Some(Instant::now());
             self.take(at);
             if let Some(keeper) = &self.keeper {
                 // A state that is not taken is in the next one too.
@@ -241,6 +254,28 @@ impl Keeping {
         let moved = Sectors(at.live.0.saturating_sub(self.from)).bytes().0 as f64;
         let rate = moved / self.began.elapsed().as_secs_f64();
         (moved > 0.0 && rate.is_finite()).then_some(rate)
+    }
+
+    /// Says once when the foreground is slower by itself than it was to be.
+    fn say_own(&mut self, at: &At) {
+        let (Some(asked), Some(kept), false) = (self.asked, at.targets, self.told_own) else {
+            return;
+        };
+        if kept == asked {
+            return;
+        }
+        self.told_own = true;
+        let or = |latency: Option<f64>, word: &str| {
+            latency.map(|latency| format!("a {word} of {}", short_latency(latency)))
+        };
+        let held = [or(kept.mean, "mean"), or(kept.p99, "p99")];
+        let held: Vec<String> = held.into_iter().flatten().collect();
+        tell(&format!(
+            "disksmith: those who use {} do not have the latency that is to be kept, also while nothing is \
+             checked. They are held to 1.5 times what they have: {}.",
+            self.path,
+            held.join(" and ")
+        ));
     }
 
     /// Says once when what was asked for cannot be had.

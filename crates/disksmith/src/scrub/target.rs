@@ -27,6 +27,8 @@ pub(crate) struct Target {
     pub members: Vec<Device>,
     /// The disks that these are, or lie on.
     pub disks: Vec<DevNum>,
+    /// Of each member that is a partition, the disk and the partition: the rest of the disk may be in use.
+    pub shared: Vec<(Device, Device)>,
     /// Where md's way through it ends.
     pub end: Sectors,
 }
@@ -74,8 +76,13 @@ impl Target {
             .collect();
         disks.sort();
         disks.dedup();
+        let shared = members.iter().filter_map(|member| {
+            let disk = devices.get(member.partition_of()?)?;
+            Some((disk.clone(), member.clone()))
+        });
         Ok(Target {
             device: device.clone(),
+            shared: shared.collect(),
             end: end(&array, &level),
             level,
             uuid,

@@ -12,17 +12,22 @@ const LEAST: u64 = 1;
 /// What md checks at once at RAID 1 and 10 (`RESYNC_BLOCK_SIZE`, drivers/md/raid1-10.c): a smaller
 /// step would be no smaller.
 const BLOCK: Sectors = Sectors(128);
-/// In company a step is what may be done in so many seconds: each costs writes of the superblock.
-const STEP_S: f64 = 0.1;
+/// In company a step is what may be done in so many seconds.
+const STEP_S: f64 = 0.5;
+/// But at least so much of each member: each step costs writes of the superblock, one for each time that
+/// it can be halved.
+const LEAST_STEP: Sectors = Sectors(2048);
 /// No step in company is larger.
-const LARGEST_STEP: Bytes = Bytes::mib(4);
-/// Alone, the fence is so many seconds ahead. md drains at half of the way to it; and who comes waits
-/// at most so long for md to stand still.
-const AHEAD_S: f64 = 1.0;
+const LARGEST_STEP: Bytes = Bytes::mib(64);
+/// Alone, the fence is so many seconds ahead. md drains at half of the way to it.
+const AHEAD_S: f64 = 4.0;
 /// And at least so far.
 const LEAST_AHEAD: Bytes = Bytes::mib(16);
 /// After so long md is let run against the fence, where what is done is known exactly.
-const STAND: Nanos = Nanos(10_000_000_000);
+const STAND: Nanos = Nanos(20_000_000_000);
+/// More than this, in seconds of the rate, is not made up for, neither what it lags behind nor what it was
+/// ahead.
+const OWES_S: f64 = 4.0;
 /// So long a step waits for the members to have nothing else to do.
 const PATIENCE: Nanos = Nanos(20_000_000);
 /// The speed alone is averaged over so many seconds.
@@ -39,6 +44,9 @@ pub(super) enum Gate {
     Open,
     /// A little at a time while others use the members.
     Gentle,
+    /// Not at all: md is faster than the least limit, and sleeps until that is raised. It sees so within
+    /// what it checks at once, but goes on only half a second after the limit is raised.
+    Shut,
 }
 
 impl Gate {
@@ -47,6 +55,7 @@ impl Gate {
         let (least, most) = match self {
             Gate::Open => (FULL, FULL),
             Gate::Gentle => (LEAST, FULL),
+            Gate::Shut => (LEAST, LEAST),
         };
         [(Knob::SpeedMin, least), (Knob::SpeedMax, most)]
     }
@@ -58,8 +67,10 @@ pub(super) struct Fence {
     at: Sectors,
     /// It stands at multiples of this.
     unit: Sectors,
-    /// The least step: a request for each member.
+    /// The least step.
     least: Sectors,
+    /// Whether md is held before the fence.
+    shut: bool,
     /// The end, rounded up; `None` until it is known.
     last: Option<Sectors>,
     /// Bytes that may be checked now, beyond where md is; negative when it went too far.
@@ -76,11 +87,12 @@ impl Fence {
     /// `wide` is over how many members md goes at once.
     pub(super) fn new(from: Sectors, chunk: Sectors, wide: u64, now: Nanos) -> Fence {
         let unit = chunk.max(BLOCK);
-        let row = BLOCK.0.saturating_mul(wide);
+        let row = LEAST_STEP.0.saturating_mul(wide);
         Fence {
             at: Sectors(from.0 / unit.0 * unit.0),
             unit,
             least: Sectors(row.div_ceil(unit.0).max(1) * unit.0),
+            shut: false,
             last: None,
             credit: 0.0,
             speed: 0.0,
@@ -110,7 +122,7 @@ impl Fence {
     }
 
     /// Takes that md went on by so many bytes in so many seconds, and gives how it may go.
-    pub(super) fn gate(&mut self, may: May, bytes: f64, seconds: f64) -> Gate {
+    pub(super) fn gate(&mut self, may: May, live: Sectors, bytes: f64, seconds: f64) -> Gate {
         let weight = (seconds / AVERAGE_S).min(1.0);
         if seconds > 0.0 {
             self.speed += weight * (bytes / seconds - self.speed);
@@ -118,18 +130,25 @@ impl Fence {
         match may {
             May::All => {
                 self.credit = 0.0;
-                Gate::Open
+                self.shut = false;
+                return Gate::Open;
             }
             May::Nothing => {
-                self.credit = 0.0;
-                Gate::Gentle
+                self.credit -= bytes;
+                self.shut = self.ahead(live).0 > 0;
             }
             May::Rate(rate) => {
-                let most = 2.0 * self.step(rate).bytes().0 as f64;
-                self.credit = (self.credit + rate * seconds - bytes).min(most);
-                Gate::Gentle
+                let step = self.step(rate).bytes().0 as f64;
+                let most = 2.0 * step;
+                let least = -(OWES_S * rate).max(most);
+                self.credit = (self.credit + rate * seconds - bytes).clamp(least, most);
+                // What was let loose when nobody was there lies far ahead.
+                let is_far = self.ahead(live).bytes().0 as f64 > most;
+                let is_due = self.credit >= if self.shut { step } else { 0.0 };
+                self.shut = is_far && !is_due;
             }
         }
+        if self.shut { Gate::Shut } else { Gate::Gentle }
     }
 
     /// So long nothing is to be done at this pace.

@@ -3,7 +3,9 @@
 //! As in the kernel (drivers/md/md.c, md_do_sync): a thread goes from `sync_min` to `sync_max`, drains
 //! and waits there, sleeps for half a second where it is faster than `sync_speed_max`, forgets both
 //! ends when it is done, and keeps where it was when it is ended. What is done is shown at a stop, or
-//! every ten seconds. `mismatch_cnt` begins at zero with each check.
+//! every ten seconds, or when half of the way to the stop is done; then md drains and writes the superblock
+//! of all members. Below `sync_speed_min` it takes no notice of others; above, it goes slower while there
+//! are any. `mismatch_cnt` begins at zero with each check.
 
 use linux::md::sync::{Action, Knob, Look, Sectors, Speed, Until};
 use record::Nanos;
@@ -14,6 +16,15 @@ use super::{At, Order, Seen, World};
 const STEP: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
+/// How latencies spread about their mean.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Noise {
+    None,
+    Exponential,
+    /// One request in fifty waits for something else, as on cloud volumes.
+    Tail,
+}
+
 /// The foreground at a moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
@@ -23,7 +34,15 @@ pub(super) struct Load {
     pub alone: f64,
     /// What a check at full speed adds, in seconds.
     pub cost: f64,
+    /// The share of its full speed that a check has which takes notice.
+    pub gentle: f64,
+    pub noise: Noise,
 }
+
+/// md drains and writes the superblock in this time.
+const SUPERBLOCK: u64 = 8_000_000;
+/// Which the foreground feels as so much of a check at full speed.
+const ITS_SHARE: f64 = 0.1;
 
 /// What happens at a moment.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +72,12 @@ pub(super) struct Model {
     /// Sectors a second that the members give.
     pub fastest: f64,
     sleeps_until: u64,
+    writes_until: u64,
+    /// How often it has written the superblock.
+    pub superblocks: u32,
+    due: f64,
+    /// The latencies of the foreground's requests, with when they were made.
+    pub latencies: Vec<(u64, f64)>,
     /// Where what differs lies.
     pub bad: Vec<u64>,
     pub found: u64,
@@ -96,6 +121,10 @@ impl Model {
             },
             fastest,
             sleeps_until: 0,
+            writes_until: 0,
+            superblocks: 0,
+            due: 0.0,
+            latencies: Vec::new(),
             bad: Vec::new(),
             found: 0,
             degraded: 0,
@@ -104,6 +133,8 @@ impl Model {
                 rate: 0.0,
                 alone: 0.001,
                 cost: 0.0,
+                gentle: 1.0,
+                noise: Noise::None,
             },
             events: Vec::new(),
             order: None,
@@ -170,18 +201,25 @@ impl Model {
         if matches!(self.action, Action::Check | Action::Repair) {
             self.check(seconds);
         }
-        let share = (self.position - before) / (self.fastest * seconds);
+        let mut share = (self.position - before) / (self.fastest * seconds);
+        if self.now < self.writes_until {
+            share = ITS_SHARE;
+        }
         let latency = self.load.alone + share * self.load.cost;
         self.others += self.load.rate * seconds;
-        self.busy += self.load.rate * seconds * latency;
+        self.due += self.load.rate * seconds;
+        while self.due >= 1.0 {
+            self.due -= 1.0;
+            let felt = latency * self.noise();
+            self.busy += felt;
+            self.latencies.push((self.now, felt));
+        }
         if self.probing && self.now >= self.probes_at {
             // At odd moments: at even ones each would meet the same moment of a step.
-            self.random = self
-                .random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            self.probes_at = self.now + SECOND / 100 + (self.random >> 33) % (SECOND / 50);
-            self.probed.push(latency);
+            let odd = (self.draw() * 2e7) as u64;
+            let felt = latency * self.noise();
+            self.probes_at = self.now + SECOND / 100 + odd + (felt * 1e9) as u64;
+            self.probed.push(felt);
         }
         self.second.0 += self.position - before;
         self.second.1 += latency;
@@ -193,9 +231,47 @@ impl Model {
         }
     }
 
+    /// Evenly between 0 and 1 (Knuth's generator for 64 bits).
+    fn draw(&mut self) -> f64 {
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((self.random >> 33) as f64 + 0.5) / f64::from(1_u32 << 31)
+    }
+
+    /// A factor with a mean of 1.
+    pub(super) fn noise(&mut self) -> f64 {
+        match self.load.noise {
+            Noise::None => 1.0,
+            Noise::Exponential => -self.draw().ln(),
+            Noise::Tail => match self.draw() < 0.02 {
+                true => 0.7 * (8.0 - 12.0 * self.draw().ln()),
+                false => 0.7 * (0.6 + 0.4 * self.draw()),
+            },
+        }
+    }
+
+    /// md writes the superblocks when half of the way to the stop is done.
+    fn is_to_write(&self) -> bool {
+        let done = self.position - self.completed as f64;
+        let way = self.fence() - self.completed as f64;
+        done >= 128.0 && 2.0 * done >= way || self.now - self.completed_at >= 10 * SECOND
+    }
+
     fn check(&mut self, seconds: f64) {
+        if self.now < self.writes_until {
+            return;
+        }
         let stands = self.position >= self.fence();
-        if stands || self.now - self.completed_at >= 10 * SECOND {
+        if self.now >= self.sleeps_until && self.is_to_write() {
+            self.completed = self.position as u64;
+            self.completed_at = self.now;
+            self.superblocks += 1;
+            self.writes_until = self.now + SUPERBLOCK;
+            return;
+        }
+        if stands {
             self.completed = self.position as u64;
             self.completed_at = self.now;
         }
@@ -209,11 +285,14 @@ impl Model {
             return;
         }
         let speed_max = self.speed_max.kib as f64 * 2.0;
-        if self.fastest > speed_max && speed_max < 1000.0 {
+        let takes_notice = self.fastest > self.speed_min.kib as f64 * 2.0;
+        if takes_notice && speed_max < 1000.0 {
             self.sleeps_until = self.now + SECOND / 2;
             return;
         }
-        let step = self.fastest.min(speed_max) * seconds;
+        let others = takes_notice && self.load.rate > 0.0;
+        let share = if others { self.load.gentle } else { 1.0 };
+        let step = (share * self.fastest).min(speed_max) * seconds;
         let to = (self.position + step).min(self.fence());
         let (from, to_sector) = (self.position as u64, to as u64);
         let passed = |bad: &&u64| (from..to_sector).contains(*bad);
@@ -331,7 +410,7 @@ impl World for Model {
     }
 
     fn are_idle(&mut self) -> bool {
-        true
+        self.load.rate <= 0.0 || self.draw() < 0.5
     }
 
     fn order(&mut self) -> Option<Order> {

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use super::model::{Event, Load, Model};
+use super::model::{Event, Load, Model, Noise};
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -31,6 +31,8 @@ fn busy(alone: f64, cost: f64) -> Load {
         rate: 700.0,
         alone,
         cost,
+        gentle: 1.0,
+        noise: Noise::None,
     }
 }
 
@@ -93,7 +95,9 @@ fn the_disks_are_free_a_second_after_the_foreground_suffers() {
     );
     let (before, after) = (model.history[58].0, model.history[61].0);
     assert!(before > 0.5 * FASTEST, "{before}");
-    assert!(after < 0.1 * FASTEST, "{after} of {before}");
+    // What it may then do is a twentieth of that, in steps.
+    assert!(after <= 0.1 * FASTEST, "{after} of {before}");
+    assert!(model.history[62].0 < 0.1 * FASTEST);
 }
 
 #[test]
@@ -211,7 +215,8 @@ fn an_order_ends_it_and_what_is_done_is_known() {
         let (ended, model) = with(Event::Order(order));
         assert!(matches!(ended.ending, Ending::Ordered(given) if given == order));
         assert_eq!(model.action, Action::Idle);
-        assert!(ended.at.done.0 <= model.position as u64);
+        assert!(ended.at.done.0 > 0, "{:?}", ended.at);
+        assert_eq!(ended.at.done.0, model.position as u64, "md stands there");
     }
 }
 
