@@ -7,8 +7,7 @@
 
 use std::collections::VecDeque;
 
-/// So many probes are looked back on for what is shown, some four seconds of them, and as many at the most
-/// are taken for what the foreground has by itself.
+/// So many probes are looked back on, some four seconds of them.
 const PROBES: usize = 200;
 /// Fewer say nothing.
 const LEAST: usize = 5;
@@ -41,7 +40,7 @@ const OF_MEAN: f64 = 3.0;
 pub(crate) const ROOM: f64 = 1.5;
 /// And the mean by this one. The check goes in turns, so that of the slowest requests more fall into one
 /// than of all: with a mean of 1.5 times, the p99.9 would be more.
-const ROOM_OF_MEAN: f64 = 1.4;
+const ROOM_OF_MEAN: f64 = 1.35;
 
 /// What was seen since the last look.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -226,9 +225,9 @@ pub(crate) struct Alone {
 
 impl Alone {
     /// So many probes at least make a target.
-    pub(crate) const ENOUGH: usize = 300;
+    pub(crate) const ENOUGH: usize = 350;
     /// The newest that count.
-    const MOST: usize = 400;
+    const MOST: usize = 1000;
 
     /// Takes what was seen while nothing was checked.
     pub(crate) fn take(&mut self, seen: &Seen) {

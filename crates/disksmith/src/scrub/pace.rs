@@ -36,8 +36,11 @@ pub(crate) const MEASURED: Nanos = Nanos(8_000_000_000);
 const MEASURED_AT_MOST: Nanos = Nanos(20_000_000_000);
 /// So many requests make a foreground.
 const FOREGROUND: u64 = 50;
-/// So often what it has by itself is measured again, and for so long.
+/// So often what it has by itself is measured again, and for so long; sooner where the rate was cut so
+/// often since: a percentile of a few hundred reads may be off, and a load may grow.
 const AGAIN: Nanos = Nanos(60_000_000_000);
+const SOONER: Nanos = Nanos(15_000_000_000);
+const CUTS: u32 = 3;
 const A_LITTLE: Nanos = Nanos(1_500_000_000);
 /// What was measured so long ago says nothing of who comes now.
 const STALE: Nanos = Nanos(600_000_000_000);
@@ -87,6 +90,8 @@ pub(crate) struct Pace {
     /// When the foreground was last measured.
     measured: Nanos,
     not_to_blame: u32,
+    /// How often the rate was cut since then.
+    cuts: u32,
     since: Nanos,
     bytes: f64,
     used: VecDeque<f64>,
@@ -129,6 +134,7 @@ impl Pace {
             left: None,
             measured: now,
             not_to_blame: 0,
+            cuts: 0,
             since: now,
             bytes: 0.0,
             used: VecDeque::new(),
@@ -303,6 +309,7 @@ impl Pace {
         self.own = Some(own);
         self.measured = now;
         self.not_to_blame = 0;
+        self.cuts = 0;
         self.felt.answer();
         self.state = State::Company;
         self.begin_interval(now);
@@ -323,7 +330,8 @@ impl Pace {
         } else if !self.rate.is_least() {
             self.not_to_blame = 0;
         }
-        let is_due = now.0.saturating_sub(self.measured.0) >= AGAIN.0;
+        let after = if self.cuts >= CUTS { SOONER } else { AGAIN };
+        let is_due = now.0.saturating_sub(self.measured.0) >= after.0;
         if self.state == State::Company && self.own.is_some() && is_due {
             self.alone.age();
             self.state = State::Again(now);
@@ -333,6 +341,7 @@ impl Pace {
     /// The target is passed.
     fn answer(&mut self, now: Nanos, verdict: Verdict) {
         self.felt.answer();
+        self.cuts += 1;
         let used = self.used();
         match verdict {
             // It never gets less than the least, or it would not end where the foreground is slow by itself.
@@ -435,7 +444,10 @@ mod tests {
         assert_eq!(bench.live(70, 0.001, 70), May::Nothing);
         assert!(matches!(bench.live(15, 0.001, 70), May::Rate(_)));
         let targets = bench.pace.targets().unwrap();
-        assert!((targets.mean.unwrap() - 0.0014).abs() < 1e-9, "{targets:?}");
+        assert!(
+            (targets.mean.unwrap() - 0.00135).abs() < 1e-9,
+            "{targets:?}"
+        );
         assert!((targets.p99.unwrap() - 0.0015).abs() < 1e-9);
         assert_eq!(bench.live(70, 0.001, 0), May::All, "it has gone again");
     }

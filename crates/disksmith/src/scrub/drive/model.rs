@@ -91,7 +91,7 @@ pub(super) struct Model {
     busy: f64,
     probes_at: u64,
     probing: bool,
-    random: u64,
+    pub random: u64,
     /// For each second: sectors checked, and the mean latency of the foreground.
     pub history: Vec<(f64, f64)>,
     second: (f64, f64, u32),
