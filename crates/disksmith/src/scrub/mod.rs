@@ -1,7 +1,7 @@
 //! The verb `scrub`: md's own check of an array, paced by what the foreground feels.
 //!
 //! - `target`: the array, and why it cannot be scrubbed; `lock`: one scrub at a time;
-//! - `drive`: begins md's check, lets it go on, ends it; over `pace` and `felt`, which say how fast;
+//! - `drive`: begins md's check, lets it go on, ends it; over `pace`, `rate` and `felt`, which say how fast;
 //!   `host` is its world, with the probes of `probe`;
 //! - `old`: the knobs as they were; `guard`: who puts them back after a kill;
 //! - `start` and `kept`: the ledger's part; `when`: hours and deadlines;
