@@ -19,6 +19,8 @@ mod support;
 mod files;
 #[path = "warm/lab.rs"]
 mod lab;
+#[path = "warm/others.rs"]
+mod others;
 #[path = "warm/troubles.rs"]
 mod troubles;
 
@@ -128,7 +130,14 @@ fn as_root_only_the_blocks_of_the_snapshot_are_read() {
     fs::write(place.path("blocks.json"), pages.concat()).unwrap();
     let arguments = ["warm", device.path(), "--blocks", "blocks.json", "--json"];
     let said = place.run(&arguments).ends_with(0).json();
-    assert_eq!(number(&said["volumes"][0]["read_bytes"]), 3 << 19);
+    let volume = &said["volumes"][0];
+    assert_eq!(number(&volume["read_bytes"]), 3 << 19);
+    assert_eq!(codes(volume), ["left-cold"]);
+    assert_eq!(volume["findings"][0]["severity"], "warn", "{volume}");
+    if let Some(other) = Loop::new(16) {
+        let both = [&arguments[..], &[other.path()]].concat();
+        place.run(&both).refuses(&["is the list of one snapshot"]);
+    }
     let half = pages[0].replace("]", r#"],"NextToken":"more""#);
     fs::write(place.path("blocks.json"), half).unwrap();
     place.run(&arguments).refuses(&["NextToken"]);

@@ -37,6 +37,12 @@ fn as_root_named_files_come_first_then_what_is_used_then_the_rest() {
         assert!((6 * MIB..9 * MIB).contains(&named), "{kind}: {volume}");
         assert_eq!(number(&volume["read_bytes"]), named);
         assert_eq!(codes(volume), ["left-cold"]);
+        // What is hot already is not read again.
+        let again = warm(&["--until-hot"]).ends_with(0).json();
+        let volume = &again["volumes"][0];
+        assert_eq!(number(&volume["before_bytes"]), named, "{kind}: {volume}");
+        assert_eq!(number(&volume["read_bytes"]), 0, "{kind}: {volume}");
+        assert_eq!(codes(volume), ["resumed", "left-cold"], "{kind}: {volume}");
 
         let used = warm(&["--only-used", "--no-ledger"]).ends_with(0).json();
         let volume = &used["volumes"][0];
@@ -99,6 +105,42 @@ fn as_root_a_file_on_another_volume_is_never_called_hot() {
 }
 
 #[test]
+fn as_root_a_file_of_which_the_volumes_are_others_or_not_known_is_never_called_hot() {
+    let (place, Some(system), Some(other)) =
+        (Place::new(), mounted("ext4", 64), mounted("btrfs", 128))
+    else {
+        return;
+    };
+    let on_btrfs = other.join("app/t1.ibd");
+    let named = other.device.path().to_owned();
+    for (first, words) in [
+        (on_btrfs.as_str(), ["is on other volumes", &named]),
+        // A file system without a device.
+        (
+            "/proc/version",
+            ["not known, and is not called hot", "/proc/version"],
+        ),
+    ] {
+        let arguments = [
+            "warm",
+            system.device.path(),
+            "--first",
+            first,
+            "--until-hot",
+        ];
+        let said = place.run(&[&arguments[..], &["--no-ledger"]].concat());
+        let said = said.ends_with(1);
+        for words in words {
+            assert!(said.prose().contains(words), "no '{words}' in {said:#?}");
+        }
+        assert!(
+            !said.prose().contains("has no places that are known"),
+            "{said:#?}"
+        );
+    }
+}
+
+#[test]
 fn as_root_until_a_file_that_cannot_be_mapped_is_hot_all_that_may_hold_it_is_read() {
     let (place, Some(system)) = (Place::new(), mounted("btrfs", 128)) else {
         return;
@@ -114,10 +156,9 @@ fn as_root_until_a_file_that_cannot_be_mapped_is_hot_all_that_may_hold_it_is_rea
     assert_eq!(set(volume, "first"), 0, "{volume}");
     assert_eq!(number(&volume["read_bytes"]), 128 * MIB, "{volume}");
     assert_eq!(number(&volume["left_out_bytes"]), 0, "{volume}");
-    assert!(
-        codes(volume).iter().all(|code| code == "not-mapped"),
-        "{volume}"
-    );
+    assert!(codes(volume).is_empty(), "{volume}");
+    let of_files = codes(&said.json());
+    assert_eq!(of_files, ["not-mapped", "not-mapped"], "{volume}");
     let text = place
         .run(&[&arguments[..], &["--anew"]].concat())
         .ends_with(0);
@@ -149,10 +190,11 @@ fn as_root_data_that_files_share_is_read_once_and_data_within_an_inode_is_not_fo
     run("sync", &["-f", &small]);
     let first = ["--first", &small, "--until-hot", "--json"];
     let said = place.run(&[&["warm", device.path()], &first[..]].concat());
-    let volume = &said.ends_with(0).json()["volumes"][0];
-    assert!(set(volume, "used") > 0, "{volume}");
+    let document = said.ends_with(0).json();
+    assert!(set(&document["volumes"][0], "used") > 0, "{document:#}");
     let text = "lies in part within the file system's own blocks";
-    assert!(volume["findings"].to_string().contains(text), "{volume}");
+    let said = document["findings"].to_string();
+    assert!(said.contains(text), "{said}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::loops::{Loop, run, skipped};
 use crate::support::{Place, Running};
-use crate::{MIB, bytes_read, number, wait_for};
+use crate::{MIB, bytes_read, codes, number, wait_for};
 
 /// What is read in a second before a kill.
 const RATE: u64 = 24 * MIB;
@@ -65,7 +65,7 @@ fn killed(kills: u64) {
     );
     assert_eq!(before + read, size, "{volume}");
     assert_eq!(volume["ended"], "done");
-    assert_eq!(volume["findings"][0]["code"], "resumed");
+    assert_eq!(codes(volume), ["resumed"]);
     // Exactly the rest was read.
     let rest = bytes_read(&device) - last;
     assert!(rest.abs_diff(read) <= MIB, "{rest} {read}");
@@ -130,9 +130,30 @@ fn as_root_places_that_cannot_be_read_are_listed_and_the_rest_is_read() {
     assert_eq!(number(&bad[0]["offset_bytes"]), good, "{volume}");
     assert_eq!(number(&bad[0]["length_bytes"]), 32 * MIB - good);
     assert_eq!(number(&volume["read_bytes"]), good);
+    assert_eq!(codes(volume), ["unreadable"], "{volume}");
     let text = place.run(&["warm", device.path(), "--anew"]).ends_with(1);
     let extent = format!("{good}+{}", 32 * MIB - good);
     assert!(text.prose().contains(&extent), "{text:#?}");
+}
+
+#[test]
+fn as_root_what_cannot_be_read_is_not_taken_for_others_work() {
+    let place = Place::new();
+    let path = place.path("disk.img");
+    let file = File::create(&path).unwrap();
+    file.set_len(96 * MIB).unwrap();
+    let Ok(device) = Loop::on(&path).map_err(|why| skipped(&why)) else {
+        return;
+    };
+    file.set_len(72 * MIB).unwrap();
+    let limited = ["warm", device.path(), "--limit", "12MiB/s", "--json"];
+    let began = std::time::Instant::now();
+    let said = place.run(&limited).ends_with(1);
+    let volume = &said.json()["volumes"][0];
+    assert_eq!(number(&volume["read_bytes"]), 72 * MIB);
+    assert_eq!(codes(volume), ["unreadable"], "{volume}");
+    assert!(volume["others_share"].as_f64().unwrap() < 0.05, "{volume}");
+    assert!(began.elapsed() < Duration::from_secs(30));
 }
 
 #[test]
@@ -153,7 +174,7 @@ fn as_root_a_device_that_grows_is_read_to_its_old_end() {
     let said = running.end().ends_with(0);
     let volume = &said.json()["volumes"][0];
     assert_eq!(number(&volume["read_bytes"]), 32 * MIB);
-    assert_eq!(volume["findings"][0]["code"], "resized", "{volume}");
+    assert_eq!(codes(volume), ["resized"], "{volume}");
 }
 
 #[test]
@@ -176,7 +197,129 @@ fn as_root_a_device_that_shrinks_is_read_to_its_new_end() {
     assert_eq!(number(&volume["read_bytes"]), 24 * MIB, "{volume}");
     assert_eq!(number(&volume["left_bytes"]), 0, "{volume}");
     assert_eq!(volume["unreadable"], json!([]), "{volume}");
-    assert_eq!(volume["findings"][0]["code"], "resized", "{volume}");
+    assert_eq!(codes(volume), ["resized"], "{volume}");
+}
+
+#[test]
+fn as_root_what_a_device_loses_and_gets_back_is_read_by_the_next_start() {
+    let place = Place::new();
+    let path = place.path("disk.img");
+    let file = File::create(&path).unwrap();
+    file.set_len(48 * MIB).unwrap();
+    let Ok(device) = Loop::on(&path).map_err(|why| skipped(&why)) else {
+        return;
+    };
+    let arguments = ["warm", device.path(), "--limit", "16MiB/s", "--json"];
+    let before = bytes_read(&device);
+    let running = Running::start(&mut place.command(&arguments));
+    wait_for(&device, before + MIB);
+    for mib in [24, 48] {
+        file.set_len(mib * MIB).unwrap();
+        run("losetup", &["--set-capacity", device.path()]);
+        // It is looked at four times a second.
+        sleep(Duration::from_millis(700));
+    }
+    let said = running.end().ends_with(3);
+    let volume = &said.json()["volumes"][0];
+    assert_eq!(volume["ended"], "failed", "{volume}");
+    assert_eq!(number(&volume["left_bytes"]), 24 * MIB, "{volume}");
+    assert_eq!(codes(volume), ["resized"], "{volume}");
+    let on = place.run(&["warm", device.path(), "--json"]).ends_with(0);
+    let volume = &on.json()["volumes"][0];
+    assert_eq!(number(&volume["before_bytes"]), 24 * MIB, "{volume}");
+    assert_eq!(number(&volume["read_bytes"]), 24 * MIB, "{volume}");
+}
+
+#[test]
+fn as_root_a_device_that_fails_everything_has_not_lost_its_data() {
+    let place = Place::new();
+    let path = place.path("disk.img");
+    let file = File::create(&path).unwrap();
+    file.set_len(64 * MIB).unwrap();
+    let Ok(device) = Loop::on(&path).map_err(|why| skipped(&why)) else {
+        return;
+    };
+    // Behind the end of what is below, a loop device answers EIO, and is still there.
+    file.set_len(0).unwrap();
+    let said = place.run(&["warm", device.path(), "--json"]).ends_with(3);
+    assert!(
+        said.err.contains("it answers no read any more"),
+        "{said:#?}"
+    );
+    let volume = &said.json()["volumes"][0];
+    assert_eq!(volume["ended"], "failed", "{volume}");
+    assert_eq!(volume["unreadable"], json!([]), "{volume}");
+    assert_eq!(number(&volume["left_bytes"]), 64 * MIB, "{volume}");
+    assert!(codes(volume).is_empty(), "{volume}");
+    // It is there again.
+    file.set_len(64 * MIB).unwrap();
+    let on = place.run(&["warm", device.path(), "--json"]).ends_with(0);
+    assert_eq!(number(&on.json()["volumes"][0]["read_bytes"]), 64 * MIB);
+}
+
+#[test]
+fn as_root_what_need_not_be_true_any_more_is_not_believed() {
+    let place = Place::new();
+    let path = place.path("disk.img");
+    let file = File::create(&path).unwrap();
+    file.set_len(32 * MIB).unwrap();
+    let Ok(device) = Loop::on(&path).map_err(|why| skipped(&why)) else {
+        return;
+    };
+    let limited = ["warm", device.path(), "--limit", "8MiB/s", "--json"];
+    let before = bytes_read(&device);
+    let running = Running::start(&mut place.command(&limited));
+    wait_for(&device, before + 8 * MIB);
+    running.signal(Signal::INT);
+    let said = running.end().ends_with(3);
+    assert!(
+        said.err.contains("unless the volume is attached anew"),
+        "{said:#?}"
+    );
+    assert_eq!(said.json()["volumes"][0]["resumable"], true);
+    // What is at this path has another size now: who knows what it is.
+    file.set_len(40 * MIB).unwrap();
+    run("losetup", &["--set-capacity", device.path()]);
+    for (again, words) in [
+        (1, "known by nothing but its path, and had another size"),
+        (
+            2,
+            "it was read to its end then, and may have been restored anew",
+        ),
+    ] {
+        let said = place.run(&["warm", device.path(), "--json"]).ends_with(0);
+        let volume = &said.json()["volumes"][0];
+        assert_eq!(codes(volume), ["not-kept"], "{again}: {volume}");
+        let text = volume["findings"][0]["text"].as_str().unwrap();
+        assert!(text.contains(words), "{again}: {text}");
+        assert_eq!(number(&volume["before_bytes"]), 0, "{again}: {volume}");
+        assert_eq!(number(&volume["read_bytes"]), 40 * MIB, "{again}: {volume}");
+    }
+    let said = place.run(&["warm", device.path(), "--anew", "--json"]);
+    assert!(codes(&said.ends_with(0).json()["volumes"][0]).is_empty());
+}
+
+#[test]
+fn as_root_a_check_keeps_to_its_limit_and_to_what_others_may_feel() {
+    let (place, Some(device)) = (Place::new(), Loop::new(32)) else {
+        return;
+    };
+    let check = |more: &[&str]| {
+        let arguments = [&["warm", "--check", device.path(), "--json"], more].concat();
+        let said = place.run(&arguments);
+        let volume = said.json()["volumes"][0].clone();
+        // Beside much else, slow first reads may look like those of a cold volume.
+        let is_cold = volume["is_cold"].as_bool().unwrap();
+        assert_eq!(said.status, Some(i32::from(is_cold)), "{volume}");
+        assert_eq!(number(&volume["places"]), 64, "{volume}");
+        volume["warm_bytes_per_s"].as_f64().unwrap()
+    };
+    let mib = MIB as f64;
+    let limited = check(&["--limit", "16MiB/s"]);
+    assert!((10.0 * mib..18.0 * mib).contains(&limited), "{limited}");
+    // It is never slower than this, and nobody is there to be disturbed.
+    let paced = check(&["--keep-p99", "1s"]);
+    assert!(paced > mib, "{paced}");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Keeps how long work stands, on a thread of its own: a commit waits for the ledger's disk, and the
 //! work should not wait with it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
@@ -9,6 +11,8 @@ use ledger::{Claim, Ledger, LongWork};
 /// Keeps how the work stands, without making the caller wait.
 pub(crate) struct Keeper<W> {
     states: SyncSender<W>,
+    /// Whether a state was taken and is not written yet.
+    is_writing: Arc<AtomicBool>,
     thread: JoinHandle<Held<W>>,
 }
 
@@ -17,6 +21,7 @@ struct Held<W> {
     ledger: Ledger,
     claim: Claim<W>,
     failed: Option<ledger::Error>,
+    is_writing: Arc<AtomicBool>,
 }
 
 impl<W: LongWork + Clone + Send + 'static> Keeper<W> {
@@ -27,24 +32,41 @@ impl<W: LongWork + Clone + Send + 'static> Keeper<W> {
     pub(crate) fn start(ledger: Ledger, claim: Claim<W>) -> std::io::Result<Keeper<W>> {
         // One state waits at most: the next one says all that it says.
         let (states, arriving) = sync_channel(1);
+        let is_writing = Arc::new(AtomicBool::new(false));
         let held = Held {
             ledger,
             claim,
             failed: None,
+            is_writing: Arc::clone(&is_writing),
         };
         let thread = std::thread::Builder::new()
             .name("keeper".to_owned())
             .spawn(move || held.keep_all(&arriving))?;
-        Ok(Keeper { states, thread })
+        Ok(Keeper {
+            states,
+            is_writing,
+            thread,
+        })
     }
 
     /// Hands over how the work stands now. Whether it was taken: not while an earlier state is
     /// still being written, nor after a failure.
     pub(crate) fn keep(&self, state: &W) -> bool {
+        // Before it is handed over, or it could be written before this is said.
+        self.is_writing.store(true, Relaxed);
         match self.states.try_send(state.clone()) {
             Ok(()) => true,
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
+            Err(TrySendError::Full(_)) => false,
+            Err(TrySendError::Disconnected(_)) => {
+                self.is_writing.store(false, Relaxed);
+                false
+            }
         }
+    }
+
+    /// Whether a state is being written to the ledger's disk.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.is_writing.load(Relaxed)
     }
 
     /// Keeps the last state, as finished or not, and waits until that is done.
@@ -76,7 +98,10 @@ impl<W: LongWork> Held<W> {
     /// Until the other end is closed, or a state cannot be kept.
     fn keep_all(mut self, arriving: &Receiver<W>) -> Held<W> {
         for state in arriving {
-            if let Err(error) = self.ledger.keep_work(&self.claim, &state) {
+            self.is_writing.store(true, Relaxed);
+            let kept = self.ledger.keep_work(&self.claim, &state);
+            self.is_writing.store(false, Relaxed);
+            if let Err(error) = kept {
                 self.failed = Some(error);
                 break;
             }

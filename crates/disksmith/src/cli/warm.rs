@@ -22,7 +22,7 @@ use super::{Latency, Size, Throughput};
 
 Exit status: 0 done; 1 done, and places could not be read, --check found cold blocks, or
 --until-hot met files on volumes that are not named; 2 refused;
-3 ended before all was warm: the same command goes on.")]
+3 ended before all was warm: it says how to go on.")]
 pub(crate) struct WarmArgs {
     /// The volumes: block devices, each read once from its own start to its end
     #[arg(required_unless_present = "plan", value_name = "DEVICE")]
@@ -39,7 +39,7 @@ pub(crate) struct WarmArgs {
     #[arg(long, requires = "first")]
     pub until_hot: bool,
     /// Warm only the blocks that the snapshot holds: the JSON that `aws ebs list-snapshot-blocks`
-    /// prints, also several pages of it one after the other
+    /// prints, also several pages of it one after the other. With one DEVICE
     #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "plan"])]
     pub blocks: Option<PathBuf>,
 

@@ -82,6 +82,11 @@ impl Meter {
         Some(interval)
     }
 
+    /// What was seen before counts no more.
+    pub(crate) fn forget(&mut self) {
+        self.recent = None;
+    }
+
     /// Bytes a second, of late.
     pub(crate) fn recent_rate(&self) -> Option<f64> {
         self.recent.map(|(rate, _)| rate)

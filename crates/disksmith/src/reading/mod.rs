@@ -17,5 +17,5 @@ pub(crate) use begin::{Begin, Refused, begin};
 pub(crate) use meter::Meter;
 #[cfg(test)]
 pub(crate) use narrowing::{LONGEST, PIECES_IN_FLIGHT};
-pub(crate) use volume::{Attached, Key, NotOpened, Volume};
+pub(crate) use volume::{Attached, Key, NotOpened, Resumes, Volume};
 pub(crate) use work::{Asked, Work};

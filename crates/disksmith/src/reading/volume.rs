@@ -30,26 +30,46 @@ pub(crate) enum Key {
     /// only once, so that what was read of it is warm for good.
     Ebs(String),
     /// A name that is unique in the world. Its content may be restored anew under the same name, so
-    /// that only work that is not finished goes on.
-    Unique(String),
+    /// that work goes on that was interrupted, and what had ended only while the disk stays attached.
+    Unique(String, Option<Attached>),
     /// Only its path, which another volume may have later. Work goes on while the same disk stays
     /// attached, if the kernel tells that.
     Path(String, Option<Attached>),
+}
+
+/// For how long a volume can be known to be the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resumes {
+    /// After a reboot, and on another host.
+    Anywhere,
+    /// Until it is detached, or the host starts anew.
+    WhileAttached,
+    /// When the process has ended, it cannot be known again, or nothing is kept of it.
+    Never,
 }
 
 impl Key {
     /// As the ledger has it.
     pub(crate) fn text(&self) -> &str {
         match self {
-            Key::Ebs(text) | Key::Unique(text) | Key::Path(text, _) => text,
+            Key::Ebs(text) | Key::Unique(text, _) | Key::Path(text, _) => text,
         }
     }
 
-    /// By which attachment a volume without a name of its own is known.
+    /// The attachment by which it is known, where its name is not enough.
     pub(crate) fn attached(&self) -> Option<&Attached> {
         match self {
-            Key::Path(_, attached) => attached.as_ref(),
-            Key::Ebs(_) | Key::Unique(_) => None,
+            Key::Unique(_, attached) | Key::Path(_, attached) => attached.as_ref(),
+            Key::Ebs(_) => None,
+        }
+    }
+
+    /// For how long an interrupted warming can go on.
+    pub(crate) fn resumes(&self) -> Resumes {
+        match self {
+            Key::Ebs(_) | Key::Unique(..) => Resumes::Anywhere,
+            Key::Path(_, Some(_)) => Resumes::WhileAttached,
+            Key::Path(_, None) => Resumes::Never,
         }
     }
 }
@@ -180,7 +200,9 @@ fn key(device: &Device, devices: &Devices, root: &Root) -> Key {
         return Key::Ebs(of_part(id));
     }
     match device.wwid.as_deref().map(str::trim) {
-        Some(wwid) if is_unique(wwid) => Key::Unique(of_part(wwid)),
+        Some(wwid) if is_unique(wwid) => {
+            Key::Unique(of_part(wwid), attached(device, devices, root))
+        }
         _ => Key::Path(path_key(device), attached(device, devices, root)),
     }
 }
@@ -284,6 +306,13 @@ mod tests {
         }
         assert_ne!(key("nvme0n2").attached(), key("nvme0n3").attached());
         assert_eq!(key("nvme1n1"), Key::Ebs("vol0123456789abcdef0".to_owned()));
-        assert_eq!(key("sdb"), Key::Unique("naa.600508b1001c".to_owned()));
+        let attached = key("nvme0n2").attached().cloned();
+        let sdb = attached.map(|one| Attached { diskseq: 6, ..one });
+        assert_eq!(key("sdb"), Key::Unique("naa.600508b1001c".to_owned(), sdb));
+        // Before 5.15 the kernel did not number the disks.
+        assert_eq!(key("sda").resumes(), Resumes::WhileAttached);
+        fs::remove_file(root.sys.join("class/block/sda/diskseq")).unwrap();
+        assert_eq!(key("sda"), Key::Path("/dev/sda".to_owned(), None));
+        assert_eq!(key("sda").resumes(), Resumes::Never);
     }
 }

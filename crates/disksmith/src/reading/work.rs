@@ -126,31 +126,46 @@ impl<S: Copy> Work<S> {
     pub(crate) fn was_read(&mut self, range: Range<u64>) {
         self.read += range.end - range.start;
         // What lies behind a new end was taken off already.
-        let counts = range.end.min(self.end.0).saturating_sub(range.start);
-        self.left = self.left.saturating_sub(counts);
-        self.done.insert(range);
-    }
-
-    /// This could not be read: it is asked for again in pieces, as long as there is time for that, and
-    /// then called unreadable.
-    pub(crate) fn failed(&mut self, now: Nanos, range: &Range<u64>) {
         let within = range.start..range.end.min(self.end.0);
         if within.is_empty() {
             return;
         }
+        self.left = self.left.saturating_sub(within.end - within.start);
+        self.done.insert(within);
+    }
+
+    /// This could not be read: it is asked for again in pieces, as long as there is time for that, and
+    /// then called unreadable. What is called so now.
+    pub(crate) fn failed(&mut self, now: Nanos, range: &Range<u64>) -> Ranges {
+        let within = range.start..range.end.min(self.end.0);
+        let mut given_up = Ranges::new();
+        if within.is_empty() {
+            return given_up;
+        }
         if !self.narrowing.has_time(now) {
-            for piece in self.queue.give_up_pieces() {
+            let pieces = self.queue.give_up_pieces();
+            for piece in pieces.into_iter().chain([within]) {
+                given_up.insert(piece.clone());
                 self.give_up(piece);
             }
-            self.give_up(within);
         } else if !self.queue.narrow(&within) {
+            given_up.insert(within.clone());
             self.give_up(within);
         }
+        given_up
+    }
+
+    /// These are not unreadable after all, and count as left.
+    pub(crate) fn take_back(&mut self, ranges: &Ranges) {
+        self.unreadable = self.unreadable.subtract(ranges);
+        self.left = self.truly_left().0;
     }
 
     /// What lies behind this is not read: the device ends there now.
     pub(crate) fn end_at(&mut self, size: Bytes) {
         self.end = size;
+        // Should it grow again, other data is there.
+        self.done = self.done.intersect(&Ranges::all(size));
         self.queue.cut_at(size.0);
         self.planned = self.planned.intersect(&Ranges::all(size));
         self.left = self.truly_left().0;
@@ -191,19 +206,31 @@ mod tests {
             Ranges::new(),
             size,
         );
+        let mut given_up = Ranges::new();
         while let Some(asked) = work.next(Nanos(0)) {
             let (Asked::Block(range) | Asked::Piece(range)) = asked.clone();
             if matches!(asked, Asked::Piece(_)) {
                 work.came(Nanos(0), &range);
             }
-            match bad.intersect(&Ranges::from(range.clone())).is_empty() {
-                true => work.was_read(range),
-                false => work.failed(Nanos(0), &range),
+            if bad.intersect(&Ranges::from(range.clone())).is_empty() {
+                work.was_read(range);
+            } else {
+                given_up = given_up.union(&work.failed(Nanos(0), &range));
             }
         }
+        assert_eq!(given_up, bad);
         assert_eq!(work.unreadable(), &bad);
         assert_eq!(work.done(), &Ranges::all(size).subtract(&bad));
         assert_eq!((work.left(), work.truly_left()), (Bytes(0), Bytes(0)));
         assert!(!work.is_coarse());
+        work.take_back(&bad);
+        assert_eq!(
+            (work.left(), work.unreadable().is_empty()),
+            (bad.total(), true)
+        );
+        // Behind an end that came nearer other data may lie later.
+        work.end_at(Bytes::mib(1));
+        let within = Ranges::all(Bytes::mib(1));
+        assert_eq!(work.done(), &within.subtract(&bad));
     }
 }

@@ -25,7 +25,10 @@ const AS_MUCH: f64 = 0.9;
 /// What there is to say of the rates of volumes that were read at once.
 pub(crate) fn findings(warmed: &[Warmed]) -> Vec<Finding> {
     let company: Option<Vec<(Verdict, f64)>> = warmed.iter().map(|one| one.in_company).collect();
-    if let Some(together) = company.as_deref().and_then(shared) {
+    // That they give less together may have other reasons, such as blocks that were colder. Where AWS
+    // has counted whose limit was passed, that decides.
+    let may_share = instance_is_passed(warmed) != Some(false);
+    if let Some(together) = company.as_deref().and_then(shared).filter(|_| may_share) {
         return vec![Finding::note(Code::Shared, in_company(&together, warmed))];
     }
     warmed
@@ -36,6 +39,21 @@ pub(crate) fn findings(warmed: &[Warmed]) -> Vec<Finding> {
             Some(Finding::note(Code::Capped, text))
         })
         .collect()
+}
+
+/// Whether more was asked for than the instance allows, by what the volumes have counted; `None` where
+/// none of them counts.
+fn instance_is_passed(warmed: &[Warmed]) -> Option<bool> {
+    let passes = |one: &Warmed| {
+        let exceeded = one.exceeded?;
+        let least = EXCEEDED * one.seconds;
+        let limits = [exceeded.instance_iops, exceeded.instance_bytes];
+        Some(limits.iter().any(|time| time.as_secs_f64() >= least))
+    };
+    warmed
+        .iter()
+        .filter_map(passes)
+        .reduce(|any, one| any || one)
 }
 
 /// Whether a volume was seen to give as much beside others as alone.
@@ -147,6 +165,7 @@ mod tests {
 
     use super::super::one::Ending;
     use super::*;
+    use crate::reading::Resumes;
 
     const MIB: f64 = (1 << 20) as f64;
 
@@ -180,7 +199,7 @@ mod tests {
             unreadable: Ranges::new(),
             left: Bytes(0),
             left_out: Bytes(0),
-            kept: true,
+            resumes: Resumes::Anywhere,
             ending: Ending::Done,
             findings: Vec::new(),
         }
@@ -218,6 +237,36 @@ mod tests {
                 found.iter().all(|one| !one.text.contains(claim)),
                 "{found:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_limit_is_shared_only_where_aws_has_not_counted_otherwise() {
+        let now = verdict(60.0, Binds::Unknown);
+        let with = |exceeded| Warmed {
+            exceeded,
+            ..warmed(now, Some((now, 120.0 * MIB)))
+        };
+        let seconds = std::time::Duration::from_secs;
+        let volume = Some(Exceeded {
+            volume_bytes: seconds(700),
+            instance_iops: seconds(3),
+            ..Exceeded::default()
+        });
+        let instance = Some(Exceeded {
+            instance_bytes: seconds(700),
+            ..Exceeded::default()
+        });
+        for (pair, code) in [
+            ([volume, volume], Code::Capped),
+            // One counts, and nothing of the instance.
+            ([volume, None], Code::Capped),
+            ([volume, instance], Code::Shared),
+            ([None, None], Code::Shared),
+        ] {
+            let found = findings(&pair.map(with));
+            assert!(found.iter().all(|one| one.code == code), "{found:?}");
+            assert!(!found.is_empty());
         }
     }
 

@@ -21,10 +21,10 @@ use crate::cli::WarmArgs;
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::reading::Volume;
-use pairs::{DEPTH, PAGE, Pairs, places};
+use pairs::{DEPTH, LEAD, PAGE, Pairs, places};
 use say::say;
 
-/// The places of a volume that were read twice, and what they say.
+/// The places of a volume that were read, and what they say.
 struct Sampled<'a> {
     volume: &'a Volume,
     places: Vec<u64>,
@@ -116,7 +116,7 @@ fn sample<'a>(
     let device = volume.path.display();
     let seed = u64::from(std::process::id()) ^ jiff::Timestamp::now().as_nanosecond() as u64;
     let places = places(volume.size, block, seed);
-    if places.len() < LEAST_PAIRS {
+    if places.len() < LEAST_PAIRS + LEAD {
         return Err(Failure::refused(format!(
             "{device} has {} blocks of {block}, too few for a sample; warm it, that takes no time",
             places.len()
@@ -132,7 +132,7 @@ fn sample<'a>(
         interrupt,
     };
     let is_warmed = is_locked(volume);
-    let mut pairs = Pairs::new(&places, target);
+    let mut pairs = Pairs::new(&places, seed, target);
     let end = lister.run(&list, &mut pairs).midway()?;
     if end.ended == Ended::Interrupted {
         return Err(Failure::Midway(anyhow!("{device}: interrupted")));
@@ -142,12 +142,12 @@ fn sample<'a>(
         Failure::Midway(anyhow!(
             "{device}: of {} places {} could not be read, and the others are too few to judge by",
             places.len(),
-            places.len() - read.len()
+            pairs.failed()
         ))
     })?;
     Ok(Sampled {
         volume,
-        failed: places.len() - read.len(),
+        failed: pairs.failed(),
         places,
         sample,
         is_warmed: is_warmed || is_locked(volume),

@@ -4,15 +4,16 @@ mod glob;
 mod walk;
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use linux::Root;
-use linux::block::{DevNum, Devices};
-use linux::extents::{self, Place, Placed};
+use linux::block::{DevNum, Devices, place_of};
+use linux::extents::{self, NotPlaced, Place, Placed};
 use linux::mapping::{Map, Why};
 use record::{Ranges, Severity};
 
@@ -26,11 +27,13 @@ const MOST_NAMED: usize = 5;
 
 /// What is known of the data of the files that are named.
 pub(crate) struct Found {
-    /// For each volume, the bytes of it that hold such data, and what is to be said of that.
-    pub each: Vec<(Ranges, Vec<Finding>)>,
+    /// For each volume, the bytes of it that hold such data.
+    pub each: Vec<Ranges>,
+    /// What is to be said of the files, whichever volumes they lie on.
+    pub findings: Vec<Finding>,
     /// Whether a part of it is on the volumes and it is not known where.
     pub has_unknown: bool,
-    /// Whether a part of it is on volumes that are not named.
+    /// Whether a part of it is on volumes that are not named, or may be for all that is known.
     pub is_elsewhere: bool,
 }
 
@@ -54,13 +57,14 @@ pub(crate) fn find(
             Err(problem) => problems.push(problem),
         }
     }
-    if !problems.is_empty() {
+    if !problems.is_empty() && !interrupt.load(Ordering::Relaxed) {
         return Err(Failure::refused(problems.join("\n")));
     }
     let mut search = Search {
         root: &context.root,
         devices,
         volumes,
+        interrupt,
         reached: Vec::new(),
         found: volumes.iter().map(|_| Vec::new()).collect(),
         trouble: Trouble::default(),
@@ -72,18 +76,14 @@ pub(crate) fn find(
         search.add(path);
     }
     let Search { found, trouble, .. } = search;
-    let mut each: Vec<(Ranges, Vec<Finding>)> = found
-        .into_iter()
-        .map(|ranges| (ranges.into_iter().collect(), Vec::new()))
-        .collect();
-    // What is wrong with a file is wrong with it on every volume: it is said once.
-    if let Some((_, findings)) = each.first_mut() {
-        findings.extend(trouble.findings());
-    }
     Ok(Found {
-        each,
+        each: found
+            .into_iter()
+            .map(|ranges| ranges.into_iter().collect())
+            .collect(),
+        findings: trouble.findings(),
         has_unknown: trouble.has_unknown(),
-        is_elsewhere: trouble.elsewhere.count > 0,
+        is_elsewhere: trouble.elsewhere.count > 0 || trouble.nowhere.count > 0,
     })
 }
 
@@ -96,12 +96,15 @@ struct Reach {
     unknown: Vec<String>,
     /// What else it lies on.
     beyond: Vec<String>,
+    /// Whether it lies on these volumes at all, as a whole or in part; `None` where that is not known.
+    is_here: Option<bool>,
 }
 
 struct Search<'a> {
     root: &'a Root,
     devices: &'a Devices,
     volumes: &'a [Volume],
+    interrupt: &'a AtomicBool,
     reached: Vec<Reach>,
     /// Of each volume.
     found: Vec<Vec<std::ops::Range<u64>>>,
@@ -110,22 +113,47 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn add(&mut self, path: &Path) {
-        let opened = File::open(path).and_then(|file| Ok((file.metadata()?.dev(), file)));
-        let (number, file) = match opened {
-            Ok((number, file)) => (DevNum::from_raw(number), file),
-            Err(error) => return self.trouble.lost.add(path, &error.to_string()),
+        let file =
+            File::open(path).map_err(|error| self.trouble.lost.add(path, &error.to_string()));
+        let number = match fs::metadata(path) {
+            Ok(metadata) => DevNum::from_raw(metadata.dev()),
+            // What is gone meanwhile need not be hot.
+            Err(error) if error.kind() == ErrorKind::NotFound => return,
+            Err(error) => return self.trouble.nowhere.add(path, &error.to_string()),
         };
-        let reach = self.reach(number);
+        let reach = self.reach(number, path);
+        let is_here = self.reached[reach].is_here;
+        if !self.reached[reach].beyond.is_empty() {
+            let beyond = self.reached[reach].beyond.join(" ");
+            self.trouble.elsewhere.add(path, &format!("on {beyond}"));
+        }
+        match (is_here, file) {
+            (Some(true), Ok(file)) => self.list(path, &file, reach),
+            (None, _) => self.trouble.nowhere.add(path, ""),
+            (Some(_), _) => {}
+        }
+    }
+
+    /// Finds the places of a file whose file system lies on these volumes, at least in part.
+    fn list(&mut self, path: &Path, file: &File, reach: usize) {
         let mut own = Vec::new();
         let mut odd = (false, false);
-        let listed = extents::placed(&file, |placed: Placed| {
+        let listed = extents::placed(file, |placed: Placed| {
             own.extend(placed.on_device());
             odd.0 |= placed.place == Place::Nowhere;
             odd.1 |= placed.place == Place::Unaligned;
+            if self.interrupt.load(Ordering::Relaxed) {
+                return ControlFlow::Break(());
+            }
             ControlFlow::Continue(())
         });
-        if let Err(error) = listed {
-            return self.trouble.unlisted.add(path, &error.to_string());
+        match listed {
+            Ok(()) => {}
+            // Which device that is, is not asked.
+            Err(error @ NotPlaced::Realtime) => {
+                return self.trouble.nowhere.add(path, &error.to_string());
+            }
+            Err(error) => return self.trouble.unlisted.add(path, &error.to_string()),
         }
         if odd.0 {
             self.trouble.unwritten.add(path, "");
@@ -141,73 +169,96 @@ impl Search<'_> {
         if !reach.unknown.is_empty() {
             self.trouble.unmapped.add(path, &reach.unknown.join("; "));
         }
-        if !reach.beyond.is_empty() {
-            let beyond = reach.beyond.join(" ");
-            self.trouble.elsewhere.add(path, &format!("on {beyond}"));
-        }
     }
 
-    /// The place in the list of how a device lies on the volumes, which is found out once.
-    fn reach(&mut self, from: DevNum) -> usize {
+    /// The place in the list of how the device of a file's system lies on the volumes, which is found
+    /// out once.
+    fn reach(&mut self, from: DevNum, path: &Path) -> usize {
         if let Some(known) = self.reached.iter().position(|reach| reach.from == from) {
             return known;
         }
-        let mut reach = Reach {
-            from,
-            ways: Vec::new(),
-            unknown: Vec::new(),
-            beyond: Vec::new(),
-        };
+        let named: Vec<DevNum> = self.volumes.iter().map(Volume::number).collect();
+        let (mut ways, mut unknown) = (Vec::new(), Vec::new());
+        let under = self.under(from, path);
+        let leaves = leaves(self.devices, &under, &named);
         if self.devices.get(from).is_none() {
-            reach.unknown.push(format!(
+            unknown.push(format!(
                 "its file system's device {from} is not listed, as of btrfs and network file systems"
             ));
         } else {
-            let named: Vec<DevNum> = self.volumes.iter().map(Volume::number).collect();
-            reach.beyond = beyond(self.devices, from, &named);
             for (volume, to) in named.into_iter().enumerate() {
                 match Map::down(self.root, self.devices, from, to) {
-                    Ok(map) => reach.ways.push((volume, map)),
+                    Ok(map) => ways.push((volume, map)),
                     Err(error) if matches!(error.why, Why::Unrelated | Why::Nothing) => {}
-                    Err(error) => reach.unknown.push(error.to_string()),
+                    Err(error) => unknown.push(error.to_string()),
                 }
             }
         }
-        self.reached.push(reach);
+        self.reached.push(Reach {
+            from,
+            is_here: (!under.is_empty()).then_some(leaves.has_named || !ways.is_empty()),
+            ways,
+            unknown,
+            beyond: leaves.beyond,
+        });
         self.reached.len() - 1
+    }
+
+    /// The block devices of a file's system: its own one or, where that stands for none, those that the
+    /// kernel lists elsewhere, as of btrfs. Empty where they are not known, of any of them.
+    fn under(&self, from: DevNum, path: &Path) -> Vec<DevNum> {
+        if self.devices.get(from).is_some() {
+            return vec![from];
+        }
+        let place = place_of(self.root, self.devices, path).unwrap_or_default();
+        let is_known = |number: &DevNum| self.devices.get(*number).is_some();
+        if place.devices.iter().all(is_known) {
+            place.devices
+        } else {
+            Vec::new()
+        }
     }
 }
 
-/// The volumes under a device that are none of those named, as paths. One is named if itself is, or
-/// the disk of which it is a partition.
-fn beyond(devices: &Devices, from: DevNum, named: &[DevNum]) -> Vec<String> {
-    let mut found = Vec::new();
+/// The volumes under some devices.
+struct Leaves {
+    /// Those that are not named, as paths.
+    beyond: Vec<String>,
+    /// Whether any is named.
+    has_named: bool,
+}
+
+/// The volumes under some devices. One is named if itself is, or the disk of which it is a partition.
+fn leaves(devices: &Devices, from: &[DevNum], named: &[DevNum]) -> Leaves {
+    let mut leaves = Leaves {
+        beyond: Vec::new(),
+        has_named: false,
+    };
     let mut seen = Vec::new();
-    let mut todo = vec![from];
+    let mut todo = from.to_vec();
     while let Some(number) = todo.pop() {
-        if named.contains(&number) || seen.contains(&number) {
+        if seen.contains(&number) {
             continue;
         }
         seen.push(number);
         let Some(device) = devices.get(number) else {
             continue;
         };
-        match device.partition_of() {
-            Some(disk) if named.contains(&disk) => continue,
-            // On a partition of another disk it is the partition that is to be named.
-            Some(_) => {}
-            None => {
-                let below = devices.parents(number);
-                if !below.is_empty() {
-                    todo.extend(below.iter().map(|device| device.number));
-                    continue;
-                }
-            }
+        let disk = device.partition_of();
+        if named.contains(&number) || disk.is_some_and(|disk| named.contains(&disk)) {
+            leaves.has_named = true;
+            continue;
         }
-        found.push(device.node().display().to_string());
+        let below = devices.parents(number);
+        // On a partition of another disk it is the partition that is to be named.
+        if disk.is_some() || below.is_empty() {
+            leaves.beyond.push(device.node().display().to_string());
+        } else {
+            todo.extend(below.iter().map(|device| device.number));
+        }
     }
-    found.sort();
-    found
+    leaves.beyond.sort();
+    leaves
 }
 
 /// Files that something is the matter with.
@@ -258,6 +309,7 @@ struct Trouble {
     lost: Named,
     unmapped: Named,
     elsewhere: Named,
+    nowhere: Named,
     unlisted: Named,
     unwritten: Named,
     inside: Named,
@@ -266,7 +318,13 @@ struct Trouble {
 impl Trouble {
     /// Whether data may be on the volumes at a place that is not known.
     fn has_unknown(&self) -> bool {
-        let kinds = [&self.lost, &self.unmapped, &self.unlisted, &self.inside];
+        let kinds = [
+            &self.lost,
+            &self.unmapped,
+            &self.nowhere,
+            &self.unlisted,
+            &self.inside,
+        ];
         kinds.iter().any(|kind| kind.count > 0)
     }
 
@@ -289,6 +347,12 @@ impl Trouble {
                 Warn,
                 "is on other volumes, as a whole or in part, and is not warm before these are too: \
                  name them beside these",
+            ),
+            (
+                &self.nowhere,
+                Warn,
+                "lies on volumes that are not known, and is not called hot; what of it is on these is \
+                 warmed with what is used",
             ),
             (
                 &self.unlisted,
@@ -322,8 +386,6 @@ impl Trouble {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]
@@ -344,14 +406,17 @@ mod tests {
             let device = devices.iter().find(|device| device.name == name);
             device.unwrap().number
         };
-        let beyond = |from: &str, named: &[&str]| {
+        let leaves = |from: &str, named: &[&str]| {
             let named: Vec<DevNum> = named.iter().map(|name| number(name)).collect();
-            super::beyond(&devices, number(from), &named)
+            super::leaves(&devices, &[number(from)], &named)
         };
+        let beyond = |from: &str, named: &[&str]| leaves(from, named).beyond;
         assert_eq!(beyond("md0", &["sda"]), ["/dev/sdb"]);
         assert_eq!(beyond("md0", &["sdc"]), ["/dev/sda", "/dev/sdb"]);
         assert!(beyond("md0", &["sda", "sdb"]).is_empty());
         assert!(beyond("sdc", &["sdc"]).is_empty());
+        assert!(leaves("md0", &["sda"]).has_named);
+        assert!(!leaves("md0", &["sdc"]).has_named);
     }
 
     #[test]

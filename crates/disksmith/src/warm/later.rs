@@ -73,6 +73,8 @@ impl Wanted {
 #[derive(Debug)]
 pub(crate) struct Later {
     plans: Option<Receiver<Plan>>,
+    /// Whether it may name more than is known already.
+    may_add: bool,
     /// What was asked for meanwhile.
     asked: Ranges,
 }
@@ -82,12 +84,27 @@ impl Later {
     pub(crate) fn new(plans: Receiver<Plan>) -> Later {
         Later {
             plans: Some(plans),
+            may_add: true,
             asked: Ranges::new(),
         }
     }
 
+    /// The plan that comes this way, which names nothing that is not known already: only its order is
+    /// another one.
+    pub(crate) fn of_order(plans: Receiver<Plan>) -> Later {
+        Later {
+            may_add: false,
+            ..Later::new(plans)
+        }
+    }
+
+    /// Whether a plan may still come that names more.
+    pub(crate) fn may_add(&self) -> bool {
+        self.may_add && self.is_open()
+    }
+
     /// Whether a plan may still come.
-    pub(crate) fn is_open(&self) -> bool {
+    fn is_open(&self) -> bool {
         self.plans.is_some()
     }
 

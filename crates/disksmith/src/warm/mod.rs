@@ -19,6 +19,7 @@ mod one;
 mod pace;
 mod place;
 mod plan;
+mod present;
 mod progress;
 mod reading;
 mod report;
@@ -38,7 +39,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context as _, anyhow, ensure};
 use engine::list::Lister;
 use linux::Root;
-use linux::block::Devices;
+use linux::block::{DevNum, Devices};
 use record::{Bytes, Ranges};
 
 use crate::cli::WarmArgs;
@@ -129,41 +130,44 @@ fn warm_all(
     interrupt: &AtomicBool,
 ) -> Outcome {
     let held = args.blocks.as_deref();
+    if held.is_some() && volumes.len() > 1 {
+        return Err(Failure::refused(
+            "--blocks is the list of one snapshot, and goes with the one volume that was restored from \
+             it; warm each with its own list",
+        ));
+    }
     let held = held.map(|path| held_of(path, &volumes));
     let held = held.transpose().refused()?;
     let locks = lock_disks(&volumes).map_err(Failure::refused)?;
     let are_parts = locks.len() < volumes.len();
     let first = files::find(&args.first, devices, &volumes, context, interrupt)?;
+    if interrupt.load(Ordering::Relaxed) {
+        return Err(Failure::Midway(anyhow!(
+            "interrupted before anything was read; the same command begins with it"
+        )));
+    }
     let mut tasks = Vec::new();
     let extent = extent(args, first.has_unknown);
     let is_elsewhere = first.is_elsewhere;
-    for (volume, (first, mut findings)) in volumes.into_iter().zip(first.each) {
+    let mut of_files = first.findings;
+    if args.until_hot && extent != Extent::First {
+        of_files.push(not_known_hot());
+    }
+    for (volume, first) in volumes.into_iter().zip(first.each) {
         let known = Known {
             first,
             used: None,
             held: held.clone(),
         };
-        if args.until_hot && extent != Extent::First {
-            findings.push(not_known_hot());
-        }
-        tasks.push(task(
-            volume,
-            Wanted { known, extent },
-            findings,
-            args,
-            context,
-        )?);
-    }
-    if interrupt.load(Ordering::Relaxed) {
-        return Err(Failure::Midway(anyhow!(
-            "interrupted before anything was read; the same command begins anew"
-        )));
+        tasks.push(task(volume, Wanted { known, extent }, args, context)?);
     }
     let lines = Lines::new(context.watched);
-    let limit = Limit::new(args.limit.map(|limit| limit.0), tasks.len());
+    let below_ledger = below_ledger(args, devices, context);
+    let limit = Limit::new(args.limit.map(|limit| limit.0));
     // With a limit of one's own, how fast the volumes are alone is nothing to find out.
     let unlimited = args.limit.is_none() && args.keep_p99.is_none();
-    let turns = Turns::new(tasks.len(), unlimited);
+    // Nor is it, where somebody waits for what is to be hot.
+    let turns = Turns::new(tasks.len(), unlimited && !args.until_hot);
     let shared = Shared {
         root: &context.root,
         devices,
@@ -173,10 +177,24 @@ fn warm_all(
         are_parts,
         interrupt,
         lines: &lines,
+        below_ledger: &below_ledger,
     };
     let warmed = all_at_once(tasks, lister, &shared);
     let hot = !(args.until_hot && is_elsewhere);
-    answer(&warmed, unlimited, hot, args, context)
+    if unlimited {
+        of_files.extend(caps::findings(&warmed));
+    }
+    answer(&warmed, &of_files, hot, args, context)
+}
+
+/// The disks that the ledger lies on, if it is used.
+fn below_ledger(args: &WarmArgs, devices: &Devices, context: &Context) -> Vec<DevNum> {
+    let path = (!args.no_ledger)
+        .then(|| context.ledger_path().ok())
+        .flatten();
+    path.map_or_else(Vec::new, |path| {
+        place::below_ledger(&context.root, devices, &path)
+    })
 }
 
 /// The names of the disks, each once: several partitions of one may be warmed together.
@@ -192,7 +210,7 @@ fn lock_disks(volumes: &[Volume]) -> Result<Vec<UnixDatagram>, String> {
     Ok(locks)
 }
 
-/// The blocks that a list names, which is of the snapshot of each of the volumes.
+/// The blocks that a list names, which may be the one of each volume's snapshot.
 fn held_of(path: &Path, volumes: &[Volume]) -> anyhow::Result<Ranges> {
     let shown = path.display();
     let list = File::open(path).with_context(|| format!("{shown} cannot be read"))?;
@@ -232,7 +250,6 @@ fn not_known_hot() -> Finding {
 fn task(
     volume: Volume,
     wanted: Wanted,
-    mut findings: Vec<Finding>,
     args: &WarmArgs,
     context: &Context,
 ) -> Result<Task, Failure> {
@@ -242,12 +259,10 @@ fn task(
         anew: args.anew,
         keep: !args.no_ledger,
     };
-    let mut started = start::start(&volume, ask, context)?;
-    started.findings.append(&mut findings);
     Ok(Task {
+        started: start::start(&volume, ask, context)?,
         volume,
         wanted,
-        started,
     })
 }
 
@@ -269,23 +284,18 @@ fn all_at_once(tasks: Vec<Task>, lister: &dyn Lister, shared: &Shared<'_>) -> Ve
     })
 }
 
-/// `hot`: what was to be hot is, as far as it can be.
+/// `findings` are of all volumes; `hot`: what was to be hot is, as far as it can be.
 fn answer(
     warmed: &[Warmed],
-    unlimited: bool,
+    findings: &[Finding],
     hot: bool,
     args: &WarmArgs,
     context: &mut Context,
 ) -> Outcome {
-    let findings = if unlimited {
-        caps::findings(warmed)
-    } else {
-        Vec::new()
-    };
     let text = if args.json {
-        report::document(warmed, &findings)
+        report::document(warmed, findings)
     } else {
-        report::text(warmed, &findings, context.columns)
+        report::text(warmed, findings, context.columns)
     };
     context.print(&text)?;
     let midway: Vec<String> = warmed.iter().filter_map(report::midway).collect();

@@ -8,22 +8,24 @@ use std::time::Instant;
 use engine::Choice;
 use engine::list::{Deed, Ended, List, Lister};
 use linux::Root;
-use linux::block::Devices;
+use linux::block::{DevNum, Devices};
 use linux::ebs::Exceeded;
 use record::{Bytes, Nanos, Ranges};
 use study::depth::verdict::Verdict;
 
 use super::finding::{Code, Finding};
 use super::later::{Found, Later, Wanted};
-use super::pace::{Limit, Manners, Pace};
-use super::plan::{Plan, Stage};
+use super::pace::{Limit, Manners, Pace, Yielded};
+use super::place::End;
+use super::plan::{Extent, Plan, Stage};
+use super::present::Present;
 use super::progress::Lines;
 use super::reading::{MOST_DEPTH, Over, Reading};
 use super::start::Started;
 use super::turns::Turns;
-use super::units::span;
+use super::units::{rate, span};
 use super::watching::Watching;
-use crate::reading::Volume;
+use crate::reading::{Resumes, Volume};
 
 /// What is to be done to a volume.
 pub(crate) struct Task {
@@ -53,13 +55,15 @@ pub(crate) struct Shared<'a> {
     pub interrupt: &'a AtomicBool,
     /// The progress lines.
     pub lines: &'a Lines,
+    /// The disks that the ledger lies on.
+    pub below_ledger: &'a [DevNum],
 }
 
 impl Shared<'_> {
     fn manners(&self) -> Manners {
         match self.keep_p99 {
             Some(target) => Manners::Target(target),
-            None if self.are_parts => Manners::None,
+            None if self.are_parts => Manners::Short,
             None => Manners::Idle,
         }
     }
@@ -118,8 +122,8 @@ pub(crate) struct Warmed {
     pub left: Bytes,
     /// What was left out by choice.
     pub left_out: Bytes,
-    /// Whether the ledger knows how far it is.
-    pub kept: bool,
+    /// For how long the ledger knows how far it is.
+    pub resumes: Resumes,
     /// How it ended.
     pub ending: Ending,
     /// What is to be said of it.
@@ -127,6 +131,15 @@ pub(crate) struct Warmed {
 }
 
 impl Warmed {
+    /// Whether the same command goes on where this ended. A device that went away is attached anew.
+    pub(crate) fn is_resumable(&self) -> bool {
+        match self.resumes {
+            Resumes::Anywhere => true,
+            Resumes::WhileAttached => self.ending != Ending::Gone,
+            Resumes::Never => false,
+        }
+    }
+
     /// Bytes a second at this start; `None` where nothing was read.
     pub(crate) fn rate(&self) -> Option<f64> {
         let rate = self.read.0 as f64 / self.seconds;
@@ -142,8 +155,10 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
         wanted,
         started,
     } = task;
+    let present = Present::new(shared.turns, number);
     let block = started.kept.block;
     let at_once = wanted.at_once(volume.size, block);
+    let extent = wanted.extent;
     let is_over = AtomicBool::new(false);
     let is_unwanted = || shared.interrupt.load(Relaxed) || is_over.load(Relaxed);
     std::thread::scope(|scope| {
@@ -156,10 +171,15 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
             let _ = send.send(found.plan.clone());
             found
         });
+        let later = match extent {
+            Extent::All => Later::of_order(plans),
+            Extent::First | Extent::Used => Later::new(plans),
+        };
         let ask = Ask {
             plan: at_once,
-            later: Later::new(plans),
+            later,
             started,
+            present,
         };
         let found = || {
             is_over.store(true, Relaxed);
@@ -173,16 +193,17 @@ pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shar
 }
 
 /// What is to be read at once, and later.
-struct Ask {
+struct Ask<'a> {
     plan: Plan,
     later: Later,
     started: Started,
+    present: Present<'a>,
 }
 
 /// Reads one volume. `found` gives the final plan when the reading is over.
 fn read(
     volume: &Volume,
-    ask: Ask,
+    ask: Ask<'_>,
     number: usize,
     lister: &dyn Lister,
     shared: &Shared<'_>,
@@ -197,7 +218,14 @@ fn read(
         .line(&volume.path.display().to_string(), todo.total());
     let block = started.kept.block;
     let whole = started.kept.whole;
-    let mut watching = Watching::new(volume, shared.root, started.kept, started.keeper, line);
+    let mut watching = Watching::new(
+        volume,
+        shared.root,
+        started.kept,
+        started.keeper,
+        line,
+        shared.below_ledger.contains(&volume.disk.number),
+    );
     let split = volume.disk.largest_request(shared.root);
     let pace = Pace::new(shared.limit, shared.manners(), split);
     let counted = volume.own_counters();
@@ -214,22 +242,27 @@ fn read(
     let ended = run(volume, block, lister, shared.interrupt, &mut reading);
     let seconds = began.elapsed().as_secs_f64();
     let exceeded = counted.and_then(|before| volume.own_counters()?.exceeded_since(&before));
-    shared.limit.leave();
-    shared.turns.leave(number);
+    drop(ask.present);
     reading.tell();
     let Found {
         plan,
         findings: of_plan,
     } = found();
     findings.extend(of_plan);
-    let ending = match ended {
+    let mut ending = match ended {
         Err(why) => Ending::Failed(why),
         Ok(_) if reading.over() == Over::Gone => Ending::Gone,
-        Ok(Ended::Interrupted) => Ending::Interrupted,
-        Ok(Ended::End) => Ending::Done,
+        Ok(_) if reading.over() == Over::Silent => Ending::Failed(
+            "it answers no read any more, also where it did before, though the kernel still lists it"
+                .to_owned(),
+        ),
+        // A signal that came when all was read has ended nothing.
+        Ok(Ended::Interrupted) if !reading.is_complete() => Ending::Interrupted,
+        Ok(_) => Ending::Done,
     };
     let unreadable = reading.unreadable().clone();
-    if reading.is_coarse() {
+    let is_coarse = reading.is_coarse();
+    if is_coarse {
         findings.push(Finding::note(
             Code::Unreadable,
             "Bad places were too many or too slow to look at each page of them: some of what is listed \
@@ -242,7 +275,14 @@ fn read(
     findings.extend(resized(volume.size, size_now, smallest));
     let done_now = reading.done_ranges().clone();
     let covered = done_now.union(&unreadable);
-    let within = Ranges::all(smallest);
+    let within = Ranges::all(volume.size.min(size_now));
+    let left = plan.all().intersect(&within).subtract(&covered).total();
+    if ending == Ending::Done && size_now > smallest && left.0 > 0 {
+        ending = Ending::Failed(
+            "it became smaller and then larger again, and was not read behind its smallest end"
+                .to_owned(),
+        );
+    }
     let mut warmed = Warmed {
         device: volume.path.display().to_string(),
         key: volume.key.text().to_owned(),
@@ -258,25 +298,38 @@ fn read(
         is_ebs: volume.is_ebs(),
         others_share: reading.others_share(),
         exceeded,
-        left: plan.all().intersect(&within).subtract(&covered).total(),
+        left,
         left_out: plan.left_out.subtract(&done).total(),
         unreadable,
-        kept: false,
+        resumes: Resumes::Never,
         ending,
         findings,
     };
-    warmed.kept = watching.keeps();
-    // Work that leaves something out by choice is not at its end: a later start reads the rest.
-    let finished = warmed.ending == Ending::Done && whole;
-    let failed = watching.end(finished, done_now, warmed.unreadable.clone());
+    if watching.keeps() {
+        warmed.resumes = volume.key.resumes();
+    }
+    let end = end(&warmed.ending, whole, is_coarse);
+    let failed = watching.end(end, done_now, warmed.unreadable.clone());
     if let Some(error) = failed {
-        warmed.kept = false;
+        warmed.resumes = Resumes::Never;
         warmed.findings.push(Finding::warn(
             Code::NotKept,
             format!("How far it is could not be kept to the end: {error:#}."),
         ));
     }
     warmed
+}
+
+/// What the ledger is told of an end.
+fn end(ending: &Ending, whole: bool, is_coarse: bool) -> End {
+    match ending {
+        Ending::Interrupted | Ending::Gone | Ending::Failed(_) => End::Midway,
+        // Some of what is called unreadable may not be: the same command is to look closer.
+        Ending::Done if is_coarse => End::Midway,
+        Ending::Done if whole => End::Whole,
+        // Work that leaves something out by choice is not at its end: a later start reads the rest.
+        Ending::Done => End::AsAsked,
+    }
 }
 
 fn run(
@@ -312,17 +365,35 @@ fn sets(plan: &Plan) -> Vec<(Stage, Bytes)> {
 }
 
 /// What is said where it was slower for others.
-fn yielded(time: Nanos) -> Option<Finding> {
-    (time.0 > 0).then(|| {
-        Finding::note(
-            Code::Yielded,
-            format!(
-                "For {} others used the disk, and it was read more slowly, so that they wait at most \
-                 about twice as long as without, or 5 ms. --keep-p99 sets another bound.",
-                span(time.as_secs_f64())
-            ),
-        )
-    })
+fn yielded(yielded: Option<Yielded>) -> Option<Finding> {
+    let Yielded {
+        time,
+        felt,
+        held_to,
+        at_least,
+        least,
+    } = yielded?;
+    let ms = |time: Nanos| format!("{:.1} ms", time.as_secs_f64() * 1e3);
+    let mut text = format!(
+        "For {} others used the disk, and it was read more slowly for them.",
+        span(time.as_secs_f64())
+    );
+    if let (Some(felt), Some(held_to)) = (felt, held_to) {
+        text += &format!(
+            " 9 of 10 reads of a warm page took at most {} beside it; it was held to {}.",
+            ms(felt),
+            ms(held_to)
+        );
+    }
+    if at_least.0 > 0 {
+        text += &format!(
+            " For {} of that time it was read at the lowest rate, {}.",
+            span(at_least.as_secs_f64()),
+            rate(least)
+        );
+    }
+    text += " --keep-p99 sets another bound.";
+    Some(Finding::note(Code::Yielded, text))
 }
 
 fn resized(then: Bytes, now: Bytes, smallest: Bytes) -> Option<Finding> {
@@ -331,7 +402,7 @@ fn resized(then: Bytes, now: Bytes, smallest: Bytes) -> Option<Finding> {
             Code::Resized,
             format!(
                 "The volume became smaller meanwhile: it had {then}, and {smallest} then. It was read \
-                 to its new end."
+                 to that end. It has {now} now."
             ),
         ));
     }
@@ -344,4 +415,43 @@ fn resized(then: Bytes, now: Bytes, smallest: Bytes) -> Option<Finding> {
             ),
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_looked_at_closely_is_not_finished() {
+        for (ending, whole, is_coarse, told) in [
+            (Ending::Done, true, false, End::Whole),
+            (Ending::Done, false, false, End::AsAsked),
+            (Ending::Done, true, true, End::Midway),
+            (Ending::Done, false, true, End::Midway),
+            (Ending::Interrupted, true, false, End::Midway),
+            (Ending::Failed(String::new()), true, false, End::Midway),
+        ] {
+            assert_eq!(end(&ending, whole, is_coarse), told, "{ending:?}");
+        }
+    }
+
+    #[test]
+    fn what_others_had_is_said_as_it_was_measured() {
+        assert_eq!(yielded(None), None);
+        let said = yielded(Some(Yielded {
+            time: Nanos::from_secs(40),
+            felt: Some(Nanos(6_200_000)),
+            held_to: Some(Nanos(5_000_000)),
+            at_least: Nanos::from_secs(7),
+            least: 1_048_576.0,
+        }));
+        let text = said.unwrap().text;
+        for words in [
+            "For 40 s others used the disk",
+            "9 of 10 reads of a warm page took at most 6.2 ms beside it; it was held to 5.0 ms",
+            "For 7 s of that time it was read at the lowest rate, 1.0 MiB/s",
+        ] {
+            assert!(text.contains(words), "{text}");
+        }
+    }
 }

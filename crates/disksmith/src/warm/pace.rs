@@ -1,18 +1,24 @@
 //! How fast to read: no faster than the limit, and no faster than others on the device can bear.
 //!
 //! - `company`: whether there are others;
-//! - `idle`: what is idle is taken, which is what happens unless something else is asked for.
+//! - `idle`: what is idle is taken, which is what happens unless something else is asked for;
+//! - `limit`: what all devices share;
+//! - `short`: the queue before others is kept short, whether they are seen or not.
 
 mod company;
 mod idle;
-
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+mod limit;
+mod short;
 
 use record::{Bytes, Nanos};
-use study::pace::{Interval, Pacer, Rates};
+use study::pace::{Keeper, Pacer, Rates};
 
 use company::Company;
 use idle::Idle;
+use short::Short;
+
+pub(crate) use idle::Yielded;
+pub(crate) use limit::Limit;
 
 /// After a pause so much time is made up for at once.
 const SLACK: Nanos = Nanos(50_000_000);
@@ -20,43 +26,15 @@ const SLACK: Nanos = Nanos(50_000_000);
 const INTERVAL: Nanos = Nanos(500_000_000);
 /// Probes are sent this far apart: 50 a second cost a volume next to nothing.
 const PROBE_EVERY: Nanos = Nanos(20_000_000);
-/// The p99 is of so many probes: the last two seconds.
-const PROBES: usize = 100;
 /// The background never gets less, in bytes a second.
 const LEAST: f64 = (1 << 20) as f64;
+/// How long to wait where nothing says for how long.
+const NAP: Nanos = Nanos(10_000_000);
+/// So much goes on while it is listened to how long others wait by themselves, in bytes a second: a few
+/// blocks.
+const FEW: f64 = 4.0 * LEAST;
 /// More than any volume gives.
 const MOST: f64 = 1e12;
-
-/// The limit that all devices share.
-#[derive(Debug)]
-pub(crate) struct Limit {
-    bytes_per_s: Option<Bytes>,
-    /// How many devices are being read.
-    active: AtomicUsize,
-}
-
-impl Limit {
-    /// For so many devices.
-    pub(crate) fn new(bytes_per_s: Option<Bytes>, devices: usize) -> Limit {
-        Limit {
-            bytes_per_s,
-            active: AtomicUsize::new(devices),
-        }
-    }
-
-    /// A device is done: the others get its part.
-    pub(crate) fn leave(&self) {
-        let less = |active: usize| active.checked_sub(1);
-        // With none left there is nobody to share.
-        let _ = self.active.fetch_update(Relaxed, Relaxed, less);
-    }
-
-    /// The part of one device, in bytes a second.
-    fn part(&self) -> Option<f64> {
-        let active = self.active.load(Relaxed).max(1);
-        self.bytes_per_s.map(|all| all.0 as f64 / active as f64)
-    }
-}
 
 /// What others may expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +43,8 @@ pub(crate) enum Manners {
     Target(Nanos),
     /// That only what is idle is taken.
     Idle,
+    /// That the queue before them is short, where it cannot be told whether they are there.
+    Short,
     /// Nothing.
     None,
 }
@@ -74,6 +54,14 @@ pub(crate) struct Pace<'a> {
     limit: &'a Limit,
     courtesy: Option<Courtesy>,
     idle: Option<Idle>,
+    short: Option<Short>,
+    /// Requests of the warming itself.
+    in_flight: usize,
+    /// The time of now, and by what the limit's clock is ahead.
+    now: Nanos,
+    ahead: Nanos,
+    /// Its place in the line of all devices that keep to the limit.
+    own_place: Nanos,
     traffic: Traffic,
     /// The kernel counts a request once for each part of this size, where that is known.
     split: Option<Bytes>,
@@ -114,10 +102,8 @@ impl Traffic {
 
 /// What others on the device feel, and the rate that this leaves.
 struct Courtesy {
-    pacer: Pacer,
+    keeper: Keeper,
     next_probe: Nanos,
-    /// The latencies of the last probes in seconds, the oldest first.
-    felt: Vec<f64>,
     bytes: u64,
     own: u64,
     company: Company,
@@ -127,18 +113,22 @@ impl<'a> Pace<'a> {
     /// With a limit, and what others may expect. The kernel counts a request once for each part of the size `split`; where that is not known, others
     /// may always be there.
     pub(crate) fn new(limit: &'a Limit, manners: Manners, split: Option<Bytes>) -> Pace<'a> {
-        let pacer = match manners {
-            Manners::Target(target) => pacer(target.as_secs_f64()),
-            Manners::Idle | Manners::None => None,
+        let keeper = match manners {
+            Manners::Target(target) => keeper(target.as_secs_f64()),
+            Manners::Idle | Manners::Short | Manners::None => None,
         };
         Pace {
             limit,
             idle: (manners == Manners::Idle).then(Idle::default),
+            short: matches!(manners, Manners::Idle | Manners::Short).then(Short::new),
+            in_flight: 0,
+            now: Nanos(0),
+            ahead: limit.now(),
+            own_place: Nanos(0),
             traffic: Traffic::default(),
-            courtesy: pacer.map(|pacer| Courtesy {
-                pacer,
+            courtesy: keeper.map(|keeper| Courtesy {
+                keeper,
                 next_probe: Nanos(0),
-                felt: Vec::new(),
                 bytes: 0,
                 own: 0,
                 company: Company::default(),
@@ -150,29 +140,50 @@ impl<'a> Pace<'a> {
 
     /// When the next request may go: `None` for at once.
     pub(crate) fn wait(&self, now: Nanos) -> Option<Nanos> {
-        (self.not_before > now).then_some(self.not_before)
+        let until = self.not_before.max(self.own_place);
+        let is_silent = self.idle.as_ref().is_some_and(Idle::is_silent);
+        let is_full = self.in_flight >= self.most_in_flight();
+        let until = if is_silent || is_full {
+            until.max(now + NAP)
+        } else {
+            until
+        };
+        if until <= now {
+            return None;
+        }
+        // A probe that waits until a request goes anyway would always be before it, and never feel it.
+        let probe = self.idle.as_ref().and_then(Idle::next_probe);
+        Some(probe.map_or(until, |probe| until.min(probe.max(now))))
+    }
+
+    /// How many requests of the warming may be in flight.
+    fn most_in_flight(&self) -> usize {
+        self.short.as_ref().map_or(usize::MAX, Short::most)
     }
 
     /// A request of so many bytes goes.
     pub(crate) fn goes(&mut self, now: Nanos, bytes: Bytes) {
+        self.in_flight += 1;
+        self.own_place = self.limit.goes(now + self.ahead, bytes) - self.ahead;
         if let Some(rate) = self.rate() {
             let takes = Nanos((bytes.0 as f64 / rate * 1e9) as u64);
             self.not_before = self.not_before.max(now - SLACK) + takes;
         }
     }
 
-    /// Bytes a second that may be read now.
+    /// Bytes a second that may be read of this device now, whatever the limit of all is.
     fn rate(&self) -> Option<f64> {
-        let polite = self.courtesy.as_ref().map(|own| own.pacer.allowed());
+        let polite = self.courtesy.as_ref().map(|own| own.keeper.allowed());
         let idle = self.idle.as_ref().and_then(Idle::rate);
-        let limits = [self.limit.part(), polite, idle];
-        limits.into_iter().flatten().reduce(f64::min)
+        [polite, idle].into_iter().flatten().reduce(f64::min)
     }
 
     /// Whether a probe is due; the next one is due later then.
     pub(crate) fn probes(&mut self, now: Nanos) -> bool {
-        if let Some(idle) = &mut self.idle {
-            return idle.probes(now);
+        self.now = now;
+        let of_idle = self.idle.as_mut().is_some_and(|idle| idle.probes(now));
+        if let Some(short) = &mut self.short {
+            return of_idle || short.probes(now);
         }
         let Some(courtesy) = &mut self.courtesy else {
             return false;
@@ -187,20 +198,22 @@ impl<'a> Pace<'a> {
     /// A probe came back.
     pub(crate) fn felt(&mut self, bytes: Bytes, latency: Nanos) {
         self.traffic.own += bytes.0;
+        if let Some(short) = &mut self.short {
+            short.felt(self.now, latency, self.in_flight);
+        }
         if let Some(idle) = &mut self.idle {
             idle.felt(bytes, latency);
         }
         if let Some(courtesy) = &mut self.courtesy {
             courtesy.own += 1;
-            if courtesy.felt.len() == PROBES {
-                courtesy.felt.remove(0);
-            }
-            courtesy.felt.push(latency.as_secs_f64());
+            courtesy.keeper.felt(latency.as_secs_f64());
         }
     }
 
-    /// A request of the warming itself came back.
+    /// A request of the warming itself came back, of so many bytes: as many as were asked for, also
+    /// where they could not be read. The kernel counts those too, and they are no stranger's.
     pub(crate) fn came(&mut self, bytes: Bytes) {
+        self.in_flight = self.in_flight.saturating_sub(1);
         self.traffic.own += bytes.0;
         if let Some(idle) = &mut self.idle {
             idle.came(bytes);
@@ -227,18 +240,16 @@ impl<'a> Pace<'a> {
         }
         let seconds = passed.as_secs_f64();
         if let Some(idle) = &mut self.idle {
-            idle.adjust(now, seconds, counted);
+            let wait_s = self.short.as_ref().and_then(Short::wait_s);
+            idle.adjust(now, seconds, counted, wait_s);
         }
         let Some(courtesy) = &mut self.courtesy else {
             return;
         };
         let counted = counted.filter(|_| self.split.is_some());
         let alone = courtesy.company.is_none(counted, courtesy.own);
-        courtesy.pacer.observe(&Interval {
-            seconds,
-            foreground_s: if alone { None } else { p99(&courtesy.felt) },
-            background: courtesy.bytes as f64 / seconds,
-        });
+        let background = courtesy.bytes as f64 / seconds;
+        courtesy.keeper.observe(seconds, background, alone);
         (courtesy.bytes, courtesy.own) = (0, 0);
     }
 
@@ -248,20 +259,21 @@ impl<'a> Pace<'a> {
         self.traffic.others()
     }
 
-    /// For how long reading was slower so that others are not disturbed, without having been asked to.
-    pub(crate) fn yielded(&self) -> Nanos {
-        self.idle.as_ref().map_or(Nanos(0), Idle::yielded)
+    /// What others had while reading was slower for them, without having been asked to be; `None` where it
+    /// never was.
+    pub(crate) fn yielded(&self) -> Option<Yielded> {
+        self.idle.as_ref().and_then(Idle::yielded)
     }
 }
 
-/// Keeps others' requests under this latency in seconds.
-fn pacer(target_s: f64) -> Option<Pacer> {
-    Pacer::new(Rates::new(LEAST, MOST)?, target_s)
+/// Keeps others' requests under this latency in seconds, with a rate of at least so many bytes a second.
+fn pacer(target_s: f64, least: f64) -> Option<Pacer> {
+    Pacer::new(Rates::new(least, MOST)?, target_s)
 }
 
-/// The value that 1 of 100 exceeds.
-fn p99(values: &[f64]) -> Option<f64> {
-    percentile(values, 99)
+/// Keeps others' requests under this latency in seconds, or what they have by themselves.
+fn keeper(target_s: f64) -> Option<Keeper> {
+    Keeper::new(Rates::new(LEAST, MOST)?, FEW, target_s)
 }
 
 /// The value that so many of 100 do not exceed.
@@ -297,15 +309,33 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_is_kept_and_shared() {
-        let limit = Limit::new(Some(Bytes(1_000_000)), 2);
-        let mut pace = Pace::new(&limit, Manners::None, Some(Bytes(1000)));
-        let half = bytes_in_a_second(&mut pace, SECOND);
-        assert!((500_000..530_000).contains(&half), "{half}");
-        limit.leave();
-        let all = bytes_in_a_second(&mut pace, Nanos(3 * SECOND.0));
-        assert!((1_000_000..1_060_000).contains(&all), "{all}");
-        let none = Limit::new(None, 1);
+    fn the_limit_is_kept_and_what_one_does_not_use_is_the_others() {
+        let limit = Limit::new(Some(Bytes(1_000_000)));
+        let mut paces = [(); 2].map(|()| Pace::new(&limit, Manners::None, Some(Bytes(1000))));
+        // How much each reads in a second, of which the second one wants so much.
+        let mut both = |from: Nanos, wanted: u64| {
+            let (mut now, mut bytes) = (from, [0, 0]);
+            while now < from + SECOND {
+                for (number, pace) in paces.iter_mut().enumerate() {
+                    if pace.wait(now).is_none() && (number == 0 || bytes[1] < wanted) {
+                        pace.goes(now, Bytes(1000));
+                        pace.came(Bytes(1000));
+                        bytes[number] += 1000;
+                    }
+                }
+                now += Nanos(100_000);
+            }
+            bytes
+        };
+        let [a, b] = both(SECOND, u64::MAX);
+        assert!((990_000..1_070_000).contains(&(a + b)), "{a} {b}");
+        let [a, b] = both(Nanos(3 * SECOND.0), 100_000);
+        assert_eq!(b, 100_000);
+        assert!(
+            (890_000..970_000).contains(&a),
+            "{a}: what the other leaves"
+        );
+        let none = Limit::new(None);
         let mut pace = Pace::new(&none, Manners::None, Some(Bytes(1000)));
         assert_eq!(
             bytes_in_a_second(&mut pace, SECOND),
@@ -316,14 +346,14 @@ mod tests {
 
     #[test]
     fn the_pace_falls_when_others_wait_and_rises_when_they_are_gone() {
-        let limit = Limit::new(None, 1);
+        let limit = Limit::new(None);
         let mut pace = Pace::new(&limit, Manners::Target(Nanos(5_000_000)), Some(Bytes(1000)));
         let mut now = Nanos(0);
         let mut step = |pace: &mut Pace, latency: u64, writes: u64| {
             now += INTERVAL;
             let rate = pace.rate().unwrap();
             pace.came(Bytes((rate / 2.0) as u64));
-            (0..PROBES).for_each(|_| pace.felt(Bytes(4096), Nanos(latency)));
+            (0..100).for_each(|_| pace.felt(Bytes(4096), Nanos(latency)));
             let reads = pace.courtesy.as_ref().unwrap().own;
             pace.adjust(now, || {
                 Some(Counted {
@@ -356,22 +386,12 @@ mod tests {
         assert!(seen(own));
         assert!(!seen(None) && !seen(own));
         // Where it is not known how requests are split, nothing is known.
-        let limit = Limit::new(None, 1);
+        let limit = Limit::new(None);
         let mut pace = Pace::new(&limit, Manners::Target(Nanos(5_000_000)), None);
         for number in 1..20 {
             pace.felt(Bytes(4096), Nanos(20_000_000));
             pace.adjust(Nanos(number * INTERVAL.0), || Some(Counted::default()));
         }
         assert_eq!(pace.courtesy.unwrap().company.quiet, 0);
-    }
-
-    #[test]
-    fn one_slow_probe_in_a_hundred_is_within_the_target() {
-        let mut values = vec![0.001; 99];
-        values.push(1.0);
-        assert_eq!(p99(&values), Some(0.001));
-        values[0] = 1.0;
-        assert_eq!(p99(&values), Some(1.0));
-        assert_eq!(p99(&[]), None);
     }
 }

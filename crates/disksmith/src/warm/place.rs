@@ -1,11 +1,26 @@
 //! Where the warming of a volume stands: what the ledger keeps of it.
 
+use std::path::Path;
+
 use jiff::Timestamp;
 use ledger::LongWork;
+use linux::Root;
+use linux::block::{self, DevNum, Devices};
 use record::{Bytes, Ranges};
 use serde::{Deserialize, Serialize};
 
 use crate::reading::Attached;
+
+/// How a start of a warming ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Before its end.
+    Midway,
+    /// As it was asked to, which left something out.
+    AsAsked,
+    /// With the whole volume.
+    Whole,
+}
 
 /// The warming of one volume, and how far it is. Ranges are bytes of the volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,9 +37,12 @@ pub(crate) struct Kept {
     pub unreadable: Ranges,
     /// Whether the whole volume was to be read, and not only what is used, named or held.
     pub whole: bool,
-    /// The attachment, of a volume that is known only by its path.
+    /// The attachment, of a volume whose name is not enough to know it by.
     #[serde(default)]
     pub attached: Option<Attached>,
+    /// Whether the last start ended as it was asked to: not by a signal, a kill or trouble.
+    #[serde(default)]
+    pub ended: bool,
     /// When it was first begun.
     pub began: Timestamp,
     /// How long it was worked on, over all starts, in seconds.
@@ -41,6 +59,22 @@ impl LongWork for Kept {
 /// Keeps how a warming stands.
 pub(crate) type Keeper = crate::keeper::Keeper<Kept>;
 
+/// The disks that a ledger of this path lies on: its commits are writes there that are no stranger's.
+/// Empty where that is not known.
+pub(crate) fn below_ledger(root: &Root, devices: &Devices, path: &Path) -> Vec<DevNum> {
+    let Some(folder) = path.ancestors().skip(1).find(|folder| folder.exists()) else {
+        return Vec::new();
+    };
+    let Ok(place) = block::place_of(root, devices, folder) else {
+        return Vec::new();
+    };
+    let of = |number: DevNum| {
+        let below = devices.below(number).into_iter().map(|below| below.number);
+        std::iter::once(number).chain(below).collect::<Vec<_>>()
+    };
+    place.devices.into_iter().flat_map(of).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use ledger::{Ledger, Owner, Standing};
@@ -56,6 +90,7 @@ mod tests {
             unreadable: Ranges::new(),
             whole: true,
             attached: None,
+            ended: false,
             began: Timestamp::UNIX_EPOCH,
             ran_s: 1.5,
             starts: 1,
@@ -84,6 +119,9 @@ mod tests {
         assert!(keeper.keep(&state(0..100)));
         for end in 2..5 {
             keeper.keep(&state(0..100 * end));
+        }
+        while keeper.is_writing() {
+            std::thread::yield_now();
         }
         keeper.end(&state(0..900), false).unwrap();
         let ledger = Ledger::open(path).unwrap();

@@ -7,6 +7,7 @@ use super::finding::{Code, Finding};
 use super::one::{Ending, Warmed};
 use super::plan::{Extent, Known, Plan};
 use super::units::{rate, span};
+use crate::reading::Resumes;
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout, wrap};
 
@@ -125,9 +126,12 @@ pub(crate) fn left_cold(plan: &Plan, known: &Known, extent: Extent) -> Vec<Findi
         cold = cold.intersect(held);
         let not_held = plan.left_out.subtract(held).total();
         if not_held.0 > 0 {
-            findings.push(Finding::note(
+            findings.push(Finding::warn(
                 Code::LeftCold,
-                format!("{not_held} are left out, since the list of --blocks does not have them."),
+                format!(
+                    "{not_held} are left out, since the list of --blocks does not have them. They stay \
+                     cold if it is of another snapshot than this volume's."
+                ),
             ));
         }
     }
@@ -149,10 +153,17 @@ pub(crate) fn left_cold(plan: &Plan, known: &Known, extent: Extent) -> Vec<Findi
 /// How to go on with a volume that was not read to the end; `None` for one that was.
 pub(crate) fn midway(one: &Warmed) -> Option<String> {
     let device = &one.device;
-    let on = if one.kept {
-        "The same command goes on where this stopped."
-    } else {
-        "The same command begins anew, since how far it was is not kept."
+    let on = match one.resumes {
+        Resumes::Anywhere => "The same command goes on where this stopped.",
+        Resumes::WhileAttached if one.is_resumable() => {
+            "The same command goes on where this stopped, unless the volume is attached anew or the \
+             host restarted meanwhile: by nothing but its path it would not be known again."
+        }
+        Resumes::WhileAttached => {
+            "The same command begins anew, since by nothing but its path a volume that is attached \
+             anew cannot be known again."
+        }
+        Resumes::Never => "The same command begins anew, since how far it was is not kept.",
     };
     match &one.ending {
         Ending::Done => None,
@@ -228,7 +239,7 @@ fn value(one: &Warmed) -> Value {
         "plateau_bytes_per_s": one.verdict.map(|verdict| verdict.bytes_per_s),
         "unreadable": extents,
         "ended": ending_word(&one.ending),
-        "resumable": one.kept,
+        "resumable": one.is_resumable(),
         "findings": findings,
     })
 }

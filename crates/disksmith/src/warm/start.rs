@@ -7,7 +7,7 @@ use super::finding::{Code, Finding};
 use super::place::{Keeper, Kept};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::reading::{Begin, Key, Refused, Volume, begin};
+use crate::reading::{Begin, Key, Refused, Resumes, Volume, begin};
 
 /// A warming that can go on.
 pub(crate) struct Started {
@@ -40,7 +40,11 @@ pub(crate) struct Ask {
 pub(crate) fn start(volume: &Volume, ask: Ask, context: &Context) -> Result<Started, Failure> {
     let mut kept = fresh(volume, ask);
     let mut findings = Vec::new();
-    if !ask.keep {
+    let is_known_again = volume.key.resumes() != Resumes::Never;
+    if ask.keep && !is_known_again {
+        findings.push(cannot_be_known());
+    }
+    if !ask.keep || !is_known_again {
         return Ok(Started {
             kept,
             keeper: None,
@@ -71,6 +75,15 @@ pub(crate) fn start(volume: &Volume, ask: Ask, context: &Context) -> Result<Star
     }
 }
 
+fn cannot_be_known() -> Finding {
+    Finding::warn(
+        Code::NotKept,
+        "The volume has no name of its own, and the kernel does not tell whether it stays attached \
+         (diskseq, since Linux 5.15): it cannot be known again, so that after a kill it begins from \
+         the start.",
+    )
+}
+
 fn fresh(volume: &Volume, ask: Ask) -> Kept {
     Kept {
         path: volume.path.display().to_string(),
@@ -80,6 +93,7 @@ fn fresh(volume: &Volume, ask: Ask) -> Kept {
         unreadable: Ranges::new(),
         whole: ask.whole,
         attached: volume.key.attached().cloned(),
+        ended: false,
         began: Timestamp::now(),
         ran_s: 0.0,
         starts: 1,
@@ -118,11 +132,12 @@ fn take_over(
     kept: &mut Kept,
     findings: &mut Vec<Finding>,
 ) {
-    if ask.anew {
+    let read = before.done.intersect(&Ranges::all(volume.size));
+    if ask.anew || read.is_empty() {
         return;
     }
-    let read = before.done.intersect(&Ranges::all(volume.size));
-    if !is_believed(&volume.key, volume.size, before, unfinished) {
+    if let Some(doubt) = doubt(&volume.key, volume.size, before, unfinished) {
+        findings.push(doubt.finding(before));
         return;
     }
     if before.size != volume.size {
@@ -134,30 +149,77 @@ fn take_over(
             ),
         ));
     }
-    if !read.is_empty() {
-        findings.push(Finding::note(
-            Code::Resumed,
-            format!(
-                "{} were read before, since {}, and are not read again (--anew would).",
-                read.total(),
-                before.began.strftime("%Y-%m-%d %H:%M UTC")
-            ),
-        ));
-    }
+    findings.push(Finding::note(
+        Code::Resumed,
+        format!(
+            "{} were read before, since {}, and are not read again (--anew would).",
+            read.total(),
+            day(before)
+        ),
+    ));
     kept.done = read;
     kept.began = before.began;
     kept.ran_s = before.ran_s;
     kept.starts = before.starts.saturating_add(1);
 }
 
-/// Whether what the ledger says of a volume of this name and size is true of this one.
-fn is_believed(key: &Key, size: Bytes, before: &Kept, unfinished: bool) -> bool {
-    match key {
-        Key::Ebs(_) => true,
-        Key::Unique(_) => unfinished,
-        Key::Path(_, attached) => {
-            unfinished && before.size == size && attached.is_some() && before.attached == *attached
+/// When a warming was begun.
+fn day(work: &Kept) -> String {
+    work.began.strftime("%Y-%m-%d %H:%M UTC").to_string()
+}
+
+/// Why what the ledger has of a volume need not be true of this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doubt {
+    /// It was read to its end, and may be restored anew.
+    Whole,
+    /// That warming had ended as it was asked to, and the volume may be restored anew.
+    Ended,
+    /// It is another attachment.
+    Attached,
+    /// It has another size.
+    Size,
+}
+
+impl Doubt {
+    fn finding(self, before: &Kept) -> Finding {
+        let why = match self {
+            Doubt::Whole => "it was read to its end then, and may have been restored anew since",
+            Doubt::Ended => {
+                "that warming had ended as it was asked to, and the volume may have been restored anew \
+                 since, under the same name"
+            }
+            Doubt::Attached => {
+                "the volume is known by nothing but its path, and was attached anew or the host \
+                 restarted since: it may be another one"
+            }
+            Doubt::Size => {
+                "the volume is known by nothing but its path, and had another size: it may be \
+                 another one"
+            }
+        };
+        let text = format!(
+            "What was read before, since {}, does not count: {why}.",
+            day(before)
+        );
+        match self {
+            // Who warms it again after it was done expects that.
+            Doubt::Whole => Finding::note(Code::NotKept, text),
+            Doubt::Ended | Doubt::Attached | Doubt::Size => Finding::warn(Code::NotKept, text),
         }
+    }
+}
+
+/// Why what the ledger says of a volume of this name and size need not be true of this one; `None`
+/// where it is.
+fn doubt(key: &Key, size: Bytes, before: &Kept, unfinished: bool) -> Option<Doubt> {
+    let is_attached = key.attached().is_some() && key.attached() == before.attached.as_ref();
+    match key {
+        Key::Ebs(_) => None,
+        _ if !unfinished => Some(Doubt::Whole),
+        Key::Unique(..) => (before.ended && !is_attached).then_some(Doubt::Ended),
+        Key::Path(..) if !is_attached => Some(Doubt::Attached),
+        Key::Path(..) => (before.size != size).then_some(Doubt::Size),
     }
 }
 
@@ -182,24 +244,50 @@ mod tests {
             unreadable: Ranges::new(),
             whole: true,
             attached,
+            ended: false,
             began: Timestamp::UNIX_EPOCH,
             ran_s: 1.0,
             starts: 1,
         };
         let before = kept(attached(3));
-        let believed = |key: &Key, before: &Kept, unfinished| {
-            is_believed(key, Bytes(1000), before, unfinished)
+        let doubts =
+            |key: &Key, before: &Kept, unfinished| doubt(key, Bytes(1000), before, unfinished);
+        let ended = Kept {
+            ended: true,
+            ..before.clone()
         };
         let ebs = Key::Ebs("vol0123".to_owned());
-        assert!(believed(&ebs, &before, true) && believed(&ebs, &before, false));
-        let unique = Key::Unique("naa.600".to_owned());
-        assert!(believed(&unique, &before, true));
-        assert!(!believed(&unique, &before, false), "restored anew, perhaps");
+        assert_eq!(doubts(&ebs, &before, true), None);
+        assert_eq!(doubts(&ebs, &ended, false), None);
+        let unique = |attached| Key::Unique("naa.600".to_owned(), attached);
+        assert_eq!(doubts(&unique(attached(4)), &before, true), None);
+        // Restored anew, perhaps.
+        let whole = doubts(&unique(attached(3)), &ended, false);
+        assert_eq!(whole, Some(Doubt::Whole));
+        assert_eq!(doubts(&unique(attached(3)), &ended, true), None);
+        for elsewhere in [attached(4), None] {
+            let doubt = doubts(&unique(elsewhere), &ended, true);
+            assert_eq!(doubt, Some(Doubt::Ended));
+        }
+        let unknown = Kept {
+            ended: true,
+            ..kept(None)
+        };
+        assert_eq!(
+            doubts(&unique(None), &unknown, true),
+            Some(Doubt::Ended),
+            "nobody knows"
+        );
         let path = |attached| Key::Path("/dev/sdb".to_owned(), attached);
-        assert!(believed(&path(attached(3)), &before, true));
-        assert!(!believed(&path(attached(3)), &before, false));
-        assert!(!believed(&path(attached(4)), &before, true), "another disk");
-        assert!(!believed(&path(None), &kept(None), true), "nobody knows");
-        assert!(!is_believed(&path(attached(3)), Bytes(2000), &before, true));
+        assert_eq!(doubts(&path(attached(3)), &before, true), None);
+        assert_eq!(doubts(&path(attached(3)), &ended, true), None);
+        let whole = doubts(&path(attached(3)), &before, false);
+        assert_eq!(whole, Some(Doubt::Whole));
+        let another = doubts(&path(attached(4)), &before, true);
+        assert_eq!(another, Some(Doubt::Attached));
+        let unknown = doubts(&path(None), &kept(None), true);
+        assert_eq!(unknown, Some(Doubt::Attached));
+        let size = doubt(&path(attached(3)), Bytes(2000), &before, true);
+        assert_eq!(size, Some(Doubt::Size));
     }
 }

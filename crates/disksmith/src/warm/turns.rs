@@ -1,7 +1,15 @@
-//! Several volumes at once: first each alone for a moment, then all together. What they give alone
-//! is what a limit that they share is seen by.
+//! Several volumes at once: each alone for a moment, then all together. What they give alone is what a
+//! limit that they share is seen by. What is named to come first waits for no turn: turns begin when it
+//! is warm on all of them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use record::Nanos;
+
+/// A turn alone ends when it is known what the volume gives, or after this long.
+const LONGEST_TURN: Nanos = Nanos(10_000_000_000);
+/// All turns together take no longer.
+const ALL_TURNS: Nanos = Nanos(30_000_000_000);
 
 /// What a volume may do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +34,8 @@ struct State {
     now: usize,
     /// Which are done.
     gone: Vec<bool>,
+    /// Which still read what comes first.
+    hurried: Vec<bool>,
 }
 
 impl Turns {
@@ -36,6 +46,7 @@ impl Turns {
             state: Mutex::new(State {
                 now: if takes_turns { 0 } else { volumes },
                 gone: vec![false; volumes],
+                hurried: vec![takes_turns; volumes],
             }),
         }
     }
@@ -47,13 +58,26 @@ impl Turns {
     /// What the volume of this number may do now.
     pub(crate) fn of(&self, volume: usize) -> Turn {
         let state = self.state();
-        if state.now >= state.gone.len() {
+        if state.now >= state.gone.len() || state.hurried.contains(&true) {
             Turn::Together
         } else if state.now == volume {
             Turn::Alone
         } else {
             Turn::Wait
         }
+    }
+
+    /// What comes first is warm on the volume of this number, or there is nothing that does.
+    pub(crate) fn needs_no_hurry(&self, volume: usize) {
+        if let Some(hurried) = self.state().hurried.get_mut(volume) {
+            *hurried = false;
+        }
+    }
+
+    /// How long a turn lasts at most.
+    pub(crate) fn longest(&self) -> Nanos {
+        let volumes = self.state().gone.len().max(1) as u64;
+        LONGEST_TURN.min(Nanos(ALL_TURNS.0 / volumes))
     }
 
     /// A volume has had its turn.
@@ -71,10 +95,13 @@ impl Turns {
         if let Some(gone) = state.gone.get_mut(volume) {
             *gone = true;
         }
+        if let Some(hurried) = state.hurried.get_mut(volume) {
+            *hurried = false;
+        }
         state.skip_gone();
     }
 
-    /// Whether all volumes are being read together now.
+    /// Whether all volumes are being read together now, after each has had its turn.
     pub(crate) fn all_together(&self) -> bool {
         let state = self.state();
         state.now >= state.gone.len() && !state.gone.contains(&true)
@@ -96,6 +123,7 @@ mod tests {
     #[test]
     fn each_has_its_turn_and_then_all_go_together() {
         let turns = Turns::new(3, true);
+        (0..3).for_each(|volume| turns.needs_no_hurry(volume));
         let now = || [0, 1, 2].map(|volume| turns.of(volume));
         assert_eq!(now(), [Turn::Alone, Turn::Wait, Turn::Wait]);
         turns.pass(1);
@@ -108,6 +136,24 @@ mod tests {
         turns.leave(2);
         assert_eq!(turns.of(0), Turn::Together);
         assert!(!turns.all_together(), "two are gone");
+    }
+
+    #[test]
+    fn what_comes_first_waits_for_no_turn() {
+        let turns = Turns::new(3, true);
+        let now = || [0, 1, 2].map(|volume| turns.of(volume));
+        turns.needs_no_hurry(0);
+        turns.leave(2);
+        assert_eq!(now(), [Turn::Together; 3]);
+        assert!(!turns.all_together(), "what they give now is no measure");
+        turns.needs_no_hurry(1);
+        assert_eq!(now(), [Turn::Alone, Turn::Wait, Turn::Wait]);
+    }
+
+    #[test]
+    fn many_volumes_take_short_turns() {
+        assert_eq!(Turns::new(2, true).longest(), LONGEST_TURN);
+        assert_eq!(Turns::new(30, true).longest(), Nanos::from_secs(1));
     }
 
     #[test]

@@ -36,7 +36,13 @@ pub struct Volume {
     pub bad: Vec<Range<u64>>,
     /// When it is detached, in virtual time since it was made: from then on all answers are ENODEV.
     pub gone_at: Option<Nanos>,
+    /// When somebody else reads, in virtual time: always one warm page after the other, as soon as the one
+    /// before is there.
+    pub stranger: Option<Range<Nanos>>,
 }
+
+/// What a stranger asks for at once.
+pub const STRANGERS_BYTES: u32 = 4096;
 
 impl Volume {
     /// A cold volume of this size that takes 3,000 requests and 125 MiB a second, answers in 500 us
@@ -52,6 +58,7 @@ impl Volume {
             fetches: 256,
             bad: Vec::new(),
             gone_at: None,
+            stranger: None,
         }
     }
 }
@@ -88,6 +95,8 @@ struct State {
     /// When each of the fetches under way will be over.
     fetches: BinaryHeap<Reverse<Nanos>>,
     made: Vec<Made>,
+    /// When each request of the stranger began and was answered.
+    strangers: Vec<Range<Nanos>>,
 }
 
 impl SimulatedList {
@@ -109,6 +118,38 @@ impl SimulatedList {
         self.state().made.clone()
     }
 
+    /// When each request of the stranger that is answered by now began and was answered.
+    pub fn strangers(&self) -> Vec<Range<Nanos>> {
+        let mut state = self.state();
+        let now = state.now;
+        self.let_the_stranger_read(&mut state, now);
+        let answered = state.strangers.iter().filter(|one| one.end <= now);
+        answered.cloned().collect()
+    }
+
+    /// Issues what the stranger asks for up to a moment, which is before any later request of ours.
+    fn let_the_stranger_read(&self, state: &mut State, until: Nanos) {
+        let Some(reads) = &self.volume.stranger else {
+            return;
+        };
+        loop {
+            let began = state.strangers.last().map_or(reads.start, |one| one.end);
+            if began > until || began >= reads.end {
+                return;
+            }
+            let answered = self.take(state, u64::from(STRANGERS_BYTES), began);
+            state.strangers.push(began..answered);
+        }
+    }
+
+    /// Takes so many bytes in their turn, and says when the last of them is there, if it is warm.
+    fn take(&self, state: &mut State, bytes: u64, began: Nanos) -> Nanos {
+        let takes = (1.0 / self.volume.iops).max(bytes as f64 / self.volume.bytes_per_s);
+        // The last byte moves when the next request has its turn.
+        state.turn = state.turn.max(began) + Nanos((takes * 1e9) as u64);
+        state.turn + self.volume.latency
+    }
+
     /// How many blocks nobody has touched.
     pub fn cold_blocks(&self) -> u64 {
         let blocks = self.volume.size.0.div_ceil(self.volume.block.0);
@@ -127,12 +168,10 @@ impl SimulatedList {
     /// Takes a request that is issued at `began`, and gives its fate.
     fn make(&self, deed: Deed, request: Request, began: Nanos) -> Made {
         let mut state = self.state();
+        self.let_the_stranger_read(&mut state, began);
         let turn = state.turn.max(began);
         let span = self.span_of(&request);
-        let takes = (1.0 / self.volume.iops).max(span as f64 / self.volume.bytes_per_s);
-        state.turn = turn + Nanos((takes * 1e9) as u64);
-        // The last byte moves when the next request has its turn.
-        let mut answered = state.turn + self.volume.latency;
+        let mut answered = self.take(&mut state, span, began);
         let mut result = self.result_of(&request, span);
         if result.is_ok() {
             let there = self.touch(&mut state, deed, request.offset, span, turn);
@@ -268,6 +307,7 @@ impl Way for Simulation<'_> {
         let first = self.in_flight.peek().map(|Reverse((at, ..))| *at);
         let until = first.map_or(wake_at, |first| first.min(wake_at));
         self.now = self.now.max(until);
+        self.lister.state().now = self.start + self.now;
         Ok(())
     }
 

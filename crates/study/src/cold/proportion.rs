@@ -41,6 +41,21 @@ impl Proportion {
         self.low <= share && share <= self.high
     }
 
+    /// This share less another one of the same sample, at least zero: of things of which none is both.
+    ///
+    /// The bounds are made of those of the two shares (Newcombe 1998, method 10; Zou and Donner 2008,
+    /// MOVER).
+    pub(super) fn less(&self, other: &Proportion) -> Proportion {
+        let share = (self.share - other.share).max(0.0);
+        let below = (self.share - self.low).hypot(other.high - other.share);
+        let above = (self.high - self.share).hypot(other.share - other.low);
+        Proportion {
+            share,
+            low: (self.share - other.share - below).clamp(0.0, share),
+            high: (self.share - other.share + above).clamp(share, 1.0),
+        }
+    }
+
     /// What is missing to one where this share is divided by `of`: `1 - self / of`, at least zero.
     ///
     /// The bounds of the ratio are those of Donner and Zou (2012, MOVER-R), made of the bounds of
@@ -105,6 +120,26 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_difference_covers() {
+        let mut rng = Rng::new(12);
+        for (more, less) in [(0.06, 0.01), (0.1, 0.02), (0.5, 0.01)] {
+            let mut covered = 0;
+            for _ in 0..1000 {
+                let (mut above, mut below) = (0, 0);
+                for _ in 0..400 {
+                    let draw = rng.uniform();
+                    above += usize::from(draw < more);
+                    below += usize::from((more..more + less).contains(&draw));
+                }
+                let above = Proportion::of(above, 400).unwrap();
+                let got = above.less(&Proportion::of(below, 400).unwrap());
+                covered += usize::from(got.contains(more - less));
+            }
+            assert!(covered >= 930, "{more} {less}: {covered}");
+        }
+    }
+
     proptest! {
         #[test]
         fn the_bounds_enclose_the_share(hits in 0usize..500, of in 0usize..500, more in 0usize..500) {
@@ -112,6 +147,8 @@ mod tests {
             let both = (Proportion::of(hits, all), Proportion::of(of, all));
             if let (Some(hits), Some(of)) = both {
                 prop_assert!(hits.contains(hits.share));
+                let less = hits.less(&of);
+                prop_assert!(less.contains(less.share) && less.low >= 0.0 && less.high <= 1.0);
                 if let Some(missing) = hits.missing_of(&of) {
                     prop_assert!(missing.contains(missing.share));
                     prop_assert!(missing.low >= 0.0 && missing.high <= 1.0);

@@ -1,4 +1,4 @@
-//! What two reads of a few hundred random places say.
+//! What first reads of a few hundred random places say, each beside a read of a place that is warm.
 
 use super::Proportion;
 use crate::distribution::{incomplete_beta, ln_gamma};
@@ -8,32 +8,34 @@ use crate::interval::Interval;
 pub const LEAST_PAIRS: usize = 20;
 /// The median of fewer values than this has no 95 % interval.
 const LEAST_FOR_MEDIAN: usize = 6;
-/// How often warm places may be taken for different by chance: 1 in 20.
-const EVIDENCE: f64 = 20.0;
-/// A disk is calm where at most so many second reads in 100 are slower than the first by as much as
-/// makes a place cold.
+/// How often warm places may be taken for different by chance: 1 in 100.
+const EVIDENCE: f64 = 100.0;
+/// A disk is calm where the warm read is the slower one by as much as makes a place cold in at most this
+/// share of the pairs.
 const CALM: f64 = 0.02;
 /// To fetch a block from object storage takes longer than this, in seconds. A first read that is slower
-/// than the second by less has met an empty cache on the way to a place that is warm.
+/// than a warm one by less has met an empty cache on the way to a place that is warm.
 const FETCH_S: f64 = 0.01;
 
-/// The latencies of two reads of the same place, in seconds.
+/// The latencies of two reads that were made in the same moment, in seconds. Which of them was issued
+/// first must have been left to chance: that is what makes [`assess`] exact while all stands still now
+/// and then.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
-    /// Of the first read since the volume was restored.
+    /// Of the first read of a place since the volume was restored.
     pub first_s: f64,
-    /// Of the second.
-    pub second_s: f64,
+    /// Of a read of a place that is surely warm.
+    pub warm_s: f64,
 }
 
 impl Pair {
     /// How much longer the first read took, in seconds; negative where it was the faster one.
     fn excess_s(&self) -> f64 {
-        self.first_s - self.second_s
+        self.first_s - self.warm_s
     }
 }
 
-/// What a first read costs beyond a second one of the same place, of the places taken for cold.
+/// What a first read costs beyond a warm one in the same moment, of the places taken for cold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Penalty {
     /// The median in seconds, with the 95 % interval of its order statistics (David and Nagaraja
@@ -47,11 +49,11 @@ pub struct Penalty {
 /// What is known of a volume from a sample of its places.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// Whether first reads are slower than second ones beyond chance (5 %).
+    /// Whether first reads are slower than warm ones beyond chance (1 %).
     pub differs: bool,
     /// The share of all places that is cold. Its lower bound is zero where nothing differs.
     pub cold: Proportion,
-    /// Of each pair, in order, whether its place is taken for cold. On a busy disk single places are
+    /// Of each pair, in order, whether its place is taken for cold. On a busy disk some places are
     /// misjudged that the share above makes up for, so that the two need not agree.
     pub places: Vec<bool>,
     /// The mean cost of a cold first read in seconds, which is what a forecast adds to a warm one: of
@@ -61,7 +63,7 @@ pub struct Sample {
     /// More about this cost. `None` where nothing differs, where too few places are cold, and on a
     /// busy disk, where those taken for cold are a choice of the slow ones.
     pub penalty: Option<Penalty>,
-    /// The median of the second reads in seconds: what a warm read takes.
+    /// The median of the warm reads in seconds.
     pub warm_s: f64,
 }
 
@@ -69,27 +71,28 @@ pub struct Sample {
 /// and finite.
 ///
 /// A volume is said to differ by a test of signs in the order of their size: see
-/// `first_is_slower` in the source. On a calm disk the cold places are counted. On a busy one the share
-/// of fast reads among the first is compared with that among the second: warm places have both alike,
+/// `first_is_slower` in the source. On a calm disk the cold places are counted, less as many as are slower
+/// by chance. On a busy one the share
+/// of fast reads among the first is compared with that among the warm: warm places have both alike,
 /// cold places none among the first, so that what is missing is cold (the mixture proportion of
 /// Blanchard, Lee and Scott 2010). Where waits are several times the penalty, some cold reads are
 /// as fast as that, and the share is too low.
 ///
 /// A device that keeps what it has just read in a cache of its own is faster the second time too. A
 /// place is therefore cold only if its first read takes at least 10 ms more, as a fetch does, and at
-/// least twice as long as most second reads do. Smaller differences are no evidence either.
+/// least twice as long as most warm reads do. Smaller differences are no evidence either.
 pub fn assess(pairs: &[Pair]) -> Option<Sample> {
     let sensible = |latency: f64| latency > 0.0 && latency.is_finite();
     let all = pairs
         .iter()
-        .all(|p| sensible(p.first_s) && sensible(p.second_s));
+        .all(|p| sensible(p.first_s) && sensible(p.warm_s));
     if pairs.len() < LEAST_PAIRS || !all {
         return None;
     }
     let first = sorted(pairs.iter().map(|pair| pair.first_s));
-    let second = sorted(pairs.iter().map(|pair| pair.second_s));
+    let warm = sorted(pairs.iter().map(|pair| pair.warm_s));
     let excess: Vec<f64> = pairs.iter().map(Pair::excess_s).collect();
-    let warm_s = second[second.len() / 2];
+    let warm_s = warm[warm.len() / 2];
     let least = least_s(warm_s);
     let threshold = threshold(&excess, least);
     let is_cold = |excess: &f64| threshold.is_some_and(|least| *excess >= least);
@@ -97,21 +100,22 @@ pub fn assess(pairs: &[Pair]) -> Option<Sample> {
     let penalties = sorted(excess.iter().copied().filter(is_cold));
     let cold_from = threshold.filter(|_| first_is_slower(&excess, least));
     let cold = match cold_from {
-        Some(threshold) => cold_share(&excess, &first, &second, threshold)?,
-        None => perhaps_cold(&excess, &first, &second, penalties.len())?,
+        Some(threshold) => cold_share(pairs, &first, &warm, threshold)?,
+        None => perhaps_cold(pairs, &first, &warm, penalties.len())?,
     };
     Some(Sample {
         differs: cold_from.is_some(),
         cold,
         mean_penalty_s: cold_from.and_then(|from| {
-            if is_calm(&excess, from) {
-                mean(&penalties)
+            let beyond = Beyond::of(pairs, from, warm_s);
+            if beyond.is_calm() {
+                beyond.mean_s()
             } else {
                 mean_penalty(&excess, cold.share)
             }
         }),
         penalty: cold_from
-            .filter(|from| is_calm(&excess, *from))
+            .filter(|from| Beyond::of(pairs, *from, warm_s).has_hardly_chance())
             .and_then(|_| penalty(&penalties)),
         places,
         warm_s,
@@ -159,10 +163,11 @@ fn by_size(values: &[f64]) -> impl Iterator<Item = f64> {
 ///
 /// Where both reads are alike, the signs of the differences, taken in the order of their size, are
 /// those of a fair coin. A gambler who bets on the first read being the slower one, with a share
-/// that a uniform prior between one half and one spreads, does not multiply a stake by 20 at
-/// any moment more often than once in 20 games (Ville 1939). So that few cold places among many warm
+/// that a uniform prior between one half and one spreads, does not multiply a stake by 100 at
+/// any moment more often than once in 100 games (Ville 1939). So that few cold places among many warm
 /// ones are seen the game may be stopped at its best moment. It is
-/// exact for any distribution of the latencies. Only differences of at least `least` are bet on.
+/// exact for any distribution of the latencies, and where all reads in flight stand still together: within
+/// a pair chance says which is the first read. Only differences of at least `least` are bet on.
 fn first_is_slower(excess: &[f64], least: f64) -> bool {
     let (mut up, mut down) = (0.0, 0.0);
     let mut large = by_size(excess).take_while(|value| value.abs() >= least);
@@ -181,33 +186,91 @@ fn ln_stake(up: f64, down: f64) -> f64 {
     (up + down + 1.0) * std::f64::consts::LN_2 + ln_beta + above.ln()
 }
 
+/// How many pairs differ by a threshold or more.
+struct Beyond {
+    /// The first read was the slower one.
+    above: usize,
+    /// The warm one was, which is chance.
+    below: usize,
+    /// The pairs that can tell: not those in which both were slow. What holds up the warm read hides what
+    /// the first one had to wait for by itself.
+    all: usize,
+    /// The sum of these differences in seconds.
+    sum_s: f64,
+}
+
+impl Beyond {
+    /// `warm_s` is what a warm read takes.
+    fn of(pairs: &[Pair], threshold: f64, warm_s: f64) -> Beyond {
+        let (mut above, mut below, mut hidden, mut sum_s) = (0, 0, 0, 0.0);
+        for pair in pairs {
+            let excess = pair.excess_s();
+            if excess >= threshold {
+                above += 1;
+                sum_s += excess;
+            } else if excess <= -threshold {
+                below += 1;
+                sum_s += excess;
+            } else if pair.warm_s >= warm_s + threshold {
+                hidden += 1;
+            }
+        }
+        Beyond {
+            above,
+            below,
+            all: pairs.len() - hidden,
+            sum_s,
+        }
+    }
+
+    /// Whether hardly a warm read was so slow.
+    fn is_calm(&self) -> bool {
+        self.below as f64 <= CALM * self.all as f64
+    }
+
+    /// Whether hardly any of the first reads that were slower can have been so by chance.
+    fn has_hardly_chance(&self) -> bool {
+        self.below as f64 <= CALM * self.above as f64
+    }
+
+    /// The share of the pairs in which the first read is slower, less that which chance has.
+    fn share(&self) -> Option<Proportion> {
+        let above = Proportion::of(self.above, self.all)?;
+        Some(above.less(&Proportion::of(self.below, self.all)?))
+    }
+
+    /// The mean difference in seconds, without those by chance.
+    fn mean_s(&self) -> Option<f64> {
+        let count = self
+            .above
+            .checked_sub(self.below)
+            .filter(|count| *count > 0)?;
+        Some(self.sum_s / count as f64).filter(|mean| *mean > 0.0)
+    }
+}
+
 /// The cold share of a volume that differs, with `threshold` seconds of excess.
 ///
-/// Where hardly a place exceeds the threshold downwards, those that exceed it upwards are the cold
-/// ones, and are counted. Otherwise the disk is busy, and many cold places may be below the threshold;
+/// Where few pairs exceed the threshold downwards, as many exceed it upwards by chance, and the others
+/// are the cold ones. Otherwise the disk is busy, and many cold places may be below the threshold;
 /// then the shares of fast reads are compared.
-fn cold_share(excess: &[f64], first: &[f64], second: &[f64], threshold: f64) -> Option<Proportion> {
-    let above = excess.iter().filter(|excess| **excess >= threshold).count();
-    let below = excess
-        .iter()
-        .filter(|excess| **excess <= -threshold)
-        .count();
-    if below as f64 <= CALM * above as f64 {
-        Proportion::of(above, excess.len())
+fn cold_share(pairs: &[Pair], first: &[f64], warm: &[f64], threshold: f64) -> Option<Proportion> {
+    let beyond = Beyond::of(pairs, threshold, warm[warm.len() / 2]);
+    if beyond.is_calm() {
+        beyond.share()
     } else {
-        missing(first, second, fast_s(second, threshold))
+        missing(first, warm, fast_s(warm, threshold))
     }
 }
 
 /// What may be cold of a volume that does not differ: nothing at the least.
-fn perhaps_cold(excess: &[f64], first: &[f64], second: &[f64], taken: usize) -> Option<Proportion> {
-    let calm = Proportion::of(taken, excess.len())?;
-    let least = least_s(second[second.len() / 2]);
-    let below = excess.iter().filter(|excess| **excess <= -least).count();
-    let high = if below as f64 <= CALM * excess.len() as f64 {
+fn perhaps_cold(pairs: &[Pair], first: &[f64], warm: &[f64], taken: usize) -> Option<Proportion> {
+    let calm = Proportion::of(taken, pairs.len())?;
+    let warm_s = warm[warm.len() / 2];
+    let high = if Beyond::of(pairs, least_s(warm_s), warm_s).is_calm() {
         calm.high
     } else {
-        missing(first, second, fast_s(second, f64::INFINITY))
+        missing(first, warm, fast_s(warm, f64::INFINITY))
             .map_or(1.0, |share| share.high.max(calm.high))
     };
     Some(Proportion {
@@ -218,12 +281,12 @@ fn perhaps_cold(excess: &[f64], first: &[f64], second: &[f64], taken: usize) -> 
 }
 
 /// A latency that cold reads hardly have and many warm ones do.
-fn fast_s(second: &[f64], threshold: f64) -> f64 {
-    threshold.min(FETCH_S).max(second[second.len() / 4])
+fn fast_s(warm: &[f64], threshold: f64) -> f64 {
+    threshold.min(FETCH_S).max(warm[warm.len() / 4])
 }
 
 /// The share of the sorted first reads that is missing among those of at most so many seconds.
-fn missing(first: &[f64], second: &[f64], fast_s: f64) -> Option<Proportion> {
+fn missing(first: &[f64], warm: &[f64], fast_s: f64) -> Option<Proportion> {
     let faster = |sorted: &[f64]| sorted.partition_point(|value| *value <= fast_s);
     let first = Proportion::of(faster(first), first.len())?;
     let unknown = Proportion {
@@ -231,29 +294,14 @@ fn missing(first: &[f64], second: &[f64], fast_s: f64) -> Option<Proportion> {
         low: 0.0,
         high: 1.0,
     };
-    let second = Proportion::of(faster(second), second.len())?;
-    Some(first.missing_of(&second).unwrap_or(unknown))
-}
-
-/// Whether hardly a place exceeds the threshold downwards, of those that exceed it.
-fn is_calm(excess: &[f64], threshold: f64) -> bool {
-    let above = excess.iter().filter(|excess| **excess >= threshold).count();
-    let below = excess
-        .iter()
-        .filter(|excess| **excess <= -threshold)
-        .count();
-    below as f64 <= CALM * above as f64
+    let warm = Proportion::of(faster(warm), warm.len())?;
+    Some(first.missing_of(&warm).unwrap_or(unknown))
 }
 
 fn mean_penalty(excess: &[f64], share: f64) -> Option<f64> {
     let count = excess.len() as f64;
     let mean = excess.iter().map(|value| value / count).sum::<f64>() / share;
     (mean > 0.0 && mean.is_finite()).then_some(mean)
-}
-
-fn mean(values: &[f64]) -> Option<f64> {
-    let count = values.len() as f64;
-    (!values.is_empty()).then(|| values.iter().map(|value| value / count).sum())
 }
 
 fn penalty(sorted: &[f64]) -> Option<Penalty> {
@@ -282,10 +330,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn pairs(first: &[f64], second: f64) -> Vec<Pair> {
+    fn pairs(first: &[f64], warm_s: f64) -> Vec<Pair> {
         let pair = |first_s: &f64| Pair {
             first_s: *first_s,
-            second_s: second,
+            warm_s,
         };
         first.iter().map(pair).collect()
     }
@@ -310,7 +358,7 @@ mod tests {
     fn a_cache_hides_no_cold_places() {
         let pair = |index: u32, first_s| Pair {
             first_s,
-            second_s: 0.000_15 + f64::from(index) * 1e-8,
+            warm_s: 0.000_15 + f64::from(index) * 1e-8,
         };
         // 1 in 20 is cold, and all others come faster from a cache the second time.
         let of = |cold: u32| {
@@ -373,7 +421,7 @@ mod tests {
             latencies in prop::collection::vec((any::<f64>(), any::<f64>()), 0..60),
             small in prop::collection::vec((1u8..4, 1u8..4), 20..60),
         ) {
-            let of = |(first_s, second_s): &(f64, f64)| Pair { first_s: *first_s, second_s: *second_s };
+            let of = |(first_s, warm_s): &(f64, f64)| Pair { first_s: *first_s, warm_s: *warm_s };
             let wild: Vec<Pair> = latencies.iter().map(of).collect();
             let positive: Vec<Pair> = latencies.iter().map(|(a, b)| of(&(a.abs(), b.abs()))).collect();
             let tied: Vec<Pair> = small.iter().map(|(a, b)| of(&(f64::from(*a), f64::from(*b)))).collect();

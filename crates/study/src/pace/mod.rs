@@ -14,8 +14,14 @@
 //!   foreground is slow by itself. Then what it has there is what it is held to, with some room, and the
 //!   background grows until that gets worse. This indulgence fades.
 //! - **Nobody there**: without a foreground the rate grows fast, and what was learned is forgotten.
+//! - Where the foreground does not reach the target by itself, a [`Keeper`] listens first and holds it to
+//!   what it has.
 //! - A rate that the background does not use up does not grow (congestion window validation, RFC
 //!   7661): how it does beyond what it uses is not known.
+
+mod keeper;
+
+pub use keeper::Keeper;
 
 /// What a cut leaves of the rate.
 const CUT: f64 = 0.7;
@@ -122,6 +128,17 @@ impl Pacer {
             self.allowed = rate.clamp(self.rates.floor, self.rates.ceiling);
         }
         self
+    }
+
+    /// Holds the foreground to another latency in seconds from now on; the rate goes on. One that is not
+    /// positive and finite changes nothing.
+    fn hold_to(&mut self, target_s: f64) {
+        if target_s > 0.0 && target_s.is_finite() {
+            self.target_s = target_s;
+            self.indulged_s = None;
+            self.suffered_s = 0.0;
+            self.starved_s = 0.0;
+        }
     }
 
     /// The rate now allowed.

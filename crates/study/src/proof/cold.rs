@@ -1,4 +1,4 @@
-//! Cold places, told from two reads of each.
+//! Cold places, told from a first read of each beside a warm one.
 
 use super::{error, share};
 use crate::cold::sample::{Pair, Sample, assess};
@@ -49,8 +49,8 @@ impl Volume {
             } else {
                 self.first_s(rng)
             };
-            let second_s = self.warm_s(rng, factor);
-            (Pair { first_s, second_s }, is_cold)
+            let warm_s = self.warm_s(rng, factor);
+            (Pair { first_s, warm_s }, is_cold)
         };
         (0..count).map(one).unzip()
     }
@@ -152,7 +152,7 @@ fn warm_volumes_seldom_differ() {
                 300,
                 400,
             );
-            assert!(got.differs <= 0.05 + error(0.05, 400), "{}", got.differs);
+            assert!(got.differs <= 0.01 + error(0.01, 400), "{}", got.differs);
             assert!(got.covers >= 0.95 - error(0.95, 400), "{}", got.covers);
             assert!(got.width < 0.05 || busy_s > 0.0, "{}", got.width);
         }
@@ -168,7 +168,7 @@ fn a_busy_volume_costs_precision_and_not_truth() {
             ..CALM
         };
         let got = tally(volume, 300, 200);
-        assert!(got.differs > 0.999, "{volume:?}");
+        assert!(got.differs > 0.98, "{volume:?}: {}", got.differs);
         assert!(
             got.covers >= 0.93 - error(0.93, 200),
             "{volume:?}: {}",
@@ -190,7 +190,7 @@ fn table_of_cold_shares() {
         "300 pairs, 2,000 samples; in %: how often the interval holds the truth, how often first"
     );
     println!(
-        "and second differ, places misjudged, bias and width of the cold share, and how often the"
+        "and warm reads differ, places misjudged, bias and width of the cold share, and how often the"
     );
     println!("interval of the median penalty holds it");
     for busy_s in [0.0, 0.003, 0.01, 0.03, 0.1] {

@@ -204,7 +204,7 @@ fn cases(seconds: f64) -> Vec<(&'static str, Vec<Part>)> {
 }
 
 fn controller() -> Controller {
-    Controller::new(Bounds::new(4, 512).unwrap(), 16)
+    Controller::new(Bounds::new(4, 512).unwrap(), 32)
 }
 
 /// See [`judge`].

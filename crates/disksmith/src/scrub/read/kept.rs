@@ -38,10 +38,15 @@ impl LongWork for Kept {
 impl Kept {
     /// Nothing of a disk that is known by `key`, of which this is to be read.
     pub(crate) fn fresh(path: String, key: &Key, whole: Ranges) -> Kept {
+        let attached = match key {
+            Key::Path(_, attached) => attached.clone(),
+            // Its name is enough: a check may go on after a reboot, whatever the disk held before.
+            Key::Ebs(_) | Key::Unique(..) => None,
+        };
         Kept {
             path,
             disk: key.text().to_owned(),
-            attached: key.attached().cloned(),
+            attached,
             whole,
             done: Ranges::new(),
             unreadable: Ranges::new(),
@@ -97,13 +102,13 @@ mod tests {
             (path("b", 3), true, true),
             (path("b", 4), false, false),
             (path("a", 9), true, false),
-            (kept(&Key::Unique("naa.6".to_owned())), false, false),
+            (kept(&Key::Unique("naa.6".to_owned(), None)), false, false),
             (kept(&Key::Path("/dev/sdb".to_owned(), None)), false, false),
         ] {
             assert_eq!(now.goes_on_from(&before, true), member, "{before:?}");
             assert_eq!(now.goes_on_from(&before, false), disk, "{before:?}");
         }
-        let named = |name: &str| kept(&Key::Unique(name.to_owned()));
+        let named = |name: &str| kept(&Key::Unique(name.to_owned(), path("b", 3).attached));
         assert!(named("naa.6").goes_on_from(&named("naa.6"), false));
         assert!(!named("naa.6").goes_on_from(&named("naa.7"), true));
         let mut grown = path("b", 3);

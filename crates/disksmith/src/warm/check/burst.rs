@@ -153,7 +153,7 @@ pub(super) fn together(
     lister: &dyn Lister,
     interrupt: &AtomicBool,
 ) -> Vec<Option<Interval>> {
-    let limit = Limit::new(limit, each.len());
+    let limit = Limit::new(limit);
     let one = |volume: &Volume, places: &[u64]| {
         let pace = Pace::new(&limit, manners, None);
         let mut burst = Burst::new(places, block, volume.size, pace);
@@ -167,7 +167,6 @@ pub(super) fn together(
             interrupt,
         };
         let ended = lister.run(&list, &mut burst);
-        limit.leave();
         ended.ok().and_then(|_| burst.rate())
     };
     std::thread::scope(|scope| {
@@ -200,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_rate_has_an_interval_that_is_as_wide_as_it_wanders() {
-        let limit = Limit::new(None, 1);
+        let limit = Limit::new(None);
         let steady = (1..=400).map(|number| Nanos(number * 1_000_000)).collect();
         let rate = burst(&limit, steady).rate().unwrap();
         assert!((rate.mean - 1e6).abs() < 1.0, "{rate:?}");
@@ -223,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_limit_holds_it_back() {
-        let limit = Limit::new(Some(Bytes(10_000)), 1);
+        let limit = Limit::new(Some(Bytes(10_000)));
         let pace = Pace::new(&limit, Manners::None, None);
         let places = [0, 1000, 2000];
         let mut burst = Burst::new(&places, Bytes(1000), Bytes(3000), pace);

@@ -1,4 +1,6 @@
-//! The places of a sample, each read twice.
+//! The places of a sample, each read beside one that is warm.
+
+use std::collections::VecDeque;
 
 use engine::list::{Done, Feed, Next, Request};
 use record::{Bytes, Nanos};
@@ -8,14 +10,18 @@ use study::cold::sample::Pair;
 pub(super) const PLACES: u64 = 400;
 /// So many requests in flight: few enough that they do not wait for each other.
 pub(super) const DEPTH: u32 = 4;
-/// So many other places lie between the two reads of one, so that both see the same weather and the
-/// second does not meet the first one's fetch.
-pub(super) const LAG: usize = 32;
+/// So many other places lie between the two reads of one, once there are so many, so that the second does
+/// not meet what the first one has set off.
+const LAG: usize = 32;
+/// So many places are read before there is a warm one to read beside them; they are not judged.
+pub(super) const LEAD: usize = 2;
 /// What is read of a place.
 pub(super) const PAGE: u32 = 4096;
 
 /// So many warm reads above what others may feel are no chance.
 const SLOW: usize = 2;
+/// How long to wait when nothing can be asked for; what comes back ends it earlier.
+const NAP: Nanos = Nanos(10_000_000);
 /// After so many, of which fewer were slow, one more is in flight.
 const FELT: usize = 25;
 
@@ -34,51 +40,81 @@ pub(super) fn places(size: Bytes, block: Bytes, seed: u64) -> Vec<u64> {
     places
 }
 
-/// Reads each place twice.
+/// What came of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Came {
+    #[default]
+    Nothing,
+    Failed,
+    /// After so many seconds.
+    After(f64),
+}
+
+/// Reads each place for the first time, and in the same moment one that was read before.
+///
+/// Where the host or the volume stands still for a moment, all that is in flight is slow. So a first read
+/// is judged by a warm one that is in flight with it, and chance says which of the two is issued first:
+/// whatever holds them up meets either as likely as the other. The next reads go when all of these are
+/// back, so that both begin together, at the volume's first place as at its last.
 pub(super) struct Pairs<'a> {
     places: &'a [u64],
-    /// How many requests were given out.
+    seed: u64,
+    /// How many places were given out.
     given: usize,
-    read: Vec<[Option<f64>; 2]>,
+    /// What is to be issued together, and how much of it is in flight.
+    round: VecDeque<Request>,
+    in_flight: usize,
+    /// Of each place, the first read, and that of the warm one beside it.
+    read: Vec<[Came; 2]>,
     /// What others' requests may take, in seconds.
     target_s: Option<f64>,
     /// So many are wanted in flight.
     depth: u32,
-    /// Latencies of second reads, which are warm, since the depth was set.
+    /// Latencies of warm reads since the depth was set.
     felt: Vec<f64>,
 }
 
 impl<'a> Pairs<'a> {
-    pub(super) fn new(places: &'a [u64], target: Option<Nanos>) -> Pairs<'a> {
+    /// Reads these places, with chance by this seed. What others' requests may take is kept to.
+    pub(super) fn new(places: &'a [u64], seed: u64, target: Option<Nanos>) -> Pairs<'a> {
         Pairs {
             places,
+            seed,
             given: 0,
-            read: vec![[None; 2]; places.len()],
+            round: VecDeque::new(),
+            in_flight: 0,
+            read: vec![[Came::Nothing; 2]; places.len()],
             target_s: target.map(|target| target.as_secs_f64()),
             depth: DEPTH,
             felt: Vec::new(),
         }
     }
 
-    /// Which place is read with a request of this number, and whether for the second time. First
-    /// reads and second ones, which lag behind, take turns.
-    pub(super) fn turn(&self, number: usize) -> Option<(usize, bool)> {
-        let count = self.places.len();
-        let lag = LAG.min(count);
-        if number >= 2 * count {
-            None
-        } else if number < lag {
-            Some((number, false))
-        } else if number >= 2 * count - lag {
-            Some((number - count, true))
-        } else {
-            let step = number - lag;
-            Some(if step.is_multiple_of(2) {
-                (lag + step / 2, false)
-            } else {
-                (step / 2, true)
-            })
+    /// The place that is read beside this one: it is warm, and was read a while ago if it can be.
+    fn beside(&self, place: usize) -> Option<usize> {
+        let lag = (place / 2).clamp(LEAD, LAG);
+        let is_warm = |place: &usize| matches!(self.read[*place][0], Came::After(_));
+        (0..=place.checked_sub(lag)?).rev().find(is_warm)
+    }
+
+    /// What is issued together next: first reads, and the warm ones beside them.
+    fn begin_round(&mut self) {
+        let pairs = (self.depth as usize / 2).max(1);
+        let until = (self.given + pairs).min(self.places.len());
+        for place in self.given..until {
+            let request = |of: usize, again: bool| Request {
+                offset: self.places[of],
+                len: PAGE,
+                tag: 2 * place as u64 + u64::from(again),
+            };
+            let mut both = vec![request(place, false)];
+            both.extend(self.beside(place).map(|warm| request(warm, true)));
+            if engine::part_of_seed(self.seed, place as u64).is_multiple_of(2) {
+                both.reverse();
+            }
+            self.round.extend(both);
         }
+        self.given = until;
     }
 
     /// Fewer in flight while warm reads, which wait as those of others do, take longer than others' may.
@@ -97,16 +133,22 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// The places of which both reads came back.
+    /// The places whose first read came back, and the warm one beside it.
     pub(super) fn pairs(&self) -> Vec<Pair> {
-        let both = |read: &[Option<f64>; 2]| match read {
-            [Some(first_s), Some(second_s)] => Some(Pair {
+        let both = |read: &[Came; 2]| match read {
+            [Came::After(first_s), Came::After(warm_s)] => Some(Pair {
                 first_s: *first_s,
-                second_s: *second_s,
+                warm_s: *warm_s,
             }),
             _ => None,
         };
         self.read.iter().filter_map(both).collect()
+    }
+
+    /// How many places could not be read.
+    pub(super) fn failed(&self) -> usize {
+        let failed = |read: &&[Came; 2]| read[0] == Came::Failed;
+        self.read.iter().filter(failed).count()
     }
 }
 
@@ -115,29 +157,33 @@ impl Feed for Pairs<'_> {
         self.depth
     }
 
-    fn next(&mut self, _now: Nanos) -> Next {
-        let Some((place, again)) = self.turn(self.given) else {
-            return Next::End;
-        };
-        self.given += 1;
-        Next::Request(Request {
-            offset: self.places[place],
-            len: PAGE,
-            tag: 2 * place as u64 + u64::from(again),
-        })
+    fn next(&mut self, now: Nanos) -> Next {
+        if self.round.is_empty() && self.in_flight == 0 {
+            self.begin_round();
+        }
+        match self.round.pop_front() {
+            Some(request) => {
+                self.in_flight += 1;
+                Next::Request(request)
+            }
+            None if self.in_flight > 0 => Next::Wait(now + NAP),
+            None => Next::End,
+        }
     }
 
     fn done(&mut self, _now: Nanos, done: Done) {
+        self.in_flight = self.in_flight.saturating_sub(1);
         let tag = done.request.tag as usize;
         // A clock of a nanosecond may see none pass.
         let latency_s = done.latency.as_secs_f64().max(1e-9);
-        if done.result.is_err() {
-            return;
-        }
+        let came = match done.result {
+            Ok(()) => Came::After(latency_s),
+            Err(_) => Came::Failed,
+        };
         if let Some(read) = self.read.get_mut(tag / 2) {
-            read[tag % 2] = Some(latency_s);
+            read[tag % 2] = came;
         }
-        if tag % 2 == 1 {
+        if tag % 2 == 1 && done.result.is_ok() {
             self.feel(latency_s);
         }
     }
@@ -150,7 +196,7 @@ mod tests {
     #[test]
     fn fewer_are_in_flight_while_others_would_wait_too_long() {
         let places: Vec<u64> = (0..400).map(|number| number << 19).collect();
-        let mut pairs = Pairs::new(&places, Some(Nanos(5_000_000)));
+        let mut pairs = Pairs::new(&places, 1, Some(Nanos(5_000_000)));
         let mut depths = |latency_s: f64, reads: usize| {
             (0..reads).for_each(|_| pairs.feel(latency_s));
             pairs.depth
@@ -160,7 +206,7 @@ mod tests {
         assert_eq!(depths(0.006, SLOW), 1);
         assert_eq!(depths(0.006, 50), 1);
         assert_eq!(depths(0.001, 3 * FELT), DEPTH);
-        let mut free = Pairs::new(&places, None);
+        let mut free = Pairs::new(&places, 1, None);
         (0..100).for_each(|_| free.feel(1.0));
         assert_eq!(free.depth, DEPTH);
     }

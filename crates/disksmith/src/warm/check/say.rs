@@ -43,7 +43,7 @@ impl Checked {
         let share = |share: f64| percent(share);
         let mut text = if self.is_cold() {
             format!(
-                "{} ({}): {} is cold (95 %: {} to {}), by {} places read twice. ",
+                "{} ({}): {} is cold (95 %: {} to {}), by {} places. ",
                 self.device,
                 self.size,
                 share(cold.share),
@@ -53,7 +53,7 @@ impl Checked {
             )
         } else {
             format!(
-                "{} ({}): nothing was seen to be cold in {} places read twice{}. ",
+                "{} ({}): nothing was seen to be cold in {} places{}. ",
                 self.device,
                 self.size,
                 self.places,

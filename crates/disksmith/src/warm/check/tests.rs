@@ -1,5 +1,7 @@
 //! Checks of simulated volumes.
 
+mod stalls;
+
 use std::collections::BTreeSet;
 use std::fs::File;
 
@@ -8,7 +10,7 @@ use engine::list::simulated::{SimulatedList, Volume as Simulated};
 
 use super::super::pace::{Limit as Shared, Manners, Pace};
 use super::burst::Burst;
-use super::pairs::{LAG, PLACES};
+use super::pairs::PLACES;
 use super::*;
 use study::cold::sample::Pair;
 
@@ -33,42 +35,60 @@ fn places_are_blocks_all_over_the_volume_and_none_comes_twice() {
 }
 
 #[test]
-fn each_place_is_read_twice_with_others_between() {
-    for count in [1, 20, LAG, LAG + 1, 400] {
-        let places: Vec<u64> = (0..count as u64).collect();
-        let pairs = Pairs::new(&places, None);
-        let turns: Vec<(usize, bool)> = (0..).map_while(|number| pairs.turn(number)).collect();
-        assert_eq!(turns.len(), 2 * count);
-        for place in 0..count {
-            let at = |again| {
-                turns
-                    .iter()
-                    .position(|turn| *turn == (place, again))
-                    .unwrap()
-            };
-            assert!(at(true) >= at(false) + LAG.min(count), "{count} {place}");
+fn each_first_read_is_in_flight_with_one_of_a_place_that_was_read_before() {
+    for count in [22, 64, 400] {
+        let size = Bytes(count * BLOCK.0);
+        let volume = SimulatedList::new(Simulated::cold(size));
+        let places = places(size, BLOCK, 5);
+        let mut pairs = Pairs::new(&places, 5, None);
+        run(&volume, &mut pairs, DEPTH, Bytes(u64::from(PAGE)));
+        let made = volume.made();
+        let read: Vec<u64> = made.iter().map(|one| one.request.offset).collect();
+        let mut first_issued = 0;
+        for (at, one) in made.iter().enumerate() {
+            let is_first = !read[..at].contains(&read[at]);
+            let place = one.request.tag / 2;
+            if !is_first || place < LEAD as u64 {
+                continue;
+            }
+            let beside = made
+                .iter()
+                .find(|other| other.request.tag == one.request.tag ^ 1)
+                .unwrap();
+            assert_eq!(beside.began, one.began, "{count} {place}");
+            let before = made
+                .iter()
+                .find(|other| other.request.offset == beside.request.offset)
+                .unwrap();
+            assert!(before.answered <= one.began, "{count} {place}");
+            first_issued += usize::from(made[at - 1] != *beside);
         }
+        assert_eq!(pairs.pairs().len() as u64, count - LEAD as u64);
+        let judged = count as usize - LEAD;
+        assert!((judged / 4..=3 * judged / 4).contains(&first_issued));
     }
+}
+
+fn run(volume: &SimulatedList, feed: &mut dyn Feed, depth: u32, largest: Bytes) {
+    let list = List {
+        file: &File::open("/dev/null").unwrap(),
+        deed: Deed::Read,
+        most_in_flight: depth,
+        largest,
+        choice: Choice::Auto,
+        interrupt: &AtomicBool::new(false),
+    };
+    volume.run(&list, feed).unwrap();
 }
 
 /// Checks a simulated volume of which the part from `warm` on was read before.
 fn checked(volume: &SimulatedList, warm_from: u64) -> (Sample, Option<Forecast>) {
     let size = volume.volume().size;
-    let run = |feed: &mut dyn Feed, depth, largest| {
-        let list = List {
-            file: &File::open("/dev/null").unwrap(),
-            deed: Deed::Read,
-            most_in_flight: depth,
-            largest,
-            choice: Choice::Auto,
-            interrupt: &AtomicBool::new(false),
-        };
-        volume.run(&list, feed).unwrap();
-    };
+    let run = |feed: &mut dyn Feed, depth, largest| run(volume, feed, depth, largest);
     let warm: Vec<u64> = (warm_from..size.0 / BLOCK.0)
         .map(|index| index * BLOCK.0)
         .collect();
-    let limit = Shared::new(None, 1);
+    let limit = Shared::new(None);
     let pace = || Pace::new(&limit, Manners::None, None);
     run(
         &mut Burst::new(&warm, BLOCK, size, pace()),
@@ -76,7 +96,7 @@ fn checked(volume: &SimulatedList, warm_from: u64) -> (Sample, Option<Forecast>)
         BLOCK,
     );
     let places = places(size, BLOCK, 3);
-    let mut pairs = Pairs::new(&places, None);
+    let mut pairs = Pairs::new(&places, 3, None);
     run(&mut pairs, DEPTH, Bytes(u64::from(PAGE)));
     let sample = assess(&pairs.pairs()).unwrap();
     let mut burst = Burst::new(&places, BLOCK, size, pace());
@@ -111,7 +131,7 @@ fn a_first_read_that_is_slower_by_a_cache_is_no_cold_one() {
             } else {
                 0.001
             },
-            second_s: 0.001 + f64::from(index) * 1e-7,
+            warm_s: 0.001 + f64::from(index) * 1e-7,
         };
         assess(&(0..300).map(pair).collect::<Vec<_>>()).unwrap()
     };
@@ -125,7 +145,7 @@ fn the_burst_is_paced_by_what_others_may_feel() {
     let size = Bytes::gib(4);
     let volume = SimulatedList::new(Simulated::cold(size));
     let places = places(size, BLOCK, 3);
-    let limit = Shared::new(None, 1);
+    let limit = Shared::new(None);
     let manners = Manners::Target(Nanos(5_000_000));
     let mut burst = Burst::new(&places, BLOCK, size, Pace::new(&limit, manners, None));
     let list = List {
@@ -137,7 +157,7 @@ fn the_burst_is_paced_by_what_others_may_feel() {
         interrupt: &AtomicBool::new(false),
     };
     // The places are warm in a burst.
-    let mut pairs = Pairs::new(&places, None);
+    let mut pairs = Pairs::new(&places, 3, None);
     volume.run(&list, &mut pairs).unwrap();
     let began = volume.now();
     volume.run(&list, &mut burst).unwrap();

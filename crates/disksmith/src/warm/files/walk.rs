@@ -17,7 +17,8 @@ use super::glob;
 /// The regular files that a path names: itself, those in the folder that it is, at any depth, and of
 /// a pattern all that match. Below a folder no symbolic link is followed. What a pattern matches or a
 /// folder holds and is no file, such as a socket, is passed over; what vanishes meanwhile or may not
-/// be looked at is given, so that it is missed when it is opened.
+/// be looked at is given, so that it is missed when it is opened. Once it is interrupted, what was
+/// found so far is given.
 ///
 /// # Errors
 /// A sentence, when it names no file, or cannot be looked at itself.
@@ -27,7 +28,7 @@ pub(super) fn files(path: &Path, interrupt: &AtomicBool) -> Result<Vec<PathBuf>,
     if path.symlink_metadata().is_ok() {
         let named = fs::metadata(path).map_err(|error| format!("--first {shown}: {error}"))?;
         if named.is_dir() {
-            list(path).map_err(|error| format!("--first {shown}: {error}"))?;
+            list(path, interrupt).map_err(|error| format!("--first {shown}: {error}"))?;
             below(path, &mut files, interrupt);
         } else if named.is_file() {
             files.push(path.to_path_buf());
@@ -35,11 +36,11 @@ pub(super) fn files(path: &Path, interrupt: &AtomicBool) -> Result<Vec<PathBuf>,
             return Err(format!("--first {shown} is neither a file nor a folder"));
         }
     } else {
-        for path in expand(path) {
+        for path in expand(path, interrupt) {
             add_match(path, &mut files, interrupt);
         }
     }
-    if files.is_empty() {
+    if files.is_empty() && !interrupt.load(Ordering::Relaxed) {
         return Err(format!(
             "--first {shown}: there is no such file, nor one in such a folder; put a pattern in quotes, \
              and name folders and files as this host has them mounted"
@@ -61,7 +62,7 @@ fn add_match(path: PathBuf, files: &mut Vec<PathBuf>, interrupt: &AtomicBool) {
 }
 
 /// What a pattern matches, in order.
-fn expand(pattern: &Path) -> Vec<PathBuf> {
+fn expand(pattern: &Path, interrupt: &AtomicBool) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for component in pattern.components() {
         let Component::Normal(name) = component else {
@@ -74,20 +75,20 @@ fn expand(pattern: &Path) -> Vec<PathBuf> {
         }
         found = found
             .iter()
-            .flat_map(|folder| matching(folder, name.as_bytes()))
+            .flat_map(|folder| matching(folder, name.as_bytes(), interrupt))
             .collect();
     }
     found.retain(|path| path.symlink_metadata().is_ok());
     found
 }
 
-fn matching(folder: &Path, pattern: &[u8]) -> Vec<PathBuf> {
+fn matching(folder: &Path, pattern: &[u8], interrupt: &AtomicBool) -> Vec<PathBuf> {
     let place = if folder.as_os_str().is_empty() {
         Path::new(".")
     } else {
         folder
     };
-    let entries = list(place).into_iter().flatten();
+    let entries = list(place, interrupt).into_iter().flatten();
     let mut found: Vec<PathBuf> = entries
         .map(|(name, _)| name)
         .filter(|name| glob::matches(pattern, name.as_bytes()))
@@ -104,7 +105,7 @@ fn below(folder: &Path, files: &mut Vec<PathBuf>, interrupt: &AtomicBool) {
         if interrupt.load(Ordering::Relaxed) {
             return;
         }
-        let Ok(entries) = list(&folder) else {
+        let Ok(entries) = list(&folder, interrupt) else {
             files.push(folder);
             continue;
         };
@@ -125,11 +126,15 @@ fn below(folder: &Path, files: &mut Vec<PathBuf>, interrupt: &AtomicBool) {
     }
 }
 
-/// The names in a folder, and what they are.
-fn list(folder: &Path) -> io::Result<Vec<(OsString, FileType)>> {
+/// The names in a folder, and what they are; those so far once it is interrupted, since a folder may
+/// have millions.
+fn list(folder: &Path, interrupt: &AtomicBool) -> io::Result<Vec<(OsString, FileType)>> {
     let mut found = Vec::new();
     for entry in Dir::new(open(folder)?)? {
         let entry = entry?;
+        if interrupt.load(Ordering::Relaxed) {
+            break;
+        }
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." {
             found.push((OsStr::from_bytes(name).to_owned(), entry.file_type()));
@@ -183,6 +188,17 @@ mod tests {
         ] {
             let error = files(&at(name), &GO_ON).unwrap_err();
             assert!(error.contains(words), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_interrupted_is_no_mistake() {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("t1.ibd"), "x").unwrap();
+        let stop = AtomicBool::new(true);
+        for named in ["*.ibd", "*/*.ibd", "."] {
+            let found = files(&place.path().join(named), &stop).unwrap();
+            assert!(found.is_empty(), "{named}: {found:?}");
         }
     }
 

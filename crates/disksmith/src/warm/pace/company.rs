@@ -61,14 +61,23 @@ fn is_about(reads: u64, own: u64) -> bool {
 /// Others are somebody who read or write this often in [`QUIET`] intervals: four times a second. What
 /// asks for the state of a disk now and then, or writes a log when it is idle, need not be waited for.
 const SOMEBODY_OPS: u64 = 8;
-/// The same in bytes read, in pages of 4 KiB.
-const SOMEBODY_BYTES: i64 = 8 * 4096;
+/// Reads are counted in pages.
+const PAGE: i64 = 4096;
+/// So many pages are always somebody's.
+const LEAST_PAGES: f64 = 2.0;
+/// How long [`QUIET`] intervals last, in seconds.
+const STRETCH_S: f64 = 2.0;
+/// Writes of one interval beyond this do not count: who works writes in most intervals, and what writes
+/// many blocks at once every few seconds is a file system's own bookkeeping, or a log's.
+const MOST_WRITES: u64 = 3;
 
 /// Whether somebody uses the device, for whom what is idle is not to be taken.
 ///
 /// Here the doubt is for nobody: who warms a volume that nobody uses yet must not lose anything. So it goes
 /// by bytes, which are the same however the kernel splits requests, and reads count only if they grow
-/// over two stretches of intervals: what the kernel is ahead by cannot do that for long.
+/// over two stretches of intervals: what the kernel is ahead by cannot do that for long. Who always has one
+/// page asked for cannot read more of them than their latency allows, which beside us may be
+/// long: half of that is somebody too.
 #[derive(Debug, Default)]
 pub(super) struct Presence {
     /// Bytes read beyond our own since the start, after each of the last intervals.
@@ -79,8 +88,14 @@ pub(super) struct Presence {
 
 impl Presence {
     /// Whether there is somebody, after an interval in which the kernel has counted this, and we have
-    /// read so many bytes. Where it does not count, nobody is seen.
-    pub(super) fn is_seen(&mut self, counted: Option<Counted>, own_bytes: u64) -> bool {
+    /// read so many bytes. A page takes `wait_s` seconds beside us, where that is known. Where it does not
+    /// count, nobody is seen.
+    pub(super) fn is_seen(
+        &mut self,
+        counted: Option<Counted>,
+        own_bytes: u64,
+        wait_s: Option<f64>,
+    ) -> bool {
         let Some(counted) = counted else {
             *self = Presence::default();
             return false;
@@ -89,21 +104,24 @@ impl Presence {
         let sum = self.beyond.back().copied().unwrap_or(0);
         let more = signed(counted.read_bytes) - signed(own_bytes);
         self.beyond.push_back(sum.saturating_add(more));
-        self.writes.push_back(counted.writes);
+        self.writes.push_back(counted.writes.min(MOST_WRITES));
         if self.beyond.len() > 3 * QUIET {
             self.beyond.pop_front();
             self.writes.pop_front();
         }
         let writes: u64 = self.writes.iter().rev().take(QUIET).sum();
-        writes >= SOMEBODY_OPS || self.reads_grow()
+        let by_turns = wait_s.map_or(f64::INFINITY, |wait_s| 0.5 * STRETCH_S / wait_s);
+        let somebody = by_turns.clamp(LEAST_PAGES, SOMEBODY_OPS as f64);
+        writes as f64 >= somebody || self.reads_grow(PAGE * somebody as i64)
     }
 
-    fn reads_grow(&self) -> bool {
+    /// Whether they grow by so many bytes from each stretch to the next.
+    fn reads_grow(&self, bytes: i64) -> bool {
         let least = |stretch: usize| {
             let sums = self.beyond.iter().skip(stretch * QUIET).take(QUIET);
             sums.min().copied().unwrap_or(0)
         };
-        let grows = |from: usize| least(from + 1) - least(from) >= SOMEBODY_BYTES;
+        let grows = |from: usize| least(from + 1) - least(from) >= bytes;
         self.beyond.len() == 3 * QUIET && grows(0) && grows(1)
     }
 }
@@ -148,6 +166,11 @@ mod tests {
     /// In how many of 400 intervals somebody is seen who reads so many pages and writes so often in each,
     /// while the kernel is ahead by what `ahead` says in blocks.
     fn seen(pages: u64, writes: u64, ahead: fn(u64) -> u64) -> usize {
+        seen_beside(pages, writes, ahead, None)
+    }
+
+    /// The same where a page takes so long beside us.
+    fn seen_beside(pages: u64, writes: u64, ahead: fn(u64) -> u64, wait_s: Option<f64>) -> usize {
         let mut presence = Presence::default();
         let own = 100 << 20;
         let block = 512 << 10;
@@ -160,7 +183,7 @@ mod tests {
                 read_bytes,
                 ..Counted::default()
             };
-            presence.is_seen(Some(counted), own)
+            presence.is_seen(Some(counted), own, wait_s)
         };
         (0..400).filter(is_seen).count()
     }
@@ -177,6 +200,30 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_long_for_each_page_is_somebody_all_the_same() {
+        // A page in each half second, which is all that he gets who waits as long for each.
+        assert_eq!(seen_beside(1, 0, |_| 0, Some(0.05)), 0);
+        assert!(seen_beside(1, 0, |_| 0, Some(0.5)) > 385);
+        assert!(seen_beside(1, 0, |number| number % 4, Some(0.5)) > 385);
+        assert_eq!(seen_beside(0, 0, |_| 0, Some(5.0)), 0);
+    }
+
+    #[test]
+    fn many_writes_at_once_now_and_then_are_a_file_systems_own() {
+        let mut presence = Presence::default();
+        let mut is_seen = |number: u64, every: u64| {
+            let writes = if number.is_multiple_of(every) { 60 } else { 0 };
+            let counted = Counted {
+                writes,
+                ..Counted::default()
+            };
+            presence.is_seen(Some(counted), 0, None)
+        };
+        assert!((0..100).all(|number| !is_seen(number, 3)));
+        assert!((0..100).filter(|number| is_seen(*number, 1)).count() > 90);
+    }
+
+    #[test]
     fn what_the_kernel_is_ahead_by_is_nobody() {
         assert_eq!(seen(0, 0, |_| 0), 0);
         assert_eq!(seen(0, 0, |number| 7 * number % 4), 0);
@@ -190,6 +237,6 @@ mod tests {
     #[test]
     fn nobody_is_seen_where_nothing_is_counted() {
         let mut presence = Presence::default();
-        assert!((0..20).all(|_| !presence.is_seen(None, 1)));
+        assert!((0..20).all(|_| !presence.is_seen(None, 1, None)));
     }
 }

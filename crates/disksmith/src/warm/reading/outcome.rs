@@ -1,15 +1,27 @@
 //! What came of a reading.
 
-use record::{Bytes, Nanos, Ranges};
+use record::{Bytes, Ranges};
 use study::cold::forecast::MERGE_BYTES;
 use study::depth::verdict::{self, Binds, Caps, Verdict};
 
+use super::super::pace::Yielded;
 use super::{Over, Reading};
 
 impl Reading<'_> {
     /// Why nothing more was asked for.
     pub(crate) fn over(&self) -> Over {
-        if self.gone { Over::Gone } else { Over::All }
+        if self.gone {
+            Over::Gone
+        } else if self.doubt.is_silent() {
+            Over::Silent
+        } else {
+            Over::All
+        }
+    }
+
+    /// Whether all that is to be read was read, or given up as unreadable.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.work.left().0 == 0 && !self.later.may_add()
     }
 
     /// What was read, now or at an earlier start.
@@ -73,8 +85,8 @@ impl Reading<'_> {
         self.pace.others_share()
     }
 
-    /// For how long it was slower for others, without having been asked to.
-    pub(crate) fn yielded(&self) -> Nanos {
+    /// What others had while it was slower for them, without having been asked to be.
+    pub(crate) fn yielded(&self) -> Option<Yielded> {
         self.pace.yielded()
     }
 }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use record::Ranges;
+
 use super::{PROBE_BYTES, Reading};
 
 impl Reading<'_> {
@@ -12,15 +14,21 @@ impl Reading<'_> {
         self.probes = self.probes.wrapping_add(1);
         // A multiplication by the golden ratio spreads the places over all (Knuth, volume 3, 6.4).
         let spread = self.probes.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mut at = ((u128::from(spread) * u128::from(pages)) >> 64) as u64 * length;
-        for range in self.work.done().iter() {
-            let own = range.end - range.start;
-            if at + length <= own {
-                let start = (range.start + at).next_multiple_of(length);
-                return (start + length <= range.end).then_some(start..start + length);
-            }
-            at = at.saturating_sub(own);
-        }
-        None
+        let at = ((u128::from(spread) * u128::from(pages)) >> 64) as u64 * length;
+        page_at(self.work.done(), at)
     }
+}
+
+/// A page behind the first `at` bytes of ranges, if one begins there.
+pub(super) fn page_at(ranges: &Ranges, mut at: u64) -> Option<Range<u64>> {
+    let length = u64::from(PROBE_BYTES);
+    for range in ranges.iter() {
+        let own = range.end - range.start;
+        if at + length <= own {
+            let start = (range.start + at).next_multiple_of(length);
+            return (start + length <= range.end).then_some(start..start + length);
+        }
+        at = at.saturating_sub(own);
+    }
+    None
 }

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
 use engine::Choice;
-use engine::list::simulated::{SimulatedList, Volume};
+use engine::list::simulated::{STRANGERS_BYTES, SimulatedList, Volume};
 use engine::list::{Deed, Ended, List, Lister as _};
 
-use super::super::pace::{Limit, Manners};
+use super::super::pace::{Limit, Manners, Yielded};
 use super::super::plan::{Extent, Known};
 use super::*;
 
@@ -88,7 +88,7 @@ fn read_plan<T>(
     then: impl FnOnce(&Reading<'_>) -> T,
 ) -> T {
     let size = volume.volume().size;
-    let limit = Limit::new(limit, 1);
+    let limit = Limit::new(limit);
     let pace = Pace::new(&limit, there.manners, Some(Bytes::kib(128)));
     let turns = Turns::new(1, true);
     let mut reading = Reading::new((&plan, later), size, UNIT, done, pace, (&turns, 0), there);
@@ -236,6 +236,41 @@ fn a_device_that_goes_away_ends_it_and_is_not_called_unreadable() {
 }
 
 #[test]
+fn a_device_that_answers_nothing_is_not_called_unreadable() {
+    let size = Bytes::gib(1);
+    let half = Ranges::from(0..size.0 / 2);
+    // From the start, and after a part was read.
+    for done in [Ranges::new(), half] {
+        let volume = SimulatedList::new(Volume {
+            bad: Ranges::all(size).iter().collect(),
+            ..Volume::cold(size)
+        });
+        let left = Ranges::all(size).subtract(&done);
+        let mut there = There::new(size);
+        read(&volume, &mut there, done, None, |reading| {
+            assert_eq!(reading.over(), Over::Silent);
+            assert!(reading.unreadable().is_empty());
+            assert_eq!(reading.work.left(), left.total());
+            assert!(!reading.is_complete());
+        });
+        assert!(volume.made().len() < 400, "{}", volume.made().len());
+    }
+}
+
+#[test]
+fn what_a_volume_held_that_shrinks_and_grows_again_is_not_called_warm() {
+    let size = Bytes::gib(1);
+    let volume = SimulatedList::new(Volume::cold(size));
+    let mut there = There::new(size);
+    there.later = Some((2, Some(Bytes::mib(700))));
+    // All but the middle was read before.
+    let done = Ranges::all(size).subtract(&Ranges::from(Bytes::mib(300).0..Bytes::mib(800).0));
+    read(&volume, &mut there, done, None, |reading| {
+        assert_eq!(reading.done_ranges(), &Ranges::all(Bytes::mib(700)));
+    });
+}
+
+#[test]
 fn a_volume_that_shrinks_is_read_to_its_new_end() {
     let size = Bytes::gib(1);
     let smaller = Bytes::mib(700);
@@ -329,6 +364,24 @@ fn what_is_not_wanted_is_not_read_while_it_is_not_known_what_is() {
 }
 
 #[test]
+fn what_is_read_does_not_wait_for_the_order_in_which_it_was_to_be() {
+    let size = Bytes::mib(64);
+    let volume = SimulatedList::new(Volume::cold(size));
+    let all = Plan::new(&Known::default(), size, UNIT, Extent::All);
+    // The plan never comes: the list of free space takes for ever.
+    let (send, plans) = std::sync::mpsc::sync_channel(1);
+    let plans = (all, Later::of_order(plans));
+    let mut there = There::new(size);
+    read_plan(&volume, &mut there, plans, Ranges::new(), None, |reading| {
+        assert!(reading.is_complete());
+    });
+    drop(send);
+    // While more may come, what was read is not all.
+    let (_send, plans) = std::sync::mpsc::sync_channel(1);
+    assert!(Later::new(plans).may_add());
+}
+
+#[test]
 fn bad_places_are_looked_at_several_at_once() {
     let size = Bytes::mib(64);
     let volume = SimulatedList::new(Volume {
@@ -356,24 +409,26 @@ fn bad_places_are_looked_at_several_at_once() {
 }
 
 /// Counts as the kernel does on a volume on which others read `others` pages in each half second from
-/// one of its times to another.
+/// one of its times to another, beside whom the volume itself has as a stranger.
 fn counting(volume: &Rc<SimulatedList>, others: std::ops::Range<u64>, pages: u64) -> Counts {
     let volume = Rc::clone(volume);
-    let (mut before, mut looks) = (0, 0);
+    let (mut before, mut looked) = (0, Nanos(0));
     Box::new(move || {
-        looks += 1;
-        // The list's own time is not to be had here; looks are half a second apart.
-        let now = Nanos(looks * 500_000_000);
+        let now = volume.now();
         let made = volume.made();
+        // What failed is counted too.
         let own = made.iter().filter(|one| one.answered <= now);
         let bytes: u64 = own.map(|one| u64::from(one.request.len)).sum();
-        let theirs = if others.contains(&(looks / 2)) {
-            4096 * pages
+        let strangers = volume.strangers().len() as u64 * u64::from(STRANGERS_BYTES);
+        let theirs = if others.contains(&(now.0 / 1_000_000_000)) {
+            let halves = (now - looked).as_secs_f64() / 0.5;
+            4096 * (halves * pages as f64) as u64
         } else {
             0
         };
-        let read_bytes = bytes.saturating_sub(before) + theirs;
-        before = bytes.max(before);
+        looked = now;
+        let read_bytes = bytes + strangers - before + theirs;
+        before = bytes + strangers;
         Counted {
             read_bytes,
             ..Counted::default()
@@ -381,43 +436,157 @@ fn counting(volume: &Rc<SimulatedList>, others: std::ops::Range<u64>, pages: u64
     })
 }
 
-/// A warming that takes what is idle: its seconds, the p90 of its probes late in the time in which
-/// others read, how many probes there were, for how long it yielded and the others' share.
-fn idle(others: std::ops::Range<u64>) -> (f64, Option<f64>, usize, f64, f64) {
-    let size = Bytes::gib(6);
-    let volume = Rc::new(SimulatedList::new(Volume::cold(size)));
+/// What a warming by default made of a volume.
+struct Idled {
+    seconds: f64,
+    probes: Vec<Range<Nanos>>,
+    yielded: Option<Yielded>,
+    others_share: f64,
+    strangers: Vec<Range<Nanos>>,
+}
+
+/// A warming that takes what is idle, of a volume on which others also read so many pages in each half
+/// second of a span of seconds.
+fn idle(volume: Volume, others: std::ops::Range<u64>, pages: u64) -> Idled {
+    let size = volume.size;
+    let bad: Ranges = volume.bad.iter().cloned().collect();
+    let volume = Rc::new(SimulatedList::new(volume));
     let mut there = There::new(size);
     there.manners = Manners::Idle;
-    there.counts = Some(counting(&volume, others.clone(), 500));
+    there.counts = Some(counting(&volume, others, pages));
     let (yielded, share) = read(&volume, &mut there, Ranges::new(), None, |reading| {
-        assert_eq!(reading.done_ranges(), &Ranges::all(size));
+        assert_eq!(reading.done_ranges(), &Ranges::all(size).subtract(&bad));
         (reading.yielded(), reading.others_share().unwrap())
     });
     let made = volume.made();
-    let probes = made.iter().filter(|one| one.request.len == PROBE_BYTES);
-    let late = Nanos::from_secs(others.start + 12)..Nanos::from_secs(others.end);
-    let mut felt: Vec<f64> = probes
-        .clone()
-        .filter(|one| late.contains(&one.began))
-        .map(|one| (one.answered - one.began).as_secs_f64())
+    let probes = made.iter().filter(|one| one.request.tag == PROBE);
+    Idled {
+        seconds: volume.now().as_secs_f64(),
+        probes: probes.map(|one| one.began..one.answered).collect(),
+        yielded,
+        others_share: share,
+        strangers: volume.strangers(),
+    }
+}
+
+/// The latencies in seconds of what began in a span of seconds, the shortest first.
+fn latencies(reads: &[Range<Nanos>], span: std::ops::Range<u64>) -> Vec<f64> {
+    let span = Nanos::from_secs(span.start)..Nanos::from_secs(span.end);
+    let within = reads.iter().filter(|one| span.contains(&one.start));
+    let mut found: Vec<f64> = within
+        .map(|one| (one.end - one.start).as_secs_f64())
         .collect();
-    felt.sort_by(f64::total_cmp);
-    let p90 = felt.get(felt.len() * 9 / 10).copied();
-    let seconds = volume.now().as_secs_f64();
-    (seconds, p90, probes.count(), yielded.as_secs_f64(), share)
+    found.sort_by(f64::total_cmp);
+    found
+}
+
+fn p90(sorted: &[f64]) -> f64 {
+    sorted[sorted.len() * 9 / 10]
 }
 
 #[test]
 fn by_default_nothing_is_lost_where_nobody_is_and_others_are_left_as_they_are() {
-    let cap_s = Bytes::gib(6).0 as f64 / Bytes::mib(125).0 as f64;
-    let (seconds, _, probes, yielded, share) = idle(0..0);
-    assert_eq!((probes, yielded), (0, 0.0));
-    assert!(seconds < 1.04 * cap_s, "{seconds} of {cap_s}");
-    assert!(share < 0.01, "{share}");
-    let (seconds, p90, probes, yielded, share) = idle(5..40);
-    assert!(p90.unwrap() < 0.0075, "{p90:?}");
-    assert!(probes > 1000, "{probes}");
-    assert!((25.0..45.0).contains(&yielded), "{yielded}");
-    assert!(seconds < 1.9 * cap_s, "{seconds} of {cap_s}");
+    let size = Bytes::gib(6);
+    let cap_s = size.0 as f64 / Bytes::mib(125).0 as f64;
+    let alone = idle(Volume::cold(size), 0..0, 0);
+    assert_eq!(alone.yielded, None);
+    let least_s = {
+        let volume = SimulatedList::new(Volume::cold(size));
+        read(&volume, &mut There::new(size), Ranges::new(), None, |_| {});
+        volume.now().as_secs_f64()
+    };
+    assert!(alone.probes.len() as f64 <= 10.0 * alone.seconds + 1.0);
+    assert!(
+        alone.seconds < 1.02 * least_s,
+        "{} of {least_s}",
+        alone.seconds
+    );
+    assert!(alone.others_share < 0.01, "{}", alone.others_share);
+
+    let beside = idle(Volume::cold(size), 5..40, 500);
+    let felt = latencies(&beside.probes, 17..40);
+    assert!(p90(&felt) < 0.0075, "{}", p90(&felt));
+    assert!(beside.probes.len() > 1000);
+    let yielded = beside.yielded.unwrap();
+    let time = yielded.time.as_secs_f64();
+    assert!((25.0..45.0).contains(&time), "{time}");
+    assert!(yielded.felt.unwrap() < Nanos(10_000_000), "{yielded:?}");
+    assert!(yielded.held_to.unwrap() >= Nanos(5_000_000), "{yielded:?}");
+    assert!(
+        beside.seconds < 1.9 * cap_s,
+        "{} of {cap_s}",
+        beside.seconds
+    );
+    let share = beside.others_share;
     assert!((0.005..0.05).contains(&share), "{share}");
+}
+
+/// A cold volume of so many MiB/s, which takes `seconds` to be read, and on which somebody reads one page
+/// after the other.
+fn with_a_reader(mib_per_s: u64, seconds: u64, reads: Option<std::ops::Range<u64>>) -> Volume {
+    Volume {
+        bytes_per_s: Bytes::mib(mib_per_s).0 as f64,
+        stranger: reads.map(|span| Nanos::from_secs(span.start)..Nanos::from_secs(span.end)),
+        ..Volume::cold(Bytes::mib(mib_per_s * seconds))
+    }
+}
+
+#[test]
+fn who_has_one_page_asked_for_is_soon_seen_and_never_starved_however_slow_the_volume() {
+    for mib_per_s in [2, 10, 25, 40, 125] {
+        let alone = idle(with_a_reader(mib_per_s, 60, None), 0..0, 0);
+        assert_eq!(alone.yielded, None);
+        assert!(
+            alone.seconds < 1.04 * 60.0,
+            "{mib_per_s}: {}",
+            alone.seconds
+        );
+        // From the start, and one who comes when the reading goes at full speed.
+        for from in [0, 20] {
+            let reads = Some(from..from + 30);
+            let idled = idle(with_a_reader(mib_per_s, 60, reads), 0..0, 0);
+            // A block of 512 KiB takes a quarter of a second at 2 MiB/s.
+            let longest = f64::max(0.15, 1.5 / mib_per_s as f64);
+            let unseen = latencies(&idled.strangers, from + 2..from + 6);
+            let later = latencies(&idled.strangers, from + 10..from + 30);
+            let first = unseen.iter().sum::<f64>() / unseen.len() as f64;
+            println!(
+                "{mib_per_s} MiB/s, from {from} s: {:.0} reads/s of {:.1} ms at first, then {:.0} of p90 {:.2} ms; \
+                 {:.1} s, alone {:.1}; {:?}",
+                unseen.len() as f64 / 4.0,
+                first * 1e3,
+                later.len() as f64 / 20.0,
+                p90(&later) * 1e3,
+                idled.seconds,
+                alone.seconds,
+                idled.yielded,
+            );
+            assert!(*unseen.last().unwrap() < longest, "{mib_per_s}: {unseen:?}");
+            assert!(idled.yielded.is_some(), "{mib_per_s} {from}");
+            // What it would get without us.
+            let page_s = f64::max(1.0 / 3000.0, 4096.0 / Bytes::mib(mib_per_s).0 as f64);
+            let without = 20.0 / (page_s + 0.0005);
+            assert!(
+                later.len() as f64 > 0.45 * without,
+                "{mib_per_s}: {} of {without}",
+                later.len()
+            );
+            let floor = f64::max(0.0075, 1.2 * 0.5 / mib_per_s as f64);
+            assert!(p90(&later) < floor, "{mib_per_s}: {}", p90(&later));
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_no_strangers_work() {
+    let size = Bytes::gib(1);
+    let volume = Volume {
+        bad: Ranges::from(size.0 / 2..size.0 / 2 + Bytes::mib(40).0)
+            .iter()
+            .collect(),
+        ..Volume::cold(size)
+    };
+    let idled = idle(volume, 0..0, 0);
+    assert_eq!(idled.yielded, None);
+    assert!(idled.others_share < 0.02, "{}", idled.others_share);
 }

@@ -1,0 +1,168 @@
+//! Keeps the queue before others short, whether they are seen or not.
+//!
+//! A volume takes requests in about the order in which they come, so that everybody waits for what is
+//! queued before him. Who asks for one page after the other and waits half a second for each is hardly
+//! seen in what the kernel counts: the harm hides the victim. So it is asked for a warm page ten times a
+//! second, and the number in flight is bounded by how long that takes. On a volume whose cap is reached
+//! with less that bound costs nothing, since a queue of this length keeps the volume busy; and beside it
+//! somebody gets so many pages a second that he is seen.
+
+use record::Nanos;
+
+/// Probes are sent this far apart.
+const PROBE_EVERY: Nanos = Nanos(100_000_000);
+/// A queue in which a page waits longer is too long, in seconds.
+const LONG_S: f64 = 0.05;
+/// In one in which it waits less there is room, in seconds.
+const ROOM_S: f64 = 0.02;
+/// What so many probes in a row show is no chance: everything stands still now and then.
+const IN_A_ROW: usize = 3;
+/// With so many in flight it begins.
+const FIRST: f64 = 4.0;
+/// No volume is asked for more at once.
+const MOST: f64 = 1024.0;
+/// The growth with each probe that finds room: before the bound was passed for the first time, and later.
+const FIRST_GROWTH: f64 = 2.0;
+/// See [`FIRST_GROWTH`].
+const GROWTH: f64 = 1.25;
+/// A cut leaves at least so much: that all stood still for once must not cost much.
+const CUT: f64 = 0.5;
+
+/// How many requests may be in flight.
+#[derive(Debug)]
+pub(super) struct Short {
+    most: f64,
+    /// Whether the bound was passed already.
+    has_cut: bool,
+    /// The latencies of the last probes in seconds, the oldest first.
+    felt: Vec<f64>,
+    /// The least of the last ones that there were enough of.
+    wait_s: Option<f64>,
+    next_probe: Nanos,
+    /// Probes that began before this waited in an earlier queue.
+    deaf_until: Nanos,
+}
+
+impl Short {
+    /// Begins with a few in flight.
+    pub(super) fn new() -> Short {
+        Short {
+            most: FIRST,
+            has_cut: false,
+            felt: Vec::new(),
+            wait_s: None,
+            next_probe: Nanos(0),
+            deaf_until: Nanos(0),
+        }
+    }
+
+    /// How many may be in flight, at least one.
+    pub(super) fn most(&self) -> usize {
+        self.most as usize
+    }
+
+    /// How long a page waited of late, in seconds: the least of a few probes in a row.
+    pub(super) fn wait_s(&self) -> Option<f64> {
+        self.wait_s
+    }
+
+    /// Whether a probe is due; the next one is due later then.
+    pub(super) fn probes(&mut self, now: Nanos) -> bool {
+        let due = now >= self.next_probe;
+        if due {
+            self.next_probe = now + PROBE_EVERY;
+        }
+        due
+    }
+
+    /// A probe came back while so many requests were in flight.
+    pub(super) fn felt(&mut self, now: Nanos, latency: Nanos, in_flight: usize) {
+        if now - latency < self.deaf_until {
+            return;
+        }
+        if self.felt.len() == IN_A_ROW {
+            self.felt.remove(0);
+        }
+        self.felt.push(latency.as_secs_f64());
+        // A bound that was never passed may be passed by far, and then one probe takes long enough.
+        let enough = if self.has_cut { IN_A_ROW } else { 1 };
+        let shortest = self.felt.iter().copied().fold(f64::INFINITY, f64::min);
+        let longest = self.felt.iter().copied().fold(0.0, f64::max);
+        let in_flight = in_flight as f64;
+        if self.felt.len() >= enough {
+            self.wait_s = Some(shortest);
+        }
+        if self.felt.len() >= enough && shortest > LONG_S {
+            let used = self.most.min(in_flight.max(1.0));
+            self.most = (used * CUT.max(LONG_S / shortest)).max(1.0);
+            self.has_cut = true;
+            self.felt.clear();
+            // What was in flight until now is still before the next ones.
+            self.deaf_until = now + latency;
+        } else if longest < ROOM_S && 2.0 * in_flight >= self.most.floor() {
+            let factor = if self.has_cut { GROWTH } else { FIRST_GROWTH };
+            self.most = (self.most * factor).min(MOST);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number in flight after so many seconds on a volume that needs `one_s` for a request, of which
+    /// it has `at_once` under way without making others wait; and the longest wait of the last second.
+    fn settled(
+        one_s: f64,
+        at_once: f64,
+        wanted: usize,
+        stall: impl Fn(f64) -> f64,
+    ) -> (usize, f64) {
+        let mut short = Short::new();
+        let (mut now, mut longest) = (Nanos(0), 0.0f64);
+        let end = Nanos::from_secs(30);
+        while now < end {
+            let in_flight = short.most().min(wanted);
+            let queued = (in_flight as f64 - at_once).max(0.0);
+            let wait = queued * one_s + 0.0005 + stall(now.as_secs_f64());
+            if now > Nanos::from_secs(29) {
+                longest = longest.max(wait);
+            }
+            now += PROBE_EVERY.max(Nanos((wait * 1e9) as u64));
+            short.felt(now, Nanos((wait * 1e9) as u64), in_flight);
+        }
+        (short.most().min(wanted), longest)
+    }
+
+    #[test]
+    fn the_queue_is_short_at_any_speed_and_never_empty() {
+        // Blocks of 512 KiB, at 10, 25, 40 and 125 MiB/s.
+        for one_s in [0.05, 0.02, 0.0125, 0.004] {
+            let (in_flight, longest) = settled(one_s, 1.0, 128, |_| 0.0);
+            assert!(longest < 2.0 * LONG_S, "{one_s}: {longest}");
+            assert!(
+                in_flight >= 1 && in_flight as f64 * one_s >= ROOM_S,
+                "{one_s}: {in_flight}"
+            );
+        }
+        // What a volume needs in flight for its cap it has: cold blocks of 200 ms at 125 MiB/s.
+        let (in_flight, longest) = settled(0.004, 50.0, 128, |_| 0.0);
+        assert!(
+            in_flight >= 54 && longest < 2.0 * LONG_S,
+            "{in_flight} {longest}"
+        );
+        // And what is wanted for a reason of its own is no business of the bound.
+        assert_eq!(settled(0.004, 12.0, 16, |_| 0.0).0, 16);
+    }
+
+    #[test]
+    fn a_moment_in_which_all_stands_still_costs_little() {
+        let now_and_then = |now: f64| if now % 5.0 < 0.1 { 0.2 } else { 0.0 };
+        assert_eq!(settled(0.004, 12.0, 16, now_and_then).0, 16);
+    }
+
+    #[test]
+    fn where_others_wait_anyway_one_goes_on() {
+        assert_eq!(settled(0.0, 1.0, 16, |_| 0.3).0, 1);
+    }
+}

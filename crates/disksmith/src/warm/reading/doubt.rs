@@ -1,0 +1,217 @@
+//! Whether a device that fails one request after the other answers at all. A controller that is gone
+//! may be listed for as long as nobody takes it away, and what lies on it is not lost.
+
+use std::ops::Range;
+
+use engine::list::Next;
+use record::{Bytes, Nanos, Ranges};
+
+use super::probes::page_at;
+use super::{DOUBT, NAP, Reading};
+
+/// So many requests have to fail in a row before that is asked. It is doubled after each answer, since a
+/// disk with large bad places gives many such rows.
+const FAILURES: u32 = 64;
+/// So often it is doubled.
+const MOST_DOUBLED: u32 = 4;
+/// So many pages are asked for.
+const PAGES: u64 = 8;
+/// So long nothing is asked for before: a controller may be reset meanwhile, and a device that is being
+/// taken away fails its requests before it is no longer listed.
+const PAUSE: Nanos = Nanos(1_000_000_000);
+
+impl Reading<'_> {
+    /// While it is found out whether the device answers, what to do for that.
+    pub(super) fn next_of_doubt(&mut self, now: Nanos) -> Option<Next> {
+        self.doubt.look(now, self.work.done(), self.work.end());
+        if !self.doubt.is_open() {
+            return None;
+        }
+        let page = self.doubt.next_page(now);
+        let asks = page.map(|page| self.request(now, page, DOUBT));
+        Some(asks.unwrap_or(Next::Wait(now + NAP)))
+    }
+
+    /// A page by which it is found out came back. What failed since the device answered last is not bad,
+    /// if it answers nothing at all.
+    pub(super) fn has_answered(&mut self, is_good: bool) {
+        self.doubt.came(is_good);
+        if self.doubt.is_silent() {
+            self.work.take_back(&self.doubt.take_blamed());
+            self.look_at_device();
+        }
+    }
+}
+
+/// What is thought of a device.
+#[derive(Debug, Default)]
+pub(super) struct Doubt {
+    /// Requests that failed since one succeeded.
+    failures: u32,
+    /// What was called unreadable since then.
+    blamed: Ranges,
+    /// How often it was asked whether it answers, and it did.
+    answers: u32,
+    asked: Option<Asked>,
+    is_silent: bool,
+}
+
+/// Pages by which it is found out.
+#[derive(Debug)]
+struct Asked {
+    not_before: Nanos,
+    pages: Vec<Range<u64>>,
+    in_flight: u32,
+    has_answered: bool,
+}
+
+impl Doubt {
+    /// A request succeeded.
+    pub(super) fn succeeded(&mut self) {
+        self.failures = 0;
+        if !self.blamed.is_empty() {
+            self.blamed = Ranges::new();
+        }
+        if let Some(asked) = &mut self.asked {
+            asked.has_answered = true;
+            asked.pages.clear();
+        }
+        self.conclude();
+    }
+
+    /// A request failed.
+    pub(super) fn failed(&mut self) {
+        self.failures = self.failures.saturating_add(1);
+    }
+
+    /// A place was called unreadable.
+    pub(super) fn blames(&mut self, range: Range<u64>) {
+        self.blamed.insert(range);
+    }
+
+    /// Asks, if there is reason to: for pages of what could be read before, or of the whole volume
+    /// where nothing could.
+    pub(super) fn look(&mut self, now: Nanos, done: &Ranges, size: Bytes) {
+        let enough = FAILURES << self.answers.min(MOST_DOUBLED);
+        if self.asked.is_some() || self.is_silent || self.failures < enough {
+            return;
+        }
+        let all = Ranges::all(size);
+        let places = if done.is_empty() { &all } else { done };
+        let total = places.total().0;
+        let pages = (0..PAGES).filter_map(|number| page_at(places, total / PAGES * number));
+        self.asked = Some(Asked {
+            not_before: now + PAUSE,
+            pages: pages.collect(),
+            in_flight: 0,
+            has_answered: false,
+        });
+    }
+
+    /// Whether it is being found out: nothing else is asked for then.
+    pub(super) fn is_open(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// The next page to ask for.
+    pub(super) fn next_page(&mut self, now: Nanos) -> Option<Range<u64>> {
+        let asked = self.asked.as_mut().filter(|one| now >= one.not_before)?;
+        let page = asked.pages.pop()?;
+        asked.in_flight += 1;
+        Some(page)
+    }
+
+    /// A page came back.
+    pub(super) fn came(&mut self, is_good: bool) {
+        if let Some(asked) = &mut self.asked {
+            asked.in_flight = asked.in_flight.saturating_sub(1);
+        }
+        if is_good {
+            self.succeeded();
+        } else {
+            self.conclude();
+        }
+    }
+
+    fn conclude(&mut self) {
+        let is_over = |asked: &mut Asked| asked.pages.is_empty() && asked.in_flight == 0;
+        let Some(asked) = self.asked.take_if(is_over) else {
+            return;
+        };
+        if asked.has_answered {
+            self.answers += 1;
+            self.failures = 0;
+        } else {
+            self.is_silent = true;
+        }
+    }
+
+    /// Whether the device answers nothing any more.
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_silent
+    }
+
+    /// What was called unreadable since it answered last.
+    pub(super) fn take_blamed(&mut self) -> Ranges {
+        std::mem::take(&mut self.blamed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PROBE_BYTES;
+    use super::*;
+
+    const PAGE: u64 = PROBE_BYTES as u64;
+
+    fn asked(doubt: &mut Doubt, now: Nanos) -> Vec<Range<u64>> {
+        std::iter::from_fn(|| doubt.next_page(now)).collect()
+    }
+
+    #[test]
+    fn a_device_is_silent_only_when_no_page_anywhere_comes() {
+        let size = Bytes(800 * PAGE);
+        let mut doubt = Doubt::default();
+        let row = |doubt: &mut Doubt, failures: u32| {
+            (0..failures).for_each(|_| doubt.failed());
+            doubt.look(Nanos(0), &Ranges::new(), size);
+            doubt.is_open()
+        };
+        assert!(!row(&mut doubt, FAILURES - 1));
+        assert!(row(&mut doubt, 1));
+        assert!(asked(&mut doubt, Nanos(0)).is_empty(), "it is given time");
+        let pages = asked(&mut doubt, PAUSE);
+        let starts: Vec<u64> = pages.iter().rev().map(|page| page.start / PAGE).collect();
+        assert_eq!(starts, [0, 100, 200, 300, 400, 500, 600, 700]);
+        doubt.came(false);
+        doubt.came(true);
+        (0..6).for_each(|_| doubt.came(false));
+        assert!(!doubt.is_open() && !doubt.is_silent());
+        // Twice as many have to fail now, and one that succeeds in between begins a new row.
+        assert!(!row(&mut doubt, 2 * FAILURES - 1));
+        doubt.succeeded();
+        assert!(!row(&mut doubt, 1));
+        doubt.blames(0..PAGE);
+        assert!(row(&mut doubt, 2 * FAILURES));
+        for _ in asked(&mut doubt, PAUSE) {
+            assert!(!doubt.is_silent());
+            doubt.came(false);
+        }
+        assert!(doubt.is_silent());
+        assert_eq!(doubt.take_blamed(), Ranges::from(0..PAGE));
+    }
+
+    #[test]
+    fn what_was_read_before_is_asked_for_again_and_a_late_answer_is_one() {
+        let done = Ranges::from(16 * PAGE..32 * PAGE);
+        let mut doubt = Doubt::default();
+        (0..FAILURES).for_each(|_| doubt.failed());
+        doubt.look(Nanos(0), &done, Bytes(800 * PAGE));
+        let page = doubt.next_page(PAUSE).unwrap();
+        assert_eq!(page, 30 * PAGE..31 * PAGE);
+        doubt.succeeded();
+        assert_eq!(doubt.next_page(PAUSE), None, "one answer is enough");
+        doubt.came(false);
+        assert!(!doubt.is_open() && !doubt.is_silent());
+    }
+}
