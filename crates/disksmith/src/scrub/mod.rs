@@ -3,7 +3,8 @@
 //! - `target`: the array, and why it cannot be scrubbed; `lock`: one scrub at a time;
 //! - `drive`: begins md's check, lets it go on, ends it; over `pace` and `felt`, which say how fast;
 //!   `host` is its world, with the probes of `probe`;
-//! - `old`: the knobs as they were; `guard`: who puts them back after a kill;
+//! - `old`: the knobs as they were; `guard`: who puts them back after a kill; `health`: what md could
+//!   not read;
 //! - `start` and `kept`: the ledger's part; `when`: hours and deadlines;
 //! - `choose`: which arrays, and which at once;
 //! - `one`: one array from its start to what came of it; `report`, `progress` and `status` say it;
@@ -15,6 +16,7 @@ mod drive;
 mod felt;
 mod grown;
 mod guard;
+mod health;
 mod host;
 mod install;
 mod kept;
@@ -35,7 +37,7 @@ mod target;
 mod timer;
 mod when;
 
-use std::os::unix::net::UnixDatagram;
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::Duration;
@@ -201,7 +203,7 @@ fn targets_of(args: &ScrubArgs) -> Option<Targets> {
     (targets != Targets::default()).then_some(targets)
 }
 
-fn lock_all(targets: &[Target]) -> Result<Vec<UnixDatagram>, Failure> {
+fn lock_all(targets: &[Target]) -> Result<Vec<File>, Failure> {
     let mut locks = Vec::new();
     for target in targets {
         let refuse =
@@ -341,6 +343,6 @@ fn answer(scrubbed: &[Scrubbed], args: &ScrubArgs, context: &mut Context) -> Out
     if !midway.is_empty() {
         return Err(Failure::Midway(anyhow!(midway.join("\n"))));
     }
-    let is_clean = scrubbed.iter().all(|one| one.kept.mismatches == 0);
+    let is_clean = scrubbed.iter().all(Scrubbed::is_clean);
     Ok(if is_clean { Answer::Done } else { Answer::No })
 }
