@@ -6,6 +6,7 @@
 //! - `old`: the knobs as they were; `guard`: who puts them back after a kill; `health`: what md could
 //!   not read;
 //! - `start` and `kept`: the ledger's part; `when`: hours and deadlines;
+//! - `speed`: how fast the members are, before anything else tells it;
 //! - `choose`: which arrays, and which at once;
 //! - `one`: one array from its start to what came of it; `report`, `progress` and `status` say it;
 //! - `grown`: where the count of mismatches grew; `locate` finds them there, and `places` says it;
@@ -31,6 +32,7 @@ mod progress;
 mod report;
 mod schedule;
 mod scheduled;
+mod speed;
 mod start;
 mod status;
 mod target;
@@ -59,6 +61,7 @@ use progress::Lines;
 use scheduled::Plans;
 use start::{Ask, Book, Started, start, tidy};
 use target::Target;
+use when::Opening;
 
 /// How often it is looked whether the hours have come.
 const LOOK: Duration = Duration::from_millis(200);
@@ -98,7 +101,17 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
     if choose(args, &devices, context)?.is_empty() {
         return answer(&[], args, context);
     }
-    let Some(ends) = wait_for_hours(args, context, interrupt)? else {
+    // A weekday is meant from now, and not from when the hours begin.
+    let now = Zoned::now();
+    let by = args.by.map(|by| when::moment(by, &now)).transpose();
+    let by = by.refused()?;
+    let opening = args.window.map(|hours| when::opening(hours, &now));
+    let opening = opening.transpose().refused()?;
+    let begins = opening.as_ref().map_or(&now, |opening| &opening.from);
+    if let Some(by) = by.as_ref().filter(|by| *by <= begins) {
+        return Err(Failure::refused(when::is_over(by, begins, &now)));
+    }
+    let Some(ends) = wait_for_hours(opening, args, context, interrupt)? else {
         return Err(Failure::Midway(anyhow!(
             "interrupted before anything was checked"
         )));
@@ -107,11 +120,6 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
     let targets = choose(args, &devices, context)?;
     let _locks = lock_all(&targets)?;
     let now = Zoned::now();
-    let by = args.by.map(|by| when::moment(by, &now)).transpose();
-    let by = by.refused()?;
-    if let Some(by) = by.as_ref().filter(|by| **by <= now) {
-        return Err(Failure::refused(format!("--by is over: it was {by}")));
-    }
     // Who says how often it is due wants a scrub when it is.
     let (mut scrubbed, targets) = match args.locate && !args.anew && args.every.is_none() {
         true => places::known(targets, context),
@@ -221,15 +229,13 @@ struct Ends {
 
 /// Waits for the hours in which it may run; `None` when it was interrupted meanwhile.
 fn wait_for_hours(
+    opening: Option<Opening>,
     args: &ScrubArgs,
     context: &Context,
     interrupt: &AtomicBool,
 ) -> Result<Option<Ends>, Failure> {
-    let now = Zoned::now();
-    let opening = args.window.map(|hours| when::opening(hours, &now));
-    let opening = opening.transpose().refused()?;
     if let Some(opening) = &opening
-        && opening.from > now
+        && opening.from > Zoned::now()
     {
         context.tell(&format!(
             "disksmith: waiting for {}",
@@ -283,7 +289,7 @@ fn foretell(
     let mut said = vec![format!(
         "{path}: {} of {} members, {} of each; md counts {left} to go; {kept}.",
         target.level,
-        target.members.len(),
+        target.places(),
         target.of_member(),
     )];
     if let Some(by) = by {
@@ -307,6 +313,18 @@ fn foretell(
             "At its rate so far, {}, it takes {} more.",
             rate(known),
             span(seconds)
+        ));
+    }
+    // What would be kept is measured as it begins; how fast the members are is not known before.
+    if started.kept.rate().is_none()
+        && !started.is_known
+        && let Some(alone) = speed::alone(target, &context.root)
+    {
+        said.push(format!(
+            "Its members were read for a moment, at {} of what md counts: alone it takes about {}, and \
+             longer beside others.",
+            rate(alone),
+            span(left.0 as f64 / alone)
         ));
     }
     said.extend(started.notes.iter().cloned());

@@ -99,6 +99,7 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         kept,
         keeper,
         mut notes,
+        ..
     } = started;
     guard::note_turned(&target.uuid);
     let guard = Guard::start(target.device.number, &target.uuid, old)

@@ -29,6 +29,8 @@ pub(crate) struct Started {
     pub kept: Kept,
     /// What keeps that; `None` where it cannot be kept.
     pub keeper: Option<Keeper<Kept>>,
+    /// Whether it is known how long the last one took.
+    pub is_known: bool,
     /// What is to be said of it, in sentences.
     pub notes: Vec<String>,
 }
@@ -195,8 +197,12 @@ pub(crate) fn start(target: &Target, ask: &Ask, context: &Context) -> Result<Sta
         boot: process::boot_id(&context.root).unwrap_or_default(),
     };
     let mut notes: Vec<String> = ask.old.midway(&target.sync).into_iter().collect();
+    let mut is_known = false;
     let keeper = match with_ledger(target, ask, context, &mut kept, &mut notes) {
-        Ok(keeper) => Some(keeper),
+        Ok((keeper, known)) => {
+            is_known = known;
+            Some(keeper)
+        }
         Err(error)
             if matches!(
                 error.downcast_ref(),
@@ -216,17 +222,19 @@ pub(crate) fn start(target: &Target, ask: &Ask, context: &Context) -> Result<Sta
     Ok(Started {
         kept,
         keeper,
+        is_known,
         notes,
     })
 }
 
+/// What keeps it, and whether it is known how long the last one took.
 fn with_ledger(
     target: &Target,
     ask: &Ask,
     context: &Context,
     kept: &mut Kept,
     notes: &mut Vec<String>,
-) -> anyhow::Result<Keeper<Kept>> {
+) -> anyhow::Result<(Keeper<Kept>, bool)> {
     let Some(Book { mut ledger, here }) = Book::open(context, true)? else {
         anyhow::bail!("there is no ledger");
     };
@@ -246,9 +254,10 @@ fn with_ledger(
     let unfinished = before
         .as_ref()
         .filter(|work| work.summary.finished.is_none());
+    let last = before.as_ref().and_then(|work| work.document.rate());
     if let Some(work) = unfinished {
         go_on(target, ask, &work.document, kept, notes);
-    } else if let Some(rate) = before.as_ref().and_then(|work| work.document.rate()) {
+    } else if let Some(rate) = last {
         let seconds = target.end.bytes().0 as f64 / rate;
         notes.push(format!(
             "The last scrub took {} in all, at {}.",
@@ -264,7 +273,7 @@ fn with_ledger(
         ledger.begin_work(&target.uuid, here.owner(), kept, &standing)?
     };
     drop(standing);
-    Ok(Keeper::start(ledger, claim)?)
+    Ok((Keeper::start(ledger, claim)?, last.is_some()))
 }
 
 /// Takes over what was done before, where it is of the same work.

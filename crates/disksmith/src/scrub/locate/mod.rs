@@ -14,6 +14,7 @@ mod search;
 mod upward;
 mod walk;
 
+pub(super) use buffer::Buffer;
 pub(crate) use judge::Odd;
 #[cfg(test)]
 pub(crate) use owners::Owner;

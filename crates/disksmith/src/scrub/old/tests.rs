@@ -49,7 +49,7 @@ impl Knobs {
         self.place.path().join("sys/class/block/md0/md").join(file)
     }
 
-    /// What is in a file now. A write is shorter than what it replaces, and the rest stays.
+    /// What is in a file now. A write that is shorter than what it replaces leaves the rest.
     fn shown(&self, file: &str) -> String {
         fs::read_to_string(self.path(file)).unwrap()
     }
@@ -68,7 +68,7 @@ impl Knobs {
 const TURNED: [(&str, &str); 6] = [
     ("sync_action", "check"),
     ("sync_min", "4096"),
-    ("sync_max", "65536"),
+    ("sync_max", "128"),
     ("sync_speed_min", "1 (local)"),
     ("sync_speed_max", "10000000 (local)"),
     ("stripe_cache_size", "1024"),
