@@ -100,7 +100,7 @@ pub(crate) fn locate(
         } = &mut located;
         let summary = search(
             &geometry,
-            &mut Gentle(&mut members),
+            &mut Gentle::new(&mut members),
             &range,
             again,
             interrupt,
