@@ -216,8 +216,7 @@ fn with_qemu_a_scrub_names_the_file_in_which_a_byte_was_changed() {
     }
 }
 
-/// A member fails in mid-check, with a spare at hand: while the scrub runs, while it is stopped, and
-/// after it was killed with its guard. And checks of others, which are left alone.
+/// An array with a spare, and members that fail.
 const SPARE: &str = r#"
 make_array
 mdadm -q /dev/md/data --add /dev/vde || exit 8
@@ -240,7 +239,35 @@ recovers() {
     mdadm -q /dev/md/data --remove "$1" && mdadm -q --zero-superblock "$1" &&
         mdadm -q /dev/md/data --add "$1" || exit 8
 }
+"#;
 
+/// A member fails when the scrub was killed together with its guard.
+const KILLED: &str = r#"
+begin; kill_all; fails /dev/vdd
+# A check that stands at the fence does not end, and a recovery goes no further.
+place() { cat $md/sync_action $md/sync_completed; }
+tries=0; was=
+while [ "$was" != "$(place)" ] && [ $tries -lt 15 ]; do was=$(place); tries=$((tries + 1)); sleep 2; done
+[ "$(cat $md/sync_action)" != idle ]; is "$? $(cat $md/degraded)" "0 1" "without help it stands there"
+disksmith scrub --status >&2
+recovers /dev/vdd "after a kill"
+disksmith scrub --status >&2
+is "$(knobs)" "$before" "after a kill of both, and a recovery"
+"#;
+
+#[test]
+fn with_qemu_a_recovery_gets_past_what_a_killed_scrub_has_left() {
+    let place = Place::new();
+    let volumes = ["--volumes", "5xthroughput=16MiB:48MiB"];
+    let Some(said) = in_lab(&place, &volumes, &[SPARE, KILLED].concat()) else {
+        return;
+    };
+    said.ends_with(0);
+}
+
+/// A member fails while the scrub runs, and while it is stopped; and checks of others, which are left
+/// alone.
+const OTHERS: &str = r#"
 begin; fails /dev/vdb
 wait $scrub; is $? 3 "a member failed"
 recovers /dev/vdb "beside a scrub"
@@ -252,14 +279,6 @@ recovers /dev/vdc "beside a scrub that is stopped"
 kill -CONT $scrub; wait $scrub; is $? 3 "a member failed meanwhile"
 wait_for "[ \$(cat $md/sync_min) = 0 ]"
 is "$(knobs)" "$before" "after a scrub that was stopped"
-
-begin; kill_all; fails /dev/vdd; sleep 4
-stands="1 $(cat $md/sync_action) $(cat $md/sync_completed)"; sleep 1
-is "$(cat $md/degraded) $(cat $md/sync_action) $(cat $md/sync_completed)" "$stands" "at the fence"
-disksmith scrub --status >&2
-recovers /dev/vdd "after a kill"
-disksmith scrub --status >&2
-is "$(knobs)" "$before" "after a kill of both, and a recovery"
 
 # Somebody puts back by hand what was left, and begins a check of his own.
 begin; kill_all
@@ -284,10 +303,11 @@ is "$(knobs)" "$before" "at the end"
 "#;
 
 #[test]
-fn with_qemu_a_recovery_gets_past_a_scrub_whatever_becomes_of_it() {
+#[ignore = "long proof: make prove"]
+fn with_qemu_a_recovery_and_a_check_of_others_get_past_a_scrub() {
     let place = Place::new();
-    let volumes = ["--volumes", "5xthroughput=8MiB:64MiB"];
-    let Some(said) = in_lab(&place, &volumes, SPARE) else {
+    let volumes = ["--volumes", "5xthroughput=8MiB:48MiB"];
+    let Some(said) = in_lab(&place, &volumes, &[SPARE, OTHERS].concat()) else {
         return;
     };
     let said = said.ends_with(0);
