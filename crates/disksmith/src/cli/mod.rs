@@ -47,7 +47,8 @@ pub(crate) struct Cli {
 /// Where runs are kept.
 #[derive(Args, Debug)]
 pub(crate) struct LedgerArgs {
-    /// The ledger: the file that remembers runs [default: in the user's state folder]
+    /// The ledger: the file that remembers runs [default: in the user's state folder,
+    /// root's in /var/lib/disksmith]
     #[arg(
         long = "ledger",
         value_name = "FILE",

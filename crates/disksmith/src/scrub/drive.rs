@@ -24,6 +24,7 @@ use record::Nanos;
 
 use super::felt::{Seen, Targets};
 use super::pace::{May, Pace};
+pub(super) use fence::is_limit;
 use fence::{Fence, Gate};
 
 /// How often it is looked whether md has come to where it is waited for.
@@ -155,6 +156,8 @@ pub(crate) struct Ended {
     pub ending: Ending,
     /// How it stood then.
     pub at: At,
+    /// Whether md's check was begun here, and nobody else has ended it: then it is to be ended here.
+    pub is_own: bool,
 }
 
 /// Drives a check until it ends. The knobs are then to be put back.
@@ -185,9 +188,18 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
     };
     drive.end(&ending);
     Ended {
+        is_own: drive.began && !is_over(&ending),
         ending,
         at: drive.at,
     }
+}
+
+/// Whether there is no check any more, or none that was begun here.
+fn is_over(ending: &Ending) -> bool {
+    matches!(
+        ending,
+        Ending::Done | Ending::Stopped | Ending::Gone | Ending::Recovery(_)
+    )
 }
 
 struct Drive<'a, W: World> {
@@ -208,11 +220,15 @@ impl<W: World> Drive<'_, W> {
     /// Begins, with the fence where it begins: nothing moves yet.
     fn begin(&mut self) -> linux::Result<()> {
         self.set(Gate::Gentle)?;
-        let from = self.fence.at();
-        self.world.turn(Knob::Min, &from.0.to_string())?;
-        self.world.turn(Knob::Max, &from.0.to_string())?;
+        let from = self.fence.at().0.to_string();
+        // The fence stands before the beginning is moved: who finds a finite `sync_max` after a kill
+        // knows that the rest is to be put back too. It may not be below where a check begins.
+        self.world.turn(Knob::Min, "0")?;
+        self.world.turn(Knob::Max, &from)?;
+        self.world.turn(Knob::Min, &from)?;
+        self.world.act(self.task.action)?;
         self.began = true;
-        self.world.act(self.task.action)
+        Ok(())
     }
 
     fn run(&mut self) -> Ending {
@@ -305,14 +321,20 @@ impl<W: World> Drive<'_, W> {
     /// Looks at the whole state: at what to keep, and for a reason to end.
     fn look(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
         let look = self.world.look()?;
-        self.at.mismatches_seen = self.task.mismatches.saturating_add(look.mismatches);
+        let counted = self.task.mismatches.saturating_add(look.mismatches);
+        // Until md has moved, its count may be that of the check before.
+        let moved = |done: Sectors| done > self.task.from;
+        if moved(self.at.live) || look.completed.is_some_and(|(done, _)| moved(done)) {
+            self.at.mismatches_seen = counted;
+        }
         match look.action {
             action if action == self.task.action => {}
             // md takes the fence away when it has come to the end.
             Action::Idle if look.until == Until::End && self.fence.is_last() => {
                 self.at.done = self.at.of;
                 self.at.live = self.at.of;
-                self.at.mismatches = self.at.mismatches_seen;
+                self.at.mismatches_seen = counted;
+                self.at.mismatches = counted;
                 return Ok(Some(Ending::Done));
             }
             _ if look.degraded > 0 => return Ok(Some(Ending::Degraded)),
@@ -402,11 +424,7 @@ impl<W: World> Drive<'_, W> {
 
     /// Ends md's work, if it is still the one that was begun here.
     fn end(&mut self, ending: &Ending) {
-        let is_over = matches!(
-            ending,
-            Ending::Done | Ending::Stopped | Ending::Gone | Ending::Recovery(_)
-        );
-        if is_over || !self.began {
+        if is_over(ending) || !self.began {
             return;
         }
         let ours = self.task.action;

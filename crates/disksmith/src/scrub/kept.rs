@@ -7,6 +7,7 @@ use linux::md::sync::Sectors;
 use record::Ranges;
 use serde::{Deserialize, Serialize};
 
+use super::health::Errors;
 use super::old::Old;
 
 /// The scrub of one array. Positions are sectors of 512 bytes, as md counts them.
@@ -27,6 +28,9 @@ pub(crate) struct Kept {
     /// Where they are: ranges of positions, wider than what differs. None of a repair.
     #[serde(default)]
     pub places: Ranges,
+    /// What the members could not read since it was begun.
+    #[serde(default)]
+    pub errors: Errors,
     /// When it was first begun.
     pub began: Timestamp,
     /// How long it ran, over all starts, in seconds.
@@ -88,6 +92,7 @@ pub(super) fn example() -> Kept {
         of: 4096,
         mismatches: 3,
         places: Ranges::new(),
+        errors: Errors::default(),
         began: Timestamp::UNIX_EPOCH,
         ran_s: 2.0,
         starts: 1,

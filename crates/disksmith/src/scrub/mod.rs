@@ -3,9 +3,11 @@
 //! - `target`: the array, and why it cannot be scrubbed; `lock`: one scrub at a time;
 //! - `drive`: begins md's check, lets it go on, ends it; over `pace`, `rate` and `felt`, which say how fast;
 //!   `host` is its world, with the probes of `probe`;
-//! - `old`: the knobs as they were; `guard`: who puts them back after a kill;
+//! - `old`: the knobs as they were; `guard`: who puts them back after a kill; `health`: what md could
+//!   not read;
 //! - `start` and `kept`: the ledger's part; `when`: hours and deadlines;
 //! - `read`: reads members and disks from end to end instead; `foreground`: what users feel;
+//! - `speed`: how fast the members are, before anything else tells it;
 //! - `choose`: which arrays, and which at once;
 //! - `one`: one array from its start to what came of it; `report`, `progress` and `status` say it;
 //! - `grown`: where the count of mismatches grew; `locate` finds them there, and `places` says it;
@@ -17,6 +19,7 @@ mod felt;
 mod foreground;
 mod grown;
 mod guard;
+mod health;
 mod host;
 mod install;
 mod kept;
@@ -33,13 +36,14 @@ mod read;
 mod report;
 mod schedule;
 mod scheduled;
+mod speed;
 mod start;
 mod status;
 mod target;
 mod timer;
 mod when;
 
-use std::os::unix::net::UnixDatagram;
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::Duration;
@@ -61,6 +65,7 @@ use progress::Lines;
 use scheduled::Plans;
 use start::{Ask, Book, Started, start, tidy};
 use target::Target;
+use when::Opening;
 
 /// How often it is looked whether the hours have come.
 const LOOK: Duration = Duration::from_millis(200);
@@ -103,7 +108,8 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
     if choose(args, &devices, context)?.is_empty() {
         return answer(&[], args, context);
     }
-    let Some(ends) = wait_for_hours(args, context, interrupt)? else {
+    let (by, opening) = times(args)?;
+    let Some(ends) = wait_for_hours(opening, args, context, interrupt)? else {
         return Err(Failure::Midway(anyhow!(
             "interrupted before anything was checked"
         )));
@@ -112,7 +118,6 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
     let targets = choose(args, &devices, context)?;
     let _locks = lock_all(&targets)?;
     let now = Zoned::now();
-    let by = deadline(args, &now)?;
     // Who says how often it is due wants a scrub when it is.
     let (mut scrubbed, targets) = match args.locate && !args.anew && args.every.is_none() {
         true => places::known(targets, context),
@@ -195,13 +200,18 @@ fn begin(
     Ok(tasks)
 }
 
-/// When it is to be done, if that was said.
-fn deadline(args: &ScrubArgs, now: &Zoned) -> Result<Option<Zoned>, Failure> {
-    let by = args.by.map(|by| when::moment(by, now)).transpose();
+/// When it is to be done, and the hours in which it may run, if these were said.
+fn times(args: &ScrubArgs) -> Result<(Option<Zoned>, Option<Opening>), Failure> {
+    // A weekday is meant from now, and not from when the hours begin.
+    let now = Zoned::now();
+    let by = args.by.map(|by| when::moment(by, &now)).transpose();
     let by = by.refused()?;
-    match by.as_ref().filter(|by| *by <= now) {
-        Some(over) => Err(Failure::refused(format!("--by is over: it was {over}"))),
-        None => Ok(by),
+    let opening = args.window.map(|hours| when::opening(hours, &now));
+    let opening = opening.transpose().refused()?;
+    let begins = opening.as_ref().map_or(&now, |opening| &opening.from);
+    match by.as_ref().filter(|by| *by <= begins) {
+        Some(over) => Err(Failure::refused(when::is_over(over, begins, &now))),
+        None => Ok((by, opening)),
     }
 }
 
@@ -214,7 +224,7 @@ fn targets_of(args: &ScrubArgs) -> Option<Targets> {
     (targets != Targets::default()).then_some(targets)
 }
 
-fn lock_all(targets: &[Target]) -> Result<Vec<UnixDatagram>, Failure> {
+fn lock_all(targets: &[Target]) -> Result<Vec<File>, Failure> {
     let mut locks = Vec::new();
     for target in targets {
         let refuse =
@@ -232,15 +242,13 @@ struct Ends {
 
 /// Waits for the hours in which it may run; `None` when it was interrupted meanwhile.
 fn wait_for_hours(
+    opening: Option<Opening>,
     args: &ScrubArgs,
     context: &Context,
     interrupt: &AtomicBool,
 ) -> Result<Option<Ends>, Failure> {
-    let now = Zoned::now();
-    let opening = args.window.map(|hours| when::opening(hours, &now));
-    let opening = opening.transpose().refused()?;
     if let Some(opening) = &opening
-        && opening.from > now
+        && opening.from > Zoned::now()
     {
         context.tell(&format!(
             "disksmith: waiting for {}",
@@ -294,7 +302,7 @@ fn foretell(
     let mut said = vec![format!(
         "{path}: {} of {} members, {} of each; md counts {left} to go; {kept}.",
         target.level,
-        target.members.len(),
+        target.places(),
         target.of_member(),
     )];
     if let Some(by) = by {
@@ -318,6 +326,18 @@ fn foretell(
             "At its rate so far, {}, it takes {} more.",
             rate(known),
             span(seconds)
+        ));
+    }
+    // What would be kept is measured as it begins; how fast the members are is not known before.
+    if started.kept.rate().is_none()
+        && !started.is_known
+        && let Some(alone) = speed::alone(target, &context.root)
+    {
+        said.push(format!(
+            "Its members were read for a moment, at {} of what md counts: alone it takes about {}, and \
+             longer beside others.",
+            rate(alone),
+            span(left.0 as f64 / alone)
         ));
     }
     said.extend(started.notes.iter().cloned());
@@ -354,6 +374,6 @@ fn answer(scrubbed: &[Scrubbed], args: &ScrubArgs, context: &mut Context) -> Out
     if !midway.is_empty() {
         return Err(Failure::Midway(anyhow!(midway.join("\n"))));
     }
-    let is_clean = scrubbed.iter().all(|one| one.kept.mismatches == 0);
+    let is_clean = scrubbed.iter().all(Scrubbed::is_clean);
     Ok(if is_clean { Answer::Done } else { Answer::No })
 }

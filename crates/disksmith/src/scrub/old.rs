@@ -1,10 +1,14 @@
 //! The knobs as they were before a scrub, and how they are put back.
 
-use linux::md::sync::{Action, Knob, Sync, Until};
+use linux::md::sync::{Action, Knob, Speed, Sync, Until};
 use serde::{Deserialize, Serialize};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use super::drive;
+
+/// A stripe cache of so many stripes is enough for a check to have work for all members.
+pub(crate) const STRIPES: u64 = 1024;
 /// md has so long to end what it is told to end, or what it ends by itself.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often it is looked.
@@ -17,15 +21,60 @@ pub(crate) struct Setting {
     pub file: String,
     /// What must be written for it to be so again.
     pub write: String,
+    /// What it shows for as long as nobody else has written to it; `None` where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shows: Option<String>,
 }
 
 /// What all knobs that a scrub turns were, and what it let md do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Old {
-    /// Each knob that there is.
+    /// Each knob that there is, and that is still to be put back.
     pub settings: Vec<Setting>,
-    /// Whether md was told to write anew what differs.
+    /// Whether md repairs, and does not only check.
     pub repairs: bool,
+}
+
+/// Who puts knobs back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// The scrub that has turned them and has watched them since: they are its own, but for one that
+    /// somebody else has written to. With `ends` the check is its own too, and is ended.
+    Scrub { but_for: Option<Knob>, ends: bool },
+    /// Anybody else, after it was killed. What has become of them since is not known, so that only
+    /// those are put back that are still as a scrub sets them; and a check is only its own where it
+    /// stands between a position and a finite `sync_max`, which nothing else leaves.
+    Another,
+}
+
+/// What came of putting back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Back {
+    /// What could not be put back, as a sentence each.
+    pub failed: Vec<String>,
+    /// What cannot be put back before md has done what it does now.
+    pub later: Option<Old>,
+}
+
+impl Back {
+    /// Whether all is as it was.
+    pub(crate) fn is_all(&self) -> bool {
+        self.failed.is_empty() && self.later.is_none()
+    }
+
+    /// What is not as it was, in sentences.
+    pub(crate) fn left(&self) -> Vec<String> {
+        let later = self.later.iter().flat_map(|old| &old.settings);
+        let later = later.map(|setting| {
+            format!(
+                "{} is {} until md has done what it does now, and is put back then (by the guard that \
+                 waits for it, or else by the next 'disksmith scrub --status')",
+                setting.file,
+                setting.shows.as_deref().unwrap_or_default()
+            )
+        });
+        self.failed.iter().cloned().chain(later).collect()
+    }
 }
 
 impl Old {
@@ -51,6 +100,7 @@ impl Old {
             settings.push(Setting {
                 file: knob.file().to_owned(),
                 write,
+                shows: None,
             });
         }
         Ok(Old { settings, repairs })
@@ -72,26 +122,98 @@ impl Old {
         })
     }
 
-    fn write_of(&self, knob: Knob) -> Option<&str> {
-        let is_own = |setting: &&Setting| setting.file == knob.file();
-        let found = self.settings.iter().find(is_own);
-        found.map(|setting| setting.write.as_str())
+    /// What is to be said of a check that somebody else has left in the middle: a later one begins
+    /// there, and says nothing of what lies before.
+    pub(crate) fn midway(&self, sync: &Sync) -> Option<String> {
+        let from = self.write_of(Knob::Min).filter(|write| *write != "0")?;
+        Some(format!(
+            "Its sync_min is {from}, where somebody's check was left, and is that again afterwards: any \
+             other check begins there, and does not see what lies before (echo 0 > {} ends that).",
+            sync.folder().join(Knob::Min.file()).display()
+        ))
     }
 
-    /// Puts all back, but for a knob that somebody else has turned since. A check that was begun
-    /// here and goes on is ended first; anything else that md does is let go at once. What could not
-    /// be put back, as a sentence each; none where the array is not there any more.
-    pub(crate) fn put_back(&self, sync: &Sync, but_for: Option<Knob>) -> Vec<String> {
-        // What holds back a recovery goes first.
-        let mut failed: Vec<Knob> = Vec::new();
-        let turn = |knob: Knob, failed: &mut Vec<Knob>| {
-            let Some(write) = self.write_of(knob).filter(|_| but_for != Some(knob)) else {
-                return;
-            };
-            if sync.turn(knob, write).is_err() {
-                failed.push(knob);
-            }
+    fn of(&self, knob: Knob) -> Option<&Setting> {
+        self.settings
+            .iter()
+            .find(|setting| setting.file == knob.file())
+    }
+
+    fn write_of(&self, knob: Knob) -> Option<&str> {
+        self.of(knob).map(|setting| setting.write.as_str())
+    }
+
+    /// Puts all back that is a scrub's own. Its check is ended first; anything else that md does is let
+    /// go at once. Of an array that is not there any more there is nothing to put back.
+    pub(crate) fn put_back(&self, sync: &Sync, by: By) -> Back {
+        let fenced = self.of(Knob::Max).is_some() && is_fenced(sync);
+        let ends = match by {
+            By::Scrub { ends, .. } => ends,
+            By::Another => fenced,
         };
+        if ends {
+            self.end_check(sync);
+        }
+        // What holds back a recovery goes first. Where a check begins cannot be set while md works
+        // (EBUSY), and matters to a check only.
+        let order = [
+            Knob::SpeedMax,
+            Knob::SpeedMin,
+            Knob::Max,
+            Knob::Min,
+            Knob::StripeCache,
+        ];
+        let turn = |knob: &Knob| match self.of(*knob) {
+            Some(setting) if is_own(*knob, setting, sync, by, fenced) => {
+                sync.turn(*knob, &setting.write).is_err()
+            }
+            _ => false,
+        };
+        let mut failed: Vec<Knob> = order.into_iter().filter(turn).collect();
+        if failed.contains(&Knob::Max) {
+            // It may not be below sync_min, which is back by now.
+            failed.retain(|knob| *knob != Knob::Max || turn(knob));
+        }
+        if !sync.is_there() {
+            return Back::default();
+        }
+        let later = self.later(sync).filter(|_| failed.contains(&Knob::Min));
+        failed.retain(|knob| *knob != Knob::Min || later.is_none());
+        Back {
+            failed: failed
+                .into_iter()
+                .map(|knob| self.sentence(knob, sync))
+                .collect(),
+            later,
+        }
+    }
+
+    /// Where a check begins, which is to be put back when md has done what it does now; `None` when that
+    /// is nothing, or a check, which would still move it.
+    fn later(&self, sync: &Sync) -> Option<Old> {
+        let setting = self.of(Knob::Min)?;
+        let action = sync.look().ok()?.action;
+        let moves = matches!(action, Action::Idle | Action::Check | Action::Repair);
+        (!moves).then(|| Old {
+            settings: vec![Setting {
+                shows: sync.knob(Knob::Min),
+                ..setting.clone()
+            }],
+            repairs: self.repairs,
+        })
+    }
+
+    fn sentence(&self, knob: Knob, sync: &Sync) -> String {
+        format!(
+            "{} could not be put back: echo {} > {}",
+            knob.file(),
+            self.write_of(knob).unwrap_or_default(),
+            sync.folder().join(knob.file()).display()
+        )
+    }
+
+    /// Ends the check that was begun here, if it goes on.
+    fn end_check(&self, sync: &Sync) {
         let ours = if self.repairs {
             Action::Repair
         } else {
@@ -106,31 +228,33 @@ impl Old {
                 sleep(LOOK);
             }
         }
-        for knob in [Knob::SpeedMax, Knob::SpeedMin, Knob::Max] {
-            turn(knob, &mut failed);
-        }
-        // Where a check begins cannot be set while md works (EBUSY), and matters to a check only.
-        turn(Knob::Min, &mut failed);
-        turn(Knob::StripeCache, &mut failed);
-        if failed.contains(&Knob::Max) {
-            // It may not be below sync_min, which is back by now.
-            failed.retain(|knob| *knob != Knob::Max);
-            turn(Knob::Max, &mut failed);
-        }
-        let recovers = sync
-            .look()
-            .is_ok_and(|look| look.action != Action::Idle && look.action != ours);
-        failed
-            .into_iter()
-            .filter(|knob| sync.is_there() && !(recovers && *knob == Knob::Min))
-            .map(|knob| {
-                format!(
-                    "{} could not be put back: echo {} > {}",
-                    knob.file(),
-                    self.write_of(knob).unwrap_or_default(),
-                    sync.folder().join(knob.file()).display()
-                )
-            })
-            .collect()
     }
 }
+
+/// Whether `sync_max` is a number.
+pub(super) fn is_fenced(sync: &Sync) -> bool {
+    let shown = sync.knob(Knob::Max);
+    matches!(shown.as_deref().and_then(Until::parse), Some(Until::At(_)))
+}
+
+/// Whether a knob is as a scrub has left it.
+fn is_own(knob: Knob, setting: &Setting, sync: &Sync, by: By, fenced: bool) -> bool {
+    let shown = sync.knob(knob);
+    if setting.shows.is_some() {
+        return shown == setting.shows;
+    }
+    let By::Scrub { but_for, .. } = by else {
+        let shown = shown.unwrap_or_default();
+        return match knob {
+            Knob::Max | Knob::Min => fenced,
+            Knob::SpeedMin | Knob::SpeedMax => {
+                Speed::parse(&shown).is_some_and(|speed| speed.local && drive::is_limit(speed.kib))
+            }
+            Knob::StripeCache => shown.trim().parse() == Ok(STRIPES),
+        };
+    };
+    but_for != Some(knob)
+}
+
+#[cfg(test)]
+mod tests;

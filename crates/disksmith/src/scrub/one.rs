@@ -5,33 +5,34 @@ use std::time::{Duration, Instant};
 
 use jiff::{Timestamp, Zoned};
 use linux::Root;
-use linux::md::sync::{Action, Knob, Sectors};
+use linux::md::health::Health;
+use linux::md::sync::{Action, Knob, Sectors, Sync};
 use record::{Bytes, Nanos};
 
 use super::drive::{At, Ended, Ending, Order, Task, drive};
 use super::felt::Targets;
 use super::grown::Grown;
-use super::guard::Guard;
+use super::guard::{self, Guard};
+use super::health;
 use super::host::OnHost;
 use super::kept::Kept;
 use super::locate::Located;
-use super::old::Old;
+use super::old::{Back, By, Old, STRIPES};
 use super::progress::{Line, Lines};
 use super::start::Started;
 use super::target::Target;
-use crate::context::tell;
 use crate::keeper::Keeper;
 use crate::render::words::short_latency;
 use crate::warm::units::span;
 
-/// A stripe cache of so many stripes is enough for a check to have work for all members.
-const STRIPES: u64 = 1024;
 /// Of each member a stripe has so many bytes.
 const PAGE: u64 = 4096;
 /// How it stands is kept so often. The ledger may lie on the array, where each time is work for the members.
 const KEEPS: Duration = Duration::from_secs(10);
 /// What lies ahead is told only after so many seconds of work.
 pub(super) const TELLS_AFTER_S: f64 = 20.0;
+/// What the members could not read is looked at so often: md keeps counting, and nothing gets lost.
+const LOOKS_AT_ERRORS: Duration = Duration::from_secs(10);
 
 /// What is shared by all arrays of a command.
 pub(crate) struct Shared<'a> {
@@ -65,6 +66,8 @@ pub(crate) struct Scrubbed {
     pub notes: Vec<String>,
     /// What could not be put back, in sentences.
     pub left: Vec<String>,
+    /// What is known of its members.
+    pub members: Vec<Health>,
     /// Where its mismatches are, or why that is not known; `None` where that was not asked for.
     pub located: Option<Result<Located, String>>,
 }
@@ -73,6 +76,7 @@ impl Scrubbed {
     /// What is known of an array whose scrub was done before.
     pub(crate) fn known(target: Target, kept: Kept) -> Scrubbed {
         Scrubbed {
+            members: target.sync.health(),
             target,
             kept,
             ending: Ending::Done,
@@ -85,6 +89,11 @@ impl Scrubbed {
             located: None,
         }
     }
+
+    /// Whether all agrees, and could be read.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.kept.mismatches == 0 && health::are_sound(&self.kept.errors, &self.members)
+    }
 }
 
 /// Scrubs one array. `old` are its knobs before.
@@ -93,7 +102,9 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         kept,
         keeper,
         mut notes,
+        ..
     } = started;
+    guard::note_turned(&target.uuid);
     let guard = Guard::start(target.device.number, &target.uuid, old)
         .map_err(|error| {
             notes.push(format!(
@@ -113,7 +124,13 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         from: kept.done,
         kept,
         keeper,
-        line: shared.lines.line(&target.path()),
+        line: shared
+            .lines
+            .line(&target.path())
+            .map_err(|error| notes.push(format!("How it goes on could not be shown: {error}.")))
+            .ok(),
+        sync: target.sync.clone(),
+        looked_at_errors: None,
         began,
         by: shared.by.clone(),
         wins: shared.deadline_wins,
@@ -140,7 +157,7 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
             .filter(|_| shared.deadline_wins)
             .map(until),
     };
-    let Ended { ending, at } = {
+    let (Ended { ending, at, .. }, back) = {
         let mut stands = |at: &At| keeping.stands(at);
         let mut world = OnHost::new(
             &target,
@@ -150,25 +167,36 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
             &mut stands,
         );
         widen(&target);
-        drive(&mut world, &task)
+        let ended = drive(&mut world, &task);
+        let by = By::Scrub {
+            but_for: match ended.ending {
+                Ending::Turned(knob) => Some(knob),
+                _ => None,
+            },
+            ends: ended.is_own,
+        };
+        // The world goes after this: it waits for a probe that is on its way, and of an array that
+        // hangs that one comes late, just when md has something to recover.
+        let back = old.put_back(&target.sync, by);
+        (ended, back)
     };
-    let turned = match ending {
-        Ending::Turned(knob) => Some(knob),
-        _ => None,
-    };
-    let left = old.put_back(&target.sync, turned);
     // To stop an array md first ends what it does with it.
     let ending = match ending {
         Ending::Stopped if !target.sync.is_there() => Ending::Gone,
         other => other,
     };
+    if back.is_all() {
+        guard::note_back(&target.uuid);
+    }
     if let Some(guard) = guard {
-        guard.dismiss();
+        guard.dismiss(&back);
     }
     let moved = Sectors(at.live.0.saturating_sub(task.from.0)).bytes().0;
     let seconds = began.elapsed().as_secs_f64();
-    let (kept, is_kept) = keeping.end(&at, &ending, left.is_empty().then_some(()), &mut notes);
+    let left = back.left();
+    let (kept, is_kept) = keeping.end(&at, &ending, back, &mut notes);
     Scrubbed {
+        members: target.sync.health(),
         target,
         kept,
         ending,
@@ -203,7 +231,10 @@ struct Keeping {
     grown: Grown,
     kept: Kept,
     keeper: Option<Keeper<Kept>>,
-    line: Line,
+    /// What shows it; `None` where it cannot be shown.
+    line: Option<Line>,
+    sync: Sync,
+    looked_at_errors: Option<Instant>,
     began: Instant,
     ran_before_s: f64,
     from: u64,
@@ -219,6 +250,15 @@ struct Keeping {
 }
 
 impl Keeping {
+    /// Looks at what the members could not read, with `now` in any case.
+    fn look_at_errors(&mut self, now: bool) {
+        let is_due = |looked: Instant| looked.elapsed() >= LOOKS_AT_ERRORS;
+        if now || self.looked_at_errors.is_none_or(is_due) {
+            self.looked_at_errors = Some(Instant::now());
+            self.kept.errors.take(&self.sync.health());
+        }
+    }
+
     fn take(&mut self, at: &At) {
         self.kept.done = at.done.0;
         self.kept.mismatches = at.mismatches;
@@ -235,9 +275,12 @@ impl Keeping {
     fn stands(&mut self, at: &At) {
         self.grown.take(at);
         let rate = self.rate(at);
-        self.line.show(at, rate);
+        if let Some(line) = &self.line {
+            line.show(at, rate);
+        }
         self.foresee(at, rate);
         self.say_own(at);
+        self.look_at_errors(false);
         let is_due = self.last_kept.is_none_or(|then| then.elapsed() >= KEEPS);
         if at.done.0 > self.kept.done && is_due {
             self.last_kept = Some(Instant::now());
@@ -264,18 +307,18 @@ impl Keeping {
         if kept == asked {
             return;
         }
-        self.told_own = true;
         let or = |latency: Option<f64>, word: &str| {
             latency.map(|latency| format!("a {word} of {}", short_latency(latency)))
         };
         let held = [or(kept.mean, "mean"), or(kept.p99, "p99")];
         let held: Vec<String> = held.into_iter().flatten().collect();
-        tell(&format!(
+        let said = format!(
             "disksmith: those who use {} do not have the latency that is to be kept, also while nothing is \
              checked. They are held to 1.5 times what they have: {}.",
             self.path,
             held.join(" and ")
-        ));
+        );
+        self.told_own = self.line.as_ref().is_some_and(|line| line.say(said));
     }
 
     /// Says once when what was asked for cannot be had.
@@ -290,33 +333,42 @@ impl Keeping {
         let available = until(by).as_secs_f64();
         // A little late may be made up for.
         if left > 1.1 * available {
-            self.told = true;
-            tell(&late(&self.path, left, available, self.wins));
+            let said = late(&self.path, left, available, self.wins);
+            self.told = self.line.as_ref().is_some_and(|line| line.say(said));
         }
     }
 
-    /// Keeps how it stood in the end. With `back` all knobs are as they were.
+    /// Keeps how it stood in the end, and what was left of the knobs.
     fn end(
         mut self,
         at: &At,
         ending: &Ending,
-        back: Option<()>,
+        back: Back,
         notes: &mut Vec<String>,
     ) -> (Kept, bool) {
+        self.look_at_errors(true);
         self.take(at);
-        self.line.end();
-        if back.is_some() {
-            self.kept.old = None;
+        if back.failed.is_empty() {
+            self.kept.old = back.later;
         }
         let finished = matches!(ending, Ending::Done);
-        let Some(keeper) = self.keeper else {
-            return (self.kept, false);
+        let ended = self.keep_last(finished, notes);
+        if let Some(line) = self.line.take() {
+            line.end();
+        }
+        (self.kept, ended)
+    }
+
+    /// Keeps the last state, and whether it is kept.
+    fn keep_last(&mut self, finished: bool, notes: &mut Vec<String>) -> bool {
+        let Some(keeper) = self.keeper.take() else {
+            return false;
         };
         match keeper.end(&self.kept, finished) {
-            Ok(()) => (self.kept, true),
+            Ok(()) => true,
             Err(error) => {
                 notes.push(format!("How far it is could not be kept: {error:#}."));
-                (self.kept, false)
+                false
             }
         }
     }

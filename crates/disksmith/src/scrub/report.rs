@@ -4,6 +4,7 @@ use linux::md::sync::Sectors;
 use serde_json::{Value, json};
 
 use super::drive::{Ending, Order};
+use super::health;
 use super::one::{Scrubbed, why};
 use super::places;
 use crate::render::json::SCHEMA;
@@ -27,7 +28,8 @@ pub(crate) fn text(scrubbed: &[Scrubbed], columns: usize) -> String {
     let mut text = layout(&COLUMNS, &rows, columns);
     for one in scrubbed {
         let meaning = (one.kept.mismatches > 0).then(|| meaning(one));
-        for line in one.notes.iter().chain(&meaning) {
+        let unread = health::sentences(&one.kept.errors, &one.members);
+        for line in one.notes.iter().chain(&meaning).chain(&unread) {
             text.push_str(&wrap(
                 &format!("{}: {line}", one.target.path()),
                 columns,
@@ -131,6 +133,7 @@ fn array(one: &Scrubbed) -> Value {
         "done_bytes": Sectors(one.kept.done).bytes().0,
         "of_bytes": Sectors(one.kept.of).bytes().0,
         "mismatched_sectors": one.kept.mismatches,
+        "unreadable": health::document(&one.kept.errors, &one.members),
         "ended": ended(&one.ending),
         "why": why(&one.ending),
         "seconds": one.seconds,

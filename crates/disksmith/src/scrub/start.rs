@@ -5,14 +5,15 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use ledger::{Claim, Error, Ledger, LongWork as _, Owner, Standing, WorkError};
-use linux::block::{Device, Devices, Kind};
+use linux::block::{DevNum, Device, Devices, Kind};
 use linux::md::sync::Sync;
 use linux::{Root, process};
 use record::Ranges;
 
 use super::guard;
+use super::health::Errors;
 use super::kept::Kept;
-use super::old::Old;
+use super::old::{Back, By, Old};
 use super::target::Target;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -28,6 +29,8 @@ pub(crate) struct Started {
     pub kept: Kept,
     /// What keeps that; `None` where it cannot be kept.
     pub keeper: Option<Keeper<Kept>>,
+    /// Whether it is known how long the last one took.
+    pub is_known: bool,
     /// What is to be said of it, in sentences.
     pub notes: Vec<String>,
 }
@@ -122,17 +125,16 @@ fn one(
     let array = array_of(claim.key(), root, devices).filter(|_| is_same_boot);
     if let (Some(old), Some(array)) = (kept.old.take(), array) {
         let node = array.node().display().to_string();
-        match guard::wait_for_others(array.number) {
-            Ok(()) => {
-                let failed = old.put_back(&Sync::of(root, array), None);
-                if failed.is_empty() {
-                    said.push(format!(
-                        "The knobs of {node} are as they were before the scrub that was killed."
-                    ));
-                } else {
-                    said.push(format!("Of {node}, {}.", failed.join("; ")));
-                    kept.old = Some(old);
-                }
+        match by_now(&old, claim.key(), &Sync::of(root, array), array.number) {
+            Ok(back) if back.is_all() => said.push(format!(
+                "The knobs of {node} are as they were before the scrub that was killed."
+            )),
+            Ok(back) => {
+                said.push(format!("Of {node}, {}.", back.left().join("; ")));
+                kept.old = match back.failed.is_empty() {
+                    true => back.later,
+                    false => Some(old),
+                };
             }
             Err(why) => {
                 said.push(format!("{node}: {why}."));
@@ -144,6 +146,15 @@ fn one(
         said.push(format!("The ledger could not be told: {error}."));
     }
     said
+}
+
+/// Puts the knobs of a killed scrub back, unless its guard has: what was set since is not its own.
+fn by_now(old: &Old, uuid: &str, sync: &Sync, array: DevNum) -> Result<Back, String> {
+    guard::wait_for_others(array)?;
+    Ok(match guard::are_back(uuid) {
+        true => Back::default(),
+        false => old.put_back(sync, By::Another),
+    })
 }
 
 /// The array of an id, as it is named now.
@@ -182,11 +193,16 @@ pub(crate) fn start(target: &Target, ask: &Ask, context: &Context) -> Result<Sta
         ran_s: 0.0,
         starts: 1,
         old: Some(ask.old.clone()),
+        errors: Errors::default(),
         boot: process::boot_id(&context.root).unwrap_or_default(),
     };
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = ask.old.midway(&target.sync).into_iter().collect();
+    let mut is_known = false;
     let keeper = match with_ledger(target, ask, context, &mut kept, &mut notes) {
-        Ok(keeper) => Some(keeper),
+        Ok((keeper, known)) => {
+            is_known = known;
+            Some(keeper)
+        }
         Err(error)
             if matches!(
                 error.downcast_ref(),
@@ -206,17 +222,19 @@ pub(crate) fn start(target: &Target, ask: &Ask, context: &Context) -> Result<Sta
     Ok(Started {
         kept,
         keeper,
+        is_known,
         notes,
     })
 }
 
+/// What keeps it, and whether it is known how long the last one took.
 fn with_ledger(
     target: &Target,
     ask: &Ask,
     context: &Context,
     kept: &mut Kept,
     notes: &mut Vec<String>,
-) -> anyhow::Result<Keeper<Kept>> {
+) -> anyhow::Result<(Keeper<Kept>, bool)> {
     let Some(Book { mut ledger, here }) = Book::open(context, true)? else {
         anyhow::bail!("there is no ledger");
     };
@@ -236,9 +254,10 @@ fn with_ledger(
     let unfinished = before
         .as_ref()
         .filter(|work| work.summary.finished.is_none());
+    let last = before.as_ref().and_then(|work| work.document.rate());
     if let Some(work) = unfinished {
         go_on(target, ask, &work.document, kept, notes);
-    } else if let Some(rate) = before.as_ref().and_then(|work| work.document.rate()) {
+    } else if let Some(rate) = last {
         let seconds = target.end.bytes().0 as f64 / rate;
         notes.push(format!(
             "The last scrub took {} in all, at {}.",
@@ -254,7 +273,7 @@ fn with_ledger(
         ledger.begin_work(&target.uuid, here.owner(), kept, &standing)?
     };
     drop(standing);
-    Ok(Keeper::start(ledger, claim)?)
+    Ok((Keeper::start(ledger, claim)?, last.is_some()))
 }
 
 /// Takes over what was done before, where it is of the same work.
@@ -282,4 +301,5 @@ fn go_on(target: &Target, ask: &Ask, before: &Kept, kept: &mut Kept, notes: &mut
     kept.began = before.began;
     kept.ran_s = before.ran_s;
     kept.starts = before.starts.saturating_add(1);
+    kept.errors = before.errors.clone();
 }

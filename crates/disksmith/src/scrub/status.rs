@@ -2,12 +2,15 @@
 
 use jiff::{Timestamp, Zoned};
 use linux::block::Devices;
+use linux::md::health::Health;
 use linux::md::sync::{Action, Sectors, Sync};
 use linux::md::{self, Array};
 use serde_json::{Value, json};
 
+use super::health::{self, Errors};
 use super::kept::Kept;
 use super::lock;
+use super::old::Old;
 use super::scheduled::Plans;
 use super::start::Book;
 use crate::context::Context;
@@ -32,8 +35,12 @@ struct Standing {
     finished: Option<Timestamp>,
     changed: Option<Timestamp>,
     running: bool,
-    /// What md counted in its last check, whoever began it.
+    /// What md counted in its last check, whoever began it; `None` where it did something else last.
     counted: Option<u64>,
+    /// What is known of its members.
+    members: Vec<Health>,
+    /// Why a scrub that was killed has left something, of which the ledger knows nothing.
+    left_over: Option<String>,
     action: Option<Action>,
 }
 
@@ -43,6 +50,30 @@ impl Standing {
             Some(kept) => Some(kept.mismatches),
             None => self.counted,
         }
+    }
+
+    /// Whether there is nothing to be seen to. What a repair has found it has written anew.
+    fn is_clean(&self) -> bool {
+        let repairs = self.kept.as_ref().is_some_and(|kept| kept.repairs);
+        (repairs || self.mismatches().unwrap_or(0) == 0)
+            && self.left_over.is_none()
+            && health::are_sound(&self.errors(), &self.members)
+    }
+
+    /// What is to be seen to besides mismatches, in sentences.
+    fn troubles(&self) -> Vec<String> {
+        let left = self.left_over.iter().map(|why| format!("{why}."));
+        left.chain(health::sentences(&self.errors(), &self.members))
+            .collect()
+    }
+
+    fn errors(&self) -> Errors {
+        let kept = self.kept.as_ref();
+        kept.map(|kept| kept.errors.clone()).unwrap_or_default()
+    }
+
+    fn unreadable(&self) -> Value {
+        health::document(&self.errors(), &self.members)
     }
 
     /// What would get in the way of a scrub that is not done.
@@ -84,12 +115,20 @@ pub(crate) fn status(
             (Some(book), Some(uuid)) => book.of(uuid).refused()?,
             _ => None,
         };
+        let running = lock::is_taken(device);
+        // md counts too when it resyncs or repairs, and then has written anew what it counts.
+        let is_check = sync.last_action() == Some(Action::Check);
         standings.push(Standing {
-            running: lock::is_taken(device),
+            running,
+            left_over: Old::left_over(&sync).filter(|_| !running),
+            members: sync.health(),
             finished: work.as_ref().and_then(|work| work.summary.finished),
             changed: work.as_ref().map(|work| work.summary.changed),
             kept: work.map(|work| work.document),
-            counted: look.as_ref().map(|look| look.mismatches),
+            counted: look
+                .as_ref()
+                .filter(|_| is_check)
+                .map(|look| look.mismatches),
             action: look.map(|look| look.action),
             uuid,
             array,
@@ -102,8 +141,7 @@ pub(crate) fn status(
         text(&standings, notes, &plans, context.columns)
     };
     context.print(&text)?;
-    let is_clean = |one: &Standing| one.mismatches().unwrap_or(0) == 0;
-    Ok(if standings.iter().all(is_clean) {
+    Ok(if standings.iter().all(Standing::is_clean) {
         Answer::Done
     } else {
         Answer::No
@@ -118,7 +156,8 @@ fn text(standings: &[Standing], notes: &[String], plans: &Plans, columns: usize)
     let mut text = layout(&COLUMNS, &rows, columns);
     let in_the_way = standings.iter().flat_map(|one| {
         let path = format!("/dev/{}", one.array.name);
-        let said = one.in_the_way(plans).into_iter();
+        let said = one.troubles().into_iter();
+        let said = said.chain(one.in_the_way(plans));
         said.map(move |sentence| format!("{path}: {sentence}"))
     });
     for note in notes
@@ -163,6 +202,8 @@ fn document(standings: &[Standing], notes: &[String], plans: &Plans) -> String {
                 "done_bytes": kept.map(|kept| Sectors(kept.done).bytes().0),
                 "of_bytes": kept.map(|kept| Sectors(kept.of).bytes().0),
                 "mismatched_sectors": one.mismatches(),
+                "unreadable": one.unreadable(),
+                "left_over": one.left_over,
                 "repair": kept.map(|kept| kept.repairs),
                 "began": kept.map(|kept| kept.began.to_string()),
                 "changed": one.changed.map(|moment| moment.to_string()),

@@ -103,6 +103,12 @@ impl Target {
         Sectors::of(self.array.chunk.unwrap_or(Bytes(0)))
     }
 
+    /// How many members have a place in it; a spare has none.
+    pub(crate) fn places(&self) -> usize {
+        let members = self.array.members.iter();
+        members.filter(|member| member.slot.is_some()).count()
+    }
+
     /// Over how many members md goes at once, where it counts over the array: over pairs of them at
     /// RAID 10, which lies twice on its members.
     pub(crate) fn wide(&self) -> u64 {

@@ -46,6 +46,19 @@ pub(crate) fn opening(hours: Hours, now: &Zoned) -> Result<Opening, jiff::Error>
     })
 }
 
+/// Why what is to be done by `by` cannot be, where it would only begin at `begins`.
+pub(crate) fn is_over(by: &Zoned, begins: &Zoned, now: &Zoned) -> String {
+    if by <= now {
+        return format!("--by is over: it was {by}");
+    }
+    format!(
+        "--by and --window cannot both be had: it is to be done by {}, and may only begin at {}; a day is \
+         meant from its start",
+        by.strftime("%A %Y-%m-%d %H:%M"),
+        begins.strftime("%A %H:%M")
+    )
+}
+
 /// The moment that is meant by somebody for whom it is `now`. A day is meant from its start: what is to
 /// be done by Sunday is done when Sunday begins.
 ///
@@ -73,6 +86,17 @@ mod tests {
 
     fn hours(text: &str) -> Hours {
         text.parse().unwrap()
+    }
+
+    #[test]
+    fn what_is_over_before_the_hours_begin_cannot_be_had() {
+        let saturday = at("2026-11-21T22:00:00");
+        let sunday = at("2026-11-22T00:00:00");
+        let opens = at("2026-11-22T01:00:00");
+        let said = is_over(&sunday, &opens, &saturday);
+        assert!(said.contains("by Sunday 2026-11-22 00:00"), "{said}");
+        assert!(said.contains("begin at Sunday 01:00"), "{said}");
+        assert!(is_over(&saturday, &opens, &sunday).starts_with("--by is over"));
     }
 
     #[test]

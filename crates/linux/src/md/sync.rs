@@ -335,6 +335,11 @@ impl Sync {
         })
     }
 
+    /// What was done last, or is being done (`last_sync_action`); `None` where that is not shown.
+    pub fn last_action(&self) -> Option<Action> {
+        Action::parse(&attribute(&self.folder.join("last_sync_action"))?)
+    }
+
     /// Where the thread is at this moment, from /proc/mdstat, which is not rounded as
     /// `sync_completed` is: `None` when nothing is under way.
     pub fn live(&self) -> Option<Sectors> {

@@ -49,6 +49,11 @@ pub(super) enum Gate {
     Shut,
 }
 
+/// Whether a speed limit is one of those that are set here.
+pub(in crate::scrub) fn is_limit(kib: u64) -> bool {
+    matches!(kib, LEAST | FULL)
+}
+
 impl Gate {
     /// The limits that make it so, in KiB a second.
     pub(super) fn limits(self) -> [(Knob, u64); 2] {

@@ -81,6 +81,8 @@ pub(super) struct Model {
     /// Where what differs lies.
     pub bad: Vec<u64>,
     pub found: u64,
+    /// Whether its thread is about to begin, and shows what the last check counted.
+    begins: bool,
     pub degraded: u32,
     pub there: bool,
     pub load: Load,
@@ -127,6 +129,7 @@ impl Model {
             latencies: Vec::new(),
             bad: Vec::new(),
             found: 0,
+            begins: false,
             degraded: 0,
             there: true,
             load: Load {
@@ -296,6 +299,9 @@ impl Model {
         let to = (self.position + step).min(self.fence());
         let (from, to_sector) = (self.position as u64, to as u64);
         let passed = |bad: &&u64| (from..to_sector).contains(*bad);
+        if std::mem::take(&mut self.begins) {
+            self.found = 0;
+        }
         self.found += self.bad.iter().filter(passed).count() as u64;
         self.position = to;
     }
@@ -386,7 +392,8 @@ impl World for Model {
                 self.position = self.min as f64;
                 self.completed = self.min;
                 self.completed_at = self.now;
-                self.found = 0;
+                // Its thread takes a moment to begin, and only then counts from zero.
+                self.begins = true;
             }
         }
         Ok(())

@@ -221,6 +221,24 @@ fn an_order_ends_it_and_what_is_done_is_known() {
 }
 
 #[test]
+fn what_an_earlier_check_has_counted_is_none_of_its_own() {
+    let mut model = Model::new(600 * FASTEST as u64, FASTEST);
+    model.found = 4096;
+    model.load = busy(0.001, 0.020);
+    // Nothing moves before the foreground was measured.
+    model
+        .events
+        .push((SECOND / 2, Event::Order(Order::Interrupted)));
+    let ended = drive(&mut model, &task());
+    assert!(matches!(ended.ending, Ending::Ordered(_)), "{ended:?}");
+    assert_eq!((ended.at.mismatches, ended.at.mismatches_seen), (0, 0));
+    assert_eq!(
+        model.found, 4096,
+        "md still shows the count of the check before"
+    );
+}
+
+#[test]
 fn a_deadline_is_kept_against_the_latency() {
     let of = 30 * FASTEST as u64;
     let mut model = Model::new(of, FASTEST);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// Memory for equal parts, each aligned as direct I/O wants it (open(2), O_DIRECT).
-pub(super) struct Buffer {
+pub(in crate::scrub) struct Buffer {
     bytes: Vec<u8>,
     /// Where the first part begins.
     from: usize,
@@ -19,7 +19,7 @@ impl Buffer {
     const ALIGNMENT: usize = 4096;
 
     /// For so many parts of at most that many bytes.
-    pub(super) fn new(parts: usize, length: usize) -> Buffer {
+    pub(in crate::scrub) fn new(parts: usize, length: usize) -> Buffer {
         let stride = length.next_multiple_of(Self::ALIGNMENT);
         let bytes = vec![0; stride * parts + Self::ALIGNMENT];
         let from = bytes.as_ptr().align_offset(Self::ALIGNMENT);
@@ -39,12 +39,12 @@ impl Buffer {
     }
 
     /// Takes so many parts of that many bytes into use.
-    pub(super) fn set(&mut self, parts: usize, length: usize) {
+    pub(in crate::scrub) fn set(&mut self, parts: usize, length: usize) {
         self.used = (parts, length);
     }
 
     /// One of the parts in use.
-    pub(super) fn part_mut(&mut self, index: usize) -> &mut [u8] {
+    pub(in crate::scrub) fn part_mut(&mut self, index: usize) -> &mut [u8] {
         let from = self.from + index * self.stride;
         &mut self.bytes[from..from + self.used.1]
     }

@@ -15,6 +15,7 @@ mod upward;
 mod walk;
 
 pub(crate) use array::{NotCompared, Opened, geometry, open};
+pub(super) use buffer::Buffer;
 pub(crate) use judge::Odd;
 #[cfg(test)]
 pub(crate) use owners::Owner;
@@ -98,7 +99,7 @@ pub(crate) fn locate(
         } = &mut located;
         let summary = search(
             &geometry,
-            &mut Gentle(&mut members),
+            &mut Gentle::new(&mut members),
             &range,
             again,
             interrupt,

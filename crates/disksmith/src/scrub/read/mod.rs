@@ -17,11 +17,10 @@ mod source;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::anyhow;
-use jiff::Zoned;
 use linux::block::Devices;
 
 use super::progress::Lines;
-use super::{deadline, lock, targets_of, wait_for_hours};
+use super::{lock, targets_of, times, wait_for_hours};
 use crate::cli::ScrubArgs;
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
@@ -40,7 +39,8 @@ pub(super) fn read(
 ) -> Outcome {
     // What cannot be is said now, and not when the hours have come; and is looked at then again.
     find_all(&args.arrays, devices, context)?;
-    let Some(ends) = wait_for_hours(args, context, interrupt)? else {
+    let (by, opening) = times(args)?;
+    let Some(ends) = wait_for_hours(opening, args, context, interrupt)? else {
         return Err(Failure::Midway(anyhow!(
             "interrupted before anything was read"
         )));
@@ -53,7 +53,6 @@ pub(super) fn read(
         let refuse = |why| Failure::refused(format!("{} cannot be read: {why}", source.path()));
         locks.extend(taken.map_err(refuse)?);
     }
-    let by = deadline(args, &Zoned::now())?;
     let mut tasks = Vec::new();
     for source in sources {
         let begun = begin_all(&source, args.anew, context)?;

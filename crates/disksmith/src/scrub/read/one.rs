@@ -103,7 +103,9 @@ pub(crate) fn read(source: Source, begun: Vec<Begun>, shared: &Shared<'_>) -> Re
             .collect();
         let mut steering = Steering::new(&source, &share, shared, began);
         let ordered = steering.steer(&threads);
-        steering.line.end();
+        if let Some(line) = steering.line.take() {
+            line.end();
+        }
         let came: Vec<_> = threads.into_iter().map(joined).collect();
         let of_parts = came.iter().find_map(|(_, ending)| match ending {
             Ending::Done | Ending::Interrupted => None,
@@ -172,7 +174,7 @@ struct Steering<'a> {
     foreground: Foreground,
     pace: Pace,
     began: Instant,
-    line: Line,
+    line: Option<Line>,
     passed_before: u64,
     of: u64,
     at: At,
@@ -185,7 +187,15 @@ impl<'a> Steering<'a> {
         Steering {
             foreground: Foreground::of(&source.felt, shared.root),
             pace: Pace::new(shared.targets, Nanos(0)),
-            line: shared.lines.line(&source.path()),
+            line: shared
+                .lines
+                .line(&source.path())
+                .map_err(|error| {
+                    tell(&format!(
+                        "disksmith: how it goes on cannot be shown: {error}."
+                    ));
+                })
+                .ok(),
             passed_before: share.passed(),
             of: parts.map(|part| part.whole.total().0).sum(),
             at: At::default(),
@@ -281,7 +291,9 @@ impl<'a> Steering<'a> {
         let seconds = self.began.elapsed().as_secs_f64();
         let moved = passed.saturating_sub(self.passed_before) as f64;
         let rate = Some(moved / seconds).filter(|rate| *rate > 0.0 && rate.is_finite());
-        self.line.show(&self.at, rate);
+        if let Some(line) = &self.line {
+            line.show(&self.at, rate);
+        }
         if let (Some(by), Some(rate), false) = (&self.shared.by, rate, self.told)
             && seconds >= TELLS_AFTER_S
         {
@@ -289,9 +301,9 @@ impl<'a> Steering<'a> {
             let available = until(by).as_secs_f64();
             // A little late may be made up for.
             if left > 1.1 * available {
-                self.told = true;
-                let path = self.source.path();
-                tell(&late(&path, left, available, self.shared.deadline_wins));
+                let wins = self.shared.deadline_wins;
+                let said = late(&self.source.path(), left, available, wins);
+                self.told = self.line.as_ref().is_some_and(|line| line.say(said));
             }
         }
     }

@@ -35,6 +35,10 @@ impl Wanted {
     /// Ctrl-C sends: the program then puts everything back and keeps its place, and it is given two
     /// minutes for that, since a disk may be stuck. A check has no limit of time of its own.
     ///
+    /// After a kill of all its processes at once (systemd.kill(5)) there is no guard any more either; so
+    /// `--status`, which puts back what was left, runs after each end, however it came. For the same
+    /// reason it is no more likely to be killed for memory than others: it has little of it.
+    ///
     /// It succeeds when it ended before its end (status 3), as at the end of each night's hours: the
     /// next start goes on. It fails, and is seen to, when mismatches were found (1) or it was refused (2).
     pub(crate) fn service(&self) -> String {
@@ -51,14 +55,15 @@ impl Wanted {
              [Service]\n\
              Type=oneshot\n\
              ExecStart={}\n\
+             # Puts back what was left, also after a kill; 1 only says that there are mismatches.\n\
+             ExecStopPost=-{} scrub --status\n\
              SuccessExitStatus=3\n\
              KillMode=mixed\n\
              KillSignal=SIGINT\n\
              TimeoutStartSec=infinity\n\
-             TimeoutStopSec=2min\n\
-             # Memory is better taken from it than from a database: it goes on from its place.\n\
-             OOMScoreAdjust=500\n",
-            command.join(" ")
+             TimeoutStopSec=2min\n",
+            command.join(" "),
+            quoted(self.program.as_os_str()),
         )
     }
 
@@ -125,6 +130,16 @@ mod tests {
                     \"\\\"\\\\\" \"\"\n";
         assert!(service.contains(line), "{service}");
         assert!(is_unwritable(OsStr::new("a\nb")) && !is_unwritable(OsStr::new("a b")));
+    }
+
+    #[test]
+    fn what_a_kill_has_left_is_put_back_by_the_service_itself() {
+        let service = wanted().service();
+        assert!(service.contains("\nExecStopPost=-/bin/true scrub --status\n"));
+        assert!(
+            !service.contains("OOMScoreAdjust"),
+            "its guard would have it too"
+        );
     }
 
     #[test]
