@@ -258,7 +258,7 @@ is "$(knobs)" "$before" "after a kill of both, and a recovery"
 #[test]
 fn with_qemu_a_recovery_gets_past_what_a_killed_scrub_has_left() {
     let place = Place::new();
-    let volumes = ["--volumes", "5xthroughput=16MiB:48MiB"];
+    let volumes = ["--volumes", "5xthroughput=8MiB:64MiB"];
     let Some(said) = in_lab(&place, &volumes, &[SPARE, KILLED].concat()) else {
         return;
     };
@@ -306,7 +306,7 @@ is "$(knobs)" "$before" "at the end"
 #[ignore = "long proof: make prove"]
 fn with_qemu_a_recovery_and_a_check_of_others_get_past_a_scrub() {
     let place = Place::new();
-    let volumes = ["--volumes", "5xthroughput=8MiB:48MiB"];
+    let volumes = ["--volumes", "5xthroughput=8MiB:64MiB"];
     let Some(said) = in_lab(&place, &volumes, &[SPARE, OTHERS].concat()) else {
         return;
     };

@@ -20,8 +20,7 @@ use super::{Latency, ReadyBy, Span};
   disksmith scrub --status
 
 Exit status: 0 done, and all copies agree; 1 done, and mismatches or places that cannot be
-read were found; 2 refused;
-3 ended before its end: the same command goes on.")]
+read were found; 2 refused; 3 ended before its end: the same command goes on.")]
 pub(crate) struct ScrubArgs {
     /// The arrays: /dev/md0, md0, or a name below /dev/md. Of several, no two may share a disk
     #[arg(
@@ -34,7 +33,8 @@ pub(crate) struct ScrubArgs {
     pub all: bool,
 
     /// Go on only as fast as keeps 99 of 100 requests of others below this. Without this and
-    /// --keep-mean, others may get 1.5 times as slow as they are without the check
+    /// --keep-mean, others may have 1.5 times the p99 and 1.35 times the mean that they have without
+    /// the check
     #[arg(long, value_name = "DURATION", conflicts_with = "status")]
     pub keep_p99: Option<Latency>,
     /// Go on only as fast as keeps the mean latency of others below this

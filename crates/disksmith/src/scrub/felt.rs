@@ -40,7 +40,7 @@ const OF_MEAN: f64 = 3.0;
 pub(crate) const ROOM: f64 = 1.5;
 /// And the mean by this one. The check goes in turns, so that of the slowest requests more fall into one
 /// than of all: with a mean of 1.5 times, the p99.9 would be more.
-const ROOM_OF_MEAN: f64 = 1.35;
+pub(crate) const ROOM_OF_MEAN: f64 = 1.35;
 
 /// What was seen since the last look.
 #[derive(Clone, Debug, Default, PartialEq)]

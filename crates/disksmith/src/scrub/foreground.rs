@@ -1,7 +1,7 @@
 //! What the users of a device feel, on a real host: by probes, and by what the kernel counts.
 
 use linux::Root;
-use linux::block::Device;
+use linux::block::{Device, Devices};
 use linux::diskstats::{Counter, DiskStats};
 
 use super::felt::Seen;
@@ -19,15 +19,42 @@ pub(crate) struct Foreground {
     prober: Option<Prober>,
 }
 
-/// Who uses the rest of a disk: what the kernel counts for the disk, and not for the part.
+/// A disk of which only parts are an array's: the rest may be in use, by another array for instance.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    disk: Device,
+    parts: Vec<Device>,
+}
+
+impl Shared {
+    /// The disks of which these members are partitions.
+    pub(crate) fn of(members: &[Device], devices: &Devices) -> Vec<Shared> {
+        let mut all: Vec<Shared> = Vec::new();
+        for member in members {
+            let Some(disk) = member.partition_of().and_then(|disk| devices.get(disk)) else {
+                continue;
+            };
+            match all.iter_mut().find(|one| one.disk.number == disk.number) {
+                Some(one) => one.parts.push(member.clone()),
+                None => all.push(Shared {
+                    disk: disk.clone(),
+                    parts: vec![member.clone()],
+                }),
+            }
+        }
+        all
+    }
+}
+
+/// Who uses the rest of a disk: what the kernel counts for the disk, and not for the parts.
 struct Neighbours {
     disk: Counter,
-    part: Counter,
+    parts: Vec<Counter>,
     before: Option<i64>,
 }
 
 impl Neighbours {
-    /// Their requests since the last time. The two counters are not read at one moment, so that some are
+    /// Their requests since the last time. The counters are not read at one moment, so that some are
     /// told late, after a number below zero.
     fn since(&mut self) -> i64 {
         let number = |counter: &Counter| {
@@ -35,7 +62,10 @@ impl Neighbours {
             let merged = stats.reads_merged + stats.writes_merged;
             i64::try_from(stats.reads + stats.writes + merged).ok()
         };
-        let now = (|| Some(number(&self.disk)? - number(&self.part)?))();
+        let parts: Option<i64> = self.parts.iter().map(number).sum();
+        let now = number(&self.disk)
+            .zip(parts)
+            .map(|(disk, parts)| disk - parts);
         let before = std::mem::replace(&mut self.before, now);
         now.zip(before).map_or(0, |(now, before)| now - before)
     }
@@ -57,14 +87,15 @@ impl Foreground {
         }
     }
 
-    /// And of whoever uses the rest of these disks, of which the second is the device's part. They wait for
-    /// the same disks, and the device's own counters do not know them.
-    pub(crate) fn and_beside(mut self, shared: &[(Device, Device)], root: &Root) -> Foreground {
+    /// And of whoever uses the rest of these disks. They wait for the same disks, and the device's own
+    /// counters do not know them.
+    pub(crate) fn and_beside(mut self, shared: &[Shared], root: &Root) -> Foreground {
         let open = |device: &Device| Counter::open(root, device).ok();
-        let neighbours = shared.iter().filter_map(|(disk, part)| {
+        let neighbours = shared.iter().filter_map(|shared| {
+            let parts: Option<Vec<Counter>> = shared.parts.iter().map(open).collect();
             let mut neighbours = Neighbours {
-                disk: open(disk)?,
-                part: open(part)?,
+                disk: open(&shared.disk)?,
+                parts: parts?,
                 before: None,
             };
             neighbours.since();
@@ -125,29 +156,30 @@ impl Foreground {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linux::block::Devices;
 
     #[test]
     fn who_uses_the_rest_of_a_disk_is_seen() {
         let folder = tempfile::tempdir().unwrap();
         let class = folder.path().join("sys/class/block");
         let disk = folder.path().join("sys/devices/virtual/block/sda");
-        std::fs::create_dir_all(disk.join("sda1")).unwrap();
+        let parts = ["sda1", "sda2", "sda3"];
+        for part in parts {
+            std::fs::create_dir_all(disk.join(part)).unwrap();
+            std::fs::write(disk.join(part).join("partition"), &part[3..]).unwrap();
+        }
         std::fs::create_dir_all(&class).unwrap();
         let stat = |folder: &std::path::Path, reads: u64| {
             let line = format!("{reads} 0 0 0 0 0 0 0 0 0 0");
             std::fs::write(folder.join("stat"), line).unwrap();
         };
-        for (name, folder, number) in [
-            ("sda", disk.clone(), "8:0"),
-            ("sda1", disk.join("sda1"), "8:1"),
-        ] {
-            std::fs::write(folder.join("dev"), number).unwrap();
+        let of_parts = parts.map(|part| (part, disk.join(part)));
+        let all = std::iter::once(("sda", disk.clone())).chain(of_parts);
+        for (minor, (name, folder)) in all.enumerate() {
+            std::fs::write(folder.join("dev"), format!("8:{minor}")).unwrap();
             std::fs::write(folder.join("size"), "2048").unwrap();
             stat(&folder, 100);
             std::os::unix::fs::symlink(&folder, class.join(name)).unwrap();
         }
-        std::fs::write(disk.join("sda1/partition"), "1").unwrap();
         let root = Root::under(folder.path());
         let devices = Devices::read(&root).unwrap();
         let named = |name: &str| {
@@ -157,12 +189,15 @@ mod tests {
                 .unwrap()
                 .clone()
         };
-        let (whole, part) = (named("sda"), named("sda1"));
-        let mut foreground =
-            Foreground::of(&part, &root).and_beside(&[(whole, part.clone())], &root);
-        // 40 of the part itself and 60 of its neighbour.
-        stat(&disk, 200);
+        // Two of its partitions are members of one array, and the third is somebody else's.
+        let shared = Shared::of(&[named("sda1"), named("sda3")], &devices);
+        assert_eq!(shared.len(), 1);
+        let mut foreground = Foreground::of(&named("sda1"), &root).and_beside(&shared, &root);
+        // 40 of the first itself, and 60 of the neighbour; those of the other member are the array's own.
+        stat(&disk, 1200);
         stat(&disk.join("sda1"), 140);
+        stat(&disk.join("sda2"), 160);
+        stat(&disk.join("sda3"), 1100);
         assert_eq!(foreground.seen(false).others, Some(100));
         assert_eq!(foreground.seen(false).others, Some(0));
     }

@@ -25,7 +25,7 @@ use linux::md::sync::{Action, Sync};
 use serde::{Deserialize, Serialize};
 
 use super::lock;
-use super::old::{Back, By, Old, is_fenced};
+use super::old::{Back, By, Old, is_held};
 
 /// What the first process says when all is back.
 const DONE: u8 = b'.';
@@ -224,11 +224,11 @@ fn watch_until(sync: &Sync, old: &Old, said: &Receiver<Vec<u8>>, turn: Duration)
     }
 }
 
-/// Whether the fence keeps md from making the array whole. While a check stands at it, md does not
-/// even begin to recover.
+/// Whether the fence or a limit keeps md from making the array whole. While a check stands at the fence,
+/// md does not even begin to recover; and under the limit that stops a check a recovery would take years.
 fn stands_in_the_way(sync: &Sync) -> bool {
     let recovers = |action| matches!(action, Action::Recover | Action::Resync | Action::Reshape);
-    is_fenced(sync)
+    is_held(sync)
         && sync
             .look()
             .is_ok_and(|look| look.degraded > 0 || recovers(look.action))
@@ -247,4 +247,51 @@ fn stay(sync: &Sync, mut back: Back, is_same: impl Fn() -> bool) -> Back {
         }
     }
     back
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::super::old::tests::{Knobs, TURNED};
+    use super::*;
+
+    /// What becomes of knobs beside which the guard watches for some looks.
+    fn watched(changes: &[(&str, &str)]) -> Knobs {
+        let old = Old::read(&Knobs::new(&[]).sync, false).unwrap();
+        let knobs = Knobs::new(&TURNED);
+        knobs.write(&[("degraded", "0")]);
+        knobs.write(changes);
+        let (sender, said) = channel();
+        std::thread::scope(|scope| {
+            let sync = &knobs.sync;
+            let watch =
+                scope.spawn(move || watch_until(sync, &old, &said, Duration::from_millis(20)));
+            sleep(Duration::from_millis(500));
+            sender.send(vec![DONE]).unwrap();
+            assert_eq!(watch.join().unwrap(), [DONE]);
+        });
+        knobs
+    }
+
+    #[test]
+    fn a_recovery_is_let_go_and_a_check_that_stands_is_left() {
+        let knobs = watched(&[]);
+        for (file, text) in TURNED {
+            knobs.is_untouched(file, text);
+        }
+        let knobs = watched(&[("sync_action", "recover")]);
+        knobs.begins_with("sync_max", "max");
+        knobs.begins_with("sync_speed_max", "system");
+    }
+
+    #[test]
+    fn a_recovery_is_not_left_at_the_speed_that_stops_a_check() {
+        let stopped = [
+            ("sync_action", "recover"),
+            ("sync_max", "max"),
+            ("sync_speed_max", "1 (local)"),
+        ];
+        watched(&stopped).begins_with("sync_speed_max", "system");
+    }
 }

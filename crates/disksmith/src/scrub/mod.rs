@@ -58,7 +58,7 @@ use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::warm::units::{rate, span};
 use choose::{choose, rounds};
 use drive::Ending;
-use felt::{ROOM, Targets};
+use felt::{ROOM, ROOM_OF_MEAN, Targets};
 use old::Old;
 use one::{Scrubbed, Shared};
 use progress::Lines;
@@ -287,8 +287,8 @@ fn foretell(
     let left = linux::md::sync::Sectors(left).bytes();
     let kept = match (args.keep_p99, args.keep_mean) {
         (None, None) => format!(
-            "others may get {ROOM} times as slow as they are without it, which is measured when there \
-             are any"
+            "others may have {ROOM_OF_MEAN} times the mean latency and {ROOM} times the p99 that they \
+             have without it, which is measured when there are any"
         ),
         (p99, mean) => {
             let words = [("a p99 of", p99), ("a mean of", mean)];

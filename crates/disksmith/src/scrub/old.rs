@@ -231,6 +231,19 @@ impl Old {
     }
 }
 
+/// Whether something of a scrub holds md back: a number in `sync_max`, or a speed limit as it sets them.
+pub(super) fn is_held(sync: &Sync) -> bool {
+    is_fenced(sync)
+        || [Knob::SpeedMin, Knob::SpeedMax].into_iter().any(|knob| {
+            sync.knob(knob)
+                .is_some_and(|shown| is_limit_of_scrub(&shown))
+        })
+}
+
+fn is_limit_of_scrub(shown: &str) -> bool {
+    Speed::parse(shown).is_some_and(|speed| speed.local && drive::is_limit(speed.kib))
+}
+
 /// Whether `sync_max` is a number.
 pub(super) fn is_fenced(sync: &Sync) -> bool {
     let shown = sync.knob(Knob::Max);
@@ -247,9 +260,7 @@ fn is_own(knob: Knob, setting: &Setting, sync: &Sync, by: By, fenced: bool) -> b
         let shown = shown.unwrap_or_default();
         return match knob {
             Knob::Max | Knob::Min => fenced,
-            Knob::SpeedMin | Knob::SpeedMax => {
-                Speed::parse(&shown).is_some_and(|speed| speed.local && drive::is_limit(speed.kib))
-            }
+            Knob::SpeedMin | Knob::SpeedMax => is_limit_of_scrub(&shown),
             Knob::StripeCache => shown.trim().parse() == Ok(STRIPES),
         };
     };
@@ -257,4 +268,4 @@ fn is_own(knob: Knob, setting: &Setting, sync: &Sync, by: By, fenced: bool) -> b
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

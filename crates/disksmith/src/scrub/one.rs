@@ -314,7 +314,7 @@ impl Keeping {
         let held: Vec<String> = held.into_iter().flatten().collect();
         let said = format!(
             "disksmith: those who use {} do not have the latency that is to be kept, also while nothing is \
-             checked. They are held to 1.5 times what they have: {}.",
+             checked. They are held to what they have with some room: {}.",
             self.path,
             held.join(" and ")
         );

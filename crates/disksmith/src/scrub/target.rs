@@ -7,6 +7,7 @@ use linux::md::{self, Array};
 use record::Bytes;
 use rustix::fs::{Access, access};
 
+use super::foreground::Shared;
 use super::lock;
 use super::old::Old;
 
@@ -27,8 +28,8 @@ pub(crate) struct Target {
     pub members: Vec<Device>,
     /// The disks that these are, or lie on.
     pub disks: Vec<DevNum>,
-    /// Of each member that is a partition, the disk and the partition: the rest of the disk may be in use.
-    pub shared: Vec<(Device, Device)>,
+    /// The disks of which members are partitions.
+    pub shared: Vec<Shared>,
     /// Where md's way through it ends.
     pub end: Sectors,
 }
@@ -76,13 +77,9 @@ impl Target {
             .collect();
         disks.sort();
         disks.dedup();
-        let shared = members.iter().filter_map(|member| {
-            let disk = devices.get(member.partition_of()?)?;
-            Some((disk.clone(), member.clone()))
-        });
         Ok(Target {
             device: device.clone(),
-            shared: shared.collect(),
+            shared: Shared::of(&members, devices),
             end: end(&array, &level),
             level,
             uuid,

@@ -9,13 +9,13 @@ use linux::block::Devices;
 use super::*;
 
 /// The knobs of an array as plain files, which take whatever is written.
-struct Knobs {
+pub(in crate::scrub) struct Knobs {
     place: tempfile::TempDir,
-    sync: Sync,
+    pub(in crate::scrub) sync: Sync,
 }
 
 impl Knobs {
-    fn new(changes: &[(&str, &str)]) -> Knobs {
+    pub(in crate::scrub) fn new(changes: &[(&str, &str)]) -> Knobs {
         let place = tempfile::tempdir().unwrap();
         let root = Root::under(place.path());
         let folder = root.sys.join("class/block/md0");
@@ -39,7 +39,7 @@ impl Knobs {
         knobs
     }
 
-    fn write(&self, files: &[(&str, &str)]) {
+    pub(in crate::scrub) fn write(&self, files: &[(&str, &str)]) {
         for (file, text) in files {
             fs::write(self.path(file), format!("{text}\n")).unwrap();
         }
@@ -54,18 +54,18 @@ impl Knobs {
         fs::read_to_string(self.path(file)).unwrap()
     }
 
-    fn is_untouched(&self, file: &str, text: &str) {
+    pub(in crate::scrub) fn is_untouched(&self, file: &str, text: &str) {
         assert_eq!(self.shown(file), format!("{text}\n"), "{file}");
     }
 
-    fn begins_with(&self, file: &str, text: &str) {
+    pub(in crate::scrub) fn begins_with(&self, file: &str, text: &str) {
         let shown = self.shown(file);
         assert!(shown.starts_with(text), "{file}: {shown}");
     }
 }
 
 /// As a scrub leaves them that is killed.
-const TURNED: [(&str, &str); 6] = [
+pub(in crate::scrub) const TURNED: [(&str, &str); 6] = [
     ("sync_action", "check"),
     ("sync_min", "4096"),
     ("sync_max", "128"),

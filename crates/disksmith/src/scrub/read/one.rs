@@ -185,7 +185,8 @@ impl<'a> Steering<'a> {
     fn new(source: &'a Source, share: &'a Share, shared: &'a Shared<'a>, began: Instant) -> Self {
         let parts = source.parts.iter();
         Steering {
-            foreground: Foreground::of(&source.felt, shared.root),
+            foreground: Foreground::of(&source.felt, shared.root)
+                .and_beside(&source.shared, shared.root),
             pace: Pace::new(shared.targets, Nanos(0)),
             line: shared
                 .lines

@@ -9,6 +9,7 @@ use linux::md::{self, Array};
 use linux::root::number;
 use record::{Bytes, Ranges};
 
+use super::super::foreground::Shared;
 use super::super::lock;
 use crate::reading::{NotOpened, Volume};
 
@@ -16,6 +17,9 @@ use crate::reading::{NotOpened, Volume};
 pub(crate) struct Source {
     /// The device whose users are not to be disturbed: the array, or the whole disk.
     pub felt: Device,
+    /// The disks of an array of which members are partitions: who uses the rest of them is not to be
+    /// disturbed either.
+    pub shared: Vec<Shared>,
     /// What was named.
     pub device: Device,
     /// What is known of it, of an array.
@@ -100,6 +104,7 @@ fn of_disk(word: &str, root: &Root, devices: &Devices) -> Result<Source, String>
     })?;
     Ok(Source {
         felt: volume.disk.clone(),
+        shared: Vec::new(),
         device: volume.device.clone(),
         array: None,
         parts: vec![Part {
@@ -153,10 +158,16 @@ fn of_array(device: &Device, root: &Root, devices: &Devices) -> Result<Source, S
             })
         })
         .collect();
+    let parts = parts?;
+    let members: Vec<Device> = parts
+        .iter()
+        .map(|part| part.volume.device.clone())
+        .collect();
     Ok(Source {
         felt: device.clone(),
+        shared: Shared::of(&members, devices),
         device: device.clone(),
-        parts: parts?,
+        parts,
         array: Some(OfArray {
             uuid,
             level: array.level.unwrap_or_default(),
