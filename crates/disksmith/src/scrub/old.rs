@@ -9,6 +9,8 @@ use super::drive;
 
 /// A stripe cache of so many stripes is enough for a check to have work for all members.
 pub(crate) const STRIPES: u64 = 1024;
+/// In company md lets go this much at once, of what it checks at once: as little as it can.
+pub(crate) const DEPTH: u64 = 1;
 /// md has so long to end what it is told to end, or what it ends by itself.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often it is looked.
@@ -88,7 +90,7 @@ impl Old {
         for knob in Knob::ALL {
             let shown = sync.knob(knob);
             let Some(write) = shown.as_deref().and_then(|shown| knob.to_write(shown)) else {
-                if knob == Knob::StripeCache {
+                if matches!(knob, Knob::IoDepth | Knob::StripeCache) {
                     continue;
                 }
                 return Err(format!(
@@ -160,6 +162,7 @@ impl Old {
             Knob::SpeedMax,
             Knob::SpeedMin,
             Knob::Max,
+            Knob::IoDepth,
             Knob::Min,
             Knob::StripeCache,
         ];
@@ -261,6 +264,9 @@ fn is_own(knob: Knob, setting: &Setting, sync: &Sync, by: By, fenced: bool) -> b
         return match knob {
             Knob::Max | Knob::Min => fenced,
             Knob::SpeedMin | Knob::SpeedMax => is_limit_of_scrub(&shown),
+            Knob::IoDepth => {
+                Speed::parse(&shown).is_some_and(|depth| depth.local && depth.kib == DEPTH)
+            }
             Knob::StripeCache => shown.trim().parse() == Ok(STRIPES),
         };
     };

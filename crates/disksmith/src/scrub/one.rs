@@ -17,7 +17,7 @@ use super::health;
 use super::host::OnHost;
 use super::kept::Kept;
 use super::locate::Located;
-use super::old::{Back, By, Old, STRIPES};
+use super::old::{Back, By, DEPTH, Old, STRIPES};
 use super::progress::{Line, Lines};
 use super::start::Started;
 use super::target::Target;
@@ -166,7 +166,7 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
             shared.ends,
             &mut stands,
         );
-        widen(&target);
+        prepare(&target);
         let ended = drive(&mut world, &task);
         let by = By::Scrub {
             but_for: match ended.ending {
@@ -216,13 +216,18 @@ pub(super) fn until(then: &Zoned) -> Nanos {
     Nanos(u64::try_from(left).unwrap_or(0).saturating_mul(1_000_000))
 }
 
-/// Gives a level with parity room for more stripes at once, if it has little.
-fn widen(target: &Target) {
+/// Gives a level with parity room for more stripes at once, if it has little; and has md let go as little
+/// at once in company as it did before Linux 6.16.
+fn prepare(target: &Target) {
     let shown = target.sync.knob(Knob::StripeCache);
     let stripes = shown.and_then(|text| text.parse::<u64>().ok());
     if stripes.is_some_and(|stripes| stripes < STRIPES) {
         // Without it the check is a little slower, and there is nothing to say.
         let _ = target.sync.turn(Knob::StripeCache, &STRIPES.to_string());
+    }
+    if target.sync.knob(Knob::IoDepth).is_some() {
+        // Without it others feel each step more, and the pace goes by what they feel.
+        let _ = target.sync.turn(Knob::IoDepth, &DEPTH.to_string());
     }
 }
 

@@ -8,7 +8,8 @@
 //!   `sync_max` is done, one at half of the rest, and so on down to what md checks at once (64 KiB;
 //!   4 KiB at levels with parity).
 //! - A thread that is faster than `sync_speed_max` sleeps for half a second; one that is faster than
-//!   `sync_speed_min` lets go 128 KiB at a time while others use the members.
+//!   `sync_speed_min` lets go 128 KiB at a time while others use the members; since Linux 6.16 it is
+//!   `sync_io_depth` times as much, 32 unless it is set.
 //! - A check that has reached the end puts `sync_min` back to 0 and `sync_max` to `max`; one that
 //!   was ended leaves both, with `sync_min` where it is sure to have been.
 //! - `mismatch_cnt` begins at 0 with each check, and stays after it.
@@ -163,15 +164,19 @@ pub enum Knob {
     SpeedMin,
     /// The speed beyond which it rests.
     SpeedMax,
+    /// How much md lets go at once while others use the members, in units of what it checks at once (since
+    /// Linux 6.16, `sync_io_within_limit` in drivers/md/md.c); before, that was one of them.
+    IoDepth,
     /// How many stripes a level with parity works on at once, 4 KiB of each member a stripe.
     StripeCache,
 }
 
 impl Knob {
     /// All, in the order in which they are best put back: what could hold back a recovery first.
-    pub const ALL: [Knob; 5] = [
+    pub const ALL: [Knob; 6] = [
         Knob::SpeedMax,
         Knob::SpeedMin,
+        Knob::IoDepth,
         Knob::Min,
         Knob::Max,
         Knob::StripeCache,
@@ -184,6 +189,7 @@ impl Knob {
             Knob::Min => "sync_min",
             Knob::SpeedMin => "sync_speed_min",
             Knob::SpeedMax => "sync_speed_max",
+            Knob::IoDepth => "sync_io_depth",
             Knob::StripeCache => "stripe_cache_size",
         }
     }
@@ -199,7 +205,10 @@ impl Knob {
         let shown = shown.trim();
         match self {
             Knob::Max => Until::parse(shown).map(Until::to_write),
-            Knob::SpeedMin | Knob::SpeedMax => Speed::parse(shown).map(Speed::to_write),
+            // A depth is shown as a speed is, with whose it is.
+            Knob::SpeedMin | Knob::SpeedMax | Knob::IoDepth => {
+                Speed::parse(shown).map(Speed::to_write)
+            }
             Knob::Min | Knob::StripeCache => {
                 shown.parse::<u64>().ok().map(|number| number.to_string())
             }

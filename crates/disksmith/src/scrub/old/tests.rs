@@ -32,6 +32,7 @@ impl Knobs {
             ("sync_max", "max"),
             ("sync_speed_min", "1000 (system)"),
             ("sync_speed_max", "200000 (system)"),
+            ("sync_io_depth", "32 (system)"),
             ("stripe_cache_size", "256"),
         ];
         knobs.write(&files);
@@ -65,12 +66,13 @@ impl Knobs {
 }
 
 /// As a scrub leaves them that is killed.
-pub(in crate::scrub) const TURNED: [(&str, &str); 6] = [
+pub(in crate::scrub) const TURNED: [(&str, &str); 7] = [
     ("sync_action", "check"),
     ("sync_min", "4096"),
     ("sync_max", "128"),
     ("sync_speed_min", "1 (local)"),
     ("sync_speed_max", "10000000 (local)"),
+    ("sync_io_depth", "1 (local)"),
     ("stripe_cache_size", "1024"),
 ];
 
@@ -98,6 +100,7 @@ fn what_a_killed_scrub_left_is_put_back() {
         ("sync_max", "max"),
         ("sync_speed_min", "system"),
         ("sync_speed_max", "system"),
+        ("sync_io_depth", "system"),
         ("stripe_cache_size", "256"),
     ] {
         knobs.begins_with(file, text);

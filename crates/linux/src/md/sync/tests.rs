@@ -36,6 +36,8 @@ fn knobs_are_put_back_to_what_the_kernel_showed() {
         (Knob::Max, "44672", Some("44672")),
         (Knob::Max, "none", None),
         (Knob::Min, "0", Some("0")),
+        (Knob::IoDepth, "32 (system)", Some("system")),
+        (Knob::IoDepth, "8 (local)", Some("8")),
         (Knob::StripeCache, "256", Some("256")),
         (Knob::StripeCache, "", None),
     ] {
