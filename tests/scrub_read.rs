@@ -55,7 +55,6 @@ fn what_cannot_be_read_is_refused_with_a_reason() {
         (&["--read", "md0", "--repair"], "cannot be used with"),
         (&["--read", "--status"], "cannot be used with"),
         (&["--read"], "ARRAY"),
-        (&["md0", "--locate"], "--read"),
     ] {
         place
             .run(&[&["scrub"], arguments].concat())

@@ -217,3 +217,20 @@ fn a_journal_is_no_company() {
     let got = rate(&model, 10, 100);
     assert!(got > 0.93 * FASTEST, "{got}");
 }
+
+#[test]
+fn the_least_rate_costs_few_superblocks() {
+    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    // Whatever is checked is felt by all.
+    model.load = Load {
+        cost: 50.0,
+        ..at(0.3, Noise::None)
+    };
+    run(&mut model, None, 180);
+    let mib = model.position * 512.0 / super::super::pace::LEAST;
+    assert!((30.0..400.0).contains(&mib), "near the least: {mib}");
+    let each = f64::from(model.superblocks) / mib;
+    println!("{each:.1} superblocks for each MiB");
+    // Steps of 256 KiB, two or three superblocks each, would be ten and more.
+    assert!(each < 3.0, "{each}");
+}

@@ -140,6 +140,8 @@ mod tests {
             !service.contains("OOMScoreAdjust"),
             "its guard would have it too"
         );
+        // The end of a night's hours is no failure; mismatches and a refusal are.
+        assert!(service.contains("\nSuccessExitStatus=3\n"));
     }
 
     #[test]
