@@ -90,11 +90,10 @@ impl<'a> Watching<'a> {
 
     /// Whether what was written of late may be our own, the ledger's.
     fn writes_itself(&mut self) -> bool {
-        let is_writing = self.keeper.as_ref().is_some_and(Keeper::is_writing);
         if !self.holds_ledger {
             return false;
         }
-        if is_writing {
+        if self.keeper.as_ref().is_some_and(Keeper::is_writing) {
             self.last_write = Some(Instant::now());
         }
         self.last_write.is_some_and(|last| last.elapsed() < AFTER)
