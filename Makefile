@@ -35,6 +35,7 @@ bench: needs
 	bench/jobs-vs-fio
 	bench/suites-vs-originals
 	bench/warm-vs-dd
+	bench/scrub-vs-md
 
 # Each target for so long. libFuzzer is C++.
 FUZZ_SECONDS ?= 20

@@ -1,5 +1,9 @@
 //! Linux software RAID, as sysfs shows it (linux, Documentation/admin-guide/md.rst).
 
+pub mod health;
+pub mod superblock;
+pub mod sync;
+
 use std::path::{Path, PathBuf};
 
 use record::Bytes;

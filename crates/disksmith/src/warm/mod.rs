@@ -15,20 +15,18 @@ mod files;
 mod finding;
 mod forecast;
 mod later;
-mod meter;
 mod one;
 mod pace;
 mod place;
 mod plan;
 mod present;
 mod progress;
-mod queue;
 mod reading;
 mod report;
 mod space;
 mod start;
 mod turns;
-mod units;
+pub(crate) mod units;
 mod volume;
 mod watching;
 
@@ -47,6 +45,7 @@ use record::{Bytes, Ranges};
 use crate::cli::WarmArgs;
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::reading::Volume;
 use finding::{Code, Finding};
 use later::Wanted;
 use one::{Shared, Task, Warmed};
@@ -55,7 +54,6 @@ use plan::{Extent, Known};
 use progress::Lines;
 use start::Ask;
 use turns::Turns;
-use volume::Volume;
 
 /// The smallest block that makes sense to be asked for: a page.
 const SMALLEST_BLOCK: Bytes = Bytes(4096);
@@ -101,7 +99,7 @@ fn open_all(paths: &[PathBuf], devices: &Devices, root: &Root) -> Result<Vec<Vol
     let mut volumes: Vec<Volume> = Vec::new();
     let mut problems = Vec::new();
     for path in paths {
-        match Volume::open(path, devices, root) {
+        match volume::open(path, devices, root) {
             Ok(volume) => {
                 let twice = volumes.iter().find(|one| one.number() == volume.number());
                 if let Some(other) = twice {
@@ -206,7 +204,7 @@ fn lock_disks(volumes: &[Volume]) -> Result<Vec<UnixDatagram>, String> {
     for volume in volumes {
         if !disks.contains(&volume.disk.number) {
             disks.push(volume.disk.number);
-            locks.push(volume.lock()?);
+            locks.push(volume::lock(volume)?);
         }
     }
     Ok(locks)

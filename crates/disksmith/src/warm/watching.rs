@@ -10,7 +10,7 @@ use super::pace::Counted;
 use super::place::{End, Keeper, Kept};
 use super::progress::Line;
 use super::reading::{At, Watch};
-use super::volume::Volume;
+use crate::reading::Volume;
 
 /// Looks at one volume.
 pub(crate) struct Watching<'a> {
@@ -107,10 +107,7 @@ impl<'a> Watching<'a> {
 
 impl Watch for Watching<'_> {
     fn size(&self) -> Option<Bytes> {
-        let name = self.volume.device.sysfs_name();
-        let listed = self.root.sys.join("class/block").join(name).exists();
-        let size = self.volume.size_now().ok();
-        size.filter(|size| listed && size.0 > 0)
+        self.volume.size_if_there(self.root)
     }
 
     fn counted(&mut self) -> Option<Counted> {
