@@ -363,6 +363,46 @@ fn with_qemu_a_recovery_and_a_check_of_others_get_past_a_scrub() {
     }
 }
 
+/// Two arrays on the same two disks. While the first is scrubbed, a member of the second is replaced: md works
+/// on one array of a disk at a time, and a check that is paced could hold it back for days.
+const BESIDE: &str = r#"
+for disk in vda vdb vdc; do
+    printf 'n\np\n1\n\n+50M\nn\np\n2\n\n\nw\n' | fdisk /dev/$disk >/dev/null 2>&1
+done
+create() { mdadm -q --create "$1" --run --level 1 --raid-devices 2 --assume-clean --bitmap none $2 $3 >&2 || exit 8; }
+create /dev/md1 /dev/vda1 /dev/vdb1
+create /dev/md2 /dev/vda2 /dev/vdb2
+md=/sys/block/md1/md
+second=/sys/block/md2/md
+before=$(knobs)
+disksmith scrub --all --json & scrub=$!
+wait_for "[ \$(cat $md/sync_action) = check ] && [ \$(cat $md/sync_max) -gt 8192 ]"
+mdadm -q /dev/md2 --fail /dev/vdb2 >&2 && mdadm -q /dev/md2 --add /dev/vdc2 >&2 || exit 8
+wait $scrub; is $? 3 "a recovery beside it"
+wait_for "[ \$(cat $second/degraded) = 0 ]"
+is "$(cat $second/degraded) $(cat $md/sync_action)" "0 idle" "the other array is whole"
+is "$(knobs)" "$before" "at the end"
+"#;
+
+#[test]
+fn with_qemu_a_scrub_lets_an_array_on_the_same_disks_recover() {
+    let place = Place::new();
+    let volumes = ["--volumes", "3xthroughput=4MiB:66MiB"];
+    let Some(said) = in_lab(&place, &volumes, BESIDE) else {
+        return;
+    };
+    let document: Value = said.ends_with(0).json();
+    let array = &document["arrays"][0];
+    assert_eq!(array["array"], "/dev/md1", "{array:#}");
+    assert_eq!(array["ended"], "recovery", "{array:#}");
+    assert!(
+        array["done_bytes"].as_u64() < array["of_bytes"].as_u64(),
+        "{array:#}"
+    );
+    let why = array["why"].as_str().unwrap();
+    assert!(why.contains("recover of /dev/md2 to do"), "{why}");
+}
+
 #[test]
 fn what_cannot_be_scrubbed_is_refused_with_a_reason() {
     let place = Place::new();

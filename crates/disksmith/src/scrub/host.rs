@@ -10,7 +10,7 @@ use linux::diskstats::Counter;
 use linux::md::sync::{Action, Knob, Look, Sectors, Sync};
 use record::Nanos;
 
-use super::drive::{At, Order, World};
+use super::drive::{At, Order, Waits, World};
 use super::felt::Seen;
 use super::foreground::Foreground;
 use super::target::Target;
@@ -77,6 +77,10 @@ impl World for OnHost<'_> {
 
     fn act(&mut self, action: Action) -> linux::Result<()> {
         self.sync.act(action)
+    }
+
+    fn waits(&mut self) -> Option<Waits> {
+        Waits::of(self.sync)
     }
 
     fn is_there(&mut self) -> bool {

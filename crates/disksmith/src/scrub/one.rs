@@ -407,6 +407,12 @@ pub(crate) fn why(ending: &Ending) -> Option<String> {
             "md has begun a {} of its own, which comes first; nothing holds it back",
             action.word()
         ),
+        Ending::Waits(waits) => waits.sentence(),
+        Ending::Delayed => {
+            "md does not begin it before it has done what it does with another array, which shares a disk \
+             with it (/proc/mdstat shows what)"
+                .to_owned()
+        }
         Ending::Turned(knob) => format!(
             "somebody else has written to {}, and two cannot steer; what they wrote was left",
             knob.file()

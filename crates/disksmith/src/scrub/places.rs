@@ -89,6 +89,12 @@ fn look(one: &Scrubbed, root: &Root, interrupt: &AtomicBool) -> anyhow::Result<L
             action.word()
         );
     }
+    if let Ending::Waits(waits) = &one.ending {
+        anyhow::bail!(
+            "{}; ask again with --locate when it is done",
+            waits.sentence()
+        );
+    }
     let devices = Devices::read(root)?;
     let device = devices
         .get(one.target.device.number)

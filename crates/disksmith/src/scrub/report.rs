@@ -163,7 +163,8 @@ fn ended(ending: &Ending) -> &'static str {
         Ending::Stopped => "stopped",
         Ending::Gone => "gone",
         Ending::Degraded => "degraded",
-        Ending::Recovery(_) => "recovery",
+        Ending::Recovery(_) | Ending::Waits(_) => "recovery",
+        Ending::Delayed => "delayed",
         Ending::Turned(_) => "turned",
         Ending::Failed(_) => "failed",
     }

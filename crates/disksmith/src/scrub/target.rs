@@ -222,6 +222,14 @@ fn is_free(array: &Array, sync: &Sync) -> Result<(), String> {
             ));
         }
     }
+    if let Some(other) = sync.beside().first() {
+        return Err(format!(
+            "md is at work on /dev/{}, which shares a disk with it (its sync_action is '{}'), and does not \
+             begin a check of this one before that is done; wait for that",
+            other.name,
+            other.action.word()
+        ));
+    }
     Old::read(sync, false)?;
     Old::left_over(sync).map_or(Ok(()), Err)
 }

@@ -7,10 +7,11 @@
 //! of all members. Below `sync_speed_min` it takes no notice of others; above, it goes slower while there
 //! are any. `mismatch_cnt` begins at zero with each check.
 
+use linux::md::beside::Beside;
 use linux::md::sync::{Action, Knob, Look, Sectors, Speed, Until};
 use record::Nanos;
 
-use super::{At, Order, Seen, World};
+use super::{At, Order, Seen, Waits, World};
 
 /// The step in which time goes on.
 const STEP: u64 = 1_000_000;
@@ -55,6 +56,10 @@ pub(super) enum Event {
     Fails,
     Turns(Knob, u64),
     Gone,
+    /// An array on the same disks is to be made whole.
+    Waits,
+    /// md does not let it begin, because of such an array.
+    Delayed,
     Load(Load),
 }
 
@@ -85,6 +90,8 @@ pub(super) struct Model {
     begins: bool,
     pub degraded: u32,
     pub there: bool,
+    waits: Option<Waits>,
+    delayed: bool,
     pub load: Load,
     pub events: Vec<(u64, Event)>,
     order: Option<Order>,
@@ -132,6 +139,8 @@ impl Model {
             begins: false,
             degraded: 0,
             there: true,
+            waits: None,
+            delayed: false,
             load: Load {
                 rate: 0.0,
                 alone: 0.001,
@@ -186,6 +195,13 @@ impl Model {
             Event::Turns(Knob::SpeedMax, kib) => self.speed_max = Speed { kib, local: true },
             Event::Turns(_, sectors) => self.until = Until::At(Sectors(sectors)),
             Event::Gone => self.there = false,
+            Event::Waits => {
+                self.waits = Some(Waits::Beside(Beside {
+                    name: "md1".to_owned(),
+                    action: Action::Recover,
+                }));
+            }
+            Event::Delayed => self.delayed = true,
             Event::Load(load) => self.load = load,
         }
     }
@@ -201,7 +217,7 @@ impl Model {
         due.into_iter().for_each(|event| self.happen(event));
         let seconds = STEP as f64 / SECOND as f64;
         let before = self.position;
-        if matches!(self.action, Action::Check | Action::Repair) {
+        if matches!(self.action, Action::Check | Action::Repair) && !self.delayed {
             self.check(seconds);
         }
         let mut share = (self.position - before) / (self.fastest * seconds);
@@ -336,14 +352,16 @@ impl World for Model {
             action: self.action,
             state: "clean".to_owned(),
             degraded: self.degraded,
-            completed: is_busy.then_some((Sectors(self.completed), Sectors(self.of))),
+            completed: (is_busy && !self.delayed)
+                .then_some((Sectors(self.completed), Sectors(self.of))),
+            delayed: is_busy && self.delayed,
             mismatches: self.found,
             until: self.until,
         })
     }
 
     fn live(&mut self) -> Option<Sectors> {
-        (self.action != Action::Idle).then_some(Sectors(self.position as u64))
+        (self.action != Action::Idle && !self.delayed).then_some(Sectors(self.position as u64))
     }
 
     fn knob(&mut self, knob: Knob) -> Option<String> {
@@ -397,6 +415,10 @@ impl World for Model {
             }
         }
         Ok(())
+    }
+
+    fn waits(&mut self) -> Option<Waits> {
+        self.waits.clone()
     }
 
     fn is_there(&mut self) -> bool {

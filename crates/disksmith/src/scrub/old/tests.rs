@@ -46,6 +46,17 @@ impl Knobs {
         }
     }
 
+    /// Another array, with a member on the disk on which this one has one.
+    pub(in crate::scrub) fn beside(&self, files: &[(&str, &str)]) {
+        let block = self.place.path().join("sys/class/block");
+        for folder in ["vda", "md0/md/dev-vda", "md1/md/dev-vda"] {
+            fs::create_dir_all(block.join(folder)).unwrap();
+        }
+        for (file, text) in files {
+            fs::write(block.join("md1/md").join(file), format!("{text}\n")).unwrap();
+        }
+    }
+
     fn path(&self, file: &str) -> PathBuf {
         self.place.path().join("sys/class/block/md0/md").join(file)
     }

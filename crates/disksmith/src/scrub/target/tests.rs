@@ -102,6 +102,26 @@ fn each_reason_not_to_is_a_sentence_of_its_own() {
 }
 
 #[test]
+fn an_array_is_not_begun_while_md_is_at_work_on_its_disks() {
+    let (_place, root) = tree(&[]);
+    let other = root.sys.join("class/block/md1/md");
+    fs::create_dir_all(other.join("dev-vdb")).unwrap();
+    for (action, is_free) in [("recover", false), ("check", false), ("idle", true)] {
+        fs::write(other.join("sync_action"), format!("{action}\n")).unwrap();
+        let devices = Devices::read(&root).unwrap();
+        match Target::find("md0", &root, &devices) {
+            Ok(_) => assert!(is_free, "{action}"),
+            Err(error) => assert!(
+                error.contains(&format!(
+                    "/dev/md1, which shares a disk with it (its sync_action is '{action}')"
+                )),
+                "{error}"
+            ),
+        }
+    }
+}
+
+#[test]
 fn where_the_kernel_does_not_show_the_id_it_is_read_from_a_member() {
     let (_place, root) = tree(&[("uuid", "")]);
     fs::create_dir_all(&root.dev).unwrap();
