@@ -265,6 +265,9 @@ impl Keeping {
     }
 
     fn take(&mut self, at: &At) {
+        if at.done.0 > self.kept.done {
+            self.kept.moved = Some(Timestamp::now());
+        }
         self.kept.done = at.done.0;
         self.kept.mismatches = at.mismatches;
         // What a repair found it has written anew.

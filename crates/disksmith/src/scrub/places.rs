@@ -59,7 +59,9 @@ pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<Scrubbed>, 
             .filter(|work| work.summary.finished.is_some_and(is_fresh))
             .map(|work| work.document)
             .filter(|kept| !kept.repairs && kept.mismatches > 0 && !kept.places.is_empty())
-            .filter(|kept| kept.level == target.level && kept.of == target.end.0);
+            .filter(|kept| kept.level == target.level && kept.of == target.end.0)
+            // Of what was counted before a reshape, nothing lies where it was.
+            .filter(|kept| kept.shape == target.sync.shape());
         match kept {
             Some(kept) => {
                 context.tell(&format!(

@@ -100,6 +100,20 @@ impl Target {
         Sectors::of(self.array.chunk.unwrap_or(Bytes(0)))
     }
 
+    /// What its members are known by over boots, in order of their places; empty for one without a name of
+    /// its own.
+    pub(crate) fn identities(&self) -> Vec<String> {
+        let members = self.array.members.iter();
+        members
+            .filter(|member| member.slot.is_some())
+            .map(|member| {
+                let devices = self.members.iter();
+                let mut device = devices.filter(|device| Some(device.number) == member.number);
+                device.next().and_then(Device::identity).unwrap_or_default()
+            })
+            .collect()
+    }
+
     /// How many members have a place in it; a spare has none.
     pub(crate) fn places(&self) -> usize {
         let members = self.array.members.iter();

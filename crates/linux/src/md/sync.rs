@@ -288,6 +288,19 @@ impl Sync {
         as_mdadm_writes(&digits.concat())
     }
 
+    /// How its data lies over its members, in the kernel's words: what a position means depends on it. A
+    /// part that is not shown is empty.
+    pub fn shape(&self) -> String {
+        let word = |file| attribute(&self.folder.join(file)).unwrap_or_default();
+        format!(
+            "{} over {}, chunk {}, layout {}",
+            word("level"),
+            word("raid_disks"),
+            word("chunk_size"),
+            word("layout")
+        )
+    }
+
     /// Whether the array is there, as far as the kernel shows it.
     pub fn is_there(&self) -> bool {
         attribute(&self.folder.join("array_state"))

@@ -64,6 +64,11 @@ fn an_array_that_is_well_can_be_scrubbed() {
     assert_eq!(target.uuid, "42a903bc:285c4385:a4ec0a93:132a224d");
     assert_eq!((target.chunk(), target.end), (Sectors(128), Sectors(2048)));
     assert_eq!(target.disks.len(), 2);
+    assert_eq!(
+        target.identities(),
+        ["", ""],
+        "these have no names of their own"
+    );
     let parity = find(&[("level", "raid6"), ("stripe_cache_size", "256")]).unwrap();
     assert_eq!(parity.end, Sectors(2048));
 }
