@@ -1,7 +1,7 @@
 //! Which arrays are scrubbed, and which of them at once.
 
 use jiff::{SignedDuration, Timestamp};
-use linux::block::Devices;
+use linux::block::{DevNum, Devices};
 use linux::md;
 
 use super::start::Book;
@@ -94,6 +94,14 @@ fn named(words: &[String], devices: &Devices, context: &Context) -> Result<Vec<T
     } else {
         Err(Failure::refused_for("nothing is scrubbed", &problems))
     }
+}
+
+/// The disks of an array on which none of the others lies: a lock is had once, and by one of them.
+pub(crate) fn new_disks(target: &Target, others: &[Target]) -> Vec<DevNum> {
+    let disks = target.disks.iter().copied();
+    disks
+        .filter(|disk| !others.iter().any(|other| other.disks.contains(disk)))
+        .collect()
 }
 
 fn share(one: &Target, other: &Target) -> bool {

@@ -226,10 +226,11 @@ fn targets_of(args: &ScrubArgs) -> Option<Targets> {
 
 fn lock_all(targets: &[Target]) -> Result<Vec<File>, Failure> {
     let mut locks = Vec::new();
-    for target in targets {
+    for (number, target) in targets.iter().enumerate() {
         let refuse =
             |why: String| Failure::refused(format!("{} cannot be scrubbed: {why}", target.path()));
-        locks.extend(lock::take(target.device.number, &target.disks).map_err(refuse)?);
+        let disks = choose::new_disks(target, &targets[..number]);
+        locks.extend(lock::take(target.device.number, &disks).map_err(refuse)?);
         guard::wait_for_others(target.device.number).map_err(refuse)?;
     }
     Ok(locks)

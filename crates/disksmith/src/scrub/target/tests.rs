@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::super::choose;
 use super::*;
 
 /// A RAID 10 of two members, as kernel 6.1 shows it, with some files that say something else; an empty
@@ -124,6 +125,23 @@ fn an_array_is_not_begun_while_md_is_at_work_on_its_disks() {
             ),
         }
     }
+}
+
+#[test]
+fn a_disk_that_two_arrays_of_a_command_share_is_locked_once() {
+    let (_place, root) = tree(&[]);
+    let devices = Devices::read(&root).unwrap();
+    let one = Target::find("md0", &root, &devices).unwrap();
+    let other = Target {
+        disks: one.disks[..1].to_vec(),
+        ..one.clone()
+    };
+    assert_eq!(choose::new_disks(&one, &[]), one.disks);
+    assert_eq!(
+        choose::new_disks(&one, std::slice::from_ref(&other)),
+        one.disks[1..]
+    );
+    assert_eq!(choose::new_disks(&other, &[one]), []);
 }
 
 #[test]
