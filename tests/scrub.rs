@@ -391,7 +391,8 @@ fn with_qemu_a_scrub_lets_an_array_on_the_same_disks_recover() {
     let Some(said) = in_lab(&place, &volumes, BESIDE) else {
         return;
     };
-    let document: Value = said.ends_with(0).json();
+    let said = said.ends_with(0);
+    let document: Value = said.json();
     let array = &document["arrays"][0];
     assert_eq!(array["array"], "/dev/md1", "{array:#}");
     assert_eq!(array["ended"], "recovery", "{array:#}");
@@ -401,6 +402,11 @@ fn with_qemu_a_scrub_lets_an_array_on_the_same_disks_recover() {
     );
     let why = array["why"].as_str().unwrap();
     assert!(why.contains("recover of /dev/md2 to do"), "{why}");
+    assert!(
+        said.err.contains("by now /dev/md2 cannot be scrubbed: "),
+        "{}",
+        said.err
+    );
 }
 
 #[test]

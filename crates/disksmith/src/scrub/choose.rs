@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use linux::block::{DevNum, Devices};
-use linux::md;
+use linux::{Root, md};
 
 use super::start::Book;
 use super::target::Target;
@@ -106,6 +106,20 @@ pub(crate) fn new_disks(target: &Target, others: &[Target]) -> Vec<DevNum> {
 
 fn share(one: &Target, other: &Target) -> bool {
     one.disks.iter().any(|disk| other.disks.contains(disk))
+}
+
+/// Those of a later round as they are now, and why others cannot be scrubbed any more, in sentences: hours
+/// or days may have passed since they were chosen.
+pub(crate) fn still(round: Vec<Target>, root: &Root) -> (Vec<Target>, Vec<String>) {
+    let mut targets = Vec::new();
+    let mut left_out = Vec::new();
+    for target in round {
+        match target.again(root) {
+            Ok(target) => targets.push(target),
+            Err(why) => left_out.push(format!("It was not begun, since by now {why}.")),
+        }
+    }
+    (targets, left_out)
 }
 
 /// The arrays in rounds, one after the other: of those of one round no two share a disk.

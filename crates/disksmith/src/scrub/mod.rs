@@ -56,7 +56,7 @@ use crate::cli::ScrubArgs;
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::warm::units::{rate, span};
-use choose::{choose, rounds};
+use choose::{choose, rounds, still};
 use drive::Ending;
 use felt::{ROOM, ROOM_OF_MEAN, Targets};
 use old::Old;
@@ -106,7 +106,7 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
     }
     // What cannot be is said now, and not when the hours have come; and is looked at then again.
     if choose(args, &devices, context)?.is_empty() {
-        return answer(&[], args, context);
+        return answer(&[], Vec::new(), args, context);
     }
     let (by, opening) = times(args)?;
     let Some(ends) = wait_for_hours(opening, args, context, interrupt)? else {
@@ -138,7 +138,8 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
         context.tell(&format!("disksmith: {sentence}"));
     }
     let mut begun = Ok(());
-    for round in rounds(targets) {
+    let mut left_out = Vec::new();
+    for (number, mut round) in rounds(targets).into_iter().enumerate() {
         if let Some(over) = scrubbed
             .iter()
             .find(|one| matches!(one.ending, Ending::Ordered(_)))
@@ -149,18 +150,20 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
             ));
             break;
         }
+        if number > 0 {
+            let (targets, problems) = still(round, &context.root);
+            round = targets;
+            left_out.extend(problems);
+        }
         match begin(round, args, &shared, &plans, context) {
             Ok(tasks) => scrubbed.extend(all_at_once(tasks, &shared)),
-            // What was done before is told all the same.
-            Err(failure) => {
-                begun = Err(failure);
-                break;
-            }
+            // What was done before is told all the same, and those of other rounds are begun.
+            Err(failure) => begun = begun.and(Err(failure)),
         }
     }
     if scrubbed.is_empty() {
         begun?;
-        return answer(&scrubbed, args, context);
+        return answer(&scrubbed, left_out, args, context);
     }
     if args.locate {
         // The signal that has ended a scrub was for that; the next one ends this.
@@ -169,7 +172,7 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
             one.located = places::find(one, &context.root, interrupt);
         }
     }
-    let answered = answer(&scrubbed, args, context)?;
+    let answered = answer(&scrubbed, left_out, args, context)?;
     begun.map(|()| answered)
 }
 
@@ -364,14 +367,21 @@ fn all_at_once(tasks: Vec<(Target, Started, Old)>, shared: &Shared<'_>) -> Vec<S
     })
 }
 
-fn answer(scrubbed: &[Scrubbed], args: &ScrubArgs, context: &mut Context) -> Outcome {
+/// Says what came of it, and which arrays of later rounds were left out.
+fn answer(
+    scrubbed: &[Scrubbed],
+    left_out: Vec<String>,
+    args: &ScrubArgs,
+    context: &mut Context,
+) -> Outcome {
     let text = if args.json {
         report::document(scrubbed)
     } else {
         report::text(scrubbed, context.columns)
     };
     context.print(&text)?;
-    let midway: Vec<String> = scrubbed.iter().filter_map(report::midway).collect();
+    let mut midway: Vec<String> = scrubbed.iter().filter_map(report::midway).collect();
+    midway.extend(left_out);
     if !midway.is_empty() {
         return Err(Failure::Midway(anyhow!(midway.join("\n"))));
     }

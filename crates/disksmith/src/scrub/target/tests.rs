@@ -145,6 +145,41 @@ fn a_disk_that_two_arrays_of_a_command_share_is_locked_once() {
 }
 
 #[test]
+fn an_array_is_looked_at_again_before_its_round() {
+    let (_place, root) = tree(&[]);
+    let devices = Devices::read(&root).unwrap();
+    let target = Target::find("md0", &root, &devices).unwrap();
+    assert_eq!(target.again(&root).unwrap().end, target.end);
+    let md = root.sys.join("class/block/md0/md");
+    for (file, before, now, says) in [
+        ("degraded", "0", "1", "1 of its 2 members is missing"),
+        ("sync_action", "idle", "recover", "md is busy with it"),
+        ("sync_max", "max", "128", "its sync_max is 128"),
+        (
+            "uuid",
+            "42a903bc-285c-4385-a4ec-0a93132a224d",
+            "52a903bc-285c-4385-a4ec-0a93132a224d",
+            "its name is another array's",
+        ),
+    ] {
+        fs::write(md.join(file), format!("{now}\n")).unwrap();
+        let (still, left_out) = choose::still(vec![target.clone()], &root);
+        assert!(still.is_empty(), "{file}");
+        let said = left_out.concat();
+        assert!(said.contains("/dev/md0 cannot be scrubbed: "), "{said}");
+        assert!(said.contains(says), "{said}");
+        fs::write(md.join(file), format!("{before}\n")).unwrap();
+    }
+    let other = Target {
+        disks: target.disks[..1].to_vec(),
+        ..target.clone()
+    };
+    assert!(other.again(&root).unwrap_err().contains("another disk"));
+    let (still, left_out) = choose::still(vec![target], &root);
+    assert_eq!((still.len(), left_out.len()), (1, 0));
+}
+
+#[test]
 fn where_the_kernel_does_not_show_the_id_it_is_read_from_a_member() {
     let (_place, root) = tree(&[("uuid", "")]);
     fs::create_dir_all(&root.dev).unwrap();
