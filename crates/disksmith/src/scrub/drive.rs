@@ -301,7 +301,9 @@ impl<W: World> Drive<'_, W> {
         self.ticked = now;
         let may = self.pace.may();
         let gate = self.fence.gate(may, self.at.live, bytes, passed);
-        self.set(gate)?;
+        if let Some(turned) = self.set(gate)? {
+            return Ok(Some(turned));
+        }
         if self.pace.is_measuring() && bytes > 0.0 {
             // What was let loose before is no part of what the foreground is by itself.
             self.pace.measure_anew(now);
@@ -420,14 +422,19 @@ impl<W: World> Drive<'_, W> {
         turned.map(|(knob, _)| Ending::Turned(knob))
     }
 
-    fn set(&mut self, gate: Gate) -> linux::Result<()> {
-        if self.gate != Some(gate) {
-            for (knob, kib) in gate.limits() {
-                self.world.turn(knob, &kib.to_string())?;
-            }
-            self.gate = Some(gate);
+    /// Sets the limits, unless somebody else has written to one of them since they were set last.
+    fn set(&mut self, gate: Gate) -> linux::Result<Option<Ending>> {
+        if self.gate == Some(gate) {
+            return Ok(None);
         }
-        Ok(())
+        if let Some(turned) = self.limits() {
+            return Ok(Some(turned));
+        }
+        for (knob, kib) in gate.limits() {
+            self.world.turn(knob, &kib.to_string())?;
+        }
+        self.gate = Some(gate);
+        Ok(None)
     }
 
     fn tell(&mut self) {

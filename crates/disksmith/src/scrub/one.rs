@@ -222,8 +222,12 @@ fn prepare(target: &Target) {
     let shown = target.sync.knob(Knob::StripeCache);
     let stripes = shown.and_then(|text| text.parse::<u64>().ok());
     if stripes.is_some_and(|stripes| stripes < STRIPES) {
-        // Without it the check is a little slower, and there is nothing to say.
-        let _ = target.sync.turn(Knob::StripeCache, &STRIPES.to_string());
+        let turn = |stripes: u64| target.sync.turn(Knob::StripeCache, &stripes.to_string());
+        if let (Err(_), Some(stripes)) = (turn(STRIPES), stripes) {
+            // There was memory for some, which would not be known for its own. Without it the check is a
+            // little slower, and there is nothing to say.
+            let _ = turn(stripes);
+        }
     }
     if target.sync.knob(Knob::IoDepth).is_some() {
         // Without it others feel each step more, and the pace goes by what they feel.

@@ -210,6 +210,30 @@ fn what_others_do_ends_it_at_once() {
 }
 
 #[test]
+fn a_limit_that_somebody_sets_while_the_gate_turns_is_not_overwritten() {
+    let mut lost = Vec::new();
+    for moment in 0..40 {
+        let mut model = Model::new(600 * FASTEST as u64, FASTEST);
+        // What was let loose alone lies far ahead, so that the gate paces it.
+        let when = 11 * SECOND;
+        model.events.push((when, Event::Load(busy(0.001, 0.002))));
+        model.events.push((
+            when + 4 * SECOND + moment * 37_000_000,
+            Event::Turns(Knob::SpeedMax, 5000),
+        ));
+        model
+            .events
+            .push((when + 8 * SECOND, Event::Order(Order::Interrupted)));
+        let ended = drive(&mut model, &task());
+        let kept = model.speed_max.kib == 5000;
+        if !matches!(ended.ending, Ending::Turned(Knob::SpeedMax)) || !kept {
+            lost.push((moment, format!("{:?}", ended.ending)));
+        }
+    }
+    assert!(lost.is_empty(), "{lost:?}");
+}
+
+#[test]
 fn a_recovery_of_an_array_on_the_same_disks_ends_it_at_once() {
     let (ended, model) = with(Event::Waits);
     assert!(matches!(ended.ending, Ending::Waits(_)), "{ended:?}");

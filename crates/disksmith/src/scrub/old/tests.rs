@@ -150,6 +150,29 @@ fn a_scrub_whose_check_did_not_begin_ends_none() {
 }
 
 #[test]
+fn what_others_have_set_during_a_scrub_is_left_at_its_end() {
+    let theirs = [
+        ("sync_speed_min", "5000 (local)"),
+        ("sync_speed_max", "9000 (local)"),
+        ("sync_io_depth", "8 (local)"),
+        ("stripe_cache_size", "8192"),
+    ];
+    let knobs = Knobs::new(&TURNED);
+    knobs.write(&theirs);
+    // Of two that are turned at once one is seen.
+    let by = By::Scrub {
+        but_for: Some(Knob::SpeedMin),
+        ends: false,
+    };
+    assert!(old().put_back(&knobs.sync, by).is_all());
+    for (file, text) in theirs {
+        knobs.is_untouched(file, text);
+    }
+    knobs.begins_with("sync_min", "0");
+    knobs.begins_with("sync_max", "max");
+}
+
+#[test]
 fn where_a_check_begins_is_put_back_when_md_has_recovered() {
     let knobs = Knobs::new(&TURNED);
     knobs.write(&[("sync_action", "recover")]);
