@@ -27,7 +27,7 @@ use super::felt::{Seen, Targets};
 use super::pace::{May, Pace};
 pub(super) use fence::is_limit;
 use fence::{Fence, Gate};
-pub(super) use waits::{Waits, makes_whole};
+pub(super) use waits::{Waiting, Waits, makes_whole};
 
 /// How often it is looked whether md has come to where it is waited for.
 const TICK: Nanos = Nanos(10_000_000);

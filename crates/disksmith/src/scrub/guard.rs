@@ -25,7 +25,7 @@ use linux::block::{DevNum, Devices};
 use linux::md::sync::{Action, Sync};
 use serde::{Deserialize, Serialize};
 
-use super::drive::{Waits, makes_whole};
+use super::drive::{Waiting, makes_whole};
 use super::lock;
 use super::old::{Back, By, Old, is_held};
 
@@ -207,6 +207,8 @@ fn watch(sync: &Sync, old: &Old) -> io::Result<Vec<u8>> {
 }
 
 fn watch_until(sync: &Sync, old: &Old, said: &Receiver<Vec<u8>>, turn: Duration) -> Vec<u8> {
+    // The check begins only after its guard, and md has begun by then what it can.
+    let waiting = Waiting::before(sync);
     let mut stood = 0;
     loop {
         match said.recv_timeout(turn) {
@@ -214,7 +216,7 @@ fn watch_until(sync: &Sync, old: &Old, said: &Receiver<Vec<u8>>, turn: Duration)
             Err(RecvTimeoutError::Disconnected) => return Vec::new(),
             Err(RecvTimeoutError::Timeout) => {}
         }
-        stood = if stands_in_the_way(sync) {
+        stood = if stands_in_the_way(sync, &waiting) {
             stood + 1
         } else {
             0
@@ -229,13 +231,13 @@ fn watch_until(sync: &Sync, old: &Old, said: &Receiver<Vec<u8>>, turn: Duration)
 /// Whether the fence or a limit keeps md from making the array whole, or one beside it. While a check stands
 /// at the fence, md does not even begin to recover; and under the limit that stops a check a recovery would
 /// take years.
-fn stands_in_the_way(sync: &Sync) -> bool {
+fn stands_in_the_way(sync: &Sync, waiting: &Waiting) -> bool {
     let Ok(look) = sync.look() else {
         return false;
     };
     let checks = matches!(look.action, Action::Check | Action::Repair);
     is_held(sync)
-        && (look.degraded > 0 || makes_whole(look.action) || checks && Waits::of(sync).is_some())
+        && (look.degraded > 0 || makes_whole(look.action) || checks && waiting.now().is_some())
 }
 
 /// Waits until the rest can be put back, as long as it is the same array.
@@ -257,6 +259,7 @@ fn stay(sync: &Sync, mut back: Back, is_same: impl Fn() -> bool) -> Back {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+    use super::super::drive::Waits;
     use super::super::old::tests::{Knobs, TURNED};
     use super::*;
 
@@ -302,6 +305,25 @@ mod tests {
         let knobs = watched_beside(&[], &[("sync_action", "recover")]);
         knobs.begins_with("sync_action", "idle");
         knobs.begins_with("sync_max", "max");
+    }
+
+    #[test]
+    fn a_member_that_is_to_be_replaced_is() {
+        let knobs = Knobs::new(&TURNED);
+        knobs.write(&[("degraded", "0")]);
+        let member = |name: &str, slot: &str, state: &str| {
+            knobs.member(name, &[("slot", slot), ("state", state)]);
+        };
+        member("vda", "0", "in_sync");
+        member("vdb", "none", "spare");
+        let before = Waiting::before(&knobs.sync);
+        assert!(!stands_in_the_way(&knobs.sync, &before));
+        member("vda", "0", "in_sync,want_replacement");
+        assert!(stands_in_the_way(&knobs.sync, &before));
+        assert_eq!(before.now(), Some(Waits::Replacement));
+        // md was idle, and has not begun it.
+        let left = Waiting::before(&knobs.sync);
+        assert!(!stands_in_the_way(&knobs.sync, &left));
     }
 
     #[test]

@@ -74,9 +74,12 @@ mod tests {
     use crate::Root;
     use crate::block::Devices;
 
+    /// The disks and partitions that an array has as members.
+    type Members<'a> = &'a [(&'a str, &'a str)];
+
     /// Arrays over partitions, each with what md does to it; as sysfs has them, with links to the
     /// partitions, whose folders lie in those of their disks.
-    fn arrays(arrays: &[(&str, &str, &[(&str, &str)])]) -> (tempfile::TempDir, Root) {
+    fn arrays(arrays: &[(&str, &str, Members<'_>)]) -> (tempfile::TempDir, Root) {
         let place = tempfile::tempdir().unwrap();
         let root = Root::under(place.path());
         let block = root.sys.join("class/block");
@@ -107,7 +110,7 @@ mod tests {
 
     #[test]
     fn of_other_arrays_those_count_that_share_a_disk_and_are_busy() {
-        let own: (&str, &str, &[_]) = ("md0", "check", &[("sda", "sda1"), ("sdb", "sdb1")]);
+        let own: (&str, &str, Members<'_>) = ("md0", "check", &[("sda", "sda1"), ("sdb", "sdb1")]);
         let (_place, root) = arrays(&[
             own,
             ("md1", "recover", &[("sdb", "sdb2"), ("sdc", "sdc2")]),

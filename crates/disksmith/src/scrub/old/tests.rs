@@ -46,6 +46,15 @@ impl Knobs {
         }
     }
 
+    /// A member, with what its files say.
+    pub(in crate::scrub) fn member(&self, name: &str, files: &[(&str, &str)]) {
+        let own = self.path(&format!("dev-{name}"));
+        fs::create_dir_all(&own).unwrap();
+        for (file, text) in files {
+            fs::write(own.join(file), format!("{text}\n")).unwrap();
+        }
+    }
+
     /// Another array, with a member on the disk on which this one has one.
     pub(in crate::scrub) fn beside(&self, files: &[(&str, &str)]) {
         let block = self.place.path().join("sys/class/block");
