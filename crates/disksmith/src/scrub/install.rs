@@ -1,7 +1,6 @@
 //! `--install-timer` and `--uninstall-timer`: what the timer is to run, from what was asked for.
 
-use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::ffi::OsString;
 
 use linux::block::Devices;
 use linux::md;
@@ -58,15 +57,16 @@ fn wanted(args: &ScrubArgs, devices: &Devices, context: &Context) -> Result<Want
     let program = std::env::current_exe().refused()?;
     Ok(Wanted {
         program,
-        args: words(std::env::args_os().skip(1), args, &ledger),
+        args: words(std::env::args_os().skip(1), args),
+        ledger,
         calendar: calendar(args),
         delay: DELAY,
     })
 }
 
 /// The arguments of the command that the timer runs: those of this one, without what is about the
-/// timer. The ledger is named, since a service has no home in which it would be looked for.
-fn words(given: impl Iterator<Item = OsString>, args: &ScrubArgs, ledger: &Path) -> Vec<OsString> {
+/// timer, and without the ledger, which both commands of the service are given.
+fn words(given: impl Iterator<Item = OsString>, args: &ScrubArgs) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut given = given;
     while let Some(word) = given.next() {
@@ -81,7 +81,6 @@ fn words(given: impl Iterator<Item = OsString>, args: &ScrubArgs, ledger: &Path)
     if is_nightly(args) && args.every.is_none() {
         words.extend(["--every", EVERY].map(OsString::from));
     }
-    words.extend([OsStr::new("--ledger"), ledger.as_os_str()].map(OsStr::to_owned));
     words
 }
 
@@ -107,16 +106,26 @@ mod tests {
     use crate::cli::{Cli, Verb};
     use clap::Parser as _;
 
-    /// When the timer of a command begins, and what it runs.
-    fn made(command: &str) -> (String, String) {
+    /// When the timer of a command begins, and what its service runs, and after that.
+    fn made(command: &str) -> [String; 3] {
         let cli = Cli::try_parse_from(command.split(' ')).unwrap();
         let Verb::Scrub(args) = cli.verb else {
             panic!("not scrub")
         };
         let given = command.split(' ').skip(1).map(OsString::from);
-        let words = words(given, &args, Path::new("/l.db"));
-        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-        (calendar(&args), words.join(" "))
+        let wanted = Wanted {
+            program: "/bin/disksmith".into(),
+            args: words(given, &args),
+            ledger: "/l.db".into(),
+            calendar: calendar(&args),
+            delay: DELAY,
+        };
+        let service = wanted.service();
+        let runs = |key: &str| {
+            let line = service.lines().find_map(|line| line.strip_prefix(key));
+            line.unwrap().replace("/bin/", "")
+        };
+        [wanted.calendar, runs("ExecStart="), runs("ExecStopPost=-")]
     }
 
     #[test]
@@ -143,9 +152,13 @@ mod tests {
                 "scrub --all --for 2h --locate --every 28d --ledger /l.db",
             ),
         ] {
-            assert_eq!(made(command), (calendar.to_owned(), words.to_owned()));
-            let again = format!("disksmith {words}");
-            assert!(Cli::try_parse_from(again.split(' ')).is_ok(), "{again}");
+            let runs = format!("disksmith {words}");
+            // Who puts back what a kill has left must look where the knobs were noted.
+            let after = "disksmith scrub --status --ledger /l.db".to_owned();
+            for command in [&runs, &after] {
+                assert!(Cli::try_parse_from(command.split(' ')).is_ok(), "{command}");
+            }
+            assert_eq!(made(command), [calendar.to_owned(), runs, after]);
         }
     }
 }
