@@ -38,6 +38,10 @@ impl Wanted {
     /// Ctrl-C sends: the program then puts everything back and keeps its place, and it is given two
     /// minutes for that, since a disk may be stuck. A check has no limit of time of its own.
     ///
+    /// Only the program itself is killed (`KillMode=process`, systemd.kill(5)), and not its guard, which
+    /// ends with it, unless it waits for md to recover before it can put the rest back: then it outlives
+    /// the service. With `mixed`, systemd would kill it as soon as the program has ended.
+    ///
     /// After a kill of all its processes at once (systemd.kill(5)) there is no guard any more either; so
     /// `--status`, which puts back what was left, runs after each end, however it came. For the same
     /// reason it is no more likely to be killed for memory than others: it has little of it.
@@ -58,7 +62,7 @@ impl Wanted {
              # Puts back what was left, also after a kill; 1 only says that there are mismatches.\n\
              ExecStopPost=-{}\n\
              SuccessExitStatus=3\n\
-             KillMode=mixed\n\
+             KillMode=process\n\
              KillSignal=SIGINT\n\
              TimeoutStartSec=infinity\n\
              TimeoutStopSec=2min\n",
@@ -160,6 +164,16 @@ mod tests {
         );
         // The end of a night's hours is no failure; mismatches and a refusal are.
         assert!(service.contains("\nSuccessExitStatus=3\n"));
+    }
+
+    #[test]
+    fn the_guard_outlives_the_service() {
+        let service = wanted().service();
+        let mode = service
+            .lines()
+            .find_map(|line| line.strip_prefix("KillMode="));
+        // Both control-group, the default, and mixed kill what is left when the program has ended.
+        assert_eq!(mode, Some("process"), "{service}");
     }
 
     #[test]
