@@ -3,11 +3,11 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use jiff::{Timestamp, Zoned};
+use jiff::Timestamp;
 use linux::Root;
 use linux::md::health::Health;
 use linux::md::sync::{Action, Knob, Sectors, Sync};
-use record::{Bytes, Nanos};
+use record::Bytes;
 
 use super::drive::{At, Ended, Ending, Order, Task, drive};
 use super::felt::Targets;
@@ -21,6 +21,7 @@ use super::old::{Back, By, DEPTH, Old, STRIPES};
 use super::progress::{Line, Lines};
 use super::start::Started;
 use super::target::Target;
+use super::when::Due;
 use crate::keeper::Keeper;
 use crate::render::words::short_latency;
 use crate::warm::units::span;
@@ -44,7 +45,7 @@ pub(crate) struct Shared<'a> {
     /// When it must end, whether it is done or not.
     pub ends: Option<Timestamp>,
     /// When it is to be done.
-    pub by: Option<Zoned>,
+    pub due: Option<Due>,
     /// Whether that counts more than the latency.
     pub deadline_wins: bool,
 }
@@ -132,7 +133,7 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         sync: target.sync.clone(),
         looked_at_errors: None,
         began,
-        by: shared.by.clone(),
+        due: shared.due.clone(),
         wins: shared.deadline_wins,
         path: target.path(),
         told: false,
@@ -152,10 +153,10 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         wide: target.wide(),
         targets: shared.targets,
         deadline: shared
-            .by
+            .due
             .as_ref()
             .filter(|_| shared.deadline_wins)
-            .map(until),
+            .map(Due::left),
     };
     let (Ended { ending, at, .. }, back) = {
         let mut stands = |at: &At| keeping.stands(at);
@@ -210,12 +211,6 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
     }
 }
 
-/// The time from now until then.
-pub(super) fn until(then: &Zoned) -> Nanos {
-    let left = then.timestamp().as_millisecond() - Timestamp::now().as_millisecond();
-    Nanos(u64::try_from(left).unwrap_or(0).saturating_mul(1_000_000))
-}
-
 /// Gives a level with parity room for more stripes at once, if it has little; and has md let go as little
 /// at once in company as it did before Linux 6.16.
 fn prepare(target: &Target) {
@@ -243,7 +238,7 @@ struct Keeping {
     began: Instant,
     ran_before_s: f64,
     from: u64,
-    by: Option<Zoned>,
+    due: Option<Due>,
     wins: bool,
     path: String,
     /// Whether it was said that latency and deadline cannot both be had.
@@ -328,16 +323,15 @@ impl Keeping {
 
     /// Says once when what was asked for cannot be had.
     fn foresee(&mut self, at: &At, rate: Option<f64>) {
-        let (Some(by), Some(rate), false) = (&self.by, rate, self.told) else {
+        let (Some(due), Some(rate), false) = (&self.due, rate, self.told) else {
             return;
         };
         if self.began.elapsed().as_secs_f64() < TELLS_AFTER_S || at.of.0 == 0 {
             return;
         }
         let left = Sectors(at.of.0.saturating_sub(at.live.0)).bytes().0 as f64 / rate;
-        let available = until(by).as_secs_f64();
-        // A little late may be made up for.
-        if left > 1.1 * available {
+        let available = due.left().as_secs_f64();
+        if is_late(left, available) {
             let said = late(&self.path, left, available, self.wins);
             self.told = self.line.as_ref().is_some_and(|line| line.say(said));
         }
@@ -379,15 +373,25 @@ impl Keeping {
     }
 }
 
+/// Whether what needs so many seconds more is too late where it has so many: a little may be made up for.
+pub(super) fn is_late(needs: f64, has: f64) -> bool {
+    needs > 1.1 * has
+}
+
+/// What is kept where both cannot be.
+pub(super) fn kept_of_both(deadline_wins: bool) -> &'static str {
+    if deadline_wins {
+        "it goes faster, and the latency is not kept (--deadline-wins)"
+    } else {
+        "latency and --by cannot both be had. The latency is kept; --deadline-wins would keep the other"
+    }
+}
+
 /// That a deadline and the latency cannot both be had, where so many seconds are left and so many are
 /// needed, and which of them is kept.
 pub(super) fn late(path: &str, left: f64, available: f64, deadline_wins: bool) -> String {
     let (left, available) = (span(left), span(available));
-    let kept = if deadline_wins {
-        "it goes faster, and the latency is not kept (--deadline-wins)"
-    } else {
-        "latency and --by cannot both be had. The latency is kept; --deadline-wins would keep the other"
-    };
+    let kept = kept_of_both(deadline_wins);
     format!("disksmith: {path} needs {left} more at this pace, and there are {available}: {kept}.")
 }
 

@@ -17,10 +17,11 @@ mod source;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::anyhow;
+use jiff::Zoned;
 use linux::block::Devices;
 
 use super::progress::Lines;
-use super::{lock, targets_of, times, wait_for_hours};
+use super::{due, lock, targets_of, times, wait_for_hours};
 use crate::cli::ScrubArgs;
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
@@ -65,8 +66,8 @@ pub(super) fn read(
         interrupt,
         lines: &lines,
         targets: targets_of(args),
+        due: by.map(|by| due(by, args, &ends, &Zoned::now())),
         ends: ends.limit,
-        by,
         deadline_wins: args.deadline_wins,
     };
     let read: Vec<one::Read> = std::thread::scope(|scope| {

@@ -52,7 +52,7 @@ fn tree(changes: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
     (place, root)
 }
 
-fn find(changes: &[(&str, &str)]) -> Result<Target, String> {
+pub(crate) fn find(changes: &[(&str, &str)]) -> Result<Target, String> {
     let (_place, root) = tree(changes);
     let devices = Devices::read(&root).unwrap();
     Target::find("md0", &root, &devices)
