@@ -92,6 +92,12 @@ pub(crate) struct ScrubArgs {
     #[arg(long, conflicts_with_all = ["install_timer", "arrays", "all", "status", "anew", "repair",
         "json", "locate", "every"])]
     pub uninstall_timer: bool,
+    /// What --install-timer adds to the command that its timer runs: to end because the hours or --for
+    /// are over, or by a signal, is no failure then (status 0, or 1 with mismatches), and of --for there
+    /// is one each night until --by
+    #[arg(long, conflicts_with_all = ["status", "read", "repair", "anew", "install_timer",
+        "uninstall_timer"])]
+    pub scheduled: bool,
     /// Only show what would be done to install or take out the timer
     #[arg(long)]
     pub dry_run: bool,

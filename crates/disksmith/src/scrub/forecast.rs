@@ -163,7 +163,7 @@ mod tests {
         let starts = Starts {
             ends: args.window.map(|_| ends),
             hours: args.window,
-            lasts: None,
+            ..Starts::default()
         };
         let by: Zoned = SUNDAY.parse().unwrap();
         let due = args.by.map(|_| Due::new(by, &starts, &now));

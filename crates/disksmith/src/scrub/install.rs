@@ -6,6 +6,7 @@ use linux::block::Devices;
 use linux::md;
 
 use super::timer::{self, TimerHost, Wanted};
+use super::when::NIGHT;
 use crate::array::programs::Installed;
 use crate::cli::{By, ScrubArgs};
 use crate::context::Context;
@@ -78,6 +79,8 @@ fn words(given: impl Iterator<Item = OsString>, args: &ScrubArgs) -> Vec<OsStrin
             words.push(word);
         }
     }
+    // Nobody is there who goes on, and who would be told: the next start does.
+    words.push("--scheduled".into());
     if is_nightly(args) && args.every.is_none() {
         words.extend(["--every", EVERY].map(OsString::from));
     }
@@ -94,7 +97,7 @@ fn is_nightly(args: &ScrubArgs) -> bool {
 fn calendar(args: &ScrubArgs) -> String {
     match args.window {
         Some(hours) => format!("*-*-* {}", hours.from.strftime("%H:%M:%S")),
-        None if is_nightly(args) => "*-*-* 01:00:00".to_owned(),
+        None if is_nightly(args) => format!("*-*-* {}", NIGHT.strftime("%H:%M:%S")),
         None => MONTHLY.to_owned(),
     }
 }
@@ -134,22 +137,22 @@ mod tests {
             (
                 "disksmith scrub --install-timer --all",
                 MONTHLY,
-                "scrub --all --ledger /l.db",
+                "scrub --all --scheduled --ledger /l.db",
             ),
             (
                 "disksmith --ledger x scrub --install-timer --dry-run --window 23:30-05:00 md0 --keep-p99 5ms",
                 "*-*-* 23:30:00",
-                "scrub --window 23:30-05:00 md0 --keep-p99 5ms --every 28d --ledger /l.db",
+                "scrub --window 23:30-05:00 md0 --keep-p99 5ms --scheduled --every 28d --ledger /l.db",
             ),
             (
                 "disksmith scrub --install-timer --all --every 7d --ledger=y",
                 "*-*-* 01:00:00",
-                "scrub --all --every 7d --ledger /l.db",
+                "scrub --all --every 7d --scheduled --ledger /l.db",
             ),
             (
                 "disksmith scrub --install-timer --all --for 2h --locate",
                 "*-*-* 01:00:00",
-                "scrub --all --for 2h --locate --every 28d --ledger /l.db",
+                "scrub --all --for 2h --locate --scheduled --every 28d --ledger /l.db",
             ),
         ] {
             let runs = format!("disksmith {words}");

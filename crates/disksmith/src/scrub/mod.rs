@@ -113,9 +113,12 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
     }
     let (by, opening) = times(args)?;
     let Some(ends) = wait_for_hours(opening, args, context, interrupt)? else {
-        return Err(Failure::Midway(anyhow!(
-            "interrupted before anything was checked"
-        )));
+        let said = "interrupted before anything was checked";
+        if args.scheduled {
+            context.tell(&format!("disksmith: {said}"));
+            return Ok(Answer::Done);
+        }
+        return Err(Failure::Midway(anyhow!(said)));
     };
     let devices = Devices::read(&context.root).refused()?;
     let targets = choose(args, &devices, context)?;
@@ -223,6 +226,7 @@ fn due(by: Zoned, args: &ScrubArgs, ends: &Ends, now: &Zoned) -> Due {
         ends: ends.limit,
         hours: args.window,
         lasts: args.lasts.and_then(|lasts| duration(lasts.0)),
+        is_nightly: args.scheduled && args.lasts.is_some(),
     };
     Due::new(by, &starts, now)
 }
@@ -334,10 +338,9 @@ fn answer(scrubbed: &[Scrubbed], args: &ScrubArgs, context: &mut Context) -> Out
         report::text(scrubbed, context.columns)
     };
     context.print(&text)?;
-    let midway: Vec<String> = scrubbed.iter().filter_map(report::midway).collect();
-    if !midway.is_empty() {
-        return Err(Failure::Midway(anyhow!(midway.join("\n"))));
+    let (told, outcome) = report::conclusion(scrubbed, args.scheduled);
+    for sentence in told {
+        context.tell(&format!("disksmith: {sentence}"));
     }
-    let is_clean = scrubbed.iter().all(Scrubbed::is_clean);
-    Ok(if is_clean { Answer::Done } else { Answer::No })
+    outcome
 }

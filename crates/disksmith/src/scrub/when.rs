@@ -8,6 +8,9 @@ use crate::cli::{By, Hours};
 /// So many starts ahead are looked at: what is to be done in ten years has time enough.
 const MOST_STARTS: usize = 3660;
 
+/// When a timer begins where no hours were given.
+pub(crate) const NIGHT: civil::Time = civil::time(1, 0, 0, 0);
+
 /// When it may run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Opening {
@@ -63,6 +66,8 @@ pub(crate) struct Starts {
     pub hours: Option<Hours>,
     /// How long each one lasts.
     pub lasts: Option<SignedDuration>,
+    /// Whether a timer begins one each night.
+    pub is_nightly: bool,
 }
 
 impl Starts {
@@ -85,12 +90,21 @@ impl Starts {
     fn next<'a>(&'a self, now: &'a Zoned) -> impl Iterator<Item = Opening> + 'a {
         let days = now.date().series(jiff::Span::new().days(1));
         let of_day = move |day| {
-            let one = of_day(self.hours?, day, now).ok()?;
-            let limit = self
-                .lasts
-                .and_then(|lasts| one.from.checked_add(lasts).ok());
+            let limit = |from: &Zoned| from.checked_add(self.lasts?).ok();
+            let one = match self.hours {
+                Some(hours) => of_day(hours, day, now).ok()?,
+                None if self.is_nightly => {
+                    let from = day.to_datetime(NIGHT).to_zoned(now.time_zone().clone());
+                    let from = from.ok()?;
+                    Opening {
+                        to: limit(&from)?,
+                        from,
+                    }
+                }
+                None => return None,
+            };
             Some(Opening {
-                to: limit.map_or(one.to.clone(), |limit| limit.min(one.to)),
+                to: limit(&one.from).map_or(one.to.clone(), |limit| limit.min(one.to)),
                 from: one.from,
             })
         };
@@ -272,6 +286,7 @@ mod tests {
             ends: [closes, over].into_iter().flatten().min(),
             hours,
             lasts,
+            is_nightly: false,
         };
         let due = Due::new(at(by), &starts, &now);
         assert_eq!(
@@ -316,12 +331,31 @@ mod tests {
     }
 
     #[test]
+    fn a_timer_without_hours_begins_each_night() {
+        let friday = at("2026-11-27T13:00:00");
+        let lasts = SignedDuration::from_hours(2);
+        let starts = Starts {
+            ends: Some(friday.timestamp() + lasts),
+            lasts: Some(lasts),
+            is_nightly: true,
+            ..Starts::default()
+        };
+        // This one, and those of Saturday and Sunday.
+        let due = Due::new(at("2026-11-30T00:00:00"), &starts, &friday);
+        assert_eq!(
+            due.left_at(friday.timestamp()),
+            Nanos(6 * 3600 * 1_000_000_000)
+        );
+    }
+
+    #[test]
     fn it_passes_while_it_runs() {
         let now = at("2026-11-27T01:00:00");
         let starts = Starts {
             ends: Some(at("2026-11-27T06:00:00").timestamp()),
             hours: Some(hours("01:00-06:00")),
             lasts: None,
+            is_nightly: false,
         };
         let due = Due::new(at("2026-11-29T00:00:00"), &starts, &now);
         let later = now.timestamp() + SignedDuration::from_hours(3);

@@ -46,8 +46,8 @@ impl Wanted {
     /// `--status`, which puts back what was left, runs after each end, however it came. For the same
     /// reason it is no more likely to be killed for memory than others: it has little of it.
     ///
-    /// It succeeds when it ended before its end (status 3), as at the end of each night's hours: the
-    /// next start goes on. It fails, and is seen to, when mismatches were found (1) or it was refused (2).
+    /// It fails, and is seen to, when mismatches were found (1), it was refused (2), or it ended before
+    /// its end (3). That its hours are over is none of these: the command has `--scheduled`.
     pub(crate) fn service(&self) -> String {
         format!(
             "{MARK}\n\
@@ -61,7 +61,6 @@ impl Wanted {
              ExecStart={}\n\
              # Puts back what was left, also after a kill; 1 only says that there are mismatches.\n\
              ExecStopPost=-{}\n\
-             SuccessExitStatus=3\n\
              KillMode=process\n\
              KillSignal=SIGINT\n\
              TimeoutStartSec=infinity\n\
@@ -162,8 +161,10 @@ mod tests {
             !service.contains("OOMScoreAdjust"),
             "its guard would have it too"
         );
-        // The end of a night's hours is no failure; mismatches and a refusal are.
-        assert!(service.contains("\nSuccessExitStatus=3\n"));
+        assert!(
+            !service.contains("SuccessExitStatus"),
+            "a member that failed in mid-check ends it with 3, and would be a success"
+        );
     }
 
     #[test]
