@@ -10,7 +10,8 @@
 //! - `forecast`: what is said before it begins; `speed`: how fast the members are, before anything else
 //!   tells it;
 //! - `choose`: which arrays, and which at once;
-//! - `one`: one array from its start to what came of it; `report`, `progress` and `status` say it;
+//! - `one`: one array from its start to what came of it; `report`, `progress` and `status` say it, and
+//!   `now` tells other processes how it stands;
 //! - `grown`: where the count of mismatches grew; `locate` finds them there, and `places` says it;
 //! - `schedule`: what else checks arrays; `scheduled` says it; `timer` replaces it, for `install`.
 
@@ -27,6 +28,7 @@ mod install;
 mod kept;
 mod locate;
 mod lock;
+mod now;
 mod old;
 mod one;
 mod pace;

@@ -17,6 +17,7 @@ use super::health;
 use super::host::OnHost;
 use super::kept::Kept;
 use super::locate::Located;
+use super::now::Told;
 use super::old::{Back, By, DEPTH, Old, STRIPES};
 use super::progress::{Line, Lines};
 use super::start::Started;
@@ -134,6 +135,7 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         looked_at_errors: None,
         began,
         due: shared.due.clone(),
+        status: Told::of(&target.uuid),
         wins: shared.deadline_wins,
         path: target.path(),
         told: false,
@@ -239,6 +241,8 @@ struct Keeping {
     ran_before_s: f64,
     from: u64,
     due: Option<Due>,
+    /// What `--status` of another process reads.
+    status: Told,
     wins: bool,
     path: String,
     /// Whether it was said that latency and deadline cannot both be had.
@@ -278,6 +282,7 @@ impl Keeping {
         if let Some(line) = &self.line {
             line.show(at, rate);
         }
+        self.status.tell(at, rate, Timestamp::now());
         self.foresee(at, rate);
         self.say_own(at);
         self.look_at_errors(false);
