@@ -3,6 +3,7 @@
 //! - `target`: the array, and why it cannot be scrubbed; `lock`: one scrub at a time;
 //! - `drive`: begins md's check, lets it go on, ends it; over `pace`, `rate` and `felt`, which say how fast;
 //!   `host` is its world, with the probes of `probe`;
+//! - `outlook`: how fast it has gone of late, and whether it will be in time;
 //! - `old`: the knobs as they were; `guard`: who puts them back after a kill; `health`: what md could
 //!   not read;
 //! - `start` and `kept`: the ledger's part; `when`: hours and deadlines;
@@ -31,6 +32,7 @@ mod lock;
 mod now;
 mod old;
 mod one;
+mod outlook;
 mod pace;
 mod places;
 mod probe;

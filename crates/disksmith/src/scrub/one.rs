@@ -19,6 +19,7 @@ use super::kept::Kept;
 use super::locate::Located;
 use super::now::Told;
 use super::old::{Back, By, DEPTH, Old, STRIPES};
+use super::outlook::Outlook;
 use super::progress::{Line, Lines};
 use super::start::Started;
 use super::target::Target;
@@ -31,8 +32,6 @@ use crate::warm::units::span;
 const PAGE: u64 = 4096;
 /// How it stands is kept so often. The ledger may lie on the array, where each time is work for the members.
 const KEEPS: Duration = Duration::from_secs(10);
-/// What lies ahead is told only after so many seconds of work.
-pub(super) const TELLS_AFTER_S: f64 = 20.0;
 /// What the members could not read is looked at so often: md keeps counting, and nothing gets lost.
 const LOOKS_AT_ERRORS: Duration = Duration::from_secs(10);
 
@@ -123,7 +122,7 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
     let mut keeping = Keeping {
         grown: Grown::new(kept.done, kept.mismatches, kept.places.clone(), cache),
         ran_before_s: kept.ran_s,
-        from: kept.done,
+        outlook: Outlook::new(Sectors(kept.done).bytes().0),
         kept,
         keeper,
         line: shared
@@ -138,7 +137,6 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         status: Told::of(&target.uuid),
         wins: shared.deadline_wins,
         path: target.path(),
-        told: false,
         asked: shared.targets,
         told_own: false,
         last_kept: None,
@@ -239,14 +237,12 @@ struct Keeping {
     looked_at_errors: Option<Instant>,
     began: Instant,
     ran_before_s: f64,
-    from: u64,
+    outlook: Outlook,
     due: Option<Due>,
     /// What `--status` of another process reads.
     status: Told,
     wins: bool,
     path: String,
-    /// Whether it was said that latency and deadline cannot both be had.
-    told: bool,
     /// What the user wants to be kept, and whether it was said that it is not had anyway.
     asked: Option<Targets>,
     told_own: bool,
@@ -278,12 +274,13 @@ impl Keeping {
 
     fn stands(&mut self, at: &At) {
         self.grown.take(at);
-        let rate = self.rate(at);
+        let now_s = self.began.elapsed().as_secs_f64();
+        let rate = self.outlook.rate(now_s, at.live.bytes().0);
         if let Some(line) = &self.line {
             line.show(at, rate);
         }
         self.status.tell(at, rate, Timestamp::now());
-        self.foresee(at, rate);
+        self.foresee(at, rate, now_s);
         self.say_own(at);
         self.look_at_errors(false);
         let is_due = self.last_kept.is_none_or(|then| then.elapsed() >= KEEPS);
@@ -295,13 +292,6 @@ impl Keeping {
                 keeper.keep(&self.kept);
             }
         }
-    }
-
-    /// Bytes a second of this start.
-    fn rate(&self, at: &At) -> Option<f64> {
-        let moved = Sectors(at.live.0.saturating_sub(self.from)).bytes().0 as f64;
-        let rate = moved / self.began.elapsed().as_secs_f64();
-        (moved > 0.0 && rate.is_finite()).then_some(rate)
     }
 
     /// Says once when the foreground is slower by itself than it was to be.
@@ -326,19 +316,19 @@ impl Keeping {
         self.told_own = self.line.as_ref().is_some_and(|line| line.say(said));
     }
 
-    /// Says once when what was asked for cannot be had.
-    fn foresee(&mut self, at: &At, rate: Option<f64>) {
-        let (Some(due), Some(rate), false) = (&self.due, rate, self.told) else {
+    /// Says when what was asked for cannot be had.
+    fn foresee(&mut self, at: &At, rate: Option<f64>, now_s: f64) {
+        let (Some(due), Some(rate)) = (&self.due, rate.filter(|_| at.of.0 > 0)) else {
             return;
         };
-        if self.began.elapsed().as_secs_f64() < TELLS_AFTER_S || at.of.0 == 0 {
-            return;
-        }
         let left = Sectors(at.of.0.saturating_sub(at.live.0)).bytes().0 as f64 / rate;
         let available = due.left().as_secs_f64();
-        if is_late(left, available) {
+        if self.outlook.is_to_be_said(now_s, left, available) {
             let said = late(&self.path, left, available, self.wins);
-            self.told = self.line.as_ref().is_some_and(|line| line.say(said));
+            // What is not shown now is said again.
+            if self.line.as_ref().is_some_and(|line| line.say(said)) {
+                self.outlook.said(now_s);
+            }
         }
     }
 

@@ -15,7 +15,8 @@ use record::{Bytes, Nanos};
 use super::super::drive::At;
 use super::super::felt::Targets;
 use super::super::foreground::Foreground;
-use super::super::one::{TELLS_AFTER_S, is_late, late};
+use super::super::one::late;
+use super::super::outlook::Outlook;
 use super::super::pace::{May, Pace};
 use super::super::progress::{Line, Lines};
 use super::super::when::Due;
@@ -176,10 +177,9 @@ struct Steering<'a> {
     pace: Pace,
     began: Instant,
     line: Option<Line>,
-    passed_before: u64,
+    outlook: Outlook,
     of: u64,
     at: At,
-    told: bool,
 }
 
 impl<'a> Steering<'a> {
@@ -198,10 +198,9 @@ impl<'a> Steering<'a> {
                     ));
                 })
                 .ok(),
-            passed_before: share.passed(),
+            outlook: Outlook::new(share.passed()),
             of: parts.map(|part| part.whole.total().0).sum(),
             at: At::default(),
-            told: false,
             source,
             share,
             shared,
@@ -291,20 +290,19 @@ impl<'a> Steering<'a> {
             ..At::default()
         };
         let seconds = self.began.elapsed().as_secs_f64();
-        let moved = passed.saturating_sub(self.passed_before) as f64;
-        let rate = Some(moved / seconds).filter(|rate| *rate > 0.0 && rate.is_finite());
+        let rate = self.outlook.rate(seconds, passed);
         if let Some(line) = &self.line {
             line.show(&self.at, rate);
         }
-        if let (Some(due), Some(rate), false) = (&self.shared.due, rate, self.told)
-            && seconds >= TELLS_AFTER_S
-        {
+        if let (Some(due), Some(rate)) = (&self.shared.due, rate) {
             let left = self.of.saturating_sub(passed) as f64 / rate;
             let available = due.left().as_secs_f64();
-            if is_late(left, available) {
+            if self.outlook.is_to_be_said(seconds, left, available) {
                 let wins = self.shared.deadline_wins;
                 let said = late(&self.source.path(), left, available, wins);
-                self.told = self.line.as_ref().is_some_and(|line| line.say(said));
+                if self.line.as_ref().is_some_and(|line| line.say(said)) {
+                    self.outlook.said(seconds);
+                }
             }
         }
     }
