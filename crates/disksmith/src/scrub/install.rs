@@ -61,6 +61,7 @@ fn wanted(args: &ScrubArgs, devices: &Devices, context: &Context) -> Result<Want
         args: words(std::env::args_os().skip(1), args),
         ledger,
         calendar: calendar(args),
+        makes_up: makes_up(args),
         delay: DELAY,
     })
 }
@@ -93,6 +94,12 @@ fn is_nightly(args: &ScrubArgs) -> bool {
     args.window.is_some() || args.lasts.is_some() || args.every.is_some()
 }
 
+/// Whether a beginning that was missed is made up for. With hours it waits for them; and what comes once
+/// a month must come. What was to run at night, and comes the next night again, does not begin at noon.
+fn makes_up(args: &ScrubArgs) -> bool {
+    args.window.is_some() || !is_nightly(args)
+}
+
 /// When it begins.
 fn calendar(args: &ScrubArgs) -> String {
     match args.window {
@@ -109,8 +116,9 @@ mod tests {
     use crate::cli::{Cli, Verb};
     use clap::Parser as _;
 
-    /// When the timer of a command begins, and what its service runs, and after that.
-    fn made(command: &str) -> [String; 3] {
+    /// When the timer of a command begins, whether that is made up for, and what its service runs, and
+    /// after that.
+    fn made(command: &str) -> [String; 4] {
         let cli = Cli::try_parse_from(command.split(' ')).unwrap();
         let Verb::Scrub(args) = cli.verb else {
             panic!("not scrub")
@@ -121,6 +129,7 @@ mod tests {
             args: words(given, &args),
             ledger: "/l.db".into(),
             calendar: calendar(&args),
+            makes_up: makes_up(&args),
             delay: DELAY,
         };
         let service = wanted.service();
@@ -128,30 +137,40 @@ mod tests {
             let line = service.lines().find_map(|line| line.strip_prefix(key));
             line.unwrap().replace("/bin/", "")
         };
-        [wanted.calendar, runs("ExecStart="), runs("ExecStopPost=-")]
+        let timer = wanted.timer();
+        let made_up = timer
+            .lines()
+            .find_map(|line| line.strip_prefix("Persistent="));
+        let made_up = made_up.unwrap().to_owned();
+        let (runs, after) = (runs("ExecStart="), runs("ExecStopPost=-"));
+        [wanted.calendar, made_up, runs, after]
     }
 
     #[test]
     fn the_timer_runs_what_was_asked_for_and_knows_its_ledger() {
-        for (command, calendar, words) in [
+        for (command, calendar, made_up, words) in [
             (
                 "disksmith scrub --install-timer --all",
                 MONTHLY,
+                "true",
                 "scrub --all --scheduled --ledger /l.db",
             ),
             (
                 "disksmith --ledger x scrub --install-timer --dry-run --window 23:30-05:00 md0 --keep-p99 5ms",
                 "*-*-* 23:30:00",
+                "true",
                 "scrub --window 23:30-05:00 md0 --keep-p99 5ms --scheduled --every 28d --ledger /l.db",
             ),
             (
                 "disksmith scrub --install-timer --all --every 7d --ledger=y",
                 "*-*-* 01:00:00",
+                "false",
                 "scrub --all --every 7d --scheduled --ledger /l.db",
             ),
             (
                 "disksmith scrub --install-timer --all --for 2h --locate",
                 "*-*-* 01:00:00",
+                "false",
                 "scrub --all --for 2h --locate --scheduled --every 28d --ledger /l.db",
             ),
         ] {
@@ -161,7 +180,8 @@ mod tests {
             for command in [&runs, &after] {
                 assert!(Cli::try_parse_from(command.split(' ')).is_ok(), "{command}");
             }
-            assert_eq!(made(command), [calendar.to_owned(), runs, after]);
+            let (calendar, made_up) = (calendar.to_owned(), made_up.to_owned());
+            assert_eq!(made(command), [calendar, made_up, runs, after]);
         }
     }
 }

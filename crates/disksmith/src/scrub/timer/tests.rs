@@ -82,6 +82,7 @@ fn wanted() -> Wanted {
         args: ["scrub", "--all"].map(Into::into).to_vec(),
         ledger: "/var/lib/disksmith/ledger.db".into(),
         calendar: "Sun *-*-1..7 01:00:00".to_owned(),
+        makes_up: true,
         delay: 900,
     }
 }

@@ -15,6 +15,9 @@ pub(crate) struct Wanted {
     pub ledger: PathBuf,
     /// When it begins, as `OnCalendar=` has it.
     pub calendar: String,
+    /// Whether a beginning that the host has slept through is made up for when it is up again, at whatever
+    /// hour that is.
+    pub makes_up: bool,
     /// By how many seconds it may begin later, chosen at random: so that many hosts on one storage do
     /// not begin at once.
     pub delay: u64,
@@ -96,11 +99,11 @@ impl Wanted {
              [Timer]\n\
              OnCalendar={}\n\
              RandomizedDelaySec={}\n\
-             Persistent=true\n\
+             Persistent={}\n\
              \n\
              [Install]\n\
              WantedBy=timers.target\n",
-            self.calendar, self.delay
+            self.calendar, self.delay, self.makes_up
         )
     }
 }
@@ -139,6 +142,7 @@ mod tests {
             .to_vec(),
             ledger: "/var/lib/a ledger.db".into(),
             calendar: "*-*-* 01:00:00".to_owned(),
+            makes_up: true,
             delay: 900,
         }
     }
