@@ -20,7 +20,8 @@ use super::{Latency, ReadyBy, Span};
   disksmith scrub --status
 
 Exit status: 0 done, and all copies agree; 1 done, and mismatches or places that cannot be
-read were found; 2 refused; 3 ended before its end: the same command goes on.")]
+read were found, or with --all an array lacks a member; 2 refused; 3 ended before its end: the
+same command goes on.")]
 pub(crate) struct ScrubArgs {
     /// The arrays: /dev/md0, md0, or a name below /dev/md. Of several, no two may share a disk
     #[arg(

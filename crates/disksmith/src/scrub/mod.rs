@@ -62,7 +62,7 @@ use record::Nanos;
 use crate::cli::ScrubArgs;
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
-use choose::{choose, rounds};
+use choose::{choose, is_any_degraded, rounds};
 use drive::Ending;
 use felt::Targets;
 use forecast::{Known, forecast};
@@ -346,5 +346,8 @@ fn answer(scrubbed: &[Scrubbed], args: &ScrubArgs, context: &mut Context) -> Out
     for sentence in told {
         context.tell(&format!("disksmith: {sentence}"));
     }
-    outcome
+    match outcome {
+        Ok(Answer::Done) if args.all && is_any_degraded(&context.root) => Ok(Answer::No),
+        other => other,
+    }
 }
