@@ -69,6 +69,14 @@ fn all(devices: &Devices, context: &Context) -> Result<Vec<Target>, Failure> {
     Ok(targets)
 }
 
+/// Whether an array of the host lacks a member. That is no reason not to scrub the others, but whoever
+/// has all of them scrubbed, such as a timer, is to find out.
+pub(crate) fn is_any_degraded(root: &Root) -> bool {
+    let arrays = Devices::read(root).ok();
+    let arrays = arrays.and_then(|devices| md::arrays(root, &devices).ok());
+    arrays.is_some_and(|arrays| arrays.iter().any(|array| array.degraded.unwrap_or(0) > 0))
+}
+
 /// All arrays that were named, or what is wrong with any of them.
 fn named(words: &[String], devices: &Devices, context: &Context) -> Result<Vec<Target>, Failure> {
     let mut targets: Vec<Target> = Vec::new();
@@ -135,4 +143,18 @@ pub(crate) fn rounds(targets: Vec<Target>) -> Vec<Vec<Target>> {
         }
     }
     rounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::target::tests::tree;
+    use super::*;
+
+    #[test]
+    fn an_array_that_lacks_a_member_is_found() {
+        let (_place, root) = tree(&[]);
+        assert!(!is_any_degraded(&root));
+        let (_place, root) = tree(&[("degraded", "1")]);
+        assert!(is_any_degraded(&root));
+    }
 }

@@ -276,4 +276,4 @@ fn is_free(array: &Array, sync: &Sync) -> Result<(), String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,13 +1,15 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use super::super::choose;
 use super::*;
 
 /// A RAID 10 of two members, as kernel 6.1 shows it, with some files that say something else; an empty
 /// text takes a file away.
-fn tree(changes: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+pub(crate) fn tree(changes: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
     let place = tempfile::tempdir().unwrap();
     let root = Root::under(place.path());
     let block = root.sys.join("class/block");
@@ -53,7 +55,7 @@ fn tree(changes: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
     (place, root)
 }
 
-fn find(changes: &[(&str, &str)]) -> Result<Target, String> {
+pub(crate) fn find(changes: &[(&str, &str)]) -> Result<Target, String> {
     let (_place, root) = tree(changes);
     let devices = Devices::read(&root).unwrap();
     Target::find("md0", &root, &devices)
@@ -105,6 +107,26 @@ fn each_reason_not_to_is_a_sentence_of_its_own() {
             "{error}"
         );
     }
+}
+
+/// Root may write to any file; but on Linux a thread may have a user of its own (credentials(7)).
+#[test]
+fn who_may_not_turn_its_knobs_is_told_how() {
+    let (place, root) = tree(&[]);
+    let allow = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode));
+    allow(place.path(), 0o755).unwrap();
+    let file = root.sys.join("class/block/md0/md/sync_action");
+    allow(&file, 0o444).unwrap();
+    let found = std::thread::spawn(move || {
+        if rustix::process::getuid().is_root() {
+            rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(65_534)).unwrap();
+        }
+        let devices = Devices::read(&root).unwrap();
+        Target::find("md0", &root, &devices)
+    });
+    let error = found.join().unwrap().unwrap_err();
+    assert!(error.contains("sync_action may not be written"), "{error}");
+    assert!(error.contains("run this as root"), "{error}");
 }
 
 #[test]
