@@ -216,15 +216,19 @@ fn a_limit_that_somebody_sets_while_the_gate_turns_is_not_overwritten() {
         let mut model = Model::new(600 * FASTEST as u64, FASTEST);
         // What was let loose alone lies far ahead, so that the gate paces it.
         let when = 11 * SECOND;
-        model.events.push((when, Event::Load(busy(0.001, 0.002))));
+        model.events.push((when, Event::Load(busy(0.001, 0.020))));
         model.events.push((
-            when + 4 * SECOND + moment * 37_000_000,
+            when + SECOND / 2 + moment * 97_000_000,
             Event::Turns(Knob::SpeedMax, 5000),
         ));
         model
             .events
             .push((when + 8 * SECOND, Event::Order(Order::Interrupted)));
-        let ended = drive(&mut model, &task());
+        let task = Task {
+            targets: p99(0.006),
+            ..task()
+        };
+        let ended = drive(&mut model, &task);
         let kept = model.speed_max.kib == 5000;
         if !matches!(ended.ending, Ending::Turned(Knob::SpeedMax)) || !kept {
             lost.push((moment, format!("{:?}", ended.ending)));
