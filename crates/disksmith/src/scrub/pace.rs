@@ -214,9 +214,10 @@ impl Pace {
     pub(crate) fn may(&self) -> May {
         match self.state {
             State::Alone => May::All,
-            State::Measuring(_) => May::Nothing,
-            State::Again(_) | State::Held(_) if self.floor <= 0.0 => May::Nothing,
-            State::Again(_) | State::Held(_) => May::Rate(self.floor),
+            // What moved would be felt: a deadline makes up for this little.
+            State::Measuring(_) | State::Again(_) => May::Nothing,
+            State::Held(_) if self.floor <= 0.0 => May::Nothing,
+            State::Held(_) => May::Rate(self.floor),
             State::Company => May::Rate(self.rate.allowed().max(self.floor)),
         }
     }
@@ -332,7 +333,8 @@ impl Pace {
         }
         let after = if self.cuts >= CUTS { SOONER } else { AGAIN };
         let is_due = now.0.saturating_sub(self.measured.0) >= after.0;
-        if self.state == State::Company && self.own.is_some() && is_due {
+        let is_of_use = self.own.is_some() && !self.is_driven();
+        if self.state == State::Company && is_of_use && is_due {
             self.alone.age();
             self.state = State::Again(now);
         }
@@ -354,9 +356,15 @@ impl Pace {
         }
         // What was measured a moment ago needs no new measuring.
         let is_old = self.own.is_none() || now.0.saturating_sub(self.measured.0) >= AGAIN.0;
-        if self.not_to_blame >= NOT_TO_BLAME && is_old && self.floor <= 0.0 {
+        if self.not_to_blame >= NOT_TO_BLAME && is_old && !self.is_driven() {
             self.begin_measuring(now);
         }
+    }
+
+    /// Whether a deadline demands more than what is felt allows: then what the foreground has by itself
+    /// decides nothing, and to measure it would only make the check late.
+    fn is_driven(&self) -> bool {
+        self.floor > self.rate.allowed()
     }
 
     /// An interval is over.

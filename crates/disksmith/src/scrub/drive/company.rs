@@ -120,6 +120,30 @@ fn the_foreground_keeps_what_it_was_promised_and_the_check_gets_the_rest() {
 }
 
 #[test]
+fn a_deadline_far_away_leaves_the_steering_to_what_is_felt() {
+    let of = 30_000_000;
+    let mut model = Model::new(of, FASTEST);
+    model.load = at(0.3, Noise::Exponential);
+    let deadline = 3000 * SECOND;
+    let end = Event::Order(Order::Interrupted);
+    model.events.push((300 * SECOND, end));
+    drive(
+        &mut model,
+        &Task {
+            deadline: Some(Nanos(deadline)),
+            ..task(None)
+        },
+    );
+    let told: Vec<&At> = model.told.iter().filter(|at| at.live.0 > 0).collect();
+    let measuring = told.iter().filter(|at| at.measuring).count();
+    let share = measuring as f64 / told.len() as f64;
+    assert!(share < 0.1, "it measures {share:.2} of the time");
+    let (got, demanded) = (rate(&model, 60, 300), of as f64 / 3000.0);
+    println!("{got:.0} sectors a second, of which the deadline demands {demanded:.0}");
+    assert!(got > 1.5 * demanded, "{got:.0} of {demanded:.0}");
+}
+
+#[test]
 fn noise_alone_does_not_keep_it_low() {
     for noise in [Noise::Exponential, Noise::Tail] {
         let mut model = Model::new(u64::MAX / 4096, FASTEST);
