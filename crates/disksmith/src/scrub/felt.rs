@@ -53,6 +53,8 @@ pub(crate) struct Seen {
     pub others: Option<u64>,
     /// How many requests of anybody the kernel has counted, and the seconds that they took together.
     pub counted: Option<(u64, f64)>,
+    /// For how long any request to the array was on its way, in seconds; zero where that is not told.
+    pub busy: f64,
 }
 
 /// The latencies that the foreground is to keep, in seconds.

@@ -27,6 +27,20 @@ const QUIET: Nanos = Nanos(1_500_000_000);
 const LONGEST_QUIET: Nanos = Nanos(60_000_000_000);
 /// Who comes back after this comes anew.
 const SOON: Nanos = Nanos(120_000_000_000);
+/// Alone at full speed, requests of others wait behind so many of the check that who asks for one thing
+/// after the other is few requests a second, too. Where they wait for so long [`LATELY`], in seconds, the
+/// check is held for a moment, at most so long, to see how many they are by themselves; and no longer where
+/// nothing is asked for in so long.
+const WAITED_S: f64 = 0.3;
+const LISTENS: Nanos = Nanos(1_500_000_000);
+const STILL: Nanos = Nanos(300_000_000);
+/// After so long it does that again, which becomes twice as long each time that it was nobody. A journal waits
+/// too, and is not to hold the check each time.
+const LISTENS_AGAIN: Nanos = Nanos(5_000_000_000);
+const LONGEST_DEAF: Nanos = Nanos(60_000_000_000);
+/// But who waits almost all of the time, in seconds of [`LATELY`], is listened to so often.
+const ALWAYS_S: f64 = 2.7;
+const LONGEST_DEAF_TO_THEM: Nanos = Nanos(10_000_000_000);
 /// Where the foreground suffers, nothing is checked for so long.
 const HELD: Nanos = Nanos(1_000_000_000);
 /// So long the foreground is measured before its target is set, at least; longer where too few probes
@@ -77,8 +91,8 @@ pub(crate) struct Pace {
     rate: Rate,
     felt: Felt,
     state: State,
-    /// Requests of others lately, with when they were seen.
-    others: VecDeque<(Nanos, u64)>,
+    /// What others asked for lately.
+    others: VecDeque<Others>,
     /// Whether the kernel counts them.
     is_counted: bool,
     /// Requests of others since the foreground is measured.
@@ -87,6 +101,11 @@ pub(crate) struct Pace {
     nobody: Option<Nanos>,
     quiet: Nanos,
     left: Option<Nanos>,
+    /// When others last asked for anything, or waited for it.
+    stirred: Nanos,
+    /// When it was last listened in vain, and how long it is not again.
+    listened: Option<Nanos>,
+    deaf: Nanos,
     /// When the foreground was last measured.
     measured: Nanos,
     not_to_blame: u32,
@@ -100,9 +119,20 @@ pub(crate) struct Pace {
     floor: f64,
 }
 
+/// What others asked for between two looks.
+#[derive(Clone, Copy, Debug)]
+struct Others {
+    seen: Nanos,
+    requests: u64,
+    /// Seconds in which they waited.
+    waited: f64,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     Alone,
+    /// Who waits behind the check is counted without it, since then.
+    Listening(Nanos),
     /// The foreground is measured by itself since then.
     Measuring(Nanos),
     /// A little of that again.
@@ -132,6 +162,9 @@ impl Pace {
             nobody: Some(now),
             quiet: QUIET,
             left: None,
+            stirred: now,
+            listened: None,
+            deaf: LISTENS_AGAIN,
             measured: now,
             not_to_blame: 0,
             cuts: 0,
@@ -159,12 +192,12 @@ impl Pace {
 
     /// What the foreground feels now; `None` while nobody is there.
     pub(crate) fn felt(&self) -> Option<&Felt> {
-        (self.state != State::Alone).then_some(&self.felt)
+        self.probes().then_some(&self.felt)
     }
 
     /// Whether probes are wanted. On an idle array they would only hold back the check.
     pub(crate) fn probes(&self) -> bool {
-        self.state != State::Alone
+        !matches!(self.state, State::Alone | State::Listening(_))
     }
 
     /// Whether the foreground is just being measured.
@@ -191,7 +224,7 @@ impl Pace {
         self.bytes += bytes;
         self.look_around(now, seen);
         match self.state {
-            State::Alone => {}
+            State::Alone | State::Listening(_) => {}
             State::Measuring(since) => self.measure(now, since, seen),
             State::Again(since) => self.refresh(now, since, seen),
             State::Company => self.judge(now),
@@ -215,7 +248,7 @@ impl Pace {
         match self.state {
             State::Alone => May::All,
             // What moved would be felt: a deadline makes up for this little.
-            State::Measuring(_) | State::Again(_) => May::Nothing,
+            State::Listening(_) | State::Measuring(_) | State::Again(_) => May::Nothing,
             State::Held(_) if self.floor <= 0.0 => May::Nothing,
             State::Held(_) => May::Rate(self.floor),
             State::Company => May::Rate(self.rate.allowed().max(self.floor)),
@@ -227,27 +260,66 @@ impl Pace {
         match seen.others {
             Some(others) => {
                 self.foreground = self.foreground.saturating_add(others);
-                self.others.push_back((now, others));
-                let is_old = |(then, _): &(Nanos, u64)| now.0.saturating_sub(then.0) >= LATELY.0;
+                // Probes wait too; there are none where this counts.
+                let waited = if self.probes() { 0.0 } else { seen.busy };
+                if others > 0 || waited > 0.0 {
+                    self.stirred = now;
+                }
+                self.others.push_back(Others {
+                    seen: now,
+                    requests: others,
+                    waited,
+                });
+                let is_old = |one: &Others| now.0.saturating_sub(one.seen.0) >= LATELY.0;
                 while self.others.front().is_some_and(is_old) {
                     self.others.pop_front();
                 }
             }
             None => self.is_counted = false,
         }
-        let others: u64 = self.others.iter().map(|(_, others)| others).sum();
+        let others: u64 = self.others.iter().map(|one| one.requests).sum();
         let is_nobody = self.is_counted && others <= NOBODY;
         if !is_nobody {
             self.nobody = None;
-            if self.state == State::Alone {
+            if !self.probes() {
                 self.meet(now);
             }
             return;
         }
         let nobody = *self.nobody.get_or_insert(now);
-        if self.state != State::Alone && now.0.saturating_sub(nobody.0) >= self.quiet.0 {
+        match self.state {
+            State::Alone => self.suspect(now),
+            State::Listening(since) => self.listen(now, since),
+            _ if now.0.saturating_sub(nobody.0) >= self.quiet.0 => {
+                self.state = State::Alone;
+                self.left = Some(now);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether somebody waits so much that it may be the check that makes him look like nobody.
+    fn suspect(&mut self, now: Nanos) {
+        let waited: f64 = self.others.iter().map(|one| one.waited).sum();
+        let deaf = match waited >= ALWAYS_S {
+            true => self.deaf.min(LONGEST_DEAF_TO_THEM),
+            false => self.deaf,
+        };
+        let is_due = |listened: Nanos| now.0.saturating_sub(listened.0) >= deaf.0;
+        if waited >= WAITED_S && self.listened.is_none_or(is_due) {
+            self.state = State::Listening(now);
+        }
+    }
+
+    /// Nobody was heard yet.
+    fn listen(&mut self, now: Nanos, since: Nanos) {
+        let is_still = now.0.saturating_sub(self.stirred.max(since).0) >= STILL.0;
+        if is_still || now.0.saturating_sub(since.0) >= LISTENS.0 {
             self.state = State::Alone;
-            self.left = Some(now);
+            if self.listened.is_some() {
+                self.deaf = Nanos((2 * self.deaf.0).min(LONGEST_DEAF.0));
+            }
+            self.listened = Some(now);
         }
     }
 
@@ -259,6 +331,7 @@ impl Pace {
             true => Nanos((2 * self.quiet.0).min(LONGEST_QUIET.0)),
             false => QUIET,
         };
+        (self.listened, self.deaf) = (None, LISTENS_AGAIN);
         self.felt.clear();
         self.rate = Rate::new(LEAST);
         self.not_to_blame = 0;

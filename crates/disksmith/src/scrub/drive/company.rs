@@ -242,6 +242,52 @@ fn a_journal_is_no_company() {
     assert!(got > 0.93 * FASTEST, "{got}");
 }
 
+/// A request waits for 0.3 seconds behind a check at full speed.
+fn slow_volumes() -> Load {
+    Load {
+        rate: 0.0,
+        alone: 0.002,
+        cost: 0.3,
+        gentle: 0.3,
+        noise: Noise::None,
+    }
+}
+
+#[test]
+fn one_who_waits_for_each_answer_is_met_though_the_check_makes_him_few_requests() {
+    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    model.load = slow_volumes();
+    let comes = 30 * SECOND + 300_000_000;
+    model.events.push((comes, Event::Client));
+    run(&mut model, None, 40);
+    assert!(rate(&model, 10, 30) > 0.95 * FASTEST, "alone");
+    let after = rate(&model, 32, 37);
+    assert!(after < 0.01 * FASTEST, "{after}");
+    let slow = model.latencies.iter().skip(1);
+    let slow = slow.filter(|(then, felt)| *then > comes + SECOND && *felt > 0.1);
+    assert_eq!(slow.count(), 0, "within a second");
+}
+
+#[test]
+fn a_journal_on_slow_volumes_is_no_company_either() {
+    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    let commits = Load {
+        rate: 20.0,
+        ..slow_volumes()
+    };
+    model.load = slow_volumes();
+    for commit in 1..40 {
+        let at = 5 * commit * SECOND;
+        model.events.push((at, Event::Load(commits)));
+        let over = at + 3 * SECOND / 10;
+        model.events.push((over, Event::Load(slow_volumes())));
+    }
+    run(&mut model, None, 200);
+    let got = rate(&model, 10, 200);
+    println!("{:.3} of full speed", got / FASTEST);
+    assert!(got > 0.93 * FASTEST, "{got}");
+}
+
 #[test]
 fn the_least_rate_costs_few_superblocks() {
     let mut model = Model::new(u64::MAX / 4096, FASTEST);

@@ -28,9 +28,8 @@ impl Bench {
             };
             let seen = Seen {
                 probes: vec![latency; if self.pace.probes() { 5 } else { 0 }],
-                waiting: 0.0,
                 others: Some(others),
-                counted: None,
+                ..Seen::default()
             };
             self.pace.take(Nanos(self.now), &seen, bytes);
         }
