@@ -220,7 +220,7 @@ impl Pace {
     /// Takes what was seen since the last time, in which so many bytes were checked.
     pub(crate) fn take(&mut self, now: Nanos, seen: &Seen, bytes: f64) {
         let targets = self.targets();
-        self.felt.take(seen, targets.as_ref());
+        self.felt.take(now, seen, targets.as_ref());
         self.bytes += bytes;
         self.look_around(now, seen);
         match self.state {
