@@ -25,6 +25,8 @@ const LATELY: Nanos = Nanos(3_000_000_000);
 /// somebody comes back soon, it is twice as long.
 const QUIET: Nanos = Nanos(1_500_000_000);
 const LONGEST_QUIET: Nanos = Nanos(60_000_000_000);
+/// Where not one request was seen since the beginning, so long is enough.
+const SILENT: Nanos = Nanos(1_000_000_000);
 /// Who comes back after this comes anew.
 const SOON: Nanos = Nanos(120_000_000_000);
 /// Alone at full speed, requests of others wait behind so many of the check that who asks for one thing
@@ -290,12 +292,18 @@ impl Pace {
         match self.state {
             State::Alone => self.suspect(now),
             State::Listening(since) => self.listen(now, since),
-            _ if now.0.saturating_sub(nobody.0) >= self.quiet.0 => {
+            _ if now.0.saturating_sub(nobody.0) >= self.quiet(others).0 => {
                 self.state = State::Alone;
                 self.left = Some(now);
             }
             _ => {}
         }
+    }
+
+    /// How long nobody must be seen, where so many requests were.
+    fn quiet(&self, others: u64) -> Nanos {
+        let is_silent = others == 0 && self.left.is_none();
+        if is_silent { SILENT } else { self.quiet }
     }
 
     /// Whether somebody waits so much that it may be the check that makes him look like nobody.

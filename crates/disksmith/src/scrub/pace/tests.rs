@@ -101,7 +101,7 @@ fn a_burst_that_the_mean_allows_is_no_reason_to_cut_however_often_it_is_looked()
             before = rate;
             let seconds = Nanos(tick).as_secs_f64();
             let requests = (500.0 * seconds) as u64;
-            let is_burst = now % 4_000_000_000 < 600_000_000;
+            let is_burst = now % 4_000_000_000 >= 3_400_000_000;
             let latency = if is_burst { 0.010 } else { 0.002 };
             let is_probed = now.is_multiple_of(TICK);
             let seen = Seen {
