@@ -5,10 +5,13 @@
 //! comes, a little of it again each minute, and all of it anew where the target is passed although next
 //! to nothing is checked. Then the foreground is slow by itself, and that is what it is held to.
 
+mod ears;
+
 use std::collections::VecDeque;
 
 use record::Nanos;
 
+use self::ears::Ears;
 use super::felt::{Alone, Felt, Seen, Targets, Verdict};
 use super::rate::Rate;
 
@@ -29,20 +32,6 @@ const LONGEST_QUIET: Nanos = Nanos(60_000_000_000);
 const SILENT: Nanos = Nanos(1_000_000_000);
 /// Who comes back after this comes anew.
 const SOON: Nanos = Nanos(120_000_000_000);
-/// Alone at full speed, requests of others wait behind so many of the check that who asks for one thing
-/// after the other is few requests a second, too. Where they wait for so long [`LATELY`], in seconds, the
-/// check is held for a moment, at most so long, to see how many they are by themselves; and no longer where
-/// nothing is asked for in so long.
-const WAITED_S: f64 = 0.3;
-const LISTENS: Nanos = Nanos(1_500_000_000);
-const STILL: Nanos = Nanos(300_000_000);
-/// After so long it does that again, which becomes twice as long each time that it was nobody. A journal waits
-/// too, and is not to hold the check each time.
-const LISTENS_AGAIN: Nanos = Nanos(5_000_000_000);
-const LONGEST_DEAF: Nanos = Nanos(60_000_000_000);
-/// But who waits almost all of the time, in seconds of [`LATELY`], is listened to so often.
-const ALWAYS_S: f64 = 2.7;
-const LONGEST_DEAF_TO_THEM: Nanos = Nanos(10_000_000_000);
 /// Where the foreground suffers, nothing is checked for so long.
 const HELD: Nanos = Nanos(1_000_000_000);
 /// So long the foreground is measured before its target is set, at least; longer where too few probes
@@ -103,11 +92,7 @@ pub(crate) struct Pace {
     nobody: Option<Nanos>,
     quiet: Nanos,
     left: Option<Nanos>,
-    /// When others last asked for anything, or waited for it.
-    stirred: Nanos,
-    /// When it was last listened in vain, and how long it is not again.
-    listened: Option<Nanos>,
-    deaf: Nanos,
+    ears: Ears,
     /// When the foreground was last measured.
     measured: Nanos,
     not_to_blame: u32,
@@ -164,9 +149,7 @@ impl Pace {
             nobody: Some(now),
             quiet: QUIET,
             left: None,
-            stirred: now,
-            listened: None,
-            deaf: LISTENS_AGAIN,
+            ears: Ears::new(now),
             measured: now,
             not_to_blame: 0,
             cuts: 0,
@@ -265,7 +248,7 @@ impl Pace {
                 // Probes wait too; there are none where this counts.
                 let waited = if self.probes() { 0.0 } else { seen.busy };
                 if others > 0 || waited > 0.0 {
-                    self.stirred = now;
+                    self.ears.stir(now);
                 }
                 self.others.push_back(Others {
                     seen: now,
@@ -291,7 +274,11 @@ impl Pace {
         let nobody = *self.nobody.get_or_insert(now);
         match self.state {
             State::Alone => self.suspect(now),
-            State::Listening(since) => self.listen(now, since),
+            State::Listening(since) => {
+                if self.ears.have_heard(now, since) {
+                    self.state = State::Alone;
+                }
+            }
             _ if now.0.saturating_sub(nobody.0) >= self.quiet(others).0 => {
                 self.state = State::Alone;
                 self.left = Some(now);
@@ -309,25 +296,8 @@ impl Pace {
     /// Whether somebody waits so much that it may be the check that makes him look like nobody.
     fn suspect(&mut self, now: Nanos) {
         let waited: f64 = self.others.iter().map(|one| one.waited).sum();
-        let deaf = match waited >= ALWAYS_S {
-            true => self.deaf.min(LONGEST_DEAF_TO_THEM),
-            false => self.deaf,
-        };
-        let is_due = |listened: Nanos| now.0.saturating_sub(listened.0) >= deaf.0;
-        if waited >= WAITED_S && self.listened.is_none_or(is_due) {
+        if self.ears.are_wanted(now, waited) {
             self.state = State::Listening(now);
-        }
-    }
-
-    /// Nobody was heard yet.
-    fn listen(&mut self, now: Nanos, since: Nanos) {
-        let is_still = now.0.saturating_sub(self.stirred.max(since).0) >= STILL.0;
-        if is_still || now.0.saturating_sub(since.0) >= LISTENS.0 {
-            self.state = State::Alone;
-            if self.listened.is_some() {
-                self.deaf = Nanos((2 * self.deaf.0).min(LONGEST_DEAF.0));
-            }
-            self.listened = Some(now);
         }
     }
 
@@ -339,7 +309,7 @@ impl Pace {
             true => Nanos((2 * self.quiet.0).min(LONGEST_QUIET.0)),
             false => QUIET,
         };
-        (self.listened, self.deaf) = (None, LISTENS_AGAIN);
+        self.ears = Ears::new(now);
         self.felt.clear();
         self.rate = Rate::new(LEAST);
         self.not_to_blame = 0;
