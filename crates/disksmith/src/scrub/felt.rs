@@ -395,7 +395,7 @@ mod tests {
         let mut now = Nanos(0);
         let mut take = |felt: &mut Felt, latency, times: usize| {
             for _ in 0..times {
-                now = now + COUNTED_OVER;
+                now += COUNTED_OVER;
                 felt.take(now, &count(latency), Some(&mean));
             }
         };
