@@ -274,11 +274,7 @@ impl Pace {
         let nobody = *self.nobody.get_or_insert(now);
         match self.state {
             State::Alone => self.suspect(now),
-            State::Listening(since) => {
-                if self.ears.have_heard(now, since) {
-                    self.state = State::Alone;
-                }
-            }
+            State::Listening(since) => self.listen(now, since),
             _ if now.0.saturating_sub(nobody.0) >= self.quiet(others).0 => {
                 self.state = State::Alone;
                 self.left = Some(now);
@@ -298,6 +294,13 @@ impl Pace {
         let waited: f64 = self.others.iter().map(|one| one.waited).sum();
         if self.ears.are_wanted(now, waited) {
             self.state = State::Listening(now);
+        }
+    }
+
+    /// Nobody was heard yet.
+    fn listen(&mut self, now: Nanos, since: Nanos) {
+        if self.ears.have_heard(now, since) {
+            self.state = State::Alone;
         }
     }
 
