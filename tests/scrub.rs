@@ -251,6 +251,31 @@ fn with_qemu_a_file_system_at_rest_and_the_ledger_on_the_array_are_no_company() 
     assert!(rate > 0.65 * 12.0 * 1048576.0, "{rate}: {array:#}");
 }
 
+/// The same while the members are read.
+const OWN_READ: &str = r#"
+make_array
+mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/md/data && mkdir -p /mnt &&
+    mount /dev/md/data /mnt || exit 8
+export DISKSMITH_LEDGER=/mnt/ledger.db
+disksmith scrub --read /dev/md/data --json; is $? 0 "all can be read"
+"#;
+
+#[test]
+#[ignore = "long proof: make prove"]
+fn with_qemu_a_reading_is_not_its_own_company_where_the_ledger_is_on_the_array() {
+    let place = Place::new();
+    let volumes = ["--volumes", "4xthroughput=12MiB:384MiB"];
+    let Some(said) = in_lab(&place, &volumes, OWN_READ) else {
+        return;
+    };
+    let document: Value = said.ends_with(0).json();
+    let array = &document["read"][0];
+    println!("{array:#}");
+    assert_eq!(array["ended"], "done", "{array:#}");
+    let target = &array["foreground"]["keep_p99_ns"];
+    assert!(target.is_null(), "{array:#}");
+}
+
 /// An array with a spare, and members that fail.
 const SPARE: &str = r#"
 make_array

@@ -40,6 +40,13 @@ pub(super) struct Load {
     pub noise: Noise,
 }
 
+/// One who makes the next request when the last one is answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Client {
+    since: u64,
+    until: u64,
+}
+
 /// md drains and writes the superblock in this time.
 const SUPERBLOCK: u64 = 8_000_000;
 /// Which the foreground feels as so much of a check at full speed.
@@ -61,6 +68,8 @@ pub(super) enum Event {
     /// md does not let it begin, because of such an array.
     Delayed,
     Load(Load),
+    /// Somebody comes who asks for one thing after the other.
+    Client,
 }
 
 pub(super) struct Model {
@@ -96,8 +105,12 @@ pub(super) struct Model {
     pub events: Vec<(u64, Event)>,
     order: Option<Order>,
     probed: Vec<f64>,
+    client: Option<Client>,
     others: f64,
     busy: f64,
+    /// Seconds in which others wait, and since when they are counted.
+    waited: f64,
+    seen_at: u64,
     probes_at: u64,
     probing: bool,
     pub random: u64,
@@ -151,8 +164,11 @@ impl Model {
             events: Vec::new(),
             order: None,
             probed: Vec::new(),
+            client: None,
             others: 0.0,
             busy: 0.0,
+            waited: 0.0,
+            seen_at: 0,
             probes_at: 0,
             probing: false,
             random: 1,
@@ -203,6 +219,7 @@ impl Model {
             }
             Event::Delayed => self.delayed = true,
             Event::Load(load) => self.load = load,
+            Event::Client => self.client = Some(Client::default()),
         }
     }
 
@@ -231,7 +248,22 @@ impl Model {
             self.due -= 1.0;
             let felt = latency * self.noise();
             self.busy += felt;
+            self.waited += felt;
             self.latencies.push((self.now, felt));
+        }
+        if let Some(client) = &mut self.client {
+            self.waited += seconds;
+            if self.now >= client.until {
+                let felt = Nanos(self.now - client.since).as_secs_f64();
+                self.busy += felt;
+                self.others += 1.0;
+                self.latencies.push((self.now, felt));
+                let until = self.now + (latency * 1e9) as u64;
+                *client = Client {
+                    since: self.now,
+                    until,
+                };
+            }
         }
         if self.probing && self.now >= self.probes_at {
             // At odd moments: at even ones each would meet the same moment of a step.
@@ -429,12 +461,15 @@ impl World for Model {
         let probes = std::mem::take(&mut self.probed);
         let others = std::mem::take(&mut self.others);
         let busy = std::mem::take(&mut self.busy);
+        let waited = std::mem::take(&mut self.waited);
+        let passed = Nanos(self.now - std::mem::replace(&mut self.seen_at, self.now));
         self.probing = probing;
         Seen {
             probes,
             waiting: 0.0,
             others: Some(others.round() as u64),
             counted: Some((others.round() as u64, busy)),
+            busy: waited.min(passed.as_secs_f64()),
         }
     }
 
