@@ -251,6 +251,31 @@ fn with_qemu_a_file_system_at_rest_and_the_ledger_on_the_array_are_no_company() 
     assert!(rate > 0.65 * 12.0 * 1048576.0, "{rate}: {array:#}");
 }
 
+/// The same while the members are read.
+const OWN_READ: &str = r#"
+make_array
+mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/md/data && mkdir -p /mnt &&
+    mount /dev/md/data /mnt || exit 8
+export DISKSMITH_LEDGER=/mnt/ledger.db
+disksmith scrub --read /dev/md/data --json; is $? 0 "all can be read"
+"#;
+
+#[test]
+#[ignore = "long proof: make prove"]
+fn with_qemu_a_reading_is_not_its_own_company_where_the_ledger_is_on_the_array() {
+    let place = Place::new();
+    let volumes = ["--volumes", "4xthroughput=12MiB:384MiB"];
+    let Some(said) = in_lab(&place, &volumes, OWN_READ) else {
+        return;
+    };
+    let document: Value = said.ends_with(0).json();
+    let array = &document["read"][0];
+    println!("{array:#}");
+    assert_eq!(array["ended"], "done", "{array:#}");
+    let target = &array["foreground"]["keep_p99_ns"];
+    assert!(target.is_null(), "{array:#}");
+}
+
 /// An array with a spare, and members that fail.
 const SPARE: &str = r#"
 make_array
@@ -361,6 +386,64 @@ fn with_qemu_a_recovery_and_a_check_of_others_get_past_a_scrub() {
     ] {
         assert!(said.err.contains(words), "no '{words}' in {}", said.err);
     }
+}
+
+/// Two arrays on the same two disks. While the first is scrubbed, a member of the second is replaced: md works
+/// on one array of a disk at a time, and a check that is paced could hold it back for days. Then a member of
+/// the first is to be replaced.
+const BESIDE: &str = r#"
+for disk in vda vdb vdc; do
+    printf 'n\np\n1\n\n+50M\nn\np\n2\n\n\nw\n' | fdisk /dev/$disk >/dev/null 2>&1
+done
+create() { mdadm -q --create "$1" --run --level 1 --raid-devices 2 --assume-clean --bitmap none $2 $3 >&2 || exit 8; }
+create /dev/md1 /dev/vda1 /dev/vdb1
+create /dev/md2 /dev/vda2 /dev/vdb2
+md=/sys/block/md1/md
+second=/sys/block/md2/md
+before=$(knobs)
+disksmith scrub --all --json & scrub=$!
+wait_for "[ \$(cat $md/sync_action) = check ] && [ \$(cat $md/sync_max) -gt 8192 ]"
+mdadm -q /dev/md2 --fail /dev/vdb2 >&2 && mdadm -q /dev/md2 --add /dev/vdc2 >&2 || exit 8
+wait $scrub; is $? 3 "a recovery beside it"
+wait_for "[ \$(cat $second/degraded) = 0 ]"
+is "$(cat $second/degraded) $(cat $md/sync_action)" "0 idle" "the other array is whole"
+is "$(knobs)" "$before" "at the end"
+
+# A member that is to be replaced: nothing is degraded, and md begins nothing before the check has ended.
+mdadm -q /dev/md1 --add /dev/vdc1 >&2 || exit 8
+disksmith scrub md1 >&2 & scrub=$!
+wait_for "[ \$(cat $md/sync_action) = check ] && [ \$(cat $md/sync_max) -gt 8192 ]"
+mdadm -q /dev/md1 --replace /dev/vdb1 >&2 || exit 8
+wait $scrub; is $? 3 "a replacement"
+wait_for "[ \$(cat $md/sync_action) = recover ]"
+is "$(cat $md/sync_action) $(cat $md/sync_max)" "recover max" "the replacement"
+"#;
+
+#[test]
+#[ignore = "long proof: make prove"]
+fn with_qemu_a_scrub_lets_an_array_on_the_same_disks_recover() {
+    let place = Place::new();
+    let volumes = ["--volumes", "3xthroughput=4MiB:66MiB"];
+    let Some(said) = in_lab(&place, &volumes, BESIDE) else {
+        return;
+    };
+    let said = said.ends_with(0);
+    let document: Value = said.json();
+    let array = &document["arrays"][0];
+    assert_eq!(array["array"], "/dev/md1", "{array:#}");
+    assert_eq!(array["ended"], "recovery", "{array:#}");
+    assert!(
+        array["done_bytes"].as_u64() < array["of_bytes"].as_u64(),
+        "{array:#}"
+    );
+    let why = array["why"].as_str().unwrap();
+    assert!(why.contains("recover of /dev/md2 to do"), "{why}");
+    assert!(said.err.contains("to replace by a spare"), "{}", said.err);
+    assert!(
+        said.err.contains("by now /dev/md2 cannot be scrubbed: "),
+        "{}",
+        said.err
+    );
 }
 
 #[test]

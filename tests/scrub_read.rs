@@ -130,6 +130,9 @@ fn as_root_a_reading_that_is_killed_goes_on_and_is_alone_on_its_disk() {
     place
         .run(&["scrub", "--read", device.path()])
         .refuses(&["another disksmith is scrubbing it already"]);
+    place
+        .run(&["warm", device.path()])
+        .refuses(&["another disksmith is reading", device.path()]);
     running.signal(Signal::KILL);
     assert_eq!(running.end().status, None);
     before = bytes_read(&device);

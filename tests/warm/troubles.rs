@@ -118,7 +118,11 @@ fn as_root_a_second_warming_of_the_same_device_says_so() {
     wait_for(&device, before + MIB);
     place
         .run(&["warm", device.path()])
-        .refuses(&["another disksmith is warming", device.path()]);
+        .refuses(&["another disksmith is reading", device.path()]);
+    // Each would yield to the other, and neither come to its end.
+    place
+        .run(&["scrub", "--read", device.path()])
+        .refuses(&["another disksmith is reading", device.path()]);
     // Ctrl-C ends it, and says how to go on.
     running.signal(Signal::INT);
     let said = running.end().ends_with(3);

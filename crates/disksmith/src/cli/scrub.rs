@@ -20,7 +20,8 @@ use super::{Latency, ReadyBy, Span};
   disksmith scrub --status
 
 Exit status: 0 done, and all copies agree; 1 done, and mismatches or places that cannot be
-read were found; 2 refused; 3 ended before its end: the same command goes on.")]
+read were found, or with --all an array lacks a member; 2 refused; 3 ended before its end: the
+same command goes on.")]
 pub(crate) struct ScrubArgs {
     /// The arrays: /dev/md0, md0, or a name below /dev/md. Of several, no two may share a disk
     #[arg(
@@ -92,6 +93,12 @@ pub(crate) struct ScrubArgs {
     #[arg(long, conflicts_with_all = ["install_timer", "arrays", "all", "status", "anew", "repair",
         "json", "locate", "every"])]
     pub uninstall_timer: bool,
+    /// What --install-timer adds to the command that its timer runs: to end because the hours or --for
+    /// are over, or by a signal, is no failure then (status 0, or 1 with mismatches), and of --for there
+    /// is one each night until --by
+    #[arg(long, conflicts_with_all = ["status", "read", "repair", "anew", "install_timer",
+        "uninstall_timer"])]
+    pub scheduled: bool,
     /// Only show what would be done to install or take out the timer
     #[arg(long)]
     pub dry_run: bool,

@@ -1,8 +1,8 @@
 //! Which arrays are scrubbed, and which of them at once.
 
 use jiff::{SignedDuration, Timestamp};
-use linux::block::Devices;
-use linux::md;
+use linux::block::{DevNum, Devices};
+use linux::{Root, md};
 
 use super::start::Book;
 use super::target::Target;
@@ -69,6 +69,14 @@ fn all(devices: &Devices, context: &Context) -> Result<Vec<Target>, Failure> {
     Ok(targets)
 }
 
+/// Whether an array of the host lacks a member. That is no reason not to scrub the others, but whoever
+/// has all of them scrubbed, such as a timer, is to find out.
+pub(crate) fn is_any_degraded(root: &Root) -> bool {
+    let arrays = Devices::read(root).ok();
+    let arrays = arrays.and_then(|devices| md::arrays(root, &devices).ok());
+    arrays.is_some_and(|arrays| arrays.iter().any(|array| array.degraded.unwrap_or(0) > 0))
+}
+
 /// All arrays that were named, or what is wrong with any of them.
 fn named(words: &[String], devices: &Devices, context: &Context) -> Result<Vec<Target>, Failure> {
     let mut targets: Vec<Target> = Vec::new();
@@ -96,8 +104,30 @@ fn named(words: &[String], devices: &Devices, context: &Context) -> Result<Vec<T
     }
 }
 
+/// The disks of an array on which none of the others lies: a lock is had once, and by one of them.
+pub(crate) fn new_disks(target: &Target, others: &[Target]) -> Vec<DevNum> {
+    let disks = target.disks.iter().copied();
+    disks
+        .filter(|disk| !others.iter().any(|other| other.disks.contains(disk)))
+        .collect()
+}
+
 fn share(one: &Target, other: &Target) -> bool {
     one.disks.iter().any(|disk| other.disks.contains(disk))
+}
+
+/// Those of a later round as they are now, and why others cannot be scrubbed any more, in sentences: hours
+/// or days may have passed since they were chosen.
+pub(crate) fn still(round: Vec<Target>, root: &Root) -> (Vec<Target>, Vec<String>) {
+    let mut targets = Vec::new();
+    let mut left_out = Vec::new();
+    for target in round {
+        match target.again(root) {
+            Ok(target) => targets.push(target),
+            Err(why) => left_out.push(format!("It was not begun, since by now {why}.")),
+        }
+    }
+    (targets, left_out)
 }
 
 /// The arrays in rounds, one after the other: of those of one round no two share a disk.
@@ -113,4 +143,18 @@ pub(crate) fn rounds(targets: Vec<Target>) -> Vec<Vec<Target>> {
         }
     }
     rounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::target::tests::tree;
+    use super::*;
+
+    #[test]
+    fn an_array_that_lacks_a_member_is_found() {
+        let (_place, root) = tree(&[]);
+        assert!(!is_any_degraded(&root));
+        let (_place, root) = tree(&[("degraded", "1")]);
+        assert!(is_any_degraded(&root));
+    }
 }

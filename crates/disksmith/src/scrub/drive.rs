@@ -18,6 +18,7 @@ mod fence;
 mod model;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 use linux::md::sync::{Action, Knob, Look, Sectors, Speed, Until};
 use record::Nanos;
@@ -26,13 +27,17 @@ use super::felt::{Seen, Targets};
 use super::pace::{May, Pace};
 pub(super) use fence::is_limit;
 use fence::{Fence, Gate};
+pub(super) use waits::{Waiting, Waits, makes_whole};
 
 /// How often it is looked whether md has come to where it is waited for.
 const TICK: Nanos = Nanos(10_000_000);
 /// How often the whole state is looked at.
 const LOOK: Nanos = Nanos(100_000_000);
-/// How often the speed limits are looked at, which nobody else should turn.
-const LOOK_AT_LIMITS: Nanos = Nanos(1_000_000_000);
+/// How often it is looked at what changes seldom: the speed limits, which nobody else should turn, and
+/// what md waits to do.
+const LOOK_SELDOM: Nanos = Nanos(1_000_000_000);
+/// A check that md has not let begin after so long waits for another one.
+const DELAYED: Nanos = Nanos(5_000_000_000);
 /// When it is to end, md has so long to come to the fence.
 const SETTLES: Nanos = Nanos(5_000_000_000);
 /// md has so long to end a check that is told to.
@@ -63,6 +68,8 @@ pub(crate) trait World {
     /// # Errors
     /// What the kernel says.
     fn act(&mut self, action: Action) -> linux::Result<()>;
+    /// What md waits to do until the check has ended.
+    fn waits(&mut self) -> Option<Waits>;
     /// Whether the array is there.
     fn is_there(&mut self) -> bool;
     /// What was felt since the last time; `probing` says whether to probe from now on.
@@ -143,6 +150,10 @@ pub(crate) enum Ending {
     Degraded,
     /// md began something else, which was let go at once.
     Recovery(Action),
+    /// md waits to do this, which comes first.
+    Waits(Waits),
+    /// md does not let the check begin, since it works on an array that shares a disk with this one.
+    Delayed,
     /// Somebody turned this knob.
     Turned(Knob),
     /// The kernel refused something, or said what cannot be understood.
@@ -179,7 +190,8 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
         began: false,
         gate: None,
         looked: Nanos(0),
-        looked_at_limits: now,
+        looked_seldom: now,
+        delayed: None,
         ticked: now,
     };
     let ending = match drive.begin() {
@@ -212,7 +224,9 @@ struct Drive<'a, W: World> {
     began: bool,
     gate: Option<Gate>,
     looked: Nanos,
-    looked_at_limits: Nanos,
+    looked_seldom: Nanos,
+    /// Since when md does not let it begin.
+    delayed: Option<Nanos>,
     ticked: Nanos,
 }
 
@@ -287,7 +301,9 @@ impl<W: World> Drive<'_, W> {
         self.ticked = now;
         let may = self.pace.may();
         let gate = self.fence.gate(may, self.at.live, bytes, passed);
-        self.set(gate)?;
+        if let Some(turned) = self.set(gate)? {
+            return Ok(Some(turned));
+        }
         if self.pace.is_measuring() && bytes > 0.0 {
             // What was let loose before is no part of what the foreground is by itself.
             self.pace.measure_anew(now);
@@ -359,7 +375,24 @@ impl<W: World> Drive<'_, W> {
             }
         }
         self.hurry(now);
-        self.limits(now)
+        self.look_seldom(now, look.delayed)
+    }
+
+    /// Looks at what changes seldom.
+    fn look_seldom(&mut self, now: Nanos, delayed: bool) -> linux::Result<Option<Ending>> {
+        if now.0.saturating_sub(self.looked_seldom.0) < LOOK_SELDOM.0 {
+            return Ok(None);
+        }
+        self.looked_seldom = now;
+        if let Some(waits) = self.world.waits() {
+            return Ok(Some(Ending::Waits(waits)));
+        }
+        if !delayed {
+            self.delayed = None;
+        } else if now.0.saturating_sub(self.delayed.get_or_insert(now).0) >= DELAYED.0 {
+            return Ok(Some(Ending::Delayed));
+        }
+        Ok(self.limits())
     }
 
     /// Where a deadline counts more than the latency, it sets how slow it may be.
@@ -376,31 +409,32 @@ impl<W: World> Drive<'_, W> {
     }
 
     /// Whether somebody has turned a speed limit.
-    fn limits(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
-        if now.0.saturating_sub(self.looked_at_limits.0) < LOOK_AT_LIMITS.0 {
-            return Ok(None);
-        }
-        self.looked_at_limits = now;
-        let Some(gate) = self.gate else {
-            return Ok(None);
-        };
-        for (knob, kib) in gate.limits() {
-            let shown = self.world.knob(knob).and_then(|text| Speed::parse(&text));
-            if shown != Some(Speed { kib, local: true }) {
-                return Ok(Some(Ending::Turned(knob)));
-            }
-        }
-        Ok(None)
+    fn limits(&mut self) -> Option<Ending> {
+        let limits = self.gate?.limits();
+        let turned = limits.into_iter().find(|(knob, kib)| {
+            let shown = self.world.knob(*knob).and_then(|text| Speed::parse(&text));
+            shown
+                != Some(Speed {
+                    kib: *kib,
+                    local: true,
+                })
+        });
+        turned.map(|(knob, _)| Ending::Turned(knob))
     }
 
-    fn set(&mut self, gate: Gate) -> linux::Result<()> {
-        if self.gate != Some(gate) {
-            for (knob, kib) in gate.limits() {
-                self.world.turn(knob, &kib.to_string())?;
-            }
-            self.gate = Some(gate);
+    /// Sets the limits, unless somebody else has written to one of them since they were set last.
+    fn set(&mut self, gate: Gate) -> linux::Result<Option<Ending>> {
+        if self.gate == Some(gate) {
+            return Ok(None);
         }
-        Ok(())
+        if let Some(turned) = self.limits() {
+            return Ok(Some(turned));
+        }
+        for (knob, kib) in gate.limits() {
+            self.world.turn(knob, &kib.to_string())?;
+        }
+        self.gate = Some(gate);
+        Ok(None)
     }
 
     fn tell(&mut self) {

@@ -7,12 +7,16 @@
 
 use std::collections::VecDeque;
 
+use record::Nanos;
+
 /// So many probes are looked back on, some four seconds of them.
 const PROBES: usize = 200;
 /// Fewer say nothing.
 const LEAST: usize = 5;
-/// So many times what the kernel counts is looked back on: four seconds, since the check goes in steps;
-/// and with fewer it says nothing against a target.
+/// What the kernel counts is added up over so long, however often it is looked at.
+const COUNTED_OVER: Nanos = Nanos(100_000_000);
+/// So many such sums are looked back on: four seconds, since the check goes in steps; and with fewer it says
+/// nothing against a target.
 const COUNTS: usize = 40;
 const FEW_COUNTS: usize = 15;
 /// A mean of fewer requests than this says nothing against a target.
@@ -53,6 +57,8 @@ pub(crate) struct Seen {
     pub others: Option<u64>,
     /// How many requests of anybody the kernel has counted, and the seconds that they took together.
     pub counted: Option<(u64, f64)>,
+    /// For how long any request to the array was on its way, in seconds; zero where that is not told.
+    pub busy: f64,
 }
 
 /// The latencies that the foreground is to keep, in seconds.
@@ -103,6 +109,9 @@ pub(crate) struct Felt {
     probes: VecDeque<f64>,
     waiting: f64,
     counted: VecDeque<(u64, f64)>,
+    /// The sum that is not full yet, and since when it is filled.
+    filling: Option<(u64, f64)>,
+    since: Nanos,
     /// How many of the last probes came after the last answer.
     new: usize,
     /// Slow reads beyond the usual since then.
@@ -110,8 +119,8 @@ pub(crate) struct Felt {
 }
 
 impl Felt {
-    /// Takes what was seen, against the targets if there are any.
-    pub(crate) fn take(&mut self, seen: &Seen, targets: Option<&Targets>) {
+    /// Takes what was seen since the last time, against the targets if there are any.
+    pub(crate) fn take(&mut self, now: Nanos, seen: &Seen, targets: Option<&Targets>) {
         if let Some(slow) = targets.and_then(|targets| targets.p99) {
             for probe in &seen.probes {
                 let hit = if *probe > slow { 1.0 } else { 0.0 };
@@ -124,9 +133,20 @@ impl Felt {
             self.probes.pop_front();
         }
         self.waiting = seen.waiting;
-        self.counted.extend(seen.counted);
+        self.count(now, seen.counted);
         while self.counted.len() > COUNTS {
             self.counted.pop_front();
+        }
+    }
+
+    fn count(&mut self, now: Nanos, counted: Option<(u64, f64)>) {
+        if let Some((requests, seconds)) = counted {
+            let (before, took) = self.filling.unwrap_or_default();
+            self.filling = Some((before + requests, took + seconds));
+        }
+        if now.0.saturating_sub(self.since.0) >= COUNTED_OVER.0 {
+            self.counted.extend(self.filling.take());
+            self.since = now;
         }
     }
 
@@ -140,6 +160,7 @@ impl Felt {
         self.new = 0;
         self.slow = 0.0;
         self.counted.clear();
+        self.filling = None;
     }
 
     /// The mean latency: that of probes, or what the kernel counts where that is more. A request that
@@ -292,6 +313,7 @@ mod tests {
     fn felt(probes: &[f64], targets: &Targets) -> Felt {
         let mut felt = Felt::default();
         felt.take(
+            Nanos(0),
             &Seen {
                 probes: probes.to_vec(),
                 ..Seen::default()
@@ -321,6 +343,7 @@ mod tests {
         assert_eq!(felt.verdict(&P99), Verdict::Passed);
         felt.answer();
         felt.take(
+            Nanos(0),
             &Seen {
                 probes: vec![0.001; LEAST],
                 ..Seen::default()
@@ -337,6 +360,7 @@ mod tests {
         let mut waits = felt(&[0.001; 50], &P99);
         let mut wait = |waiting: f64| {
             waits.take(
+                Nanos(0),
                 &Seen {
                     waiting,
                     ..Seen::default()
@@ -368,10 +392,17 @@ mod tests {
             counted: Some((10, 10.0 * mean)),
             ..Seen::default()
         };
-        (0..FEW_COUNTS).for_each(|_| felt.take(&count(0.005), Some(&mean)));
+        let mut now = Nanos(0);
+        let mut take = |felt: &mut Felt, latency, times: usize| {
+            for _ in 0..times {
+                now += COUNTED_OVER;
+                felt.take(now, &count(latency), Some(&mean));
+            }
+        };
+        take(&mut felt, 0.005, FEW_COUNTS);
         assert!((felt.mean().unwrap() - 0.005).abs() < 1e-9);
         assert_eq!(felt.verdict(&mean), Verdict::Passed);
-        (0..COUNTS).for_each(|_| felt.take(&count(0.0001), Some(&mean)));
+        take(&mut felt, 0.0001, COUNTS);
         assert!((felt.mean().unwrap() - 0.001).abs() < 1e-9);
     }
 

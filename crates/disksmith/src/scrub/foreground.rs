@@ -46,6 +46,16 @@ impl Shared {
     }
 }
 
+/// What the kernel has counted of a device, of anybody's requests.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    requests: u64,
+    /// The seconds that they took together.
+    took: f64,
+    /// The seconds in which any was on its way.
+    busy: f64,
+}
+
 /// Who uses the rest of a disk: what the kernel counts for the disk, and not for the parts.
 struct Neighbours {
     disk: Counter,
@@ -123,7 +133,7 @@ impl Foreground {
         });
         let counted = self.counted();
         let beside: i64 = self.neighbours.iter_mut().map(Neighbours::since).sum();
-        let others = counted.map(|(requests, _)| {
+        let others = counted.map(|Counted { requests, .. }| {
             let own = i64::try_from(own.unwrap_or(0) + probes.len() as u64).unwrap_or(i64::MAX);
             let requests = i64::try_from(requests).unwrap_or(i64::MAX);
             let requests = requests.saturating_add(beside);
@@ -132,16 +142,19 @@ impl Foreground {
             self.beyond = self.beyond.min(0);
             others
         });
+        // Of a device that is read here, ours are in its times.
+        let told = counted.filter(|_| own.is_none());
         Seen {
             probes,
             waiting,
             others,
-            counted: counted.filter(|_| own.is_none()),
+            counted: told.map(|told| (told.requests, told.took)),
+            busy: told.map_or(0.0, |told| told.busy),
         }
     }
 
-    /// The requests that the kernel has counted since the last time, and the seconds that they took.
-    fn counted(&mut self) -> Option<(u64, f64)> {
+    /// What the kernel has counted since the last time.
+    fn counted(&mut self) -> Option<Counted> {
         let now = self.counter.as_ref()?.read().ok()?;
         let before = self.before.replace(now)?;
         let counts = now.since(&before)?;
@@ -149,7 +162,11 @@ impl Foreground {
         let took = ms(before.read_ms, now.read_ms) + ms(before.write_ms, now.write_ms);
         // Two requests that became one on their way are two all the same.
         let merged = now.reads_merged.saturating_sub(before.reads_merged);
-        Some((counts.reads + merged + counts.writes, took as f64 / 1e3))
+        Some(Counted {
+            requests: counts.reads + merged + counts.writes,
+            took: took as f64 / 1e3,
+            busy: ms(before.busy_ms, now.busy_ms) as f64 / 1e3,
+        })
     }
 }
 
@@ -200,5 +217,9 @@ mod tests {
         stat(&disk.join("sda3"), 1100);
         assert_eq!(foreground.seen(false).others, Some(100));
         assert_eq!(foreground.seen(false).others, Some(0));
+        // One that waits is no request yet, but the time goes on.
+        std::fs::write(disk.join("sda1/stat"), "140 0 0 0 0 0 0 0 1 250 250").unwrap();
+        let seen = foreground.seen(false);
+        assert_eq!((seen.others, seen.busy), (Some(0), 0.25));
     }
 }

@@ -6,7 +6,8 @@
 //!
 //! A process may also live and do nothing: stopped by Ctrl-Z, or waiting for a terminal that does not
 //! take what it writes. While md only checks, that is no harm: the check stands at the fence. When a
-//! member fails, the guard does not let it stand in the way of a recovery.
+//! member fails, of this array or of one that shares a disk with it, the guard does not let it stand in the
+//! way of a recovery.
 //!
 //! Signals of the terminal do not reach the guard, which is in a process group of its own.
 
@@ -24,6 +25,7 @@ use linux::block::{DevNum, Devices};
 use linux::md::sync::{Action, Sync};
 use serde::{Deserialize, Serialize};
 
+use super::drive::{Waiting, makes_whole};
 use super::lock;
 use super::old::{Back, By, Old, is_held};
 
@@ -205,6 +207,8 @@ fn watch(sync: &Sync, old: &Old) -> io::Result<Vec<u8>> {
 }
 
 fn watch_until(sync: &Sync, old: &Old, said: &Receiver<Vec<u8>>, turn: Duration) -> Vec<u8> {
+    // The check begins only after its guard, and md has begun by then what it can.
+    let waiting = Waiting::before(sync);
     let mut stood = 0;
     loop {
         match said.recv_timeout(turn) {
@@ -212,7 +216,7 @@ fn watch_until(sync: &Sync, old: &Old, said: &Receiver<Vec<u8>>, turn: Duration)
             Err(RecvTimeoutError::Disconnected) => return Vec::new(),
             Err(RecvTimeoutError::Timeout) => {}
         }
-        stood = if stands_in_the_way(sync) {
+        stood = if stands_in_the_way(sync, &waiting) {
             stood + 1
         } else {
             0
@@ -224,14 +228,16 @@ fn watch_until(sync: &Sync, old: &Old, said: &Receiver<Vec<u8>>, turn: Duration)
     }
 }
 
-/// Whether the fence or a limit keeps md from making the array whole. While a check stands at the fence,
-/// md does not even begin to recover; and under the limit that stops a check a recovery would take years.
-fn stands_in_the_way(sync: &Sync) -> bool {
-    let recovers = |action| matches!(action, Action::Recover | Action::Resync | Action::Reshape);
+/// Whether the fence or a limit keeps md from making the array whole, or one beside it. While a check stands
+/// at the fence, md does not even begin to recover; and under the limit that stops a check a recovery would
+/// take years.
+fn stands_in_the_way(sync: &Sync, waiting: &Waiting) -> bool {
+    let Ok(look) = sync.look() else {
+        return false;
+    };
+    let checks = matches!(look.action, Action::Check | Action::Repair);
     is_held(sync)
-        && sync
-            .look()
-            .is_ok_and(|look| look.degraded > 0 || recovers(look.action))
+        && (look.degraded > 0 || makes_whole(look.action) || checks && waiting.now().is_some())
 }
 
 /// Waits until the rest can be put back, as long as it is the same array.
@@ -253,15 +259,22 @@ fn stay(sync: &Sync, mut back: Back, is_same: impl Fn() -> bool) -> Back {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+    use super::super::drive::Waits;
     use super::super::old::tests::{Knobs, TURNED};
     use super::*;
 
     /// What becomes of knobs beside which the guard watches for some looks.
     fn watched(changes: &[(&str, &str)]) -> Knobs {
+        watched_beside(changes, &[])
+    }
+
+    /// The same, with another array on the disk of one of its members.
+    fn watched_beside(changes: &[(&str, &str)], beside: &[(&str, &str)]) -> Knobs {
         let old = Old::read(&Knobs::new(&[]).sync, false).unwrap();
         let knobs = Knobs::new(&TURNED);
         knobs.write(&[("degraded", "0")]);
         knobs.write(changes);
+        knobs.beside(beside);
         let (sender, said) = channel();
         std::thread::scope(|scope| {
             let sync = &knobs.sync;
@@ -283,6 +296,34 @@ mod tests {
         let knobs = watched(&[("sync_action", "recover")]);
         knobs.begins_with("sync_max", "max");
         knobs.begins_with("sync_speed_max", "system");
+    }
+
+    #[test]
+    fn a_recovery_of_an_array_on_the_same_disk_is_let_go() {
+        let knobs = watched_beside(&[], &[("sync_action", "idle")]);
+        knobs.is_untouched("sync_max", "128");
+        let knobs = watched_beside(&[], &[("sync_action", "recover")]);
+        knobs.begins_with("sync_action", "idle");
+        knobs.begins_with("sync_max", "max");
+    }
+
+    #[test]
+    fn a_member_that_is_to_be_replaced_is() {
+        let knobs = Knobs::new(&TURNED);
+        knobs.write(&[("degraded", "0")]);
+        let member = |name: &str, slot: &str, state: &str| {
+            knobs.member(name, &[("slot", slot), ("state", state)]);
+        };
+        member("vda", "0", "in_sync");
+        member("vdb", "none", "spare");
+        let before = Waiting::before(&knobs.sync);
+        assert!(!stands_in_the_way(&knobs.sync, &before));
+        member("vda", "0", "in_sync,want_replacement");
+        assert!(stands_in_the_way(&knobs.sync, &before));
+        assert_eq!(before.now(), Some(Waits::Replacement));
+        // md was idle, and has not begun it.
+        let left = Waiting::before(&knobs.sync);
+        assert!(!stands_in_the_way(&knobs.sync, &left));
     }
 
     #[test]

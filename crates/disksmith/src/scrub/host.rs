@@ -10,7 +10,7 @@ use linux::diskstats::Counter;
 use linux::md::sync::{Action, Knob, Look, Sectors, Sync};
 use record::Nanos;
 
-use super::drive::{At, Order, World};
+use super::drive::{At, Order, Waiting, Waits, World};
 use super::felt::Seen;
 use super::foreground::Foreground;
 use super::target::Target;
@@ -18,6 +18,7 @@ use super::target::Target;
 /// One array of this host.
 pub(crate) struct OnHost<'a> {
     sync: &'a Sync,
+    waiting: Waiting,
     began: Instant,
     members: Vec<Counter>,
     foreground: Foreground,
@@ -38,6 +39,7 @@ impl<'a> OnHost<'a> {
         let members = target.members.iter();
         OnHost {
             sync: &target.sync,
+            waiting: Waiting::before(&target.sync),
             began: Instant::now(),
             members: members
                 .filter_map(|member| Counter::open(root, member).ok())
@@ -77,6 +79,10 @@ impl World for OnHost<'_> {
 
     fn act(&mut self, action: Action) -> linux::Result<()> {
         self.sync.act(action)
+    }
+
+    fn waits(&mut self) -> Option<Waits> {
+        self.waiting.now()
     }
 
     fn is_there(&mut self) -> bool {

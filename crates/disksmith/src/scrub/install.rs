@@ -1,12 +1,12 @@
 //! `--install-timer` and `--uninstall-timer`: what the timer is to run, from what was asked for.
 
-use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::ffi::OsString;
 
 use linux::block::Devices;
 use linux::md;
 
 use super::timer::{self, TimerHost, Wanted};
+use super::when::NIGHT;
 use crate::array::programs::Installed;
 use crate::cli::{By, ScrubArgs};
 use crate::context::Context;
@@ -58,15 +58,17 @@ fn wanted(args: &ScrubArgs, devices: &Devices, context: &Context) -> Result<Want
     let program = std::env::current_exe().refused()?;
     Ok(Wanted {
         program,
-        args: words(std::env::args_os().skip(1), args, &ledger),
+        args: words(std::env::args_os().skip(1), args),
+        ledger,
         calendar: calendar(args),
+        makes_up: makes_up(args),
         delay: DELAY,
     })
 }
 
 /// The arguments of the command that the timer runs: those of this one, without what is about the
-/// timer. The ledger is named, since a service has no home in which it would be looked for.
-fn words(given: impl Iterator<Item = OsString>, args: &ScrubArgs, ledger: &Path) -> Vec<OsString> {
+/// timer, and without the ledger, which both commands of the service are given.
+fn words(given: impl Iterator<Item = OsString>, args: &ScrubArgs) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut given = given;
     while let Some(word) = given.next() {
@@ -78,10 +80,11 @@ fn words(given: impl Iterator<Item = OsString>, args: &ScrubArgs, ledger: &Path)
             words.push(word);
         }
     }
+    // Nobody is there who goes on, and who would be told: the next start does.
+    words.push("--scheduled".into());
     if is_nightly(args) && args.every.is_none() {
         words.extend(["--every", EVERY].map(OsString::from));
     }
-    words.extend([OsStr::new("--ledger"), ledger.as_os_str()].map(OsStr::to_owned));
     words
 }
 
@@ -91,11 +94,17 @@ fn is_nightly(args: &ScrubArgs) -> bool {
     args.window.is_some() || args.lasts.is_some() || args.every.is_some()
 }
 
+/// Whether a beginning that was missed is made up for. With hours it waits for them; and what comes once
+/// a month must come. What was to run at night, and comes the next night again, does not begin at noon.
+fn makes_up(args: &ScrubArgs) -> bool {
+    args.window.is_some() || !is_nightly(args)
+}
+
 /// When it begins.
 fn calendar(args: &ScrubArgs) -> String {
     match args.window {
         Some(hours) => format!("*-*-* {}", hours.from.strftime("%H:%M:%S")),
-        None if is_nightly(args) => "*-*-* 01:00:00".to_owned(),
+        None if is_nightly(args) => format!("*-*-* {}", NIGHT.strftime("%H:%M:%S")),
         None => MONTHLY.to_owned(),
     }
 }
@@ -107,45 +116,72 @@ mod tests {
     use crate::cli::{Cli, Verb};
     use clap::Parser as _;
 
-    /// When the timer of a command begins, and what it runs.
-    fn made(command: &str) -> (String, String) {
+    /// When the timer of a command begins, whether that is made up for, and what its service runs, and
+    /// after that.
+    fn made(command: &str) -> [String; 4] {
         let cli = Cli::try_parse_from(command.split(' ')).unwrap();
         let Verb::Scrub(args) = cli.verb else {
             panic!("not scrub")
         };
         let given = command.split(' ').skip(1).map(OsString::from);
-        let words = words(given, &args, Path::new("/l.db"));
-        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-        (calendar(&args), words.join(" "))
+        let wanted = Wanted {
+            program: "/bin/disksmith".into(),
+            args: words(given, &args),
+            ledger: "/l.db".into(),
+            calendar: calendar(&args),
+            makes_up: makes_up(&args),
+            delay: DELAY,
+        };
+        let service = wanted.service();
+        let runs = |key: &str| {
+            let line = service.lines().find_map(|line| line.strip_prefix(key));
+            line.unwrap().replace("/bin/", "")
+        };
+        let timer = wanted.timer();
+        let made_up = timer
+            .lines()
+            .find_map(|line| line.strip_prefix("Persistent="));
+        let made_up = made_up.unwrap().to_owned();
+        let (runs, after) = (runs("ExecStart="), runs("ExecStopPost=-"));
+        [wanted.calendar, made_up, runs, after]
     }
 
     #[test]
     fn the_timer_runs_what_was_asked_for_and_knows_its_ledger() {
-        for (command, calendar, words) in [
+        for (command, calendar, made_up, words) in [
             (
                 "disksmith scrub --install-timer --all",
                 MONTHLY,
-                "scrub --all --ledger /l.db",
+                "true",
+                "scrub --all --scheduled --ledger /l.db",
             ),
             (
                 "disksmith --ledger x scrub --install-timer --dry-run --window 23:30-05:00 md0 --keep-p99 5ms",
                 "*-*-* 23:30:00",
-                "scrub --window 23:30-05:00 md0 --keep-p99 5ms --every 28d --ledger /l.db",
+                "true",
+                "scrub --window 23:30-05:00 md0 --keep-p99 5ms --scheduled --every 28d --ledger /l.db",
             ),
             (
                 "disksmith scrub --install-timer --all --every 7d --ledger=y",
                 "*-*-* 01:00:00",
-                "scrub --all --every 7d --ledger /l.db",
+                "false",
+                "scrub --all --every 7d --scheduled --ledger /l.db",
             ),
             (
                 "disksmith scrub --install-timer --all --for 2h --locate",
                 "*-*-* 01:00:00",
-                "scrub --all --for 2h --locate --every 28d --ledger /l.db",
+                "false",
+                "scrub --all --for 2h --locate --scheduled --every 28d --ledger /l.db",
             ),
         ] {
-            assert_eq!(made(command), (calendar.to_owned(), words.to_owned()));
-            let again = format!("disksmith {words}");
-            assert!(Cli::try_parse_from(again.split(' ')).is_ok(), "{again}");
+            let runs = format!("disksmith {words}");
+            // Who puts back what a kill has left must look where the knobs were noted.
+            let after = "disksmith scrub --status --ledger /l.db".to_owned();
+            for command in [&runs, &after] {
+                assert!(Cli::try_parse_from(command.split(' ')).is_ok(), "{command}");
+            }
+            let (calendar, made_up) = (calendar.to_owned(), made_up.to_owned());
+            assert_eq!(made(command), [calendar, made_up, runs, after]);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the ledger holds of the scrub of an array, by the array's id: how far it is, what it found,
 //! and the knobs as they were, while they are turned.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use ledger::LongWork;
 use linux::md::sync::Sectors;
 use record::Ranges;
@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::health::Errors;
 use super::old::Old;
 
+/// What was left longer ago than this says too little of the array of today.
+const OLDEST: SignedDuration = SignedDuration::from_hours(60 * 24);
+
 /// The scrub of one array. Positions are sectors of 512 bytes, as md counts them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
@@ -17,6 +20,15 @@ pub(crate) struct Kept {
     pub path: String,
     /// Its level.
     pub level: String,
+    /// How the data lies over the members, as the kernel says it; empty where that was not kept.
+    #[serde(default)]
+    pub shape: String,
+    /// What its members are known by, in order of their places; empty for one that has no name of its own.
+    #[serde(default)]
+    pub members: Vec<String>,
+    /// When it came further last.
+    #[serde(default)]
+    pub moved: Option<Timestamp>,
     /// Whether what differs is written anew.
     pub repairs: bool,
     /// Up to where it is done.
@@ -72,13 +84,25 @@ impl Kept {
             .collect()
     }
 
-    /// Whether a scrub of this array, now of this level and this end, goes on from here.
-    pub(crate) fn goes_on(&self, level: &str, of: u64, repairs: bool) -> bool {
-        self.level == level
-            && self.repairs == repairs
-            && self.done > 0
-            && self.of == of
-            && self.done < of
+    /// Why `fresh`, which is begun at `now`, does not go on from here, as the end of a sentence; `None` where
+    /// it does.
+    pub(crate) fn is_past(&self, fresh: &Kept, now: Timestamp) -> Option<&'static str> {
+        // Of a level with parity the end stays where it is when members are added.
+        let is_same = self.level == fresh.level && self.of == fresh.of && self.shape == fresh.shape;
+        let is_old = |moved| now.duration_since(moved) > OLDEST;
+        if self.repairs != fresh.repairs {
+            Some("as another kind of work")
+        } else if !is_same || self.shape.is_empty() {
+            Some("while the array had another shape")
+        } else if self.members != fresh.members {
+            Some("with other members")
+        } else if self.moved.is_none_or(is_old) {
+            Some("and left more than 60 days ago")
+        } else if self.done == 0 || self.done >= self.of {
+            Some("and has nothing to go on from")
+        } else {
+            None
+        }
     }
 }
 
@@ -87,6 +111,9 @@ pub(super) fn example() -> Kept {
     Kept {
         path: "/dev/md0".to_owned(),
         level: "raid10".to_owned(),
+        shape: "raid10 over 4, chunk 65536, layout 258".to_owned(),
+        members: vec!["a".to_owned(), "b".to_owned()],
+        moved: Some(Timestamp::UNIX_EPOCH),
         repairs: false,
         done: 1024,
         of: 4096,
@@ -107,13 +134,42 @@ mod tests {
 
     #[test]
     fn only_the_same_work_goes_on() {
-        let kept = example();
-        assert!(kept.goes_on("raid10", 4096, false));
-        assert!(!kept.goes_on("raid10", 4096, true), "a repair is another");
-        assert!(!kept.goes_on("raid10", 8192, false), "it was grown");
-        assert!(!kept.goes_on("raid6", 4096, false));
-        let fresh = Kept { done: 0, ..kept };
-        assert!(!fresh.goes_on("raid10", 4096, false));
+        let days = |days: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_hours(24 * days);
+        let past = |change: fn(&mut Kept)| {
+            let mut fresh = example();
+            change(&mut fresh);
+            example().is_past(&fresh, days(59))
+        };
+        assert_eq!(past(|_| ()), None);
+        for (change, why) in [
+            (
+                (|fresh| fresh.repairs = true) as fn(&mut Kept),
+                "another kind",
+            ),
+            (|fresh| fresh.of = 8192, "another shape"),
+            (|fresh| fresh.level = "raid6".to_owned(), "another shape"),
+            // As `mdadm --grow --raid-devices=5` does it at a level with parity: the end stays.
+            (
+                |fresh| fresh.shape = "raid10 over 5, chunk 65536, layout 258".to_owned(),
+                "another shape",
+            ),
+            (|fresh| fresh.members[1] = "c".to_owned(), "other members"),
+        ] {
+            let said = past(change).unwrap_or_default();
+            assert!(said.contains(why), "{why}: {said}");
+        }
+        assert!(example().is_past(&example(), days(61)).is_some());
+        // As an older program has kept it.
+        let unknown = Kept {
+            shape: String::new(),
+            ..example()
+        };
+        assert!(unknown.is_past(&unknown, days(0)).is_some());
+        let fresh = Kept {
+            done: 0,
+            ..example()
+        };
+        assert!(fresh.is_past(&fresh, days(0)).is_some());
         assert_eq!((fresh.rate(), fresh.share()), (None, 0.0));
     }
 }

@@ -3,19 +3,23 @@
 //! - `target`: the array, and why it cannot be scrubbed; `lock`: one scrub at a time;
 //! - `drive`: begins md's check, lets it go on, ends it; over `pace`, `rate` and `felt`, which say how fast;
 //!   `host` is its world, with the probes of `probe`;
+//! - `outlook`: how fast it has gone of late, and whether it will be in time;
 //! - `old`: the knobs as they were; `guard`: who puts them back after a kill; `health`: what md could
 //!   not read;
 //! - `start` and `kept`: the ledger's part; `when`: hours and deadlines;
 //! - `read`: reads members and disks from end to end instead; `foreground`: what users feel;
-//! - `speed`: how fast the members are, before anything else tells it;
+//! - `forecast`: what is said before it begins; `speed`: how fast the members are, before anything else
+//!   tells it;
 //! - `choose`: which arrays, and which at once;
-//! - `one`: one array from its start to what came of it; `report`, `progress` and `status` say it;
+//! - `one`: one array from its start to what came of it; `report`, `progress` and `status` say it, and
+//!   `now` tells other processes how it stands;
 //! - `grown`: where the count of mismatches grew; `locate` finds them there, and `places` says it;
 //! - `schedule`: what else checks arrays; `scheduled` says it; `timer` replaces it, for `install`.
 
 mod choose;
 mod drive;
 mod felt;
+mod forecast;
 mod foreground;
 mod grown;
 mod guard;
@@ -25,8 +29,10 @@ mod install;
 mod kept;
 mod locate;
 mod lock;
+mod now;
 mod old;
 mod one;
+mod outlook;
 mod pace;
 mod places;
 mod probe;
@@ -51,21 +57,22 @@ use std::time::Duration;
 use anyhow::anyhow;
 use jiff::{SignedDuration, Timestamp, Zoned};
 use linux::block::Devices;
+use record::Nanos;
 
 use crate::cli::ScrubArgs;
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
-use crate::warm::units::{rate, span};
-use choose::{choose, rounds};
+use choose::{choose, is_any_degraded, rounds, still};
 use drive::Ending;
-use felt::{ROOM, ROOM_OF_MEAN, Targets};
+use felt::Targets;
+use forecast::{Known, forecast};
 use old::Old;
 use one::{Scrubbed, Shared};
 use progress::Lines;
 use scheduled::Plans;
 use start::{Ask, Book, Started, start, tidy};
 use target::Target;
-use when::Opening;
+use when::{Due, Opening, Starts};
 
 /// How often it is looked whether the hours have come.
 const LOOK: Duration = Duration::from_millis(200);
@@ -106,13 +113,16 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
     }
     // What cannot be is said now, and not when the hours have come; and is looked at then again.
     if choose(args, &devices, context)?.is_empty() {
-        return answer(&[], args, context);
+        return answer(&[], Vec::new(), args, context);
     }
     let (by, opening) = times(args)?;
     let Some(ends) = wait_for_hours(opening, args, context, interrupt)? else {
-        return Err(Failure::Midway(anyhow!(
-            "interrupted before anything was checked"
-        )));
+        let said = "interrupted before anything was checked";
+        if args.scheduled {
+            context.tell(&format!("disksmith: {said}"));
+            return Ok(Answer::Done);
+        }
+        return Err(Failure::Midway(anyhow!(said)));
     };
     let devices = Devices::read(&context.root).refused()?;
     let targets = choose(args, &devices, context)?;
@@ -129,8 +139,8 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
         interrupt,
         lines: &lines,
         targets: targets_of(args),
+        due: by.map(|by| due(by, args, &ends, &now)),
         ends: ends.limit,
-        by,
         deadline_wins: args.deadline_wins,
     };
     let plans = Plans::read(&context.root, &now);
@@ -138,7 +148,8 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
         context.tell(&format!("disksmith: {sentence}"));
     }
     let mut begun = Ok(());
-    for round in rounds(targets) {
+    let mut left_out = Vec::new();
+    for (number, mut round) in rounds(targets).into_iter().enumerate() {
         if let Some(over) = scrubbed
             .iter()
             .find(|one| matches!(one.ending, Ending::Ordered(_)))
@@ -149,18 +160,20 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
             ));
             break;
         }
+        if number > 0 {
+            let (targets, problems) = still(round, &context.root);
+            round = targets;
+            left_out.extend(problems);
+        }
         match begin(round, args, &shared, &plans, context) {
             Ok(tasks) => scrubbed.extend(all_at_once(tasks, &shared)),
-            // What was done before is told all the same.
-            Err(failure) => {
-                begun = Err(failure);
-                break;
-            }
+            // What was done before is told all the same, and those of other rounds are begun.
+            Err(failure) => begun = begun.and(Err(failure)),
         }
     }
     if scrubbed.is_empty() {
         begun?;
-        return answer(&scrubbed, args, context);
+        return answer(&scrubbed, left_out, args, context);
     }
     if args.locate {
         // The signal that has ended a scrub was for that; the next one ends this.
@@ -169,7 +182,7 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
             one.located = places::find(one, &context.root, interrupt);
         }
     }
-    let answered = answer(&scrubbed, args, context)?;
+    let answered = answer(&scrubbed, left_out, args, context)?;
     begun.map(|()| answered)
 }
 
@@ -181,7 +194,6 @@ fn begin(
     plans: &Plans,
     context: &Context,
 ) -> Result<Vec<(Target, Started, Old)>, Failure> {
-    let now = Zoned::now();
     let mut tasks = Vec::new();
     for target in targets {
         let old = Old::read(&target.sync, args.repair).map_err(Failure::refused)?;
@@ -191,7 +203,7 @@ fn begin(
             old: old.clone(),
         };
         let started = start(&target, &ask, context)?;
-        foretell(&target, &started, args, shared.by.as_ref(), &now, context);
+        foretell(&target, &started, args, shared.due.as_ref(), context);
         for sentence in plans.in_the_way(&target.device.name, &started.kept, shared.ends) {
             context.tell(&format!("disksmith: {}: {sentence}", target.path()));
         }
@@ -215,6 +227,21 @@ fn times(args: &ScrubArgs) -> Result<(Option<Zoned>, Option<Opening>), Failure> 
     }
 }
 
+/// When it is to be done, and how much time it has until then, of this start and of those after it.
+fn due(by: Zoned, args: &ScrubArgs, ends: &Ends, now: &Zoned) -> Due {
+    let starts = Starts {
+        ends: ends.limit,
+        hours: args.window,
+        lasts: args.lasts.and_then(|lasts| duration(lasts.0)),
+        is_nightly: args.scheduled && args.lasts.is_some(),
+    };
+    Due::new(by, &starts, now)
+}
+
+fn duration(nanos: Nanos) -> Option<SignedDuration> {
+    i64::try_from(nanos.0).ok().map(SignedDuration::from_nanos)
+}
+
 /// What the user wants to be kept.
 fn targets_of(args: &ScrubArgs) -> Option<Targets> {
     let targets = Targets {
@@ -226,10 +253,11 @@ fn targets_of(args: &ScrubArgs) -> Option<Targets> {
 
 fn lock_all(targets: &[Target]) -> Result<Vec<File>, Failure> {
     let mut locks = Vec::new();
-    for target in targets {
+    for (number, target) in targets.iter().enumerate() {
         let refuse =
             |why: String| Failure::refused(format!("{} cannot be scrubbed: {why}", target.path()));
-        locks.extend(lock::take(target.device.number, &target.disks).map_err(refuse)?);
+        let disks = choose::new_disks(target, &targets[..number]);
+        locks.extend(lock::take(target.device.number, &disks).map_err(refuse)?);
         guard::wait_for_others(target.device.number).map_err(refuse)?;
     }
     Ok(locks)
@@ -261,12 +289,9 @@ fn wait_for_hours(
             sleep(LOOK);
         }
     }
-    let lasts = args.lasts.and_then(|lasts| {
-        let lasts = i64::try_from(lasts.0.0).ok()?;
-        Timestamp::now()
-            .checked_add(SignedDuration::from_nanos(lasts))
-            .ok()
-    });
+    let lasts = args
+        .lasts
+        .and_then(|lasts| Timestamp::now().checked_add(duration(lasts.0)?).ok());
     let closes = opening.map(|opening| opening.to.timestamp());
     Ok(Some(Ends {
         limit: [lasts, closes].into_iter().flatten().min(),
@@ -278,68 +303,19 @@ fn foretell(
     target: &Target,
     started: &Started,
     args: &ScrubArgs,
-    by: Option<&Zoned>,
-    now: &Zoned,
+    due: Option<&Due>,
     context: &Context,
 ) {
-    let path = target.path();
-    let left = started.kept.of.saturating_sub(started.kept.done);
-    let left = linux::md::sync::Sectors(left).bytes();
-    let kept = match (args.keep_p99, args.keep_mean) {
-        (None, None) => format!(
-            "others may have {ROOM_OF_MEAN} times the mean latency and {ROOM} times the p99 that they \
-             have without it, which is measured when there are any"
-        ),
-        (p99, mean) => {
-            let words = [("a p99 of", p99), ("a mean of", mean)];
-            let words: Vec<String> = words
-                .into_iter()
-                .filter_map(|(name, latency)| Some(format!("{name} {}", latency?.0)))
-                .collect();
-            format!("{} is kept for others", words.join(" and "))
-        }
-    };
-    let mut said = vec![format!(
-        "{path}: {} of {} members, {} of each; md counts {left} to go; {kept}.",
-        target.level,
-        target.places(),
-        target.of_member(),
-    )];
-    if let Some(by) = by {
-        let seconds = (by.timestamp().as_millisecond() - now.timestamp().as_millisecond()) as f64;
-        let needs = left.0 as f64 / (seconds / 1e3);
-        said.push(format!(
-            "To be done by {}, it must make {} on average; if that and the latency cannot both be had, \
-             {} is kept.",
-            by.strftime("%A %Y-%m-%d %H:%M"),
-            rate(needs),
-            if args.deadline_wins {
-                "the deadline"
-            } else {
-                "the latency"
-            }
-        ));
-    }
-    if let Some(known) = started.kept.rate() {
-        let seconds = left.0 as f64 / known;
-        said.push(format!(
-            "At its rate so far, {}, it takes {} more.",
-            rate(known),
-            span(seconds)
-        ));
-    }
     // What would be kept is measured as it begins; how fast the members are is not known before.
-    if started.kept.rate().is_none()
-        && !started.is_known
-        && let Some(alone) = speed::alone(target, &context.root)
-    {
-        said.push(format!(
-            "Its members were read for a moment, at {} of what md counts: alone it takes about {}, and \
-             longer beside others.",
-            rate(alone),
-            span(left.0 as f64 / alone)
-        ));
-    }
+    let is_unknown = started.kept.rate().is_none() && !started.is_known;
+    let speed = is_unknown.then(|| speed::of_members(target, &context.root));
+    let known = Known {
+        kept: &started.kept,
+        args,
+        due,
+        speed: speed.flatten(),
+    };
+    let mut said = forecast(target, &known, Timestamp::now());
     said.extend(started.notes.iter().cloned());
     context.tell(&format!("disksmith: {}", said.join(" ")));
 }
@@ -363,17 +339,25 @@ fn all_at_once(tasks: Vec<(Target, Started, Old)>, shared: &Shared<'_>) -> Vec<S
     })
 }
 
-fn answer(scrubbed: &[Scrubbed], args: &ScrubArgs, context: &mut Context) -> Outcome {
+/// Says what came of it, and which arrays of later rounds were left out.
+fn answer(
+    scrubbed: &[Scrubbed],
+    left_out: Vec<String>,
+    args: &ScrubArgs,
+    context: &mut Context,
+) -> Outcome {
     let text = if args.json {
         report::document(scrubbed)
     } else {
         report::text(scrubbed, context.columns)
     };
     context.print(&text)?;
-    let midway: Vec<String> = scrubbed.iter().filter_map(report::midway).collect();
-    if !midway.is_empty() {
-        return Err(Failure::Midway(anyhow!(midway.join("\n"))));
+    let (told, outcome) = report::conclusion(scrubbed, left_out, args.scheduled);
+    for sentence in told {
+        context.tell(&format!("disksmith: {sentence}"));
     }
-    let is_clean = scrubbed.iter().all(Scrubbed::is_clean);
-    Ok(if is_clean { Answer::Done } else { Answer::No })
+    match outcome {
+        Ok(Answer::Done) if args.all && is_any_degraded(&context.root) => Ok(Answer::No),
+        other => other,
+    }
 }

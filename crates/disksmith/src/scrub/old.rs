@@ -40,8 +40,9 @@ pub(crate) struct Old {
 /// Who puts knobs back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
-    /// The scrub that has turned them and has watched them since: they are its own, but for one that
-    /// somebody else has written to. With `ends` the check is its own too, and is ended.
+    /// The scrub that has turned them. Its own are those that are still as it sets them, and the ends of its
+    /// check, but for one to which somebody else has written. With `ends` the check is its own too, and is
+    /// ended.
     Scrub { but_for: Option<Knob>, ends: bool },
     /// Anybody else, after it was killed. What has become of them since is not known, so that only
     /// those are put back that are still as a scrub sets them; and a check is only its own where it
@@ -259,18 +260,18 @@ fn is_own(knob: Knob, setting: &Setting, sync: &Sync, by: By, fenced: bool) -> b
     if setting.shows.is_some() {
         return shown == setting.shows;
     }
-    let By::Scrub { but_for, .. } = by else {
-        let shown = shown.unwrap_or_default();
-        return match knob {
-            Knob::Max | Knob::Min => fenced,
-            Knob::SpeedMin | Knob::SpeedMax => is_limit_of_scrub(&shown),
-            Knob::IoDepth => {
-                Speed::parse(&shown).is_some_and(|depth| depth.local && depth.kib == DEPTH)
-            }
-            Knob::StripeCache => shown.trim().parse() == Ok(STRIPES),
-        };
-    };
-    but_for != Some(knob)
+    let shown = shown.unwrap_or_default();
+    match (knob, by) {
+        (_, By::Scrub { but_for, .. }) if but_for == Some(knob) => false,
+        // At its end md has taken the fence away, and nobody can write a beginning while it works.
+        (Knob::Max | Knob::Min, By::Scrub { .. }) => true,
+        (Knob::Max | Knob::Min, By::Another) => fenced,
+        (Knob::SpeedMin | Knob::SpeedMax, _) => is_limit_of_scrub(&shown),
+        (Knob::IoDepth, _) => {
+            Speed::parse(&shown).is_some_and(|depth| depth.local && depth.kib == DEPTH)
+        }
+        (Knob::StripeCache, _) => shown.trim().parse() == Ok(STRIPES),
+    }
 }
 
 #[cfg(test)]

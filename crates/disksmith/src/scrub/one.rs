@@ -3,11 +3,11 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use jiff::{Timestamp, Zoned};
+use jiff::Timestamp;
 use linux::Root;
 use linux::md::health::Health;
 use linux::md::sync::{Action, Knob, Sectors, Sync};
-use record::{Bytes, Nanos};
+use record::Bytes;
 
 use super::drive::{At, Ended, Ending, Order, Task, drive};
 use super::felt::Targets;
@@ -17,10 +17,13 @@ use super::health;
 use super::host::OnHost;
 use super::kept::Kept;
 use super::locate::Located;
+use super::now::Told;
 use super::old::{Back, By, DEPTH, Old, STRIPES};
+use super::outlook::Outlook;
 use super::progress::{Line, Lines};
 use super::start::Started;
 use super::target::Target;
+use super::when::Due;
 use crate::keeper::Keeper;
 use crate::render::words::short_latency;
 use crate::warm::units::span;
@@ -29,8 +32,6 @@ use crate::warm::units::span;
 const PAGE: u64 = 4096;
 /// How it stands is kept so often. The ledger may lie on the array, where each time is work for the members.
 const KEEPS: Duration = Duration::from_secs(10);
-/// What lies ahead is told only after so many seconds of work.
-pub(super) const TELLS_AFTER_S: f64 = 20.0;
 /// What the members could not read is looked at so often: md keeps counting, and nothing gets lost.
 const LOOKS_AT_ERRORS: Duration = Duration::from_secs(10);
 
@@ -44,7 +45,7 @@ pub(crate) struct Shared<'a> {
     /// When it must end, whether it is done or not.
     pub ends: Option<Timestamp>,
     /// When it is to be done.
-    pub by: Option<Zoned>,
+    pub due: Option<Due>,
     /// Whether that counts more than the latency.
     pub deadline_wins: bool,
 }
@@ -121,7 +122,7 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
     let mut keeping = Keeping {
         grown: Grown::new(kept.done, kept.mismatches, kept.places.clone(), cache),
         ran_before_s: kept.ran_s,
-        from: kept.done,
+        outlook: Outlook::new(Sectors(kept.done).bytes().0),
         kept,
         keeper,
         line: shared
@@ -132,10 +133,10 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         sync: target.sync.clone(),
         looked_at_errors: None,
         began,
-        by: shared.by.clone(),
+        due: shared.due.clone(),
+        status: Told::of(&target.uuid),
         wins: shared.deadline_wins,
         path: target.path(),
-        told: false,
         asked: shared.targets,
         told_own: false,
         last_kept: None,
@@ -152,10 +153,10 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         wide: target.wide(),
         targets: shared.targets,
         deadline: shared
-            .by
+            .due
             .as_ref()
             .filter(|_| shared.deadline_wins)
-            .map(until),
+            .map(Due::left),
     };
     let (Ended { ending, at, .. }, back) = {
         let mut stands = |at: &At| keeping.stands(at);
@@ -210,20 +211,18 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
     }
 }
 
-/// The time from now until then.
-pub(super) fn until(then: &Zoned) -> Nanos {
-    let left = then.timestamp().as_millisecond() - Timestamp::now().as_millisecond();
-    Nanos(u64::try_from(left).unwrap_or(0).saturating_mul(1_000_000))
-}
-
 /// Gives a level with parity room for more stripes at once, if it has little; and has md let go as little
 /// at once in company as it did before Linux 6.16.
 fn prepare(target: &Target) {
     let shown = target.sync.knob(Knob::StripeCache);
     let stripes = shown.and_then(|text| text.parse::<u64>().ok());
     if stripes.is_some_and(|stripes| stripes < STRIPES) {
-        // Without it the check is a little slower, and there is nothing to say.
-        let _ = target.sync.turn(Knob::StripeCache, &STRIPES.to_string());
+        let turn = |stripes: u64| target.sync.turn(Knob::StripeCache, &stripes.to_string());
+        if let (Err(_), Some(stripes)) = (turn(STRIPES), stripes) {
+            // There was memory for some, which would not be known for its own. Without it the check is a
+            // little slower, and there is nothing to say.
+            let _ = turn(stripes);
+        }
     }
     if target.sync.knob(Knob::IoDepth).is_some() {
         // Without it others feel each step more, and the pace goes by what they feel.
@@ -242,12 +241,12 @@ struct Keeping {
     looked_at_errors: Option<Instant>,
     began: Instant,
     ran_before_s: f64,
-    from: u64,
-    by: Option<Zoned>,
+    outlook: Outlook,
+    due: Option<Due>,
+    /// What `--status` of another process reads.
+    status: Told,
     wins: bool,
     path: String,
-    /// Whether it was said that latency and deadline cannot both be had.
-    told: bool,
     /// What the user wants to be kept, and whether it was said that it is not had anyway.
     asked: Option<Targets>,
     told_own: bool,
@@ -265,6 +264,9 @@ impl Keeping {
     }
 
     fn take(&mut self, at: &At) {
+        if at.done.0 > self.kept.done {
+            self.kept.moved = Some(Timestamp::now());
+        }
         self.kept.done = at.done.0;
         self.kept.mismatches = at.mismatches;
         // What a repair found it has written anew.
@@ -279,11 +281,13 @@ impl Keeping {
 
     fn stands(&mut self, at: &At) {
         self.grown.take(at);
-        let rate = self.rate(at);
+        let now_s = self.began.elapsed().as_secs_f64();
+        let rate = self.outlook.rate(now_s, at.live.bytes().0);
         if let Some(line) = &self.line {
             line.show(at, rate);
         }
-        self.foresee(at, rate);
+        self.status.tell(at, rate, Timestamp::now());
+        self.foresee(at, rate, now_s);
         self.say_own(at);
         self.look_at_errors(false);
         let is_due = self.last_kept.is_none_or(|then| then.elapsed() >= KEEPS);
@@ -295,13 +299,6 @@ impl Keeping {
                 keeper.keep(&self.kept);
             }
         }
-    }
-
-    /// Bytes a second of this start.
-    fn rate(&self, at: &At) -> Option<f64> {
-        let moved = Sectors(at.live.0.saturating_sub(self.from)).bytes().0 as f64;
-        let rate = moved / self.began.elapsed().as_secs_f64();
-        (moved > 0.0 && rate.is_finite()).then_some(rate)
     }
 
     /// Says once when the foreground is slower by itself than it was to be.
@@ -326,20 +323,19 @@ impl Keeping {
         self.told_own = self.line.as_ref().is_some_and(|line| line.say(said));
     }
 
-    /// Says once when what was asked for cannot be had.
-    fn foresee(&mut self, at: &At, rate: Option<f64>) {
-        let (Some(by), Some(rate), false) = (&self.by, rate, self.told) else {
+    /// Says when what was asked for cannot be had.
+    fn foresee(&mut self, at: &At, rate: Option<f64>, now_s: f64) {
+        let (Some(due), Some(rate)) = (&self.due, rate.filter(|_| at.of.0 > 0)) else {
             return;
         };
-        if self.began.elapsed().as_secs_f64() < TELLS_AFTER_S || at.of.0 == 0 {
-            return;
-        }
         let left = Sectors(at.of.0.saturating_sub(at.live.0)).bytes().0 as f64 / rate;
-        let available = until(by).as_secs_f64();
-        // A little late may be made up for.
-        if left > 1.1 * available {
+        let available = due.left().as_secs_f64();
+        if self.outlook.is_to_be_said(now_s, left, available) {
             let said = late(&self.path, left, available, self.wins);
-            self.told = self.line.as_ref().is_some_and(|line| line.say(said));
+            // What is not shown now is said again.
+            if self.line.as_ref().is_some_and(|line| line.say(said)) {
+                self.outlook.said(now_s);
+            }
         }
     }
 
@@ -379,15 +375,25 @@ impl Keeping {
     }
 }
 
+/// Whether what needs so many seconds more is too late where it has so many: a little may be made up for.
+pub(super) fn is_late(needs: f64, has: f64) -> bool {
+    needs > 1.1 * has
+}
+
+/// What is kept where both cannot be.
+pub(super) fn kept_of_both(deadline_wins: bool) -> &'static str {
+    if deadline_wins {
+        "it goes faster, and the latency is not kept (--deadline-wins)"
+    } else {
+        "latency and --by cannot both be had. The latency is kept; --deadline-wins would keep the other"
+    }
+}
+
 /// That a deadline and the latency cannot both be had, where so many seconds are left and so many are
 /// needed, and which of them is kept.
 pub(super) fn late(path: &str, left: f64, available: f64, deadline_wins: bool) -> String {
     let (left, available) = (span(left), span(available));
-    let kept = if deadline_wins {
-        "it goes faster, and the latency is not kept (--deadline-wins)"
-    } else {
-        "latency and --by cannot both be had. The latency is kept; --deadline-wins would keep the other"
-    };
+    let kept = kept_of_both(deadline_wins);
     format!("disksmith: {path} needs {left} more at this pace, and there are {available}: {kept}.")
 }
 
@@ -407,6 +413,12 @@ pub(crate) fn why(ending: &Ending) -> Option<String> {
             "md has begun a {} of its own, which comes first; nothing holds it back",
             action.word()
         ),
+        Ending::Waits(waits) => waits.sentence(),
+        Ending::Delayed => {
+            "md does not begin it before it has done what it does with another array, which shares a disk \
+             with it (/proc/mdstat shows what)"
+                .to_owned()
+        }
         Ending::Turned(knob) => format!(
             "somebody else has written to {}, and two cannot steer; what they wrote was left",
             knob.file()

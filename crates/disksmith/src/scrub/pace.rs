@@ -5,10 +5,13 @@
 //! comes, a little of it again each minute, and all of it anew where the target is passed although next
 //! to nothing is checked. Then the foreground is slow by itself, and that is what it is held to.
 
+mod ears;
+
 use std::collections::VecDeque;
 
 use record::Nanos;
 
+use self::ears::Ears;
 use super::felt::{Alone, Felt, Seen, Targets, Verdict};
 use super::rate::Rate;
 
@@ -25,6 +28,8 @@ const LATELY: Nanos = Nanos(3_000_000_000);
 /// somebody comes back soon, it is twice as long.
 const QUIET: Nanos = Nanos(1_500_000_000);
 const LONGEST_QUIET: Nanos = Nanos(60_000_000_000);
+/// Where not one request was seen since the beginning, so long is enough.
+const SILENT: Nanos = Nanos(1_000_000_000);
 /// Who comes back after this comes anew.
 const SOON: Nanos = Nanos(120_000_000_000);
 /// Where the foreground suffers, nothing is checked for so long.
@@ -77,8 +82,8 @@ pub(crate) struct Pace {
     rate: Rate,
     felt: Felt,
     state: State,
-    /// Requests of others lately, with when they were seen.
-    others: VecDeque<(Nanos, u64)>,
+    /// What others asked for lately.
+    others: VecDeque<Others>,
     /// Whether the kernel counts them.
     is_counted: bool,
     /// Requests of others since the foreground is measured.
@@ -87,6 +92,7 @@ pub(crate) struct Pace {
     nobody: Option<Nanos>,
     quiet: Nanos,
     left: Option<Nanos>,
+    ears: Ears,
     /// When the foreground was last measured.
     measured: Nanos,
     not_to_blame: u32,
@@ -100,9 +106,20 @@ pub(crate) struct Pace {
     floor: f64,
 }
 
+/// What others asked for between two looks.
+#[derive(Clone, Copy, Debug)]
+struct Others {
+    seen: Nanos,
+    requests: u64,
+    /// Seconds in which they waited.
+    waited: f64,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     Alone,
+    /// Who waits behind the check is counted without it, since then.
+    Listening(Nanos),
     /// The foreground is measured by itself since then.
     Measuring(Nanos),
     /// A little of that again.
@@ -132,6 +149,7 @@ impl Pace {
             nobody: Some(now),
             quiet: QUIET,
             left: None,
+            ears: Ears::new(now),
             measured: now,
             not_to_blame: 0,
             cuts: 0,
@@ -159,12 +177,12 @@ impl Pace {
 
     /// What the foreground feels now; `None` while nobody is there.
     pub(crate) fn felt(&self) -> Option<&Felt> {
-        (self.state != State::Alone).then_some(&self.felt)
+        self.probes().then_some(&self.felt)
     }
 
     /// Whether probes are wanted. On an idle array they would only hold back the check.
     pub(crate) fn probes(&self) -> bool {
-        self.state != State::Alone
+        !matches!(self.state, State::Alone | State::Listening(_))
     }
 
     /// Whether the foreground is just being measured.
@@ -187,11 +205,11 @@ impl Pace {
     /// Takes what was seen since the last time, in which so many bytes were checked.
     pub(crate) fn take(&mut self, now: Nanos, seen: &Seen, bytes: f64) {
         let targets = self.targets();
-        self.felt.take(seen, targets.as_ref());
+        self.felt.take(now, seen, targets.as_ref());
         self.bytes += bytes;
         self.look_around(now, seen);
         match self.state {
-            State::Alone => {}
+            State::Alone | State::Listening(_) => {}
             State::Measuring(since) => self.measure(now, since, seen),
             State::Again(since) => self.refresh(now, since, seen),
             State::Company => self.judge(now),
@@ -214,9 +232,10 @@ impl Pace {
     pub(crate) fn may(&self) -> May {
         match self.state {
             State::Alone => May::All,
-            State::Measuring(_) => May::Nothing,
-            State::Again(_) | State::Held(_) if self.floor <= 0.0 => May::Nothing,
-            State::Again(_) | State::Held(_) => May::Rate(self.floor),
+            // What moved would be felt: a deadline makes up for this little.
+            State::Listening(_) | State::Measuring(_) | State::Again(_) => May::Nothing,
+            State::Held(_) if self.floor <= 0.0 => May::Nothing,
+            State::Held(_) => May::Rate(self.floor),
             State::Company => May::Rate(self.rate.allowed().max(self.floor)),
         }
     }
@@ -226,27 +245,62 @@ impl Pace {
         match seen.others {
             Some(others) => {
                 self.foreground = self.foreground.saturating_add(others);
-                self.others.push_back((now, others));
-                let is_old = |(then, _): &(Nanos, u64)| now.0.saturating_sub(then.0) >= LATELY.0;
+                // Probes wait too; there are none where this counts.
+                let waited = if self.probes() { 0.0 } else { seen.busy };
+                if others > 0 || waited > 0.0 {
+                    self.ears.stir(now);
+                }
+                self.others.push_back(Others {
+                    seen: now,
+                    requests: others,
+                    waited,
+                });
+                let is_old = |one: &Others| now.0.saturating_sub(one.seen.0) >= LATELY.0;
                 while self.others.front().is_some_and(is_old) {
                     self.others.pop_front();
                 }
             }
             None => self.is_counted = false,
         }
-        let others: u64 = self.others.iter().map(|(_, others)| others).sum();
+        let others: u64 = self.others.iter().map(|one| one.requests).sum();
         let is_nobody = self.is_counted && others <= NOBODY;
         if !is_nobody {
             self.nobody = None;
-            if self.state == State::Alone {
+            if !self.probes() {
                 self.meet(now);
             }
             return;
         }
         let nobody = *self.nobody.get_or_insert(now);
-        if self.state != State::Alone && now.0.saturating_sub(nobody.0) >= self.quiet.0 {
+        match self.state {
+            State::Alone => self.suspect(now),
+            State::Listening(since) => self.listen(now, since),
+            _ if now.0.saturating_sub(nobody.0) >= self.quiet(others).0 => {
+                self.state = State::Alone;
+                self.left = Some(now);
+            }
+            _ => {}
+        }
+    }
+
+    /// How long nobody must be seen, where so many requests were.
+    fn quiet(&self, others: u64) -> Nanos {
+        let is_silent = others == 0 && self.left.is_none();
+        if is_silent { SILENT } else { self.quiet }
+    }
+
+    /// Whether somebody waits so much that it may be the check that makes him look like nobody.
+    fn suspect(&mut self, now: Nanos) {
+        let waited: f64 = self.others.iter().map(|one| one.waited).sum();
+        if self.ears.are_wanted(now, waited) {
+            self.state = State::Listening(now);
+        }
+    }
+
+    /// Nobody was heard yet.
+    fn listen(&mut self, now: Nanos, since: Nanos) {
+        if self.ears.have_heard(now, since) {
             self.state = State::Alone;
-            self.left = Some(now);
         }
     }
 
@@ -258,6 +312,7 @@ impl Pace {
             true => Nanos((2 * self.quiet.0).min(LONGEST_QUIET.0)),
             false => QUIET,
         };
+        self.ears = Ears::new(now);
         self.felt.clear();
         self.rate = Rate::new(LEAST);
         self.not_to_blame = 0;
@@ -332,7 +387,8 @@ impl Pace {
         }
         let after = if self.cuts >= CUTS { SOONER } else { AGAIN };
         let is_due = now.0.saturating_sub(self.measured.0) >= after.0;
-        if self.state == State::Company && self.own.is_some() && is_due {
+        let is_of_use = self.own.is_some() && !self.is_driven();
+        if self.state == State::Company && is_of_use && is_due {
             self.alone.age();
             self.state = State::Again(now);
         }
@@ -354,9 +410,15 @@ impl Pace {
         }
         // What was measured a moment ago needs no new measuring.
         let is_old = self.own.is_none() || now.0.saturating_sub(self.measured.0) >= AGAIN.0;
-        if self.not_to_blame >= NOT_TO_BLAME && is_old && self.floor <= 0.0 {
+        if self.not_to_blame >= NOT_TO_BLAME && is_old && !self.is_driven() {
             self.begin_measuring(now);
         }
+    }
+
+    /// Whether a deadline demands more than what is felt allows: then what the foreground has by itself
+    /// decides nothing, and to measure it would only make the check late.
+    fn is_driven(&self) -> bool {
+        self.floor > self.rate.allowed()
     }
 
     /// An interval is over.

@@ -59,7 +59,9 @@ pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<Scrubbed>, 
             .filter(|work| work.summary.finished.is_some_and(is_fresh))
             .map(|work| work.document)
             .filter(|kept| !kept.repairs && kept.mismatches > 0 && !kept.places.is_empty())
-            .filter(|kept| kept.level == target.level && kept.of == target.end.0);
+            .filter(|kept| kept.level == target.level && kept.of == target.end.0)
+            // Of what was counted before a reshape, nothing lies where it was.
+            .filter(|kept| kept.shape == target.sync.shape());
         match kept {
             Some(kept) => {
                 context.tell(&format!(
@@ -87,6 +89,12 @@ fn look(one: &Scrubbed, root: &Root, interrupt: &AtomicBool) -> anyhow::Result<L
             "md is busy with a {}, which nothing should slow down; ask again with --locate when it is \
              done",
             action.word()
+        );
+    }
+    if let Ending::Waits(waits) = &one.ending {
+        anyhow::bail!(
+            "{}; ask again with --locate when it is done",
+            waits.sentence()
         );
     }
     let devices = Devices::read(root)?;

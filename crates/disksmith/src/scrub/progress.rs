@@ -107,7 +107,9 @@ fn show(bar: &ProgressBar, at: &At, rate: Option<f64>) {
     bar.set_message(message(at, rate, &Zoned::now()));
 }
 
-fn message(at: &At, rate: Option<f64>, now: &Zoned) -> String {
+/// How work stands that makes so many bytes a second: how far it is, how fast, what others feel and what
+/// is kept for them, what is left, and when it will be done.
+pub(super) fn message(at: &At, rate: Option<f64>, now: &Zoned) -> String {
     let mut parts = Vec::new();
     if at.of.0 > 0 {
         parts.push(percent(at.live.0 as f64 / at.of.0 as f64));

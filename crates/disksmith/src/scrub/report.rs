@@ -1,5 +1,6 @@
 //! What is said of a scrub in the end: as text, and as one JSON document.
 
+use anyhow::anyhow;
 use linux::md::sync::Sectors;
 use serde_json::{Value, json};
 
@@ -7,6 +8,7 @@ use super::drive::{Ending, Order};
 use super::health;
 use super::one::{Scrubbed, why};
 use super::places;
+use crate::failure::{Answer, Failure, Outcome};
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout, wrap};
 use crate::render::words::{number, percent, short_latency};
@@ -163,10 +165,42 @@ fn ended(ending: &Ending) -> &'static str {
         Ending::Stopped => "stopped",
         Ending::Gone => "gone",
         Ending::Degraded => "degraded",
-        Ending::Recovery(_) => "recovery",
+        Ending::Recovery(_) | Ending::Waits(_) => "recovery",
+        Ending::Delayed => "delayed",
         Ending::Turned(_) => "turned",
         Ending::Failed(_) => "failed",
     }
+}
+
+/// How the command ends, and what is to be told besides. Of what is `scheduled`, to end as it was
+/// ordered to is no failure: its next start goes on. `left_out` says why arrays of later rounds were not
+/// begun.
+pub(crate) fn conclusion(
+    scrubbed: &[Scrubbed],
+    left_out: Vec<String>,
+    scheduled: bool,
+) -> (Vec<String>, Outcome) {
+    let (mut told, mut failed) = (Vec::new(), left_out);
+    for one in scrubbed {
+        let said = match scheduled && is_as_ordered(one) {
+            true => &mut told,
+            false => &mut failed,
+        };
+        said.extend(midway(one));
+    }
+    let outcome = if !failed.is_empty() {
+        Err(Failure::Midway(anyhow!(failed.join("\n"))))
+    } else if scrubbed.iter().all(Scrubbed::is_clean) {
+        Ok(Answer::Done)
+    } else {
+        Ok(Answer::No)
+    };
+    (told, outcome)
+}
+
+/// Whether one ended because it was ordered to, with all as it was before, and will go on from there.
+fn is_as_ordered(one: &Scrubbed) -> bool {
+    matches!(one.ending, Ending::Ordered(_)) && one.left.is_empty() && one.is_kept
 }
 
 /// Why an array was not scrubbed to its end, and what is left; `None` where it was.
@@ -203,4 +237,65 @@ fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(letters).collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kept::{Kept, example};
+    use super::super::target::tests::find;
+    use super::*;
+
+    /// The exit status, and how many sentences are told besides, of a scrub that ended so.
+    fn ends(scheduled: bool, change: impl Fn(&mut Scrubbed)) -> (u8, usize) {
+        let kept = Kept {
+            mismatches: 0,
+            ..example()
+        };
+        let mut one = Scrubbed::known(find(&[]).unwrap(), kept);
+        change(&mut one);
+        let (told, outcome) = conclusion(&[one], Vec::new(), scheduled);
+        let status = match outcome {
+            Ok(Answer::Done) => 0,
+            Ok(Answer::No) => 1,
+            Ok(Answer::Status(_)) | Err(Failure::Refused(_)) => panic!("{told:?}"),
+            Err(Failure::Midway(_)) => 3,
+        };
+        (status, told.len())
+    }
+
+    #[test]
+    fn the_end_of_its_hours_is_a_success_of_a_timer_and_of_nobody_else() {
+        let over = |one: &mut Scrubbed| one.ending = Ending::Ordered(Order::TimeUp);
+        assert_eq!(ends(false, over), (3, 0));
+        assert_eq!(ends(true, over), (0, 1), "what it did is said all the same");
+        assert_eq!(ends(true, |_| ()), (0, 0));
+        let found = |one: &mut Scrubbed| {
+            over(one);
+            one.kept.mismatches = 8;
+        };
+        assert_eq!(
+            ends(true, found),
+            (1, 1),
+            "whatever watches units finds out"
+        );
+    }
+
+    #[test]
+    fn what_goes_wrong_is_a_failure_of_a_timer_too() {
+        let over = |one: &mut Scrubbed| one.ending = Ending::Ordered(Order::TimeUp);
+        for scheduled in [false, true] {
+            assert_eq!(ends(scheduled, |one| one.ending = Ending::Degraded).0, 3);
+            assert_eq!(ends(scheduled, |one| one.ending = Ending::Gone).0, 3);
+            let left = |one: &mut Scrubbed| {
+                over(one);
+                one.left.push("sync_min is not as it was".to_owned());
+            };
+            assert_eq!(ends(scheduled, left).0, 3);
+            let lost = |one: &mut Scrubbed| {
+                over(one);
+                one.is_kept = false;
+            };
+            assert_eq!(ends(scheduled, lost).0, 3);
+        }
+    }
 }

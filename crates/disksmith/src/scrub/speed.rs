@@ -5,24 +5,69 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use linux::Root;
+use linux::diskstats::Counter;
 use record::Bytes;
 use rustix::fs::OFlags;
 
 use super::locate::Buffer;
 use super::target::Target;
 
+/// So long it is looked how busy the members are. Nothing is begun meanwhile.
+const LOOKS: Duration = Duration::from_millis(300);
 /// So long each member is read.
 const LASTS: Duration = Duration::from_secs(1);
 /// What one read takes: large enough that the way to a disk across a network does not count for much.
 const READ: usize = 1 << 20;
 
-/// Bytes a second, as md counts positions, of a check that has the members for itself; `None` where
-/// they cannot be read. What others read and write meanwhile makes it less, so that it is no promise of
-/// how it will be when they are gone.
-pub(super) fn alone(target: &Target, root: &Root) -> Option<f64> {
+/// How fast the members of an array are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Speed {
+    /// Bytes a second, as md counts positions, of a check that has them for itself. What others read
+    /// and write meanwhile makes it less, so that it is no promise of how it will be when they are gone.
+    pub alone: f64,
+    /// The share of the time in which others had requests at the busiest one, just before.
+    pub busy: f64,
+}
+
+/// Reads the members for a moment; `None` where they cannot be read.
+pub(super) fn of_members(target: &Target, root: &Root) -> Option<Speed> {
+    let busy = busy(target, root);
+    Some(Speed {
+        alone: alone(target, root)?,
+        busy,
+    })
+}
+
+/// The share of the time in which the busiest member has something to do, while nothing is read here
+/// (`io_ticks` in linux, Documentation/block/stat.rst). What cannot be read counts as idle.
+fn busy(target: &Target, root: &Root) -> f64 {
+    let counters = target.members.iter();
+    let counters: Vec<Counter> = counters
+        .filter_map(|member| Counter::open(root, member).ok())
+        .collect();
+    let now = || -> Vec<u64> {
+        let stats = counters.iter().map(Counter::read);
+        stats
+            .map(|stats| stats.map_or(0, |stats| stats.busy_ms))
+            .collect()
+    };
+    let began = Instant::now();
+    let before = now();
+    sleep(LOOKS);
+    let ms = began.elapsed().as_secs_f64() * 1e3;
+    let most = now()
+        .into_iter()
+        .zip(before)
+        .map(|(after, before)| after.saturating_sub(before))
+        .max();
+    (most.unwrap_or(0) as f64 / ms).min(1.0)
+}
+
+fn alone(target: &Target, root: &Root) -> Option<f64> {
     let slowest = std::thread::scope(|scope| {
         let members = target.members.iter().map(|member| {
             let node = root.locate(&member.node());

@@ -184,6 +184,9 @@ pub(crate) fn start(target: &Target, ask: &Ask, context: &Context) -> Result<Sta
     let mut kept = Kept {
         path: target.path(),
         level: target.level.clone(),
+        shape: target.sync.shape(),
+        members: target.identities(),
+        moved: None,
         repairs: ask.repairs,
         done: 0,
         of: target.end.0,
@@ -256,7 +259,7 @@ fn with_ledger(
         .filter(|work| work.summary.finished.is_none());
     let last = before.as_ref().and_then(|work| work.document.rate());
     if let Some(work) = unfinished {
-        go_on(target, ask, &work.document, kept, notes);
+        go_on(ask, &work.document, kept, notes);
     } else if let Some(rate) = last {
         let seconds = target.end.bytes().0 as f64 / rate;
         notes.push(format!(
@@ -277,16 +280,12 @@ fn with_ledger(
 }
 
 /// Takes over what was done before, where it is of the same work.
-fn go_on(target: &Target, ask: &Ask, before: &Kept, kept: &mut Kept, notes: &mut Vec<String>) {
+fn go_on(ask: &Ask, before: &Kept, kept: &mut Kept, notes: &mut Vec<String>) {
     if ask.anew || before.done == 0 {
         return;
     }
-    if !before.goes_on(&target.level, target.end.0, ask.repairs) {
-        notes.push(
-            "It was begun before as another kind of work, or while the array had another shape, and \
-             begins anew."
-                .to_owned(),
-        );
+    if let Some(past) = before.is_past(kept, Timestamp::now()) {
+        notes.push(format!("It was begun before {past}, and begins anew."));
         return;
     }
     notes.push(format!(
@@ -296,6 +295,7 @@ fn go_on(target: &Target, ask: &Ask, before: &Kept, kept: &mut Kept, notes: &mut
         before.mismatches
     ));
     kept.done = before.done;
+    kept.moved = before.moved;
     kept.mismatches = before.mismatches;
     kept.places = before.places.clone();
     kept.began = before.began;

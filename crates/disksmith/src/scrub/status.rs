@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use super::health::{self, Errors};
 use super::kept::Kept;
 use super::lock;
+use super::now::{self, Now};
 use super::old::Old;
+use super::progress::message;
 use super::scheduled::Plans;
 use super::start::Book;
 use crate::context::Context;
@@ -35,6 +37,8 @@ struct Standing {
     finished: Option<Timestamp>,
     changed: Option<Timestamp>,
     running: bool,
+    /// How it stands at this moment, while it runs.
+    now: Option<Now>,
     /// What md counted in its last check, whoever began it; `None` where it did something else last.
     counted: Option<u64>,
     /// What is known of its members.
@@ -118,7 +122,10 @@ pub(crate) fn status(
         let running = lock::is_taken(device);
         // md counts too when it resyncs or repairs, and then has written anew what it counts.
         let is_check = sync.last_action() == Some(Action::Check);
+        let now = uuid.as_ref().filter(|_| running);
+        let now = now.and_then(|uuid| now::read(uuid, Timestamp::now()));
         standings.push(Standing {
+            now,
             running,
             left_over: Old::left_over(&sync).filter(|_| !running),
             members: sync.health(),
@@ -156,7 +163,7 @@ fn text(standings: &[Standing], notes: &[String], plans: &Plans, columns: usize)
     let mut text = layout(&COLUMNS, &rows, columns);
     let in_the_way = standings.iter().flat_map(|one| {
         let path = format!("/dev/{}", one.array.name);
-        let said = one.troubles().into_iter();
+        let said = one.now.iter().map(goes_on).chain(one.troubles());
         let said = said.chain(one.in_the_way(plans));
         said.map(move |sentence| format!("{path}: {sentence}"))
     });
@@ -170,6 +177,33 @@ fn text(standings: &[Standing], notes: &[String], plans: &Plans, columns: usize)
         text.push('\n');
     }
     text
+}
+
+/// How one goes on that runs, as its own line on a terminal has it.
+fn goes_on(now: &Now) -> String {
+    let moment = now.moment.to_zoned(jiff::tz::TimeZone::system());
+    format!("{}.", message(&now.at(), now.rate, &moment))
+}
+
+/// The same in the document.
+fn goes_on_value(now: &Now) -> Value {
+    let at = now.at();
+    let targets = at.targets.unwrap_or_default();
+    let nanos = |seconds: Option<f64>| seconds.map(|seconds| (seconds * 1e9) as u64);
+    json!({
+        "position_bytes": at.live.bytes().0,
+        "bytes_per_s": now.rate,
+        "seconds_left": now.left_s(),
+        "done": now.done().map(|moment| moment.to_string()),
+        "alone": !at.company,
+        "measuring": at.measuring,
+        "foreground": {
+            "mean_ns": nanos(at.mean),
+            "p99_ns": nanos(at.p99),
+            "keep_mean_ns": nanos(targets.mean),
+            "keep_p99_ns": nanos(targets.p99),
+        },
+    })
 }
 
 fn row(one: &Standing) -> Vec<String> {
@@ -199,6 +233,7 @@ fn document(standings: &[Standing], notes: &[String], plans: &Plans) -> String {
                 "level": one.array.level,
                 "scrub": one.word(),
                 "action": one.action.map(Action::word),
+                "now": one.now.as_ref().map(goes_on_value),
                 "done_bytes": kept.map(|kept| Sectors(kept.done).bytes().0),
                 "of_bytes": kept.map(|kept| Sectors(kept.of).bytes().0),
                 "mismatched_sectors": one.mismatches(),
@@ -224,4 +259,40 @@ fn document(standings: &[Standing], notes: &[String], plans: &Plans) -> String {
         "scheduled": plans.document(),
     });
     format!("{document:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::drive::At;
+    use super::super::felt::Targets;
+    use super::*;
+
+    #[test]
+    fn what_runs_is_said_with_its_rate_its_latency_and_when_it_will_be_done() {
+        let at = At {
+            live: Sectors(1 << 20),
+            of: Sectors(1 << 22),
+            p99: Some(0.0031),
+            targets: Some(Targets {
+                mean: None,
+                p99: Some(0.005),
+            }),
+            company: true,
+            ..At::default()
+        };
+        let moment = Timestamp::from_second(1_000).unwrap();
+        let now = Now::new(&at, Some(1_048_576.0), moment);
+        let said = goes_on(&now);
+        assert!(
+            said.starts_with("25 %, 1.0 MiB/s, p99 3.1 ms of 5 ms, 26 min left, done "),
+            "{said}"
+        );
+        let value = goes_on_value(&now);
+        assert_eq!(value["position_bytes"], 512 << 20);
+        assert_eq!(value["seconds_left"], 1536.0);
+        assert_eq!(value["done"], "1970-01-01T00:42:16Z");
+        assert_eq!(value["foreground"]["p99_ns"], 3_100_000);
+        assert_eq!(value["foreground"]["keep_p99_ns"], 5_000_000);
+        assert_eq!(value["foreground"]["mean_ns"], Value::Null);
+    }
 }

@@ -40,6 +40,36 @@ impl Target {
     /// # Errors
     /// A sentence for what speaks against it.
     pub(crate) fn find(word: &str, root: &Root, devices: &Devices) -> Result<Target, String> {
+        let target = Target::look(word, root, devices)?;
+        match lock::is_taken(&target.device) {
+            true => Err(format!(
+                "{} cannot be scrubbed: {}",
+                target.path(),
+                lock::TAKEN
+            )),
+            false => Ok(target),
+        }
+    }
+
+    /// The same array as it is now, if it can still be scrubbed. Its lock and those of its disks are held by
+    /// this process.
+    ///
+    /// # Errors
+    /// A sentence for what speaks against it by now.
+    pub(crate) fn again(&self, root: &Root) -> Result<Target, String> {
+        let devices = Devices::read(root).map_err(|error| error.to_string())?;
+        let now = Target::look(&self.path(), root, &devices)?;
+        let refuse = |why: &str| Err(format!("{} cannot be scrubbed: {why}", self.path()));
+        if now.uuid != self.uuid {
+            return refuse("its name is another array's by now");
+        }
+        if now.disks.iter().any(|disk| !self.disks.contains(disk)) {
+            return refuse("it has got another disk since the command began, which is not locked");
+        }
+        Ok(now)
+    }
+
+    fn look(word: &str, root: &Root, devices: &Devices) -> Result<Target, String> {
         let device = md::find(root, devices, word).ok_or_else(|| {
             format!(
                 "{word} is no array that the kernel lists; 'disksmith array list' shows those there are"
@@ -55,9 +85,6 @@ impl Target {
         let sync = Sync::of(root, device);
         let level = is_whole(&array).map_err(refuse)?;
         may_be_turned(&sync).map_err(refuse)?;
-        if lock::is_taken(device) {
-            return Err(refuse(lock::TAKEN.to_owned()));
-        }
         is_free(&array, &sync).map_err(refuse)?;
         let uuid = sync.uuid().ok_or_else(|| {
             refuse(
@@ -98,6 +125,20 @@ impl Target {
     /// How much lies on one member before the next has its turn.
     pub(crate) fn chunk(&self) -> Sectors {
         Sectors::of(self.array.chunk.unwrap_or(Bytes(0)))
+    }
+
+    /// What its members are known by over boots, in order of their places; empty for one without a name of
+    /// its own.
+    pub(crate) fn identities(&self) -> Vec<String> {
+        let members = self.array.members.iter();
+        members
+            .filter(|member| member.slot.is_some())
+            .map(|member| {
+                let devices = self.members.iter();
+                let mut device = devices.filter(|device| Some(device.number) == member.number);
+                device.next().and_then(Device::identity).unwrap_or_default()
+            })
+            .collect()
     }
 
     /// How many members have a place in it; a spare has none.
@@ -222,9 +263,17 @@ fn is_free(array: &Array, sync: &Sync) -> Result<(), String> {
             ));
         }
     }
+    if let Some(other) = sync.beside().first() {
+        return Err(format!(
+            "md is at work on /dev/{}, which shares a disk with it (its sync_action is '{}'), and does not \
+             begin a check of this one before that is done; wait for that",
+            other.name,
+            other.action.word()
+        ));
+    }
     Old::read(sync, false)?;
     Old::left_over(sync).map_or(Ok(()), Err)
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -27,12 +27,11 @@ mod space;
 mod start;
 mod turns;
 pub(crate) mod units;
-mod volume;
+pub(crate) mod volume;
 mod watching;
 
 use std::fs::File;
 use std::io::BufReader;
-use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -138,7 +137,7 @@ fn warm_all(
     }
     let held = held.map(|path| held_of(path, &volumes));
     let held = held.transpose().refused()?;
-    let locks = lock_disks(&volumes).map_err(Failure::refused)?;
+    let locks = volume::lock_disks(&volumes).map_err(Failure::refused)?;
     let are_parts = locks.len() < volumes.len();
     let first = files::find(&args.first, devices, &volumes, context, interrupt)?;
     if interrupt.load(Ordering::Relaxed) {
@@ -195,19 +194,6 @@ fn below_ledger(args: &WarmArgs, devices: &Devices, context: &Context) -> Vec<De
     path.map_or_else(Vec::new, |path| {
         place::below_ledger(&context.root, devices, &path)
     })
-}
-
-/// The names of the disks, each once: several partitions of one may be warmed together.
-fn lock_disks(volumes: &[Volume]) -> Result<Vec<UnixDatagram>, String> {
-    let mut disks = Vec::new();
-    let mut locks = Vec::new();
-    for volume in volumes {
-        if !disks.contains(&volume.disk.number) {
-            disks.push(volume.disk.number);
-            locks.push(volume::lock(volume)?);
-        }
-    }
-    Ok(locks)
 }
 
 /// The blocks that a list names, which may be the one of each volume's snapshot.

@@ -26,21 +26,41 @@ pub(crate) fn open(path: &Path, devices: &Devices, root: &Root) -> Result<Volume
     Ok(volume)
 }
 
-/// Makes sure that no other process warms this device, or another part of the same disk. The name
+/// The names of the disks, each once: several partitions of one may be read together.
+///
+/// # Errors
+/// When another process has one of them, or it cannot be had.
+pub(crate) fn lock_disks<'a>(
+    volumes: impl IntoIterator<Item = &'a Volume>,
+) -> Result<Vec<UnixDatagram>, String> {
+    let mut disks = Vec::new();
+    let mut locks = Vec::new();
+    for volume in volumes {
+        if !disks.contains(&volume.disk.number) {
+            disks.push(volume.disk.number);
+            locks.push(lock(volume)?);
+        }
+    }
+    Ok(locks)
+}
+
+/// Makes sure that no other process warms this device, or another part of the same disk, or reads it from
+/// end to end (`scrub --read`): each would yield to the other. The name
 /// goes with the process, however it ends, and leaves no file behind (unix(7), abstract sockets);
 /// it is seen by all processes of a network namespace, and not from others, such as containers.
 ///
 /// # Errors
 /// When another one has it.
-pub(crate) fn lock(volume: &Volume) -> Result<UnixDatagram, String> {
+fn lock(volume: &Volume) -> Result<UnixDatagram, String> {
     bind(volume).map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => format!(
-            "another disksmith is warming {}, or another part of its disk, already: two would \
-             share what the volume gives, or read everything twice. Wait for it, or end it",
+            "another disksmith is reading {}, or another part of its disk, from end to end already (warm, \
+             or scrub --read): two would share what the volume gives, or read everything twice. Wait for \
+             it, or end it",
             volume.path.display()
         ),
         _ => format!(
-            "the name that keeps others from warming {} at the same time cannot be had: {error}",
+            "the name that keeps others from reading {} at the same time cannot be had: {error}",
             volume.path.display()
         ),
     })
@@ -57,6 +77,7 @@ fn bind(volume: &Volume) -> io::Result<UnixDatagram> {
     let address = SocketAddr::from_abstract_name(name.as_bytes())?;
     UnixDatagram::bind_addr(&address)
 }
+
 /// Arrays and mapped devices are no volumes: of two copies, a read of an array warms one.
 fn stands_alone(device: &Device, devices: &Devices) -> Result<(), String> {
     match device.kind {

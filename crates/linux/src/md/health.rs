@@ -45,6 +45,31 @@ impl Sync {
     }
 }
 
+impl Sync {
+    /// Whether md has a member to replace and a spare for it, which it begins as soon as it is idle: it was
+    /// told so (`mdadm --replace`), or could not write all of it. The array is not degraded then, and no work
+    /// of md's ends for it (`want_replacement` in linux, Documentation/admin-guide/md.rst).
+    pub fn is_to_replace(&self) -> bool {
+        let names = names_in(self.folder()).unwrap_or_default();
+        let members = names
+            .iter()
+            .filter_map(|entry| entry.to_str())
+            .filter(|entry| entry.starts_with("dev-"))
+            .filter_map(|entry| {
+                let own = self.folder().join(entry);
+                let has_place = number::<u32>(&own.join("slot")).is_some();
+                Some((has_place, attribute(&own.join("state"))?))
+            });
+        let (mut wants, mut spare) = (false, false);
+        for (has_place, state) in members {
+            let is = |word| state.split(',').any(|part| part == word);
+            wants |= has_place && is("want_replacement");
+            spare |= !has_place && is("spare") && !is("faulty");
+        }
+        wants && spare
+    }
+}
+
 /// The sum of the lengths, in lines of a sector and a length.
 fn sum(list: &str) -> Bytes {
     let lengths = list.lines().filter_map(|line| {
@@ -64,7 +89,7 @@ mod tests {
     use crate::block::Devices;
 
     #[test]
-    fn members_with_a_place_are_told_with_what_could_not_be_read() {
+    fn members_are_told_with_what_could_not_be_read_and_whether_one_is_to_be_replaced() {
         let place = tempfile::tempdir().unwrap();
         let root = Root::under(place.path());
         let folder = root.sys.join("class/block/md0");
@@ -83,6 +108,18 @@ mod tests {
         fs::write(folder.join("size"), "2048\n").unwrap();
         let devices = Devices::read(&root).unwrap();
         let sync = Sync::of(&root, devices.named("md0").unwrap());
+        for (vda, vdc, is_to_replace) in [
+            ("in_sync", "spare", false),
+            ("in_sync,want_replacement", "spare", true),
+            ("in_sync,want_replacement", "faulty", false),
+            ("in_sync,want_replacement", "faulty,spare", false),
+        ] {
+            for (name, state) in [("vda", vda), ("vdb", "in_sync"), ("vdc", vdc)] {
+                let own = folder.join("md").join(format!("dev-{name}"));
+                fs::write(own.join("state"), format!("{state}\n")).unwrap();
+            }
+            assert_eq!(sync.is_to_replace(), is_to_replace, "{vda} and {vdc}");
+        }
         let member = |name: &str, slot, errors, bad| Health {
             name: name.to_owned(),
             slot,

@@ -227,6 +227,9 @@ pub struct Look {
     pub degraded: u32,
     /// Up to where it is surely done, and where the end is; `None` when nothing is being done.
     pub completed: Option<(Sectors, Sectors)>,
+    /// Whether it waits for md's work on another array, which shares a disk with this one
+    /// (`sync_completed` says `delayed`); also for a moment at each beginning.
+    pub delayed: bool,
     /// Sectors that differed, since this check began.
     pub mismatches: u64,
     /// Where it stops and waits.
@@ -285,6 +288,19 @@ impl Sync {
         as_mdadm_writes(&digits.concat())
     }
 
+    /// How its data lies over its members, in the kernel's words: what a position means depends on it. A
+    /// part that is not shown is empty.
+    pub fn shape(&self) -> String {
+        let word = |file| attribute(&self.folder.join(file)).unwrap_or_default();
+        format!(
+            "{} over {}, chunk {}, layout {}",
+            word("level"),
+            word("raid_disks"),
+            word("chunk_size"),
+            word("layout")
+        )
+    }
+
     /// Whether the array is there, as far as the kernel shows it.
     pub fn is_there(&self) -> bool {
         attribute(&self.folder.join("array_state"))
@@ -336,6 +352,7 @@ impl Sync {
             action,
             state: read_text(&self.folder.join("array_state"))?,
             degraded: number(&self.folder.join("degraded")).unwrap_or(0),
+            delayed: completed.as_deref() == Some("delayed"),
             completed: completed
                 .and_then(|text| super::position(&text))
                 .map(|(done, of)| (Sectors::of(done), Sectors::of(of))),

@@ -120,6 +120,30 @@ fn the_foreground_keeps_what_it_was_promised_and_the_check_gets_the_rest() {
 }
 
 #[test]
+fn a_deadline_far_away_leaves_the_steering_to_what_is_felt() {
+    let of = 30_000_000;
+    let mut model = Model::new(of, FASTEST);
+    model.load = at(0.3, Noise::Exponential);
+    let deadline = 3000 * SECOND;
+    let end = Event::Order(Order::Interrupted);
+    model.events.push((300 * SECOND, end));
+    drive(
+        &mut model,
+        &Task {
+            deadline: Some(Nanos(deadline)),
+            ..task(None)
+        },
+    );
+    let told: Vec<&At> = model.told.iter().filter(|at| at.live.0 > 0).collect();
+    let measuring = told.iter().filter(|at| at.measuring).count();
+    let share = measuring as f64 / told.len() as f64;
+    assert!(share < 0.1, "it measures {share:.2} of the time");
+    let (got, demanded) = (rate(&model, 60, 300), of as f64 / 3000.0);
+    println!("{got:.0} sectors a second, of which the deadline demands {demanded:.0}");
+    assert!(got > 1.5 * demanded, "{got:.0} of {demanded:.0}");
+}
+
+#[test]
 fn noise_alone_does_not_keep_it_low() {
     for noise in [Noise::Exponential, Noise::Tail] {
         let mut model = Model::new(u64::MAX / 4096, FASTEST);
@@ -215,6 +239,52 @@ fn a_journal_is_no_company() {
     }
     run(&mut model, None, 100);
     let got = rate(&model, 10, 100);
+    assert!(got > 0.93 * FASTEST, "{got}");
+}
+
+/// A request waits for 0.3 seconds behind a check at full speed.
+fn slow_volumes() -> Load {
+    Load {
+        rate: 0.0,
+        alone: 0.002,
+        cost: 0.3,
+        gentle: 0.3,
+        noise: Noise::None,
+    }
+}
+
+#[test]
+fn one_who_waits_for_each_answer_is_met_though_the_check_makes_him_few_requests() {
+    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    model.load = slow_volumes();
+    let comes = 30 * SECOND + 300_000_000;
+    model.events.push((comes, Event::Client));
+    run(&mut model, None, 40);
+    assert!(rate(&model, 10, 30) > 0.95 * FASTEST, "alone");
+    let after = rate(&model, 32, 37);
+    assert!(after < 0.01 * FASTEST, "{after}");
+    let slow = model.latencies.iter().skip(1);
+    let slow = slow.filter(|(then, felt)| *then > comes + SECOND && *felt > 0.1);
+    assert_eq!(slow.count(), 0, "within a second");
+}
+
+#[test]
+fn a_journal_on_slow_volumes_is_no_company_either() {
+    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    let commits = Load {
+        rate: 20.0,
+        ..slow_volumes()
+    };
+    model.load = slow_volumes();
+    for commit in 1..40 {
+        let at = 5 * commit * SECOND;
+        model.events.push((at, Event::Load(commits)));
+        let over = at + 3 * SECOND / 10;
+        model.events.push((over, Event::Load(slow_volumes())));
+    }
+    run(&mut model, None, 200);
+    let got = rate(&model, 10, 200);
+    println!("{:.3} of full speed", got / FASTEST);
     assert!(got > 0.93 * FASTEST, "{got}");
 }
 

@@ -19,10 +19,13 @@ const STEP_S: f64 = 0.5;
 const LEAST_STEP: Sectors = Sectors(2048);
 /// No step in company is larger.
 const LARGEST_STEP: Bytes = Bytes::mib(64);
-/// Alone, the fence is so many seconds ahead. md drains at half of the way to it.
-const AHEAD_S: f64 = 4.0;
+/// Alone, the fence is so many seconds ahead. md drains at half of the way from where it drained last, so that
+/// it is raised each quarter of the way: then md drains once in all of that time.
+const AHEAD_S: f64 = 2.75;
 /// And at least so far.
 const LEAST_AHEAD: Bytes = Bytes::mib(16);
+/// What is left of the way when it is raised.
+const RAISED_AT: f64 = 0.75;
 /// After so long md is let run against the fence, where what is done is known exactly.
 const STAND: Nanos = Nanos(20_000_000_000);
 /// More than this, in seconds of the rate, is not made up for, neither what it lags behind nor what it was
@@ -36,6 +39,8 @@ const AVERAGE_S: f64 = 1.0;
 /// In company it is looked so often at least whether the fence may be raised, and so often at most.
 const TICK: Nanos = Nanos(20_000_000);
 const SLOW_TICK: Nanos = Nanos(50_000_000);
+/// And alone.
+const SLOWEST_TICK: Nanos = Nanos(100_000_000);
 
 /// How md may go towards the fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,8 +163,11 @@ impl Fence {
 
     /// So long nothing is to be done at this pace.
     pub(super) fn rest(&self, may: May, live: Sectors) -> Nanos {
-        let May::Rate(rate) = may else {
-            return SLOW_TICK;
+        let rate = match may {
+            May::Rate(rate) => rate,
+            May::Nothing => return SLOW_TICK,
+            // The fence is far, and who comes is looked for no more often.
+            May::All => return SLOWEST_TICK,
         };
         let lacks = (self.step(rate).bytes().0 + self.ahead(live).bytes().0) as f64 - self.credit;
         let rest = Nanos((lacks.max(0.0) / rate.max(1.0) * 1e9) as u64);
@@ -175,7 +183,7 @@ impl Fence {
         let ahead = self.ahead(live);
         match may {
             May::Nothing => false,
-            May::All => ahead.bytes().0 as f64 * 2.0 <= self.reach(),
+            May::All => ahead.bytes().0 as f64 <= RAISED_AT * self.reach(),
             May::Rate(rate) => {
                 let step = self.step(rate);
                 let spent = ahead.bytes().0 as f64;

@@ -7,10 +7,11 @@
 //! of all members. Below `sync_speed_min` it takes no notice of others; above, it goes slower while there
 //! are any. `mismatch_cnt` begins at zero with each check.
 
+use linux::md::beside::Beside;
 use linux::md::sync::{Action, Knob, Look, Sectors, Speed, Until};
 use record::Nanos;
 
-use super::{At, Order, Seen, World};
+use super::{At, Order, Seen, Waits, World};
 
 /// The step in which time goes on.
 const STEP: u64 = 1_000_000;
@@ -39,6 +40,13 @@ pub(super) struct Load {
     pub noise: Noise,
 }
 
+/// One who makes the next request when the last one is answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Client {
+    since: u64,
+    until: u64,
+}
+
 /// md drains and writes the superblock in this time.
 const SUPERBLOCK: u64 = 8_000_000;
 /// Which the foreground feels as so much of a check at full speed.
@@ -55,7 +63,13 @@ pub(super) enum Event {
     Fails,
     Turns(Knob, u64),
     Gone,
+    /// An array on the same disks is to be made whole.
+    Waits,
+    /// md does not let it begin, because of such an array.
+    Delayed,
     Load(Load),
+    /// Somebody comes who asks for one thing after the other.
+    Client,
 }
 
 pub(super) struct Model {
@@ -85,12 +99,18 @@ pub(super) struct Model {
     begins: bool,
     pub degraded: u32,
     pub there: bool,
+    waits: Option<Waits>,
+    delayed: bool,
     pub load: Load,
     pub events: Vec<(u64, Event)>,
     order: Option<Order>,
     probed: Vec<f64>,
+    client: Option<Client>,
     others: f64,
     busy: f64,
+    /// Seconds in which others wait, and since when they are counted.
+    waited: f64,
+    seen_at: u64,
     probes_at: u64,
     probing: bool,
     pub random: u64,
@@ -132,6 +152,8 @@ impl Model {
             begins: false,
             degraded: 0,
             there: true,
+            waits: None,
+            delayed: false,
             load: Load {
                 rate: 0.0,
                 alone: 0.001,
@@ -142,8 +164,11 @@ impl Model {
             events: Vec::new(),
             order: None,
             probed: Vec::new(),
+            client: None,
             others: 0.0,
             busy: 0.0,
+            waited: 0.0,
+            seen_at: 0,
             probes_at: 0,
             probing: false,
             random: 1,
@@ -186,7 +211,15 @@ impl Model {
             Event::Turns(Knob::SpeedMax, kib) => self.speed_max = Speed { kib, local: true },
             Event::Turns(_, sectors) => self.until = Until::At(Sectors(sectors)),
             Event::Gone => self.there = false,
+            Event::Waits => {
+                self.waits = Some(Waits::Beside(Beside {
+                    name: "md1".to_owned(),
+                    action: Action::Recover,
+                }));
+            }
+            Event::Delayed => self.delayed = true,
             Event::Load(load) => self.load = load,
+            Event::Client => self.client = Some(Client::default()),
         }
     }
 
@@ -201,7 +234,7 @@ impl Model {
         due.into_iter().for_each(|event| self.happen(event));
         let seconds = STEP as f64 / SECOND as f64;
         let before = self.position;
-        if matches!(self.action, Action::Check | Action::Repair) {
+        if matches!(self.action, Action::Check | Action::Repair) && !self.delayed {
             self.check(seconds);
         }
         let mut share = (self.position - before) / (self.fastest * seconds);
@@ -215,7 +248,22 @@ impl Model {
             self.due -= 1.0;
             let felt = latency * self.noise();
             self.busy += felt;
+            self.waited += felt;
             self.latencies.push((self.now, felt));
+        }
+        if let Some(client) = &mut self.client {
+            self.waited += seconds;
+            if self.now >= client.until {
+                let felt = Nanos(self.now - client.since).as_secs_f64();
+                self.busy += felt;
+                self.others += 1.0;
+                self.latencies.push((self.now, felt));
+                let until = self.now + (latency * 1e9) as u64;
+                *client = Client {
+                    since: self.now,
+                    until,
+                };
+            }
         }
         if self.probing && self.now >= self.probes_at {
             // At odd moments: at even ones each would meet the same moment of a step.
@@ -336,14 +384,16 @@ impl World for Model {
             action: self.action,
             state: "clean".to_owned(),
             degraded: self.degraded,
-            completed: is_busy.then_some((Sectors(self.completed), Sectors(self.of))),
+            completed: (is_busy && !self.delayed)
+                .then_some((Sectors(self.completed), Sectors(self.of))),
+            delayed: is_busy && self.delayed,
             mismatches: self.found,
             until: self.until,
         })
     }
 
     fn live(&mut self) -> Option<Sectors> {
-        (self.action != Action::Idle).then_some(Sectors(self.position as u64))
+        (self.action != Action::Idle && !self.delayed).then_some(Sectors(self.position as u64))
     }
 
     fn knob(&mut self, knob: Knob) -> Option<String> {
@@ -399,6 +449,10 @@ impl World for Model {
         Ok(())
     }
 
+    fn waits(&mut self) -> Option<Waits> {
+        self.waits.clone()
+    }
+
     fn is_there(&mut self) -> bool {
         self.there
     }
@@ -407,12 +461,15 @@ impl World for Model {
         let probes = std::mem::take(&mut self.probed);
         let others = std::mem::take(&mut self.others);
         let busy = std::mem::take(&mut self.busy);
+        let waited = std::mem::take(&mut self.waited);
+        let passed = Nanos(self.now - std::mem::replace(&mut self.seen_at, self.now));
         self.probing = probing;
         Seen {
             probes,
             waiting: 0.0,
             others: Some(others.round() as u64),
             counted: Some((others.round() as u64, busy)),
+            busy: waited.min(passed.as_secs_f64()),
         }
     }
 

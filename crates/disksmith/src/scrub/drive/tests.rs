@@ -210,6 +210,54 @@ fn what_others_do_ends_it_at_once() {
 }
 
 #[test]
+fn a_limit_that_somebody_sets_while_the_gate_turns_is_not_overwritten() {
+    let mut lost = Vec::new();
+    for moment in 0..40 {
+        let mut model = Model::new(600 * FASTEST as u64, FASTEST);
+        // What was let loose alone lies far ahead, so that the gate paces it.
+        let when = 11 * SECOND;
+        model.events.push((when, Event::Load(busy(0.001, 0.020))));
+        model.events.push((
+            when + SECOND / 2 + moment * 97_000_000,
+            Event::Turns(Knob::SpeedMax, 5000),
+        ));
+        model
+            .events
+            .push((when + 8 * SECOND, Event::Order(Order::Interrupted)));
+        let task = Task {
+            targets: p99(0.006),
+            ..task()
+        };
+        let ended = drive(&mut model, &task);
+        let kept = model.speed_max.kib == 5000;
+        if !matches!(ended.ending, Ending::Turned(Knob::SpeedMax)) || !kept {
+            lost.push((moment, format!("{:?}", ended.ending)));
+        }
+    }
+    assert!(lost.is_empty(), "{lost:?}");
+}
+
+#[test]
+fn a_recovery_of_an_array_on_the_same_disks_ends_it_at_once() {
+    let (ended, model) = with(Event::Waits);
+    assert!(matches!(ended.ending, Ending::Waits(_)), "{ended:?}");
+    assert_eq!(model.action, Action::Idle, "the check is ended");
+}
+
+#[test]
+fn a_check_that_md_does_not_let_begin_does_not_stand_there_for_ever() {
+    let mut model = Model::new(600 * FASTEST as u64, FASTEST);
+    model.events.push((0, Event::Delayed));
+    model
+        .events
+        .push((60 * SECOND, Event::Order(Order::Interrupted)));
+    let ended = drive(&mut model, &task());
+    assert!(matches!(ended.ending, Ending::Delayed), "{ended:?}");
+    assert!(model.now < 10 * SECOND, "{}", model.now);
+    assert_eq!(model.action, Action::Idle, "the check is ended");
+}
+
+#[test]
 fn an_order_ends_it_and_what_is_done_is_known() {
     for order in [Order::Interrupted, Order::TimeUp] {
         let (ended, model) = with(Event::Order(order));

@@ -46,6 +46,26 @@ impl Knobs {
         }
     }
 
+    /// A member, with what its files say.
+    pub(in crate::scrub) fn member(&self, name: &str, files: &[(&str, &str)]) {
+        let own = self.path(&format!("dev-{name}"));
+        fs::create_dir_all(&own).unwrap();
+        for (file, text) in files {
+            fs::write(own.join(file), format!("{text}\n")).unwrap();
+        }
+    }
+
+    /// Another array, with a member on the disk on which this one has one.
+    pub(in crate::scrub) fn beside(&self, files: &[(&str, &str)]) {
+        let block = self.place.path().join("sys/class/block");
+        for folder in ["vda", "md0/md/dev-vda", "md1/md/dev-vda"] {
+            fs::create_dir_all(block.join(folder)).unwrap();
+        }
+        for (file, text) in files {
+            fs::write(block.join("md1/md").join(file), format!("{text}\n")).unwrap();
+        }
+    }
+
     fn path(&self, file: &str) -> PathBuf {
         self.place.path().join("sys/class/block/md0/md").join(file)
     }
@@ -135,6 +155,29 @@ fn a_scrub_whose_check_did_not_begin_ends_none() {
     old().put_back(&knobs.sync, by);
     knobs.is_untouched("sync_action", "check");
     knobs.is_untouched("sync_speed_min", "1 (local)");
+    knobs.begins_with("sync_max", "max");
+}
+
+#[test]
+fn what_others_have_set_during_a_scrub_is_left_at_its_end() {
+    let theirs = [
+        ("sync_speed_min", "5000 (local)"),
+        ("sync_speed_max", "9000 (local)"),
+        ("sync_io_depth", "8 (local)"),
+        ("stripe_cache_size", "8192"),
+    ];
+    let knobs = Knobs::new(&TURNED);
+    knobs.write(&theirs);
+    // Of two that are turned at once one is seen.
+    let by = By::Scrub {
+        but_for: Some(Knob::SpeedMin),
+        ends: false,
+    };
+    assert!(old().put_back(&knobs.sync, by).is_all());
+    for (file, text) in theirs {
+        knobs.is_untouched(file, text);
+    }
+    knobs.begins_with("sync_min", "0");
     knobs.begins_with("sync_max", "max");
 }
 

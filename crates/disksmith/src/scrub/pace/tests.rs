@@ -28,9 +28,8 @@ impl Bench {
             };
             let seen = Seen {
                 probes: vec![latency; if self.pace.probes() { 5 } else { 0 }],
-                waiting: 0.0,
                 others: Some(others),
-                counted: None,
+                ..Seen::default()
             };
             self.pace.take(Nanos(self.now), &seen, bytes);
         }
@@ -81,6 +80,41 @@ fn a_foreground_that_suffers_gets_the_disks_within_a_second() {
         panic!("no end");
     };
     assert!(cut < 0.8 * before, "{cut} of {before}");
+}
+
+#[test]
+fn a_burst_that_the_mean_allows_is_no_reason_to_cut_however_often_it_is_looked() {
+    // Of four seconds 0.6 at 10 ms, and the rest at 2: a mean of 3.2.
+    let mean = Targets {
+        mean: Some(0.004),
+        p99: None,
+    };
+    for tick in [TICK, TICK / 5] {
+        let mut pace = Pace::new(Some(mean), Nanos(0));
+        let (mut now, mut cuts, mut before) = (0, 0, 0.0);
+        while now < 40_000_000_000 {
+            now += tick;
+            let May::Rate(rate) = pace.may() else {
+                panic!("{:?}", pace.may());
+            };
+            cuts += u32::from(rate < before);
+            before = rate;
+            let seconds = Nanos(tick).as_secs_f64();
+            let requests = (500.0 * seconds) as u64;
+            let is_burst = now % 4_000_000_000 >= 3_400_000_000;
+            let latency = if is_burst { 0.010 } else { 0.002 };
+            let is_probed = now.is_multiple_of(TICK);
+            let seen = Seen {
+                probes: vec![0.001; if is_probed { 5 } else { 0 }],
+                others: Some(requests),
+                counted: Some((requests, requests as f64 * latency)),
+                ..Seen::default()
+            };
+            // All that is allowed is used, and the rate grows until something is felt.
+            pace.take(Nanos(now), &seen, rate * seconds);
+        }
+        assert_eq!(cuts, 0, "looked at each {tick} ns");
+    }
 }
 
 #[test]

@@ -25,12 +25,13 @@ const START_DEPTH: usize = 4;
 /// The mark of a piece of a block that failed, and that of a block.
 const PIECE: u64 = 1;
 const WHOLE: u64 = 0;
-/// How often the disk is looked at, and how the work stands is kept.
+/// How often the disk is looked at.
 const LOOK_EVERY: Nanos = Nanos(250_000_000);
 /// How long to wait when nothing can be asked for.
 const NAP: Nanos = Nanos(10_000_000);
-/// Of the time, one part in so many may go on handing over how the work stands.
-const KEEPING: u32 = 100;
+/// How often how the work stands is kept. The ledger may lie on what is read, where each time is a commit of
+/// each member: they are not to be the company that holds the reading back.
+const KEEPS: Nanos = Nanos(10_000_000_000);
 
 /// Reads one member or disk.
 pub(crate) struct Member<'a> {
@@ -43,12 +44,29 @@ pub(crate) struct Member<'a> {
     /// The kernel counts a request once for each part of this size.
     split: u64,
     gone: bool,
-    looked: Nanos,
+    looked: Due,
     kept: Kept,
     keeper: Option<Keeper<Kept>>,
     began: Instant,
     ran_before_s: f64,
-    next_keep: Instant,
+    keeping: Due,
+}
+
+/// Whether it is time again.
+#[derive(Debug, Default)]
+struct Due {
+    last: Nanos,
+}
+
+impl Due {
+    /// Whether so long has passed since the last time, which then is now.
+    fn is(&mut self, now: Nanos, span: Nanos) -> bool {
+        let is_due = now.0.saturating_sub(self.last.0) >= span.0;
+        if is_due {
+            self.last = now;
+        }
+        is_due
+    }
 }
 
 /// What came of it.
@@ -87,12 +105,12 @@ impl<'a> Member<'a> {
             depth: Bounds::new(1, MOST_DEPTH).map(|bounds| Controller::new(bounds, START_DEPTH)),
             split: split.map_or(BLOCK.0, |split| split.0.max(1)),
             gone: false,
-            looked: Nanos(0),
+            looked: Due::default(),
             ran_before_s: kept.ran_s,
             kept,
             keeper,
             began: Instant::now(),
-            next_keep: Instant::now(),
+            keeping: Due::default(),
         }
     }
 
@@ -130,19 +148,16 @@ impl<'a> Member<'a> {
         {
             depth.observe(&interval);
         }
-        if now - self.looked < LOOK_EVERY {
+        if !self.looked.is(now, LOOK_EVERY) {
             return;
         }
-        self.looked = now;
         self.look_at_disk();
-        let began = Instant::now();
-        if self.keeper.is_some() && began >= self.next_keep {
+        if self.keeper.is_some() && self.keeping.is(now, KEEPS) {
             self.take();
             if let Some(keeper) = &self.keeper {
                 // A state that is not taken is in the next one too.
                 keeper.keep(&self.kept);
             }
-            self.next_keep = began + KEEPING * began.elapsed();
         }
     }
 
@@ -244,4 +259,23 @@ impl Feed for Member<'_> {
 /// What of a part is behind before it begins, in bytes.
 pub(crate) fn behind(whole: &Ranges, kept: &Kept) -> u64 {
     whole.intersect(&kept.done).total().0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_members_that_are_looked_at_for_a_minute_are_kept_less_than_once_a_second() {
+        let mut kept = 0;
+        for _ in 0..8 {
+            let (mut looked, mut keeping) = (Due::default(), Due::default());
+            for tick in 0..6000 {
+                let now = Nanos(tick * 10_000_000);
+                kept += u32::from(looked.is(now, LOOK_EVERY) && keeping.is(now, KEEPS));
+            }
+        }
+        // Of ten requests a second that are nobody a commit may take several.
+        assert!((8..60).contains(&kept), "{kept}");
+    }
 }

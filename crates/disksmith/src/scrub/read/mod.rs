@@ -17,14 +17,16 @@ mod source;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::anyhow;
+use jiff::Zoned;
 use linux::block::Devices;
 
 use super::progress::Lines;
-use super::{lock, targets_of, times, wait_for_hours};
+use super::{due, lock, targets_of, times, wait_for_hours};
 use crate::cli::ScrubArgs;
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::reading::{Begin, Refused, begin};
+use crate::warm::volume::lock_disks;
 use kept::Kept;
 use one::{Begun, Shared};
 use report::Found;
@@ -53,6 +55,9 @@ pub(super) fn read(
         let refuse = |why| Failure::refused(format!("{} cannot be read: {why}", source.path()));
         locks.extend(taken.map_err(refuse)?);
     }
+    // Whoever warms one of the disks would yield to this, and this to him.
+    let parts = sources.iter().flat_map(|source| &source.parts);
+    let _warmings = lock_disks(parts.map(|part| &part.volume)).map_err(Failure::refused)?;
     let mut tasks = Vec::new();
     for source in sources {
         let begun = begin_all(&source, args.anew, context)?;
@@ -65,8 +70,8 @@ pub(super) fn read(
         interrupt,
         lines: &lines,
         targets: targets_of(args),
+        due: by.map(|by| due(by, args, &ends, &Zoned::now())),
         ends: ends.limit,
-        by,
         deadline_wins: args.deadline_wins,
     };
     let read: Vec<one::Read> = std::thread::scope(|scope| {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use engine::Choice;
 use engine::list::{Deed, Ended, List, Lister};
-use jiff::{Timestamp, Zoned};
+use jiff::Timestamp;
 use linux::Root;
 use linux::md::sync::Sectors;
 use linux::root::attribute;
@@ -15,9 +15,11 @@ use record::{Bytes, Nanos};
 use super::super::drive::At;
 use super::super::felt::Targets;
 use super::super::foreground::Foreground;
-use super::super::one::{TELLS_AFTER_S, late, until};
+use super::super::one::late;
+use super::super::outlook::Outlook;
 use super::super::pace::{May, Pace};
 use super::super::progress::{Line, Lines};
+use super::super::when::Due;
 use super::kept::Kept;
 use super::member::{BLOCK, Came, MOST_DEPTH, Member, behind};
 use super::share::Share;
@@ -41,7 +43,7 @@ pub(crate) struct Shared<'a> {
     /// When it must end, whether it is done or not.
     pub ends: Option<Timestamp>,
     /// When it is to be done.
-    pub by: Option<Zoned>,
+    pub due: Option<Due>,
     /// Whether that counts more than the latency.
     pub deadline_wins: bool,
 }
@@ -175,10 +177,9 @@ struct Steering<'a> {
     pace: Pace,
     began: Instant,
     line: Option<Line>,
-    passed_before: u64,
+    outlook: Outlook,
     of: u64,
     at: At,
-    told: bool,
 }
 
 impl<'a> Steering<'a> {
@@ -197,10 +198,9 @@ impl<'a> Steering<'a> {
                     ));
                 })
                 .ok(),
-            passed_before: share.passed(),
+            outlook: Outlook::new(share.passed()),
             of: parts.map(|part| part.whole.total().0).sum(),
             at: At::default(),
-            told: false,
             source,
             share,
             shared,
@@ -239,14 +239,14 @@ impl<'a> Steering<'a> {
             Some(_) => self.foreground.seen(probing),
             None => self.foreground.seen_beside(probing, requests),
         };
-        if let Some(by) = self
+        if let Some(due) = self
             .shared
-            .by
+            .due
             .as_ref()
             .filter(|_| self.shared.deadline_wins)
         {
             let left = self.of.saturating_sub(self.share.passed()) as f64;
-            self.pace.at_least(left / until(by).as_secs_f64().max(1.0));
+            self.pace.at_least(left / due.left().as_secs_f64().max(1.0));
         }
         self.pace.take(now, &seen, bytes as f64);
         if self.pace.is_measuring() && self.share.is_busy() {
@@ -290,21 +290,19 @@ impl<'a> Steering<'a> {
             ..At::default()
         };
         let seconds = self.began.elapsed().as_secs_f64();
-        let moved = passed.saturating_sub(self.passed_before) as f64;
-        let rate = Some(moved / seconds).filter(|rate| *rate > 0.0 && rate.is_finite());
+        let rate = self.outlook.rate(seconds, passed);
         if let Some(line) = &self.line {
             line.show(&self.at, rate);
         }
-        if let (Some(by), Some(rate), false) = (&self.shared.by, rate, self.told)
-            && seconds >= TELLS_AFTER_S
-        {
+        if let (Some(due), Some(rate)) = (&self.shared.due, rate) {
             let left = self.of.saturating_sub(passed) as f64 / rate;
-            let available = until(by).as_secs_f64();
-            // A little late may be made up for.
-            if left > 1.1 * available {
+            let available = due.left().as_secs_f64();
+            if self.outlook.is_to_be_said(seconds, left, available) {
                 let wins = self.shared.deadline_wins;
                 let said = late(&self.source.path(), left, available, wins);
-                self.told = self.line.as_ref().is_some_and(|line| line.say(said));
+                if self.line.as_ref().is_some_and(|line| line.say(said)) {
+                    self.outlook.said(seconds);
+                }
             }
         }
     }

@@ -20,7 +20,7 @@ use super::schedule::{self, Checker, Found, Scheduled, Source, Units};
 use crate::array::programs::Programs;
 use crate::failure::{Failure, Standing as _};
 use record::{Off, Replaced, replace};
-use units::{MARK, is_unwritable};
+use units::MARK;
 
 /// Where the units are, below `/`.
 const FOLDER: &str = "etc/systemd/system";
@@ -137,11 +137,7 @@ fn check(host: &TimerHost, wanted: &Wanted) -> Result<(), Failure> {
             wanted.program.display()
         )));
     }
-    let mut words = wanted.args.iter().map(std::ffi::OsString::as_os_str);
-    if let Some(bad) = words
-        .find(|word| is_unwritable(word))
-        .or_else(|| Some(wanted.program.as_os_str()).filter(|word| is_unwritable(word)))
-    {
+    if let Some(bad) = wanted.unwritable() {
         return Err(Failure::refused(format!(
             "{bad:?} cannot be written into a unit of systemd: it is not UTF-8, or has control characters"
         )));

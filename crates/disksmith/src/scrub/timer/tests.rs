@@ -80,7 +80,9 @@ fn wanted() -> Wanted {
     Wanted {
         program: "/usr/local/bin/disksmith".into(),
         args: ["scrub", "--all"].map(Into::into).to_vec(),
+        ledger: "/var/lib/disksmith/ledger.db".into(),
         calendar: "Sun *-*-1..7 01:00:00".to_owned(),
+        makes_up: true,
         delay: 900,
     }
 }
@@ -191,7 +193,7 @@ fn a_dry_run_says_it_all_and_touches_nothing() {
             "{name}"
         );
         assert!(
-            said.contains("ExecStart=/usr/local/bin/disksmith scrub --all\n"),
+            said.contains("ExecStart=/usr/local/bin/disksmith scrub --all --ledger /"),
             "{said}"
         );
         with(&host, false, None, |host| install(host, &wanted()))
@@ -322,6 +324,11 @@ fn what_cannot_go_well_is_refused_and_nothing_touched() {
     refused(
         &host,
         &but(|w| w.args.push("a\nb".into())),
+        "cannot be written into a unit",
+    );
+    refused(
+        &host,
+        &but(|w| w.ledger = "/a\nb".into()),
         "cannot be written into a unit",
     );
     refused(

@@ -10,8 +10,14 @@ pub(crate) struct Wanted {
     pub program: PathBuf,
     /// Its arguments: `scrub`, the arrays or `--all`, and the options that were asked for.
     pub args: Vec<OsString>,
+    /// The absolute path of the ledger. A service has no home in which it would be looked for, and what
+    /// runs after it must look where it has noted its knobs.
+    pub ledger: PathBuf,
     /// When it begins, as `OnCalendar=` has it.
     pub calendar: String,
+    /// Whether a beginning that the host has slept through is made up for when it is up again, at whatever
+    /// hour that is.
+    pub makes_up: bool,
     /// By how many seconds it may begin later, chosen at random: so that many hosts on one storage do
     /// not begin at once.
     pub delay: u64,
@@ -22,7 +28,7 @@ pub(crate) const MARK: &str = "# Written by `disksmith scrub --install-timer`; \
                                `disksmith scrub --uninstall-timer` takes it out.";
 
 /// Whether a path or an argument cannot be written into a unit.
-pub(crate) fn is_unwritable(word: &OsStr) -> bool {
+fn is_unwritable(word: &OsStr) -> bool {
     word.to_str()
         .is_none_or(|word| word.chars().any(char::is_control))
 }
@@ -35,16 +41,17 @@ impl Wanted {
     /// Ctrl-C sends: the program then puts everything back and keeps its place, and it is given two
     /// minutes for that, since a disk may be stuck. A check has no limit of time of its own.
     ///
+    /// Only the program itself is killed (`KillMode=process`, systemd.kill(5)), and not its guard, which
+    /// ends with it, unless it waits for md to recover before it can put the rest back: then it outlives
+    /// the service. With `mixed`, systemd would kill it as soon as the program has ended.
+    ///
     /// After a kill of all its processes at once (systemd.kill(5)) there is no guard any more either; so
     /// `--status`, which puts back what was left, runs after each end, however it came. For the same
     /// reason it is no more likely to be killed for memory than others: it has little of it.
     ///
-    /// It succeeds when it ended before its end (status 3), as at the end of each night's hours: the
-    /// next start goes on. It fails, and is seen to, when mismatches were found (1) or it was refused (2).
+    /// It fails, and is seen to, when mismatches were found (1), it was refused (2), or it ended before
+    /// its end (3). That its hours are over is none of these: the command has `--scheduled`.
     pub(crate) fn service(&self) -> String {
-        let words = std::iter::once(self.program.as_os_str());
-        let words = words.chain(self.args.iter().map(OsString::as_os_str));
-        let command: Vec<String> = words.map(quoted).collect();
         format!(
             "{MARK}\n\
              [Unit]\n\
@@ -56,15 +63,30 @@ impl Wanted {
              Type=oneshot\n\
              ExecStart={}\n\
              # Puts back what was left, also after a kill; 1 only says that there are mismatches.\n\
-             ExecStopPost=-{} scrub --status\n\
-             SuccessExitStatus=3\n\
-             KillMode=mixed\n\
+             ExecStopPost=-{}\n\
+             KillMode=process\n\
              KillSignal=SIGINT\n\
              TimeoutStartSec=infinity\n\
              TimeoutStopSec=2min\n",
-            command.join(" "),
-            quoted(self.program.as_os_str()),
+            self.command(self.args.iter().map(OsString::as_os_str)),
+            self.command(["scrub", "--status"].map(OsStr::new).into_iter()),
         )
+    }
+
+    /// A command line of this program, with its ledger.
+    fn command<'a>(&'a self, args: impl Iterator<Item = &'a OsStr>) -> String {
+        let words = std::iter::once(self.program.as_os_str()).chain(args);
+        let words = words.chain([OsStr::new("--ledger"), self.ledger.as_os_str()]);
+        words.map(quoted).collect::<Vec<String>>().join(" ")
+    }
+
+    /// What of it cannot be written into a unit, if anything.
+    pub(crate) fn unwritable(&self) -> Option<&OsStr> {
+        let mut words = self.args.iter().map(OsString::as_os_str);
+        let paths = [self.program.as_os_str(), self.ledger.as_os_str()];
+        words
+            .find(|word| is_unwritable(word))
+            .or_else(|| paths.into_iter().find(|word| is_unwritable(word)))
     }
 
     /// The timer.
@@ -77,11 +99,11 @@ impl Wanted {
              [Timer]\n\
              OnCalendar={}\n\
              RandomizedDelaySec={}\n\
-             Persistent=true\n\
+             Persistent={}\n\
              \n\
              [Install]\n\
              WantedBy=timers.target\n",
-            self.calendar, self.delay
+            self.calendar, self.delay, self.makes_up
         )
     }
 }
@@ -118,7 +140,9 @@ mod tests {
             ]
             .map(OsString::from)
             .to_vec(),
+            ledger: "/var/lib/a ledger.db".into(),
             calendar: "*-*-* 01:00:00".to_owned(),
+            makes_up: true,
             delay: 900,
         }
     }
@@ -127,7 +151,7 @@ mod tests {
     fn a_command_is_written_so_that_systemd_reads_it_back() {
         let service = wanted().service();
         let line = "ExecStart=/bin/true scrub /dev/md0 --window 01:00-06:00 \"a b\" $$HOME 5%% \
-                    \"\\\"\\\\\" \"\"\n";
+                    \"\\\"\\\\\" \"\" --ledger \"/var/lib/a ledger.db\"\n";
         assert!(service.contains(line), "{service}");
         assert!(is_unwritable(OsStr::new("a\nb")) && !is_unwritable(OsStr::new("a b")));
     }
@@ -135,13 +159,26 @@ mod tests {
     #[test]
     fn what_a_kill_has_left_is_put_back_by_the_service_itself() {
         let service = wanted().service();
-        assert!(service.contains("\nExecStopPost=-/bin/true scrub --status\n"));
+        let line = "\nExecStopPost=-/bin/true scrub --status --ledger \"/var/lib/a ledger.db\"\n";
+        assert!(service.contains(line), "{service}");
         assert!(
             !service.contains("OOMScoreAdjust"),
             "its guard would have it too"
         );
-        // The end of a night's hours is no failure; mismatches and a refusal are.
-        assert!(service.contains("\nSuccessExitStatus=3\n"));
+        assert!(
+            !service.contains("SuccessExitStatus"),
+            "a member that failed in mid-check ends it with 3, and would be a success"
+        );
+    }
+
+    #[test]
+    fn the_guard_outlives_the_service() {
+        let service = wanted().service();
+        let mode = service
+            .lines()
+            .find_map(|line| line.strip_prefix("KillMode="));
+        // Both control-group, the default, and mixed kill what is left when the program has ended.
+        assert_eq!(mode, Some("process"), "{service}");
     }
 
     #[test]
