@@ -127,6 +127,8 @@ fn as_root_a_reading_that_is_killed_goes_on_and_is_alone_on_its_disk() {
     ];
     let running = Running::start(&mut place.command(&slow));
     wait_for(&device, before + 2 * MIB);
+    // How far it is is kept after two seconds.
+    sleep(Duration::from_secs(3));
     place
         .run(&["scrub", "--read", device.path()])
         .refuses(&["another disksmith is scrubbing it already"]);

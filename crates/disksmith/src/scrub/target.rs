@@ -40,15 +40,17 @@ impl Target {
     /// # Errors
     /// A sentence for what speaks against it.
     pub(crate) fn find(word: &str, root: &Root, devices: &Devices) -> Result<Target, String> {
-        let target = Target::look(word, root, devices)?;
-        match lock::is_taken(&target.device) {
-            true => Err(format!(
+        // First, since the check of another disksmith is otherwise taken for that of somebody else.
+        if let Some(device) = md::find(root, devices, word)
+            && lock::is_taken(device)
+        {
+            return Err(format!(
                 "{} cannot be scrubbed: {}",
-                target.path(),
+                device.node().display(),
                 lock::TAKEN
-            )),
-            false => Ok(target),
+            ));
         }
+        Target::look(word, root, devices)
     }
 
     /// The same array as it is now, if it can still be scrubbed. Its lock and those of its disks are held by
