@@ -5,6 +5,7 @@
 
 mod data;
 pub(crate) mod folder;
+mod names;
 mod plan;
 mod small;
 #[cfg(test)]

@@ -250,3 +250,18 @@ fn small_files_come_and_go() {
         }
     }
 }
+
+#[test]
+fn files_that_were_not_deleted_go_in_the_end() {
+    for round in [Round::Sequential, Round::Random] {
+        let mut tests = tests("--files 50").unwrap();
+        tests.files.directories = 2;
+        let parent = tempfile::tempdir().unwrap();
+        let folder = Folder::create(parent.path()).unwrap();
+        let mut small = Small::new(folder, &tests.files, round, 1, false).unwrap();
+        let create = Test::Files(round, Deed::Create);
+        run(&tests, create, vec![small.task(Deed::Create)]);
+        drop(small);
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+}
