@@ -140,6 +140,13 @@ impl Small {
             .map_or(self.folder.as_fd(), AsFd::as_fd)
     }
 
+    /// Whether a file of that name was created in that directory.
+    fn has(&self, directory: usize, name: &CStr) -> bool {
+        let number = names::number_of(self.round, name.to_bytes());
+        let entry = number.and_then(|number| self.entries.get(number as usize));
+        entry.is_some_and(|entry| entry.directory == directory && *entry.name == *name)
+    }
+
     fn create(&mut self, at: usize, timer: &mut Timer<'_>) -> Result<(), EngineError> {
         let entry = &self.entries[at];
         let directory = self.directory(entry.directory);
@@ -264,7 +271,8 @@ impl Task for Creation<'_> {
     }
 }
 
-/// Does it to the files in the order in which their directories list them.
+/// Does it to the files in the order in which their directories list them. Whatever else somebody
+/// put there is passed over.
 struct AsListed<'a> {
     small: &'a mut Small,
     deed: Deed,
@@ -285,7 +293,7 @@ impl Task for AsListed<'_> {
             Some(entry) => {
                 let entry = entry.map_err(listing_failed)?;
                 let name = entry.file_name();
-                if matches!(name.to_bytes(), b"." | b"..") {
+                if !self.small.has(self.directory, name) {
                     return Ok(true);
                 }
                 self.small.deed(self.deed, self.directory, name, timer)

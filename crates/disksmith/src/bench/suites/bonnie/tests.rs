@@ -252,6 +252,38 @@ fn small_files_come_and_go() {
 }
 
 #[test]
+fn a_file_that_somebody_else_put_there_is_passed_over() {
+    for directories in [0, 2] {
+        let mut tests = tests("--files 50").unwrap();
+        tests.files.directories = directories;
+        let parent = tempfile::tempdir().unwrap();
+        let folder = Folder::create(parent.path()).unwrap();
+        let round = Round::Sequential;
+        let mut small = Small::new(folder, &tests.files, round, 1, false).unwrap();
+        let mut made = |deed| run(&tests, Test::Files(round, deed), vec![small.task(deed)]);
+        made(Deed::Create);
+        let path = fs::read_dir(parent.path()).unwrap().next().unwrap();
+        let path = match directories {
+            0 => path.unwrap().path(),
+            _ => path.unwrap().path().join("00000"),
+        };
+        // The last has a number of ours, and not its letters.
+        let foreign = ["thesis.txt", "00000000ff", "0000000000ffffffffff"];
+        for name in foreign {
+            fs::write(path.join(name), "mine").unwrap();
+        }
+        fs::create_dir(path.join("folder")).unwrap();
+        assert_eq!(made(Deed::Stat).read.unwrap().ops, 50);
+        assert_eq!(made(Deed::Delete).write.unwrap().ops, 50);
+        drop(small);
+        for name in foreign {
+            assert!(path.join(name).exists(), "{name}");
+        }
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 4);
+    }
+}
+
+#[test]
 fn files_that_were_not_deleted_go_in_the_end() {
     for round in [Round::Sequential, Round::Random] {
         let mut tests = tests("--files 50").unwrap();
