@@ -138,6 +138,16 @@ fn what_cannot_be_is_refused_and_nothing_written() {
     elsewhere.refuses(&["only the suite bonnie"]);
 }
 
+#[test]
+fn a_link_to_a_directory_is_measured_as_the_directory() {
+    let place = Place::new();
+    std::os::unix::fs::symlink(place.data(), place.path("link")).unwrap();
+    let words = ["bench", "link", "--suite", "bonnie", "--files", "50"];
+    let phases = ["--phase", "seq-delete,random-delete", "--no-ledger"];
+    place.run(&[&words[..], &phases].concat()).ends_with(0);
+    place.assert_nothing_left();
+}
+
 /// Until some small files are there.
 fn wait_for_small_files(place: &Place) {
     let began = Instant::now();

@@ -34,13 +34,13 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Creates it in `parent`, and locks it.
+    /// Creates it in `parent`, as [`open_parent`] gives it, and locks it.
     ///
     /// # Errors
     /// When `parent` may not be written.
-    pub(super) fn create(parent: &Path) -> io::Result<Folder> {
+    pub(super) fn create(parent: &OwnedFd) -> io::Result<Folder> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let parent: OwnedFd = open_directory(rustix::fs::CWD, parent)?;
+        let parent = parent.try_clone()?;
         for _ in 0..ATTEMPTS {
             let number = COUNT.fetch_add(1, Relaxed);
             let name = CString::new(names::folder(std::process::id(), number))?;
@@ -110,7 +110,7 @@ impl LeftOver {
 /// Removes directories in `parent` that bear our name, whose owner is gone and which hold nothing
 /// that is not ours. Returns what became of each that nobody uses.
 pub(crate) fn remove_left_over(parent: &Path) -> Vec<LeftOver> {
-    let Ok(above) = open_directory(rustix::fs::CWD, parent) else {
+    let Ok(above) = open_parent(parent) else {
         return Vec::new();
     };
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
@@ -143,6 +143,17 @@ fn locked(parent: BorrowedFd<'_>, name: &CStr) -> Option<OwnedFd> {
     (own.st_dev == named.st_dev && own.st_ino == named.st_ino).then_some(directory)
 }
 
+/// Opens the directory that a user has named, which may be by a link. It need not be readable.
+///
+/// # Errors
+/// When it is not there, or no directory.
+pub(super) fn open_parent(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+/// Opens a directory by the name that it has in another. A link in its place is not followed, since
+/// nobody has named it.
 fn open_directory(at: BorrowedFd<'_>, path: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(at, path, flags, Mode::empty())
@@ -271,7 +282,7 @@ mod tests {
     #[test]
     fn it_goes_when_it_is_empty() {
         let parent = tempfile::tempdir().unwrap();
-        let folder = Folder::create(parent.path()).unwrap();
+        let folder = Folder::create(&open_parent(parent.path()).unwrap()).unwrap();
         let path = only_entry(parent.path());
         fs::create_dir(path.join("00000")).unwrap();
         assert_eq!(remove_left_over(parent.path()), []);
@@ -286,6 +297,20 @@ mod tests {
         let path = left(parent.path());
         assert_eq!(remove_left_over(parent.path()), [LeftOver::Removed(path)]);
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_link_that_was_named_is_followed() {
+        let parent = tempfile::tempdir().unwrap();
+        let (real, link) = (parent.path().join("real"), parent.path().join("link"));
+        fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let folder = Folder::create(&open_parent(&link).unwrap()).unwrap();
+        assert_eq!(fs::read_dir(&real).unwrap().count(), 1);
+        drop(folder);
+        let path = link.join(left(&real).file_name().unwrap());
+        assert_eq!(remove_left_over(&link), [LeftOver::Removed(path)]);
+        assert_eq!(fs::read_dir(&real).unwrap().count(), 0);
     }
 
     /// Makes `foreign` of what a kill left, and sees that nothing of it is touched.

@@ -13,7 +13,7 @@ mod tests;
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -65,6 +65,8 @@ pub(crate) fn bench(
 struct Ready {
     tests: Tests,
     prepared: Prepared,
+    /// The directory, for what gets a name in it.
+    directory: OwnedFd,
 }
 
 impl Ready {
@@ -92,7 +94,14 @@ impl Ready {
         let mut prepared = target::prepare_sized(&context.root, &path, args, size, &[])?;
         prepared.target.direct = false;
         prepared.target.unwritten_fraction = Some(0.0);
-        Ok(Ready { tests, prepared })
+        let directory = folder::open_parent(&path).map_err(|error| {
+            Failure::refused(format!("{} cannot be opened: {error}", path.display()))
+        })?;
+        Ok(Ready {
+            tests,
+            prepared,
+            directory,
+        })
     }
 }
 
@@ -102,6 +111,7 @@ impl Session<'_> {
         let Ready {
             tests,
             mut prepared,
+            directory,
         } = ready;
         let mut progress = Progress::new(self.context.watched);
         let machine = self.machine(&prepared);
@@ -113,7 +123,8 @@ impl Session<'_> {
         };
         let began = Instant::now();
         let mut stage = Stage {
-            directory: Path::new(&prepared.target.path),
+            path: Path::new(&prepared.target.path),
+            directory: &directory,
             file: &prepared.file,
             tests: &tests,
             seed: self.seed,
@@ -168,7 +179,8 @@ impl Session<'_> {
 
 /// What the tests are made on.
 struct Stage<'a> {
-    directory: &'a Path,
+    path: &'a Path,
+    directory: &'a OwnedFd,
     /// The large file, which has no name.
     file: &'a File,
     tests: &'a Tests,
@@ -191,7 +203,7 @@ impl Stage<'_> {
         Ok(match test {
             // As in Bonnie++ its file is not that of the other tests.
             Test::CharWrite => {
-                let file = testfile::create(self.directory).map_err(EngineError::Setup)?;
+                let file = testfile::create(self.path).map_err(EngineError::Setup)?;
                 in_order(file, Way::Write, one_byte, tests.chars)
             }
             Test::BlockWrite => in_order(self.reopened()?, Way::Write, tests.block, tests.size),

@@ -1,4 +1,5 @@
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -8,7 +9,7 @@ use engine::{Control, Observer};
 use record::{Bytes, Direction, Nanos, Pattern, Window};
 
 use super::data::{InOrder, Seeker, Way};
-use super::folder::Folder;
+use super::folder::{self, Folder};
 use super::plan::{Files, Round, Test, Tests};
 use super::small::{Deed, Small};
 use crate::cli::{BenchArgs, Cli, Verb};
@@ -29,6 +30,10 @@ fn tests(arguments: &str) -> Result<Tests, String> {
     let args = args(arguments);
     let (_, names) = args.target_and_phases().unwrap();
     Tests::of(&args, &names, Bytes::gib(8))
+}
+
+fn folder_in(parent: &Path) -> Folder {
+    Folder::create(&folder::open_parent(parent).unwrap()).unwrap()
 }
 
 fn names(tests: &Tests) -> Vec<&str> {
@@ -222,7 +227,7 @@ fn small_files_come_and_go() {
                 directories,
             };
             let parent = tempfile::tempdir().unwrap();
-            let folder = Folder::create(parent.path()).unwrap();
+            let folder = folder_in(parent.path());
             let mut small = Small::new(folder, &tests.files, round, 1, sync).unwrap();
             let count = || -> usize {
                 let all = std::process::Command::new("find")
@@ -257,7 +262,7 @@ fn a_file_that_somebody_else_put_there_is_passed_over() {
         let mut tests = tests("--files 50").unwrap();
         tests.files.directories = directories;
         let parent = tempfile::tempdir().unwrap();
-        let folder = Folder::create(parent.path()).unwrap();
+        let folder = folder_in(parent.path());
         let round = Round::Sequential;
         let mut small = Small::new(folder, &tests.files, round, 1, false).unwrap();
         let mut made = |deed| run(&tests, Test::Files(round, deed), vec![small.task(deed)]);
@@ -289,7 +294,7 @@ fn files_that_were_not_deleted_go_in_the_end() {
         let mut tests = tests("--files 50").unwrap();
         tests.files.directories = 2;
         let parent = tempfile::tempdir().unwrap();
-        let folder = Folder::create(parent.path()).unwrap();
+        let folder = folder_in(parent.path());
         let mut small = Small::new(folder, &tests.files, round, 1, false).unwrap();
         let create = Test::Files(round, Deed::Create);
         run(&tests, create, vec![small.task(Deed::Create)]);
