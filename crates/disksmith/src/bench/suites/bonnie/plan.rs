@@ -184,10 +184,11 @@ impl Tests {
         });
         let notes = notes.collect();
         let tests = Tests {
-            size: args
-                .size
-                .map_or(Bytes(memory.0 * TIMES_MEMORY), |size| size.0)
-                .round_down(Bytes::MIB),
+            size: args.size.map_or_else(
+                // A memory is of any number of KiB, and the file is no smaller than twice that.
+                || Bytes((memory.0 * TIMES_MEMORY).next_multiple_of(Bytes::MIB.0)),
+                |size| size.0.round_down(Bytes::MIB),
+            ),
             block: args.block.map_or(BLOCK, |block| block.0),
             chars: CHARS,
             seeks: SEEKS,

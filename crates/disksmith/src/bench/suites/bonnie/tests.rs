@@ -93,6 +93,16 @@ fn a_run_is_what_bonnie_does() {
 }
 
 #[test]
+fn the_default_is_enough_for_a_memory_of_any_size() {
+    for kib in [24_684_084, 24_684_085, 1 << 20, (1 << 20) + 1] {
+        let memory = Bytes::kib(kib);
+        let tests = Tests::of(&args(""), &[], memory).unwrap();
+        assert!(tests.size.0 >= 2 * memory.0 && tests.size.0 < 2 * memory.0 + (1 << 20));
+        assert_eq!(tests.notes, [] as [String; 0], "{kib} KiB");
+    }
+}
+
+#[test]
 fn what_a_test_works_on_is_made_first() {
     let tests_of = |phases: &str| tests(&format!("--phase {phases}")).unwrap();
     let seeks = tests_of("seeks,random-stat");
