@@ -86,11 +86,8 @@ impl Ready {
         let memory = machine::facts(&context.root, None, None).memory;
         let tests = Tests::of(args, &names, memory).map_err(Failure::refused)?;
         tests.check_room(&path).map_err(Failure::refused)?;
-        // Without a test of data nothing large is written; the smallest file stands for it.
-        let size = Some(match tests.writes_data() {
-            true => tests.size,
-            false => Bytes::MIB,
-        });
+        // Without a test of data none is written; the smallest file stands for it.
+        let size = Some(tests.data().max(Bytes::MIB));
         let mut prepared = target::prepare_sized(&context.root, &path, args, size, &[])?;
         prepared.target.direct = false;
         prepared.target.unwritten_fraction = Some(0.0);

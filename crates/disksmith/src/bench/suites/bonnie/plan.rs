@@ -209,11 +209,8 @@ impl Tests {
                 self.size, self.block
             ));
         }
-        if !self.writes_data() {
-            return Ok(self);
-        }
         self.chars = self.chars.min(self.size);
-        if self.size.0 < TIMES_MEMORY * memory.0.max(1) {
+        if self.has_large_file() && self.size.0 < TIMES_MEMORY * memory.0.max(1) {
             self.notes.push(format!(
                 "The file of {} is less than twice this machine's memory of {memory}, as Bonnie++ \
                  would have it.",
@@ -224,9 +221,21 @@ impl Tests {
     }
 
     /// Whether a test is made that needs the large file.
-    pub(super) fn writes_data(&self) -> bool {
-        let small = |test: &Test| matches!(test, Test::Files(..));
-        !self.list.iter().all(small)
+    fn has_large_file(&self) -> bool {
+        let other = |test: &Test| matches!(test, Test::Files(..) | Test::CharWrite);
+        !self.list.iter().all(other)
+    }
+
+    /// The most data that is written and not yet gone, small files aside.
+    pub(super) fn data(&self) -> Bytes {
+        if self.has_large_file() {
+            // The file of single bytes is gone when this is begun, and is no larger.
+            self.size
+        } else if self.list.contains(&Test::CharWrite) {
+            self.chars
+        } else {
+            Bytes(0)
+        }
     }
 
     /// Whether all fits where it is to be written: data, and files by number.
@@ -235,10 +244,7 @@ impl Tests {
     /// Says what does not fit, and what to give instead.
     pub(super) fn check_room(&self, directory: &Path) -> Result<(), String> {
         let space = space::of(directory).map_err(|error| error.to_string())?;
-        let (mut data, mut files) = (Bytes(0), 0);
-        if self.writes_data() {
-            data = self.size;
-        }
+        let (mut data, mut files) = (self.data(), 0);
         if self.list.iter().any(|test| matches!(test, Test::Files(..))) {
             let each = self.files.largest.0 + BESIDE_DATA;
             files = u64::from(self.files.count) + u64::from(self.files.directories);

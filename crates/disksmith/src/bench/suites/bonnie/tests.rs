@@ -158,6 +158,19 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
 }
 
 #[test]
+fn single_bytes_need_no_more_room_than_they_take() {
+    let folder = tempfile::tempdir().unwrap();
+    // Twice so much memory fits nowhere.
+    let large = args("--phase char-write");
+    let bytes = Tests::of(&large, &["char-write".to_owned()], Bytes::gib(1 << 20)).unwrap();
+    assert_eq!(bytes.data(), Bytes::mib(3));
+    assert_eq!(bytes.notes, [] as [String; 0]);
+    bytes.check_room(folder.path()).unwrap();
+    assert_eq!(tests("--phase char-read").unwrap().data(), Bytes::gib(16));
+    assert_eq!(tests("--phase seq-stat").unwrap().data(), Bytes(0));
+}
+
+#[test]
 fn each_block_is_read_changed_and_written_back() {
     let tests = tests("--size 1m --phase rewrite").unwrap();
     let file = tempfile::tempfile().unwrap();
