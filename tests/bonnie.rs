@@ -16,7 +16,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use loops::{FileSystem, Throttle, skipped};
-use support::{Place, Running, names_in};
+use support::{Place, Running, names_in, under};
 
 /// All of it, small.
 const SMALL: [&str; 8] = [
@@ -146,6 +146,25 @@ fn a_link_to_a_directory_is_measured_as_the_directory() {
     let phases = ["--phase", "seq-delete,random-delete", "--no-ledger"];
     place.run(&[&words[..], &phases].concat()).ends_with(0);
     place.assert_nothing_left();
+}
+
+/// Found out in the middle, it would be found out when all data is written.
+#[test]
+fn as_many_threads_have_descriptors_as_the_hard_limit_allows() {
+    let place = Place::new();
+    let seeks = "bench data --suite bonnie --size 4M --phase seeks --threads 100 --no-ledger";
+    let cells = "bench data --suite sysbench --size 40M --files 40 --phase rndrd-40x1MiB-40t \
+                 --threads 40 --seconds 1 --no-ledger";
+    for (words, soft, hard) in [
+        (seeks, "ulimit -Sn 100", "ulimit -n 100"),
+        (cells, "ulimit -Sn 90", "ulimit -n 90"),
+    ] {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let command = place.command(&words);
+        under(soft, &command).ends_with(0);
+        under(hard, &command).refuses(&["(ulimit -Hn); use fewer --"]);
+        place.assert_nothing_left();
+    }
 }
 
 /// Until some small files are there.

@@ -33,10 +33,10 @@ use crate::bench::measure::{Measured, Watch};
 use crate::bench::progress::Progress;
 use crate::bench::suite::PhasePlan;
 use crate::bench::target::{self, Prepared};
-use crate::bench::{Ran, Session, open_ledger, testfile};
+use crate::bench::{Ran, Session, descriptors, open_ledger, testfile};
 use crate::cli::BenchArgs;
 use crate::context::Context;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, Standing as _};
 
 pub(crate) use plan::check_options;
 
@@ -86,6 +86,7 @@ impl Ready {
         let memory = machine::facts(&context.root, None, None).memory;
         let tests = Tests::of(args, &names, memory).map_err(Failure::refused)?;
         tests.check_room(&path).map_err(Failure::refused)?;
+        descriptors::allow(tests.open_at_once(), "--threads or --directories").refused()?;
         // Without a test of data none is written; the smallest file stands for it.
         let size = Some(tests.data().max(Bytes::MIB));
         let mut prepared = target::prepare_sized(&context.root, &path, args, size, &[])?;

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use engine::Choice;
 use linux::space;
 use record::{Bytes, Details, Nanos, Pattern, Workload};
 
 use super::small::Deed;
+use crate::bench::descriptors;
 use crate::bench::suite::base;
 use crate::cli::BenchArgs;
 
@@ -236,6 +238,19 @@ impl Tests {
         } else {
             Bytes(0)
         }
+    }
+
+    /// How many files are open at once, at most: those of the seekers, and the directories of small
+    /// files.
+    pub(super) fn open_at_once(&self) -> u64 {
+        // The calls are made by threads without a ring.
+        let seeker = 1 + descriptors::of_thread(Choice::Sync);
+        let of_test = |test: &Test| match test {
+            Test::Files(..) => u64::from(self.files.directories),
+            Test::Seeks => u64::from(self.seekers) * seeker,
+            _ => 0,
+        };
+        self.list.iter().map(of_test).max().unwrap_or(0)
     }
 
     /// Whether all fits where it is to be written: data, and files by number.

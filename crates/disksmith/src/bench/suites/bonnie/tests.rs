@@ -158,6 +158,14 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
 }
 
 #[test]
+fn seekers_and_directories_take_a_descriptor_and_more() {
+    let most = |options: &str| tests(options).unwrap().open_at_once();
+    assert_eq!(most("--threads 1024"), 2048);
+    assert_eq!(most("--threads 8 --directories 400"), 400);
+    assert_eq!(most("--threads 1024 --phase block-read"), 0);
+}
+
+#[test]
 fn single_bytes_need_no_more_room_than_they_take() {
     let folder = tempfile::tempdir().unwrap();
     // Twice so much memory fits nowhere.
