@@ -9,6 +9,7 @@ mod loops;
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -210,6 +211,27 @@ fn what_a_kill_leaves_the_next_start_removes() {
         "{said:#?}"
     );
     assert_eq!(names_in(&place.data()), [".disksmith-notes"]);
+}
+
+#[test]
+fn what_a_kill_leaves_goes_before_the_room_is_looked_at() {
+    let place = Place::new();
+    let left = place.data().join(".disksmith-1-2.dir");
+    fs::create_dir(&left).unwrap();
+    fs::set_permissions(&left, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(left.join("0000000000"), "data").unwrap();
+    // The small files alone are more than fits anywhere.
+    let words = [
+        "bench",
+        "data",
+        "--suite",
+        "bonnie",
+        "--phase",
+        "seq-create",
+    ];
+    let large = ["--file-size", "1g", "--files", "1000000"];
+    place.run(&[&words[..], &large].concat()).refuses(&["need"]);
+    place.assert_nothing_left();
 }
 
 #[test]

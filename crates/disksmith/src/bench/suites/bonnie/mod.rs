@@ -70,7 +70,8 @@ struct Ready {
 }
 
 impl Ready {
-    /// Plans the tests and opens their directory. Nothing is written yet.
+    /// Plans the tests and opens their directory. Nothing is written yet; what a killed run had left
+    /// is removed.
     ///
     /// # Errors
     /// When the target is no directory, has no room, or an option makes no sense here.
@@ -85,11 +86,12 @@ impl Ready {
         }
         let memory = machine::facts(&context.root, None, None).memory;
         let tests = Tests::of(args, &names, memory).map_err(Failure::refused)?;
-        tests.check_room(&path).map_err(Failure::refused)?;
         descriptors::allow(tests.open_at_once(), "--threads or --directories").refused()?;
         // Without a test of data none is written; the smallest file stands for it.
         let size = Some(tests.data().max(Bytes::MIB));
         let mut prepared = target::prepare_sized(&context.root, &path, args, size, &[])?;
+        // Only now is what a killed run had left no longer in the way.
+        tests.check_room(&path).map_err(Failure::refused)?;
         prepared.target.direct = false;
         prepared.target.unwritten_fraction = Some(0.0);
         let directory = folder::open_parent(&path).map_err(|error| {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use engine::Choice;
-use linux::space;
+use linux::space::{self, Space};
 use record::{Bytes, Details, Nanos, Pattern, Workload};
 
 use super::small::Deed;
@@ -24,6 +24,8 @@ const SEEKERS: u32 = 5;
 const FILES: u32 = 16 * 1024;
 /// The large file is so many times the memory, so that the page cache cannot hold most of it.
 const TIMES_MEMORY: u64 = 2;
+/// Of a file system this part stays free where nobody has said how much to write.
+const KEPT_FREE: u64 = 20;
 /// What a small file takes of a disk beside its data, at most: an inode and its name.
 const BESIDE_DATA: u64 = 4096;
 
@@ -116,6 +118,8 @@ pub(super) struct Tests {
     pub(super) list: Vec<Test>,
     /// The size of the large file.
     pub(super) size: Bytes,
+    /// Whether the user has given it.
+    pub(super) sized: bool,
     /// How much of it is a call's.
     pub(super) block: Bytes,
     /// How much is moved byte by byte.
@@ -191,6 +195,7 @@ impl Tests {
                 || Bytes((memory.0 * TIMES_MEMORY).next_multiple_of(Bytes::MIB.0)),
                 |size| size.0.round_down(Bytes::MIB),
             ),
+            sized: args.size.is_some(),
             block: args.block.map_or(BLOCK, |block| block.0),
             chars: CHARS,
             seeks: SEEKS,
@@ -259,23 +264,8 @@ impl Tests {
     /// Says what does not fit, and what to give instead.
     pub(super) fn check_room(&self, directory: &Path) -> Result<(), String> {
         let space = space::of(directory).map_err(|error| error.to_string())?;
-        let (mut data, mut files) = (self.data(), 0);
-        if self.list.iter().any(|test| matches!(test, Test::Files(..))) {
-            let each = self.files.largest.0 + BESIDE_DATA;
-            files = u64::from(self.files.count) + u64::from(self.files.directories);
-            // The large file is there until the end.
-            data += Bytes(files.saturating_mul(each));
-        }
-        if data > space.available {
-            return Err(format!(
-                "the tests of --suite bonnie need {data} in {}, and {} are free; a file of twice \
-                 the memory is written unless a smaller --size is given, and {} small files \
-                 unless other --files are",
-                directory.display(),
-                space.available,
-                self.files.count
-            ));
-        }
+        self.check_bytes(directory, &space)?;
+        let files = self.named();
         match rustix::fs::statvfs(directory) {
             // File systems that make inodes as they need them say 0 in all.
             Ok(room) if room.f_files > 0 && room.f_favail < files + 1 => Err(format!(
@@ -286,6 +276,46 @@ impl Tests {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// How many files and directories with names are there at once.
+    fn named(&self) -> u64 {
+        match self.list.iter().any(|test| matches!(test, Test::Files(..))) {
+            true => u64::from(self.files.count) + u64::from(self.files.directories),
+            false => 0,
+        }
+    }
+
+    /// Whether all data fits into `space`, which it does not fill unless it is told to: others may
+    /// live on it.
+    ///
+    /// # Errors
+    /// Says how much is needed, and what to give instead.
+    pub(super) fn check_bytes(&self, directory: &Path, space: &Space) -> Result<(), String> {
+        let each = self.files.largest.0 + BESIDE_DATA;
+        // The large file is there until the end.
+        let data = self.data() + Bytes(self.named().saturating_mul(each));
+        let (kept, unasked) = match self.sized || !self.has_large_file() {
+            true => (Bytes(0), String::new()),
+            false => {
+                let kept = Bytes(space.total.0 / KEPT_FREE);
+                (
+                    kept,
+                    format!(", of which {kept} stay free unless --size is given"),
+                )
+            }
+        };
+        if data + kept <= space.available {
+            return Ok(());
+        }
+        Err(format!(
+            "the tests of --suite bonnie need {data} in {}, and {} are free{unasked}; a file of \
+             twice the memory is written unless a smaller --size is given, and {} small files \
+             unless other --files are",
+            directory.display(),
+            space.available,
+            self.files.count
+        ))
     }
 
     /// What a test does, for the record.

@@ -166,6 +166,27 @@ fn seekers_and_directories_take_a_descriptor_and_more() {
 }
 
 #[test]
+fn a_file_system_is_filled_only_when_the_size_is_given() {
+    let fits = |options: &str, free: u64| {
+        let space = linux::space::Space {
+            total: Bytes::gib(100),
+            free: Bytes::gib(free),
+            available: Bytes::gib(free),
+            read_only: false,
+            magic: 0xEF53,
+        };
+        let tests = tests(options).unwrap();
+        tests.check_bytes(Path::new("/data"), &space)
+    };
+    // 16 GiB, and 5 of 100 stay free.
+    let error = fits("--phase block-write", 20).unwrap_err();
+    assert!(error.contains("of which 5 GiB stay free"), "{error}");
+    fits("--phase block-write", 21).unwrap();
+    fits("--phase block-write --size 16g", 16).unwrap();
+    fits("--phase seq-create", 1).unwrap();
+}
+
+#[test]
 fn single_bytes_need_no_more_room_than_they_take() {
     let folder = tempfile::tempdir().unwrap();
     // Twice so much memory fits nowhere.
