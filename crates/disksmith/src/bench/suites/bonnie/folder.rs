@@ -11,8 +11,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use jiff::Timestamp;
+use linux::space::{self, Medium};
 use rustix::fs::{
     AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, mkdirat, openat,
     statat, unlinkat,
@@ -39,17 +40,19 @@ impl Folder {
     /// # Errors
     /// When `parent` may not be written.
     pub(super) fn create(parent: &OwnedFd) -> io::Result<Folder> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
         let parent = parent.try_clone()?;
         for _ in 0..ATTEMPTS {
-            let number = COUNT.fetch_add(1, Relaxed);
+            // In a container all runs may have one process id, and a host that shares the file system
+            // may have it too.
+            let number = Timestamp::now().as_nanosecond() as u64;
             let name = CString::new(names::folder(std::process::id(), number))?;
             match mkdirat(&parent, &name, Mode::RWXU) {
-                // Left by a process that had our number, and in use or full of others' files.
                 Err(Errno::EXIST) => continue,
                 other => other?,
             }
-            if let Some(directory) = locked(parent.as_fd(), &name) {
+            // Where directories have no locks, nobody can find it abandoned.
+            let free = |locked| locked != Err(Errno::WOULDBLOCK);
+            if let Some(directory) = locked(parent.as_fd(), &name, free) {
                 return Ok(Folder {
                     parent,
                     name,
@@ -58,7 +61,8 @@ impl Folder {
             }
         }
         Err(io::Error::other(
-            "each directory for the small files was taken away as soon as it was created",
+            "each directory for the small files was there before, or was taken away as soon as it \
+             was created; measure where nobody else does",
         ))
     }
 
@@ -88,6 +92,8 @@ pub(crate) enum LeftOver {
     Removed(PathBuf),
     /// It is as it was, since this is not ours: the directory, or what of it.
     Kept(PathBuf, PathBuf),
+    /// It is as it was, since another host may be using it.
+    Shared(PathBuf),
 }
 
 impl LeftOver {
@@ -103,13 +109,29 @@ impl LeftOver {
                 path.display(),
                 foreign.display()
             ),
+            LeftOver::Shared(path) => format!(
+                "Left {} as it is: it has a name of ours, and a run on another host may be using it. \
+                 Remove it if none does.",
+                path.display()
+            ),
         }
     }
 }
 
 /// Removes directories in `parent` that bear our name, whose owner is gone and which hold nothing
-/// that is not ours. Returns what became of each that nobody uses.
+/// that is not ours. Returns what became of each that no run of this host uses.
 pub(crate) fn remove_left_over(parent: &Path) -> Vec<LeftOver> {
+    match space::of(parent) {
+        Ok(space) => remove_on(space.medium(), parent),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// As [`remove_left_over`], on a file system of this kind: the locks of one that other hosts may
+/// mount too are of each host alone (NFS has none for directories, FUSE mostly none), so there
+/// nobody can tell what is abandoned.
+fn remove_on(medium: Medium, parent: &Path) -> Vec<LeftOver> {
+    let shared = matches!(medium, Medium::Network | Medium::Fuse);
     let Ok(above) = open_parent(parent) else {
         return Vec::new();
     };
@@ -118,9 +140,12 @@ pub(crate) fn remove_left_over(parent: &Path) -> Vec<LeftOver> {
         .filter(|entry| names::is_folder(entry.file_name().as_bytes()))
         .filter_map(|entry| {
             let name = CString::new(entry.file_name().as_bytes()).ok()?;
-            let directory = locked(above.as_fd(), &name)?;
-            let removed = remove(above.as_fd(), &name, directory.as_fd());
             let path = entry.path();
+            if shared {
+                return Some(LeftOver::Shared(path));
+            }
+            let directory = locked(above.as_fd(), &name, |locked| locked.is_ok())?;
+            let removed = remove(above.as_fd(), &name, directory.as_fd());
             Some(match removed {
                 Ok(()) => LeftOver::Removed(path),
                 Err(foreign) => {
@@ -132,10 +157,17 @@ pub(crate) fn remove_left_over(parent: &Path) -> Vec<LeftOver> {
         .collect()
 }
 
-/// The directory of that name, if nobody else holds it and it is still the one of that name.
-fn locked(parent: BorrowedFd<'_>, name: &CStr) -> Option<OwnedFd> {
+/// The directory of that name, if what came of locking it is `enough`, and it is still the one of
+/// that name.
+fn locked(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    enough: impl Fn(Result<(), Errno>) -> bool,
+) -> Option<OwnedFd> {
     let directory = open_directory(parent, name).ok()?;
-    flock(&directory, FlockOperation::NonBlockingLockExclusive).ok()?;
+    if !enough(flock(&directory, FlockOperation::NonBlockingLockExclusive)) {
+        return None;
+    }
     let (own, named) = (
         fstat(&directory).ok()?,
         statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).ok()?,
@@ -311,6 +343,27 @@ mod tests {
         let path = link.join(left(&real).file_name().unwrap());
         assert_eq!(remove_left_over(&link), [LeftOver::Removed(path)]);
         assert_eq!(fs::read_dir(&real).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_another_host_may_use_stays() {
+        for medium in [Medium::Network, Medium::Fuse] {
+            let parent = tempfile::tempdir().unwrap();
+            let path = left(parent.path());
+            let shared = LeftOver::Shared(path.clone());
+            assert_eq!(remove_on(medium, parent.path()), [shared]);
+            assert!(path.join("00001/zZ000000000f").exists());
+        }
+    }
+
+    #[test]
+    fn what_a_process_of_the_same_number_left_is_in_nobodys_way() {
+        let parent = tempfile::tempdir().unwrap();
+        for number in 0..200 {
+            let name = names::folder(std::process::id(), number);
+            fs::create_dir(parent.path().join(name)).unwrap();
+        }
+        Folder::create(&open_parent(parent.path()).unwrap()).unwrap();
     }
 
     /// Makes `foreign` of what a kill left, and sees that nothing of it is touched.
