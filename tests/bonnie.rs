@@ -9,6 +9,7 @@ mod loops;
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use loops::{FileSystem, Throttle, skipped};
-use support::{Place, Running, names_in};
+use support::{Place, Running, names_in, under};
 
 /// All of it, small.
 const SMALL: [&str; 8] = [
@@ -138,6 +139,35 @@ fn what_cannot_be_is_refused_and_nothing_written() {
     elsewhere.refuses(&["only the suite bonnie"]);
 }
 
+#[test]
+fn a_link_to_a_directory_is_measured_as_the_directory() {
+    let place = Place::new();
+    std::os::unix::fs::symlink(place.data(), place.path("link")).unwrap();
+    let words = ["bench", "link", "--suite", "bonnie", "--files", "50"];
+    let phases = ["--phase", "seq-delete,random-delete", "--no-ledger"];
+    place.run(&[&words[..], &phases].concat()).ends_with(0);
+    place.assert_nothing_left();
+}
+
+/// Found out in the middle, it would be found out when all data is written.
+#[test]
+fn as_many_threads_have_descriptors_as_the_hard_limit_allows() {
+    let place = Place::new();
+    let seeks = "bench data --suite bonnie --size 4M --phase seeks --threads 100 --no-ledger";
+    let cells = "bench data --suite sysbench --size 40M --files 40 --phase rndrd-40x1MiB-40t \
+                 --threads 40 --seconds 1 --no-ledger";
+    for (words, soft, hard) in [
+        (seeks, "ulimit -Sn 100", "ulimit -n 100"),
+        (cells, "ulimit -Sn 90", "ulimit -n 90"),
+    ] {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let command = place.command(&words);
+        under(soft, &command).ends_with(0);
+        under(hard, &command).refuses(&["(ulimit -Hn); use fewer --"]);
+        place.assert_nothing_left();
+    }
+}
+
 /// Until some small files are there.
 fn wait_for_small_files(place: &Place) {
     let began = Instant::now();
@@ -181,6 +211,27 @@ fn what_a_kill_leaves_the_next_start_removes() {
         "{said:#?}"
     );
     assert_eq!(names_in(&place.data()), [".disksmith-notes"]);
+}
+
+#[test]
+fn what_a_kill_leaves_goes_before_the_room_is_looked_at() {
+    let place = Place::new();
+    let left = place.data().join(".disksmith-1-2.dir");
+    fs::create_dir(&left).unwrap();
+    fs::set_permissions(&left, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(left.join("0000000000"), "data").unwrap();
+    // The small files alone are more than fits anywhere.
+    let words = [
+        "bench",
+        "data",
+        "--suite",
+        "bonnie",
+        "--phase",
+        "seq-create",
+    ];
+    let large = ["--file-size", "1g", "--files", "1000000"];
+    place.run(&[&words[..], &large].concat()).refuses(&["need"]);
+    place.assert_nothing_left();
 }
 
 #[test]

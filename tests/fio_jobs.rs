@@ -14,12 +14,11 @@ mod parsed;
 mod written;
 
 use std::fs;
-use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use support::{Place, Running, Said};
+use support::{Place, Running, Said, under};
 
 /// Runs a job file on a target.
 fn run(place: &Place, target: &str, job: &str, arguments: &[&str]) -> Said {
@@ -29,24 +28,6 @@ fn run(place: &Place, target: &str, job: &str, arguments: &[&str]) -> Said {
 
 fn document(place: &Place, target: &str, job: &str) -> Value {
     run(place, target, job, &["--json"]).ends_with(0).json()
-}
-
-/// Runs a command in this place under limits that a shell sets.
-fn under(limits: &str, command: &Command) -> Said {
-    let mut shell = Command::new("sh");
-    shell
-        .args(["-c", &format!("{limits} && exec \"$0\" \"$@\"")])
-        .arg(command.get_program())
-        .args(command.get_args());
-    for (name, value) in command.get_envs() {
-        if let Some(value) = value {
-            shell.env(name, value);
-        }
-    }
-    if let Some(folder) = command.get_current_dir() {
-        shell.current_dir(folder);
-    }
-    support::said(shell.stdin(Stdio::null()))
 }
 
 const WRITES: &str = "[log]\nrw=write\nbs=4k\ndirect=1\n";

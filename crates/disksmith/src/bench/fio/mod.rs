@@ -2,11 +2,10 @@
 //!
 //! `fiojob` says what the file means; `plan` makes streams of its jobs, `names` decides which files
 //! they are about, `files` opens and lays these out
-//! (as many at once as `descriptors` can have), `together` runs the streams between two walls
+//! (as many at once as this process may have), `together` runs the streams between two walls
 //! at the same time, and `sum` adds those up that are reported as one.
 
 mod blocks;
-mod descriptors;
 mod files;
 mod names;
 mod plan;
@@ -28,10 +27,10 @@ use linux::{extents, machine};
 use record::TargetKind;
 
 use self::files::Opened;
-use self::plan::Plan;
+use self::plan::{Plan, Stream};
 use super::measure::Measured;
 use super::progress::Progress;
-use super::{Ran, Session, open_ledger, sample, target};
+use super::{Ran, Session, descriptors, open_ledger, sample, target};
 use crate::cli::BenchArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome, Standing as _};
@@ -94,7 +93,7 @@ impl Ready {
             (plan, Opened::new(prepared))
         };
         plan.check_consent(&opened.prepared)?;
-        descriptors::allow(&plan).refused()?;
+        descriptors::allow(open_at_once(&plan), "files or clones").refused()?;
         plan.check_alignment(&opened.prepared).refused()?;
         for stream in plan.walls.iter().flatten() {
             engine.check(&stream.workload, stream.choice).refused()?;
@@ -194,4 +193,13 @@ impl Session<'_> {
             notes,
         ))
     }
+}
+
+/// How many files are open at once: those of the jobs, and what the streams between two walls have
+/// open, each its own, beside them.
+fn open_at_once(plan: &Plan) -> u64 {
+    let of_stream =
+        |stream: &Stream| stream.files.len() as u64 + descriptors::of_thread(stream.choice);
+    let wall = |streams: &Vec<Stream>| streams.iter().map(of_stream).sum::<u64>();
+    plan.files.len() as u64 + plan.walls.iter().map(wall).max().unwrap_or(0)
 }

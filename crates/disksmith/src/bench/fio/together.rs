@@ -1,8 +1,9 @@
 //! Runs streams at the same time, and walls one after another.
 
 use std::fs::File;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
+use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use engine::{Control, Engine, EngineError, Job, Observer, Start, part_of_seed};
@@ -166,43 +167,63 @@ impl<'a> Wall<'a> {
         let plan = PhasePlan::new(lead.name.clone(), lead.workload.clone());
         let mut watch = Watch::new(&plan, counters, progress);
         let (streams, before, files) = (self.streams, self.before, &self.handles.of);
-        let ended = AtomicBool::new(false);
-        let results: Vec<Result<Phase, EngineError>> = thread::scope(|scope| {
-            scope.spawn(|| {
-                while !ended.load(Relaxed) {
-                    if runner.interrupt.load(Relaxed) {
-                        runner.stop.store(true, Relaxed);
-                    }
-                    thread::sleep(LOOK);
-                }
+        let results: Vec<Result<Phase, EngineError>> =
+            heeding(runner.interrupt, runner.stop, |scope| {
+                let others: Vec<_> = (1..streams.len())
+                    .map(|index| {
+                        let work = move || {
+                            let stream = &streams[index];
+                            runner.stream(stream, &files[index], before + index, &mut Quiet)
+                        };
+                        let thread = thread::Builder::new().spawn_scoped(scope, work);
+                        thread.inspect_err(|_| runner.end_all())
+                    })
+                    .collect();
+                let first = runner.stream(lead, &files[0], before, &mut watch);
+                let others = others.into_iter().map(|other| {
+                    let other = other.map_err(EngineError::Setup)?;
+                    other.join().unwrap_or_else(|_| {
+                        Err(EngineError::Unfit(
+                            "a thread of the run ended by itself".to_owned(),
+                        ))
+                    })
+                });
+                [first].into_iter().chain(others).collect()
             });
-            let others: Vec<_> = (1..streams.len())
-                .map(|index| {
-                    let work = move || {
-                        let stream = &streams[index];
-                        runner.stream(stream, &files[index], before + index, &mut Quiet)
-                    };
-                    let thread = thread::Builder::new().spawn_scoped(scope, work);
-                    thread.inspect_err(|_| runner.end_all())
-                })
-                .collect();
-            let first = runner.stream(lead, &files[0], before, &mut watch);
-            let others = others.into_iter().map(|other| {
-                let other = other.map_err(EngineError::Setup)?;
-                other.join().unwrap_or_else(|_| {
-                    Err(EngineError::Unfit(
-                        "a thread of the run ended by itself".to_owned(),
-                    ))
-                })
-            });
-            let results = [first].into_iter().chain(others).collect();
-            ended.store(true, Relaxed);
-            results
-        });
         let named = streams.iter().zip(results);
         named
             .map(|(stream, result)| result.map_err(|error| (stream.name.clone(), error)))
             .collect()
+    }
+}
+
+/// Does `work`, and stops all streams when a signal comes meanwhile.
+fn heeding<'env, T>(
+    interrupt: &'env AtomicBool,
+    stop: &'env AtomicBool,
+    work: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
+) -> T {
+    let ended = Arc::new(AtomicBool::new(false));
+    thread::scope(|scope| {
+        let _ends = Ends(Arc::clone(&ended));
+        scope.spawn(move || {
+            while !ended.load(Relaxed) {
+                if interrupt.load(Relaxed) {
+                    stop.store(true, Relaxed);
+                }
+                thread::sleep(LOOK);
+            }
+        });
+        work(scope)
+    })
+}
+
+/// Ends the thread that looks for a signal, which a scope waits for also when the work panics.
+struct Ends(Arc<AtomicBool>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
     }
 }
 
@@ -250,5 +271,43 @@ struct Quiet;
 impl Observer for Quiet {
     fn window(&mut self, _window: &mut Window) -> Control {
         Control::GoOn
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// Long, since the host may be busy.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn heed<T>(signal: bool, work: impl FnOnce(&AtomicBool) -> T) -> T {
+        let (interrupt, stop) = (AtomicBool::new(signal), AtomicBool::new(false));
+        heeding(&interrupt, &stop, |_| work(&stop))
+    }
+
+    #[test]
+    fn a_stream_that_panics_keeps_nobody_waiting() {
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || {
+            let done = catch_unwind(AssertUnwindSafe(|| heed(false, |_| panic!("a stream"))));
+            let _ = tell.send(done.is_err());
+        });
+        assert_eq!(told.recv_timeout(PATIENCE), Ok(true));
+    }
+
+    #[test]
+    fn a_signal_stops_the_streams() {
+        let stopped = heed(true, |stop| {
+            let began = Instant::now();
+            while !stop.load(Relaxed) && began.elapsed() < PATIENCE {
+                thread::sleep(LOOK);
+            }
+            stop.load(Relaxed)
+        });
+        assert!(stopped);
     }
 }

@@ -5,6 +5,7 @@
 
 mod data;
 pub(crate) mod folder;
+mod names;
 mod plan;
 mod small;
 #[cfg(test)]
@@ -12,7 +13,7 @@ mod tests;
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -32,10 +33,10 @@ use crate::bench::measure::{Measured, Watch};
 use crate::bench::progress::Progress;
 use crate::bench::suite::PhasePlan;
 use crate::bench::target::{self, Prepared};
-use crate::bench::{Ran, Session, open_ledger, testfile};
+use crate::bench::{Ran, Session, descriptors, open_ledger, testfile};
 use crate::cli::BenchArgs;
 use crate::context::Context;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, Standing as _};
 
 pub(crate) use plan::check_options;
 
@@ -64,10 +65,13 @@ pub(crate) fn bench(
 struct Ready {
     tests: Tests,
     prepared: Prepared,
+    /// The directory, for what gets a name in it.
+    directory: OwnedFd,
 }
 
 impl Ready {
-    /// Plans the tests and opens their directory. Nothing is written yet.
+    /// Plans the tests and opens their directory. Nothing is written yet; what a killed run had left
+    /// is removed.
     ///
     /// # Errors
     /// When the target is no directory, has no room, or an option makes no sense here.
@@ -82,16 +86,22 @@ impl Ready {
         }
         let memory = machine::facts(&context.root, None, None).memory;
         let tests = Tests::of(args, &names, memory).map_err(Failure::refused)?;
-        tests.check_room(&path).map_err(Failure::refused)?;
-        // Without a test of data nothing large is written; the smallest file stands for it.
-        let size = Some(match tests.writes_data() {
-            true => tests.size,
-            false => Bytes::MIB,
-        });
+        descriptors::allow(tests.open_at_once(), "--threads or --directories").refused()?;
+        // Without a test of data none is written; the smallest file stands for it.
+        let size = Some(tests.data().max(Bytes::MIB));
         let mut prepared = target::prepare_sized(&context.root, &path, args, size, &[])?;
+        // Only now is what a killed run had left no longer in the way.
+        tests.check_room(&path).map_err(Failure::refused)?;
         prepared.target.direct = false;
         prepared.target.unwritten_fraction = Some(0.0);
-        Ok(Ready { tests, prepared })
+        let directory = folder::open_parent(&path).map_err(|error| {
+            Failure::refused(format!("{} cannot be opened: {error}", path.display()))
+        })?;
+        Ok(Ready {
+            tests,
+            prepared,
+            directory,
+        })
     }
 }
 
@@ -101,6 +111,7 @@ impl Session<'_> {
         let Ready {
             tests,
             mut prepared,
+            directory,
         } = ready;
         let mut progress = Progress::new(self.context.watched);
         let machine = self.machine(&prepared);
@@ -112,7 +123,8 @@ impl Session<'_> {
         };
         let began = Instant::now();
         let mut stage = Stage {
-            directory: Path::new(&prepared.target.path),
+            path: Path::new(&prepared.target.path),
+            directory: &directory,
             file: &prepared.file,
             tests: &tests,
             seed: self.seed,
@@ -167,7 +179,8 @@ impl Session<'_> {
 
 /// What the tests are made on.
 struct Stage<'a> {
-    directory: &'a Path,
+    path: &'a Path,
+    directory: &'a OwnedFd,
     /// The large file, which has no name.
     file: &'a File,
     tests: &'a Tests,
@@ -190,7 +203,7 @@ impl Stage<'_> {
         Ok(match test {
             // As in Bonnie++ its file is not that of the other tests.
             Test::CharWrite => {
-                let file = testfile::create(self.directory).map_err(EngineError::Setup)?;
+                let file = testfile::create(self.path).map_err(EngineError::Setup)?;
                 in_order(file, Way::Write, one_byte, tests.chars)
             }
             Test::BlockWrite => in_order(self.reopened()?, Way::Write, tests.block, tests.size),

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use linux::space;
+use engine::Choice;
+use linux::space::{self, Space};
 use record::{Bytes, Details, Nanos, Pattern, Workload};
 
 use super::small::Deed;
+use crate::bench::descriptors;
 use crate::bench::suite::base;
 use crate::cli::BenchArgs;
 
@@ -22,6 +24,8 @@ const SEEKERS: u32 = 5;
 const FILES: u32 = 16 * 1024;
 /// The large file is so many times the memory, so that the page cache cannot hold most of it.
 const TIMES_MEMORY: u64 = 2;
+/// Of a file system this part stays free where nobody has said how much to write.
+const KEPT_FREE: u64 = 20;
 /// What a small file takes of a disk beside its data, at most: an inode and its name.
 const BESIDE_DATA: u64 = 4096;
 
@@ -114,6 +118,8 @@ pub(super) struct Tests {
     pub(super) list: Vec<Test>,
     /// The size of the large file.
     pub(super) size: Bytes,
+    /// Whether the user has given it.
+    pub(super) sized: bool,
     /// How much of it is a call's.
     pub(super) block: Bytes,
     /// How much is moved byte by byte.
@@ -184,10 +190,12 @@ impl Tests {
         });
         let notes = notes.collect();
         let tests = Tests {
-            size: args
-                .size
-                .map_or(Bytes(memory.0 * TIMES_MEMORY), |size| size.0)
-                .round_down(Bytes::MIB),
+            size: args.size.map_or_else(
+                // A memory is of any number of KiB, and the file is no smaller than twice that.
+                || Bytes((memory.0 * TIMES_MEMORY).next_multiple_of(Bytes::MIB.0)),
+                |size| size.0.round_down(Bytes::MIB),
+            ),
+            sized: args.size.is_some(),
             block: args.block.map_or(BLOCK, |block| block.0),
             chars: CHARS,
             seeks: SEEKS,
@@ -208,11 +216,8 @@ impl Tests {
                 self.size, self.block
             ));
         }
-        if !self.writes_data() {
-            return Ok(self);
-        }
         self.chars = self.chars.min(self.size);
-        if self.size.0 < TIMES_MEMORY * memory.0.max(1) {
+        if self.has_large_file() && self.size.0 < TIMES_MEMORY * memory.0.max(1) {
             self.notes.push(format!(
                 "The file of {} is less than twice this machine's memory of {memory}, as Bonnie++ \
                  would have it.",
@@ -223,9 +228,34 @@ impl Tests {
     }
 
     /// Whether a test is made that needs the large file.
-    pub(super) fn writes_data(&self) -> bool {
-        let small = |test: &Test| matches!(test, Test::Files(..));
-        !self.list.iter().all(small)
+    fn has_large_file(&self) -> bool {
+        let other = |test: &Test| matches!(test, Test::Files(..) | Test::CharWrite);
+        !self.list.iter().all(other)
+    }
+
+    /// The most data that is written and not yet gone, small files aside.
+    pub(super) fn data(&self) -> Bytes {
+        if self.has_large_file() {
+            // The file of single bytes is gone when this is begun, and is no larger.
+            self.size
+        } else if self.list.contains(&Test::CharWrite) {
+            self.chars
+        } else {
+            Bytes(0)
+        }
+    }
+
+    /// How many files are open at once, at most: those of the seekers, and the directories of small
+    /// files.
+    pub(super) fn open_at_once(&self) -> u64 {
+        // The calls are made by threads without a ring.
+        let seeker = 1 + descriptors::of_thread(Choice::Sync);
+        let of_test = |test: &Test| match test {
+            Test::Files(..) => u64::from(self.files.directories),
+            Test::Seeks => u64::from(self.seekers) * seeker,
+            _ => 0,
+        };
+        self.list.iter().map(of_test).max().unwrap_or(0)
     }
 
     /// Whether all fits where it is to be written: data, and files by number.
@@ -234,26 +264,8 @@ impl Tests {
     /// Says what does not fit, and what to give instead.
     pub(super) fn check_room(&self, directory: &Path) -> Result<(), String> {
         let space = space::of(directory).map_err(|error| error.to_string())?;
-        let (mut data, mut files) = (Bytes(0), 0);
-        if self.writes_data() {
-            data = self.size;
-        }
-        if self.list.iter().any(|test| matches!(test, Test::Files(..))) {
-            let each = self.files.largest.0 + BESIDE_DATA;
-            files = u64::from(self.files.count) + u64::from(self.files.directories);
-            // The large file is there until the end.
-            data += Bytes(files.saturating_mul(each));
-        }
-        if data > space.available {
-            return Err(format!(
-                "the tests of --suite bonnie need {data} in {}, and {} are free; a file of twice \
-                 the memory is written unless a smaller --size is given, and {} small files \
-                 unless other --files are",
-                directory.display(),
-                space.available,
-                self.files.count
-            ));
-        }
+        self.check_bytes(directory, &space)?;
+        let files = self.named();
         match rustix::fs::statvfs(directory) {
             // File systems that make inodes as they need them say 0 in all.
             Ok(room) if room.f_files > 0 && room.f_favail < files + 1 => Err(format!(
@@ -264,6 +276,46 @@ impl Tests {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// How many files and directories with names are there at once.
+    fn named(&self) -> u64 {
+        match self.list.iter().any(|test| matches!(test, Test::Files(..))) {
+            true => u64::from(self.files.count) + u64::from(self.files.directories),
+            false => 0,
+        }
+    }
+
+    /// Whether all data fits into `space`, which it does not fill unless it is told to: others may
+    /// live on it.
+    ///
+    /// # Errors
+    /// Says how much is needed, and what to give instead.
+    pub(super) fn check_bytes(&self, directory: &Path, space: &Space) -> Result<(), String> {
+        let each = self.files.largest.0 + BESIDE_DATA;
+        // The large file is there until the end.
+        let data = self.data() + Bytes(self.named().saturating_mul(each));
+        let (kept, unasked) = match self.sized || !self.has_large_file() {
+            true => (Bytes(0), String::new()),
+            false => {
+                let kept = Bytes(space.total.0 / KEPT_FREE);
+                (
+                    kept,
+                    format!(", of which {kept} stay free unless --size is given"),
+                )
+            }
+        };
+        if data + kept <= space.available {
+            return Ok(());
+        }
+        Err(format!(
+            "the tests of --suite bonnie need {data} in {}, and {} are free{unasked}; a file of \
+             twice the memory is written unless a smaller --size is given, and {} small files \
+             unless other --files are",
+            directory.display(),
+            space.available,
+            self.files.count
+        ))
     }
 
     /// What a test does, for the record.

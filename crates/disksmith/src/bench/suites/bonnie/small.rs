@@ -1,5 +1,6 @@
 //! The calls of the tests of many small files.
 
+use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -9,7 +10,8 @@ use record::{Bytes, Direction};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, fsync, mkdirat, openat, statat, syncfs, unlinkat};
 use rustix::io::{Errno, read, retry_on_intr, write};
 
-use super::folder::{Folder, subdirectory};
+use super::folder::Folder;
+use super::names;
 use super::plan::{Files, Round};
 
 /// What is done with each file.
@@ -33,8 +35,6 @@ impl Deed {
 
 /// Data moves in pieces of at most this size.
 const PIECE: Bytes = Bytes::kib(64);
-/// Behind or before the number of a name stand up to so many letters and digits.
-const LETTERS: u64 = 12;
 
 /// One of the files.
 struct Entry {
@@ -53,6 +53,18 @@ pub(super) struct Small {
     seed: u64,
     sync: bool,
     memory: Vec<u8>,
+    /// So many of the entries were created.
+    created: Cell<usize>,
+}
+
+/// Removes what was created and is still there, by its names alone.
+impl Drop for Small {
+    fn drop(&mut self) {
+        for entry in &self.entries[..self.created.get()] {
+            let directory = self.directory(entry.directory);
+            let _ = unlinkat(directory, &entry.name, AtFlags::empty());
+        }
+    }
 }
 
 impl Small {
@@ -69,7 +81,7 @@ impl Small {
     ) -> Result<Small, EngineError> {
         let seed = part_of_seed(seed, round as u64);
         let directories = (0..files.directories).map(|number| {
-            let name = subdirectory(number);
+            let name = names::subdirectory(number);
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             mkdirat(folder.as_fd(), &name, Mode::RWXU)
                 .and_then(|()| openat(folder.as_fd(), &name, flags, Mode::empty()))
@@ -82,7 +94,7 @@ impl Small {
         let entry = |number: u32| Entry {
             // As Bonnie++ spreads them: the first part of the numbers in the first directory.
             directory: (u64::from(number) * spread / u64::from(files.count)) as usize,
-            name: name(round, number, part_of_seed(seed, u64::from(number))),
+            name: names::file(round, number, part_of_seed(seed, u64::from(number))),
             size: size(files, part_of_seed(!seed, u64::from(number))),
         };
         let words = (0..PIECE.0 / 8).flat_map(|word| part_of_seed(seed, word).to_ne_bytes());
@@ -94,6 +106,7 @@ impl Small {
             seed,
             sync,
             memory: words.collect(),
+            created: Cell::new(0),
         })
     }
 
@@ -127,6 +140,13 @@ impl Small {
             .map_or(self.folder.as_fd(), AsFd::as_fd)
     }
 
+    /// Whether a file of that name was created in that directory.
+    fn has(&self, directory: usize, name: &CStr) -> bool {
+        let number = names::number_of(self.round, name.to_bytes());
+        let entry = number.and_then(|number| self.entries.get(number as usize));
+        entry.is_some_and(|entry| entry.directory == directory && *entry.name == *name)
+    }
+
     fn create(&mut self, at: usize, timer: &mut Timer<'_>) -> Result<(), EngineError> {
         let entry = &self.entries[at];
         let directory = self.directory(entry.directory);
@@ -134,6 +154,7 @@ impl Small {
         let since = timer.mark();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let file = openat(directory, &entry.name, flags, Mode::RUSR | Mode::WUSR).map_err(wrong)?;
+        self.created.set(at + 1);
         let mut left = entry.size as usize;
         while left > 0 {
             let piece = &self.memory[..left.min(self.memory.len())];
@@ -228,22 +249,6 @@ fn of_file(doing: &str, name: &CStr, errno: Errno) -> EngineError {
     )
 }
 
-/// Ten digits, with up to twelve random letters and digits behind them, or before them where the
-/// names are to be scattered.
-fn name(round: Round, number: u32, random: u64) -> CString {
-    const SIGNS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    let count = random % (LETTERS + 1);
-    let letters: String = (0..count)
-        .map(|at| char::from(SIGNS[(part_of_seed(random, at) % 62) as usize]))
-        .collect();
-    let text = match round {
-        Round::Sequential => format!("{number:010x}{letters}"),
-        Round::Random => format!("{letters}{number:010x}"),
-    };
-    // It has no zero byte: nothing here makes one.
-    CString::new(text).unwrap_or_default()
-}
-
 fn size(files: &Files, random: u64) -> u64 {
     let (smallest, largest) = (files.smallest.0, files.largest.0);
     smallest + random % (largest.saturating_sub(smallest) + 1)
@@ -266,7 +271,8 @@ impl Task for Creation<'_> {
     }
 }
 
-/// Does it to the files in the order in which their directories list them.
+/// Does it to the files in the order in which their directories list them. Whatever else somebody
+/// put there is passed over.
 struct AsListed<'a> {
     small: &'a mut Small,
     deed: Deed,
@@ -287,7 +293,7 @@ impl Task for AsListed<'_> {
             Some(entry) => {
                 let entry = entry.map_err(listing_failed)?;
                 let name = entry.file_name();
-                if matches!(name.to_bytes(), b"." | b"..") {
+                if !self.small.has(self.directory, name) {
                     return Ok(true);
                 }
                 self.small.deed(self.deed, self.directory, name, timer)

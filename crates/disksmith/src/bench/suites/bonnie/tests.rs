@@ -1,4 +1,5 @@
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -8,7 +9,7 @@ use engine::{Control, Observer};
 use record::{Bytes, Direction, Nanos, Pattern, Window};
 
 use super::data::{InOrder, Seeker, Way};
-use super::folder::Folder;
+use super::folder::{self, Folder};
 use super::plan::{Files, Round, Test, Tests};
 use super::small::{Deed, Small};
 use crate::cli::{BenchArgs, Cli, Verb};
@@ -29,6 +30,10 @@ fn tests(arguments: &str) -> Result<Tests, String> {
     let args = args(arguments);
     let (_, names) = args.target_and_phases().unwrap();
     Tests::of(&args, &names, Bytes::gib(8))
+}
+
+fn folder_in(parent: &Path) -> Folder {
+    Folder::create(&folder::open_parent(parent).unwrap()).unwrap()
 }
 
 fn names(tests: &Tests) -> Vec<&str> {
@@ -88,6 +93,16 @@ fn a_run_is_what_bonnie_does() {
 }
 
 #[test]
+fn the_default_is_enough_for_a_memory_of_any_size() {
+    for kib in [24_684_084, 24_684_085, 1 << 20, (1 << 20) + 1] {
+        let memory = Bytes::kib(kib);
+        let tests = Tests::of(&args(""), &[], memory).unwrap();
+        assert!(tests.size.0 >= 2 * memory.0 && tests.size.0 < 2 * memory.0 + (1 << 20));
+        assert_eq!(tests.notes, [] as [String; 0], "{kib} KiB");
+    }
+}
+
+#[test]
 fn what_a_test_works_on_is_made_first() {
     let tests_of = |phases: &str| tests(&format!("--phase {phases}")).unwrap();
     let seeks = tests_of("seeks,random-stat");
@@ -140,6 +155,48 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
             .check_room(folder.path())
             .is_ok()
     );
+}
+
+#[test]
+fn seekers_and_directories_take_a_descriptor_and_more() {
+    let most = |options: &str| tests(options).unwrap().open_at_once();
+    assert_eq!(most("--threads 1024"), 2048);
+    assert_eq!(most("--threads 8 --directories 400"), 400);
+    assert_eq!(most("--threads 1024 --phase block-read"), 0);
+}
+
+#[test]
+fn a_file_system_is_filled_only_when_the_size_is_given() {
+    let fits = |options: &str, free: u64| {
+        let space = linux::space::Space {
+            total: Bytes::gib(100),
+            free: Bytes::gib(free),
+            available: Bytes::gib(free),
+            read_only: false,
+            magic: 0xEF53,
+        };
+        let tests = tests(options).unwrap();
+        tests.check_bytes(Path::new("/data"), &space)
+    };
+    // 16 GiB, and 5 of 100 stay free.
+    let error = fits("--phase block-write", 20).unwrap_err();
+    assert!(error.contains("of which 5 GiB stay free"), "{error}");
+    fits("--phase block-write", 21).unwrap();
+    fits("--phase block-write --size 16g", 16).unwrap();
+    fits("--phase seq-create", 1).unwrap();
+}
+
+#[test]
+fn single_bytes_need_no_more_room_than_they_take() {
+    let folder = tempfile::tempdir().unwrap();
+    // Twice so much memory fits nowhere.
+    let large = args("--phase char-write");
+    let bytes = Tests::of(&large, &["char-write".to_owned()], Bytes::gib(1 << 20)).unwrap();
+    assert_eq!(bytes.data(), Bytes::mib(3));
+    assert_eq!(bytes.notes, [] as [String; 0]);
+    bytes.check_room(folder.path()).unwrap();
+    assert_eq!(tests("--phase char-read").unwrap().data(), Bytes::gib(16));
+    assert_eq!(tests("--phase seq-stat").unwrap().data(), Bytes(0));
 }
 
 #[test]
@@ -222,7 +279,7 @@ fn small_files_come_and_go() {
                 directories,
             };
             let parent = tempfile::tempdir().unwrap();
-            let folder = Folder::create(parent.path()).unwrap();
+            let folder = folder_in(parent.path());
             let mut small = Small::new(folder, &tests.files, round, 1, sync).unwrap();
             let count = || -> usize {
                 let all = std::process::Command::new("find")
@@ -248,5 +305,52 @@ fn small_files_come_and_go() {
             drop(small);
             assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
         }
+    }
+}
+
+#[test]
+fn a_file_that_somebody_else_put_there_is_passed_over() {
+    for directories in [0, 2] {
+        let mut tests = tests("--files 50").unwrap();
+        tests.files.directories = directories;
+        let parent = tempfile::tempdir().unwrap();
+        let folder = folder_in(parent.path());
+        let round = Round::Sequential;
+        let mut small = Small::new(folder, &tests.files, round, 1, false).unwrap();
+        let mut made = |deed| run(&tests, Test::Files(round, deed), vec![small.task(deed)]);
+        made(Deed::Create);
+        let path = fs::read_dir(parent.path()).unwrap().next().unwrap();
+        let path = match directories {
+            0 => path.unwrap().path(),
+            _ => path.unwrap().path().join("00000"),
+        };
+        // The last has a number of ours, and not its letters.
+        let foreign = ["thesis.txt", "00000000ff", "0000000000ffffffffff"];
+        for name in foreign {
+            fs::write(path.join(name), "mine").unwrap();
+        }
+        fs::create_dir(path.join("folder")).unwrap();
+        assert_eq!(made(Deed::Stat).read.unwrap().ops, 50);
+        assert_eq!(made(Deed::Delete).write.unwrap().ops, 50);
+        drop(small);
+        for name in foreign {
+            assert!(path.join(name).exists(), "{name}");
+        }
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 4);
+    }
+}
+
+#[test]
+fn files_that_were_not_deleted_go_in_the_end() {
+    for round in [Round::Sequential, Round::Random] {
+        let mut tests = tests("--files 50").unwrap();
+        tests.files.directories = 2;
+        let parent = tempfile::tempdir().unwrap();
+        let folder = folder_in(parent.path());
+        let mut small = Small::new(folder, &tests.files, round, 1, false).unwrap();
+        let create = Test::Files(round, Deed::Create);
+        run(&tests, create, vec![small.task(Deed::Create)]);
+        drop(small);
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 }
