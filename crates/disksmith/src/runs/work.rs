@@ -1,6 +1,6 @@
 //! What a phase did, as far as it is known, to tell whether another did the same.
 
-use record::{Details, Pattern, Phase, SizeShare, Spread, WorkSummary};
+use record::{Details, Pattern, Phase, SizeShare, SmallFiles, Spread, WorkSummary};
 
 use crate::render::words::engine;
 
@@ -37,6 +37,8 @@ struct Asked {
     even_rate: Option<bool>,
     /// Where there are syncs: whether they are fsync(2).
     full_sync: Option<bool>,
+    /// Where files themselves are the work: how they differ.
+    small_files: Option<SmallFiles>,
 }
 
 impl Work {
@@ -147,6 +149,7 @@ impl Asked {
             once: None,
             even_rate: Some(details.even_rate),
             full_sync: Some(details.full_sync),
+            small_files: details.small_files,
         }
     }
 
@@ -171,6 +174,7 @@ impl Asked {
             || self.offset != other.offset
             || self.files != other.files
             || self.skew != other.skew
+            || apart(self.small_files, other.small_files)
             || apart(self.once, other.once)
             || apart(self.even_rate, other.even_rate)
             || apart(self.full_sync, other.full_sync)
