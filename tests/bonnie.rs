@@ -103,6 +103,25 @@ fn its_line_reads_as_one_of_bonnie_and_compares_with_one() {
         assert!(said.prose().contains(&compared), "no {test} in {said:#?}");
     }
     assert!(!said.prose().contains("has no phase"), "{said:#?}");
+    assert!(!said.prose().contains("did not do the same"), "{said:#?}");
+    // Nor beside one that bonnie++ has written, whose file has another size.
+    let fixture = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../formats/fixtures/bonnie-2.00a.csv"
+    );
+    let first = fs::read_to_string(fixture).unwrap();
+    fs::write(place.path("real.csv"), first.lines().next().unwrap()).unwrap();
+    place.run(&["import", "real.csv"]).ends_with(0);
+    // The newest run stands first, so the one that was measured is the second.
+    let real = place.runs().into_iter().find(|run| !runs.contains(run));
+    let said = place
+        .run(&["compare", &runs[1], &real.unwrap()])
+        .ends_with(0);
+    for test in ["char-write", "char-read"] {
+        assert!(said.prose().contains(test), "{said:#?}");
+        let apart = format!("{test}: the two runs did not do the same");
+        assert!(!said.prose().contains(&apart), "{said:#?}");
+    }
 }
 
 #[test]

@@ -53,15 +53,17 @@ impl Work {
             ..Asked::of(details, random)
         }
         .with(w.rate_per_s, Some(w.sync_every), Some(w.sync_at_end));
+        let of_bytes = w.calls().is_some() && w.block.0 <= 1;
         Work {
-            // Bonnie++ says neither of its tests of files, nor that single bytes are moved in some.
+            // Bonnie++ says neither of its tests of files, nor that single bytes are moved in some,
+            // and how many: these moved a part of its file, whose size stands there.
             pattern: Some(w.pattern).filter(|_| !w.is_of_files()),
             read_fraction: Some(w.read_fraction).filter(|_| !w.is_of_files()),
-            block: Some(w.block.0)
-                .filter(|block| asked.is_of_one_size() && (w.calls().is_none() || *block > 1)),
+            block: Some(w.block.0).filter(|_| asked.is_of_one_size() && !of_bytes),
             in_flight: Some(w.in_flight()),
             span: w
                 .span
+                .filter(|_| !of_bytes)
                 .map(|span| span.0.saturating_mul(u64::from(details.files.max(1)))),
             sync_every: Some(w.sync_every),
             sync_at_end: Some(w.sync_at_end),
