@@ -68,6 +68,12 @@ fn all_tests_are_made_in_order_and_leave_nothing() {
         let rate = test["bytes_per_s"].as_f64().or(test["per_s"].as_f64());
         assert!(rate.unwrap() > 0.0, "{test}");
         assert!(test["cpu"].as_f64().unwrap() >= 0.0);
+        // A flush is no call of the test, as Bonnie++ has it.
+        let longest = |key: &str| phase[key]["latency_ns"]["max"].as_u64();
+        let calls = ["read", "write", "create", "stat", "delete"];
+        let calls = calls.into_iter().filter_map(longest).max();
+        assert_eq!(test["max_ns"].as_u64(), calls, "{test}");
+        assert_eq!(test["max_sync_ns"].as_u64(), longest("sync"), "{test}");
         assert!(!phase["windows"].as_array().unwrap().is_empty());
     }
 }
