@@ -145,6 +145,54 @@ fn with_root_zones_at_a_limit_are_alike() {
     assert!((first / LIMIT as f64 - 1.0).abs() < 0.1, "{first}");
 }
 
+/// zcav reads through the page cache, whose requests are large: what it is held to is bytes. They are
+/// few, so that a zone takes half a second: what a limit saves up between zones is in their figures.
+#[test]
+#[ignore = "long proof: make prove"]
+fn with_root_a_device_at_a_limit_is_as_fast_as_zcav_says() {
+    const BYTES_PER_S: u64 = 8 << 20;
+    if !can_run("zcav", "-h") {
+        return;
+    }
+    let (Some(theirs), Some(ours)) = (Limited::new(256), Limited::new(256)) else {
+        return;
+    };
+    for device in [&theirs, &ours] {
+        device.throttle.limit_bytes(BYTES_PER_S);
+    }
+    let place = Place::new();
+    let by_zcav = || {
+        // What it has read once it would find in memory.
+        loops::run("blockdev", &["--flushbufs", theirs.path()]);
+        let mut zcav = Command::new("zcav");
+        zcav.args(["-b", "4", "-u", "root", theirs.path()]);
+        let text = theirs.output(&zcav);
+        // A position, a rate and seconds for each 4 MiB; its own sum is in whole MiB a second.
+        let seconds: Vec<f64> = text
+            .lines()
+            .filter(|line| !line.contains("#block") && !line.starts_with("# "))
+            .filter_map(|line| line.split_whitespace().nth(2)?.parse().ok())
+            .collect();
+        assert_eq!(seconds.len(), 64, "{text}");
+        256.0 / seconds.iter().sum::<f64>()
+    };
+    let by_disksmith = || {
+        let document = suite(&ours, &place, &["--suite", "zones"]);
+        let phases = document["phases"].as_array().unwrap();
+        let sum = |of: fn(&Value) -> &Value| -> f64 {
+            phases.iter().map(|phase| of(phase).as_f64().unwrap()).sum()
+        };
+        let bytes = sum(|phase| &phase["read"]["bytes"]);
+        bytes / sum(|phase| &phase["seconds"]) / (1 << 20) as f64
+    };
+    let limit = BYTES_PER_S as f64 / (1 << 20) as f64;
+    assert!(same(
+        "MiB/s by zcav",
+        Some(limit),
+        &tries(3, by_zcav, by_disksmith)
+    ));
+}
+
 /// Files in a file system for each of the two, held at the limit.
 struct Files {
     sysbench: Limited,
