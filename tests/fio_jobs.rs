@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/beside.rs"]
+mod beside;
 #[path = "support/loops.rs"]
 mod loops;
 mod support;

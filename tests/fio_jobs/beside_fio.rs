@@ -1,83 +1,21 @@
 //! The same job file by the real fio and by disksmith at the same time, on two devices that the
 //! kernel holds at a limit: the figures must be the same within 3 %.
-//!
-//! The devices lie in memory, so that a flush costs nothing and the limit alone sets the rate. Both
-//! tools run at once, each on its own, since a busy host takes from what a device gives, and then it
-//! takes from both alike. How often a job is tried is fixed, and the median of all tries decides: to
-//! try until one is close enough would find one for any job.
 
 #![allow(clippy::print_stdout, reason = "a comparison says what it has seen")]
 
 use std::process::Command;
-use std::thread;
 use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::loops::{Loop, Throttle, fill, skipped};
+use crate::beside::{LIMIT, Limited, WITHIN, can_run, median, tries};
+use crate::loops::skipped;
 use crate::support::Place;
 
-/// Requests a second, of reads and of writes each.
-const LIMIT: u64 = 400;
-/// What the figures may be apart.
-const WITHIN: f64 = 0.03;
+/// The size of a device.
+const MIB: u64 = 64;
 /// Percentiles are the middle of a bin, and those of fio are up to 1.6 % wide (stat.h).
 const BIN: f64 = 0.02;
-/// Real-time scheduling (sched(7)): what else runs on the host is not what is compared.
-const PRECEDENCE: [&str; 3] = ["chrt", "--rr", "1"];
-
-/// A device in memory, held at the limit.
-struct Limited {
-    // In this order they are taken down: the group first, since nothing of it may use the device.
-    throttle: Throttle,
-    device: Loop,
-    _memory: tempfile::TempDir,
-}
-
-impl Limited {
-    fn new() -> Option<Limited> {
-        const MIB: u64 = 64;
-        let memory = tempfile::tempdir_in("/dev/shm")
-            .map_err(|error| skipped(&format!("no device can lie in memory here ({error})")))
-            .ok()?;
-        let image = memory.path().join("image");
-        let file = std::fs::File::create(&image).unwrap();
-        file.set_len(MIB << 20).unwrap();
-        let device = Loop::on(&image)
-            .map_err(|why| skipped(&format!("no loop device can be attached here ({why})")))
-            .ok()?;
-        fill(device.path(), MIB);
-        let throttle = Throttle::on(&device)?;
-        throttle.limit_iops(LIMIT);
-        Some(Limited {
-            throttle,
-            device,
-            _memory: memory,
-        })
-    }
-
-    /// What a command prints that is held to the limit, and runs before what else the host does.
-    fn document(&self, command: &Command) -> Value {
-        let mut first = Command::new(PRECEDENCE[0]);
-        first.args(&PRECEDENCE[1..]).arg(command.get_program());
-        first.args(command.get_args());
-        for (name, value) in command.get_envs() {
-            match value {
-                Some(value) => first.env(name, value),
-                None => first.env_remove(name),
-            };
-        }
-        if let Some(folder) = command.get_current_dir() {
-            first.current_dir(folder);
-        }
-        let output = self.throttle.hold(&first).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{command:?}: {said}");
-        let text = String::from_utf8(output.stdout).unwrap();
-        serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap()
-    }
-}
-
 /// What one of the two measured in one try. Of two figures the first is of reads, the second of
 /// writes.
 #[derive(Clone, Copy, Debug)]
@@ -179,17 +117,6 @@ impl Case {
     }
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut sorted: Vec<f64> = values.collect();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 {
-        sorted[middle]
-    } else {
-        (sorted[middle - 1] + sorted[middle]) / 2.0
-    }
-}
-
 /// A device for each of the two.
 struct Both {
     fio: Limited,
@@ -199,19 +126,12 @@ struct Both {
 
 impl Both {
     fn new() -> Option<Both> {
-        if Command::new("fio").arg("--version").output().is_err() {
-            skipped("fio is not installed");
-            return None;
-        }
-        let mut precedence = Command::new(PRECEDENCE[0]);
-        let allowed = precedence.args(&PRECEDENCE[1..]).arg("true").output();
-        if !allowed.is_ok_and(|output| output.status.success()) {
-            skipped("real-time scheduling is not allowed here");
+        if !can_run("fio", "--version") {
             return None;
         }
         Some(Both {
-            fio: Limited::new()?,
-            ours: Limited::new()?,
+            fio: Limited::new(MIB)?,
+            ours: Limited::new(MIB)?,
             place: Place::new(),
         })
     }
@@ -269,14 +189,7 @@ impl Both {
     fn try_often(&self, case: &Case, times: usize) -> Vec<[Figures; 2]> {
         let job = format!("{GLOBAL}{}", case.lines);
         std::fs::write(self.place.path("job.fio"), job).unwrap();
-        let one = || {
-            thread::scope(|scope| {
-                let fio = scope.spawn(|| self.by_fio());
-                let ours = self.by_disksmith();
-                [fio.join().unwrap(), ours]
-            })
-        };
-        (0..times).map(|_| one()).collect()
+        tries(times, || self.by_fio(), || self.by_disksmith())
     }
 }
 

@@ -124,6 +124,18 @@ pub struct Details {
     /// It is no stream of requests but a given work, by blocking calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<Calls>,
+    /// How the files of work on files themselves differ, whose largest is the span.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub small_files: Option<SmallFiles>,
+}
+
+/// What many small files are, beside their number and the size of the largest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SmallFiles {
+    /// The size of the smallest. Sizes between it and the largest are alike frequent.
+    pub smallest: Bytes,
+    /// The directories that they are spread over; 0 where all lie in one.
+    pub directories: u32,
 }
 
 impl Workload {

@@ -70,8 +70,11 @@ pub(crate) struct Test {
     pub per_s: Option<f64>,
     /// Processor time, as a share of one processor: 2 is two of them busy all the time.
     pub cpu: f64,
-    /// The longest call, in nanoseconds.
+    /// The longest call that reads or writes, or that is about a file, in nanoseconds. Bonnie++ does
+    /// not time the flush at the end as a call, and on a disk that would always be the longest.
     pub max_ns: u64,
+    /// The longest flush, in nanoseconds, where there was one.
+    pub max_sync_ns: Option<u64>,
     /// How long it took.
     pub seconds: f64,
 }
@@ -213,13 +216,15 @@ fn test(phase: &Phase) -> Option<Test> {
     let seconds = phase.seconds.max(1e-9);
     let in_order = phase.workload.pattern == record::Pattern::Sequential;
     let of_data = in_order && !phase.workload.is_of_files();
-    let longest = phase.directions().map(|(_, flow)| flow.latency.max()).max();
+    let both = [&phase.read, &phase.write].into_iter().flatten();
+    let longest = both.map(|flow| flow.latency.max()).max();
     Some(Test {
         name: phase.name.clone(),
         bytes_per_s: of_data.then(|| flow.bytes as f64 / seconds),
         per_s: (!of_data).then(|| flow.ops as f64 / seconds),
         cpu: (phase.cpu.user_s + phase.cpu.system_s) / seconds,
         max_ns: longest.unwrap_or_default(),
+        max_sync_ns: phase.sync.as_ref().map(|sync| sync.latency.max()),
         seconds: phase.seconds,
     })
 }

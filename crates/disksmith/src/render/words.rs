@@ -145,8 +145,19 @@ pub(crate) fn workload(workload: &Workload) -> String {
         (false, false) => "",
     };
     if let Some(done) = of_files {
+        let small = workload.details.as_ref();
+        let small = small.and_then(|details| details.small_files);
+        let small = small.unwrap_or_default();
+        let sizes = match small.smallest {
+            record::Bytes(0) => "up to".to_owned(),
+            smallest => format!("{smallest} to"),
+        };
+        let within = match small.directories {
+            0 => String::new(),
+            directories => format!(" in {directories} directories"),
+        };
         return format!(
-            "{files} files of up to {} {done} in {order} order{sync}.",
+            "{files} files of {sizes} {}{within} {done} in {order} order{sync}.",
             workload.block
         );
     }

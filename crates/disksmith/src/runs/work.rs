@@ -1,6 +1,6 @@
 //! What a phase did, as far as it is known, to tell whether another did the same.
 
-use record::{Details, Pattern, Phase, SizeShare, Spread, WorkSummary};
+use record::{Details, Pattern, Phase, SizeShare, SmallFiles, Spread, WorkSummary};
 
 use crate::render::words::engine;
 
@@ -37,6 +37,8 @@ struct Asked {
     even_rate: Option<bool>,
     /// Where there are syncs: whether they are fsync(2).
     full_sync: Option<bool>,
+    /// Where files themselves are the work: how they differ.
+    small_files: Option<SmallFiles>,
 }
 
 impl Work {
@@ -51,15 +53,17 @@ impl Work {
             ..Asked::of(details, random)
         }
         .with(w.rate_per_s, Some(w.sync_every), Some(w.sync_at_end));
+        let of_bytes = w.calls().is_some() && w.block.0 <= 1;
         Work {
-            // Bonnie++ says neither of its tests of files, nor that single bytes are moved in some.
+            // Bonnie++ says neither of its tests of files, nor that single bytes are moved in some,
+            // and how many: these moved a part of its file, whose size stands there.
             pattern: Some(w.pattern).filter(|_| !w.is_of_files()),
             read_fraction: Some(w.read_fraction).filter(|_| !w.is_of_files()),
-            block: Some(w.block.0)
-                .filter(|block| asked.is_of_one_size() && (w.calls().is_none() || *block > 1)),
+            block: Some(w.block.0).filter(|_| asked.is_of_one_size() && !of_bytes),
             in_flight: Some(w.in_flight()),
             span: w
                 .span
+                .filter(|_| !of_bytes)
                 .map(|span| span.0.saturating_mul(u64::from(details.files.max(1)))),
             sync_every: Some(w.sync_every),
             sync_at_end: Some(w.sync_at_end),
@@ -147,6 +151,7 @@ impl Asked {
             once: None,
             even_rate: Some(details.even_rate),
             full_sync: Some(details.full_sync),
+            small_files: details.small_files,
         }
     }
 
@@ -171,6 +176,7 @@ impl Asked {
             || self.offset != other.offset
             || self.files != other.files
             || self.skew != other.skew
+            || apart(self.small_files, other.small_files)
             || apart(self.once, other.once)
             || apart(self.even_rate, other.even_rate)
             || apart(self.full_sync, other.full_sync)

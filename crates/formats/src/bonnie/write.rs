@@ -1,6 +1,6 @@
 //! Writes a line of Bonnie++'s CSV, format 1.98.
 
-use record::{Activity, FlowSummary, PhaseSummary, Summary};
+use record::{Activity, Bytes, FlowSummary, PhaseSummary, Summary};
 
 use super::{CHUNK, DATA_TESTS, TESTS, Test, Unit};
 use crate::WriteError;
@@ -19,10 +19,10 @@ pub(crate) fn line(summary: &Summary) -> Result<String, WriteError> {
             named.or_else(|| phases.find(|phase| is_like(phase, test)))
         })
         .collect();
-    let Some(first) = found.iter().flatten().next() else {
+    if found.iter().all(Option::is_none) {
         return Err(WriteError::no_place("Bonnie++", summary));
-    };
-    let mut fields = head(summary, first);
+    }
+    let mut fields = head(summary, &found);
     if let Some(seeks) = found[DATA_TESTS - 1] {
         let count = flow(seeks, &TESTS[DATA_TESTS - 1]).and_then(|flow| flow.ops);
         fields[7] = count.map_or(String::new(), |count| count.to_string());
@@ -46,20 +46,37 @@ pub(crate) fn line(summary: &Summary) -> Result<String, WriteError> {
     Ok(format!("{}\n", fields.join(",")))
 }
 
-/// The fields before the rates.
-fn head(summary: &Summary, first: &PhaseSummary) -> Vec<String> {
-    let work = &first.work;
-    let block = work.block.filter(|block| *block != CHUNK);
+/// The fields before the rates. The file's size and the block are those of the tests of blocks:
+/// tests of single bytes move a part of the file, and small files have sizes of their own.
+fn head(summary: &Summary, found: &[Option<&PhaseSummary>]) -> Vec<String> {
+    let bytewise = |phase: &PhaseSummary, test: &Test| {
+        test.name.starts_with("char-") && phase.work.block == Some(Bytes(1))
+    };
+    let data = TESTS[..DATA_TESTS]
+        .iter()
+        .zip(found)
+        .find_map(|(test, phase)| phase.filter(|phase| !bytewise(phase, test)));
+    // Seekers that are known have a field of their own.
+    let counted = |phase: &PhaseSummary, test: &Test| {
+        test.name == "seeks" && flow(phase, test).is_some_and(|flow| flow.ops.is_some())
+    };
+    let threads = TESTS
+        .iter()
+        .zip(found)
+        .filter_map(|(test, phase)| phase.filter(|phase| !counted(phase, test)))
+        .find_map(|phase| phase.work.threads);
+    let span = data.and_then(|phase| phase.work.span);
+    let block = data.and_then(|phase| phase.work.block);
     vec![
         "1.98".to_owned(),
         field(summary.tool.trim_start_matches("bonnie++ ")).replace(' ', "-"),
         field(summary.host.as_deref().unwrap_or_default()),
-        work.threads
-            .map_or(String::new(), |threads| threads.to_string()),
+        threads.map_or(String::new(), |threads| threads.to_string()),
         String::new(),
-        work.span
-            .map_or(String::new(), |span| format!("{}M", span.0 >> 20)),
-        block.map_or(String::new(), |block| block.0.to_string()),
+        span.map_or(String::new(), |span| format!("{}M", span.0 >> 20)),
+        block
+            .filter(|block| *block != CHUNK)
+            .map_or(String::new(), |block| block.0.to_string()),
         String::new(),
         String::new(),
     ]

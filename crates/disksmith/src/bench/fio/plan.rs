@@ -391,6 +391,7 @@ fn workload(
             mixed: false,
             options: options(job, offset),
             calls: None,
+            small_files: None,
         })),
     }
 }

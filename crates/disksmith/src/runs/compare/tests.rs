@@ -3,7 +3,7 @@
 use super::*;
 use crate::imported::Judged;
 use crate::render::{imported, sample};
-use record::{Bytes, ImportedRun, Run, SizeShare, Spread};
+use record::{Bytes, ImportedRun, Run, SizeShare, SmallFiles, Spread};
 
 fn side(of: &(Run, crate::bench::conclusion::Conclusion)) -> Side {
     Side::measured(&of.0, &of.1)
@@ -95,7 +95,19 @@ fn beside(
 #[test]
 fn work_that_differs_in_its_details_is_said() {
     type Change = fn(&mut record::Details);
-    let changes: [(&str, Change); 7] = [
+    let changes: [(&str, Change); 9] = [
+        ("directories", |details| {
+            details.small_files = Some(SmallFiles {
+                directories: 512,
+                ..SmallFiles::default()
+            });
+        }),
+        ("smallest", |details| {
+            details.small_files = Some(SmallFiles {
+                smallest: Bytes::kib(64),
+                ..SmallFiles::default()
+            });
+        }),
         ("zipf", |details| details.spread = Spread::Zipf(1.2)),
         ("once", |details| details.spread = Spread::Once),
         ("offset", |details| details.offset = Bytes::mib(1)),
@@ -114,7 +126,11 @@ fn work_that_differs_in_its_details_is_said() {
     for (name, change) in changes {
         let text = beside(
             |workload, _| change(workload.details.get_or_insert_default()),
-            |workload| (workload.rate_per_s, workload.sync_every) = (Some(100.0), 1),
+            |workload| {
+                (workload.rate_per_s, workload.sync_every) = (Some(100.0), 1);
+                let details = workload.details.get_or_insert_default();
+                details.small_files = Some(SmallFiles::default());
+            },
         );
         assert!(text.contains("did not do the same work"), "{name}: {text}");
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use engine::Choice;
 use linux::space::{self, Space};
-use record::{Bytes, Details, Nanos, Pattern, Workload};
+use record::{Bytes, Details, Nanos, Pattern, SmallFiles, Workload};
 
 use super::small::Deed;
 use crate::bench::descriptors;
@@ -382,13 +382,18 @@ impl Tests {
             },
             block: self.files.largest,
             read_fraction: if changes { 0.0 } else { 1.0 },
-            span: Some(Bytes(self.files.largest.0 * u64::from(self.files.count))),
+            // Of each file, as wherever there are several.
+            span: Some(self.files.largest),
             ops: Some(u64::from(self.files.count)),
             sync_every: u32::from(self.sync && changes),
             sync_at_end: changes,
             details: plain.details.map(|details| {
                 Box::new(Details {
                     files: self.files.count,
+                    small_files: Some(SmallFiles {
+                        smallest: self.files.smallest,
+                        directories: self.files.directories,
+                    }),
                     ..*details
                 })
             }),

@@ -125,6 +125,19 @@ fn what_a_test_works_on_is_made_first() {
 }
 
 #[test]
+fn what_small_files_are_is_kept() {
+    let tests = tests("--files 1024 --file-size 1k-64k --directories 16").unwrap();
+    let create = tests.list.iter().find(|test| test.name() == "seq-create");
+    let workload = tests.workload(*create.unwrap());
+    // Of each file, which whoever multiplies by their number counts on.
+    assert_eq!(workload.span, Some(Bytes::kib(64)));
+    let details = workload.details.unwrap();
+    assert_eq!(details.files, 1024);
+    let small = details.small_files.unwrap();
+    assert_eq!((small.smallest, small.directories), (Bytes::kib(1), 16));
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     for option in [
         "--rate 5",
