@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/beside.rs"]
+mod beside;
 #[path = "support/loops.rs"]
 mod loops;
 mod support;
@@ -10,13 +12,15 @@ mod support;
 mod beside_fio;
 #[path = "fio_jobs/parsed.rs"]
 mod parsed;
+#[path = "fio_jobs/written.rs"]
+mod written;
 
 use std::fs;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use support::{Place, Running, Said};
+use support::{Place, Running, Said, under};
 
 /// Runs a job file on a target.
 fn run(place: &Place, target: &str, job: &str, arguments: &[&str]) -> Said {
@@ -94,6 +98,24 @@ fn a_file_is_written_when_it_is_named_again() {
     }
 }
 
+/// fio aligns writes to the smallest write, whatever the reads are: no write lies across two blocks.
+#[test]
+fn writes_lie_on_blocks_of_their_own_size_beside_smaller_reads() {
+    let place = Place::new();
+    fs::write(place.path("table.ibd"), vec![7; 8 << 20]).unwrap();
+    let job = "[mixed]\nrw=randrw\nbs=4k,16k\nnumber_ios=200\nnorandommap\nend_fsync=1\n";
+    run(&place, "table.ibd", job, &["--destroy", "table.ibd"]).ends_with(0);
+    let content = fs::read(place.path("table.ibd")).unwrap();
+    let mut written = 0;
+    for block in content.chunks(16 << 10) {
+        let changed = |page: &&[u8]| page.iter().any(|byte| *byte != 7);
+        let pages = block.chunks(4096).filter(changed).count();
+        assert!(pages == 0 || pages == 4, "{pages} pages of a block");
+        written += pages / 4;
+    }
+    assert!(written > 30, "{written}");
+}
+
 #[test]
 fn what_is_not_done_stops_with_file_line_and_option_and_touches_nothing() {
     let place = Place::new();
@@ -124,6 +146,21 @@ fn what_is_not_done_stops_with_file_line_and_option_and_touches_nothing() {
         .ends_with(2);
     assert!(
         said.err.contains("the job file gone.fio cannot be read"),
+        "{said:#?}"
+    );
+    // This one has no end: to read it as far as memory goes would be no answer.
+    let said = place
+        .run(&["bench", "data", "--fio", "/dev/zero"])
+        .ends_with(2);
+    assert!(
+        said.err
+            .contains("/dev/zero cannot be read: it has more than 1024 KiB"),
+        "{said:#?}"
+    );
+    let said = run(&place, "data", "[j]\ninclude /dev/zero\n", &[]).ends_with(2);
+    assert!(
+        said.err
+            .contains("line 2: include: /dev/zero cannot be read: it has more than"),
         "{said:#?}"
     );
     let said = run(&place, "data", WRITES, &["--depth", "3"]).ends_with(2);
@@ -171,6 +208,23 @@ fn jobs_run_together_and_behind_walls_and_are_kept() {
     place.run(&["show", id]).ends_with(0);
 }
 
+/// Eight jobs at the same time used at most what the processors had to give in that time.
+#[test]
+fn the_processor_time_of_jobs_adds_up_to_what_there_is() {
+    let place = Place::new();
+    let job = "[j]\nrw=randread\nsize=4m\nfilename=shared\nnumjobs=8\nruntime=1\ntime_based\n";
+    let document = document(&place, "data", job);
+    let phases = document["phases"].as_array().unwrap();
+    assert_eq!(phases.len(), 8);
+    let used = |phase: &Value| {
+        phase["cpu"]["user_s"].as_f64().unwrap() + phase["cpu"]["system_s"].as_f64().unwrap()
+    };
+    let all: f64 = phases.iter().map(used).sum();
+    let processors = std::thread::available_parallelism().unwrap().get() as f64;
+    // A little more than a second, since the last request of each comes back after that.
+    assert!(all > 0.1 && all < 1.3 * processors, "{all} s");
+}
+
 #[test]
 fn a_signal_ends_all_jobs_and_keeps_what_they_did() {
     let place = Place::new();
@@ -199,4 +253,76 @@ fn through_the_page_cache_it_is_invalid_as_no_disk_is_measured() {
     );
     assert_eq!(document["verdict"], "invalid");
     assert_eq!(document["target"]["direct"], false);
+}
+
+/// Through the page cache each job has it forget what the jobs before its wall wrote or read, and
+/// reads ahead in its own way: seen at the disk below, which counts what comes to it.
+#[test]
+fn with_root_behind_a_wall_the_page_cache_is_as_cold_as_fio_makes_it() {
+    let place = Place::new();
+    let Some(disk) = loops::FileSystem::new("ext4", 128) else {
+        return;
+    };
+    let directory = disk.path().to_str().unwrap().to_owned();
+    let counts = || -> [u64; 2] {
+        let name = disk.device.name();
+        let text = fs::read_to_string(format!("/sys/class/block/{name}/stat")).unwrap();
+        let numbers: Vec<u64> = text
+            .split_whitespace()
+            .map(|word| word.parse().unwrap())
+            .collect();
+        // Reads, and how many sectors of 512 bytes they read (Documentation/block/stat.rst).
+        [numbers[0], numbers[2]]
+    };
+    let read_by = |job: &str| {
+        let before = counts();
+        run(&place, &directory, job, &[]).ends_with(0);
+        let after = counts();
+        [after[0] - before[0], (after[1] - before[1]) << 9 >> 20]
+    };
+    let [_, mib] = read_by(
+        "[global]\nsize=16m\nfilename=shared\nbs=64k\n[w]\nrw=write\nend_fsync=1\n\
+         [r]\nstonewall\nrw=read\n",
+    );
+    assert!((16..20).contains(&mib), "{mib} MiB were read of the disk");
+    // The first in 4,096 requests, since it is told that it reads at random; the second ahead.
+    let [reads, mib] = read_by(
+        "[global]\nsize=16m\nfilename=shared\nbs=4k\n[r]\nrw=randread\n\
+         [s]\nstonewall\nrw=read\n",
+    );
+    assert!((32..36).contains(&mib), "{mib} MiB were read of the disk");
+    assert!((4096..6000).contains(&reads), "{reads} reads");
+}
+
+/// Each job would fill 128 MiB for what it may have in flight. Together they may have 256 MiB, as
+/// one job may, or sixteen clones on a small instance would be killed.
+#[test]
+fn clones_share_the_memory_that_one_job_may_have() {
+    let place = Place::new();
+    let job = "[j]\nrw=randread\nbs=4m\nsize=16m\nfilename=shared\niodepth=32\nnumjobs=16\n\
+        ioengine=libaio\ndirect=1\nnumber_ios=2\ngroup_reporting\n";
+    fs::write(place.path("job.fio"), job).unwrap();
+    let mut command = place.command(&["bench", "data", "--fio", "job.fio", "--json"]);
+    // Without it each thread reserves addresses that it does not use.
+    command.env("MALLOC_ARENA_MAX", "1");
+    let document = under("ulimit -v 1200000", &command).ends_with(0).json();
+    assert_eq!(document["phases"][0]["workload"]["threads"], 16);
+}
+
+/// Found out in the middle, it would be found out when all files are written.
+#[test]
+fn as_many_files_are_opened_as_the_hard_limit_allows() {
+    let place = Place::new();
+    let job = "[j]\nrw=randread\nsize=40m\nnrfiles=40\ndirect=1\nnumber_ios=80\n";
+    fs::write(place.path("job.fio"), job).unwrap();
+    let command = place.command(&["bench", "data", "--fio", "job.fio", "--json"]);
+    let document = under("ulimit -Sn 70", &command).ends_with(0).json();
+    assert_eq!(document["phases"][0]["workload"]["details"]["files"], 40);
+    let said = under("ulimit -n 70", &command).ends_with(2);
+    assert!(
+        said.err
+            .contains("and this process may have 70 (ulimit -Hn)"),
+        "{said:#?}"
+    );
+    place.assert_nothing_left();
 }

@@ -169,6 +169,16 @@ fn several_files_are_kept_or_none() {
 }
 
 #[test]
+fn what_is_too_long_for_any_results_is_refused() {
+    let place = Place::new();
+    let file = std::fs::File::create(place.path("long.json")).unwrap();
+    file.set_len((64 << 20) + 1).unwrap();
+    place
+        .run(&["import", "long.json"])
+        .refuses(&["long.json cannot be imported", "larger than 64 MiB"]);
+}
+
+#[test]
 fn standard_input_is_read() {
     let place = Place::new();
     let file = std::fs::File::open(fixture("sysbench-0.4.8.txt")).unwrap();
@@ -188,8 +198,8 @@ const FIO: [&str; 10] = [
     "--rw=randrw",
     "--fdatasync=8",
     "--runtime=1",
-    "--time_based=1",
-    "--group_reporting=1",
+    "--time_based",
+    "--group_reporting",
     "--numjobs=2",
 ];
 

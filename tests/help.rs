@@ -8,7 +8,7 @@ use std::process::Command;
 
 use support::{Place, has_program, names_in, said};
 
-const VERBS: [&str; 13] = [
+const VERBS: [&str; 14] = [
     "array",
     "bench",
     "devices",
@@ -17,6 +17,7 @@ const VERBS: [&str; 13] = [
     "compare",
     "import",
     "report",
+    "scrub",
     "warm",
     "completions",
     "man",

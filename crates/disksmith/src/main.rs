@@ -7,10 +7,13 @@ mod context;
 mod devices;
 mod failure;
 mod imported;
+mod keeper;
 mod lab;
 mod longwork;
+mod reading;
 mod render;
 mod runs;
+mod scrub;
 mod shell;
 mod signals;
 mod sweep;
@@ -62,6 +65,10 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
         Verb::Warm(args) => {
             let interrupt = signals::interrupt_flag().refused()?;
             warm::warm(args, context, &engine::Disks, &interrupt)
+        }
+        Verb::Scrub(args) => {
+            let interrupt = signals::interrupt_flag().refused()?;
+            scrub::scrub(args, context, &interrupt)
         }
         Verb::Zero(args) => {
             let interrupt = signals::interrupt_flag().refused()?;

@@ -21,6 +21,7 @@ use crate::places::Places;
 use crate::plan::{Message, Plan, Share};
 use crate::random::part_of_seed;
 use crate::ring::{self, Granted};
+use crate::start::Start;
 use crate::tally::{SLICES, Timetable};
 use crate::threads::Blocking;
 use crate::uring::Uring;
@@ -45,6 +46,17 @@ impl Engine for Disks {
         others: &[&File],
         observer: &mut dyn Observer,
     ) -> Result<Phase, EngineError> {
+        self.run_beside(job, others, &Start::of(1), observer)
+    }
+
+    fn run_beside(
+        &self,
+        job: &Job<'_>,
+        others: &[&File],
+        start: &Start,
+        observer: &mut dyn Observer,
+    ) -> Result<Phase, EngineError> {
+        let _attended = start.attended();
         job.check()?;
         let files: Vec<&File> = [job.file]
             .into_iter()
@@ -61,7 +73,24 @@ impl Engine for Disks {
         };
         note(&mut used.detail, shape.remark(job.workload));
         let began = (clock.now(), monotonic_nanos());
-        let gathered = run_workers(job, &files, kind, &shape, clock, observer, &mut used.detail)?;
+        let together = Together {
+            job,
+            files: &files,
+            clock,
+            shape: &shape,
+            ready: Gate::new(shape.workers as usize),
+            start,
+            begin: OnceLock::new(),
+            budget: Budget::of(job.workload),
+            enough: AtomicBool::new(false),
+            granted: OnceLock::new(),
+        };
+        let gathered = together.run(kind, observer)?;
+        let granted = together.granted.get();
+        note(
+            &mut used.detail,
+            granted.and_then(|granted| granted.missing()),
+        );
         let ended = (clock.now(), monotonic_nanos());
         note(&mut used.detail, drift(clock, began, ended));
         Ok(gathered.into_phase(job, used, &shape, clock))
@@ -206,59 +235,39 @@ pub(crate) struct Together<'a> {
     files: &'a [&'a File],
     pub clock: Clock,
     pub shape: &'a Shape,
+    /// Where the workers of this job meet, before one of them meets the other jobs.
     ready: Gate,
+    pub start: &'a Start,
     pub begin: OnceLock<(Timetable, Vec<Share>)>,
     pub budget: Option<Budget>,
     pub enough: AtomicBool,
     granted: OnceLock<Granted>,
 }
 
-fn run_workers(
-    job: &Job<'_>,
-    files: &[&File],
-    kind: EngineKind,
-    shape: &Shape,
-    clock: Clock,
-    observer: &mut dyn Observer,
-    detail: &mut String,
-) -> Result<Gathered, EngineError> {
-    let together = Together {
-        job,
-        files,
-        clock,
-        shape,
-        ready: Gate::new(shape.workers as usize),
-        begin: OnceLock::new(),
-        budget: Budget::of(job.workload),
-        enough: AtomicBool::new(false),
-        granted: OnceLock::new(),
-    };
-    let (sender, receiver) = channel();
-    let gathered = thread::scope(|scope| {
-        for id in 0..shape.workers as usize {
-            let (together, sender) = (&together, sender.clone());
-            thread::Builder::new()
-                .name(format!("io-{id}"))
-                // Workers keep their state on the heap; thousands of threads must fit.
-                .stack_size(256 << 10)
-                .spawn_scoped(scope, move || together.work(id, kind, sender))
-                .map_err(|error| {
-                    together.enough.store(true, Relaxed);
-                    // The others wait for one that will not come.
-                    together.ready.open();
-                    EngineError::Setup(error)
-                })?;
-        }
-        drop(sender);
-        Gathered::gather(&receiver, &together, observer)
-    })?;
-    if let Some(granted) = together.granted.get() {
-        note(detail, granted.missing());
-    }
-    Ok(gathered)
-}
-
 impl Together<'_> {
+    /// Starts the workers, and gathers what they count until all have ended.
+    fn run(&self, kind: EngineKind, observer: &mut dyn Observer) -> Result<Gathered, EngineError> {
+        let (sender, receiver) = channel();
+        thread::scope(|scope| {
+            for id in 0..self.shape.workers as usize {
+                let sender = sender.clone();
+                thread::Builder::new()
+                    .name(format!("io-{id}"))
+                    // Workers keep their state on the heap; thousands of threads must fit.
+                    .stack_size(256 << 10)
+                    .spawn_scoped(scope, move || self.work(id, kind, sender))
+                    .map_err(|error| {
+                        self.enough.store(true, Relaxed);
+                        // The others wait for one that will not come.
+                        self.ready.open();
+                        EngineError::Setup(error)
+                    })?;
+            }
+            drop(sender);
+            Gathered::gather(&receiver, self, observer)
+        })
+    }
+
     /// One worker's life, on its own thread.
     fn work(&self, id: usize, kind: EngineKind, sender: Sender<Message>) {
         let seed = part_of_seed(self.job.seed, id as u64);
@@ -274,7 +283,7 @@ impl Together<'_> {
                     self.files,
                     block,
                     self.shape.slots,
-                    self.shape.workers,
+                    self.shape.workers.saturating_mul(self.start.jobs()),
                     seed,
                     self.clock,
                     full_sync,
@@ -298,8 +307,8 @@ impl Together<'_> {
         }
         self.ready.pass();
         let (timetable, shares) = self.begin.get_or_init(|| {
+            let start = self.start.meet(self.clock);
             let _ = sender.send(Message::Begin);
-            let start = self.clock.now();
             (
                 timetable(self.job, self.clock, start),
                 self.shape.shares(self.job, self.clock, start),

@@ -7,7 +7,7 @@ use std::sync::mpsc::Receiver;
 use record::{CpuTime, Direction, EngineUsed, Flow, Phase, Stopped, Window, WindowFlow, Workload};
 
 use crate::budget::Budget;
-use crate::clock::{Clock, process_cpu_time};
+use crate::clock::{Clock, cpu_since, process_cpu_time};
 use crate::disks::{Shape, Together, ramp_windows};
 use crate::job::{Control, EngineError, Job, Observer};
 use crate::plan::{Message, WorkerEnd};
@@ -24,6 +24,8 @@ pub(crate) struct Gathered {
     worker_ticks: Vec<f64>,
     stopped: Stopped,
     drain_ticks: u64,
+    /// Processor time of the workers' threads.
+    worker_cpu: CpuTime,
     cpu: CpuTime,
 }
 
@@ -78,6 +80,7 @@ impl Gathered {
             worker_ticks: vec![0.0; workers as usize],
             stopped: Stopped::Time,
             drain_ticks: 0,
+            worker_cpu: CpuTime::default(),
             cpu: CpuTime::default(),
         };
         let mut joining: BTreeMap<usize, Joining> = BTreeMap::new();
@@ -95,6 +98,7 @@ impl Gathered {
                 }
                 Message::Window { worker, tally } => {
                     let index = tally.index;
+                    gathered.add_cpu(index, tally.cpu);
                     let window = joining
                         .entry(index)
                         .or_insert_with(|| Joining::new(job.workload, workers));
@@ -133,11 +137,7 @@ impl Gathered {
         if let Some(error) = failure {
             return Err(error);
         }
-        let ended = process_cpu_time();
-        gathered.cpu = CpuTime {
-            user_s: ended.user_s - began.user_s,
-            system_s: ended.system_s - began.system_s,
-        };
+        let used = cpu_since(process_cpu_time(), began);
         gathered.stopped = if precise {
             Stopped::Precise
         } else if job.interrupt.load(Relaxed) {
@@ -148,7 +148,20 @@ impl Gathered {
             Stopped::Time
         };
         gathered.add_ends(joining, &ends, together, observer);
+        // What the process used is of all jobs that run at the same time, and of none of them alone.
+        gathered.cpu = match together.start.jobs() {
+            1 => used,
+            _ => gathered.worker_cpu,
+        };
         Ok(gathered)
+    }
+
+    /// Adds what a worker's thread used in window `index`, if that counts.
+    fn add_cpu(&mut self, index: usize, cpu: CpuTime) {
+        if index >= self.ramp {
+            self.worker_cpu.user_s += cpu.user_s;
+            self.worker_cpu.system_s += cpu.system_s;
+        }
     }
 
     /// Adds what the workers had in hand when they ended. Where a signal or the number of requests
@@ -164,6 +177,7 @@ impl Gathered {
         let workload = together.job.workload;
         let last = self.last_open_window(ends, together);
         for (worker, end) in ends {
+            self.add_cpu(end.cut.index, end.cut.cpu);
             if end.cut.index < self.ramp {
                 continue;
             }

@@ -6,6 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use record::{Bytes, Direction, Nanos, Phase, Window, Workload};
 
+use crate::start::Start;
+
 /// Larger requests than this are split by every kernel many times over.
 pub(crate) const LARGEST_BLOCK: Bytes = Bytes::mib(64);
 
@@ -93,6 +95,22 @@ pub trait Engine: Sync {
     ) -> Result<Phase, EngineError> {
         self.run(job, observer)
     }
+
+    /// Runs a job over its files at the same time as others, each of which is run on a thread of its
+    /// own with the same `start`: all begin at one tick, so that windows of one number are of one
+    /// time, and they share the memory that one job would have.
+    ///
+    /// # Errors
+    /// As for [`Engine::run`]. The others then begin without it; to end them is the caller's part.
+    fn run_beside(
+        &self,
+        job: &Job<'_>,
+        others: &[&File],
+        _start: &Start,
+        observer: &mut dyn Observer,
+    ) -> Result<Phase, EngineError> {
+        self.run_over(job, others, observer)
+    }
 }
 
 /// Why a phase did not come to its end.
@@ -128,6 +146,14 @@ pub enum EngineError {
         moved: u64,
         /// How many bytes were asked for.
         asked: u64,
+    },
+    /// A call that is no request for data failed.
+    #[error("{what} failed: {source}")]
+    Call {
+        /// What was to be done, to what.
+        what: String,
+        /// What the kernel answered.
+        source: io::Error,
     },
     /// The ring itself failed.
     #[error("io_uring failed while I/O was under way: {0}")]

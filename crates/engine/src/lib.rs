@@ -11,14 +11,17 @@
 //! - `uring` (over a `ring`) and `threads`: the two ways to the kernel;
 //! - `tally`: what a worker counts, window by window;
 //! - `gather`: joins the workers' windows and shows them to the [`Observer`], who may end the phase;
+//! - `start`: lets jobs that run at the same time begin together;
 //! - `disks`: puts these together to the engine that makes real I/O.
 //!
-//! Beside workloads there is a second way to make I/O, [`list`]: given requests, each made once.
+//! Beside workloads there are two more ways to make I/O: [`list`], given requests, each made once, and
+//! [`calls`], a given work by blocking calls of the caller's own.
 
 mod arrivals;
 mod backend;
 mod budget;
 mod buffers;
+pub mod calls;
 mod clock;
 mod disks;
 mod gate;
@@ -33,6 +36,7 @@ pub mod scripted;
 #[cfg(test)]
 mod simulated;
 mod sizes;
+mod start;
 mod tally;
 mod threads;
 mod uring;
@@ -42,3 +46,4 @@ pub use clock::Clock;
 pub use disks::Disks;
 pub use job::{Choice, Control, Engine, EngineError, Job, Observer};
 pub use random::part_of_seed;
+pub use start::Start;

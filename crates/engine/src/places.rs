@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use record::{Direction, Pattern, Workload};
 
 use crate::random::{Random, part_of_seed};
-use detailed::Detailed;
+use detailed::{Detailed, Grains};
 
 /// So many bits of a place say where in its file it is; the others say in which file. No file is
 /// larger (a PiB), and more files than fit into the rest are not opened.
@@ -48,12 +48,11 @@ impl Places {
         let block = workload.block.0;
         let plain = Places::new(workload.pattern, span, block, thread, workload.threads);
         let seed = part_of_seed(seed, u64::from(thread));
-        let grain = workload.smallest_block().0;
         Places {
-            detailed: workload
-                .details
-                .as_ref()
-                .map(|details| Detailed::new(workload.pattern, details, span, grain, seed)),
+            detailed: workload.details.as_ref().map(|details| {
+                let grains = Grains::of(workload, details);
+                Detailed::new(workload.pattern, details, span, grains, seed)
+            }),
             ..plain
         }
     }

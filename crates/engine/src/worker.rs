@@ -9,9 +9,10 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Sender;
 
-use record::Direction;
+use record::{CpuTime, Direction};
 
 use crate::backend::{Backend, Completion};
+use crate::clock::{cpu_since, thread_cpu_time};
 use crate::job::EngineError;
 use crate::places::{in_file, place_in};
 use crate::plan::{Message, Plan, Share, WorkerEnd};
@@ -53,6 +54,8 @@ pub(crate) struct Worker<'a, B> {
     group: Option<u64>,
     budget_spent: bool,
     busy_nanos: u64,
+    /// What this thread had used when the window that is under way began.
+    cpu: CpuTime,
 }
 
 impl<'a, B: Backend> Worker<'a, B> {
@@ -88,6 +91,7 @@ impl<'a, B: Backend> Worker<'a, B> {
             group: None,
             budget_spent: false,
             busy_nanos: backend.busy_nanos(),
+            cpu: thread_cpu_time(),
             backend,
             windows,
         }
@@ -313,14 +317,16 @@ impl<'a, B: Backend> Worker<'a, B> {
         let in_flight = self.in_flight() as u64 + self.backlog(now);
         let (id, windows) = (self.id, &self.windows);
         let (backend, busy_before) = (&self.backend, &mut self.busy_nanos);
+        let cpu_before = &mut self.cpu;
         self.tally.advance(now, |index, ticks, flows| {
-            let busy_now = backend.busy_nanos();
+            let (busy_now, cpu_now) = (backend.busy_nanos(), thread_cpu_time());
             let tally = WindowTally {
                 index,
                 ticks,
                 flows,
                 in_flight,
                 busy_nanos: busy_now.saturating_sub(std::mem::replace(busy_before, busy_now)),
+                cpu: cpu_since(cpu_now, std::mem::replace(cpu_before, cpu_now)),
             };
             // The gatherer outlives the workers; if it is gone, so is whoever wanted the figures.
             let _ = windows.send(Message::Window {
@@ -333,7 +339,7 @@ impl<'a, B: Backend> Worker<'a, B> {
     /// Waits for what is in flight, syncs where that belongs to the phase, and counts what was due
     /// and never issued.
     fn finish(mut self, now: u64) -> Result<WorkerEnd, EngineError> {
-        let cut = self.cut(now);
+        let mut cut = self.cut(now);
         // A blocking call may have returned long after the end; what was due then is not ours.
         let last_due = now.min(self.plan.timetable.end());
         let cut_at = now;
@@ -355,6 +361,8 @@ impl<'a, B: Backend> Worker<'a, B> {
         }
         self.count_overdue(last_due, now);
         let (_, _, drained) = self.tally.cut(now);
+        // With the wait for what was in flight, and the last sync.
+        cut.cpu = cpu_since(thread_cpu_time(), self.cpu);
         Ok(WorkerEnd {
             cut,
             drained,
@@ -373,6 +381,7 @@ impl<'a, B: Backend> Worker<'a, B> {
             flows,
             in_flight,
             busy_nanos: self.backend.busy_nanos().saturating_sub(self.busy_nanos),
+            cpu: CpuTime::default(),
         }
     }
 

@@ -57,6 +57,8 @@ fn one(job: &mut Job, entry: &Entry, surroundings: &Surroundings<'_>) -> Result<
         )),
         Kind::Done => {
             let known = job.places.insert(row.name, place.clone());
+            let given = value.clone().unwrap_or_else(|| "1".to_owned());
+            job.given.insert(row.name, given);
             set(job, row.name, value.as_deref(), known.is_some())
                 .map_err(|why| place.error_in(&entry.name, why))
         }
@@ -169,8 +171,10 @@ fn flag<'a>(job: &'a mut Job, option: &str) -> Option<&'a mut bool> {
     Some(match option {
         "direct" => &mut job.direct,
         "invalidate" => &mut job.invalidate,
-        "end_fsync" | "fsync_on_close" => &mut job.sync_at_end,
-        "randrepeat" | "allrandrepeat" => &mut job.repeat,
+        "end_fsync" => &mut job.end_fsync,
+        "fsync_on_close" => &mut job.fsync_on_close,
+        "randrepeat" => &mut job.randrepeat,
+        "allrandrepeat" => &mut job.allrandrepeat,
         _ => return None,
     })
 }
@@ -313,9 +317,13 @@ fn distribution(value: &str) -> Result<Distribution, String> {
     let (name, number) = match value.split_once(':') {
         None => (value, None),
         Some((name, number)) => {
-            let bad = || format!("'{number}' is no number");
-            let number: f64 = number.parse().map_err(|_| bad())?;
-            (name, Some(number).filter(|number| number.is_finite()))
+            // Rust reads 'nan' and 'inf' as numbers; nothing can be drawn by them.
+            let read = number
+                .parse()
+                .ok()
+                .filter(|number: &f64| number.is_finite());
+            let number = read.ok_or_else(|| format!("'{number}' is no number"))?;
+            (name, Some(number))
         }
     };
     match (name, number) {

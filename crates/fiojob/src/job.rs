@@ -130,8 +130,10 @@ pub struct Job {
     pub fsync: u32,
     /// `fdatasync=`: after how many writes; 0 never.
     pub fdatasync: u32,
-    /// `end_fsync=` and `fsync_on_close=`.
-    pub sync_at_end: bool,
+    /// `end_fsync=`: whether it syncs after its last write.
+    pub end_fsync: bool,
+    /// `fsync_on_close=`: whether it syncs a file before it is closed.
+    pub fsync_on_close: bool,
     /// `runtime=`, in microseconds; 0 is without end.
     pub runtime_us: u64,
     /// `time_based`.
@@ -148,8 +150,11 @@ pub struct Job {
     pub with_replacement: bool,
     /// `randseed=`.
     pub randseed: Option<u64>,
-    /// `randrepeat=` and `allrandrepeat=`: the same places in every run.
-    pub repeat: bool,
+    /// `randrepeat=`: the same places in every run.
+    pub randrepeat: bool,
+    /// `allrandrepeat=`: the same of all else that is drawn, and of places whatever `randrepeat`
+    /// says.
+    pub allrandrepeat: bool,
     /// `stonewall`: it begins when all before it have ended.
     pub stonewall: bool,
     /// `new_group`: its figures are not summed with those before it.
@@ -160,6 +165,9 @@ pub struct Job {
     pub kb_base: u64,
     /// Where each option stands, by its chief name.
     pub places: BTreeMap<&'static str, Place>,
+    /// What each option was given that is done, by its chief name, with variables and keywords
+    /// replaced; a switch without a value has `1`.
+    pub given: BTreeMap<&'static str, String>,
 }
 
 impl Default for Job {
@@ -200,7 +208,8 @@ impl Default for Job {
             advise: true,
             fsync: 0,
             fdatasync: 0,
-            sync_at_end: false,
+            end_fsync: false,
+            fsync_on_close: false,
             runtime_us: 0,
             time_based: false,
             ramp_us: 0,
@@ -209,12 +218,14 @@ impl Default for Job {
             distribution: Distribution::Uniform,
             with_replacement: false,
             randseed: None,
-            repeat: true,
+            randrepeat: true,
+            allrandrepeat: false,
             stonewall: false,
             new_group: false,
             group_reporting: false,
             kb_base: 1024,
             places: BTreeMap::new(),
+            given: BTreeMap::new(),
         }
     }
 }
@@ -236,6 +247,17 @@ impl Job {
             (0, every) => Some((SyncCall::Data, every)),
             (every, _) => Some((SyncCall::Full, every)),
         }
+    }
+
+    /// Whether it syncs when its last write has come back. Both options ask for that, and neither
+    /// takes back what the other asks for.
+    pub fn syncs_at_end(&self) -> bool {
+        self.end_fsync || self.fsync_on_close
+    }
+
+    /// Whether every run draws the same places.
+    pub fn repeats(&self) -> bool {
+        self.randrepeat || self.allrandrepeat
     }
 
     /// What fits together only in part.

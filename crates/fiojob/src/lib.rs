@@ -28,7 +28,7 @@ mod tests;
 
 pub use error::{FioError, Place};
 pub use job::{Amount, Cadence, Distribution, IoEngine, Job, Pair, Pattern, Share, SyncCall};
-pub use lines::Surroundings;
+pub use lines::{MOST_BYTES, Surroundings};
 pub use options::{Kind, OPTIONS, OptionRow};
 
 /// Reads the job file `name`, whose text is `text`: its jobs in order, each with all that the

@@ -6,6 +6,9 @@ use crate::error::{FioError, Place};
 const DEEPEST: usize = 16;
 /// More lines than this are no job file.
 const MOST_LINES: usize = 100_000;
+/// More bytes than this are no job file, and are not to be read as one: with the files that it
+/// includes, each as often as it is included.
+pub const MOST_BYTES: usize = 1 << 20;
 
 /// What a job file may ask of the machine.
 pub struct Surroundings<'a> {
@@ -54,6 +57,7 @@ pub(crate) fn sections(
         surroundings,
         sections: Vec::new(),
         lines: 0,
+        bytes: 0,
     };
     reader.read(file, text, 0)?;
     Ok(reader.sections)
@@ -63,10 +67,22 @@ struct Reader<'a> {
     surroundings: &'a Surroundings<'a>,
     sections: Vec<Section>,
     lines: usize,
+    bytes: usize,
 }
 
 impl Reader<'_> {
     fn read(&mut self, file: &str, text: &str, depth: usize) -> Result<(), FioError> {
+        self.bytes = self.bytes.saturating_add(text.len());
+        if self.bytes > MOST_BYTES {
+            let place = Place {
+                file: file.to_owned(),
+                line: 1,
+            };
+            return Err(place.error(format!(
+                "a job file has at most {} KiB with all that it includes, and here it is more",
+                MOST_BYTES >> 10
+            )));
+        }
         for (index, line) in text.lines().enumerate() {
             let place = Place {
                 file: file.to_owned(),

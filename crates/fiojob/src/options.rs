@@ -128,7 +128,6 @@ pub const OPTIONS: &[OptionRow] = &[
     ),
     harmless("exitall_on_error", "the first error always ends the run"),
     harmless("refill_buffers", DATA),
-    harmless("scramble_buffers", DATA),
     harmless("mem", MEMORY),
     harmless("iomem", MEMORY),
     harmless("iomem_align", MEMORY),
@@ -182,7 +181,6 @@ pub const OPTIONS: &[OptionRow] = &[
     harmless("disable_bw", OUTPUT),
     harmless("disk_util", OUTPUT),
     harmless("unit_base", OUTPUT),
-    harmless("stats", OUTPUT),
     harmless("error_dump", OUTPUT),
     harmless("block_error_percentiles", OUTPUT),
     stops(
@@ -195,21 +193,25 @@ pub const OPTIONS: &[OptionRow] = &[
         &[],
         "say the sizes and their shares with bssplit",
     ),
-    stops("ba", &[], "requests are aligned to the smallest block"),
+    stops(
+        "ba",
+        &[],
+        "reads are aligned to the smallest read, writes to the smallest write",
+    ),
     stops(
         "blockalign",
         &[],
-        "requests are aligned to the smallest block",
+        "reads are aligned to the smallest read, writes to the smallest write",
     ),
     stops(
         "bs_unaligned",
         ZERO,
-        "requests are aligned to the smallest block",
+        "reads are aligned to the smallest read, writes to the smallest write",
     ),
     stops(
         "offset_align",
         ZERO,
-        "requests are aligned to the smallest block",
+        "reads are aligned to the smallest read, writes to the smallest write",
     ),
     stops(
         "percentage_random",
@@ -341,10 +343,16 @@ pub const OPTIONS: &[OptionRow] = &[
         "the record says whether a phase was steady",
     ),
     stops(
+        "stats",
+        &["1"],
+        "every job is counted; fio would leave it out of its group's sums",
+    ),
+    stops(
         "unified_rw_reporting",
         &["0", "none"],
         "reads and writes are always told apart",
     ),
+    stops("scramble_buffers", &["1"], CONTENT),
     stops("zero_buffers", ZERO, CONTENT),
     stops("buffer_pattern", &[], CONTENT),
     stops("buffer_compress_percentage", ZERO, CONTENT),

@@ -18,6 +18,7 @@ fn include(from: &str, name: &str) -> Result<String, String> {
     match name {
         "common.inc" => Ok(format!("bs=16k\n; included by {from}\ndirect=1\n")),
         "broken.inc" => Ok("\nbs=sixteen\n".to_owned()),
+        "long.inc" => Ok(format!(";{}\n", "x".repeat(1000)).repeat(150)),
         "self.inc" => Ok("include self.inc\n".to_owned()),
         _ => Err("there is no such file".to_owned()),
     }
@@ -125,6 +126,7 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
             "job.fio, line 2: thinktime: disksmith does not do this (requests",
         ),
         ("verify=crc32c", "line 2: verify:"),
+        ("stats=0", "line 2: stats: disksmith does not do this"),
         (
             "frobnicate=1",
             "line 2: frobnicate: disksmith does not know",
@@ -135,6 +137,13 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
         ("random_distribution=normal:10", "'normal:10' is not done"),
         ("random_distribution=zipf:1", "above 0 and not 1"),
         ("random_distribution=zipf:1.2/0.5", "no number"),
+        ("random_distribution=zipf:nan", "'nan' is no number"),
+        ("random_distribution=zipf:inf", "'inf' is no number"),
+        ("random_distribution=pareto:-inf", "'-inf' is no number"),
+        (
+            "scramble_buffers=0",
+            "line 2: scramble_buffers: disksmith does not do this",
+        ),
         ("direct", "direct: it needs a value"),
         ("direct=yes", "it is 0 or 1"),
         ("bs= 8k", "there is a blank before '8k'"),
@@ -164,6 +173,10 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
         ("runtime=400d", "more than a year"),
         ("iodepth=$ncpus/0", "divides by zero"),
         ("[", "is no section"),
+        (
+            &"include long.inc\n".repeat(12),
+            "long.inc, line 1: a job file has at most 1024 KiB",
+        ),
     ] {
         let error = said(&format!("[job]\n{line}\n"));
         assert!(error.contains(says), "{line}: {error}");
@@ -186,9 +199,32 @@ fn every_option_that_is_done_is_set() {
 
 #[test]
 fn what_asks_for_nothing_does_not_stop() {
-    let text =
-        "[job]\nthinktime=0\nverify=0\nzonemode=none\nthread\nwrite_bw_log=x\nmem=mmaphuge\n";
+    let text = "[job]\nthinktime=0\nverify=0\nzonemode=none\nthread\nstats=1\nscramble_buffers=1\nwrite_bw_log=x\nmem=mmaphuge\n";
     assert_eq!(parsed(text).unwrap().len(), 1);
+}
+
+/// Options that ask for the same in part, and of which the one that asks for nothing is not to take
+/// back the other, in whichever order they stand.
+#[test]
+fn an_option_does_not_undo_another() {
+    let job = |lines: &str| parsed(&format!("[job]\n{lines}\n")).unwrap().remove(0);
+    for (lines, syncs) in [
+        ("fsync_on_close=1\nend_fsync=0", true),
+        ("end_fsync=1\nfsync_on_close=0", true),
+        ("end_fsync=1\nend_fsync=0", false),
+        ("rw=write", false),
+    ] {
+        assert_eq!(job(lines).syncs_at_end(), syncs, "{lines}");
+    }
+    for (lines, repeats) in [
+        ("allrandrepeat=0", true),
+        ("randrepeat=1\nallrandrepeat=0", true),
+        ("randrepeat=0\nallrandrepeat=1", true),
+        ("randrepeat=0", false),
+        ("rw=read", true),
+    ] {
+        assert_eq!(job(lines).repeats(), repeats, "{lines}");
+    }
 }
 
 #[test]

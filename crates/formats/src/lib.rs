@@ -46,7 +46,7 @@ pub fn read(text: &str) -> Result<Vec<Summary>, ReadError> {
             summaries.extend(named(&mut grids));
         }
         match piece {
-            Piece::Fio { line, document } => summaries.push(fio::read::summary(line, &document)?),
+            Piece::Fio(summary) => summaries.push(*summary),
             Piece::Bonnie { line, text } => summaries.push(bonnie::read::summary(line, text)?),
             Piece::Sysbench { line, text } => {
                 if let Some(cell) = sysbench::read::phase(line, text)? {
@@ -85,7 +85,7 @@ fn add_cell(grids: &mut Vec<Summary>, cell: Summary) {
 /// When the format has no place for any of its phases.
 pub fn write(format: Format, summary: &Summary) -> Result<String, WriteError> {
     match format {
-        Format::FioJson => Ok(fio::write::document(summary)),
+        Format::FioJson => fio::write::document(summary),
         Format::Sysbench => sysbench::write::text(summary),
         Format::Bonnie => bonnie::write::line(summary),
     }

@@ -1,19 +1,16 @@
 //! Cuts a text into the documents that it holds, by what they begin with.
 
+use record::Summary;
 use serde_json::{Deserializer, Value};
 
 use crate::{ReadError, bonnie, fio, sysbench};
 
-/// A document and the line where it begins, from 1.
+/// A document, and the line where it begins, from 1, where it is still to be read.
 #[derive(Debug)]
 pub(crate) enum Piece<'a> {
-    /// A JSON document of fio.
-    Fio {
-        /// Where it begins.
-        line: usize,
-        /// What it holds.
-        document: Value,
-    },
+    /// What a JSON document of fio says. It was read at once, so that of several documents no two
+    /// are in memory as trees.
+    Fio(Box<Summary>),
     /// What one call of sysbench printed, to where the next document begins.
     Sysbench {
         /// Where it begins.
@@ -79,7 +76,8 @@ impl Cutter<'_> {
                 let end = at + values.byte_offset();
                 if fio::read::is_fio(&document) {
                     self.end_sysbench(at);
-                    self.pieces.push(Piece::Fio { line, document });
+                    let summary = fio::read::summary(line, &document)?;
+                    self.pieces.push(Piece::Fio(Box::new(summary)));
                 }
                 Ok(Some(end))
             }

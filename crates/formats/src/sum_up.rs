@@ -1,7 +1,7 @@
 //! Sums up a run of this program: what other tools' formats have room for.
 
 use record::{
-    Activity, CpuShares, EngineKind, Fairness, Flow, FlowSummary, Histogram, LatencySummary,
+    Activity, Bytes, CpuShares, EngineKind, Fairness, Flow, FlowSummary, Histogram, LatencySummary,
     Percentile, Phase, PhaseSummary, Run, Samples, Summary, Window, WorkSummary,
 };
 
@@ -18,6 +18,7 @@ pub fn sum_up(run: &Run) -> Summary {
         ran: Some(run.started),
         host: Some(run.machine.hostname.clone()).filter(|name| !name.is_empty()),
         target: Some(run.target.path.clone()),
+        target_kind: Some(run.target.kind),
         phases: run
             .phases
             .iter()
@@ -27,27 +28,10 @@ pub fn sum_up(run: &Run) -> Summary {
 }
 
 fn of_phase(run: &Run, phase: &Phase) -> PhaseSummary {
-    let workload = &phase.workload;
-    let details = workload.details.as_ref();
-    let files = details.map_or(1, |details| details.files.max(1));
     let share = |seconds: f64| (phase.seconds > 0.0).then(|| seconds / phase.seconds);
     PhaseSummary {
         name: phase.name.clone(),
-        work: WorkSummary {
-            pattern: Some(workload.pattern),
-            read_fraction: Some(workload.read_fraction),
-            block: Some(workload.block),
-            threads: Some(workload.threads),
-            depth: Some(workload.depth),
-            rate_per_s: workload.rate_per_s,
-            span: Some(record::Bytes(
-                workload.span.unwrap_or(run.target.size).0 * u64::from(files),
-            )),
-            files: Some(files),
-            sync_every: Some(workload.sync_every),
-            direct: Some(run.target.direct),
-            engine: engine(phase.engine.kind).map(str::to_owned),
-        },
+        work: work(run, phase),
         seconds: Some(phase.seconds),
         cpu: CpuShares {
             user: share(phase.cpu.user_s),
@@ -57,6 +41,40 @@ fn of_phase(run: &Run, phase: &Phase) -> PhaseSummary {
         flows: flows(phase),
         fairness: fairness(&phase.thread_ops, &phase.thread_seconds),
         failure: None,
+    }
+}
+
+/// What was asked for. Of jobs that differ and were summed up only what holds for all of them is
+/// said: a mean is nothing that any of them was asked for.
+fn work(run: &Run, phase: &Phase) -> WorkSummary {
+    let workload = &phase.workload;
+    let mut details = workload.details.clone().unwrap_or_default();
+    let options = std::mem::take(&mut details.options);
+    let of_all = WorkSummary {
+        direct: Some(run.target.direct),
+        engine: engine(phase.engine.kind).map(str::to_owned),
+        ..WorkSummary::default()
+    };
+    if details.mixed {
+        return of_all;
+    }
+    let files = details.files.max(1);
+    let span = workload.span.unwrap_or(run.target.size);
+    let differ = !details.read_sizes.is_empty() || !details.write_sizes.is_empty();
+    WorkSummary {
+        pattern: Some(workload.pattern),
+        read_fraction: Some(workload.read_fraction),
+        block: Some(workload.block).filter(|_| !differ),
+        threads: Some(workload.threads),
+        depth: Some(workload.depth),
+        rate_per_s: Some(workload.rate_per_s.unwrap_or(0.0)),
+        span: Some(Bytes(span.0.saturating_mul(u64::from(files)))),
+        files: Some(files),
+        sync_every: Some(workload.sync_every),
+        sync_at_end: Some(workload.sync_at_end),
+        details: Some(details),
+        options,
+        ..of_all
     }
 }
 
@@ -75,16 +93,31 @@ fn flows(phase: &Phase) -> Vec<FlowSummary> {
         .directions()
         .map(|(direction, flow)| FlowSummary {
             ops_spread: spread(&phase.windows, |window| Some(window.flow(direction)?.ops())),
-            ..of_flow(direction.into(), flow, phase.seconds)
+            ..of_flow(phase.workload.activity(direction), flow, phase.seconds)
         })
         .collect();
     if let (Some(read), Some(write)) = (&phase.read, &phase.write) {
         let mut both = read.clone();
-        both.ops += write.ops;
-        both.bytes += write.bytes;
+        // What is read and written back Bonnie++ counts once.
+        let once = phase.workload.calls().is_some();
+        if !once {
+            both.ops += write.ops;
+            both.bytes += write.bytes;
+        }
         both.latency.merge(&write.latency);
+        both.service = both
+            .service
+            .zip(write.service.as_ref())
+            .map(|(mut both, write)| {
+                both.merge(write);
+                both
+            });
+        let ops = |window: &Window| match once {
+            true => Some(window.read.as_ref()?.ops()),
+            false => Some(window.ops()),
+        };
         flows.push(FlowSummary {
-            ops_spread: spread(&phase.windows, |window| Some(window.ops())),
+            ops_spread: spread(&phase.windows, ops),
             ..of_flow(Activity::All, &both, phase.seconds)
         });
     }
@@ -93,7 +126,7 @@ fn flows(phase: &Phase) -> Vec<FlowSummary> {
 
 fn of_flow(activity: Activity, flow: &Flow, seconds: f64) -> FlowSummary {
     let rate = |amount: u64| (seconds > 0.0).then(|| amount as f64 / seconds);
-    let moves = !matches!(activity, Activity::Sync | Activity::Commit);
+    let moves = matches!(activity, Activity::Read | Activity::Write | Activity::All);
     FlowSummary {
         activity,
         ops: Some(flow.ops),
@@ -103,6 +136,7 @@ fn of_flow(activity: Activity, flow: &Flow, seconds: f64) -> FlowSummary {
         too_fast: false,
         ops_spread: None,
         latency: latency(&flow.latency),
+        service: flow.service.as_ref().map(latency),
     }
 }
 

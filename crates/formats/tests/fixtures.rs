@@ -141,6 +141,29 @@ fn fio_2_counts_in_microseconds_and_kib() {
 }
 
 #[test]
+fn a_published_document_of_fio_2_is_read() {
+    let summary = only("fio-2.1.11.json");
+    assert_eq!(names(&summary), ["random-read", "random-read"]);
+    let phase = &summary.phases[0];
+    assert_eq!(
+        phase.work,
+        record::WorkSummary::default(),
+        "it gives no options"
+    );
+    assert_eq!(phase.cpu.system, Some(0.2382));
+    let read = flow(phase, Activity::Read);
+    assert_eq!((read.ops, read.bytes), (None, Some(44920 << 10)));
+    assert_eq!(
+        (read.ops_per_s, read.bytes_per_s),
+        (Some(5.0), Some(21.0 * 1024.0))
+    );
+    assert_eq!(read.latency.max_ns, Some(6329e3));
+    assert_eq!(read.latency.quantile(0.99), Some(506e3));
+    assert_eq!(read.latency.percentiles.len(), 17, "none for 0.00 %");
+    assert_eq!(phase.flows.len(), 1);
+}
+
+#[test]
 fn every_sysbench_is_read() {
     let old = only("sysbench-0.4.8.txt");
     assert_eq!(
@@ -159,24 +182,57 @@ fn every_sysbench_is_read() {
     assert_eq!(read.latency.quantile(0.99), None);
     assert_eq!(phase.flows.len(), 1);
 
+    let twelve = only("sysbench-0.4.12.txt");
+    let phase = &twelve.phases[0];
+    let ops = |activity| flow(phase, activity).ops;
+    let counts = [Activity::Read, Activity::Write, Activity::Sync].map(ops);
+    assert_eq!(counts, [Some(34204), Some(22802), Some(72960)]);
+    assert_eq!(phase.work.direct, Some(true));
+    assert_eq!(
+        (phase.work.span, phase.seconds),
+        (Some(Bytes::gib(4)), Some(300.0058))
+    );
+    let all = flow(phase, Activity::All);
+    assert_eq!((all.ops, all.ops_per_s), (Some(57006), Some(190.02)));
+    assert!((all.latency.quantile(0.95).unwrap() - 8.15e6).abs() < 1.0);
+
     let half = only("sysbench-0.5.txt");
     let all = flow(&half.phases[0], Activity::All);
-    assert_eq!(all.ops_per_s, Some(2000.0));
+    assert_eq!(all.ops_per_s, Some(1916.43));
     assert!((all.latency.max_ns.unwrap() - 140.8e6).abs() < 1.0);
-    assert_eq!(flow(&half.phases[0], Activity::Write).ops, Some(2000));
+    assert_eq!(flow(&half.phases[0], Activity::Write).ops, Some(2004));
+    assert_eq!(half.phases[0].fairness.unwrap().ops_stddev, 26.3);
+
+    // On its way to 1.0 it had the rates of one and the latencies of the other.
+    let early = only("sysbench-1.0-2016.txt");
+    assert_eq!(early.tool, "sysbench 1.0");
+    assert_eq!(
+        flow(&early.phases[0], Activity::Read).ops_per_s,
+        Some(8259.22)
+    );
+    let all = flow(&early.phases[0], Activity::All);
+    assert!((all.latency.max_ns.unwrap() - 1.98e6).abs() < 1.0);
+    assert_eq!(early.phases[0].seconds, Some(0.7268));
 
     let new = only("sysbench-1.1.txt");
     let phase = &new.phases[0];
-    assert_eq!(new.tool, "sysbench 1.1.0-18a9f86");
-    assert_eq!(flow(phase, Activity::Read).ops_per_s, Some(600.0));
+    assert_eq!(new.tool, "sysbench 1.1.0-df89d34");
+    let written = flow(phase, Activity::Write);
+    assert_eq!(written.ops_per_s, Some(31961.19));
+    assert_eq!(written.bytes_per_s, Some(499.39 * f64::from(1 << 20)));
+    assert_eq!(flow(phase, Activity::Sync).ops_per_s, Some(327_500.24));
+    let all = flow(phase, Activity::All);
+    assert!((all.latency.max_ns.unwrap() - 920.89e6).abs() < 1.0);
+    assert_eq!(phase.seconds, None, "it says neither a time nor a number");
+    assert_eq!((written.ops, phase.work.threads), (None, Some(128)));
     assert_eq!(
-        flow(phase, Activity::Write).bytes_per_s,
-        Some(6.25 * f64::from(1 << 20))
+        (phase.name.as_str(), phase.work.direct),
+        ("seqwr", Some(false))
     );
-    assert_eq!(flow(phase, Activity::Sync).ops_per_s, Some(1280.5));
-    assert_eq!(flow(phase, Activity::All).ops_per_s, Some(1000.0));
-    assert_eq!(phase.seconds, Some(10.0021));
-    assert!((phase.work.read_fraction.unwrap() - 0.6).abs() < 1e-9);
+    let text = fixture("sysbench-1.1.txt");
+    let cut = &text[..text.find("Latency").unwrap()];
+    let error = formats::read(cut).unwrap_err().to_string();
+    assert!(error.contains("before its latencies"), "{error}");
 }
 
 #[test]
@@ -250,6 +306,25 @@ fn a_line_of_bonnie_is_a_run() {
     assert_eq!(half.phases[0].work.block, Some(Bytes::kib(64)));
     assert_eq!(half.phases[0].work.threads, Some(2));
     assert_eq!(half.phases[0].work.span, Some(Bytes::gib(16)));
+}
+
+#[test]
+fn published_lines_of_bonnie_are_read() {
+    let runs = read(&fixture("bonnie-published.csv")).unwrap();
+    let [all, files] = &runs[..] else {
+        panic!("{runs:?}")
+    };
+    assert_eq!(all.tool, "bonnie++ 1.97");
+    assert_eq!(all.phases.len(), 12);
+    assert_eq!(all.phases[1].flows[0].bytes_per_s, Some(193_281.0 * 1024.0));
+    assert_eq!(all.phases[1].flows[0].latency.max_ns, Some(441e6));
+    assert!(all.phases[5].flows[0].too_fast && all.phases[6].flows[0].too_fast);
+    assert_eq!(files.tool, "bonnie++ 1.96");
+    let rates: Vec<_> = files.phases.iter().map(|p| p.flows[0].ops_per_s).collect();
+    let due = [1702.0, 2025.0, 1332.0, 1873.0, 2047.0, 1266.0];
+    assert_eq!(rates, due.map(Some));
+    assert_eq!(files.phases[0].cpu.total, Some(0.14));
+    assert_eq!(files.phases[5].flows[0].latency.max_ns, Some(9627e6));
 }
 
 #[test]

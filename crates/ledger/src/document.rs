@@ -16,8 +16,11 @@ pub(crate) const FORM: u32 = 1;
 /// The form of the documents of imported runs ([`ImportedRun`]). Programs that know only measured
 /// runs refuse it as a newer one.
 pub(crate) const IMPORTED_FORM: u32 = 2;
+/// The form of the documents of runs with [`record::Details`]: a program that does not know them
+/// would show draws by Zipf's law as even ones, and sizes that differ as their mean.
+pub(crate) const DETAILED_FORM: u32 = 3;
 /// The newest form that this program knows.
-const NEWEST: u32 = IMPORTED_FORM;
+const NEWEST: u32 = DETAILED_FORM;
 
 /// Beyond 6, a tenth of a percent costs half as much time again (measured; see the crate's text).
 const LEVEL: u8 = 6;
@@ -47,7 +50,12 @@ impl Document {
     pub(crate) fn pack(run: &Run) -> Result<Document> {
         faithful(run)?;
         let json = serde_json::to_vec(run).map_err(|error| unfaithful(run, "run", &error))?;
-        Ok(Document::of_json(FORM, &json))
+        let mut workloads = run.phases.iter().map(|phase| &phase.workload);
+        let form = match workloads.any(|workload| workload.details.is_some()) {
+            true => DETAILED_FORM,
+            false => FORM,
+        };
+        Ok(Document::of_json(form, &json))
     }
 
     /// Packs an imported run, and makes sure that it will come back.
@@ -89,7 +97,7 @@ impl Document {
             detail,
         };
         match self.form {
-            ..=FORM => self.read().map(Box::new).map(Kept::Measured),
+            ..=FORM | DETAILED_FORM => self.read().map(Box::new).map(Kept::Measured),
             IMPORTED_FORM => self.read().map(Box::new).map(Kept::Imported),
             newer => {
                 return Err(Error::NewerRun {
@@ -212,6 +220,20 @@ mod tests {
         assert_eq!(commits.ops, 7);
         assert_eq!(commits.latency.count(), 8);
         assert_eq!(run.target.device.as_deref(), Some("nvme1n1"));
+    }
+
+    #[test]
+    fn a_run_with_details_is_none_that_an_older_program_reads() {
+        let mut run = database_run(0, 0.001);
+        assert_eq!(Document::pack(&run).unwrap().form, 1);
+        run.phases[0].workload.details = Some(Box::new(record::Details {
+            spread: record::Spread::Zipf(1.2),
+            ..record::Details::default()
+        }));
+        let document = Document::pack(&run).unwrap();
+        // The program that wrote the first form refuses all above it by number.
+        assert!(document.form > 1, "{}", document.form);
+        assert_eq!(measured(&document).unwrap(), run);
     }
 
     #[test]

@@ -32,4 +32,4 @@ pub use summary::{
 };
 pub use units::{Bytes, Nanos, ParseUnitError};
 pub use window::{DeviceCounts, Direction, Slice, Window, WindowFlow};
-pub use workload::{Details, Pattern, SizeShare, Spread, Workload};
+pub use workload::{Calls, Details, Pattern, SizeShare, SmallFiles, Spread, Workload};

@@ -53,7 +53,8 @@ pub enum Stopped {
     Signal,
 }
 
-/// Processor time that the phase used.
+/// Processor time that the phase used. Where several run at the same time, it is that of the threads
+/// that are each one's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuTime {
     /// In user mode.

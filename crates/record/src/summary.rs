@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Direction, Histogram, Pattern, RunId};
+use crate::{Bytes, Details, Direction, Histogram, Pattern, RunId, TargetKind};
 
 /// What another tool's output says of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -17,6 +17,9 @@ pub struct Summary {
     pub host: Option<String>,
     /// The file, directory or device that was measured.
     pub target: Option<String>,
+    /// Which of them it was.
+    #[serde(default)]
+    pub target_kind: Option<TargetKind>,
     /// What it measured, in the order of its output.
     pub phases: Vec<PhaseSummary>,
 }
@@ -53,7 +56,8 @@ pub struct WorkSummary {
     pub threads: Option<u32>,
     /// How many requests each keeps in flight.
     pub depth: Option<u32>,
-    /// Requests a second that were asked for.
+    /// Requests a second that were asked for, over all threads; 0 where each was issued as soon as
+    /// another had come back.
     pub rate_per_s: Option<f64>,
     /// How much of the target is used.
     pub span: Option<Bytes>,
@@ -66,6 +70,16 @@ pub struct WorkSummary {
     pub direct: Option<bool>,
     /// The tool's own word for the way to the kernel, such as `libaio`.
     pub engine: Option<String>,
+    /// A sync when the last write has come back.
+    #[serde(default)]
+    pub sync_at_end: Option<bool>,
+    /// What was asked for beyond this; without its options, which stand below.
+    #[serde(default)]
+    pub details: Option<Box<Details>>,
+    /// The options as the tool was given them, by name and value. Empty where they are not known,
+    /// and where the tool that measured has none.
+    #[serde(default)]
+    pub options: Vec<(String, String)>,
 }
 
 /// Shares of one processor's time; 2 is two processors busy all the time.
@@ -164,6 +178,9 @@ pub struct FlowSummary {
     pub ops_spread: Option<Samples>,
     /// How long the requests took.
     pub latency: LatencySummary,
+    /// How long they took from their submission on, where `latency` is from when they were due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<LatencySummary>,
 }
 
 /// What a tool says of the samples that it took of a rate. The samples themselves it keeps, so this
@@ -194,6 +211,7 @@ impl FlowSummary {
             too_fast: false,
             ops_spread: None,
             latency: LatencySummary::default(),
+            service: None,
         }
     }
 }

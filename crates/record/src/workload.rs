@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Nanos};
+use crate::{Activity, Bytes, Direction, Nanos};
 
 /// Where the next request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,6 +76,21 @@ pub enum Spread {
     Pareto(f64),
 }
 
+/// What blocking calls do that are made one after another until a given work is done. What ends the
+/// work, as an fsync, lies within the measured time, as Bonnie++ counts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Calls {
+    /// They read and write the data of a file.
+    Data,
+    /// Each creates a file.
+    Create,
+    /// Each looks at a file, and reads it where it is not empty.
+    Stat,
+    /// Each removes a file.
+    Delete,
+}
+
 /// What a job file of another tool asks for beyond a workload. The default asks for nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -98,6 +113,29 @@ pub struct Details {
     pub bytes: Option<Bytes>,
     /// So long it runs before anything is counted.
     pub ramp: Nanos,
+    /// The phase is the sum of jobs that differ: what the workload says is their mean, and nothing
+    /// else here is said.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub mixed: bool,
+    /// The job's options as its file gives them, by name and value; a switch without a value has
+    /// `1`. Empty where no file gave any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<(String, String)>,
+    /// It is no stream of requests but a given work, by blocking calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Calls>,
+    /// How the files of work on files themselves differ, whose largest is the span.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub small_files: Option<SmallFiles>,
+}
+
+/// What many small files are, beside their number and the size of the largest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SmallFiles {
+    /// The size of the smallest. Sizes between it and the largest are alike frequent.
+    pub smallest: Bytes,
+    /// The directories that they are spread over; 0 where all lie in one.
+    pub directories: u32,
 }
 
 impl Workload {
@@ -118,7 +156,7 @@ impl Workload {
             .fold(self.block, Bytes::max)
     }
 
-    /// The size of the smallest request, to which all are aligned.
+    /// The size of the smallest request.
     pub fn smallest_block(&self) -> Bytes {
         let named = self.all_sizes().map(|share| share.size).min();
         named.unwrap_or(self.block)
@@ -129,6 +167,27 @@ impl Workload {
         self.details
             .iter()
             .flat_map(|details| details.read_sizes.iter().chain(&details.write_sizes))
+    }
+
+    /// What blocking calls do, where the workload is a given work made of them.
+    pub fn calls(&self) -> Option<Calls> {
+        self.details.as_ref()?.calls
+    }
+
+    /// Whether it is about files themselves, and their data only beside.
+    pub fn is_of_files(&self) -> bool {
+        self.calls().is_some_and(|calls| calls != Calls::Data)
+    }
+
+    /// What the figures of a direction are about: work on files themselves is counted as reads
+    /// where it changes nothing, and else as writes.
+    pub fn activity(&self, direction: Direction) -> Activity {
+        match (self.calls(), direction) {
+            (Some(Calls::Create), Direction::Write) => Activity::Create,
+            (Some(Calls::Delete), Direction::Write) => Activity::Delete,
+            (Some(Calls::Stat), Direction::Read) => Activity::Stat,
+            _ => direction.into(),
+        }
     }
 
     /// Requests in flight over all threads.

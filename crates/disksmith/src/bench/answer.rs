@@ -20,6 +20,11 @@ pub(crate) enum Answer {
         /// One for each phase.
         cells: Vec<Cell>,
     },
+    /// Bonnie++'s tests, with its figures.
+    Bonnie {
+        /// One for each phase.
+        tests: Vec<Test>,
+    },
     /// How fast random reads are, by how many are in flight.
     Seek {
         /// One for each phase.
@@ -52,6 +57,26 @@ pub(crate) struct Cell {
     pub events: (f64, f64),
     /// Seconds a thread spent in its requests: the mean and the deviation.
     pub execution_s: (f64, f64),
+}
+
+/// A test of Bonnie++. Its rate is over the whole time, with what ends the work.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Test {
+    /// The phase.
+    pub name: String,
+    /// Bytes of the file a second, for the tests of its data in order.
+    pub bytes_per_s: Option<f64>,
+    /// Seeks or files a second, for the others.
+    pub per_s: Option<f64>,
+    /// Processor time, as a share of one processor: 2 is two of them busy all the time.
+    pub cpu: f64,
+    /// The longest call that reads or writes, or that is about a file, in nanoseconds. Bonnie++ does
+    /// not time the flush at the end as a call, and on a disk that would always be the longest.
+    pub max_ns: u64,
+    /// The longest flush, in nanoseconds, where there was one.
+    pub max_sync_ns: Option<u64>,
+    /// How long it took.
+    pub seconds: f64,
 }
 
 /// Random reads with so many in flight.
@@ -150,6 +175,9 @@ impl Answer {
             "sysbench" => Some(Answer::Sysbench {
                 cells: run.phases.iter().filter_map(cell).collect(),
             }),
+            "bonnie" => Some(Answer::Bonnie {
+                tests: run.phases.iter().filter_map(test).collect(),
+            }),
             "seek" => Some(Answer::Seek {
                 points: run
                     .phases
@@ -179,6 +207,25 @@ fn cell(phase: &Phase) -> Option<Cell> {
         p95_ns: flow.latency.quantile(0.95),
         events: mean_and_deviation(&events),
         execution_s: mean_and_deviation(&phase.thread_seconds),
+    })
+}
+
+fn test(phase: &Phase) -> Option<Test> {
+    // What is read and written back counts once, as a read.
+    let flow = phase.read.as_ref().or(phase.write.as_ref())?;
+    let seconds = phase.seconds.max(1e-9);
+    let in_order = phase.workload.pattern == record::Pattern::Sequential;
+    let of_data = in_order && !phase.workload.is_of_files();
+    let both = [&phase.read, &phase.write].into_iter().flatten();
+    let longest = both.map(|flow| flow.latency.max()).max();
+    Some(Test {
+        name: phase.name.clone(),
+        bytes_per_s: of_data.then(|| flow.bytes as f64 / seconds),
+        per_s: (!of_data).then(|| flow.ops as f64 / seconds),
+        cpu: (phase.cpu.user_s + phase.cpu.system_s) / seconds,
+        max_ns: longest.unwrap_or_default(),
+        max_sync_ns: phase.sync.as_ref().map(|sync| sync.latency.max()),
+        seconds: phase.seconds,
     })
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod conclusion;
+mod descriptors;
 mod findings;
 mod fio;
 mod layout;
@@ -47,6 +48,9 @@ pub(crate) fn bench(
     check_report(args, &path)?;
     if let Some(file) = &args.fio {
         return fio::bench_jobs(args, file, context, engine, interrupt);
+    }
+    if args.suite == SuiteName::Bonnie && args.workload.is_none() {
+        return suites::bonnie::bench(args, context, engine, interrupt);
     }
     if args.suite == SuiteName::Sysbench && args.workload.is_none() {
         return bench_grid(args, context, engine, interrupt);

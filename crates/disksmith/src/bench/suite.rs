@@ -3,7 +3,7 @@
 use record::{Bytes, Nanos, Pattern, Workload};
 
 use super::measure::WINDOW;
-use super::suites::{curve, seek, zones};
+use super::suites::{bonnie, curve, seek, zones};
 use crate::cli::{BenchArgs, SuiteName, WorkloadText, check_rate};
 
 /// One phase of a suite.
@@ -144,8 +144,8 @@ pub(crate) fn plan(args: &BenchArgs, names: &[String]) -> Result<Vec<PhasePlan>,
 fn phases_of(args: &BenchArgs) -> Vec<PhasePlan> {
     match args.suite {
         SuiteName::Database => database(),
-        // It lays out files of its own, set by set: `bench::suites::sysbench`.
-        SuiteName::Sysbench => Vec::new(),
+        // They lay out files of their own: `bench::suites`.
+        SuiteName::Sysbench | SuiteName::Bonnie => Vec::new(),
         SuiteName::Seek => seek::phases(args.quick),
         SuiteName::Zones => vec![zones::pattern()],
         SuiteName::Curve => vec![curve::pattern()],
@@ -169,15 +169,27 @@ pub(super) fn check_options(args: &BenchArgs, names: &[String]) -> Result<(), St
             "only the suite curve looks for a rate",
         )?;
     }
-    if args.workload.is_some() || suite != SuiteName::Sysbench {
-        let why = "only the suite sysbench has sets of files";
+    if args.workload.is_some() || !matches!(suite, SuiteName::Sysbench | SuiteName::Bonnie) {
+        let why = "only the suites sysbench and bonnie have sets of files";
         refuse(args.files.is_some(), "--files", why)?;
+    }
+    if args.workload.is_some() || suite != SuiteName::Bonnie {
+        let why = "only the suite bonnie";
+        let creates = format!("{why} creates small files");
+        refuse(args.file_size.is_some(), "--file-size", &creates)?;
+        refuse(args.directories.is_some(), "--directories", &creates)?;
+        refuse(
+            args.sync,
+            "--sync",
+            &format!("{why} has it; a --workload takes sync=1"),
+        )?;
     }
     if args.workload.is_some() {
         return Ok(());
     }
     match suite {
         SuiteName::Database => Ok(()),
+        SuiteName::Bonnie => bonnie::check_options(args),
         SuiteName::Sysbench => {
             let why = "its cells are sysbench's";
             refuse(args.rate.is_some(), "--rate", why)?;

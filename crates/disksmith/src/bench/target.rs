@@ -15,6 +15,7 @@ use record::{Bytes, Target, TargetKind};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::suite::PhasePlan;
+use super::suites::bonnie::folder::{self, LeftOver};
 use super::testfile;
 use crate::cli::BenchArgs;
 use crate::failure::{Failure, Standing as _};
@@ -135,7 +136,9 @@ fn consents(path: &Path, args: &BenchArgs) -> Result<Vec<Consent>, Failure> {
 fn directory(path: &Path, size: Option<Bytes>) -> Result<Prepared, Failure> {
     let notes = testfile::remove_left_over(path)
         .into_iter()
-        .map(|left| format!("Removed {}, which a killed run had left.", left.display()))
+        .map(LeftOver::Removed)
+        .chain(folder::remove_left_over(path))
+        .map(|left| left.note())
         .collect();
     let space = space::of(path).refused()?;
     if space.read_only {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Latency, OutputFormat, Percent, Size, Span, WorkloadText};
+use super::{FileSizes, Latency, OutputFormat, Percent, Size, Span, WorkloadText};
 
 /// What `bench` takes.
 #[derive(Args, Debug)]
@@ -16,6 +16,7 @@ use super::{Latency, OutputFormat, Percent, Size, Span, WorkloadText};
   disksmith bench /data --phase page-read --rate 5000
   disksmith bench /dev/nvme1n1 --suite zones --report zones.html
   disksmith bench /data --suite curve --p99 10ms
+  disksmith bench /data --suite bonnie --size 64g --sync
   disksmith bench /data --fio nightly.fio
   disksmith bench /dev/nvme1n1 --destroy /dev/nvme1n1=ext4")]
 pub(crate) struct BenchArgs {
@@ -47,6 +48,7 @@ pub(crate) struct BenchArgs {
         conflicts_with_all = [
             "suite", "phase", "workload", "threads", "depth", "block", "read_fraction", "span",
             "rate", "seconds", "precision", "size", "engine", "buffered", "quick", "p99", "files",
+            "file_size", "directories", "sync",
         ]
     )]
     pub fio: Option<PathBuf>,
@@ -82,15 +84,28 @@ pub(crate) struct BenchArgs {
     #[arg(long)]
     pub quick: bool,
     /// Of the suite sysbench: one set of so many files, with --size in all [default: the grid of
-    /// 1 of 128 MiB, 128 of 1 MiB and 128 of 16 MiB]
+    /// 1 of 128 MiB, 128 of 1 MiB and 128 of 16 MiB]. Of the suite bonnie: so many small files are
+    /// created [default: 16384]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub files: Option<u32>,
+    /// Of the suite bonnie: small files of this size, or of sizes between two such as 1k-64k
+    /// [default: 0]
+    #[arg(long, value_name = "SIZE[-SIZE]")]
+    pub file_size: Option<FileSizes>,
+    /// Of the suite bonnie: the small files are spread over so many directories [default: none of
+    /// their own]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub directories: Option<u32>,
+    /// Of the suite bonnie: flush after each write, and after each file that is created or removed
+    #[arg(long)]
+    pub sync: bool,
     /// Of the suite curve: 99 of 100 requests shall take at most this long [default: 10ms]
     #[arg(long, value_name = "LATENCY")]
     pub p99: Option<Latency>,
 
     /// Size of the test file in a directory [default: what can be laid out in about 15 s, from
-    /// 256 MiB to 4 GiB and at most a tenth of the free space]
+    /// 256 MiB to 4 GiB and at most a tenth of the free space; for the suite bonnie twice the
+    /// memory]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Size>,
     /// Allow this file or device to be overwritten. What it carries must be named too: PATH=ext4
@@ -152,6 +167,9 @@ pub(crate) enum SuiteName {
     Database,
     /// sysbench fileio: random reads and writes of 16 KiB, by 1 and by 64 threads
     Sysbench,
+    /// Bonnie++: one large file byte by byte, in blocks and at random, and many small ones; through
+    /// the page cache
+    Bonnie,
     /// seeker: random reads, with 1 to 64 in flight
     Seek,
     /// ZCAV: sequential reads in 64 zones, from the first to the last
@@ -166,6 +184,7 @@ impl SuiteName {
         match self {
             SuiteName::Database => "database",
             SuiteName::Sysbench => "sysbench",
+            SuiteName::Bonnie => "bonnie",
             SuiteName::Seek => "seek",
             SuiteName::Zones => "zones",
             SuiteName::Curve => "curve",

@@ -5,6 +5,7 @@ mod bench;
 mod import;
 mod lab;
 mod runs;
+mod scrub;
 mod sweep;
 mod values;
 mod warm;
@@ -24,9 +25,10 @@ pub(crate) use lab::{
     AccelChoice, CutTimes, LabArgs, LabRunArgs, LabServeArgs, LabVerb, VolumesArgs,
 };
 pub(crate) use runs::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
+pub(crate) use scrub::{By, Hours, ScrubArgs};
 pub(crate) use sweep::SweepArgs;
 pub(crate) use values::{
-    Every, Latency, Percent, Size, Span, Throughput, WorkloadText, check_rate,
+    Every, FileSizes, Latency, Percent, Size, Span, Throughput, WorkloadText, check_rate,
 };
 pub(crate) use warm::{ReadyBy, WarmArgs};
 pub(crate) use watch::{Limits, WatchArgs};
@@ -52,7 +54,8 @@ pub(crate) struct Cli {
 /// Where runs are kept.
 #[derive(Args, Debug)]
 pub(crate) struct LedgerArgs {
-    /// The ledger: the file that remembers runs [default: in the user's state folder]
+    /// The ledger: the file that remembers runs [default: in the user's state folder,
+    /// root's in /var/lib/disksmith]
     #[arg(
         long = "ledger",
         value_name = "FILE",
@@ -96,6 +99,8 @@ pub(crate) enum Verb {
     Sweep(Box<SweepArgs>),
     /// Read every block of a restored volume once, so that no later read waits for the snapshot
     Warm(Box<WarmArgs>),
+    /// Check an array's copies and parity against each other, without hurting who uses it
+    Scrub(Box<ScrubArgs>),
     /// Write zeros over whole disks, and say which of them is slow or bad
     Zero(ZeroArgs),
     /// See what the disks are doing, and what that means

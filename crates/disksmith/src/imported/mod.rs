@@ -21,8 +21,9 @@ use crate::render::table::wrap;
 
 pub(crate) use judged::Judged;
 
-/// More than thousands of fio's longest documents; a device that was named by mistake is larger.
-const LARGEST: u64 = 256 << 20;
+/// More than hundreds of fio's longest documents; a device that was named by mistake is larger. As a
+/// tree one document takes some times the memory of its text.
+const LARGEST: u64 = 64 << 20;
 
 /// How often another name is tried for a run. Four letters stand behind the second, so that among
 /// hundreds of documents of one second some pair meets.
@@ -75,9 +76,11 @@ fn text_of(file: &Path) -> anyhow::Result<String> {
         .read_to_end(&mut bytes)
         .with_context(|| named(file))?;
     if bytes.len() as u64 > LARGEST {
-        return Err(anyhow!("it is larger than 256 MiB").context(named(file)));
+        return Err(anyhow!("it is larger than 64 MiB; split it").context(named(file)));
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    // Only what is not UTF-8 is copied.
+    Ok(String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
 /// The run that a summary becomes.

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use super::table::{Column, layout, wrap};
 use super::words::{latency, number, percent};
-use crate::bench::answer::{Answer, Cell, CurveAnswer, CurvePoint, SeekPoint, Zone, ZonesAnswer};
+use crate::bench::answer::{
+    Answer, Cell, CurveAnswer, CurvePoint, SeekPoint, Test, Zone, ZonesAnswer,
+};
 use crate::bench::conclusion::Estimate;
 
 /// How long the longest bar is.
@@ -14,6 +16,7 @@ const BAR: usize = 30;
 pub(crate) fn text(answer: &Answer, columns: usize) -> String {
     let plot = match answer {
         Answer::Sysbench { cells } => grid(cells, columns),
+        Answer::Bonnie { tests } => bonnie(tests, columns),
         Answer::Seek { points } => seek_plot(points, columns),
         Answer::Zones(zones) => zones_plot(zones, columns),
         Answer::Curve(curve) => curve_plot(curve, columns),
@@ -33,7 +36,7 @@ pub(crate) fn replaces_table(answer: Option<&Answer>) -> bool {
 /// What it comes to, in sentences.
 pub(crate) fn sentences(answer: &Answer) -> Vec<String> {
     match answer {
-        Answer::Sysbench { .. } => Vec::new(),
+        Answer::Sysbench { .. } | Answer::Bonnie { .. } => Vec::new(),
         Answer::Seek { points } => {
             points
                 .iter()
@@ -79,6 +82,33 @@ fn grid(cells: &[Cell], columns: usize) -> String {
         Column::numbers("95 %", 1),
         Column::numbers("events", 5),
         Column::numbers("seconds", 6),
+    ];
+    layout(&titles, &rows, columns)
+}
+
+/// Bonnie++'s own figures, a line for each test.
+fn bonnie(tests: &[Test], columns: usize) -> String {
+    let rows: Vec<Vec<String>> = tests
+        .iter()
+        .map(|test| {
+            let kib = |bytes: f64| number(bytes / 1024.0);
+            vec![
+                test.name.clone(),
+                test.bytes_per_s.map_or(String::new(), kib),
+                test.per_s.map_or(String::new(), number),
+                percent(test.cpu),
+                latency(test.max_ns),
+                number(test.seconds),
+            ]
+        })
+        .collect();
+    let titles = [
+        Column::words("test"),
+        Column::numbers("KiB/s", 0),
+        Column::numbers("/s", 0),
+        Column::numbers("CPU", 0),
+        Column::numbers("max", 1),
+        Column::numbers("s", 2),
     ];
     layout(&titles, &rows, columns)
 }

@@ -1,7 +1,7 @@
 //! One JSON document a run. Its keys are read by other programs: none is renamed or retyped
 //! without raising [`SCHEMA`].
 
-use record::{Direction, Flow, Histogram, Machine, Phase, Run, Window};
+use record::{Activity, Direction, Flow, Histogram, Machine, Phase, Run, Window};
 use serde_json::{Value, json};
 
 use crate::bench::conclusion::{Conclusion, Estimate, FlowFigures, PhaseFigures};
@@ -89,6 +89,12 @@ fn phase_value(phase: &Phase, figures: &PhaseFigures) -> Value {
             .zip(figures.flow(direction))
             .map(|(flow, figures)| flow_value(flow, figures))
     };
+    // Work on files is neither a read nor a write, for whoever adds those up.
+    let data = |direction| flow(direction).filter(|_| !workload.is_of_files());
+    let of_files = |activity| {
+        let counted = |direction: &Direction| workload.activity(*direction) == activity;
+        Direction::ALL.into_iter().find(counted).and_then(flow)
+    };
     let windows: Vec<Value> = phase.windows.iter().map(window_value).collect();
     json!({
         "name": phase.name,
@@ -114,8 +120,11 @@ fn phase_value(phase: &Phase, figures: &PhaseFigures) -> Value {
         "drain_seconds": phase.drain_seconds,
         "warmup_seconds": figures.warmup_slices as f64 * phase.slice_seconds(),
         "stopped": phase.stopped,
-        "read": flow(Direction::Read),
-        "write": flow(Direction::Write),
+        "read": data(Direction::Read),
+        "write": data(Direction::Write),
+        "create": of_files(Activity::Create),
+        "stat": of_files(Activity::Stat),
+        "delete": of_files(Activity::Delete),
         "sync": flow(Direction::Sync),
         "commit": flow(Direction::Commit),
         "threads_fairness": fairness(&phase.thread_ops, &phase.thread_seconds),

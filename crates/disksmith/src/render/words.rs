@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use record::{
-    ClockKind, Details, EngineKind, Nanos, Pattern, Severity, SizeShare, Spread, Stopped,
+    Calls, ClockKind, Details, EngineKind, Nanos, Pattern, Severity, SizeShare, Spread, Stopped,
     TargetKind, Verdict, Workload,
 };
 
@@ -131,6 +131,36 @@ pub(crate) fn workload(workload: &Workload) -> String {
         Pattern::Random => "Random",
         Pattern::Sequential => "Sequential",
     };
+    let files = workload.details.as_ref().map_or(0, |details| details.files);
+    let order = pattern.to_lowercase();
+    let of_files = match workload.calls() {
+        Some(Calls::Create) => Some("created"),
+        Some(Calls::Stat) => Some("looked at"),
+        Some(Calls::Delete) => Some("removed"),
+        Some(Calls::Data) | None => None,
+    };
+    let sync = match (workload.sync_every > 0, workload.sync_at_end) {
+        (true, _) => ", fsync after each",
+        (false, true) => ", flushed at the end",
+        (false, false) => "",
+    };
+    if let Some(done) = of_files {
+        let small = workload.details.as_ref();
+        let small = small.and_then(|details| details.small_files);
+        let small = small.unwrap_or_default();
+        let sizes = match small.smallest {
+            record::Bytes(0) => "up to".to_owned(),
+            smallest => format!("{smallest} to"),
+        };
+        let within = match small.directories {
+            0 => String::new(),
+            directories => format!(" in {directories} directories"),
+        };
+        return format!(
+            "{files} files of {sizes} {}{within} {done} in {order} order{sync}.",
+            workload.block
+        );
+    }
     let what = match workload.read_fraction {
         reads if reads >= 1.0 => "reads".to_owned(),
         reads if reads <= 0.0 => "writes".to_owned(),
@@ -187,7 +217,7 @@ pub(crate) fn workload(workload: &Workload) -> String {
 }
 
 /// What a job file asked for, as clauses.
-fn details(details: &Details) -> Vec<String> {
+pub(crate) fn details(details: &Details) -> Vec<String> {
     let sizes = |shares: &[SizeShare]| -> String {
         let of = |share: &SizeShare| format!("{} ({})", share.size, percent(share.share));
         shares.iter().map(of).collect::<Vec<_>>().join(", ")

@@ -2,6 +2,7 @@
 
 mod compare;
 mod side;
+mod work;
 
 use ledger::{Filter, Kept, Ledger, RunSummary};
 use record::{ImportedRun, Origin, Run};

@@ -2,9 +2,10 @@
 
 use record::{Activity, Direction, ImportedRun, Pattern, Phase, PhaseSummary, Run, RunId, Verdict};
 
+use super::work::Work;
 use crate::bench::conclusion::{Conclusion, PhaseFigures};
 use crate::imported::Judged;
-use crate::render::words::{engine, number, percent, workload};
+use crate::render::words::{details, engine, number, percent, workload};
 
 /// A run.
 pub(super) struct Side {
@@ -36,53 +37,6 @@ pub(super) struct SideFlow {
     pub(super) p99: Option<u64>,
 }
 
-/// What a phase did, as far as it is known.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Work {
-    pattern: Option<Pattern>,
-    read_fraction: Option<f64>,
-    block: Option<u64>,
-    in_flight: Option<u64>,
-    span: Option<u64>,
-    sync_every: Option<u32>,
-    sync_at_end: Option<bool>,
-    rate_per_s: Option<f64>,
-    threads: Option<u32>,
-    engine: Option<&'static str>,
-}
-
-impl Work {
-    /// Whether anything that is known of both differs. Between two tools, threads of depth one and
-    /// one thread of depth ten are the same work, and so are their ways to the kernel.
-    pub(super) fn differs(&self, other: &Work) -> bool {
-        fn apart<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
-            a.zip(b).is_some_and(|(a, b)| a != b)
-        }
-        let shares = self.read_fraction.zip(other.read_fraction);
-        shares.is_some_and(|(a, b)| (a - b).abs() > 0.005)
-            || apart(self.pattern, other.pattern)
-            || apart(self.block, other.block)
-            || apart(self.in_flight, other.in_flight)
-            || apart(self.span, other.span)
-            || apart(self.sync_every, other.sync_every)
-            || apart(self.sync_at_end, other.sync_at_end)
-            || apart(self.rate_per_s, other.rate_per_s)
-            || apart(self.threads, other.threads)
-            || apart(self.engine, other.engine)
-    }
-
-    /// Whether two phases of unlike names do the same: enough is known of both, and nothing of it
-    /// differs. The span may: tools have files of their own sizes, which a remark tells.
-    pub(super) fn is_like(&self, other: &Work) -> bool {
-        let known = |work: &Work| {
-            work.pattern.is_some() && work.read_fraction.is_some() && work.block.is_some()
-        };
-        let mut spanless = self.clone();
-        spanless.span = None;
-        known(self) && known(other) && !spanless.differs(other)
-    }
-}
-
 impl Side {
     /// A run that was measured here.
     pub(super) fn measured(run: &Run, conclusion: &Conclusion) -> Side {
@@ -91,7 +45,7 @@ impl Side {
             id: run.id.clone(),
             verdict: conclusion.verdict,
             phases: phases
-                .map(|(phase, figures)| measured_phase(phase, figures))
+                .map(|(phase, figures)| measured_phase(phase, figures, run.target.direct))
                 .collect(),
         }
     }
@@ -106,42 +60,45 @@ impl Side {
     }
 }
 
-fn measured_phase(phase: &Phase, figures: &PhaseFigures) -> SidePhase {
+fn measured_phase(phase: &Phase, figures: &PhaseFigures, direct: bool) -> SidePhase {
     let w = &phase.workload;
     let flow = |(direction, flow): (Direction, &record::Flow)| {
         // One sync at the end has no rate.
         let once = direction == Direction::Sync && w.sync_every == 0;
         let figures_of = figures.flow(direction).filter(|_| !once)?;
         Some(SideFlow {
-            activity: direction.into(),
+            activity: w.activity(direction),
             iops: Some(figures_of.iops.mean),
-            bytes_per_s: Some(figures_of.bytes_per_s.mean),
+            bytes_per_s: (!w.is_of_files()).then_some(figures_of.bytes_per_s.mean),
             rates: settled(phase, figures, direction),
             p99: Some(flow.latency.quantile(0.99)),
         })
     };
+    let both = read_and_written_back(phase, figures);
     SidePhase {
         name: phase.name.clone(),
-        work: Work {
-            pattern: Some(w.pattern),
-            read_fraction: Some(w.read_fraction),
-            block: Some(w.block.0),
-            in_flight: Some(w.in_flight()),
-            span: w.span.map(|span| span.0),
-            sync_every: Some(w.sync_every),
-            sync_at_end: Some(w.sync_at_end),
-            // None is a closed loop, and known to be one.
-            rate_per_s: Some(w.rate_per_s.unwrap_or(0.0)),
-            threads: Some(w.threads),
-            engine: Some(engine(phase.engine.kind)),
-        },
+        work: Work::measured(phase, direct),
         described: format!(
-            "{} ({})",
+            "{} ({}, {})",
             workload(w).trim_end_matches('.'),
-            engine(phase.engine.kind)
+            engine(phase.engine.kind),
+            way(direct)
         ),
-        flows: phase.directions().filter_map(flow).collect(),
+        flows: phase.directions().filter_map(flow).chain(both).collect(),
     }
+}
+
+/// What is read and written back, counted once as Bonnie++ counts it.
+fn read_and_written_back(phase: &Phase, figures: &PhaseFigures) -> Option<SideFlow> {
+    phase.workload.calls()?;
+    let (_, figures_of) = phase.write.as_ref().zip(figures.flow(Direction::Read))?;
+    Some(SideFlow {
+        activity: Activity::All,
+        iops: Some(figures_of.iops.mean),
+        bytes_per_s: Some(figures_of.bytes_per_s.mean),
+        rates: settled(phase, figures, Direction::Read),
+        p99: None,
+    })
 }
 
 /// The rates of one direction, without the warm-up.
@@ -152,8 +109,6 @@ fn settled(phase: &Phase, figures: &PhaseFigures, direction: Direction) -> Vec<f
 }
 
 fn imported_phase(phase: &PhaseSummary) -> SidePhase {
-    let w = &phase.work;
-    let in_flight = w.threads.zip(w.depth);
     let flows = phase.flows.iter().map(|flow| SideFlow {
         activity: flow.activity,
         iops: flow.ops_per_s,
@@ -166,18 +121,17 @@ fn imported_phase(phase: &PhaseSummary) -> SidePhase {
     });
     SidePhase {
         name: phase.name.clone(),
-        work: Work {
-            pattern: w.pattern,
-            read_fraction: w.read_fraction,
-            block: w.block.map(|block| block.0),
-            in_flight: in_flight.map(|(threads, depth)| u64::from(threads) * u64::from(depth)),
-            span: w.span.map(|span| span.0),
-            sync_every: w.sync_every,
-            rate_per_s: w.rate_per_s,
-            ..Work::default()
-        },
+        work: Work::imported(&phase.work),
         described: described(phase),
         flows: flows.collect(),
+    }
+}
+
+/// Which way requests took.
+fn way(direct: bool) -> &'static str {
+    match direct {
+        true => "past the page cache",
+        false => "through the page cache",
     }
 }
 
@@ -201,11 +155,14 @@ fn described(phase: &PhaseSummary) -> String {
             .filter(|every| *every > 0)
             .map(|every| format!("a sync after every {every} writes")),
         work.rate_per_s
+            .filter(|rate| *rate > 0.0)
             .map(|rate| format!("at {} a second", number(rate))),
         work.engine.clone(),
+        work.direct.map(|direct| way(direct).to_owned()),
     ]
     .into_iter()
     .flatten()
+    .chain(work.details.iter().flat_map(|asked| details(asked)))
     .collect();
     match parts.is_empty() {
         true => "not known".to_owned(),

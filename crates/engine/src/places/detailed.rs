@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use record::{Details, Direction, Pattern, Spread};
+use record::{Details, Direction, Pattern, SizeShare, Spread, Workload};
 
 use super::place_in;
 use super::scatter::Scatter;
@@ -19,9 +19,48 @@ pub(crate) struct Detailed {
     start: u64,
     /// The span, in bytes of each file.
     length: u64,
-    /// What places are multiples of: the smallest size.
-    grain: u64,
+    grains: Grains,
     draw: Draw,
+}
+
+/// What places are multiples of, in bytes: for reads their smallest size, for writes theirs. So fio
+/// aligns them where `ba` is not said (HOWTO, blockalign). One grain for both would let writes that
+/// are larger than the smallest read lie across two of their own blocks, and a RAID 5, a remote
+/// volume or a flash page pays for that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grains {
+    read: u64,
+    write: u64,
+}
+
+impl Grains {
+    /// Those of a workload.
+    pub(crate) fn of(workload: &Workload, details: &Details) -> Grains {
+        let smallest = |sizes: &[SizeShare]| {
+            let named = sizes.iter().map(|share| share.size.0).min();
+            named.unwrap_or(workload.block.0).max(1)
+        };
+        let read = smallest(&details.read_sizes);
+        let write = smallest(&details.write_sizes);
+        // A direction that is not used has no say in where the other one goes.
+        Grains {
+            read: if workload.reads() { read } else { write },
+            write: if workload.writes() { write } else { read },
+        }
+    }
+
+    /// Of one direction.
+    fn of_direction(self, direction: Direction) -> u64 {
+        match direction {
+            Direction::Read => self.read,
+            _ => self.write,
+        }
+    }
+
+    /// In these blocks it is kept which places were drawn, and which are the frequent ones.
+    fn smallest(self) -> u64 {
+        self.read.min(self.write)
+    }
 }
 
 #[derive(Clone)]
@@ -64,16 +103,16 @@ impl Cursor {
 }
 
 impl Detailed {
-    /// For a span of `span` bytes in each file and requests that are multiples of `grain`.
+    /// For a span of `span` bytes in each file and places that are multiples of `grains`.
     pub(crate) fn new(
         pattern: Pattern,
         details: &Details,
         span: u64,
-        grain: u64,
+        grains: Grains,
         seed: u64,
     ) -> Detailed {
         let files = u64::from(details.files.max(1));
-        let blocks = files * (span / grain).max(1);
+        let blocks = files * (span / grains.smallest()).max(1);
         let draw = match (pattern, details.spread) {
             (Pattern::Sequential, _) => {
                 let cursor = Cursor {
@@ -100,13 +139,14 @@ impl Detailed {
             files,
             start: details.offset.0,
             length: span,
-            grain,
+            grains,
             draw,
         }
     }
 
     /// The place of the next request.
     pub(crate) fn next(&mut self, direction: Direction, bytes: u64, random: &mut Random) -> u64 {
+        let grain = self.grains.of_direction(direction);
         let (file, place) = match &self.draw {
             Draw::Sequential(cursors) => {
                 let mut cursors = cursors.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,8 +154,8 @@ impl Detailed {
                 cursor.next(self.length, bytes)
             }
             Draw::Uniform => {
-                let room = self.length.saturating_sub(bytes) / self.grain + 1;
-                (random.below(self.files), random.below(room) * self.grain)
+                let room = self.length.saturating_sub(bytes) / grain + 1;
+                (random.below(self.files), random.below(room) * grain)
             }
             Draw::Once {
                 placed,
@@ -123,26 +163,26 @@ impl Detailed {
                 seed,
             } => {
                 let number = placed.fetch_add(1, Relaxed);
-                let blocks = self.files * (self.length / self.grain).max(1);
+                let blocks = self.files * (self.length / self.grains.smallest()).max(1);
                 let round = part_of_seed(*seed, number / blocks);
-                self.block(scatter.place(number % blocks, round), bytes)
+                self.block(scatter.place(number % blocks, round), grain, bytes)
             }
             Draw::Skewed {
                 skew,
                 scatter,
                 seed,
-            } => self.block(scatter.place(skew.draw(random), *seed), bytes),
+            } => self.block(scatter.place(skew.draw(random), *seed), grain, bytes),
         };
         place_in(file, self.start + place)
     }
 
-    /// The file and the place of block `block` over all files, early enough for so many bytes.
-    fn block(&self, block: u64, bytes: u64) -> (u64, u64) {
-        let last = self.length.saturating_sub(bytes) / self.grain;
-        (
-            block % self.files,
-            (block / self.files).min(last) * self.grain,
-        )
+    /// The file and the place of block `block` over all files, early enough for so many bytes. A
+    /// request whose grain is coarser goes to the one that has the block in it, so that reads and
+    /// writes come to the same frequent places.
+    fn block(&self, block: u64, grain: u64, bytes: u64) -> (u64, u64) {
+        let last = self.length.saturating_sub(bytes) / grain;
+        let within = block / self.files * self.grains.smallest() / grain;
+        (block % self.files, within.min(last) * grain)
     }
 }
 
@@ -154,7 +194,11 @@ mod tests {
     use record::Bytes;
 
     fn places(details: &Details, pattern: Pattern, span: u64, grain: u64) -> Detailed {
-        Detailed::new(pattern, details, span, grain, 7)
+        let grains = Grains {
+            read: grain,
+            write: grain,
+        };
+        Detailed::new(pattern, details, span, grains, 7)
     }
 
     #[test]
@@ -220,6 +264,50 @@ mod tests {
         let most = seen.values().max().unwrap();
         // By the law the first of 262,144 ranks gets 19 % at an exponent of 1.2.
         assert!((1700..2200).contains(most), "{most}");
+    }
+
+    /// A job of `bs=4k,16k`: had both the grain of the reads, three of four writes would lie across
+    /// two blocks of theirs.
+    #[test]
+    fn reads_and_writes_are_multiples_of_their_own_smallest_size() {
+        let share = |kib| SizeShare {
+            size: Bytes::kib(kib),
+            share: 1.0,
+        };
+        for spread in [
+            Spread::Uniform,
+            Spread::Once,
+            Spread::Zipf(0.9),
+            Spread::Pareto(0.3),
+        ] {
+            let details = Details {
+                read_sizes: vec![share(4)],
+                write_sizes: vec![share(64), share(16)],
+                files: 2,
+                spread,
+                ..Details::default()
+            };
+            let workload = Workload {
+                read_fraction: 0.5,
+                ..crate::tally::tests::workload()
+            };
+            let grains = Grains::of(&workload, &details);
+            let mut places = Detailed::new(Pattern::Random, &details, 1 << 20, grains, 7);
+            let mut random = Random::new(1);
+            let mut draw = |direction, bytes| -> Vec<u64> {
+                let mut next = || in_file(places.next(direction, bytes, &mut random)).1;
+                (0..2000).map(|_| next()).collect()
+            };
+            let (reads, writes) = (draw(Direction::Read, 4096), draw(Direction::Write, 16384));
+            assert!(
+                writes.iter().all(|place| place.is_multiple_of(16384)),
+                "{spread:?}"
+            );
+            assert!(reads.iter().all(|place| place.is_multiple_of(4096)));
+            let between = |place: &&u64| !place.is_multiple_of(16384);
+            let share = reads.iter().filter(between).count() as f64 / 2000.0;
+            assert!((0.6..0.9).contains(&share), "{spread:?}: {share}");
+        }
     }
 
     proptest! {

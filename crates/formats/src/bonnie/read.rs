@@ -29,9 +29,12 @@ struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     fn of(line: usize, text: &'a str) -> Result<Fields<'a>, ReadError> {
-        let fields: Vec<&str> = text.split(',').map(str::trim).collect();
+        let mut fields: Vec<&str> = text.split(',').map(str::trim).collect();
         let more = if fields[0] == "1.98" { SEEK_FIELDS } else { 0 };
         let due = BEFORE + more + BETWEEN + 3 * TESTS.len();
+        if more == 0 && fields.len() == due - 1 && without_data(&fields) {
+            fields.insert(BEFORE - 1, "");
+        }
         if fields.len() != due {
             return Err(ReadError::at(
                 line,
@@ -85,6 +88,13 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// Whether the tests of data were skipped (`-s 0`): then 1.96 prints a comma less before the files'
+/// fields (seen in published output).
+fn without_data(fields: &[&str]) -> bool {
+    let data = fields.get(BEFORE - 2..BEFORE - 1 + 2 * DATA_TESTS);
+    data.is_some_and(|data| data.iter().all(|field| field.is_empty()))
+}
+
 /// Reads the line of that number.
 pub(crate) fn summary(line: usize, text: &str) -> Result<Summary, ReadError> {
     let fields = Fields::of(line, text)?;
@@ -121,6 +131,7 @@ pub(crate) fn summary(line: usize, text: &str) -> Result<Summary, ReadError> {
         ran: None,
         host: Some(fields.get(2).to_owned()).filter(|name| !name.is_empty()),
         target: None,
+        target_kind: None,
         phases,
     })
 }

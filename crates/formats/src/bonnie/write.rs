@@ -1,6 +1,6 @@
 //! Writes a line of Bonnie++'s CSV, format 1.98.
 
-use record::{Activity, FlowSummary, PhaseSummary, Summary};
+use record::{Activity, Bytes, FlowSummary, PhaseSummary, Summary};
 
 use super::{CHUNK, DATA_TESTS, TESTS, Test, Unit};
 use crate::WriteError;
@@ -19,14 +19,21 @@ pub(crate) fn line(summary: &Summary) -> Result<String, WriteError> {
             named.or_else(|| phases.find(|phase| is_like(phase, test)))
         })
         .collect();
-    let Some(first) = found.iter().flatten().next() else {
+    if found.iter().all(Option::is_none) {
         return Err(WriteError::no_place("Bonnie++", summary));
-    };
-    let mut fields = head(summary, first);
+    }
+    let mut fields = head(summary, &found);
+    if let Some(seeks) = found[DATA_TESTS - 1] {
+        let count = flow(seeks, &TESTS[DATA_TESTS - 1]).and_then(|flow| flow.ops);
+        fields[7] = count.map_or(String::new(), |count| count.to_string());
+        let threads = seeks.work.threads.filter(|_| count.is_some());
+        fields[8] = threads.map_or(String::new(), |threads| threads.to_string());
+    }
     for (index, (test, phase)) in TESTS.iter().zip(&found).enumerate() {
         if index == DATA_TESTS {
-            // How many files there were, and how large, is not known here.
-            fields.extend([const { String::new() }; 5]);
+            // How large they were is not known here.
+            fields.push(phase.map_or(String::new(), thousands_of_files));
+            fields.extend([const { String::new() }; 4]);
         }
         fields.push(phase.map_or(String::new(), |phase| rate(phase, test)));
         fields.push(phase.map_or(String::new(), cpu));
@@ -39,23 +46,46 @@ pub(crate) fn line(summary: &Summary) -> Result<String, WriteError> {
     Ok(format!("{}\n", fields.join(",")))
 }
 
-/// The fields before the rates.
-fn head(summary: &Summary, first: &PhaseSummary) -> Vec<String> {
-    let work = &first.work;
-    let block = work.block.filter(|block| *block != CHUNK);
+/// The fields before the rates. The file's size and the block are those of the tests of blocks:
+/// tests of single bytes move a part of the file, and small files have sizes of their own.
+fn head(summary: &Summary, found: &[Option<&PhaseSummary>]) -> Vec<String> {
+    let bytewise = |phase: &PhaseSummary, test: &Test| {
+        test.name.starts_with("char-") && phase.work.block == Some(Bytes(1))
+    };
+    let data = TESTS[..DATA_TESTS]
+        .iter()
+        .zip(found)
+        .find_map(|(test, phase)| phase.filter(|phase| !bytewise(phase, test)));
+    // Seekers that are known have a field of their own.
+    let counted = |phase: &PhaseSummary, test: &Test| {
+        test.name == "seeks" && flow(phase, test).is_some_and(|flow| flow.ops.is_some())
+    };
+    let threads = TESTS
+        .iter()
+        .zip(found)
+        .filter_map(|(test, phase)| phase.filter(|phase| !counted(phase, test)))
+        .find_map(|phase| phase.work.threads);
+    let span = data.and_then(|phase| phase.work.span);
+    let block = data.and_then(|phase| phase.work.block);
     vec![
         "1.98".to_owned(),
         field(summary.tool.trim_start_matches("bonnie++ ")).replace(' ', "-"),
         field(summary.host.as_deref().unwrap_or_default()),
-        work.threads
-            .map_or(String::new(), |threads| threads.to_string()),
+        threads.map_or(String::new(), |threads| threads.to_string()),
         String::new(),
-        work.span
-            .map_or(String::new(), |span| format!("{}M", span.0 >> 20)),
-        block.map_or(String::new(), |block| block.0.to_string()),
+        span.map_or(String::new(), |span| format!("{}M", span.0 >> 20)),
+        block
+            .filter(|block| *block != CHUNK)
+            .map_or(String::new(), |block| block.0.to_string()),
         String::new(),
         String::new(),
     ]
+}
+
+/// How many small files there were, in units of 1024 as Bonnie++ has them.
+fn thousands_of_files(phase: &PhaseSummary) -> String {
+    let files = phase.work.files.map(|files| f64::from(files) / 1024.0);
+    files.map_or(String::new(), |files| files.to_string())
 }
 
 /// A text that ends neither its field nor its line: the format has no quotes.
@@ -71,7 +101,7 @@ fn is_like(phase: &PhaseSummary, test: &Test) -> bool {
     let alike = match test.name {
         "block-write" => work.read_fraction == Some(0.0) && work.sync_every.unwrap_or(0) == 0,
         "block-read" => work.read_fraction == Some(1.0),
-        "seeks" => work.read_fraction == Some(1.0) && work.rate_per_s.is_none(),
+        "seeks" => work.read_fraction == Some(1.0) && work.rate_per_s.unwrap_or(0.0) == 0.0,
         _ => false,
     };
     alike && !named && work.pattern == test.pattern

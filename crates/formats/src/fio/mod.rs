@@ -8,7 +8,10 @@
 //! | `bw` | KiB/s | KiB/s, with `bw_bytes` beside it |
 //! | buckets | by index, with `FIO_IO_U_PLAT_BITS` beside them | by the value of their middle |
 
+mod asked;
 pub(crate) mod buckets;
+mod details;
+mod group;
 mod json;
 mod node;
 mod options;

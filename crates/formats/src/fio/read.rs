@@ -8,6 +8,7 @@ use record::{
 use serde_json::Value;
 
 use super::buckets;
+use super::group::{self, Summed};
 use super::node::Node;
 use super::options::Options;
 use crate::ReadError;
@@ -37,15 +38,26 @@ pub(crate) fn summary(line: usize, document: &Value) -> Result<Summary, ReadErro
         ran: document.count("timestamp")?.and_then(timestamp),
         host: one_of(jobs.iter().map(|job| job.text("hostname").ok().flatten())),
         target: None,
+        target_kind: None,
         phases: Vec::new(),
     };
     let mut targets = Vec::new();
+    let mut kinds = Vec::new();
     for job in &jobs {
+        if is_nobodys(job)? {
+            continue;
+        }
         let options = Options::of(job, &document)?;
-        targets.push(options.target());
-        summary.phases.push(phase(job, &options)?);
+        let summed = group::summed(job, &jobs, &options)?;
+        if summed != Summed::Sections {
+            targets.push(options.target());
+            kinds.push(options.target_kind());
+        }
+        summary.phases.push(phase(job, &options, summed)?);
     }
     summary.target = one_of(targets.into_iter());
+    let first = kinds.first().copied().flatten();
+    summary.target_kind = first.filter(|_| kinds.iter().all(|kind| *kind == first));
     Ok(summary)
 }
 
@@ -72,7 +84,23 @@ fn one_of<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> Option<String> {
     known.all(|text| text == first).then(|| first.to_owned())
 }
 
-fn phase(job: &Node<'_>, options: &Options<'_>) -> Result<PhaseSummary, ReadError> {
+/// Whether an entry is of no job: where sections are summed fio may write one more than there are
+/// groups, without a name and with nothing done (seen with fio 3.33).
+fn is_nobodys(job: &Node<'_>) -> Result<bool, ReadError> {
+    if job.value("jobname").is_some() {
+        return Ok(false);
+    }
+    for key in ["read", "write", "trim", "mixed"] {
+        let node = job.object(key)?;
+        let count = node.map(|node| node.count("total_ios")).transpose()?;
+        if count.flatten().is_some_and(|count| count > 0) {
+            return Ok(false);
+        }
+    }
+    Ok(job.value("groupid").is_some())
+}
+
+fn phase(job: &Node<'_>, options: &Options<'_>, summed: Summed) -> Result<PhaseSummary, ReadError> {
     let name = job.text("jobname")?;
     let name = name.ok_or_else(|| job.wrong("jobname", "missing"))?;
     let mut flows = Vec::new();
@@ -96,9 +124,11 @@ fn phase(job: &Node<'_>, options: &Options<'_>) -> Result<PhaseSummary, ReadErro
     if let Some(node) = job.object("sync")? {
         flows.extend(syncs(&node, seconds)?);
     }
-    let mut work = options.work();
-    work.block = work.block.or_else(|| block_of(&flows));
-    let share = |percent: Option<f64>| percent.map(|percent| percent / 100.0);
+    let mut work = options.work(summed);
+    let one_size = options.get("bssplit").is_none();
+    work.block = work.block.or_else(|| block_of(&flows)).filter(|_| one_size);
+    let times = group::times(job, options, summed)?;
+    let share = |percent: Option<f64>| percent.map(|percent| percent / 100.0 * times);
     Ok(PhaseSummary {
         name: match job.text("hostname")? {
             Some(host) if name != "All clients" => format!("{name}@{host}"),
@@ -153,6 +183,7 @@ fn flow(node: &Node<'_>, activity: Activity) -> Result<Option<FlowSummary>, Read
         too_fast: false,
         ops_spread: spread(node)?,
         latency: latency(node)?,
+        service: None,
     };
     // fio before 2.1 has no count of requests.
     let did = flow.ops.unwrap_or(0) > 0 || flow.bytes.unwrap_or(0) > 0;

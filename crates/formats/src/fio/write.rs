@@ -1,21 +1,30 @@
 //! Writes JSON+ with the keys of fio 3.
 //!
-//! As fio does, what was not measured is a zero beside a count `N` of zero, and a direction that did
-//! nothing is all zeros. What fio measures and this program does not (`iodepth_level`, context
-//! switches, page faults) is left out.
+//! As fio does, latencies that were not measured are zeros beside a count `N` of zero, and a
+//! direction that did nothing is all zeros. Of one that did something, what is not known is left
+//! out, since a zero would be read as measured; and so is what fio measures and this program does
+//! not (`iodepth_level`, context switches, page faults).
 
-use record::{
-    Activity, FlowSummary, Histogram, LatencySummary, Pattern, PhaseSummary, Samples, Summary,
-};
+use record::{Activity, FlowSummary, Histogram, LatencySummary, PhaseSummary, Samples, Summary};
 
+use super::asked;
 use super::buckets;
 use super::json::{Json, object};
+use crate::WriteError;
 
 /// The version whose keys these are. Readers tell the units from it.
 const VERSION: &str = "fio-3.33";
 
 /// The whole document.
-pub(crate) fn document(summary: &Summary) -> String {
+pub(crate) fn document(summary: &Summary) -> Result<String, WriteError> {
+    let phases: Vec<&PhaseSummary> = summary
+        .phases
+        .iter()
+        .filter(|phase| is_known(phase))
+        .collect();
+    if phases.is_empty() && !summary.phases.is_empty() {
+        return Err(WriteError::no_place("fio", summary));
+    }
     let mut entries = object([("fio version", VERSION.into())]);
     if let Some(version) = summary.tool.strip_prefix("disksmith ") {
         entries.extend(object([("disksmith version", version.into())]));
@@ -31,143 +40,142 @@ pub(crate) fn document(summary: &Summary) -> String {
             ),
         ]));
     }
-    let jobs = summary.phases.iter().enumerate();
-    let jobs = jobs
-        .map(|(index, phase)| job(index, phase, summary))
-        .collect();
+    let mut group = 0;
+    let mut jobs = Vec::new();
+    for (index, phase) in phases.iter().enumerate() {
+        // Clones that are not summed have one name and are of one group.
+        group += u64::from(index > 0 && phases[index - 1].name != phase.name);
+        jobs.push(job(group, phase, summary));
+    }
     entries.extend(object([
         ("global options", Json::Object(Vec::new())),
         ("jobs", Json::List(jobs)),
         ("disk_util", Json::List(Vec::new())),
     ]));
-    format!("{}\n", Json::Object(entries))
+    Ok(format!("{}\n", Json::Object(entries)))
 }
 
-fn job(index: usize, phase: &PhaseSummary, summary: &Summary) -> Json {
-    let seconds = phase.seconds.unwrap_or(0.0);
+/// Whether fio has a place for anything that is known of a phase. One that did nothing is known.
+fn is_known(phase: &PhaseSummary) -> bool {
+    let known = |flow: &FlowSummary| {
+        let figures = [flow.ops_per_s, flow.bytes_per_s];
+        !matches!(
+            flow.activity,
+            Activity::Commit | Activity::Create | Activity::Stat | Activity::Delete
+        ) && (figures.iter().any(Option::is_some) || flow.ops.is_some())
+    };
+    phase.flows.is_empty() || phase.flows.iter().any(known)
+}
+
+fn job(group: u64, phase: &PhaseSummary, summary: &Summary) -> Json {
     let of = |activity| phase.flows.iter().find(|flow| flow.activity == activity);
-    let share = |share: Option<f64>| Json::Fraction(share.unwrap_or(0.0) * 100.0);
+    let millis = phase.seconds.map(|seconds| (seconds * 1e3).round() as u64);
+    // As fio has it, the time over all processes; its shares of the processor are of that.
+    let processes = u64::from(phase.work.threads.unwrap_or(1).max(1));
+    let share = |share: f64| Json::Fraction(share * 100.0 / processes as f64);
     let mut entries = object([
         ("jobname", phase.name.as_str().into()),
-        ("groupid", Json::Count(index as u64)),
+        ("groupid", Json::Count(group)),
         ("error", Json::Count(u64::from(phase.failure.is_some()))),
         ("eta", Json::Count(0)),
-        ("elapsed", Json::Count(seconds.ceil() as u64)),
-        ("job options", options(phase, summary)),
     ]);
-    for (key, activity) in [
-        ("read", Activity::Read),
-        ("write", Activity::Write),
-        ("trim", Activity::Trim),
-    ] {
-        entries.push((key.to_owned(), direction(of(activity), seconds)));
+    let elapsed = phase.seconds.map(|seconds| seconds.ceil() as u64);
+    entries.extend(known("elapsed", elapsed));
+    let options = asked::options(phase, summary);
+    if !options.is_empty() {
+        let texts = options
+            .into_iter()
+            .map(|(name, value)| (name, Json::Text(value)));
+        entries.push(("job options".to_owned(), Json::Object(texts.collect())));
     }
-    // Only where it is not the sum of what stands above: as with unified_rw_reporting.
-    if let [only] = phase.flows.as_slice()
-        && only.activity == Activity::All
-    {
-        entries.push(("mixed".to_owned(), direction(Some(only), seconds)));
+    match phase.flows.as_slice() {
+        // As with unified_rw_reporting: there are no directions beside it.
+        [only] if only.activity == Activity::All => {
+            entries.push(("mixed".to_owned(), direction(Some(only), millis)));
+        }
+        _ => {
+            for (key, activity) in [
+                ("read", Activity::Read),
+                ("write", Activity::Write),
+                ("trim", Activity::Trim),
+            ] {
+                entries.push((key.to_owned(), direction(of(activity), millis)));
+            }
+        }
     }
-    let sync = of(Activity::Sync);
-    let unknown = LatencySummary::default();
-    entries.extend(object([
-        (
-            "sync",
-            Json::Object(object([
-                (
-                    "total_ios",
-                    sync.and_then(|sync| sync.ops).unwrap_or(0).into(),
-                ),
-                (
-                    "lat_ns",
-                    latency(sync.map_or(&unknown, |sync| &sync.latency), true),
-                ),
-            ])),
-        ),
-        ("job_runtime", Json::Count((seconds * 1e3).round() as u64)),
-        ("usr_cpu", share(phase.cpu.user)),
-        ("sys_cpu", share(phase.cpu.system)),
-    ]));
+    let synced = of(Activity::Sync);
+    // Without a count of syncs there were none only where none were asked for.
+    if synced.is_some() || phase.work.sync_every == Some(0) {
+        entries.push(("sync".to_owned(), syncs(synced)));
+    }
+    entries.extend(known(
+        "job_runtime",
+        millis.map(|millis| millis.saturating_mul(processes)),
+    ));
+    entries.extend(known("usr_cpu", phase.cpu.user.map(share)));
+    entries.extend(known("sys_cpu", phase.cpu.system.map(share)));
     entries.extend(distribution(&phase.flows));
     Json::Object(entries)
 }
 
-/// The options of a job that would do the same.
-fn options(phase: &PhaseSummary, summary: &Summary) -> Json {
-    let work = &phase.work;
-    let mut options: Vec<(String, Json)> = Vec::new();
-    let mut given = |name: &str, value: Option<String>| {
-        options.extend(value.map(|value| (name.to_owned(), Json::Text(value))));
-    };
-    let reads = work.read_fraction;
-    let rw = work
-        .pattern
-        .zip(reads)
-        .map(|(pattern, reads)| rw(pattern, reads));
-    let mixed = reads.filter(|reads| *reads > 0.0 && *reads < 1.0);
-    let whole = |flag: bool| u8::from(flag).to_string();
-    given("name", Some(phase.name.clone()));
-    given("filename", summary.target.clone());
-    given("ioengine", work.engine.clone());
-    given("rw", rw.map(str::to_owned));
-    given(
-        "rwmixread",
-        mixed.map(|reads| format!("{:.0}", reads * 100.0)),
-    );
-    given("bs", work.block.map(|block| block.0.to_string()));
-    given("iodepth", work.depth.map(|depth| depth.to_string()));
-    given("numjobs", work.threads.map(|threads| threads.to_string()));
-    given("size", work.span.map(|span| span.0.to_string()));
-    given("direct", work.direct.map(whole));
-    given("rate_iops", work.rate_per_s.map(|rate| format!("{rate}")));
-    let every = work.sync_every.filter(|every| *every > 0);
-    given("fdatasync", every.map(|every| every.to_string()));
-    given("group_reporting", Some(whole(true)));
-    Json::Object(options)
+/// A key where its value is known.
+fn known<T: Into<Json>>(key: &str, value: Option<T>) -> Option<(String, Json)> {
+    value.map(|value| (key.to_owned(), value.into()))
 }
 
-fn rw(pattern: Pattern, reads: f64) -> &'static str {
-    match (pattern, reads) {
-        (Pattern::Random, r) if r >= 1.0 => "randread",
-        (Pattern::Random, r) if r <= 0.0 => "randwrite",
-        (Pattern::Random, _) => "randrw",
-        (Pattern::Sequential, r) if r >= 1.0 => "read",
-        (Pattern::Sequential, r) if r <= 0.0 => "write",
-        (Pattern::Sequential, _) => "rw",
-    }
+fn syncs(flow: Option<&FlowSummary>) -> Json {
+    let none = FlowSummary {
+        ops: Some(0),
+        ..FlowSummary::of(Activity::Sync)
+    };
+    let flow = flow.unwrap_or(&none);
+    let mut entries: Vec<(String, Json)> = known("total_ios", flow.ops).into_iter().collect();
+    entries.push(("lat_ns".to_owned(), latency(&flow.latency, flow.ops, true)));
+    Json::Object(entries)
 }
 
 /// One direction; zeros when it did nothing.
-fn direction(flow: Option<&FlowSummary>, seconds: f64) -> Json {
-    let nothing = FlowSummary::of(Activity::Read);
-    let did = flow.is_some();
-    let flow = flow.unwrap_or(&nothing);
-    let bytes = flow.bytes.unwrap_or(0);
-    let bytes_per_s = flow.bytes_per_s.unwrap_or(0.0);
-    let mut entries = object([
-        ("io_bytes", bytes.into()),
-        ("io_kbytes", (bytes >> 10).into()),
-        ("bw_bytes", (bytes_per_s.round() as u64).into()),
-        ("bw", ((bytes_per_s / 1024.0) as u64).into()),
-        ("iops", flow.ops_per_s.unwrap_or(0.0).into()),
-        (
-            "runtime",
-            Json::Count(if did {
-                (seconds * 1e3).round() as u64
-            } else {
-                0
-            }),
-        ),
-        ("total_ios", flow.ops.unwrap_or(0).into()),
+fn direction(flow: Option<&FlowSummary>, millis: Option<u64>) -> Json {
+    let none = FlowSummary {
+        ops: Some(0),
+        bytes: Some(0),
+        ops_per_s: Some(0.0),
+        bytes_per_s: Some(0.0),
+        ..FlowSummary::of(Activity::Read)
+    };
+    let millis = if flow.is_some() { millis } else { Some(0) };
+    let flow = flow.unwrap_or(&none);
+    let kib = flow.bytes_per_s.map(|rate| (rate / 1024.0) as u64);
+    let mut entries: Vec<(String, Json)> = [
+        known("io_bytes", flow.bytes),
+        known("io_kbytes", flow.bytes.map(|bytes| bytes >> 10)),
+        known("bw_bytes", flow.bytes_per_s.map(|rate| rate.round() as u64)),
+        known("bw", kib),
+        known("iops", flow.ops_per_s),
+        known("runtime", millis),
+        known("total_ios", flow.ops),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    // fio's completion latency is from the submission on, and its total one from before it. In a
+    // closed loop there is one latency, which stands for either.
+    let service = flow.service.as_ref();
+    let since_due = service.is_some();
+    entries.extend(object([
         ("short_ios", Json::Count(0)),
         ("drop_ios", Json::Count(0)),
-        ("slat_ns", latency(&LatencySummary::default(), false)),
-        ("clat_ns", latency(&flow.latency, true)),
-        // There is one latency, from submission to the end: fio's total one.
-        ("lat_ns", latency(&flow.latency, false)),
-    ]);
-    let mean_bytes = bytes.checked_div(flow.ops.unwrap_or(0)).unwrap_or(0) as f64;
-    entries.extend(samples(flow.ops_spread, mean_bytes / 1024.0));
+        ("slat_ns", latency(&LatencySummary::default(), None, false)),
+        (
+            "clat_ns",
+            latency(service.unwrap_or(&flow.latency), flow.ops, true),
+        ),
+        ("lat_ns", latency(&flow.latency, flow.ops, since_due)),
+    ]));
+    if let (Some(bytes), Some(ops)) = (flow.bytes, flow.ops) {
+        let mean_bytes = bytes.checked_div(ops).unwrap_or(0) as f64;
+        entries.extend(samples(flow.ops_spread, mean_bytes / 1024.0));
+    }
     Json::Object(entries)
 }
 
@@ -196,19 +204,32 @@ fn samples(spread: Option<Samples>, kib: f64) -> Vec<(String, Json)> {
     ])
 }
 
-fn latency(latency: &LatencySummary, whole: bool) -> Json {
-    let round = |nanos: Option<f64>| Json::Count(nanos.unwrap_or(0.0).round() as u64);
+/// A latency of `ops` requests. One that was not measured is zeros.
+fn latency(latency: &LatencySummary, ops: Option<u64>, whole: bool) -> Json {
     let histogram = latency.histogram.as_ref();
-    let mut entries = object([
-        ("min", round(latency.min_ns)),
-        ("max", round(latency.max_ns)),
-        ("mean", latency.mean_ns.unwrap_or(0.0).into()),
-        ("stddev", latency.stddev_ns.unwrap_or(0.0).into()),
-        ("N", histogram.map_or(0, Histogram::count).into()),
-    ]);
+    if latency.is_unknown() {
+        return Json::Object(object([
+            ("min", Json::Count(0)),
+            ("max", Json::Count(0)),
+            ("mean", Json::Fraction(0.0)),
+            ("stddev", Json::Fraction(0.0)),
+            ("N", Json::Count(0)),
+        ]));
+    }
+    let round = |nanos: f64| Json::Count(nanos.round() as u64);
+    let mut entries: Vec<(String, Json)> = [
+        known("min", latency.min_ns.map(round)),
+        known("max", latency.max_ns.map(round)),
+        known("mean", latency.mean_ns),
+        known("stddev", latency.stddev_ns),
+        known("N", histogram.map(Histogram::count).or(ops)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     if whole && !latency.percentiles.is_empty() {
         let each = latency.percentiles.iter();
-        let each = each.map(|p| (format!("{:.6}", p.percent), round(Some(p.ns))));
+        let each = each.map(|p| (format!("{:.6}", p.percent), round(p.ns)));
         entries.push(("percentile".to_owned(), Json::Object(each.collect())));
     }
     if let Some(histogram) = histogram.filter(|_| whole) {
@@ -231,14 +252,15 @@ fn bins(histogram: &Histogram) -> Json {
     Json::Object(bins.into_iter().map(entry).collect())
 }
 
-/// `latency_ns`, `latency_us` and `latency_ms`: the percentage of reads and writes that took less
-/// than so long, and no less than the bound before.
+/// `latency_ns`, `latency_us` and `latency_ms`: the percentage of reads and writes whose completion
+/// latency was less than so long, and no less than the bound before.
 fn distribution(flows: &[FlowSummary]) -> Vec<(String, Json)> {
     const BOUNDS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
     let mut all = Histogram::new();
     for flow in flows {
         let counts = matches!(flow.activity, Activity::Read | Activity::Write);
-        let histogram = flow.latency.histogram.as_ref().filter(|_| counts);
+        let latency = flow.service.as_ref().unwrap_or(&flow.latency);
+        let histogram = latency.histogram.as_ref().filter(|_| counts);
         if let Some(histogram) = histogram {
             all.merge(histogram);
         }

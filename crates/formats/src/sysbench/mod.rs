@@ -5,7 +5,7 @@
 //! | 0.4.8 | `sysbench v0.4.8:`; latencies in seconds, such as `0.0026s` |
 //! | 0.4.10 to 0.5 | `Requests/sec executed` as before; latencies in milliseconds, such as `2.58ms` |
 //! | 1.0 | `reads/s`, `read, MiB/s`; latencies below `Latency (ms)`; fsyncs are events too |
-//! | 1.1 | `read: IOPS=6104.19 95.38 MiB/s (100.01 MB/s)` |
+//! | 1.1 | `read: IOPS=6104.19 95.38 MiB/s (100.01 MB/s)`; neither a time nor a number of events |
 
 pub(crate) mod read;
 mod values;

@@ -79,6 +79,8 @@ pub(crate) fn phase(line: usize, text: &str) -> Result<Option<Summary>, ReadErro
 #[derive(Default)]
 struct Reading {
     has_results: bool,
+    /// The results are those of 1.1.
+    without_time: bool,
     mode: Option<&'static str>,
     work: WorkSummary,
     /// Reads for each write of the mixed test.
@@ -239,7 +241,7 @@ impl Reading {
 
     /// sysbench 1.1: `IOPS=6104.19 95.38 MiB/s (100.01 MB/s)`.
     fn iops(&mut self, key: &str, value: &str) -> Checked<()> {
-        self.has_results = true;
+        (self.has_results, self.without_time) = (true, true);
         let mut words = value.trim_start_matches("IOPS=").split_whitespace();
         let ops_per_s = Some(number(words.next().unwrap_or_default())?);
         let bytes_per_s = match words.next() {
@@ -275,10 +277,15 @@ impl Reading {
     }
 
     fn phase(self, line: usize) -> Result<PhaseSummary, ReadError> {
-        if self.seconds.is_none() {
+        // fileio of 1.1 ends with the latencies, and says no time.
+        let is_whole = self.seconds.is_some() || self.without_time && self.latency.max_ns.is_some();
+        if !is_whole {
             return Err(ReadError::at(
                 line,
-                "the output of sysbench that begins here ends before its total time",
+                match self.without_time {
+                    true => "the output of sysbench that begins here ends before its latencies",
+                    false => "the output of sysbench that begins here ends before its total time",
+                },
             ));
         }
         let flows = self.flows();

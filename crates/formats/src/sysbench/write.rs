@@ -36,11 +36,12 @@ fn mode(phase: &PhaseSummary) -> Option<&'static str> {
 fn block(tool: &str, phase: &PhaseSummary) -> Option<String> {
     let mode = mode(phase)?;
     let seconds = phase.seconds?;
+    let rates = rates(phase)?;
     let heading = format!("{WRITTEN_BY}{tool}{PHASE}{}", phase.name);
     let heading = heading.replace(char::is_control, " ");
     let mut text = format!("sysbench 1.0.20 (using its format; {heading})\n\n");
     text.push_str(&header(phase, mode));
-    text.push_str(&rates(phase));
+    text.push_str(&rates);
     let _ = write!(
         text,
         "General statistics:\n    total time:                          {seconds:.4}s\n"
@@ -125,26 +126,37 @@ fn flow(phase: &PhaseSummary, activity: Activity) -> Option<&FlowSummary> {
     phase.flows.iter().find(|flow| flow.activity == activity)
 }
 
-fn rates(phase: &PhaseSummary) -> String {
-    let ops = |activity| {
-        flow(phase, activity)
-            .and_then(|flow| flow.ops_per_s)
-            .unwrap_or(0.0)
+/// What was done, for each direction. `None` where that is not known: a zero would be read as none.
+fn rates(phase: &PhaseSummary) -> Option<String> {
+    let (read, write) = (flow(phase, Activity::Read), flow(phase, Activity::Write));
+    // There is no field for requests that are not told apart.
+    read.or(write)?;
+    let ops = |flow: Option<&FlowSummary>| match flow {
+        Some(flow) => flow.ops_per_s,
+        None => Some(0.0),
     };
-    let mib = |activity| {
-        let bytes = flow(phase, activity).and_then(|flow| flow.bytes_per_s);
-        bytes.unwrap_or(0.0) / (1_u64 << 20) as f64
+    let mib = |flow: Option<&FlowSummary>| match flow {
+        Some(flow) => flow.bytes_per_s.map(|rate| rate / (1_u64 << 20) as f64),
+        None => Some(0.0),
     };
-    format!(
+    let sync = flow(phase, Activity::Sync);
+    // Syncs that were asked for and not counted are not none.
+    let syncs = match (sync, phase.work.sync_every) {
+        (None, Some(1..)) => None,
+        (sync, _) => ops(sync),
+    };
+    let syncs = syncs.map_or(String::new(), |rate| {
+        format!("    fsyncs/s:                     {rate:.2}\n")
+    });
+    Some(format!(
         "File operations:\n    reads/s:                      {:.2}\n    writes/s:                     \
-         {:.2}\n    fsyncs/s:                     {:.2}\n\nThroughput:\n    read, MiB/s:                  \
-         {:.2}\n    written, MiB/s:               {:.2}\n\n",
-        ops(Activity::Read),
-        ops(Activity::Write),
-        ops(Activity::Sync),
-        mib(Activity::Read),
-        mib(Activity::Write),
-    )
+         {:.2}\n{syncs}\nThroughput:\n    read, MiB/s:                  {:.2}\n    written, \
+         MiB/s:               {:.2}\n\n",
+        ops(read)?,
+        ops(write)?,
+        mib(read)?,
+        mib(write)?,
+    ))
 }
 
 /// Reads, writes and syncs: in 1.0 all of them are events.

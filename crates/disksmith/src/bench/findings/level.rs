@@ -5,7 +5,7 @@ use study::level::find_drop;
 use study::plateau::{self, Capped, Throughput};
 use study::steady::{self, Reason};
 
-use super::finding;
+use super::{finding, longer};
 use crate::bench::conclusion::PhaseFigures;
 use crate::render::words::{number, percent};
 
@@ -38,7 +38,13 @@ pub(super) fn unsteady(phase: &Phase, figures: &PhaseFigures) -> Option<Finding>
         Code::Unsteady,
         Severity::Warn,
         Some(phase),
-        format!("{how}, so its mean describes no moment of it. Measure longer (--seconds)."),
+        format!(
+            "{how}, so its mean describes no moment of it. {}.",
+            match phase.workload.calls() {
+                None => "Measure longer (--seconds)".to_owned(),
+                Some(_) => format!("To measure longer, {}", longer(phase)),
+            }
+        ),
     ))
 }
 
@@ -199,7 +205,7 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
         Some(phase),
         match phase.stopped {
             Stopped::Signal => format!("{why}."),
-            _ => format!("{why}; give more --seconds to know it better."),
+            _ => format!("{why}; {} to know it better.", longer(phase)),
         },
     ))
 }

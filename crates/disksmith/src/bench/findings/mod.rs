@@ -4,6 +4,7 @@
 //! are about: `source` (where the data came from), `level` (whether there is one figure to give),
 //! `trouble` (what got in the way). Each has a test that makes it happen and one that does not.
 
+mod bonnie;
 mod foreign;
 mod level;
 #[cfg(test)]
@@ -12,7 +13,7 @@ mod source;
 mod suites;
 mod trouble;
 
-use record::{Code, Finding, Phase, Run, Severity};
+use record::{Calls, Code, Finding, Phase, Run, Severity};
 
 use super::answer::Answer;
 use super::conclusion::PhaseFigures;
@@ -26,6 +27,7 @@ pub(super) fn of(run: &Run, figures: &[PhaseFigures], answer: Option<&Answer>) -
         source::buffered(run),
         source::served(run),
         source::small_span(run),
+        bonnie::through_cache(run),
     ]
     .into_iter()
     .flatten()
@@ -54,7 +56,7 @@ fn of_source(run: &Run, phase: &Phase) -> Vec<Finding> {
 }
 
 fn of_phase(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
-    let stall = trouble::stall(phase);
+    let stall = trouble::stall(phase).filter(|_| !bonnie::waits_at_end_only(phase));
     let burst = level::burst(phase);
     let cpu_bound = trouble::cpu_bound(run, phase);
     // A stall or a spent burst is why the level is not one, and says more.
@@ -63,7 +65,8 @@ fn of_phase(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
     let capped = level::capped(run, phase, figures);
     [
         source::cached(run, phase),
-        foreign::foreign_io(run, phase),
+        // Beside a given work a file system writes its own, which nobody can tell from others'.
+        foreign::foreign_io(run, phase).filter(|_| phase.workload.calls().is_none()),
         level::short(phase, figures),
         unsteady.filter(|_| !explained),
         capped.filter(|_| !explained && cpu_bound.is_none()),
@@ -74,6 +77,17 @@ fn of_phase(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// What would make a phase last longer, as a clause.
+fn longer(phase: &Phase) -> &'static str {
+    match phase.workload.calls() {
+        None => "give more --seconds",
+        // The tests of single bytes have one size.
+        Some(Calls::Data) if phase.workload.block.0 == 1 => "measure several times",
+        Some(Calls::Data) => "give a larger --size",
+        Some(Calls::Create | Calls::Stat | Calls::Delete) => "give more --files",
+    }
 }
 
 fn finding(code: Code, severity: Severity, phase: Option<&Phase>, text: String) -> Finding {

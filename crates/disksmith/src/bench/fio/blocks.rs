@@ -11,7 +11,7 @@ pub(super) struct Blocks {
     pub write: Vec<SizeShare>,
     /// The mean size, in bytes.
     pub mean: u64,
-    /// The smallest, to which all are aligned, in bytes.
+    /// The smallest, of which the span is a multiple, in bytes.
     pub grain: u64,
     /// The largest, in bytes.
     pub largest: u64,

@@ -1,13 +1,13 @@
 //! The files of a job file: opened, laid out, and given to the streams as they want them.
 
-use std::collections::BTreeMap;
 use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::anyhow;
 use linux::consent::open_again;
-use record::Bytes;
+use record::{Bytes, Pattern, TargetKind};
 use rustix::fs::{Advice, OFlags, fadvise};
 
 use super::plan::{Plan, Stream};
@@ -24,8 +24,13 @@ pub(super) struct Opened {
     others: Vec<File>,
 }
 
-/// Open files by number, and by whether the page cache is bypassed.
-pub(super) type Handles = BTreeMap<(usize, bool), File>;
+/// The files of the streams between two walls.
+pub(super) struct Handles {
+    /// By stream, those that it takes turns with, opened for it alone.
+    pub of: Vec<Vec<File>>,
+    /// Whether the page cache is bypassed by all of them.
+    pub direct: bool,
+}
 
 impl Opened {
     /// A target whose other files are made when it is laid out.
@@ -87,31 +92,35 @@ impl Opened {
         }
     }
 
-    /// Opens each file as the streams want it, and says in the target whether the page cache is
-    /// bypassed throughout.
-    pub(super) fn handles(&mut self, plan: &Plan) -> Result<Handles, Failure> {
-        let mut handles = Handles::new();
-        for stream in plan.walls.iter().flatten() {
+    /// Opens the files of the streams between two walls, for each stream its own and when its wall
+    /// begins. As in fio, whose jobs open them themselves: what the page cache is told of a file and
+    /// how far it reads ahead belongs to a descriptor, and what was written or read before a wall
+    /// must not be in memory behind it.
+    ///
+    /// # Errors
+    /// When the kernel refuses another descriptor, or a device cannot be synced.
+    pub(super) fn handles(&self, streams: &[Stream]) -> io::Result<Handles> {
+        let mut handles = Handles {
+            of: Vec::new(),
+            direct: true,
+        };
+        for stream in streams {
+            let mut files = Vec::new();
             for file in &stream.files {
-                let key = (*file, stream.direct);
-                if handles.contains_key(&key) {
-                    continue;
+                let opened = self.reopen(*file)?;
+                handles.direct &= stream.direct && set_direct(&opened)?;
+                if !stream.direct {
+                    self.advise(&opened, stream)?;
                 }
-                let opened = self.reopen(*file).midway()?;
-                if stream.direct {
-                    self.prepared.target.direct &= set_direct(&opened).midway()?;
-                } else {
-                    self.prepared.target.direct = false;
-                    advise(&opened, stream);
-                }
-                handles.insert(key, opened);
+                files.push(opened);
             }
+            handles.of.push(files);
         }
         Ok(handles)
     }
 
     /// Another descriptor of a file, which does not go through its path, if it has one.
-    fn reopen(&self, number: usize) -> std::io::Result<File> {
+    fn reopen(&self, number: usize) -> io::Result<File> {
         let access = match self.prepared.writable {
             true => OFlags::RDWR,
             false => OFlags::RDONLY,
@@ -120,18 +129,24 @@ impl Opened {
         keep_access_time(&file);
         Ok(file)
     }
-}
 
-/// Tells the page cache what fio would. The kernel may not heed it, and nothing depends on that.
-fn advise(file: &File, stream: &Stream) {
-    if stream.invalidate {
-        let _ = fadvise(file, 0, None, Advice::DontNeed);
-    }
-    if stream.advise {
-        let advice = match stream.workload.pattern {
-            record::Pattern::Random => Advice::Random,
-            record::Pattern::Sequential => Advice::Sequential,
-        };
-        let _ = fadvise(file, 0, None, advice);
+    /// Tells the page cache what fio would. The kernel may not heed it, and nothing depends on that.
+    fn advise(&self, file: &File, stream: &Stream) -> io::Result<()> {
+        if stream.invalidate {
+            // fio asks a device to forget its pages with BLKFLSBUF, which writes back those that are
+            // dirty first. Of a file it forgets only those that are clean already.
+            if self.prepared.target.kind == TargetKind::Block {
+                file.sync_data()?;
+            }
+            let _ = fadvise(file, 0, None, Advice::DontNeed);
+        }
+        if stream.advise {
+            let advice = match stream.workload.pattern {
+                Pattern::Random => Advice::Random,
+                Pattern::Sequential => Advice::Sequential,
+            };
+            let _ = fadvise(file, 0, None, advice);
+        }
+        Ok(())
     }
 }

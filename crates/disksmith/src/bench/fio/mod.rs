@@ -1,7 +1,8 @@
 //! `bench TARGET --fio JOB.fio`: the jobs of a job file of fio as phases of a run.
 //!
 //! `fiojob` says what the file means; `plan` makes streams of its jobs, `names` decides which files
-//! they are about, `files` opens and lays these out, `together` runs the streams between two walls
+//! they are about, `files` opens and lays these out
+//! (as many at once as this process may have), `together` runs the streams between two walls
 //! at the same time, and `sum` adds those up that are reported as one.
 
 mod blocks;
@@ -13,7 +14,8 @@ mod sum;
 mod tests;
 mod together;
 
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::thread::available_parallelism;
@@ -25,10 +27,10 @@ use linux::{extents, machine};
 use record::TargetKind;
 
 use self::files::Opened;
-use self::plan::Plan;
+use self::plan::{Plan, Stream};
 use super::measure::Measured;
 use super::progress::Progress;
-use super::{Ran, Session, open_ledger, sample, target};
+use super::{Ran, Session, descriptors, open_ledger, sample, target};
 use crate::cli::BenchArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome, Standing as _};
@@ -91,6 +93,7 @@ impl Ready {
             (plan, Opened::new(prepared))
         };
         plan.check_consent(&opened.prepared)?;
+        descriptors::allow(open_at_once(&plan), "files or clones").refused()?;
         plan.check_alignment(&opened.prepared).refused()?;
         for stream in plan.walls.iter().flatten() {
             engine.check(&stream.workload, stream.choice).refused()?;
@@ -112,7 +115,7 @@ impl Ready {
 
 /// Reads a job file, with what it includes.
 fn read(file: &Path, context: &Context) -> Result<Vec<fiojob::Job>, Failure> {
-    let text = fs::read_to_string(file).map_err(|error| {
+    let text = text_of(file).map_err(|error| {
         Failure::refused(format!(
             "the job file {} cannot be read: {error}",
             file.display()
@@ -136,7 +139,20 @@ fn include(from: &str, name: &str) -> Result<String, String> {
         true => beside,
         false => name.into(),
     };
-    fs::read_to_string(path).map_err(|error| error.to_string())
+    text_of(&path).map_err(|error| error.to_string())
+}
+
+/// The text of a file, unless it is longer than any job file: what is named may be a device, or have
+/// no end.
+fn text_of(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let most = fiojob::MOST_BYTES as u64;
+    let read = File::open(path)?.take(most + 1).read_to_string(&mut text)?;
+    if read as u64 > most {
+        let why = format!("it has more than {} KiB, and is no job file", most >> 10);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok(text)
 }
 
 impl Session<'_> {
@@ -155,7 +171,6 @@ impl Session<'_> {
         let mut notes = std::mem::take(&mut opened.prepared.notes);
         notes.extend(plan.notes.iter().cloned());
         notes.extend(plan.walls.iter().flat_map(|wall| sum::notes(wall)));
-        let handles = opened.handles(&plan)?;
         let largest = plan.reach().min(opened.prepared.target.size);
         let target = &mut opened.prepared.target;
         target.unwritten_fraction =
@@ -164,16 +179,11 @@ impl Session<'_> {
             target.zero_fraction = sample::zero_fraction(&opened.prepared.file, largest);
         }
         let machine = self.machine(&opened.prepared);
-        let (measured, names) = together::run(
-            self,
-            &plan,
-            &handles,
-            &opened.prepared.counters,
-            &mut progress,
-        );
+        let ended = together::run(self, &plan, &opened, &mut progress);
         drop(progress);
-        let Measured { phases, failed } = measured;
-        let missing = names[phases.len()..].to_vec();
+        let Measured { phases, failed } = ended.measured;
+        let missing = ended.names[phases.len()..].to_vec();
+        opened.prepared.target.direct &= ended.direct;
         Ok(self.recorded(
             started,
             opened.prepared.target,
@@ -183,4 +193,13 @@ impl Session<'_> {
             notes,
         ))
     }
+}
+
+/// How many files are open at once: those of the jobs, and what the streams between two walls have
+/// open, each its own, beside them.
+fn open_at_once(plan: &Plan) -> u64 {
+    let of_stream =
+        |stream: &Stream| stream.files.len() as u64 + descriptors::of_thread(stream.choice);
+    let wall = |streams: &Vec<Stream>| streams.iter().map(of_stream).sum::<u64>();
+    plan.files.len() as u64 + plan.walls.iter().map(wall).max().unwrap_or(0)
 }

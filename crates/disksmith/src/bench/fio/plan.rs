@@ -63,7 +63,7 @@ impl Plan {
         let mut plan = Plan {
             walls: Vec::new(),
             files: vec![Bytes(0); names.count],
-            repeats: jobs.iter().all(|job| job.repeat),
+            repeats: jobs.iter().all(Job::repeats),
             notes: Vec::new(),
         };
         let mut group = 0;
@@ -83,6 +83,7 @@ impl Plan {
                     plan.files[*file] = plan.files[*file].max(needed);
                 }
                 if let Some(wall) = plan.walls.last_mut() {
+                    check_ramp(job, &stream, wall)?;
                     wall.push(stream);
                 }
             }
@@ -147,6 +148,26 @@ impl Plan {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether what a stream counts begins when it does for those that it is summed with. Otherwise
+/// windows of different times would be added up.
+fn check_ramp(job: &Job, stream: &Stream, wall: &[Stream]) -> Result<(), FioError> {
+    let ramp = |stream: &Stream| details(&stream.workload).map_or(Nanos(0), |details| details.ramp);
+    let apart = wall.iter().find(|other| {
+        stream.group.is_some() && other.group == stream.group && ramp(other) != ramp(stream)
+    });
+    match apart {
+        None => Ok(()),
+        Some(other) => Err(job.error(
+            "ramp_time",
+            format!(
+                "{} and {} are reported as one and have ramps that differ; give them one, or begin \
+                 a new_group",
+                other.job, stream.job
+            ),
+        )),
     }
 }
 
@@ -351,7 +372,7 @@ fn workload(
         } else {
             0
         },
-        sync_at_end: job.sync_at_end && job.pattern.writes,
+        sync_at_end: job.syncs_at_end() && job.pattern.writes,
         longest,
         shortest: Nanos(0),
         precision: 0.0,
@@ -367,8 +388,28 @@ fn workload(
             full_sync: job.sync().is_none_or(|(call, _)| call == SyncCall::Full),
             bytes,
             ramp: Nanos(job.ramp_us * 1000),
+            mixed: false,
+            options: options(job, offset),
+            calls: None,
+            small_files: None,
         })),
     }
+}
+
+/// The options with which fio would do the same as what is reported as one: all clones where they
+/// are summed, and else a single one, which begins at `offset`.
+fn options(job: &Job, offset: Bytes) -> Vec<(String, String)> {
+    let mut given = job.given.clone();
+    if !job.group_reporting && job.numjobs > 1 {
+        given.remove("numjobs");
+        if given.remove("offset_increment").is_some() {
+            given.insert("offset", offset.0.to_string());
+        }
+    }
+    given
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 /// fio's map of blocks that were drawn is kept for blocks of one size only.

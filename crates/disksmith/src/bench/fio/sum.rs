@@ -1,7 +1,7 @@
 //! Streams that are reported as one: their sums.
 
 use record::{
-    Bytes, Direction, Flow, Histogram, Phase, Slice, Stopped, Window, WindowFlow, Workload,
+    Bytes, Details, Direction, Flow, Histogram, Phase, Slice, Stopped, Window, WindowFlow, Workload,
 };
 
 use super::plan::Stream;
@@ -68,18 +68,28 @@ pub(super) fn phase(
     sum.name = name;
     sum.began_s = began_s;
     sum.seconds = sum.windows.iter().map(|window| window.seconds).sum();
-    let count = members.len() as f64;
-    for window in &mut sum.windows {
-        // What was added up is a share of one stream's time each.
-        window.idle_fraction = (window.idle_fraction / count).clamp(0.0, 1.0);
+    for (at, window) in sum.windows.iter_mut().enumerate() {
+        let parts = members.iter().map(|member| &phases[*member]);
+        window.idle_fraction = idle_fraction(parts.filter_map(|part| part.windows.get(at)));
     }
     let all: Vec<&Stream> = members.iter().map(|member| &streams[*member]).collect();
     sum.workload = workload(&all);
     sum
 }
 
+/// The share of their time in which the streams waited that ran in a window. Those that had ended
+/// neither waited nor worked.
+fn idle_fraction<'a>(windows: impl Iterator<Item = &'a Window>) -> f64 {
+    let (mut idle, mut all) = (0.0, 0.0);
+    for window in windows {
+        idle += window.idle_fraction * window.seconds;
+        all += window.seconds;
+    }
+    if all > 0.0 { idle / all } else { 0.0 }
+}
+
 /// The workload that streams add up to. Where they differ in what cannot be added, it has their
-/// mean, and no details.
+/// mean, and its details say so.
 fn workload(streams: &[&Stream]) -> Workload {
     let first = &streams[0].workload;
     let count = streams.len() as f64;
@@ -105,9 +115,12 @@ fn workload(streams: &[&Stream]) -> Workload {
     let same_files = streams
         .iter()
         .all(|stream| stream.files == streams[0].files);
-    let spans = streams
-        .iter()
-        .map(|stream| stream.span.0 * stream.files.len() as u64);
+    let one_job = streams.iter().all(|stream| stream.job == streams[0].job);
+    // The span is that of each file where the details say how many there are.
+    let spans = streams.iter().map(|stream| match one_job {
+        true => stream.span.0,
+        false => stream.span.0 * stream.files.len() as u64,
+    });
     let span = match same_files {
         true => spans.max(),
         false => Some(spans.sum()),
@@ -117,6 +130,12 @@ fn workload(streams: &[&Stream]) -> Workload {
         .map(|stream| stream.workload.rate_per_s)
         .collect();
     let details = first.details.clone().map(|mut details| {
+        if !one_job {
+            return Box::new(Details {
+                mixed: true,
+                ..Details::default()
+            });
+        }
         // Clones differ in where they begin and in nothing else.
         if !alike(&|workload| {
             workload
@@ -128,7 +147,6 @@ fn workload(streams: &[&Stream]) -> Workload {
         }
         details
     });
-    let one_job = streams.iter().all(|stream| stream.job == streams[0].job);
     Workload {
         threads: streams.len() as u32,
         depth: mean(&|workload| f64::from(workload.depth)).round() as u32,
@@ -140,7 +158,7 @@ fn workload(streams: &[&Stream]) -> Workload {
             .ops
             .filter(|_| one_job)
             .map(|ops| ops * streams.len() as u64),
-        details: details.filter(|_| one_job),
+        details,
         ..first.clone()
     }
 }
@@ -160,11 +178,8 @@ fn add(sum: &mut Phase, part: &Phase) {
     sum.thread_ops.extend(&part.thread_ops);
     sum.thread_seconds.extend(&part.thread_seconds);
     sum.drain_seconds = sum.drain_seconds.max(part.drain_seconds);
-    // Each has the processor time of the whole process while it ran.
-    if part.seconds > sum.seconds {
-        sum.cpu = part.cpu;
-        sum.seconds = part.seconds;
-    }
+    sum.cpu.user_s += part.cpu.user_s;
+    sum.cpu.system_s += part.cpu.system_s;
     if part.stopped == Stopped::Signal {
         sum.stopped = Stopped::Signal;
     }
@@ -203,7 +218,6 @@ fn add_window(mine: &mut Window, theirs: &Window) {
     add_window_flow(&mut mine.sync, theirs.sync.as_ref());
     add_window_flow(&mut mine.commit, theirs.commit.as_ref());
     mine.in_flight += theirs.in_flight;
-    mine.idle_fraction += theirs.idle_fraction;
     mine.device = mine.device.or(theirs.device);
 }
 

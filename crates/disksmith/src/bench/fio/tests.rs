@@ -282,6 +282,21 @@ fn walls_part_what_runs_together_and_groups_what_is_summed() {
 }
 
 #[test]
+fn jobs_that_count_from_different_times_on_are_not_summed() {
+    let text = |line: &str| {
+        format!("[global]\nsize=2m\ngroup_reporting\nramp_time=2\n[a]\n[b]\nramp_time=4\n{line}\n")
+    };
+    let error = plan_on(&text(""), None).unwrap_err();
+    assert!(
+        error.contains("line 7: ramp_time: a and b are reported as one"),
+        "{error}"
+    );
+    for line in ["new_group", "group_reporting=0", "ramp_time=2", "stonewall"] {
+        assert!(plan_on(&text(line), None).is_ok(), "{line}");
+    }
+}
+
+#[test]
 fn a_sum_is_the_sum() {
     let text =
         "[job]\nrw=randread\nsize=2m\nnumjobs=3\ngroup_reporting\niodepth=4\nioengine=libaio\n";
@@ -300,4 +315,69 @@ fn a_sum_is_the_sum() {
     assert_eq!((sum.workload.threads, sum.workload.depth), (3, 4));
     assert_eq!(sum.workload.span, Some(Bytes::mib(6)));
     assert_eq!((sum.name.as_str(), sum.began_s), ("job", 1.5));
+}
+
+#[test]
+fn a_phase_carries_the_options_that_it_was_given() {
+    let text = "[global]\nsize=2m\nrw=randread\noffset=4k\noffset_increment=1m\nnumjobs=2\n\
+                [a]\nbssplit=4k/10:16k/90\ngroup_reporting\n[b]\nstonewall\ngroup_reporting=0\n\
+                [c]\nstonewall\ngroup_reporting\n[d]\ngroup_reporting\n";
+    let plan = plan_on(text, None).unwrap();
+    let reported = |wall: usize, phase: usize| {
+        let (name, members) = sum::reported(&plan.walls[wall]).remove(phase);
+        let read = crate::render::sample::database_run(1).0.phases[1].clone();
+        let phases = vec![read; plan.walls[wall].len()];
+        let sum = sum::phase(name, &members, &plan.walls[wall], &phases, 0.0);
+        *sum.workload.details.unwrap()
+    };
+    let value = |details: &record::Details, name: &str| {
+        let mut options = details.options.iter();
+        let found = options.find(|(key, _)| key == name);
+        found.map(|(_, value)| value.clone())
+    };
+    let summed = reported(0, 0);
+    assert!(!summed.mixed);
+    for (name, given) in [
+        ("bssplit", "4k/10:16k/90"),
+        ("numjobs", "2"),
+        ("offset", "4k"),
+        ("offset_increment", "1m"),
+        ("group_reporting", "1"),
+    ] {
+        assert_eq!(value(&summed, name).as_deref(), Some(given), "{name}");
+    }
+    // A clone that stands alone is a job without clones, which begins where it began.
+    let second = reported(1, 1);
+    assert_eq!(
+        value(&second, "offset"),
+        Some(((1 << 20) + 4096).to_string())
+    );
+    assert_eq!(value(&second, "numjobs"), None);
+    assert_eq!(value(&second, "offset_increment"), None);
+    // What several jobs were given is what none of them was given.
+    let mixed = reported(2, 0);
+    assert!(mixed.mixed && mixed.options.is_empty());
+}
+
+/// Of 32 jobs 31 end at once; what the last one's windows say must not be thinned by those.
+#[test]
+fn a_stream_that_has_ended_has_no_say_in_how_idle_the_others_are() {
+    let text = "[job]\nrw=randread\nsize=2m\nnumjobs=32\ngroup_reporting\n";
+    let plan = plan_on(text, None).unwrap();
+    let phases: Vec<record::Phase> = crate::render::sample::database_run(1).0.phases;
+    let long = phases.iter().find(|phase| phase.read.is_some()).unwrap();
+    assert!(long.windows.len() > 2);
+    let mut short = long.clone();
+    short.windows.truncate(1);
+    short.windows[0].seconds = 0.5;
+    short.windows[0].idle_fraction = 0.2;
+    let mut all = vec![short; 31];
+    all.push(long.clone());
+    let members: Vec<usize> = (0..32).collect();
+    let sum = sum::phase("job".to_owned(), &members, &plan.walls[0], &all, 0.0);
+    let (first, alone) = (&long.windows[0], &long.windows[1]);
+    let time = 31.0 * 0.5 + first.seconds;
+    let idle = (31.0 * 0.5 * 0.2 + first.seconds * first.idle_fraction) / time;
+    assert!((sum.windows[0].idle_fraction - idle).abs() < 1e-9);
+    assert!((sum.windows[1].idle_fraction - alone.idle_fraction).abs() < 1e-9);
 }

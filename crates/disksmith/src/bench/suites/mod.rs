@@ -1,5 +1,6 @@
 //! The classic suites: what each measures, and in which order. `answer` says what came of it.
 
+pub(crate) mod bonnie;
 pub(crate) mod curve;
 pub(crate) mod seek;
 pub(crate) mod sysbench;

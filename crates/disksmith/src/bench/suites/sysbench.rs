@@ -14,7 +14,7 @@ use crate::bench::progress::Progress;
 use crate::bench::schedule::Listed;
 use crate::bench::suite::{PhasePlan, base};
 use crate::bench::target::{self, Prepared, set_direct};
-use crate::bench::{Ran, Session, choice, layout, testfile};
+use crate::bench::{Ran, Session, choice, descriptors, layout, testfile};
 use crate::cli::BenchArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Standing as _};
@@ -146,6 +146,13 @@ impl Grid {
             .into_iter()
             .map(|cells| cells.into_iter().filter(|cell| wanted(cell)).collect())
             .collect();
+        let thread = descriptors::of_thread(choice(args));
+        let open = |cell: &PhasePlan| {
+            let files = cell.workload.details.as_ref().map_or(1, |all| all.files);
+            u64::from(files) + u64::from(cell.workload.threads) * thread
+        };
+        let most = cells.iter().flatten().map(open).max().unwrap_or(0);
+        descriptors::allow(most, "--files or --threads").refused()?;
         let largest = sets.iter().map(|set| set.total()).max();
         let prepared = target::prepare_sized(&context.root, path, args, largest, &[])?;
         Ok(Grid {

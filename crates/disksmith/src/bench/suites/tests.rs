@@ -52,7 +52,8 @@ fn zones_that_are_alike_have_no_finding() {
     assert_eq!(zones.len(), 64);
     let size = document["target"]["size_bytes"].as_u64().unwrap();
     let last = zones[63]["position_bytes"].as_u64().unwrap();
-    assert!(size - last < size / 63, "{last} of {size}");
+    // Zones begin at a whole request of 1 MiB.
+    assert!(size - last < size / 64 + (1 << 20), "{last} of {size}");
     assert_eq!(document["phases"].as_array().unwrap().len(), 128);
     assert_eq!(document["answer"]["ends"]["differ"], false);
     assert!(findings(&document, "zones").is_empty());

@@ -23,7 +23,7 @@ pub(super) fn view(subject: &Subject<'_>, figures: &mut Vec<Figure>) -> Option<A
     let answer = subject.conclusion.answer.as_ref()?;
     let colour = charts::colour_index(subject.slot);
     let chart = match answer {
-        Answer::Sysbench { .. } => return None,
+        Answer::Sysbench { .. } | Answer::Bonnie { .. } => return None,
         Answer::Seek { points } => seek(points, colour),
         Answer::Zones(zones) => by_position(zones, colour),
         Answer::Curve(curve) => by_rate(curve, colour),
