@@ -45,7 +45,10 @@ const KEYS: [(&str, &str); 13] = [
         "/phases/0/read/latency_ns",
         "min:i mean:n stddev:n p50:i p90:i p95:i p99:i p99_9:i p99_99:i max:i",
     ),
-    ("/phases/0/threads_fairness", "ops_mean:n ops_stddev:n seconds_mean:n? seconds_stddev:n?"),
+    (
+        "/phases/0/threads_fairness",
+        "ops_mean:n ops_stddev:n seconds_mean:n? seconds_stddev:n?",
+    ),
     ("/phases/0/cpu", "user_s:n system_s:n"),
     (
         "/phases/0/windows/0",
