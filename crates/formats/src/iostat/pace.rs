@@ -285,6 +285,17 @@ mod tests {
     }
 
     #[test]
+    fn times_that_lie_too_far_apart_are_no_panic() {
+        let mut pace = Pace::new(None);
+        let far = Timestamp::MAX.as_second() - 1_000_000;
+        let spans = spans(&mut pace, &[0, 10, far, 20, far - 10, far]);
+        assert_eq!(spans.len(), 6);
+        let mut pace = Pace::new(Some(Nanos(u64::MAX)));
+        pace.interval(&timing(0));
+        assert_eq!(pace.interval(&timing(1)).length, Nanos(u64::MAX));
+    }
+
+    #[test]
     fn without_times_an_interval_is_given_or_taken_to_be_a_second() {
         let nothing = Timing {
             wall: None,
