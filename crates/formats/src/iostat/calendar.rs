@@ -1,6 +1,6 @@
 //! Which instant a printed time means.
 
-use jiff::civil::Date;
+use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
@@ -161,7 +161,18 @@ impl Calendar {
         let local = date.to_datetime(stamp.time);
         match stamp.offset {
             Some(offset) => offset.to_timestamp(local).ok(),
-            None => self.zone.to_timestamp(local).ok(),
+            None => self.in_zone(local),
+        }
+    }
+
+    /// A time of the zone. Where the clock was set back at the end of summer, an hour comes twice;
+    /// it is the second one where the first lies before what was read last.
+    fn in_zone(&self, local: DateTime) -> Option<Timestamp> {
+        let first = self.zone.to_ambiguous_timestamp(local).compatible().ok()?;
+        let second = self.zone.to_ambiguous_timestamp(local).later().ok()?;
+        match self.last {
+            Some(last) if first < last && last <= second => Some(second),
+            _ => Some(first),
         }
     }
 
@@ -268,6 +279,22 @@ mod tests {
             "2026-04-03T23:59:59Z"
         );
         assert_eq!(calendar.assumed(), None);
+    }
+
+    #[test]
+    fn the_hour_that_comes_twice_in_autumn_is_read_in_its_order() {
+        let zone = TimeZone::get("Europe/Berlin").unwrap();
+        let mut calendar = Calendar::new(zone, None);
+        for (line, instant) in [
+            ("2026-10-25 01:59:00", "2026-10-24T23:59:00Z"),
+            ("2026-10-25 02:30:00", "2026-10-25T00:30:00Z"),
+            ("2026-10-25 02:59:00", "2026-10-25T00:59:00Z"),
+            ("2026-10-25 02:00:00", "2026-10-25T01:00:00Z"),
+            ("2026-10-25 02:59:00", "2026-10-25T01:59:00Z"),
+            ("2026-10-25 03:00:00", "2026-10-25T02:00:00Z"),
+        ] {
+            assert_eq!(read(&mut calendar, line), instant, "{line}");
+        }
     }
 
     #[test]

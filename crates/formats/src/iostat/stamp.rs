@@ -1,6 +1,8 @@
 //! Times of day as `iostat -t` prints them: in the form of the locale that it ran in, or of
 //! ISO 8601 (`S_TIME_FORMAT=ISO`).
 
+use std::borrow::Cow;
+
 use jiff::civil::Time;
 use jiff::tz::Offset;
 
@@ -40,6 +42,7 @@ pub(crate) fn stamp(line: &str) -> Option<Stamp> {
         return None;
     }
     let line = line.strip_prefix("Time:").unwrap_or(line).trim_start();
+    let line = &*with_colons(line);
     let hour_at = hour(line)?;
     let (date, rest) = line.split_at(hour_at);
     let date = date.trim_end_matches([' ', 'T', '\t', ',']);
@@ -61,6 +64,19 @@ pub(crate) fn stamp(line: &str) -> Option<Stamp> {
         offset,
         twelve_hours,
     })
+}
+
+/// A line whose time has dots, as in Finland (`22.11.2026 05.52.46`), with colons in their place.
+fn with_colons(line: &str) -> Cow<'_, str> {
+    let Some((date, time)) = line.rsplit_once(' ') else {
+        return Cow::Borrowed(line);
+    };
+    let parts: Vec<&str> = time.split('.').collect();
+    let is_number = |part: &&str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit());
+    if parts.len() == 3 && parts.iter().all(is_number) {
+        return Cow::Owned(format!("{date} {}", parts.join(":")));
+    }
+    Cow::Borrowed(line)
 }
 
 /// Where the hour begins: the number that a colon or a sign for hours follows.
@@ -163,6 +179,7 @@ mod tests {
         for (line, numbers, time, offset) in [
             ("11/22/26 05:52:40", [11, 22, 26], (5, 52, 40), None),
             ("22.11.2026 05:52:46", [22, 11, 2026], (5, 52, 46), None),
+            ("22.11.2026 05.52.46", [22, 11, 2026], (5, 52, 46), None),
             ("11/22/2026 12:00:01 AM", [11, 22, 2026], (0, 0, 1), None),
             ("11/22/2026 12:00:01 PM", [11, 22, 2026], (12, 0, 1), None),
             (
@@ -220,6 +237,9 @@ mod tests {
             "vda 0.00 0.00",
             "25:61:00",
             "11/22/26 05:52",
+            "05.52.46",
+            "22.11.2026 05.52",
+            "sda 05.52.46",
             "11/22/26 05:52:40 vda 1.00",
             "at 10:31:04 it broke",
             "1:2:3:4",
