@@ -3,16 +3,16 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use record::{Bytes, DeviceCounts};
 
 use crate::block::{DevNum, Device};
 use crate::pulse::KeptFile;
-use crate::root::{Error, Result, Root, shown};
+use crate::root::{Error, Result, Root, names_in, read_text, shown};
 
-/// A sector in these counts, whatever the device's own block size.
-const SECTOR: u64 = 512;
+/// A sector in these counts, in bytes, whatever the device's own block size.
+pub const SECTOR: u64 = 512;
 /// A counter that seems to have moved on by more than this between two readings went back instead:
 /// 2^28 sectors are 128 GiB.
 const WRAP_LIMIT: u32 = 1 << 28;
@@ -351,17 +351,38 @@ impl<'a> Line<'a> {
 /// Reads the counters of all devices, again and again.
 #[derive(Debug)]
 pub struct AllCounters {
-    file: KeptFile,
+    source: Source,
+}
+
+/// Where the counters of all devices are read.
+#[derive(Debug)]
+enum Source {
+    /// `/proc/diskstats`, which has all of them.
+    Proc(KeptFile),
+    /// `stat` of each device in sysfs, where a container hides the other; a file each.
+    Sys { folder: PathBuf, text: Vec<u8> },
 }
 
 impl AllCounters {
-    /// Opens `/proc/diskstats`.
+    /// Opens `/proc/diskstats`, or the folder of all devices in sysfs where that is missing or
+    /// covered by an empty file.
     ///
     /// # Errors
-    /// When it is missing.
+    /// When both are missing.
     pub fn open(root: &Root) -> Result<AllCounters> {
-        let file = KeptFile::open(&root.proc.join("diskstats"))?;
-        Ok(AllCounters { file })
+        let folder = root.sys.join("class/block");
+        let file = KeptFile::open(&root.proc.join("diskstats"))
+            .and_then(|mut file| Ok((!file.read()?.is_empty(), file)));
+        let source = match file {
+            Ok((true, file)) => Source::Proc(file),
+            other if !names_in(&folder)?.is_empty() => {
+                drop(other);
+                let text = Vec::new();
+                Source::Sys { folder, text }
+            }
+            other => Source::Proc(other?.1),
+        };
+        Ok(AllCounters { source })
     }
 
     /// The devices of now, in the kernel's order. A line that is none, as 2.6 kernels wrote for
@@ -370,11 +391,37 @@ impl AllCounters {
     /// # Errors
     /// When the file cannot be read.
     pub fn read(&mut self) -> Result<impl Iterator<Item = Line<'_>>> {
-        let text = self.file.read()?;
+        let text = match &mut self.source {
+            Source::Proc(file) => file.read()?,
+            Source::Sys { folder, text } => {
+                gather(folder, text)?;
+                text
+            }
+        };
         Ok(text
             .split(|&byte| byte == b'\n')
             .filter_map(|line| Line::parse(std::str::from_utf8(line).ok()?)))
     }
+}
+
+/// Writes what `/proc/diskstats` would say into `text`, from the files of each device. One that
+/// goes away meanwhile is left out.
+fn gather(folder: &Path, text: &mut Vec<u8>) -> Result<()> {
+    text.clear();
+    for name in names_in(folder)? {
+        let device = folder.join(&name);
+        let (Ok(number), Ok(counts)) = (
+            read_text(&device.join("dev")),
+            read_text(&device.join("stat")),
+        ) else {
+            continue;
+        };
+        // The kernel writes a slash within a name as an exclamation mark here.
+        let name = name.to_string_lossy().replace('!', "/");
+        let line = format!("{} {name} {counts}\n", number.replace(':', " "));
+        text.extend_from_slice(line.as_bytes());
+    }
+    Ok(())
 }
 
 /// Reads the text of `/proc/diskstats`: number, name and counters of each device. A line that is

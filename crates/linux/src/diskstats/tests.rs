@@ -155,3 +155,36 @@ fn all_devices_are_read_again_and_again() {
     let reads: Vec<u64> = all.read().unwrap().map(|line| line.stats.reads).collect();
     assert_eq!(reads, [2, 2]);
 }
+
+#[test]
+fn where_a_container_hides_the_list_each_device_is_asked() {
+    for hidden in [None, Some("")] {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::under(folder.path());
+        std::fs::create_dir_all(&root.proc).unwrap();
+        if let Some(text) = hidden {
+            std::fs::write(root.proc.join("diskstats"), text).unwrap();
+        }
+        let device = |name: &str, number: &str, stat: &str| {
+            let folder = root.sys.join("class/block").join(name);
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("dev"), number).unwrap();
+            std::fs::write(folder.join("stat"), stat).unwrap();
+        };
+        device("cciss!c0d0", "104:0\n", " 1 2 3 4 5 6 7 8 9 10 11\n");
+        device("vda", "254:0\n", "  9 2 3 4 5 6 7 8 9 10 11 12 13 14 15\n");
+        std::fs::create_dir_all(root.sys.join("class/block/going")).unwrap();
+        let mut all = AllCounters::open(&root).unwrap();
+        let lines: Vec<_> = all.read().unwrap().collect();
+        assert_eq!(lines.len(), 2);
+        assert_eq!((lines[0].name, lines[0].stats.reads), ("cciss/c0d0", 1));
+        assert_eq!(lines[1].number, DevNum::new(254, 0));
+        assert!(lines[1].counted.discards && !lines[1].counted.flushes);
+        device("vda", "254:0\n", "  10 2 3 4 5 6 7 8 9 10 11\n");
+        let reads: Vec<u64> = all.read().unwrap().map(|line| line.stats.reads).collect();
+        assert_eq!(reads, [1, 10]);
+    }
+    let nothing = tempfile::tempdir().unwrap();
+    let error = AllCounters::open(&Root::under(nothing.path())).unwrap_err();
+    assert!(error.to_string().contains("diskstats"));
+}
