@@ -28,6 +28,9 @@ pub struct ArrayLine {
     pub name: String,
     /// Whether it is assembled.
     pub active: bool,
+    /// Whether it is assembled and of no more use: a member is gone of a level that has no copy
+    /// of it (Linux 6.0).
+    pub broken: bool,
     /// Its level, such as `raid10`.
     pub level: Option<String>,
     /// Its members, in the kernel's order.
@@ -107,9 +110,11 @@ fn first_line(line: &str) -> Option<ArrayLine> {
         return None;
     }
     let mut words = rest.split_ascii_whitespace();
+    let state = words.next()?;
     let mut array = ArrayLine {
         name: name.to_owned(),
-        active: words.next()? == "active",
+        active: ["active", "broken"].contains(&state),
+        broken: state == "broken",
         ..ArrayLine::default()
     };
     for word in words {
@@ -222,6 +227,15 @@ unused devices: <none>
         assert_eq!(md3.level, None);
         assert_eq!(md0.wanted_and_working, None);
         assert_eq!(md0.action, None);
+    }
+
+    #[test]
+    fn an_array_that_lost_what_it_has_no_copy_of_is_broken() {
+        let seen = b"md0 : broken raid0 nvme2n1[1] nvme1n1[0]\n      2093056 blocks super 1.2\n";
+        let arrays = ArrayLine::parse_all(seen);
+        assert!(arrays[0].broken && arrays[0].active);
+        assert_eq!(arrays[0].level.as_deref(), Some("raid0"));
+        assert!(!ArrayLine::parse_all(SEEN).iter().any(|array| array.broken));
     }
 
     #[test]
