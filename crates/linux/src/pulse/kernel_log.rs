@@ -15,6 +15,8 @@ const LONGEST: usize = 8192;
 const AT_ONCE: usize = 1000;
 /// Records of higher levels (syslog(2)) are no trouble: 5 is a notice.
 const LEAST_LEVEL: u32 = 4;
+/// But md says of a member whose sectors it had to write anew only by the way, at level 6.
+const CORRECTED: &str = "read error corrected";
 
 /// A record of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +43,7 @@ impl<'a> Record<'a> {
 
     /// What it says of a disk's trouble, if it does.
     pub fn trouble(&self) -> Option<KernelError> {
-        if self.level > LEAST_LEVEL {
+        if self.level > LEAST_LEVEL && !self.text.contains(CORRECTED) {
             return None;
         }
         let kind = kind_of(self.text)?;
@@ -53,42 +55,54 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The phrases are those of block/blk-core.c, drivers/nvme/host/pci.c, drivers/ata/libata-eh.c,
-/// drivers/scsi, drivers/md and the file systems.
+/// What the kernel says of trouble, and of what kind it is. The phrases are those of block/blk-core.c,
+/// drivers/nvme/host, drivers/ata/libata-eh.c, drivers/scsi, drivers/md, fs/jbd2 and the file
+/// systems.
+const PHRASES: [(&str, KernelErrorKind); 30] = [
+    ("Disk failure on", KernelErrorKind::Array),
+    (CORRECTED, KernelErrorKind::Array),
+    ("read error not correctable", KernelErrorKind::Array),
+    ("unrecoverable I/O", KernelErrorKind::Array),
+    ("kicking non-fresh", KernelErrorKind::Array),
+    ("super_written gets error", KernelErrorKind::Array),
+    ("EXT4-fs error", KernelErrorKind::FileSystem),
+    (
+        "Remounting filesystem read-only",
+        KernelErrorKind::FileSystem,
+    ),
+    ("Aborting journal on device ", KernelErrorKind::FileSystem),
+    ("Corruption of in-memory data", KernelErrorKind::FileSystem),
+    ("metadata I/O error", KernelErrorKind::FileSystem),
+    ("log I/O error", KernelErrorKind::FileSystem),
+    ("shut down due to", KernelErrorKind::FileSystem),
+    ("BTRFS error", KernelErrorKind::FileSystem),
+    ("timeout error, dev ", KernelErrorKind::Timeout),
+    ("I/O error, dev ", KernelErrorKind::Io),
+    ("transport error, dev ", KernelErrorKind::Io),
+    ("protection error, dev ", KernelErrorKind::Io),
+    ("Buffer I/O error", KernelErrorKind::Io),
+    ("critical medium error", KernelErrorKind::Io),
+    ("critical target error", KernelErrorKind::Io),
+    ("critical nexus error", KernelErrorKind::Io),
+    ("critical space allocation error", KernelErrorKind::Io),
+    ("exception Emask", KernelErrorKind::Io),
+    ("timeout, aborting", KernelErrorKind::Timeout),
+    ("timeout, reset controller", KernelErrorKind::Timeout),
+    ("timeout, disable controller", KernelErrorKind::Timeout),
+    ("timeout, completion polled", KernelErrorKind::Timeout),
+    ("controller is down; will reset", KernelErrorKind::Timeout),
+    ("timing out command", KernelErrorKind::Timeout),
+];
+
 fn kind_of(text: &str) -> Option<KernelErrorKind> {
-    const PHRASES: [(&str, KernelErrorKind); 20] = [
-        ("Disk failure on", KernelErrorKind::Array),
-        ("read error corrected", KernelErrorKind::Array),
-        ("read error not correctable", KernelErrorKind::Array),
-        ("unrecoverable I/O", KernelErrorKind::Array),
-        ("kicking non-fresh", KernelErrorKind::Array),
-        ("EXT4-fs error", KernelErrorKind::FileSystem),
-        (
-            "Remounting filesystem read-only",
-            KernelErrorKind::FileSystem,
-        ),
-        ("Corruption of in-memory data", KernelErrorKind::FileSystem),
-        ("metadata I/O error", KernelErrorKind::FileSystem),
-        ("log I/O error", KernelErrorKind::FileSystem),
-        ("BTRFS error", KernelErrorKind::FileSystem),
-        ("I/O error, dev ", KernelErrorKind::Io),
-        ("Buffer I/O error", KernelErrorKind::Io),
-        ("critical medium error", KernelErrorKind::Io),
-        ("critical target error", KernelErrorKind::Io),
-        ("exception Emask", KernelErrorKind::Io),
-        ("timeout, aborting", KernelErrorKind::Timeout),
-        ("timeout, reset controller", KernelErrorKind::Timeout),
-        ("timeout, completion polled", KernelErrorKind::Timeout),
-        ("timing out command", KernelErrorKind::Timeout),
-    ];
     PHRASES
         .iter()
         .find(|(phrase, _)| text.contains(phrase))
         .map(|(_, kind)| *kind)
 }
 
-/// The device that a message names: behind `dev `, `on dev `, `on `, in brackets behind `sd 0:0:0:0`,
-/// in parentheses behind the file system, or at the beginning.
+/// The device that a message names: behind `dev `, `on dev `, `device ` or `on `, in brackets behind
+/// `sd 0:0:0:0`, in parentheses behind the file system, or at the beginning.
 fn device_in(text: &str) -> Option<&str> {
     let after = |mark: &str| {
         let (_, rest) = text.split_once(mark)?;
@@ -100,6 +114,10 @@ fn device_in(text: &str) -> Option<&str> {
     after("dev ")
         .or_else(|| after("Disk failure on "))
         .or_else(|| after("(device "))
+        .or_else(|| after(" on ").filter(|_| text.contains(CORRECTED)))
+        // The journal's name is that of its device with the number of an inode behind it.
+        .or_else(|| after("Aborting journal on device ")?.split('-').next())
+        .or_else(|| text.strip_prefix("EXT4-fs (").and_then(|_| after("(")))
         .or_else(|| text.strip_prefix("sd ").and_then(|_| after("[")))
         .or_else(|| text.strip_prefix("XFS (").and_then(|_| after("(")))
         .or_else(|| {
@@ -202,6 +220,31 @@ mod tests {
                 Some("vda1"),
             ),
             (
+                "md/raid1:md0: read error not correctable (sector 2056 on sdb1).",
+                KernelErrorKind::Array,
+                None,
+            ),
+            (
+                "EXT4-fs (sda1): Remounting filesystem read-only",
+                KernelErrorKind::FileSystem,
+                Some("sda1"),
+            ),
+            (
+                "Aborting journal on device sda1-8.",
+                KernelErrorKind::FileSystem,
+                Some("sda1"),
+            ),
+            (
+                "timeout error, dev nvme1n1, sector 2048 op 0x1:(WRITE)",
+                KernelErrorKind::Timeout,
+                Some("nvme1n1"),
+            ),
+            (
+                "nvme nvme0: controller is down; will reset: CSTS=0xffffffff",
+                KernelErrorKind::Timeout,
+                Some("nvme0"),
+            ),
+            (
                 "XFS (nvme1n1p1): metadata I/O error in \"xfs_buf_ioend\"",
                 KernelErrorKind::FileSystem,
                 Some("nvme1n1p1"),
@@ -216,6 +259,15 @@ mod tests {
         }
         let talk = b"4,1,2,-;md: data-check of RAID array md0";
         assert_eq!(Record::parse(talk).unwrap().trouble(), None);
+    }
+
+    #[test]
+    fn what_md_corrected_is_trouble_though_it_says_so_by_the_way() {
+        let text = "md/raid1:md0: read error corrected (8 sectors at 264192 on sdb1)";
+        let record = format!("6,1,2,-;{text}");
+        let error = Record::parse(record.as_bytes()).unwrap().trouble().unwrap();
+        assert_eq!(error.kind, KernelErrorKind::Array);
+        assert_eq!(error.device.as_deref(), Some("sdb1"));
     }
 
     #[test]
