@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use linux::Root;
 use linux::ebs::StatsPage;
-use record::sample::{DeviceId, DeviceSample};
+use record::sample::{DeviceId, DeviceSample, VendorSample};
 
 /// What is asked: all disks that have a page.
 type Wanted = Vec<(DeviceId, PathBuf)>;
@@ -67,17 +67,12 @@ impl Vendor {
         let Some((_, answers)) = &self.thread else {
             return;
         };
+        // Two pages may come within one sample; the last of them has counted what the first did.
+        let mut newest = HashMap::new();
         while let Ok(answer) = answers.try_recv() {
             match answer.page {
                 Ok(page) => {
-                    let before = self.last.insert(answer.id, (answer.at, page.clone()));
-                    let said = before.and_then(|(then, before)| {
-                        page.since(&before, answer.at.duration_since(then).into())
-                    });
-                    let mut samples = samples.iter_mut();
-                    if let Some(sample) = samples.find(|one| one.device.id == answer.id) {
-                        sample.vendor = said;
-                    }
+                    newest.insert(answer.id, (answer.at, page));
                 }
                 Err(error) if !self.refused => {
                     self.refused = true;
@@ -86,6 +81,18 @@ impl Vendor {
                 Err(_) => {}
             }
         }
+        for sample in samples {
+            if let Some((at, page)) = newest.remove(&sample.device.id) {
+                sample.vendor = self.said(sample.device.id, at, page);
+            }
+        }
+    }
+
+    /// What a page says beyond the one before it.
+    fn said(&mut self, id: DeviceId, at: Instant, page: StatsPage) -> Option<VendorSample> {
+        let before = self.last.insert(id, (at, page.clone()));
+        let (then, before) = before?;
+        page.since(&before, at.duration_since(then).into())
     }
 }
 
@@ -158,7 +165,54 @@ fn ask(path: &PathBuf, file: &mut Option<File>) -> io::Result<StatsPage> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use record::Nanos;
+    use record::sample::{Device, Moment};
+
     use super::*;
+
+    /// The page of an EBS volume that has completed so many reads.
+    fn page(reads: u64) -> StatsPage {
+        let mut page = vec![0; 4096];
+        page[..4].copy_from_slice(&0x3C23_B510_u32.to_le_bytes());
+        page[8..16].copy_from_slice(&reads.to_le_bytes());
+        StatsPage::parse(&page).unwrap()
+    }
+
+    #[test]
+    fn two_pages_within_a_sample_are_both_counted() {
+        let mut vendor = Vendor::new(Duration::from_secs(1));
+        let (questions, _) = channel();
+        let (answers, given) = channel();
+        vendor.thread = Some((questions, given));
+        let began = Instant::now();
+        let answer = |second: u64, reads: u64| {
+            let answer = Answer {
+                id: DeviceId(3),
+                path: "/dev/nvme1n1".into(),
+                at: began + Duration::from_secs(second),
+                page: Ok(page(reads)),
+            };
+            answers.send(answer).unwrap();
+        };
+        let device = Device::by_name(DeviceId(3), "nvme1n1", Moment::default());
+        let device = DeviceSample::unknown(Arc::new(device));
+        let mut give = || {
+            let mut samples = [device.clone()];
+            vendor.give(&mut samples, &mut Vec::new());
+            let said = samples[0].vendor.take();
+            said.map(|said| (said.reads, said.length))
+        };
+        answer(0, 10);
+        assert_eq!(give(), None);
+        answer(1, 15);
+        answer(2, 22);
+        assert_eq!(give(), Some((12, Nanos::from_secs(2))));
+        assert_eq!(give(), None);
+        answer(3, 23);
+        assert_eq!(give(), Some((1, Nanos::from_secs(1))));
+    }
 
     #[test]
     fn what_has_no_page_is_said_once() {
