@@ -53,6 +53,7 @@ impl Arrays {
                 line.name.clone(),
                 line.action,
                 line.wanted_and_working,
+                line.broken,
                 members,
             )
         };
@@ -107,12 +108,23 @@ impl Arrays {
             wanted: counted
                 .map(|(wanted, _)| wanted)
                 .or(array.and_then(|array| array.wanted)),
-            degraded: counted
-                .map(|(wanted, working)| wanted.saturating_sub(working))
-                .or(array.and_then(|array| array.degraded)),
+            degraded: degraded(line, array),
             mismatched: details.and_then(|details| details.mismatched),
             members: members(line, array, roster),
         })
+    }
+}
+
+/// How many members are missing. md does not count them at levels that cannot do without one, and
+/// says only that the array is broken.
+fn degraded(line: &ArrayLine, array: Option<&md::Array>) -> Option<u32> {
+    let counted = line
+        .wanted_and_working
+        .map(|(wanted, working)| wanted.saturating_sub(working))
+        .or(array.and_then(|array| array.degraded));
+    match line.broken {
+        true => Some(counted.unwrap_or(0).max(1)),
+        false => counted,
     }
 }
 

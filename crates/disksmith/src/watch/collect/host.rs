@@ -76,7 +76,8 @@ impl Host {
             let more = before.and_then(|before| stalled.total.checked_sub(before[which]));
             let share = |percent: f64| Fraction(percent / 100.0);
             PressureLine {
-                stalled: more.map(|more| Fraction(more.as_secs_f64() / seconds)),
+                // The file is read a little later than the clock.
+                stalled: more.map(|more| Fraction((more.as_secs_f64() / seconds).min(1.0))),
                 avg10: share(stalled.avg10),
                 avg60: share(stalled.avg60),
                 avg300: share(stalled.avg300),

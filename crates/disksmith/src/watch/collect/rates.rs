@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use linux::diskstats::{Counted, DiskStats};
+use linux::diskstats::{Counted, DiskStats, SECTOR};
 use record::sample::{BytesPerSecond, Device, DeviceKind, DeviceSample, Flow, Fraction, PerSecond};
 use record::{Bytes, Nanos};
 
 use super::roster::Seen;
 
-/// A sector in the counters, whatever the device's own block size.
-const SECTOR: u64 = 512;
 /// Some kernels count a request of a stacked device as done before it began, and show what is in
 /// flight then as a small number below zero.
 const BELOW_ZERO: u64 = 1 << 31;
@@ -42,12 +40,14 @@ fn fill(
 ) {
     let flow = |ops: u64, sectors: Option<u64>, merged: Option<u64>, ms: u64| Flow {
         iops: Some(PerSecond(ops as f64 / seconds)),
-        bytes: sectors.map(|sectors| BytesPerSecond((sectors * SECTOR) as f64 / seconds)),
+        // Some drivers count below zero, which is a number near the largest.
+        bytes: sectors
+            .map(|sectors| BytesPerSecond(sectors.saturating_mul(SECTOR) as f64 / seconds)),
         merged: merged.map(|merged| PerSecond(merged as f64 / seconds)),
         wait: (ops > 0 && has_clock).then(|| Nanos((ms as f64 * 1e6 / ops as f64).round() as u64)),
         size: sectors
             .filter(|_| ops > 0)
-            .map(|sectors| Bytes(sectors * SECTOR / ops)),
+            .map(|sectors| Bytes(sectors.saturating_mul(SECTOR) / ops)),
     };
     sample.read = flow(
         moved.reads,
@@ -76,7 +76,9 @@ fn fill(
     if has_clock {
         let milliseconds = seconds * 1e3;
         sample.mean_in_flight = Some(moved.weighted_ms as f64 / milliseconds);
-        sample.busy = Some(Fraction(moved.busy_ms as f64 / milliseconds));
+        // The kernel counts in ticks of some milliseconds, so that a short interval seems fuller
+        // than it can be.
+        sample.busy = Some(Fraction((moved.busy_ms as f64 / milliseconds).min(1.0)));
     }
     sample.sum_up();
 }
@@ -159,6 +161,19 @@ mod tests {
         let array = sample(device("md0"), &old, 1.0);
         assert_eq!((array.read.wait, array.busy), (None, None));
         assert_eq!(array.read.iops, Some(PerSecond(1.0)));
+    }
+
+    #[test]
+    fn no_disk_is_busy_for_longer_than_the_interval_nor_moves_less_than_nothing() {
+        let odd = DiskStats {
+            reads: 1,
+            sectors_read: u64::MAX,
+            busy_ms: 104,
+            ..DiskStats::default()
+        };
+        let sample = sample(device("vda"), &seen(odd), 0.1);
+        assert_eq!(sample.busy, Some(Fraction(1.0)));
+        assert!(sample.read.bytes.is_some_and(|bytes| bytes.0 > 0.0));
     }
 
     #[test]
