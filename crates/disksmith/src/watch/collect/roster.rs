@@ -42,7 +42,7 @@ struct Known {
     reading: u64,
     /// Its place among the devices in order of their names.
     rank: u32,
-    /// Its counters went back, so that it may be another device of the same name.
+    /// Its counters went back, or it was away, so that it may be another device of the same name.
     doubtful: bool,
 }
 
@@ -69,7 +69,10 @@ pub(super) struct Roster {
     changed: bool,
     last_refresh: Option<Nanos>,
     cost: Duration,
-    failed: bool,
+    /// It was said that sysfs does not tell the devices.
+    said_unlisted: bool,
+    /// It was said that some devices do not count.
+    said_uncounted: bool,
 }
 
 impl Roster {
@@ -87,8 +90,15 @@ impl Roster {
             changed: false,
             last_refresh: None,
             cost: Duration::ZERO,
-            failed: false,
+            said_unlisted: false,
+            said_uncounted: false,
         }
+    }
+
+    /// As if sysfs took so long to read.
+    #[cfg(test)]
+    pub(super) fn slow_down(&mut self, cost: Duration) {
+        self.cost = cost;
     }
 
     /// How many devices are known.
@@ -125,10 +135,12 @@ impl Roster {
                 let before = (known.reading + 1 == self.reading).then_some(known.stats);
                 seen.moved = before.and_then(|before| line.stats.moved_since(&before));
                 seen.reset = before.is_some() && seen.moved.is_none();
+                // One that was away for a reading may have come back as another.
+                let is_doubtful = seen.moved.is_none();
                 known.stats = line.stats;
                 known.reading = self.reading;
-                known.doubtful |= seen.reset;
-                self.changed |= seen.reset;
+                known.doubtful |= is_doubtful;
+                self.changed |= is_doubtful;
             }
             None => self.welcome(line),
         }
@@ -196,21 +208,60 @@ impl Roster {
     /// Reads again what sysfs says of the devices.
     pub(super) fn refresh(&mut self, root: &Root, notes: &mut Vec<String>) {
         let began = Instant::now();
-        match Devices::read(root) {
-            Ok(devices) => self.devices = devices,
-            Err(error) if !self.failed => {
-                self.failed = true;
-                notes.push(format!(
-                    "Which device lies on which is not known, since sysfs cannot be read: {error}"
-                ));
+        let failure = match Devices::read(root) {
+            Ok(devices) => {
+                self.devices = devices;
+                None
             }
-            Err(_) => {}
-        }
+            Err(error) => Some(format!("sysfs cannot be read: {error}")),
+        };
         self.changed = false;
         self.forget_the_gone();
         self.tell_the_doubtful_apart(root);
         self.describe_all(root);
+        self.say_what_is_unlisted(failure, notes);
+        self.say_what_is_uncounted(root, notes);
         self.cost = began.elapsed();
+    }
+
+    /// Says once that sysfs does not tell what the devices are.
+    fn say_what_is_unlisted(&mut self, failure: Option<String>, notes: &mut Vec<String>) {
+        let lists_none = self.devices.iter().next().is_none() && !self.known.is_empty();
+        let hidden = || lists_none.then(|| "sysfs lists none of them".to_owned());
+        if let Some(why) = failure.or_else(hidden)
+            && !self.said_unlisted
+        {
+            self.said_unlisted = true;
+            notes.push(format!(
+                "Which device lies on which is not known, and what each is is told by its name, since \
+                 {why}."
+            ));
+        }
+    }
+
+    /// Says once which devices have their counters switched off: they seem to do nothing.
+    fn say_what_is_uncounted(&mut self, root: &Root, notes: &mut Vec<String>) {
+        if self.said_uncounted {
+            return;
+        }
+        let uncounted: Vec<&str> = self
+            .devices
+            .iter()
+            .filter(|device| {
+                // Others count by themselves, whatever their queue says.
+                let is_disk = device.kind == Kind::Disk;
+                is_disk && self.known.contains_key(&device.number) && !device.is_counted(root)
+            })
+            .map(|device| device.name.as_str())
+            .collect();
+        if !uncounted.is_empty() {
+            self.said_uncounted = true;
+            notes.push(format!(
+                "The kernel does not count the requests of {}, so that nothing is seen of them; 1 in \
+                 queue/iostats of a disk in sysfs makes it count.",
+                uncounted.join(", ")
+            ));
+        }
     }
 
     fn forget_the_gone(&mut self) {
@@ -229,7 +280,7 @@ impl Roster {
         }
     }
 
-    /// A device whose counters went back is another one, unless the kernel says that it is the same,
+    /// A device whose counters went back, or that was away, is another one, unless the kernel says that it is the same,
     /// and so is one that has another place in the sequence of disks.
     fn tell_the_doubtful_apart(&mut self, root: &Root) {
         let mut others = Vec::new();
@@ -266,16 +317,25 @@ impl Roster {
                 ids.insert(number, known.device.id);
             }
         }
-        for (rank, device) in self.devices.iter().enumerate() {
+        self.rank();
+        for device in self.devices.iter() {
             let Some(known) = self.known.get_mut(&device.number) else {
                 continue;
             };
-            known.rank = u32::try_from(rank).unwrap_or(u32::MAX);
             let sequence = sequences.get(&device.number).copied().flatten();
             let described = describe(device, &known.device, sequence, &self.devices, &ids, root);
             if described != *known.device {
                 known.device = Arc::new(described);
             }
+        }
+    }
+
+    /// Gives all devices their places in the order of their names.
+    fn rank(&mut self) {
+        let mut known: Vec<&mut Known> = self.known.values_mut().collect();
+        known.sort_by_cached_key(|known| block::natural(&known.device.name));
+        for (known, rank) in known.into_iter().zip(0..) {
+            known.rank = rank;
         }
     }
 

@@ -220,7 +220,7 @@ fn without_counters_there_is_nothing_to_watch() {
 #[test]
 fn thousands_of_devices_are_sorted_by_name() {
     let mut fake = Fake::new();
-    let names: Vec<String> = (0..3000).map(|n| format!("sd{n}")).collect();
+    let names: Vec<String> = (0..3000).rev().map(|n| format!("sd{n}")).collect();
     let devices: Vec<(u32, &str, u64, u64)> = names
         .iter()
         .zip(0..)
@@ -234,11 +234,94 @@ fn thousands_of_devices_are_sorted_by_name() {
     fake.next(&mut collector);
     let sample = fake.next(&mut collector).unwrap();
     assert_eq!(sample.devices.len(), 3000);
-    let first: Vec<&str> = sample.devices[..3]
+    let listed: Vec<&str> = sample
+        .devices
         .iter()
         .map(|one| one.device.name.as_str())
         .collect();
-    assert_eq!(first, ["sd2980", "sd2981", "sd2982"]);
+    let sorted: Vec<&str> = names.iter().rev().map(String::as_str).collect();
+    assert_eq!(listed, sorted);
+}
+
+#[test]
+fn a_host_without_sysfs_is_watched_and_that_is_said_once() {
+    let mut fake = Fake::new();
+    fs::remove_dir_all(&fake.root.sys).unwrap();
+    fake.counters(&[(1, "nvme10n1", 1, 1), (0, "nvme2n1", 1, 1)]);
+    let mut collector = fake.collector();
+    fake.next(&mut collector);
+    let told = |notes: &[String]| {
+        let told = notes
+            .iter()
+            .filter(|note| note.contains("sysfs lists none"));
+        told.count()
+    };
+    assert_eq!(told(&collector.take_notes()), 1);
+    let sample = fake.next(&mut collector).unwrap();
+    let names = sample.devices.iter().map(|one| one.device.name.as_str());
+    assert_eq!(names.collect::<Vec<_>>(), ["nvme2n1", "nvme10n1"]);
+    fake.counters(&[(0, "nvme2n1", 1, 1)]);
+    fake.next(&mut collector);
+    assert_eq!(told(&collector.take_notes()), 0);
+}
+
+#[test]
+fn a_disk_that_does_not_count_is_named_once() {
+    let mut fake = Fake::new();
+    fake.device(0, "sda", 1);
+    fake.device(1, "sdb", 2);
+    let iostats = fake.root.sys.join("class/block/sdb/queue/iostats");
+    fs::write(iostats, "0\n").unwrap();
+    fake.counters(&[(0, "sda", 1, 1), (1, "sdb", 0, 0)]);
+    let mut collector = fake.collector();
+    for expected in [1, 0] {
+        fake.next(&mut collector);
+        let notes = collector.take_notes();
+        let told = notes.iter().filter(|note| note.contains("requests of sdb"));
+        assert_eq!(told.count(), expected, "{notes:?}");
+    }
+}
+
+#[test]
+fn a_disk_that_was_away_is_another_where_nothing_says_that_it_is_the_same() {
+    let mut fake = Fake::new();
+    let many: Vec<String> = (0..50).map(|n| format!("vd{n}")).collect();
+    let mut devices: Vec<(u32, &str, u64, u64)> = many
+        .iter()
+        .zip(0..)
+        .map(|(name, minor)| (minor, name.as_str(), 10, 10))
+        .collect();
+    fake.counters(&devices);
+    let mut collector = fake.collector();
+    fake.next(&mut collector);
+    let first = fake.next(&mut collector).unwrap();
+    let gone = devices.pop().unwrap();
+    // As on a host where sysfs takes so long that it may not be read each time.
+    collector.roster.slow_down(Duration::from_secs(1));
+    fake.counters(&devices);
+    fake.next(&mut collector);
+    devices.push((gone.0, gone.1, 99, 99));
+    fake.counters(&devices);
+    let back = fake.next(&mut collector).unwrap();
+    assert_eq!(back.named(gone.1).unwrap().read.iops, None);
+    collector.roster.slow_down(Duration::ZERO);
+    let back = fake.next(&mut collector).unwrap();
+    let id = |sample: &Sample, name: &str| sample.named(name).unwrap().device.id;
+    assert_ne!(id(&back, gone.1), id(&first, gone.1));
+    assert_eq!(id(&back, "vd0"), id(&first, "vd0"));
+}
+
+#[test]
+fn an_array_without_copies_that_lost_a_member_lacks_one() {
+    let mut fake = Fake::new();
+    fake.array(2, "md0", &[]);
+    fake.counters(&[(2, "md0", 9, 1)]);
+    fake.mdstat("md0 : broken raid0 sdb[1] sda[0]\n      1024 blocks\n");
+    let mut collector = fake.collector();
+    fake.next(&mut collector);
+    let sample = fake.next(&mut collector).unwrap();
+    let state = sample.named("md0").unwrap().array.as_ref().unwrap();
+    assert_eq!(state.degraded, Some(1));
 }
 
 #[test]
