@@ -35,6 +35,8 @@ pub struct ArrayLine {
     pub level: Option<String>,
     /// Its members, in the kernel's order.
     pub members: Vec<MemberWord>,
+    /// Its size.
+    pub size: Option<Bytes>,
     /// How many members it should have, and how many work.
     pub wanted_and_working: Option<(u32, u32)>,
     /// What is being done, or waits to be.
@@ -70,6 +72,9 @@ impl ArrayLine {
             }
         }
         let trimmed = line.trim_start();
+        if let Some((size, _)) = trimmed.split_once(" blocks") {
+            self.size = blocks(size).or(self.size);
+        }
         // `resync=DELAYED` waits for another array on the same disks.
         if let Some((word, _)) = trimmed.split_once('=')
             && let Some(action) = action(word.rsplit(' ').next().unwrap_or(word))
@@ -220,6 +225,7 @@ unused devices: <none>
         let faulty: Vec<bool> = md1.members.iter().map(|member| member.faulty).collect();
         assert_eq!(faulty, [false, false, true, false, false]);
         assert!(md1.members[0].spare);
+        assert_eq!(md1.size, Some(Bytes::kib(292_945_152)));
         assert_eq!(md2.level.as_deref(), Some("raid1"));
         assert_eq!(md2.action, Some(SyncAction::Resync));
         assert_eq!(md2.position, None);

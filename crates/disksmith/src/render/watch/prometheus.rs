@@ -1,16 +1,18 @@
 //! Metrics in the text format of Prometheus, version 0.0.4. What node_exporter has too carries its
-//! names and units (its collectors diskstats, mdadm, netdev, pressure and loadavg); the rest begins with
-//! `disksmith_`.
+//! names and units (its collectors diskstats, mdadm, meminfo, netdev, pressure and loadavg); the rest
+//! begins with `disksmith_`.
 
 mod disks;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use linux::Root;
-use linux::pulse::{ArrayLine, Interface, KeptFile, MdStat, NetReader, PressureReader, load};
+use linux::pulse::{
+    ArrayLine, Interface, KeptFile, MdStat, MemoryReader, NetReader, PressureReader, load,
+};
 use record::sample::SyncAction;
-use record::{Event, EventCode, Severity};
+use record::{Bytes, Event, EventCode, Severity};
 
 /// What was found so far.
 #[derive(Clone, Debug, Default)]
@@ -20,8 +22,9 @@ pub(crate) struct Found {
     /// How many began, by kind.
     pub total: BTreeMap<EventCode, u64>,
     /// For how many seconds the caps of each volume were exceeded, as it says itself: operations and
-    /// bytes of the volume, operations and bytes of the instance.
-    pub exceeded: BTreeMap<String, [f64; 4]>,
+    /// bytes of the volume, operations and bytes of the instance. `None` of a cap that it does not
+    /// have.
+    pub exceeded: BTreeMap<String, [Option<f64>; 4]>,
 }
 
 /// The metrics of now. What cannot be read is left out.
@@ -107,6 +110,15 @@ fn arrays(root: &Root, text: &mut Text) {
             text.value("node_md_disks_required", &labels, f64::from(wanted));
         }
     }
+    for (name, help, blocks) in BLOCKS {
+        text.family(name, "gauge", help);
+        for array in &arrays {
+            if let Some(bytes) = blocks(array) {
+                let labels = [("device", array.name.as_str())];
+                text.value(name, &labels, (bytes.0 / BLOCK) as f64);
+            }
+        }
+    }
     text.family(
         "disksmith_md_done_ratio",
         "gauge",
@@ -119,6 +131,26 @@ fn arrays(root: &Root, text: &mut Text) {
         }
     }
 }
+
+/// The blocks of `/proc/mdstat`, in bytes.
+const BLOCK: u64 = 1024;
+
+/// A metric of an array, what it is, and how it follows from its lines.
+type OfArray = (&'static str, &'static str, fn(&ArrayLine) -> Option<Bytes>);
+
+const BLOCKS: [OfArray; 2] = [
+    ("node_md_blocks", "Blocks of an array.", |array| array.size),
+    (
+        "node_md_blocks_synced",
+        "Blocks of an array that are in sync, or checked.",
+        |array| match (array.action, array.position) {
+            (_, Some(position)) => Some(position.done),
+            (None, None) => array.size,
+            // It waits for another array.
+            (Some(_), None) => Some(Bytes(0)),
+        },
+    ),
+];
 
 fn state_of(array: &ArrayLine) -> &'static str {
     match array.action {
@@ -176,6 +208,27 @@ fn host(root: &Root, text: &mut Text) {
             text.value(name, &[], full.total.as_secs_f64());
         }
     }
+    if let Ok(mut reader) = MemoryReader::open(root)
+        && let Ok(counts) = reader.read()
+    {
+        for (name, help, pages) in [
+            (
+                "node_memory_Dirty_bytes",
+                "Memory that waits to be written.",
+                counts.dirty,
+            ),
+            (
+                "node_memory_Writeback_bytes",
+                "Memory that is being written.",
+                counts.writeback,
+            ),
+        ] {
+            if let Some(pages) = pages {
+                text.family(name, "gauge", help);
+                text.value(name, &[], reader.bytes(pages).0 as f64);
+            }
+        }
+    }
     let means = KeptFile::open(&root.proc.join("loadavg"))
         .ok()
         .and_then(|mut file| load(file.read().ok()?));
@@ -189,16 +242,11 @@ fn host(root: &Root, text: &mut Text) {
 fn ours(found: &Found, text: &mut Text) {
     let name = "disksmith_finding_active";
     text.family(name, "gauge", "1 for each finding that lasts.");
-    for event in &found.open {
-        let severity = match event.severity {
-            Severity::Note => "note",
-            Severity::Warn | Severity::Invalid => "warn",
-        };
-        let labels = [
-            ("code", event.code.word()),
-            ("name", event.name.as_str()),
-            ("severity", severity),
-        ];
+    // Two of them may be of one name, which another device has by now. Prometheus takes nothing of an
+    // answer that has a line twice.
+    let active: BTreeSet<(&str, &str, &str)> = found.open.iter().map(labels_of).collect();
+    for (code, device, severity) in active {
+        let labels = [("code", code), ("name", device), ("severity", severity)];
         text.value(name, &labels, 1.0);
     }
     let name = "disksmith_findings_total";
@@ -224,14 +272,43 @@ fn ours(found: &Found, text: &mut Text) {
     ];
     for (device, sums) in &found.exceeded {
         for (cap, sum) in caps.iter().zip(sums) {
-            text.value(name, &[("device", device), ("cap", cap)], *sum);
+            if let Some(sum) = sum {
+                text.value(name, &[("device", device), ("cap", cap)], *sum);
+            }
         }
     }
 }
 
+/// What tells a finding from the others: its code, its subject's name, and its severity.
+fn labels_of(event: &Event) -> (&str, &str, &str) {
+    let severity = match event.severity {
+        Severity::Note => "note",
+        Severity::Warn | Severity::Invalid => "warn",
+    };
+    (event.code.word(), &event.name, severity)
+}
+
 #[cfg(test)]
 mod tests {
+    use record::Subject;
+    use record::sample::Moment;
+
     use super::*;
+
+    fn event(id: u64, name: &str) -> Event {
+        Event {
+            id,
+            code: EventCode::Errors,
+            severity: Severity::Warn,
+            subject: Subject::Host,
+            name: name.to_owned(),
+            began: Moment::default(),
+            ended: None,
+            text: String::new(),
+            advice: String::new(),
+            figures: Vec::new(),
+        }
+    }
 
     #[test]
     fn every_metric_has_one_head_and_every_line_a_value() {
@@ -242,6 +319,8 @@ mod tests {
         put(
             "diskstats",
             "8 0 sda 10 1 2 3000 4 5 6 7 8 9 10\n\
+             8 1 sda1 10 1 2 3000 4 5 6 7 8 9 10\n\
+             7 0 loop0 10 1 2 3000 4 5 6 7 8 9 10\n\
              259 0 nvme0n1 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n",
         );
         put(
@@ -253,9 +332,9 @@ mod tests {
         put("loadavg", "0.5 1 2 1/2 3\n");
         let mut found = Found::default();
         found.total.insert(EventCode::Stalled, 3);
-        found
-            .exceeded
-            .insert("nvme0n1".to_owned(), [1.5, 0.0, 0.0, 0.0]);
+        let exceeded = [Some(1.5), None, Some(0.0), Some(0.0)];
+        found.exceeded.insert("nvme0n1".to_owned(), exceeded);
+        found.open = vec![event(1, "sda"), event(2, "sda"), event(3, "sdb")];
         let text = text(&root, &found);
         for line in [
             "node_disk_reads_completed_total{device=\"sda\"} 10",
@@ -265,6 +344,8 @@ mod tests {
             "node_md_state{device=\"md0\",state=\"check\"} 1",
             "node_md_disks{device=\"md0\",state=\"failed\"} 1",
             "node_md_disks_required{device=\"md0\"} 2",
+            "node_md_blocks{device=\"md0\"} 100",
+            "node_md_blocks_synced{device=\"md0\"} 50",
             "disksmith_md_done_ratio{device=\"md0\"} 0.5",
             "node_network_transmit_drop_total{device=\"eth0\"} 8",
             "node_load15 2",
@@ -274,6 +355,18 @@ mod tests {
             assert!(text.lines().any(|one| one == line), "no '{line}' in {text}");
         }
         assert!(!text.contains("node_disk_flush_requests_total{device=\"sda\"}"));
+        assert!(!text.contains("sda1") && !text.contains("loop0"), "{text}");
+        assert!(!text.contains("cap=\"volume_throughput\""), "{text}");
+        let mut series: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|line| line.rsplit_once(' '))
+            .map(|(series, _)| series)
+            .collect();
+        let all = series.len();
+        series.sort_unstable();
+        series.dedup();
+        assert_eq!(series.len(), all, "a series is there twice: {text}");
         let heads: Vec<&str> = text
             .lines()
             .filter(|line| line.starts_with("# TYPE"))

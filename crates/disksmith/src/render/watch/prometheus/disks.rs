@@ -1,7 +1,8 @@
 //! The counters of disks, as node_exporter's collector diskstats names them.
 
 use linux::Root;
-use linux::diskstats::{AllCounters, Counted, DiskStats};
+use linux::diskstats::{AllCounters, Counted, DiskStats, SECTOR};
+use record::sample::DeviceKind;
 
 use super::Text;
 
@@ -43,7 +44,7 @@ fn flushes(counted: Counted) -> bool {
 }
 
 fn bytes(sectors: u64) -> f64 {
-    sectors as f64 * 512.0
+    sectors as f64 * SECTOR as f64
 }
 
 fn seconds(milliseconds: u64) -> f64 {
@@ -156,6 +157,16 @@ const DISK: [OfDisk; 17] = [
     ),
 ];
 
+/// Whether node_exporter shows a device unless it is told to: a sum over all devices would count
+/// twice what partitions and loop devices pass on.
+fn is_shown(name: &str) -> bool {
+    let kind = DeviceKind::by_name(name);
+    !matches!(
+        kind,
+        DeviceKind::Partition | DeviceKind::Loop | DeviceKind::Memory
+    )
+}
+
 /// All counters of all disks, one metric after the other.
 pub(super) fn disks(root: &Root, text: &mut Text) {
     let Ok(mut counters) = AllCounters::open(root) else {
@@ -163,6 +174,7 @@ pub(super) fn disks(root: &Root, text: &mut Text) {
     };
     let lines: Vec<(String, DiskStats, Counted)> = match counters.read() {
         Ok(lines) => lines
+            .filter(|line| is_shown(line.name))
             .map(|line| (line.name.to_owned(), line.stats, line.counted))
             .collect(),
         Err(_) => return,
