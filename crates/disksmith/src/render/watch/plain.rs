@@ -1,5 +1,6 @@
 //! Plain lines: one a device and interval, and one when something is found or over.
 
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use record::Severity;
 use record::sample::{DeviceSample, Flow, Gap, Moment, Sample};
@@ -16,6 +17,8 @@ const MIB: f64 = 1_048_576.0;
 pub(crate) struct Lines {
     /// Lines since the heads.
     since_head: Option<usize>,
+    /// The date that the times are of.
+    date: Option<Date>,
 }
 
 impl Lines {
@@ -25,23 +28,43 @@ impl Lines {
         if let Some(gap) = sample.gap {
             text.push_str(&format!("# {} {}\n", clock(sample.at), gap_words(gap)));
         }
-        let width = sample
-            .devices
-            .iter()
-            .map(|device| device.device.name.len())
-            .fold(8, usize::max);
-        for device in &sample.devices {
+        let names: Vec<String> = sample.devices.iter().map(name).collect();
+        let width = names.iter().map(String::len).fold(8, usize::max);
+        for (device, name) in sample.devices.iter().zip(&names) {
             if self.since_head.is_none_or(|lines| lines >= PAGE) {
                 text.push_str(&head(width));
                 self.since_head = Some(0);
             }
             self.since_head = self.since_head.map(|lines| lines + 1);
-            text.push_str(&line(sample.at, device, width));
+            text.push_str(&line(sample.at, device, name, width));
         }
         for change in changes {
             text.push_str(&event(change));
         }
-        text
+        if text.is_empty() {
+            return text;
+        }
+        self.new_date(sample.at) + &text
+    }
+
+    /// A line with the date, where it is not that of the lines before.
+    fn new_date(&mut self, at: Moment) -> String {
+        let date = at.wall.map(|wall| wall.to_zoned(TimeZone::system()).date());
+        match date {
+            Some(date) if self.date != Some(date) => {
+                self.date = Some(date);
+                format!("# {date}\n")
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+/// The kernel's name, and the one that people gave it.
+fn name(device: &DeviceSample) -> String {
+    match &device.device.alias {
+        Some(alias) => format!("{}({alias})", device.device.name),
+        None => device.device.name.clone(),
     }
 }
 
@@ -63,7 +86,7 @@ fn head(width: usize) -> String {
     )
 }
 
-fn line(at: Moment, device: &DeviceSample, width: usize) -> String {
+fn line(at: Moment, device: &DeviceSample, name: &str, width: usize) -> String {
     let ops = |flow: &Flow| shown(flow.iops.map(|iops| iops.0));
     let bytes = |flow: &Flow| shown(flow.bytes.map(|bytes| bytes.0 / MIB));
     let wait = |flow: &Flow| flow.wait.map_or_else(dash, |wait| words::latency(wait.0));
@@ -79,7 +102,7 @@ fn line(at: Moment, device: &DeviceSample, width: usize) -> String {
     let row = format!(
         "{:<12} {:<width$} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>8} {:>5}",
         clock(at),
-        device.device.name,
+        name,
         ops(&device.read),
         ops(&device.write),
         bytes(&device.read),
@@ -93,7 +116,28 @@ fn line(at: Moment, device: &DeviceSample, width: usize) -> String {
             .busy
             .map_or_else(dash, |busy| format!("{:.0}%", busy.percent())),
     );
-    format!("{row}{}\n", array_words(device))
+    format!("{row}{}{}\n", whole_words(device), array_words(device))
+}
+
+/// What is known of all requests together and of neither reads nor writes, as in logs without these
+/// columns, behind the line.
+fn whole_words(device: &DeviceSample) -> String {
+    let all = &device.all;
+    let untold = |is_told: fn(&Flow) -> bool| !is_told(&device.read) && !is_told(&device.write);
+    let mut text = String::new();
+    if let Some(iops) = all.iops.filter(|_| untold(|flow| flow.iops.is_some())) {
+        text.push_str(&format!(" {}/s", words::number(iops.0)));
+    }
+    if let Some(bytes) = all.bytes.filter(|_| untold(|flow| flow.bytes.is_some())) {
+        text.push_str(&format!(" {} MiB/s", words::number(bytes.0 / MIB)));
+    }
+    if let Some(wait) = all.wait.filter(|_| untold(|flow| flow.wait.is_some())) {
+        text.push_str(&format!(" await {}", words::latency(wait.0)));
+    }
+    match text.is_empty() {
+        true => text,
+        false => format!("  all:{text}"),
+    }
 }
 
 /// What an array is doing, behind its line.
@@ -174,7 +218,7 @@ fn dash() -> String {
 mod tests {
     use std::sync::Arc;
 
-    use record::sample::{Device, DeviceId, Fraction, PerSecond};
+    use record::sample::{BytesPerSecond, Device, DeviceId, Fraction, PerSecond};
     use record::{Bytes, Event, EventCode, Nanos, Subject};
 
     use super::*;
@@ -206,6 +250,57 @@ mod tests {
         let words: Vec<&str> = lines[1].split_whitespace().collect();
         assert_eq!(words[..4], ["3.000s", "nvme1n1", "1,234", "-"], "{text}");
         assert!(words.contains(&"7") && words.contains(&"50%"), "{text}");
+    }
+
+    #[test]
+    fn a_new_date_is_told_before_the_lines_of_it() {
+        let mut lines = Lines::default();
+        let mut told = |second: i64| {
+            let mut sample = sample();
+            sample.at.wall = Some(jiff::Timestamp::from_second(second).unwrap());
+            let text = lines.text(&sample, &[]);
+            text.lines().filter(|line| line.starts_with("# ")).count()
+        };
+        let day = 86_400;
+        assert_eq!((told(1_700_000_000), told(1_700_000_001)), (1, 0));
+        assert_eq!(
+            (told(1_700_000_001 + day), told(1_700_000_002 + day)),
+            (1, 0)
+        );
+        // A moment at which nothing is shown is not told either.
+        let mut idle = sample();
+        idle.devices.clear();
+        idle.at.wall = Some(jiff::Timestamp::UNIX_EPOCH);
+        assert_eq!(lines.text(&idle, &[]), "");
+    }
+
+    #[test]
+    fn what_is_known_of_all_requests_only_is_shown() {
+        let mut sample = sample();
+        let device = &mut sample.devices[0];
+        device.read = Flow::default();
+        device.all.iops = Some(PerSecond(1302.0));
+        device.all.bytes = Some(BytesPerSecond(43.0 * MIB));
+        device.all.wait = Some(Nanos(2_600_000));
+        let text = Lines::default().text(&sample, &[]);
+        let expected = "  all: 1,302/s 43.0 MiB/s await 2.60 ms\n";
+        assert!(text.ends_with(expected), "{text}");
+        // sysstat 9: reads and writes are told apart, but not what they take.
+        let device = &mut sample.devices[0];
+        device.read.iops = Some(PerSecond(1.0));
+        device.write.bytes = Some(BytesPerSecond(1.0));
+        let text = Lines::default().text(&sample, &[]);
+        assert!(text.ends_with("  all: await 2.60 ms\n"), "{text}");
+    }
+
+    #[test]
+    fn a_mapper_carries_the_name_that_people_gave_it() {
+        let mut device = Device::by_name(DeviceId(0), "dm-3", Moment::default());
+        device.alias = Some("vg-data".to_owned());
+        let mut sample = sample();
+        sample.devices = vec![DeviceSample::unknown(Arc::new(device))];
+        let text = Lines::default().text(&sample, &[]);
+        assert!(text.contains(" dm-3(vg-data) "), "{text}");
     }
 
     #[test]
