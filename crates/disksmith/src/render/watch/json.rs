@@ -2,8 +2,8 @@
 //! read by other programs: none is renamed or retyped without raising the schema.
 
 use record::sample::{
-    ArraySample, DeviceSample, Flow, HostSample, LatencyBin, Moment, NetFlow, Sample, Source,
-    VendorSample,
+    ArraySample, CpuShares, DeviceSample, Flow, Gap, HostSample, LatencyBin, Moment, NetFlow,
+    Pressure, PressureLine, Sample, Source, VendorSample,
 };
 use record::{Event, Figure};
 use serde_json::{Map, Value, json};
@@ -55,10 +55,20 @@ fn value(sample: &Sample) -> Value {
         "time": sample.at.wall,
         "elapsed_ns": sample.at.elapsed,
         "length_ns": sample.length,
-        "gap": sample.gap,
+        "gap": sample.gap.map(gap),
         "host": host(&sample.host),
         "devices": devices,
     })
+}
+
+fn gap(gap: Gap) -> Value {
+    let (kind, length) = match gap {
+        Gap::Suspended(length) => ("suspended", length),
+        Gap::SetForward(length) => ("set-forward", length),
+        Gap::SetBack(length) => ("set-back", length),
+        Gap::Unseen(length) => ("unseen", length),
+    };
+    json!({ "kind": kind, "length_ns": length })
 }
 
 fn device(sample: &DeviceSample) -> Value {
@@ -164,12 +174,35 @@ fn host(host: &HostSample) -> Value {
         })
     });
     json!({
-        "pressure": host.pressure,
+        "pressure": host.pressure.as_ref().map(pressure),
         "load": host.load,
         "memory": memory,
-        "cpu": host.cpu,
+        "cpu": host.cpu.as_ref().map(cpu),
         "interfaces": interfaces,
         "errors": host.errors,
+    })
+}
+
+fn pressure(pressure: &Pressure) -> Value {
+    let line = |line: &PressureLine| {
+        json!({
+            "stalled_fraction": line.stalled,
+            "avg10_fraction": line.avg10,
+            "avg60_fraction": line.avg60,
+            "avg300_fraction": line.avg300,
+        })
+    };
+    json!({ "some": line(&pressure.some), "full": pressure.full.as_ref().map(line) })
+}
+
+fn cpu(shares: &CpuShares) -> Value {
+    json!({
+        "user_fraction": shares.user,
+        "nice_fraction": shares.nice,
+        "system_fraction": shares.system,
+        "iowait_fraction": shares.iowait,
+        "steal_fraction": shares.steal,
+        "idle_fraction": shares.idle,
     })
 }
 
@@ -221,4 +254,39 @@ fn figures(figures: &[Figure]) -> Value {
         .iter()
         .map(|figure| (figure.key.clone(), json!(figure.value)));
     Value::Object(pairs.collect::<Map<_, _>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use record::Nanos;
+    use record::sample::Fraction;
+
+    use super::*;
+
+    #[test]
+    fn every_time_and_share_has_its_unit_in_its_key() {
+        let mut sample = Sample {
+            gap: Some(Gap::SetBack(Nanos::from_secs(3600))),
+            ..Sample::default()
+        };
+        let line = PressureLine {
+            stalled: Some(Fraction(0.25)),
+            ..PressureLine::default()
+        };
+        sample.host.pressure = Some(Pressure {
+            some: line,
+            full: None,
+        });
+        sample.host.cpu = Some(CpuShares {
+            iowait: Fraction(0.5),
+            ..CpuShares::default()
+        });
+        let value = value(&sample);
+        let gap = json!({ "kind": "set-back", "length_ns": 3_600_000_000_000_u64 });
+        assert_eq!(value["gap"], gap);
+        let host = &value["host"];
+        assert_eq!(host["pressure"]["some"]["stalled_fraction"], 0.25);
+        assert!(host["pressure"]["full"].is_null());
+        assert_eq!(host["cpu"]["iowait_fraction"], 0.5);
+    }
 }
