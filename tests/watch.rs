@@ -59,19 +59,24 @@ fn json_lines_have_these_keys_of_these_types() {
 #[test]
 fn plain_lines_fit_and_know_the_devices_that_are_named() {
     let place = Place::new();
-    let named = std::fs::read_dir("/sys/class/block").unwrap().next();
-    let Some(name) = named.map(|entry| entry.unwrap().file_name()) else {
-        support::skipped("there is no block device here");
+    // Loop devices and memory that were never used are not shown.
+    let counters = std::fs::read_to_string("/proc/diskstats").unwrap_or_default();
+    let is_used = |line: &&str| {
+        let mut words = line.split_whitespace().skip(3);
+        words.next().is_some_and(|reads| reads != "0")
+    };
+    let used = counters.lines().find(is_used);
+    let Some(name) = used.and_then(|line| line.split_whitespace().nth(2)) else {
+        support::skipped("no block device was used here");
         return;
     };
-    let name = name.to_str().unwrap().replace('!', "/");
-    let arguments = ["watch", &name, "--count", "1", "--interval", "100ms"];
+    let arguments = ["watch", name, "--count", "1", "--interval", "100ms"];
     let said = place.run(&arguments).ends_with(0);
-    for line in said
-        .out
-        .lines()
-        .filter(|line| !line.starts_with(['!', '*', '-', '#']))
-    {
+    let is_row = |line: &&str| !line.starts_with(['!', '*', '-', '#']);
+    let rows: Vec<&str> = said.out.lines().filter(is_row).collect();
+    assert!(rows.len() >= 2 && rows[0].starts_with("time "), "{said:#?}");
+    assert!(rows[1..].iter().any(|row| row.contains(name)), "{said:#?}");
+    for line in rows {
         assert!(line.chars().count() <= 140, "{line}");
     }
     place
@@ -119,7 +124,7 @@ fn a_check_is_one_line_with_performance_data_and_a_status() {
     let place = Place::new();
     let arguments = ["watch", "--check", "--count", "1", "--interval", "100ms"];
     let said = place.run(&arguments);
-    assert!(matches!(said.status, Some(0..=2)), "{said:#?}");
+    assert!(matches!(said.status, Some(0..=3)), "{said:#?}");
     assert_eq!(said.out.lines().count(), 1, "{said:#?}");
     assert!(
         said.out.starts_with("DISKSMITH ") && said.out.contains(" | "),
@@ -132,4 +137,16 @@ fn a_check_is_one_line_with_performance_data_and_a_status() {
         unknown.out.starts_with("DISKSMITH UNKNOWN - no-such-disk"),
         "{unknown:#?}"
     );
+    // Status 2 would be taken for a critical state of the disks.
+    for wrong in [
+        vec!["watch", "--check", "--bogus"],
+        vec!["watch", "--warning", "busy=x", "--check"],
+        vec!["watch", "--check", "--parse", "x"],
+    ] {
+        let said = place.run(&wrong).ends_with(3);
+        assert_eq!(said.out.lines().count(), 1, "{said:#?}");
+        assert!(said.out.starts_with("DISKSMITH UNKNOWN - "), "{said:#?}");
+        assert!(said.err.contains("--help"), "{said:#?}");
+    }
+    place.run(&["watch", "--bogus"]).ends_with(2);
 }

@@ -4,8 +4,11 @@
 
 mod support;
 
+use std::time::Duration;
+
+use rustix::process::Signal;
 use serde_json::Value;
-use support::{Place, Said};
+use support::{Place, Running, Said};
 
 fn fixture(name: &str) -> String {
     format!(
@@ -29,9 +32,10 @@ fn parse(path: &str, more: &[&str]) -> Said {
 fn a_log_is_shown_as_what_happens_now() {
     let said = parse(&fixture("12.6-xt-de_DE.txt"), &["--zone", "UTC"]).ends_with(0);
     let rows: Vec<&str> = said.out.lines().collect();
-    assert_eq!(rows.len(), 5, "{said:#?}");
-    assert!(rows[0].starts_with("time "), "{said:#?}");
-    assert!(rows[1].contains("loop0") && rows[2].contains("vda"));
+    assert_eq!(rows.len(), 6, "{said:#?}");
+    assert!(rows[0].starts_with("# 2026-11-2"), "{said:#?}");
+    assert!(rows[1].starts_with("time "), "{said:#?}");
+    assert!(rows[2].contains("loop0") && rows[3].contains("vda"));
     assert!(said.err.contains("since boot"), "{said:#?}");
 
     let said = parse(&fixture("12.6-x-term.json"), &["--json"]).ends_with(0);
@@ -104,11 +108,44 @@ fn columns_are_guessed_and_named_or_asked_for() {
 }
 
 #[test]
+fn what_old_versions_tell_of_all_requests_together_is_shown() {
+    let first = ["--first", "interval"];
+    let said = parse(&fixture("9-x.txt"), &first).ends_with(0);
+    assert!(said.out.contains("  all: await "), "{said:#?}");
+    let said = parse(&fixture("12.6-x-s.txt"), &first).ends_with(0);
+    let all = said.out.lines().find(|line| line.contains("  all: "));
+    assert!(all.is_some_and(|line| line.contains("/s ")), "{said:#?}");
+}
+
+#[test]
+fn ctrl_c_ends_the_reading_of_what_has_no_report() {
+    let place = Place::new();
+    let running = Running::start(&mut place.command(&["watch", "--parse", "/dev/zero"]));
+    std::thread::sleep(Duration::from_millis(700));
+    running.signal(Signal::INT);
+    let said = running.end().ends_with(0);
+    assert_eq!(said.out, "", "{said:#?}");
+}
+
+#[test]
+fn years_that_cannot_be_are_no_panic() {
+    let place = Place::new();
+    let path = place.path("far.log");
+    let report = |year: &str| {
+        format!("{year}-01-01 00:00:00\nDevice r/s w/s await %util\nsda 1.00 1.00 1.00 1.00\n\n")
+    };
+    let years = ["1970", "2026", "9999", "1971", "9999"];
+    std::fs::write(&path, years.map(report).concat()).unwrap();
+    let said = parse(path.to_str().unwrap(), &["--zone", "UTC"]).ends_with(0);
+    assert!(said.out.contains("was set back by"), "{said:#?}");
+}
+
+#[test]
 fn what_is_no_log_is_refused() {
     parse(&fixture("README.md"), &[]).refuses(&["holds no report of iostat"]);
     parse("/no/such/log", &[]).refuses(&["/no/such/log cannot be read"]);
     parse("/", &[]).refuses(&["/ is a directory"]);
-    parse(&fixture("12.6-x.txt"), &["--check"]).refuses(&["--check"]);
+    parse(&fixture("12.6-x.txt"), &["--all", "--interval", "1s"]).refuses(&["--interval"]);
     Place::new()
         .run(&["watch", "--dates", "dmy"])
         .refuses(&["--parse"]);

@@ -36,8 +36,14 @@ fn main() -> ExitCode {
         let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{help}"));
         return ExitCode::from(2);
     }
-    // Misuse ends here with status 2, --help and --version with 0.
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() && cli::asks_for_check(std::env::args_os()) => {
+            return ExitCode::from(watch::misused_check(&error));
+        }
+        // Misuse ends here with status 2, --help and --version with 0.
+        Err(error) => error.exit(),
+    };
     let mut context = Context::of_process(cli.ledger.named());
     failure::exit_code(run(&cli.verb, &mut context))
 }

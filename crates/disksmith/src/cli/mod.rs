@@ -31,7 +31,7 @@ pub(crate) use values::{
     Every, FileSizes, Latency, Percent, Size, Span, Throughput, WorkloadText, check_rate,
 };
 pub(crate) use warm::{ReadyBy, WarmArgs};
-pub(crate) use watch::{Limits, WatchArgs};
+pub(crate) use watch::{Limits, WatchArgs, asks_for_check};
 pub(crate) use zero::ZeroArgs;
 
 /// Database-grade I/O from cloud disks: every figure with an interval and a verdict.

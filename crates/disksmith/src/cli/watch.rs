@@ -1,5 +1,6 @@
 //! The arguments of `watch`.
 
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
@@ -81,6 +82,12 @@ impl FromStr for Limits {
     }
 }
 
+/// Whether these words of a command line ask for `watch --check`, be they right or wrong.
+pub(crate) fn asks_for_check(words: impl Iterator<Item = OsString>) -> bool {
+    let mut words = words.take_while(|word| word != "--");
+    words.any(|word| word == "watch") && words.any(|word| word == "--check")
+}
+
 /// What `watch` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
@@ -146,6 +153,18 @@ mod tests {
         for wrong in ["", "localhost", "1.2.3.4", "70000"] {
             assert!(address(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_check_is_told_from_other_commands() {
+        let asks = |line: &str| asks_for_check(line.split(' ').map(OsString::from));
+        assert!(asks("disksmith watch --check --bogus"));
+        assert!(asks(
+            "disksmith --ledger x watch sda --warning busy=x --check"
+        ));
+        assert!(!asks("disksmith watch -- --check"));
+        assert!(!asks("disksmith array check --check"));
+        assert!(!asks("disksmith watch --bogus"));
     }
 
     #[test]

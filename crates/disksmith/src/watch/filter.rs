@@ -4,9 +4,11 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use linux::Root;
-use linux::block::Devices;
+use linux::block::{Device, Devices, Kind};
+use linux::diskstats::AllCounters;
 use record::sample::{DeviceId, DeviceKind, DeviceSample, Sample};
 use record::{Event, Subject};
+use study::watch::{Change, ChangeKind};
 
 use crate::failure::{Failure, Standing as _};
 
@@ -16,6 +18,8 @@ pub(super) struct Filter {
     names: Vec<String>,
     /// Also partitions and what does nothing.
     all: bool,
+    /// The events that are shown and last.
+    shown: HashSet<u64>,
 }
 
 impl Filter {
@@ -31,12 +35,21 @@ impl Filter {
             let name = |word: &String| name_of(word, &devices, root);
             words.iter().map(name).collect::<Result<_, _>>()?
         };
-        Ok(Filter { names, all })
+        Ok(Filter::of_names(names, all))
     }
 
     /// The devices of a log, whose names nobody can look up any more.
     pub(super) fn of_names(names: Vec<String>, all: bool) -> Filter {
-        Filter { names, all }
+        Filter {
+            names,
+            all,
+            shown: HashSet::new(),
+        }
+    }
+
+    /// The names of the devices that are wanted; none means all.
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
     }
 
     /// Leaves in a sample what is wanted.
@@ -65,6 +78,19 @@ impl Filter {
         }
     }
 
+    /// Whether a change of an event is shown: what began before all eyes ends there too, though its
+    /// device may be gone from the sample.
+    pub(super) fn wants_change(&mut self, change: &Change, sample: &Sample) -> bool {
+        let id = change.event.id;
+        let wanted = self.shown.contains(&id) || self.wants_event(&change.event, sample);
+        if change.kind == ChangeKind::Closed {
+            self.shown.remove(&id);
+        } else if wanted {
+            self.shown.insert(id);
+        }
+        wanted
+    }
+
     /// The devices that are named, and all that these lie on.
     fn wanted(&self, sample: &Sample) -> HashSet<DeviceId> {
         let is_named = |device: &&DeviceSample| self.names.contains(&device.device.name);
@@ -91,18 +117,35 @@ fn is_active(device: &DeviceSample) -> bool {
 }
 
 fn name_of(word: &str, devices: &Devices, root: &Root) -> Result<String, Failure> {
+    let mapped = |device: &&Device| {
+        let name = match &device.kind {
+            Kind::Mapper { name, .. } => name.as_deref(),
+            _ => None,
+        };
+        name == Some(word)
+    };
     let found = if word.starts_with('/') {
         devices.at_path(root, Path::new(word))
     } else {
         devices
             .named(word)
             .or_else(|| linux::md::find(root, devices, word))
+            .or_else(|| devices.iter().find(mapped))
     };
-    found.map(|device| device.name.clone()).ok_or_else(|| {
+    let found = found.map(|device| device.name.clone());
+    found.or_else(|| counted(word, root)).ok_or_else(|| {
         Failure::refused(format!(
             "{word} is not a block device that the kernel lists; disksmith devices lists them"
         ))
     })
+}
+
+/// A name that the kernel counts, where a container hides sysfs.
+fn counted(word: &str, root: &Root) -> Option<String> {
+    let name = word.strip_prefix("/dev/").unwrap_or(word);
+    let mut counters = AllCounters::open(root).ok()?;
+    let mut lines = counters.read().ok()?;
+    lines.any(|line| line.name == name).then(|| name.to_owned())
 }
 
 #[cfg(test)]
@@ -110,6 +153,7 @@ mod tests {
     use std::sync::Arc;
 
     use record::sample::{Device, Moment, PerSecond};
+    use record::{EventCode, Severity};
 
     use super::*;
 
@@ -141,10 +185,8 @@ mod tests {
     }
 
     fn filter(names: &[&str], all: bool) -> Filter {
-        Filter {
-            names: names.iter().map(|name| (*name).to_owned()).collect(),
-            all,
-        }
+        let names = names.iter().map(|name| (*name).to_owned());
+        Filter::of_names(names.collect(), all)
     }
 
     #[test]
@@ -160,6 +202,59 @@ mod tests {
     fn what_does_nothing_is_shown_when_asked_for() {
         assert_eq!(names(&filter(&[], false)), ["md0", "vdb", "vdd"]);
         assert_eq!(names(&filter(&[], true)).len(), 5);
+    }
+
+    #[test]
+    fn what_was_shown_when_it_began_is_shown_when_it_is_over() {
+        let event = |id: u64, name: &str, device: u32| Event {
+            id,
+            code: EventCode::Stalled,
+            severity: Severity::Warn,
+            subject: Subject::Device(DeviceId(device)),
+            name: name.to_owned(),
+            began: Moment::default(),
+            ended: None,
+            text: String::new(),
+            advice: String::new(),
+            figures: Vec::new(),
+        };
+        let change = |kind, id, name, device| Change {
+            kind,
+            event: event(id, name, device),
+        };
+        let mut filter = filter(&["md0"], false);
+        let (opened, closed) = (ChangeKind::Opened, ChangeKind::Closed);
+        assert!(filter.wants_change(&change(opened, 1, "vdb", 1), &sample()));
+        assert!(!filter.wants_change(&change(opened, 2, "vdd", 4), &sample()));
+        let mut without = sample();
+        without
+            .devices
+            .retain(|device| device.device.id != DeviceId(1));
+        assert!(filter.wants_change(&change(closed, 1, "vdb", 1), &without));
+        assert!(!filter.wants_change(&change(closed, 2, "vdd", 4), &without));
+        assert!(filter.shown.is_empty());
+    }
+
+    #[test]
+    fn a_device_is_named_without_sysfs_and_by_the_name_that_people_gave_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::under(folder.path());
+        std::fs::create_dir_all(&root.proc).unwrap();
+        let counters = "254 0 vda 1 2 3 4 5 6 7 8 9 10 11\n253 0 dm-0 1 2 3 4 5 6 7 8 9 10 11\n";
+        std::fs::write(root.proc.join("diskstats"), counters).unwrap();
+        let named = |word: &str| {
+            let filter = Filter::new(&[word.to_owned()], false, &root);
+            filter.map(|filter| filter.names().to_vec()).ok()
+        };
+        assert_eq!(named("vda"), Some(vec!["vda".to_owned()]));
+        assert_eq!(named("/dev/vda"), Some(vec!["vda".to_owned()]));
+        assert_eq!(named("vdb"), None);
+        let mapper = root.sys.join("class/block/dm-0");
+        std::fs::create_dir_all(mapper.join("dm")).unwrap();
+        std::fs::write(mapper.join("dev"), "253:0\n").unwrap();
+        std::fs::write(mapper.join("size"), "2048\n").unwrap();
+        std::fs::write(mapper.join("dm/name"), "vg-data\n").unwrap();
+        assert_eq!(named("vg-data"), Some(vec!["dm-0".to_owned()]));
     }
 
     #[test]

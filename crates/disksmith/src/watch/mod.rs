@@ -22,6 +22,8 @@ use filter::Filter;
 use live::Ticks;
 use serve::Server;
 
+pub(crate) use check::misused as misused_check;
+
 /// Watches until it is interrupted, or has seen enough.
 pub(crate) fn watch(args: &WatchArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     if args.check {
@@ -30,7 +32,7 @@ pub(crate) fn watch(args: &WatchArgs, context: &mut Context, interrupt: &AtomicB
     if let Some(path) = &args.log.parse {
         return parse::parse(path, args, context, interrupt);
     }
-    let filter = Filter::new(&args.devices, args.all, &context.root)?;
+    let mut filter = Filter::new(&args.devices, args.all, &context.root)?;
     let mut collector = Collector::new(&context.root, args.interval.0.into()).refused()?;
     let mut watch = Watch::new(Settings {
         stall: args.stall.0,
@@ -55,7 +57,7 @@ pub(crate) fn watch(args: &WatchArgs, context: &mut Context, interrupt: &AtomicB
             if let Some(server) = &server {
                 server.tell(&sample, watch.open(), &changes);
             }
-            changes.retain(|change| filter.wants_event(&change.event, &sample));
+            changes.retain(|change| filter.wants_change(change, &sample));
             filter.cut(&mut sample);
             view.show(&sample, &changes, context)?;
         }

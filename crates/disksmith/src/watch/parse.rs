@@ -20,8 +20,6 @@ use super::filter::Filter;
 
 /// How much of a log is read at a time.
 const CHUNK: usize = 1 << 20;
-/// After so many samples the progress is shown.
-const SHOWN_EVERY: u64 = 256;
 
 /// Reads a log to its end, or until it is interrupted.
 pub(super) fn parse(
@@ -32,7 +30,12 @@ pub(super) fn parse(
 ) -> Outcome {
     let log = Log::open(path)?;
     let progress = Progress::of(&log, context.watched);
-    let mut reader = Reader::new(log.input, args.log.options());
+    let input = Heeding {
+        input: log.input,
+        progress: &progress,
+        interrupt,
+    };
+    let mut reader = Reader::new(input, args.log.options());
     let mut filter = LogFilter::new(args);
     let mut watch = Watch::new(Settings {
         stall: args.stall.0,
@@ -40,7 +43,11 @@ pub(super) fn parse(
     let mut view = View::of(args);
     let mut seen = 0;
     while let Some(reading) = reader.next() {
-        let reading = reading.map_err(|error| broken(path, error, seen))?;
+        let reading = match reading {
+            // Nothing was found in what was read until then, which is no wonder.
+            Err(_) if interrupt.load(Relaxed) => break,
+            reading => reading.map_err(|error| broken(path, error, seen))?,
+        };
         if reading.since_boot {
             continue;
         }
@@ -48,9 +55,6 @@ pub(super) fn parse(
             view.begin(reader.source(), context)?;
         }
         seen += 1;
-        if seen % SHOWN_EVERY == 1 {
-            progress.show(reader.bytes_taken());
-        }
         let mut sample = reading.sample;
         let found = watch.see(&sample);
         let changes = filter.cut(&mut sample, found);
@@ -138,6 +142,36 @@ impl Read for Standard {
     }
 }
 
+/// A log that seems to end when somebody wants to: gigabytes without a report are read between two
+/// of them.
+struct Heeding<'a> {
+    input: Box<dyn BufRead>,
+    progress: &'a Progress,
+    interrupt: &'a AtomicBool,
+}
+
+impl Read for Heeding<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.fill_buf()?.read(buffer)?;
+        self.consume(length);
+        Ok(length)
+    }
+}
+
+impl BufRead for Heeding<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.interrupt.load(Relaxed) {
+            return Ok(&[]);
+        }
+        self.input.fill_buf()
+    }
+
+    fn consume(&mut self, length: usize) {
+        self.progress.add(length);
+        self.input.consume(length);
+    }
+}
+
 /// How far a long log is read, on standard error, and only on a terminal.
 struct Progress(Option<ProgressBar>);
 
@@ -155,9 +189,9 @@ impl Progress {
         Progress(bar)
     }
 
-    fn show(&self, bytes: u64) {
+    fn add(&self, bytes: usize) {
         if let Some(bar) = &self.0 {
-            bar.set_position(bytes);
+            bar.inc(bytes as u64);
         }
     }
 
@@ -187,7 +221,7 @@ impl LogFilter {
     /// Leaves what is wanted in a sample, and in what was found in it.
     fn cut(&mut self, sample: &mut Sample, mut changes: Vec<Change>) -> Vec<Change> {
         self.missing.retain(|name| sample.named(name).is_none());
-        changes.retain(|change| self.filter.wants_event(&change.event, sample));
+        changes.retain(|change| self.filter.wants_change(change, sample));
         self.filter.cut(sample);
         changes
     }
