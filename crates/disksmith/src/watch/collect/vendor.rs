@@ -1,10 +1,12 @@
-//! The volumes' own statistics pages. They are asked for by a thread of their own: the controller of
-//! a volume that is stuck may keep a caller for a minute, which is when the rest is wanted most.
+//! The volumes' own statistics pages. Each is asked for by a thread of its own: the controller of a
+//! volume that is stuck may keep a caller for a minute, which is when the rest is wanted most, and
+//! the pages of the other volumes too.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,8 +15,8 @@ use linux::Root;
 use linux::ebs::StatsPage;
 use record::sample::{DeviceId, DeviceSample, VendorSample};
 
-/// What is asked: all disks that have a page.
-type Wanted = Vec<(DeviceId, PathBuf)>;
+/// What a thread that only asks needs of memory.
+const STACK: usize = 128 * 1024;
 
 /// A page, or why there is none.
 struct Answer {
@@ -27,8 +29,9 @@ struct Answer {
 /// The pages of all volumes that have one.
 pub(super) struct Vendor {
     period: Duration,
-    wanted: Wanted,
-    thread: Option<(Sender<Wanted>, Receiver<Answer>)>,
+    /// Who is asked. A thread ends when its sender is gone.
+    asked: HashMap<DeviceId, (PathBuf, Sender<Infallible>)>,
+    answers: (Sender<Answer>, Receiver<Answer>),
     last: HashMap<DeviceId, (Instant, StatsPage)>,
     refused: bool,
 }
@@ -38,38 +41,41 @@ impl Vendor {
     pub(super) fn new(period: Duration) -> Vendor {
         Vendor {
             period,
-            wanted: Vec::new(),
-            thread: None,
+            asked: HashMap::new(),
+            answers: channel(),
             last: HashMap::new(),
             refused: false,
         }
     }
 
     /// Asks these from now on. On another machine's files there is nobody to ask.
-    pub(super) fn watch(&mut self, root: &Root, wanted: Wanted) {
-        if wanted == self.wanted || *root != Root::host() {
+    pub(super) fn watch(&mut self, root: &Root, wanted: Vec<(DeviceId, PathBuf)>) {
+        if *root != Root::host() {
             return;
         }
-        self.last
-            .retain(|id, _| wanted.iter().any(|(other, _)| other == id));
-        self.wanted.clone_from(&wanted);
-        if self.thread.is_none() {
-            self.thread = start(self.period);
-        }
-        if let Some((questions, _)) = &self.thread {
-            // A thread that ended answers nothing more.
-            let _ = questions.send(wanted);
+        let is_wanted = |id: &DeviceId, path: &PathBuf| {
+            let same = |(other, at): &(DeviceId, PathBuf)| other == id && at == path;
+            wanted.iter().any(same)
+        };
+        self.asked.retain(|id, (path, _)| is_wanted(id, path));
+        let asked = &self.asked;
+        self.last.retain(|id, _| asked.contains_key(id));
+        for (id, path) in wanted {
+            if !self.asked.contains_key(&id) {
+                let (end, ended) = channel();
+                let answers = self.answers.0.clone();
+                if start(id, path.clone(), self.period, ended, answers).is_ok() {
+                    self.asked.insert(id, (path, end));
+                }
+            }
         }
     }
 
     /// Adds to the samples what the volumes said since the last time.
     pub(super) fn give(&mut self, samples: &mut [DeviceSample], notes: &mut Vec<String>) {
-        let Some((_, answers)) = &self.thread else {
-            return;
-        };
         // Two pages may come within one sample; the last of them has counted what the first did.
         let mut newest = HashMap::new();
-        while let Ok(answer) = answers.try_recv() {
+        while let Ok(answer) = self.answers.1.try_recv() {
             match answer.page {
                 Ok(page) => {
                     newest.insert(answer.id, (answer.at, page));
@@ -97,7 +103,7 @@ impl Vendor {
 }
 
 /// Why there is no page, for the first volume that has none.
-fn refusal(path: &std::path::Path, error: &io::Error) -> String {
+fn refusal(path: &Path, error: &io::Error) -> String {
     let remedy = match error.kind() {
         io::ErrorKind::PermissionDenied => "; run disksmith as root for that",
         _ => "",
@@ -109,53 +115,42 @@ fn refusal(path: &std::path::Path, error: &io::Error) -> String {
     )
 }
 
-fn start(period: Duration) -> Option<(Sender<Wanted>, Receiver<Answer>)> {
-    let (questions, asked) = channel();
-    let (answers, given) = channel();
-    // Without the thread there are no pages.
-    thread::Builder::new()
-        .name("volume-pages".to_owned())
-        .spawn(move || answer_all(&asked, &answers, period))
-        .ok()?;
-    Some((questions, given))
-}
-
-/// Asks all that are wanted, once a period, until nobody wants to know any more.
-fn answer_all(asked: &Receiver<Wanted>, answers: &Sender<Answer>, period: Duration) {
-    let mut open: Vec<(DeviceId, PathBuf, Option<File>)> = Vec::new();
-    let mut next = Instant::now();
-    loop {
-        match asked.recv_timeout(next.saturating_duration_since(Instant::now())) {
-            Ok(wanted) => {
-                open = wanted
-                    .into_iter()
-                    .map(|(id, path)| (id, path, None))
-                    .collect();
-                continue;
-            }
-            Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) => {}
-        }
-        next = Instant::now() + period;
-        for (id, path, file) in &mut open {
-            let page = ask(path, file);
+/// Begins to ask a volume, once a period, until nobody wants to know any more.
+fn start(
+    id: DeviceId,
+    path: PathBuf,
+    period: Duration,
+    ended: Receiver<Infallible>,
+    answers: Sender<Answer>,
+) -> io::Result<()> {
+    let asks = move || {
+        let mut file = None;
+        loop {
+            let next = Instant::now() + period;
+            let page = ask(&path, &mut file);
             if page.is_err() {
-                *file = None;
+                file = None;
             }
             let answer = Answer {
-                id: *id,
+                id,
                 path: path.clone(),
                 at: Instant::now(),
                 page,
             };
-            if answers.send(answer).is_err() {
+            let wait = next.saturating_duration_since(Instant::now());
+            if answers.send(answer).is_err()
+                || ended.recv_timeout(wait) != Err(RecvTimeoutError::Timeout)
+            {
                 return;
             }
         }
-    }
+    };
+    let thread = thread::Builder::new().name("volume-page".to_owned());
+    thread.stack_size(STACK).spawn(asks)?;
+    Ok(())
 }
 
-fn ask(path: &PathBuf, file: &mut Option<File>) -> io::Result<StatsPage> {
+fn ask(path: &Path, file: &mut Option<File>) -> io::Result<StatsPage> {
     let open = match file.take() {
         Some(open) => open,
         None => File::open(path)?,
@@ -183,9 +178,7 @@ mod tests {
     #[test]
     fn two_pages_within_a_sample_are_both_counted() {
         let mut vendor = Vendor::new(Duration::from_secs(1));
-        let (questions, _) = channel();
-        let (answers, given) = channel();
-        vendor.thread = Some((questions, given));
+        let answers = vendor.answers.0.clone();
         let began = Instant::now();
         let answer = |second: u64, reads: u64| {
             let answer = Answer {
@@ -233,6 +226,44 @@ mod tests {
         thread::sleep(Duration::from_millis(50));
         vendor.give(&mut [], &mut notes);
         assert_eq!(notes.len(), 1, "{notes:?}");
+        let named = ["/dev/null", "/no/such"];
+        assert!(
+            named.iter().any(|path| notes[0].contains(path)),
+            "{notes:?}"
+        );
+    }
+
+    #[test]
+    fn a_volume_that_hangs_keeps_no_other_from_being_asked() {
+        // Nobody writes to the pipe, so that it cannot be opened for reading, as a volume that hangs.
+        let folder = tempfile::tempdir().unwrap();
+        let hangs = folder.path().join("hangs");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &hangs,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        let mut vendor = Vendor::new(Duration::from_millis(10));
+        let wanted = vec![
+            (DeviceId(0), hangs.clone()),
+            (DeviceId(1), "/dev/null".into()),
+        ];
+        vendor.watch(&Root::host(), wanted.clone());
+        vendor.watch(&Root::host(), wanted);
+        let mut notes = Vec::new();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < deadline && notes.is_empty() {
+            thread::sleep(Duration::from_millis(20));
+            vendor.give(&mut [], &mut notes);
+        }
         assert!(notes[0].contains("/dev/null"), "{notes:?}");
+        assert_eq!(vendor.asked.len(), 2);
+        vendor.watch(&Root::host(), Vec::new());
+        assert!(vendor.asked.is_empty());
+        // It ends with the other end of the pipe.
+        drop(std::fs::OpenOptions::new().write(true).open(&hangs));
     }
 }
