@@ -102,8 +102,11 @@ pub fn find<'a>(root: &Root, devices: &'a Devices, word: &str) -> Option<&'a Dev
     at(Path::new("/dev/md").join(word)).or_else(|| devices.named(word).filter(is_array))
 }
 
-/// The names below `/dev/md` and what they lead to.
-fn links(root: &Root, devices: &Devices) -> Result<Vec<(String, DevNum)>> {
+/// The names below `/dev/md`, such as `data`, and the arrays that they lead to.
+///
+/// # Errors
+/// When the folder is there and cannot be listed.
+pub fn links(root: &Root, devices: &Devices) -> Result<Vec<(String, DevNum)>> {
     let names = root::names_in(&root.dev.join("md"))?;
     Ok(names
         .iter()

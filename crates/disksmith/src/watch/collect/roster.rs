@@ -4,10 +4,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linux::Root;
 use linux::block::{self, DevNum, Devices, Kind};
 use linux::diskstats::{Counted, DiskStats, Line};
 use linux::ebs::StatsPage;
+use linux::{Root, md};
 use record::Nanos;
 use record::sample::{Device, DeviceId, DeviceKind, DeviceNumber, Moment};
 
@@ -318,12 +318,23 @@ impl Roster {
             }
         }
         self.rank();
+        // Without these names, the kernel's do.
+        let links = md::links(root, &self.devices).unwrap_or_default();
         for device in self.devices.iter() {
             let Some(known) = self.known.get_mut(&device.number) else {
                 continue;
             };
             let sequence = sequences.get(&device.number).copied().flatten();
-            let described = describe(device, &known.device, sequence, &self.devices, &ids, root);
+            let mut described =
+                describe(device, &known.device, sequence, &self.devices, &ids, root);
+            if described.kind == DeviceKind::Array {
+                // A number alone tells no more than the kernel's name.
+                let mut names = links.iter().filter(|(name, number)| {
+                    let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
+                    *number == device.number && !is_number
+                });
+                described.alias = names.next().map(|(name, _)| name.clone());
+            }
             if described != *known.device {
                 known.device = Arc::new(described);
             }

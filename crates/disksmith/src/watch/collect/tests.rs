@@ -159,6 +159,8 @@ fn an_array_is_seen_over_its_members_with_what_it_does() {
     let devices = [(0, "sda", 9, 1), (1, "sdb", 9, 1), (2, "md0", 9, 1)];
     fake.counters(&devices);
     let idle = "md0 : active raid1 sdb[1] sda[0]\n      1024 blocks [2/2] [UU]\n";
+    fs::create_dir_all(fake.root.dev.join("md")).unwrap();
+    std::os::unix::fs::symlink("../md0", fake.root.dev.join("md/data")).unwrap();
     // md is loaded only when the array is built.
     let mut collector = fake.collector();
     fake.mdstat(idle);
@@ -167,6 +169,7 @@ fn an_array_is_seen_over_its_members_with_what_it_does() {
     let md = sample.named("md0").unwrap();
     assert_eq!(md.device.kind, DeviceKind::Array);
     assert_eq!(md.device.level.as_deref(), Some("raid1"));
+    assert_eq!(md.device.alias.as_deref(), Some("data"));
     let below: Vec<&str> = sample
         .below(&md.device)
         .map(|one| one.device.name.as_str())
