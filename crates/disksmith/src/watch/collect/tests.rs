@@ -160,6 +160,7 @@ fn an_array_is_seen_over_its_members_with_what_it_does() {
     fake.counters(&devices);
     let idle = "md0 : active raid1 sdb[1] sda[0]\n      1024 blocks [2/2] [UU]\n";
     fs::create_dir_all(fake.root.dev.join("md")).unwrap();
+    fs::write(fake.root.dev.join("md0"), "").unwrap();
     std::os::unix::fs::symlink("../md0", fake.root.dev.join("md/data")).unwrap();
     // md is loaded only when the array is built.
     let mut collector = fake.collector();
