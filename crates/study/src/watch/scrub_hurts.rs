@@ -53,8 +53,9 @@ impl Rule for ScrubHurts {
         self.calm.retain(|id, _| now.sample.device(*id).is_some());
         for array in arrays(now.sample) {
             let id = array.device.id;
-            let action = array.array.as_ref().and_then(|state| state.action);
-            match action.filter(|action| action.is_work()) {
+            // What waits for its turn does nothing yet.
+            let at_work = array.array.as_ref().filter(|state| state.is_at_work());
+            match at_work.and_then(|state| state.action) {
                 Some(action) => seen.extend(self.compare(now, array, action)),
                 None => {
                     if let Some(part) = last(now.history, now, array) {
