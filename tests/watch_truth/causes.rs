@@ -90,7 +90,7 @@ fn with(mut devices: Vec<String>, array: &str) -> Vec<String> {
 pub(crate) fn stalled(machine: &mut Machine, dice: &mut Dice, times: Times) {
     let begins = dice.between(times.soon.0, times.soon.1);
     let length = dice.between(4, 9);
-    let latency = dice.between(8, 14);
+    let latency = dice.between(5, 10);
     let stall = format!(",stall={begins}s+{length}s");
     let members = dice.one(&[1, 1, 2, 3]);
     let spec = format!("latency={latency}ms");
@@ -119,7 +119,7 @@ pub(crate) fn stalled(machine: &mut Machine, dice: &mut Dice, times: Times) {
 pub(crate) fn slow_member(machine: &mut Machine, dice: &mut Dice, times: Times) {
     let begins = dice.between(times.early.0, times.early.1);
     let (level, members) = dice.one(&[(0, 3), (0, 4), (5, 4), (10, 4), (1, 2), (0, 6)]);
-    let (latency, factor) = (dice.between(7, 14), dice.between(4, 10));
+    let (latency, factor) = (dice.between(5, 10), dice.between(4, 10));
     let spec = format!("latency={latency}ms");
     let slow = format!(",slow={begins}s+600s,slow-factor={factor}");
     let (all, _) = one_apart(machine, dice, members, &spec, &slow, "256MiB");
@@ -144,7 +144,7 @@ pub(crate) fn volume_cap(machine: &mut Machine, dice: &mut Dice) {
     let mut load = mixed(dice, 10, 480 * MIB);
     let cap = if dice.between(0, 2) == 0 {
         load.block = 128;
-        format!("throughput={}MiB", dice.between(5, 12))
+        format!("throughput={}MiB", dice.between(4, 8))
     } else {
         format!("iops={}", dice.between(50, 120))
     };
@@ -226,7 +226,7 @@ pub(crate) fn scrub_hurts(machine: &mut Machine, dice: &mut Dice, times: Times) 
     let all = volumes(
         machine,
         members,
-        &format!("throughput={cap}MiB,latency=20ms:1GiB"),
+        &format!("throughput={cap}MiB,latency=8ms:1GiB"),
     );
     let array = machine.array(level, 64, &all);
     let streams = dice.between(1, 3);
@@ -253,7 +253,7 @@ pub(crate) fn imbalance(machine: &mut Machine, dice: &mut Dice, times: Times) {
     let begins = dice.between(times.early.0, times.early.1);
     let (level, members) = dice.one(&[(0, 3), (0, 4), (5, 4), (0, 6)]);
     let chunk = dice.one(&[256, 512]);
-    let latency = dice.between(10, 20);
+    let latency = dice.between(6, 10);
     let spec = format!("latency={latency}ms,merge=none:256MiB");
     let all = volumes(machine, members, &spec);
     let array = machine.array(level, chunk, &all);
@@ -293,7 +293,7 @@ pub(crate) fn queue_full(machine: &mut Machine, dice: &mut Dice, times: Times) {
 /// A disk is kept busy by pages of memory.
 pub(crate) fn small_io(machine: &mut Machine, dice: &mut Dice, times: Times) {
     let begins = dice.between(times.early.0, times.early.1);
-    let (latency, streams) = (dice.between(16, 24), dice.between(3, 4));
+    let (latency, streams) = (dice.between(10, 16), dice.between(2, 3));
     let device = machine.volume(&format!("latency={latency}ms,merge=none:512MiB"));
     let mut load = mixed(dice, streams, 480 * MIB);
     load.block = 4;
@@ -351,7 +351,7 @@ pub(crate) fn errors(machine: &mut Machine, dice: &mut Dice, times: Times) {
         ),
         _ => ("is given up", String::new()),
     };
-    let (all, one) = one_apart(machine, dice, members, "latency=12ms", &apart, "256MiB");
+    let (all, one) = one_apart(machine, dice, members, "latency=8ms", &apart, "256MiB");
     let array = machine.array(level, 64, &all);
     if apart.is_empty() {
         machine.at(begins, &format!("mdadm /dev/{array} --fail /dev/{one}"));

@@ -12,7 +12,7 @@ fn volumes(machine: &mut Machine, count: usize, spec: &str) -> Vec<String> {
 
 /// Adds one of eight kinds of disks and loads.
 pub(crate) fn play(machine: &mut Machine, dice: &mut Dice, kind: u64) {
-    let latency = dice.between(6, 12);
+    let latency = dice.between(5, 10);
     let streams = dice.between(1, 2);
     let reads = dice.between(0, streams);
     let load = Load {

@@ -15,7 +15,7 @@ const LATE_S: f64 = 15.0;
 
 /// Sends a signal to the programs of a device's loads: the machine has no pkill.
 const SIGNAL: &str = "signal() { for one in $(pidof dd); do \
-                      grep -q \"f=/dev/$2$\" /proc/$one/cmdline && kill -$1 $one; done; }\n";
+                      tr '\\0' ' ' </proc/$one/cmdline | grep -q \"f=/dev/$2 \" && kill -$1 $one; done; }\n";
 
 /// A cause that is played on some devices, or nothing.
 #[derive(Clone, Debug)]

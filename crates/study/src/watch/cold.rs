@@ -28,8 +28,13 @@ const SLOW: f64 = 4.0;
 /// And at least so many seconds.
 const LEAST_S: f64 = 0.003;
 /// Where nothing better is known, so many, and one request at a time: two that share a low cap wait
-/// as long.
-const SLOW_AT_ALL_S: f64 = 0.025;
+/// as long. A mechanical disk in good health takes some 15 ms for a read at a random place, and twice
+/// that behind another one, or where the host gives its guest no processor in time; a block that is
+/// fetched from a snapshot takes tens of milliseconds on top.
+const SLOW_AT_ALL_S: f64 = 0.04;
+/// What makes all requests slow is no cold block: its reads must take so many times as long as writes,
+/// where there are any.
+const BEYOND_WRITES: f64 = 2.0;
 const ALONE: f64 = 1.3;
 /// So many times the wait of its siblings is slow among them, as for `slow-member`.
 const ALONE_SLOW: f64 = 2.0;
@@ -123,6 +128,9 @@ fn slow_reads(points: &[Point], all: &[Point]) -> Option<Slow> {
     let write = mean_of(points, |point| &point.write);
     let best = best_reads(all, read.bytes / read.ops);
     let own_writes = write.wait.filter(|_| write.ops * seconds >= LEAST_READS);
+    if own_writes.is_some_and(|write| wait < BEYOND_WRITES * write) {
+        return None;
+    }
     let against = match (best, own_writes) {
         (Some((fast, ops)), _) if wait >= SLOW * fast => {
             if ops < IDLE * read.ops {

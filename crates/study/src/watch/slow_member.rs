@@ -2,8 +2,9 @@
 //!
 //! What is compared is the mean wait, of reads and of writes each, with the median of the others'. A
 //! striped array gives all members the same work, so that a member that waits longer is itself slow,
-//! and all others wait for it. A member that is asked for more waits longer without being slow: that
-//! is `imbalance`. A short excess is noise: it must hold in most seconds of the last twenty.
+//! and all others wait for it. A member that is asked for more, or for larger requests, waits longer
+//! without being slow: that is `imbalance`. One that is asked for less and still waits longer is slow
+//! all the more: md reads from the copy that has less to do, and so less from a slow one. A short excess is noise: it must hold in most seconds of the last twenty.
 
 use record::{EventCode, Severity};
 
@@ -22,7 +23,8 @@ const SLOW_OF_TWO: f64 = 3.0;
 /// A point counts as slow with so many times the siblings' wait, and most must.
 const SLOW_POINT: f64 = 1.4;
 const MOST: f64 = 0.8;
-/// Loads within this factor of each other are matched.
+/// A member with no more than so many times the siblings' requests, of no more than so many times
+/// their size, is asked for as much as they are.
 const MATCHED: f64 = 1.5;
 /// A difference below this, in seconds, hurts nobody; and the kernel counts in milliseconds.
 const WORTH_NAMING_S: f64 = 0.0003;
@@ -79,7 +81,9 @@ fn excess(sides: &[Side<'_>], which: usize, part: Kind) -> Option<Excess> {
     let load = median(means.iter().map(|mean| mean.ops).collect())?;
     let wait = own.wait?;
     let typical = median(means.iter().filter_map(|mean| mean.wait).collect())?;
-    let matched = own.ops >= load / MATCHED && own.ops <= load * MATCHED;
+    let sizes = means.iter().filter(|mean| mean.ops > 0.0);
+    let size = median(sizes.map(|mean| mean.bytes / mean.ops).collect())?;
+    let matched = own.ops <= load * MATCHED && own.bytes <= own.ops * size * MATCHED;
     let needed = if sides.len() == 2 { SLOW_OF_TWO } else { SLOW };
     if !matched
         || own.ops < LEAST_OPS
