@@ -33,4 +33,9 @@ impl Dice {
     pub(crate) fn one<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.between(0, of.len() as u64 - 1) as usize]
     }
+
+    /// A number from 0 to 1, without 1.
+    pub(crate) fn uniform(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
 }

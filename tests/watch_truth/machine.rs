@@ -46,12 +46,13 @@ pub(crate) struct Verdict {
 
 /// A finding that began.
 #[derive(Clone, Debug)]
-struct Found {
-    code: String,
-    name: String,
-    text: String,
-    /// When it was said, in seconds from the command's start.
-    at: f64,
+pub(crate) struct Found {
+    /// Its code, what it is of, and its sentence.
+    pub(crate) code: String,
+    pub(crate) name: String,
+    pub(crate) text: String,
+    /// When it was said, in seconds from the beginning.
+    pub(crate) at: f64,
 }
 
 /// Requests to a device: streams of one at a time, each in order through its own part of a span, which
@@ -297,7 +298,8 @@ fn findings(out: &str) -> Vec<Found> {
     found
 }
 
-fn judge(play: &Play, found: &[Found]) -> Verdict {
+/// What was found of a play among all that was.
+pub(crate) fn judge(play: &Play, found: &[Found]) -> Verdict {
     let (begins, ends) = (play.begins as f64, play.ends as f64);
     let is_own = |found: &&Found| play.on.contains(&found.name);
     let is_cause = |found: &&Found| {
