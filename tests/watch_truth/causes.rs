@@ -339,15 +339,16 @@ pub(crate) fn writeback(machine: &mut Machine, dice: &mut Dice, times: Times) {
     });
 }
 
-/// A member fails, or cannot be read in one place, or is given up.
+/// A member fails, everywhere or in places, or is given up. (Of a mirror, md may never read the bad copy:
+/// also writes fail there.)
 pub(crate) fn errors(machine: &mut Machine, dice: &mut Dice, times: Times) {
     let begins = dice.between(times.soon.0, times.soon.1);
     let (level, members) = dice.one(&[(1, 2), (5, 3), (10, 4)]);
     let (what, apart) = match dice.between(0, 2) {
         0 => ("fails", format!(",error=all,error-after={begins}s")),
         1 => (
-            "cannot be read in places",
-            format!(",error=1MiB+30MiB,error-on=read,error-after={begins}s"),
+            "fails in places",
+            format!(",error=1MiB+30MiB,error-after={begins}s"),
         ),
         _ => ("is given up", String::new()),
     };

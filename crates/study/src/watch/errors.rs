@@ -89,8 +89,9 @@ impl Rule for Errors {
             .iter()
             .filter_map(|device| Some((device, device.array.as_ref()?)))
             .collect();
-        self.corrected
-            .retain(|(id, _), _| arrays.iter().any(|(array, _)| array.device.id == *id));
+        let there: HashSet<DeviceId> = arrays.iter().map(|(array, _)| array.device.id).collect();
+        self.corrected.retain(|(id, _), _| there.contains(id));
+        self.whole.retain(|id| there.contains(id));
         for (array, state) in arrays {
             seen.extend(self.of_array(array, state, now));
         }
