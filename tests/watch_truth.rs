@@ -128,7 +128,7 @@ fn with_qemu_each_cause_is_found_and_without_one_nothing_is() {
 /// The lab's volumes in simulated time: all causes that do not need the kernel.
 #[test]
 fn causes_on_volumes_in_simulated_time_are_found() {
-    simulated(setting("WATCH_TRUTH_PLAYS", 4), 1);
+    simulated(setting("WATCH_TRUTH_PLAYS", 2), 1);
 }
 
 #[test]

@@ -35,8 +35,9 @@ const MATCHED: f64 = 1.5;
 /// A difference below this, in seconds, hurts nobody; and the kernel counts in milliseconds.
 const WORTH_NAMING_S: f64 = 0.0003;
 /// So many in flight that take so many seconds wait for each other: a disk that serves as many at once
-/// is faster.
-const QUEUE: f64 = 4.0;
+/// is faster. Siblings of a member that is half as fast as they are idle for half of the time, and have
+/// one in flight on average (as a queue with that load has), or fewer.
+const QUEUE: f64 = 2.0;
 const LONG_S: f64 = 0.004;
 /// Fewer requests a second say nothing of a member.
 const LEAST_OPS: f64 = 2.0;
