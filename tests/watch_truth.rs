@@ -17,6 +17,8 @@ mod dice;
 mod healthy;
 #[path = "watch_truth/machine.rs"]
 mod machine;
+#[path = "watch_truth/meter.rs"]
+mod meter;
 #[path = "watch_truth/scenes.rs"]
 mod scenes;
 mod support;

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use lab::model::{Admission, Caps, Gate, Kind, Request, Volume};
 use lab::spec::VolumeGroup;
 use record::sample::{
-    ArraySample, BytesPerSecond, Device, DeviceId, DeviceKind, DeviceSample, Flow, Fraction,
-    Moment, PerSecond, Progress, Sample, SyncAction,
+    ArraySample, Device, DeviceId, DeviceKind, DeviceSample, Moment, Progress, Sample, SyncAction,
 };
 use record::{Bytes, Nanos};
 
 use crate::dice::Dice;
+use crate::meter::Meter;
 
 /// How a program asks.
 #[derive(Clone, Copy, Debug)]
@@ -78,71 +78,6 @@ struct Part {
     volume: usize,
     request: Request,
     began: u64,
-}
-
-/// What the kernel counts of a device.
-#[derive(Clone, Copy, Debug, Default)]
-struct Meter {
-    ops: [u64; 2],
-    bytes: [u64; 2],
-    waited: [u64; 2],
-    in_flight: u64,
-    changed: u64,
-    area: u64,
-    busy: u64,
-}
-
-impl Meter {
-    fn settle(&mut self, now: u64) {
-        let passed = now - self.changed;
-        self.area += passed * self.in_flight;
-        self.busy += if self.in_flight > 0 { passed } else { 0 };
-        self.changed = now;
-    }
-
-    fn begin(&mut self, now: u64) {
-        self.settle(now);
-        self.in_flight += 1;
-    }
-
-    fn end(&mut self, now: u64, began: u64, write: bool, bytes: u64) {
-        self.settle(now);
-        self.in_flight -= 1;
-        let side = usize::from(write);
-        self.ops[side] += 1;
-        self.bytes[side] += bytes;
-        self.waited[side] += now - began;
-    }
-
-    /// What happened in the last second, after which it begins anew.
-    fn take(&mut self, device: &Arc<Device>, now: u64) -> DeviceSample {
-        self.settle(now);
-        let flow = |side: usize| {
-            let ops = self.ops[side];
-            // The kernel counts time in milliseconds.
-            let wait = |ops: u64| Nanos(self.waited[side] / 1_000_000 * 1_000_000 / ops);
-            Flow {
-                iops: Some(PerSecond(ops as f64)),
-                bytes: Some(BytesPerSecond(self.bytes[side] as f64)),
-                merged: Some(PerSecond(0.0)),
-                wait: (ops > 0).then(|| wait(ops)),
-                size: (ops > 0).then(|| Bytes(self.bytes[side] / ops)),
-            }
-        };
-        let mut sample = DeviceSample::unknown(Arc::clone(device));
-        sample.read = flow(0);
-        sample.write = flow(1);
-        sample.mean_in_flight = Some(self.area as f64 / 1e9);
-        sample.in_flight = Some(self.in_flight);
-        sample.busy = Some(Fraction(self.busy as f64 / 1e9));
-        sample.sum_up();
-        *self = Meter {
-            in_flight: self.in_flight,
-            changed: now,
-            ..Meter::default()
-        };
-        sample
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
