@@ -126,3 +126,11 @@ pub struct ArraySample {
     /// Its members, in order of their slots; spares and failed ones come last.
     pub members: Vec<Member>,
 }
+
+impl ArraySample {
+    /// Whether md reads or writes the members on its own now. What waits for another array's turn has
+    /// an action and no position.
+    pub fn is_at_work(&self) -> bool {
+        self.action.is_some_and(SyncAction::is_work) && self.position.is_some()
+    }
+}

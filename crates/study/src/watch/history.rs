@@ -1,14 +1,20 @@
 //! What each device did in the last minutes, in points of about a second.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use record::Nanos;
-use record::sample::{DeviceId, DeviceSample, Flow, Moment, Sample};
+use record::sample::{ArraySample, DeviceId, DeviceKind, DeviceSample, Flow, Moment, Sample};
 
 /// Samples that are shorter are put together until they make a point of this length.
 const POINT: Nanos = Nanos(950_000_000);
-/// So many points are kept of a device.
+/// So many points are kept of a device,
 const MOST: usize = 300;
+/// but of all devices together only so many (some 20 MB), where there are thousands,
+const MOST_IN_ALL: usize = 100_000;
+/// and of each still as many as the rule that looks back furthest needs at least.
+const LEAST: usize = 100;
+/// Room is made, and old points are dropped, for so many at once.
+const STEP: usize = 32;
 
 /// What requests of one kind did in a point.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -125,6 +131,9 @@ struct Series {
     sums: Sums,
     /// Whether it was in the last sample.
     is_there: bool,
+    /// How many points there were since it did anything. Of what did nothing for as long as points are
+    /// kept, none are.
+    quiet: usize,
 }
 
 /// The points of all devices.
@@ -149,7 +158,8 @@ impl History {
             return false;
         }
         for device in &sample.devices {
-            let series = self.series.entry(device.device.id).or_default();
+            let id = device.device.id;
+            let series = self.series.entry(id).or_default();
             series.is_there = true;
             if device.reset || device.all.iops.is_none() {
                 // What comes next does not follow what was before.
@@ -167,8 +177,11 @@ impl History {
         self.count += 1;
         self.series
             .retain(|_, series| std::mem::take(&mut series.is_there));
-        for series in self.series.values_mut() {
-            series.end_point(sample.at);
+        let together = at_work_together(sample);
+        let kept = self.series.values().filter(|series| series.is_kept());
+        let most = (MOST_IN_ALL / kept.count().max(1)).clamp(LEAST, MOST);
+        for (id, series) in &mut self.series {
+            series.end_point(sample.at, most, together.contains(id));
         }
         true
     }
@@ -189,13 +202,12 @@ impl History {
         self.length = Nanos(0);
     }
 
-    /// The points of a device, the oldest first; at most the last [`MOST`].
+    /// The points of a device, the oldest first: the last minutes of what does anything, or did. There
+    /// are none of a device that did nothing all that time.
     pub(super) fn all(&self, id: DeviceId) -> &[Point] {
-        let points = self
-            .series
+        self.series
             .get(&id)
-            .map_or(&[][..], |series| &series.points);
-        &points[points.len().saturating_sub(MOST)..]
+            .map_or(&[][..], |series| &series.points)
     }
 
     /// The points of the last seconds, but at least `least` of them. `None` where there are fewer,
@@ -215,15 +227,54 @@ impl History {
 }
 
 impl Series {
-    fn end_point(&mut self, end: Moment) {
-        if self.sums.seconds > 0.0 {
-            self.points.push(self.sums.point(end));
-            self.sums = Sums::default();
+    fn is_kept(&self) -> bool {
+        !self.points.is_empty()
+    }
+
+    /// `in_use`: it belongs to something that is at work, even if it does nothing itself.
+    fn end_point(&mut self, end: Moment, most: usize, in_use: bool) {
+        if self.sums.seconds <= 0.0 {
+            return;
         }
-        if self.points.len() >= 2 * MOST {
-            self.points.drain(..MOST);
+        let point = std::mem::take(&mut self.sums).point(end);
+        if in_use || point.is_active() {
+            self.quiet = 0;
+        } else {
+            self.quiet = self.quiet.saturating_add(1);
+            if self.quiet > most || !self.is_kept() {
+                self.points = Vec::new();
+                return;
+            }
+        }
+        if self.points.len() == self.points.capacity() {
+            self.points.reserve_exact(STEP);
+        }
+        self.points.push(point);
+        if self.points.len() >= most + STEP {
+            self.points.drain(..self.points.len() - most);
         }
     }
+}
+
+impl Point {
+    fn is_active(&self) -> bool {
+        let is_more = |value: Option<f64>| value.is_some_and(|value| value > 0.0);
+        self.all.ops > 0.0 || is_more(self.in_flight_at_end) || is_more(self.busy)
+    }
+}
+
+/// The members of arrays that did something: one of them may be idle, and is compared with the others.
+fn at_work_together(sample: &Sample) -> HashSet<DeviceId> {
+    let arrays = sample.devices.iter().filter(|device| {
+        device.device.kind == DeviceKind::Array && (device.all.is_active() || is_worked_on(device))
+    });
+    arrays
+        .flat_map(|array| array.device.lies_on.iter().copied())
+        .collect()
+}
+
+fn is_worked_on(array: &DeviceSample) -> bool {
+    array.array.as_ref().is_some_and(ArraySample::is_at_work)
 }
 
 /// Requests a second and mean wait of one kind over points. `None` of the wait where no request was

@@ -3,6 +3,7 @@
 //! The volumes' own pages say so. Elsewhere: the sum over the disks is flat, as a cap makes it, while
 //! the disks themselves are not: what one has more, another has less.
 
+use record::sample::DeviceId;
 use record::{EventCode, Severity, Subject};
 
 use super::history::{Part, Point, beginning, mean_of, variation};
@@ -135,36 +136,36 @@ fn said_by_counters(held: &Held, sighting: Sighting) -> Sighting {
 
 /// The level at which the disks are held together, if they are and none is by itself.
 fn held_together(now: &Now<'_>) -> Option<Held> {
-    let series: Vec<(&[Point], Option<f64>)> = now
+    let series: Vec<(DeviceId, &[Point])> = now
         .disks()
-        .filter_map(|device| {
-            let id = device.device.id;
-            let points = window(now.history, id)?;
-            Some((points, least_wait(now.history.all(id))))
-        })
-        .filter(|(points, _)| mean_of(points, |point| &point.all).ops > 0.0)
+        .filter_map(|device| Some((device.device.id, window(now.history, device.device.id)?)))
+        .filter(|(_, points)| mean_of(points, |point| &point.all).ops > 0.0)
         .collect();
-    let length = series.iter().map(|(points, _)| points.len()).min()?;
+    if series.len() < 2 {
+        return None;
+    }
+    let length = series.iter().map(|(_, points)| points.len()).min()?;
     let sum: Vec<Point> = (0..length)
         .map(|back| {
             add(series
                 .iter()
-                .filter_map(|(points, _)| points.iter().rev().nth(back)))
+                .filter_map(|(_, points)| points.get(points.len() - 1 - back)))
         })
         .rev()
         .collect::<Option<_>>()?;
-    let base = series
-        .iter()
-        .filter_map(|(_, base)| *base)
-        .min_by(f64::total_cmp);
-    let held = held_in(&sum, base)?;
+    let held = held_in(&sum, || {
+        let waits = series
+            .iter()
+            .filter_map(|(id, _)| least_wait(now.history.all(*id)));
+        waits.min_by(f64::total_cmp)
+    })?;
     let rates = |points: &[Point]| -> Vec<f64> {
         let tail = &points[points.len() - length..];
         tail.iter().map(|point| point.all.ops).collect()
     };
     let whole = mean_of(&sum, |point| &point.all).ops;
     let flat = variation(&rates(&sum));
-    let wild = series.iter().filter(|(points, _)| {
+    let wild = series.iter().filter(|(_, points)| {
         let share = mean_of(points, |point| &point.all).ops / whole;
         share >= COUNTS && variation(&rates(points)) >= WILDER * flat.max(0.005)
     });

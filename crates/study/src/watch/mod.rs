@@ -118,17 +118,22 @@ struct Now<'a> {
 }
 
 impl<'a> Now<'a> {
-    /// The devices that do the work: those that lie on no other that is seen, without partitions,
-    /// loop devices and memory.
+    /// The devices that do the work: the disks, or, where none is seen, as in a log of an array
+    /// alone, what lies on no other that is. An old log does not tell what lies on what, and its
+    /// arrays do the same work as its disks.
     fn disks(&self) -> impl Iterator<Item = &'a DeviceSample> {
         let sample = self.sample;
+        let has_disks = sample
+            .devices
+            .iter()
+            .any(|device| device.device.kind == DeviceKind::Disk);
         sample
             .devices
             .iter()
             .filter(move |device| match device.device.kind {
                 DeviceKind::Disk => true,
                 DeviceKind::Array | DeviceKind::Mapper => {
-                    sample.below(&device.device).next().is_none()
+                    !has_disks && sample.below(&device.device).next().is_none()
                 }
                 DeviceKind::Partition | DeviceKind::Loop | DeviceKind::Memory => false,
             })

@@ -5,8 +5,9 @@ use std::collections::{HashMap, VecDeque};
 use record::Nanos;
 use record::sample::{DeviceId, Exceeded, Moment, Sample};
 
-/// Pages are looked at so far back.
+/// Pages are looked at so far back, or over so many of them where they are longer.
 const WINDOW: Nanos = Nanos::from_secs(10);
+const LENGTHS: u64 = 3;
 /// A page in which a cap was exceeded for so much of the time counts.
 const SHARE: f64 = 0.05;
 /// So many pages must, as a single burst for an instant fills one.
@@ -58,7 +59,10 @@ impl Pages {
                     });
             }
         }
-        let is_old = |said: &Said| sample.at.elapsed - said.at.elapsed > WINDOW;
+        let is_old = |said: &Said| {
+            let window = WINDOW.0.max(said.length.0.saturating_mul(LENGTHS));
+            (sample.at.elapsed - said.at.elapsed).0 > window
+        };
         self.said.retain(|_, pages| {
             while pages.front().is_some_and(is_old) {
                 pages.pop_front();

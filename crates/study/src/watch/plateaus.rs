@@ -48,11 +48,12 @@ pub(super) fn window(history: &History, id: DeviceId) -> Option<&[Point]> {
 /// The level at which a disk is held, if it is.
 pub(super) fn held(history: &History, id: DeviceId) -> Option<Held> {
     let points = window(history, id)?;
-    held_in(points, least_wait(history.all(id)))
+    held_in(points, || least_wait(history.all(id)))
 }
 
-/// The level at which a series of points is held. `base`: the least wait that was seen, in seconds.
-pub(super) fn held_in(points: &[Point], base: Option<f64>) -> Option<Held> {
+/// The level at which a series of points is held. `base` gives the least wait that was seen, in
+/// seconds; it is asked for only where all else speaks for a plateau, since it takes longest.
+pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> Option<Held> {
     let works = |point: &&Point| {
         let flies = point.in_flight.is_some_and(|count| count >= 0.9);
         flies && point.busy.is_none_or(|busy| busy >= BUSY)
@@ -64,10 +65,6 @@ pub(super) fn held_in(points: &[Point], base: Option<f64>) -> Option<Held> {
     let seconds = points.iter().map(|point| point.seconds).sum::<f64>() / points.len() as f64;
     let wait = mean_of(points, |point| &point.all).wait?;
     let in_flight = mean_known(points, |point| point.in_flight)?;
-    let is_long = wait >= LONG_S && in_flight >= SEVERAL;
-    if !is_long && base.is_none_or(|base| wait < QUEUEING * base) {
-        return None;
-    }
     let counts = |rate: fn(&Point) -> f64| -> Vec<f64> {
         points.iter().map(|point| rate(point) * seconds).collect()
     };
@@ -78,6 +75,10 @@ pub(super) fn held_in(points: &[Point], base: Option<f64>) -> Option<Held> {
     let mean_ops = ops.iter().sum::<f64>() / ops.len() as f64;
     let flat = FLAT + jitter(in_flight, mean_ops);
     if variation(&ops).min(variation(&bytes)) > flat {
+        return None;
+    }
+    let is_long = wait >= LONG_S && in_flight >= SEVERAL;
+    if !is_long && base().is_none_or(|base| wait < QUEUEING * base) {
         return None;
     }
     let plateau = assess(&Throughput {

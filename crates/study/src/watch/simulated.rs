@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use record::sample::{
     ArraySample, BytesPerSecond, Device, DeviceId, DeviceKind, DeviceSample, Flow, Fraction,
-    Moment, PerSecond, Sample, SyncAction,
+    Moment, PerSecond, Progress, Sample, SyncAction,
 };
 use record::{Bytes, Event, Nanos};
 
@@ -173,6 +173,10 @@ impl Host {
             let mut array = device_sample(device, &together(&did), &self.disks[0]);
             array.array = Some(ArraySample {
                 action: Some(self.action),
+                position: self.action.is_work().then_some(Progress {
+                    done: Bytes::mib(1),
+                    of: Bytes::mib(2),
+                }),
                 ..ArraySample::default()
             });
             devices.push(array);

@@ -2,12 +2,19 @@
 //!
 //! What is compared is the mean wait, of reads and of writes each, with the median of the others'. A
 //! striped array gives all members the same work, so that a member that waits longer is itself slow,
-//! and all others wait for it. A member that is asked for more waits longer without being slow: that
-//! is `imbalance`. A short excess is noise: it must hold in most seconds of the last twenty.
+//! and all others wait for it. A member that is asked for more, or for larger requests, waits longer
+//! without being slow: that is `imbalance`. One that is asked for less and still waits longer is slow
+//! all the more: md reads from the copy that has less to do, and so less from a slow one.
+//!
+//! Where the siblings themselves have queues, nothing is said: what keeps all of them busy, such as a cap
+//! that they share, leaves it to chance which member has the longest queue, and that lasts. (With
+//! servers of the same speed and a fixed number of requests all ways to split these into queues are
+//! equally likely: Gordon and Newell, 1967.) Beside a member that really is slow the others are idle for
+//! part of the time, and have no queues. A short excess is noise: it must hold in most seconds of the last twenty.
 
 use record::{EventCode, Severity};
 
-use super::history::{Kind, Part, beginning, mean_of, median};
+use super::history::{Kind, Part, beginning, mean_known, mean_of, median};
 use super::members::{Side, arrays, is_rebuilt, sides};
 use super::words::{digits, time};
 use super::{Now, Rule, Sighting};
@@ -22,10 +29,16 @@ const SLOW_OF_TWO: f64 = 3.0;
 /// A point counts as slow with so many times the siblings' wait, and most must.
 const SLOW_POINT: f64 = 1.4;
 const MOST: f64 = 0.8;
-/// Loads within this factor of each other are matched.
+/// A member with no more than so many times the siblings' requests, of no more than so many times
+/// their size, is asked for as much as they are.
 const MATCHED: f64 = 1.5;
 /// A difference below this, in seconds, hurts nobody; and the kernel counts in milliseconds.
 const WORTH_NAMING_S: f64 = 0.0003;
+/// So many in flight that take so many seconds wait for each other: a disk that serves as many at once
+/// is faster. Siblings of a member that is half as fast as they are idle for half of the time, and have
+/// one in flight on average (as a queue with that load has), or fewer.
+const QUEUE: f64 = 2.0;
+const LONG_S: f64 = 0.004;
 /// Fewer requests a second say nothing of a member.
 const LEAST_OPS: f64 = 2.0;
 
@@ -79,9 +92,14 @@ fn excess(sides: &[Side<'_>], which: usize, part: Kind) -> Option<Excess> {
     let load = median(means.iter().map(|mean| mean.ops).collect())?;
     let wait = own.wait?;
     let typical = median(means.iter().filter_map(|mean| mean.wait).collect())?;
-    let matched = own.ops >= load / MATCHED && own.ops <= load * MATCHED;
+    let sizes = means.iter().filter(|mean| mean.ops > 0.0);
+    let size = median(sizes.map(|mean| mean.bytes / mean.ops).collect())?;
+    let matched = own.ops <= load * MATCHED && own.bytes <= own.ops * size * MATCHED;
     let needed = if sides.len() == 2 { SLOW_OF_TWO } else { SLOW };
+    let queues = others().filter_map(|side| mean_known(side.points, |point| point.in_flight));
+    let queue = median(queues.collect()).unwrap_or(0.0);
     if !matched
+        || queue >= QUEUE && typical >= LONG_S
         || own.ops < LEAST_OPS
         || typical <= 0.0
         || wait < needed * typical

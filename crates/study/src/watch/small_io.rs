@@ -1,7 +1,9 @@
 //! `small-io`: a disk is kept busy by many small requests, where few large ones would do.
 //!
 //! Volumes in the cloud are limited by the count of requests long before the bytes when these are
-//! small. Pages of a database are small for a reason; below 8 KiB there seldom is one.
+//! small. Pages of a database are small for a reason; below 8 KiB there seldom is one. The mean must be
+//! nearer to a page of memory (4 KiB) than to that: a few requests for metadata among pages of 8 KiB,
+//! as PostgreSQL has them, are no small requests.
 
 use record::{EventCode, Severity};
 
@@ -12,7 +14,7 @@ use super::{Now, Rule, Sighting};
 const WINDOW_S: f64 = 30.0;
 const LEAST_POINTS: usize = 10;
 /// Smaller requests than this are small, in bytes.
-const SMALL: f64 = 8192.0;
+const SMALL: f64 = 6144.0;
 /// Fewer a second are no load.
 const MANY: f64 = 100.0;
 /// The disk must be busy for so much of the time, and have something in flight.

@@ -44,7 +44,7 @@ fn kinds(changes: &[Change]) -> Vec<(ChangeKind, EventCode)> {
 }
 
 #[test]
-fn a_stall_is_found_while_it_lasts_and_is_over_with_the_next_completion() {
+fn a_stall_is_found_while_it_lasts_and_is_over_when_requests_complete_again() {
     let mut watch = Watch::new(Settings::default());
     assert!(watch.see(&second(1, 100.0, Some(7))).is_empty());
     assert!(watch.see(&second(2, 0.0, Some(7))).is_empty());
@@ -58,7 +58,11 @@ fn a_stall_is_found_while_it_lasts_and_is_over_with_the_next_completion() {
     );
     assert!(watch.see(&second(4, 0.0, Some(7))).is_empty());
     assert_eq!(watch.open().count(), 1);
-    let closed = watch.see(&second(5, 3.0, Some(7)));
+    // A request that gets through does not end it at once.
+    for number in 5..10 {
+        assert!(watch.see(&second(number, 3.0, Some(7))).is_empty());
+    }
+    let closed = watch.see(&second(10, 3.0, Some(7)));
     assert_eq!(kinds(&closed), [(ChangeKind::Closed, EventCode::Stalled)]);
     assert_eq!(closed[0].event.ended, Some(at(4)));
     assert!(watch.finish().is_empty());
@@ -162,8 +166,110 @@ fn a_member_that_is_missing_is_an_error_of_the_array() {
     let opened = Watch::new(Settings::default()).see(&sample);
     assert_eq!(
         opened[0].event.text,
-        "nvme1n1 lacks 1 of its 4 members; md gave up vdc."
+        "nvme1n1 lacks 1 of its 4 members; md gave up vdc. It was so when the watch began."
     );
+}
+
+#[test]
+fn what_md_corrects_is_said_of_an_array_that_lacks_a_member() {
+    let sample = |number: u64, degraded: u32, errors: u64| {
+        let mut sample = second(number, 5.0, Some(0));
+        sample.devices[0].array = Some(ArraySample {
+            degraded: Some(degraded),
+            members: vec![Member {
+                device: None,
+                name: "vdc".to_owned(),
+                slot: Some(0),
+                state: vec!["in_sync".to_owned()],
+                errors: Some(errors),
+            }],
+            ..ArraySample::default()
+        });
+        sample
+    };
+    let mut watch = Watch::new(Settings::default());
+    assert!(watch.see(&sample(1, 0, 3)).is_empty());
+    assert_eq!(watch.see(&sample(2, 1, 3)).len(), 1);
+    assert!(watch.see(&sample(3, 1, 5)).is_empty());
+    assert!(watch.see(&sample(4, 1, 5)).is_empty());
+    assert_eq!(
+        watch.open().next().unwrap().text,
+        "nvme1n1 lacks 1 of its members. md corrected 2 read errors of vdc in nvme1n1 from a copy."
+    );
+}
+
+#[test]
+fn errors_of_a_controller_are_those_of_its_disk() {
+    for (named, meant) in [
+        ("nvme1", "nvme1n1"),
+        ("nvme1c3n1", "nvme1n1"),
+        ("nvme1n1", "nvme1n1"),
+        ("nvme11", "host"),
+        ("nvme1n12", "host"),
+        ("sda", "host"),
+    ] {
+        let mut sample = second(1, 5.0, Some(0));
+        sample.host.errors = vec![KernelError {
+            kind: KernelErrorKind::Timeout,
+            device: Some(named.to_owned()),
+            text: "I/O 12 QID 1 timeout".to_owned(),
+        }];
+        let opened = Watch::new(Settings::default()).see(&sample);
+        assert_eq!(opened[0].event.name, meant, "{named}");
+    }
+}
+
+#[test]
+fn pages_of_long_intervals_are_heard() {
+    let mut watch = Watch::new(Settings::default());
+    let mut found = Vec::new();
+    for number in 1..4 {
+        let mut sample = second(30 * number, 3000.0, Some(20));
+        sample.length = Nanos::from_secs(30);
+        sample.devices[0].vendor = Some(page_over(
+            Exceeded {
+                volume_iops: Some(Nanos::from_secs(15)),
+                volume_bytes: Some(Nanos(0)),
+                ..Exceeded::default()
+            },
+            sample.length,
+        ));
+        found.extend(watch.see(&sample).iter().map(|change| change.event.code));
+    }
+    assert_eq!(found, [EventCode::VolumeCap]);
+}
+
+#[test]
+fn arrays_of_a_log_without_a_tree_are_no_disks_beside_disks() {
+    let mut watch = Watch::new(Settings::default());
+    let mut found = Vec::new();
+    for number in 1..5 {
+        let mut sample = second(number, 0.0, Some(3));
+        let mut array = sample.devices[0].clone();
+        array.device = Arc::new(Device::by_name(DeviceId(1), "dm-0", at(0)));
+        sample.devices.push(array);
+        found.extend(watch.see(&sample).into_iter().map(|change| change.event));
+    }
+    let names: Vec<&str> = found.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!(names, ["nvme1n1"]);
+}
+
+/// A volume's page over an interval, with these times over its caps.
+fn page_over(exceeded: Exceeded, length: Nanos) -> VendorSample {
+    VendorSample {
+        page: VendorPage::Ebs,
+        length,
+        reads: 3000,
+        writes: 0,
+        read_bytes: 0,
+        write_bytes: 0,
+        read_time: Nanos(0),
+        write_time: Nanos(0),
+        exceeded,
+        queue: 20,
+        read_latency: Vec::new(),
+        write_latency: Vec::new(),
+    }
 }
 
 /// What is found within ten seconds of pages over these caps for half of the time.
@@ -172,20 +278,7 @@ fn found_by_page(exceeded: Exceeded) -> Vec<EventCode> {
     let mut found = Vec::new();
     for number in 1..10 {
         let mut sample = second(number, 3000.0 + (number % 3) as f64, Some(20));
-        sample.devices[0].vendor = Some(VendorSample {
-            page: VendorPage::Ebs,
-            length: Nanos::from_secs(1),
-            reads: 3000,
-            writes: 0,
-            read_bytes: 0,
-            write_bytes: 0,
-            read_time: Nanos(0),
-            write_time: Nanos(0),
-            exceeded,
-            queue: 20,
-            read_latency: Vec::new(),
-            write_latency: Vec::new(),
-        });
+        sample.devices[0].vendor = Some(page_over(exceeded, Nanos::from_secs(1)));
         found.extend(watch.see(&sample).iter().map(|change| change.event.code));
     }
     found

@@ -1,0 +1,419 @@
+//! The causes, and healthy hosts, on volumes in simulated time.
+
+use study::watch::{ChangeKind, Settings, Watch};
+
+use crate::dice::Dice;
+use crate::machine::{Found, Play, Verdict, judge};
+use crate::world::{Array, Pace, Program, Target, World};
+
+/// How long each is played.
+const SECONDS: u64 = 150;
+const MIB: u64 = 1 << 20;
+const SIZES: [u64; 3] = [8192, 16_384, 32_768];
+
+/// One cause, or none, as it is drawn.
+type Scene = fn(&mut Dice) -> (World, Play);
+
+/// All of them. Nothing comes as often as each kind of healthy host.
+const SCENES: [(&str, Scene); 11] = [
+    ("stalled", stalled),
+    ("slow-member", slow_member),
+    ("volume-cap", volume_cap),
+    ("instance-cap", instance_cap),
+    ("burst-spent", burst_spent),
+    ("imbalance", imbalance),
+    ("scrub-hurts", scrub_hurts),
+    ("cold", cold),
+    ("small-io", small_io),
+    ("queue-full", queue_full),
+    ("nothing", nothing),
+];
+
+/// Plays each so often.
+pub(crate) fn play_all(plays: u64, seed: u64) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for (name, scene) in SCENES {
+        let mut dice = Dice::new(seed ^ u64::from(name.as_bytes()[0]) << 40);
+        for _ in 0..plays {
+            let (world, play) = scene(&mut dice);
+            let verdict = judge(&play, &found(world));
+            if play.cause.is_some() && verdict.found.is_none() || !verdict.others.is_empty() {
+                println!("{verdict}");
+            }
+            verdicts.push(verdict);
+        }
+    }
+    verdicts
+}
+
+fn found(world: World) -> Vec<Found> {
+    let mut watch = Watch::new(Settings::default());
+    let mut found = Vec::new();
+    world.play(SECONDS, |sample| {
+        let opened = watch.see(sample).into_iter();
+        let opened = opened.filter(|change| change.kind == ChangeKind::Opened);
+        found.extend(opened.map(|change| Found {
+            code: change.event.code.word().to_owned(),
+            name: change.event.name,
+            text: change.event.text,
+            at: sample.at.elapsed.as_secs_f64(),
+        }));
+    });
+    found
+}
+
+fn played(world: &World, cause: &'static str, begins: u64, ends: u64, what: String) -> Play {
+    let mut on = world.names();
+    on.push("host".to_owned());
+    Play {
+        cause: Some(cause),
+        what,
+        on,
+        begins,
+        ends,
+        follows: &[],
+    }
+}
+
+fn specs(count: u64, spec: &str) -> Vec<String> {
+    vec![format!("{spec}:1GiB"); count as usize]
+}
+
+/// A program with what is drawn for every play.
+fn program(dice: &mut Dice, target: Target, pace: Pace) -> Program {
+    Program {
+        target,
+        pace,
+        reads: dice.one(&[1.0, 0.8, 0.5, 0.2]),
+        block: dice.one(&SIZES),
+        span: 1024 * MIB,
+        from: 0,
+        to: SECONDS + 1,
+    }
+}
+
+fn healthy_latency(dice: &mut Dice) -> String {
+    format!(
+        "latency={}us,jitter=0.{}",
+        dice.between(4000, 9000),
+        dice.between(2, 6)
+    )
+}
+
+/// An array with a load that all members share.
+fn array(dice: &mut Dice, specs: &[String], level: u64, check_from: Option<u64>) -> World {
+    let mut world = World::new(specs, dice);
+    world.array(Array {
+        level,
+        chunk: 65_536,
+        check_from,
+    });
+    let pace = match dice.between(0, 1) {
+        0 => Pace::Rate(dice.between(30, 120) as f64),
+        _ => Pace::Depth(dice.between(1, 2)),
+    };
+    let program = program(dice, Target::Array, pace);
+    world.program(program);
+    world
+}
+
+fn stalled(dice: &mut Dice) -> (World, Play) {
+    let (begins, length) = (dice.between(20, 120), dice.between(4, 15));
+    let spec = format!("{},stall={begins}s+{length}s", healthy_latency(dice));
+    let mut world = World::new(&specs(1, &spec), dice);
+    let pace = match dice.between(0, 1) {
+        0 => Pace::Rate(dice.between(10, 100) as f64),
+        _ => Pace::Depth(dice.between(1, 2)),
+    };
+    let program = program(dice, Target::Volume(0), pace);
+    world.program(program);
+    let play = played(
+        &world,
+        "stalled",
+        begins,
+        begins + length,
+        format!("{spec}, {program:?}"),
+    );
+    (world, play)
+}
+
+fn slow_member(dice: &mut Dice) -> (World, Play) {
+    let begins = dice.between(10, 80);
+    let (level, count) = dice.one(&[(0, 3), (0, 4), (0, 8), (10, 4), (10, 8)]);
+    let mut specs = specs(count, &healthy_latency(dice));
+    let which = dice.between(0, count - 1) as usize;
+    let factor = dice.between(4, 12);
+    let slow = format!(",slow={begins}s+600s,slow-factor={factor}:");
+    specs[which] = specs[which].replace(':', &slow);
+    let world = array(dice, &specs, level, None);
+    let what = format!("level {level} of {count}: {}", specs[which]);
+    let play = played(&world, "slow-member", begins, SECONDS, what);
+    (world, play)
+}
+
+fn volume_cap(dice: &mut Dice) -> (World, Play) {
+    let begins = dice.between(0, 50);
+    let (cap, block) = match dice.between(0, 1) {
+        0 => (format!("iops={}", dice.between(80, 300)), dice.one(&SIZES)),
+        _ => (format!("throughput={}MiB", dice.between(10, 40)), 131_072),
+    };
+    let spec = format!("{cap},{}", healthy_latency(dice));
+    let mut world = World::new(&specs(1, &spec), dice);
+    let depth = dice.between(16, 48);
+    let mut program = program(dice, Target::Volume(0), Pace::Depth(depth));
+    program.block = block;
+    program.from = begins;
+    world.program(program);
+    let play = played(
+        &world,
+        "volume-cap",
+        begins,
+        SECONDS,
+        format!("{spec}, {program:?}"),
+    );
+    (world, play)
+}
+
+/// An array over volumes that share a cap, or programs that come and go.
+fn instance_cap(dice: &mut Dice) -> (World, Play) {
+    let count = dice.between(3, 8);
+    let cap = dice.between(150, 300);
+    let specs = specs(count, &healthy_latency(dice));
+    let mut world = World::new(&specs, dice);
+    world.instance(cap);
+    let what = if dice.between(0, 1) == 0 {
+        world.array(Array {
+            level: 0,
+            chunk: 65_536,
+            check_from: None,
+        });
+        let depth = dice.between(24, 64);
+        let program = program(dice, Target::Array, Pace::Depth(depth));
+        world.program(program);
+        format!("an array of {count}, {program:?}")
+    } else {
+        for volume in 0..count as usize {
+            let program = program(dice, Target::Volume(volume), Pace::Depth(24));
+            let mut from = 0;
+            while from < SECONDS {
+                // The first is always there.
+                let works = if volume == 0 {
+                    SECONDS + 1
+                } else {
+                    dice.between(2, 6)
+                };
+                world.program(Program {
+                    from,
+                    to: from + works,
+                    ..program
+                });
+                from += works + dice.between(1, 5);
+            }
+        }
+        format!("{count} programs that come and go")
+    };
+    let play = played(
+        &world,
+        "instance-cap",
+        0,
+        SECONDS,
+        format!("{cap} IOPS, {what}"),
+    );
+    (world, play)
+}
+
+fn burst_spent(dice: &mut Dice) -> (World, Play) {
+    let begins = dice.between(50, 100);
+    let base = dice.between(40, 100);
+    let burst = base * dice.between(18, 40) / 10;
+    let credits = (burst - base) * begins;
+    let spec = format!(
+        "iops={base},burst={burst},credits={credits},{}",
+        healthy_latency(dice)
+    );
+    let mut world = World::new(&specs(1, &spec), dice);
+    let depth = dice.between(12, 32);
+    let program = program(dice, Target::Volume(0), Pace::Depth(depth));
+    world.program(program);
+    let mut play = played(
+        &world,
+        "burst-spent",
+        begins,
+        SECONDS,
+        format!("{spec}, {program:?}"),
+    );
+    // A burst has its own cap, and so has what is left.
+    play.follows = &["volume-cap"];
+    (world, play)
+}
+
+fn imbalance(dice: &mut Dice) -> (World, Play) {
+    let begins = dice.between(10, 80);
+    let count = dice.between(3, 8);
+    let specs = specs(count, &healthy_latency(dice));
+    let mut world = array(dice, &specs, 0, None);
+    let rate = dice.between(80, 200) as f64;
+    let mut hot = program(dice, Target::Array, Pace::Rate(rate));
+    hot.span = 65_536;
+    hot.from = begins;
+    world.program(hot);
+    // Beside it what all members share.
+    let what = format!("level 0 of {count}, {hot:?}");
+    let play = played(&world, "imbalance", begins, SECONDS, what);
+    (world, play)
+}
+
+fn scrub_hurts(dice: &mut Dice) -> (World, Play) {
+    let begins = dice.between(25, 90);
+    let (level, count) = dice.one(&[(0, 4), (1, 2), (10, 4)]);
+    let spec = format!(
+        "throughput={}MiB,{}",
+        dice.between(20, 60),
+        healthy_latency(dice)
+    );
+    let world = array(dice, &specs(count, &spec), level, Some(begins));
+    let what = format!("level {level} of {count}: {spec}");
+    let mut play = played(&world, "scrub-hurts", begins, SECONDS, what);
+    // The check goes at the members' cap.
+    play.follows = &["volume-cap"];
+    (world, play)
+}
+
+fn cold(dice: &mut Dice) -> (World, Play) {
+    let begins = dice.between(0, 60);
+    let mut world = World::new(&["cold:4GiB".to_owned()], dice);
+    let what = if dice.between(0, 1) == 0 {
+        let mut program = program(dice, Target::Volume(0), Pace::Depth(1));
+        program.reads = 1.0;
+        program.span = 4096 * MIB;
+        program.from = begins;
+        world.program(program);
+        format!("from the first read on, {program:?}")
+    } else {
+        let rate = dice.between(10, 60) as f64;
+        let mut warm = program(dice, Target::Volume(0), Pace::Rate(4.0 * rate));
+        warm.span = 8 * MIB;
+        warm.to = begins.max(25);
+        world.program(warm);
+        let mut program = program(dice, Target::Volume(0), Pace::Rate(rate));
+        program.reads = 1.0;
+        program.span = 4096 * MIB;
+        program.from = begins.max(25);
+        world.program(program);
+        format!("after others, {program:?}")
+    };
+    let play = played(&world, "cold", begins, SECONDS, what);
+    (world, play)
+}
+
+fn small_io(dice: &mut Dice) -> (World, Play) {
+    let begins = dice.between(0, 80);
+    let mut world = World::new(
+        &specs(1, &format!("latency={}ms", dice.between(8, 16))),
+        dice,
+    );
+    let depth = dice.between(2, 6);
+    let mut program = program(dice, Target::Volume(0), Pace::Depth(depth));
+    program.block = dice.one(&[512, 4096]);
+    program.from = begins;
+    world.program(program);
+    let play = played(&world, "small-io", begins, SECONDS, format!("{program:?}"));
+    (world, play)
+}
+
+fn queue_full(dice: &mut Dice) -> (World, Play) {
+    let begins = dice.between(0, 100);
+    let mut world = World::new(
+        &specs(1, &format!("iops={},latency=3ms", dice.between(80, 250))),
+        dice,
+    );
+    let depth = dice.between(16, 32);
+    world.queue(depth);
+    let asked = depth + dice.between(1, 16);
+    let mut program = program(dice, Target::Volume(0), Pace::Depth(asked));
+    program.from = begins;
+    world.program(program);
+    let mut play = played(
+        &world,
+        "queue-full",
+        begins,
+        SECONDS,
+        format!("{depth}, {program:?}"),
+    );
+    // What is asked beyond a cap fills the queue.
+    play.follows = &["volume-cap"];
+    (world, play)
+}
+
+/// Disks in good health with loads that could be mistaken for a cause.
+fn nothing(dice: &mut Dice) -> (World, Play) {
+    let latency = healthy_latency(dice);
+    let rate = dice.between(20, 100);
+    let (world, what) = match dice.between(0, 6) {
+        0 => {
+            let (level, count) = dice.one(&[(0, 4), (10, 4), (1, 2), (0, 2)]);
+            let world = array(dice, &specs(count, &latency), level, None);
+            (world, format!("level {level} of {count}"))
+        }
+        1 => {
+            let mut world = World::new(&specs(1, &latency), dice);
+            let depth = dice.between(1, 3);
+            let program = program(dice, Target::Volume(0), Pace::Depth(depth));
+            world.program(program);
+            (world, format!("{program:?}"))
+        }
+        2 => {
+            let spec = format!("iops={},{latency}", 2 * rate);
+            let mut world = World::new(&specs(1, &spec), dice);
+            let program = program(dice, Target::Volume(0), Pace::Rate(rate as f64));
+            world.program(program);
+            (world, format!("half of a cap: {spec}"))
+        }
+        3 => {
+            let mut world = World::new(&specs(1, &latency), dice);
+            let end = dice.between(50, 100);
+            for (from, to, depth) in [(0, end, 4), (end, SECONDS + 1, 1)] {
+                let program = program(dice, Target::Volume(0), Pace::Depth(depth));
+                world.program(Program {
+                    from,
+                    to,
+                    ..program
+                });
+            }
+            (world, format!("4 in flight until {end} s, then 1"))
+        }
+        4 => {
+            let mut world = World::new(&specs(3, &latency), dice);
+            for volume in 0..3 {
+                let program = program(dice, Target::Volume(volume), Pace::Rate(rate as f64));
+                world.program(program);
+            }
+            (world, format!("three disks at {rate} IOPS each"))
+        }
+        5 => {
+            let mut world = World::new(&specs(1, &latency), dice);
+            for from in (0..SECONDS).step_by(30) {
+                let program = program(dice, Target::Volume(0), Pace::Depth(2));
+                let to = from + 20;
+                world.program(Program {
+                    from,
+                    to,
+                    ..program
+                });
+            }
+            (world, "20 s of load, and 10 s without".to_owned())
+        }
+        _ => {
+            let mut world = World::new(&specs(1, &latency), dice);
+            let few = dice.between(1, 8) as f64;
+            let mut program = program(dice, Target::Volume(0), Pace::Rate(few));
+            program.reads = 0.0;
+            program.block = 4096;
+            world.program(program);
+            (world, "a log".to_owned())
+        }
+    };
+    let mut play = played(&world, "", 0, SECONDS, format!("{latency}, {what}"));
+    play.cause = None;
+    (world, play)
+}
