@@ -91,10 +91,12 @@ fn a_device_has_a_row_with_what_it_does_and_the_past_is_marked() {
     };
     let seen = pty.wait_for(|seen| row(seen).is_some_and(|row| row.contains(['▁', '█', '▅'])));
     assert!(!seen.is_too_wide);
+    // So that there is a past that is not like now.
+    std::thread::sleep(Duration::from_secs(2));
     pty.press(" ");
     let held = pty.wait_for_word("PAUSED");
     let kept = row(&held);
-    pty.press("\u{1b}[D\u{1b}[D\u{1b}[D");
+    pty.press("\u{1b}[H");
     pty.wait_for(|seen| seen.text().contains("PAUSED") && row(seen) != kept);
     pty.press(" ");
     pty.wait_for(|seen| !seen.text().contains("PAUSED"));
@@ -138,7 +140,7 @@ fn nothing_is_broken_on_60_columns_nor_on_any_other_size() {
         pty.resize(size);
         let seen = pty.wait_for(|seen| match size.1 {
             1 => !seen.text().is_empty(),
-            5 => seen.text().contains("r/s") || seen.text().contains("device"),
+            5 => seen.text().contains("quit"),
             _ => seen.text().contains("r/s") && seen.text().contains("quit"),
         });
         assert!(!seen.is_too_wide, "{size:?}\n{}", seen.text());

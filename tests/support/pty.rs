@@ -121,6 +121,12 @@ impl Pty {
                 return seen;
             }
             let ended = self.child.try_wait().unwrap();
+            // What it wrote last may still be on its way.
+            std::thread::sleep(Duration::from_millis(10));
+            let seen = if ended.is_some() { self.seen() } else { seen };
+            if what(&seen) {
+                return seen;
+            }
             assert!(
                 ended.is_none(),
                 "it ended too early: {ended:?}\n{}",
@@ -131,7 +137,6 @@ impl Pty {
                 "it does not come:\n{}",
                 seen.text()
             );
-            std::thread::sleep(Duration::from_millis(10));
         }
     }
 
@@ -228,6 +233,10 @@ impl Seen {
                     seen.obey(&parameters, last);
                 }
                 '\r' => seen.at.1 = 0,
+                '\n' if seen.at.0 + 1 == lines => {
+                    seen.lines.remove(0);
+                    seen.lines.push(vec![' '; columns]);
+                }
                 '\n' => seen.at.0 += 1,
                 '\u{8}' => seen.at.1 = seen.at.1.saturating_sub(1),
                 ' '.. => seen.put(letter),

@@ -76,7 +76,7 @@ pub(crate) fn watch(
             view.show(&sample, &changes, context)?;
         }
     }
-    Ok(Answer::Done)
+    view.end()
 }
 
 /// How samples and events are shown.
@@ -109,7 +109,9 @@ impl View {
         if !takes_the_terminal(args) {
             return Ok(View::of(args));
         }
-        match Screen::start(source.clone(), args.all, interrupt) {
+        // Who names a device wants to see it, whatever it does.
+        let all = args.all || !args.devices.is_empty();
+        match Screen::start(source.clone(), all, interrupt) {
             Ok(screen) => Ok(View::Live(screen)),
             // Lines need no keys.
             Err(error) => {
@@ -119,6 +121,16 @@ impl View {
                 ));
                 Ok(View::of(args))
             }
+        }
+    }
+
+    /// Gives the terminal back.
+    fn end(self) -> Outcome {
+        match self {
+            View::Live(screen) if screen.has_failed() => Err(Failure::Midway(anyhow::anyhow!(
+                "the screen failed, which is a fault of disksmith; --plain prints lines instead"
+            ))),
+            _ => Ok(Answer::Done),
         }
     }
 

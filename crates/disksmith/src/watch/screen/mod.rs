@@ -72,7 +72,24 @@ pub(crate) struct Screen {
     inbox: Arc<Inbox>,
     thread: JoinHandle<()>,
     interrupt: Arc<AtomicBool>,
+    failed: Arc<AtomicBool>,
     last: Option<Arc<Frame>>,
+}
+
+/// Raises the flag when the screen is over, whatever ended it: without it nobody is watching.
+struct Over {
+    interrupt: Arc<AtomicBool>,
+    /// Whether it was a panic.
+    failed: Arc<AtomicBool>,
+}
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.failed.fetch_or(std::thread::panicking(), Relaxed);
+        self.interrupt.store(true, Relaxed);
+        // From now on, a second signal need not mind the terminal. Without that, it ends just as well.
+        let _ = signals::second_ends_at_once(&self.interrupt);
+    }
 }
 
 impl Screen {
@@ -89,14 +106,15 @@ impl Screen {
         let terminal = Terminal::open()?;
         let inbox = Arc::new(Inbox::new()?);
         let mut model = Model::new(source, all);
-        let (updates, flag) = (Arc::clone(&inbox), Arc::clone(interrupt));
+        let failed = Arc::new(AtomicBool::new(false));
+        let over = Over {
+            interrupt: Arc::clone(interrupt),
+            failed: Arc::clone(&failed),
+        };
+        let updates = Arc::clone(&inbox);
         let work = move || {
             let mut feed = inbox::Live::new(updates);
-            let _ = drive::run(terminal, &mut model, &mut feed, &flag);
-            // Whatever ended it: without the screen nobody is watching.
-            flag.store(true, Relaxed);
-            // From now on, a second signal need not mind the terminal.
-            let _ = signals::second_ends_at_once(&flag);
+            let _ = drive::run(terminal, &mut model, &mut feed, &over.interrupt);
         };
         let thread = std::thread::Builder::new()
             .name("screen".to_owned())
@@ -105,6 +123,7 @@ impl Screen {
             inbox,
             thread,
             interrupt: Arc::clone(interrupt),
+            failed,
             last: None,
         })
     }
@@ -114,6 +133,11 @@ impl Screen {
         let frame = Arc::new(Frame::of(sample, self.last.as_deref()));
         self.last = Some(Arc::clone(&frame));
         self.inbox.put(Update::Frame(frame, changes.to_vec()));
+    }
+
+    /// Whether it ended by a fault of its own.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Relaxed)
     }
 
     /// Shows what cannot be seen, and why.
@@ -133,5 +157,25 @@ impl Drop for Screen {
         }
         // Where the thread hangs in a write, this is all that can be done.
         terminal::put_back();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_screen_ends_the_watch_and_is_told() {
+        let [interrupt, failed] = [false; 2].map(|flag| Arc::new(AtomicBool::new(flag)));
+        let over = Over {
+            interrupt: Arc::clone(&interrupt),
+            failed: Arc::clone(&failed),
+        };
+        let thread = std::thread::spawn(move || {
+            let _over = over;
+            panic!("as a fault would");
+        });
+        assert!(thread.join().is_err());
+        assert!(interrupt.load(Relaxed) && failed.load(Relaxed));
     }
 }
