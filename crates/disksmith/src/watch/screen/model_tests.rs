@@ -58,7 +58,7 @@ fn what_is_held_for_long_moves_with_the_memory() {
     model.press(Key::Char(' '));
     for at in 2..60 {
         let mut frame = Frame::of(&sample(at), None);
-        frame.weight = 1 << 20;
+        frame.weight = 16 << 20;
         model.take(Update::Frame(Arc::new(frame), Vec::new()));
     }
     assert!(model.frame().is_some());

@@ -8,8 +8,12 @@ use record::sample::{DeviceId, FlowKind};
 
 use super::frame::{Frame, Row};
 
-/// So much memory is kept, which is half an hour of 64 busy disks at one frame a second.
-const ROOM: usize = 16 << 20;
+/// So much memory is always kept, which is a quarter of an hour of 64 busy disks at one frame a second.
+const ROOM: usize = 8 << 20;
+/// Of more disks, as long as sparklines are is kept,
+const SPAN: Nanos = Nanos::from_secs(120);
+/// up to so much memory.
+const MOST: usize = 48 << 20;
 /// Fewer frames are never kept, however large they are.
 const LEAST: usize = 4;
 
@@ -26,12 +30,20 @@ impl Reel {
     pub(crate) fn push(&mut self, frame: Arc<Frame>) {
         self.weight += frame.weight;
         self.frames.push_back(frame);
-        while self.weight > ROOM && self.frames.len() > LEAST {
+        while self.is_too_heavy() {
             if let Some(gone) = self.frames.pop_front() {
                 self.weight -= gone.weight;
                 self.first += 1;
             }
         }
+    }
+
+    fn is_too_heavy(&self) -> bool {
+        let (Some(first), Some(last)) = (self.frames.front(), self.frames.back()) else {
+            return false;
+        };
+        let is_old = last.at.elapsed - first.at.elapsed > SPAN;
+        self.frames.len() > LEAST && self.weight > if is_old { ROOM } else { MOST }
     }
 
     /// The frame of a number.
@@ -175,17 +187,30 @@ mod tests {
         reel
     }
 
-    #[test]
-    fn a_bound_on_memory_holds_and_numbers_stay() {
+    /// What is kept of many frames, one a second, of such a weight.
+    fn kept(weight: usize) -> Reel {
         let mut reel = Reel::default();
-        for second in 1..=100 {
+        for second in 1..=1000 {
             let mut heavy = Frame::clone(&frame(second, 1.0));
-            heavy.weight = ROOM / 10;
+            heavy.weight = weight;
             reel.push(Arc::new(heavy));
         }
-        assert_eq!((reel.oldest(), reel.newest()), (Some(90), Some(99)));
-        assert!(reel.get(89).is_none());
-        assert_eq!(reel.get(99).unwrap().at.elapsed, Nanos::from_secs(100));
+        reel
+    }
+
+    #[test]
+    fn a_bound_on_memory_holds_and_numbers_stay() {
+        let reel = kept(MOST / 10);
+        assert_eq!((reel.oldest(), reel.newest()), (Some(990), Some(999)));
+        assert!(reel.get(989).is_none());
+        assert_eq!(reel.get(999).unwrap().at.elapsed, Nanos::from_secs(1000));
+    }
+
+    #[test]
+    fn two_minutes_are_kept_also_of_many_disks() {
+        assert_eq!(kept(ROOM / 500).oldest(), Some(500));
+        assert_eq!(kept(ROOM / 100).oldest(), Some(999 - 120));
+        assert_eq!(kept(MOST).oldest(), Some(1000 - LEAST as u64));
     }
 
     #[test]
