@@ -258,7 +258,13 @@ impl Seen {
                     numbers.get(1).map_or(0, |column| column - 1),
                 )
             }
-            'J' => self.lines.iter_mut().for_each(|line| line.fill(' ')),
+            // The other screen is left; the cursor is where it was before, which is not kept here.
+            'l' if parameters == "?1049" => self.at = (0, 0),
+            'J' => {
+                // What was drawn for another size is gone.
+                self.is_too_wide = false;
+                self.lines.iter_mut().for_each(|line| line.fill(' '));
+            }
             'K' => {
                 let from = self.at.1;
                 if let Some(line) = self.lines.get_mut(self.at.0) {
