@@ -20,10 +20,7 @@ pub(crate) mod model;
 pub(crate) mod order;
 pub(crate) mod pages;
 pub(crate) mod reel;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "what is recorded will be played by it")
-)]
+#[expect(dead_code, reason = "what is recorded will be played by it")]
 mod replay;
 pub(crate) mod siblings;
 mod terminal;
@@ -44,10 +41,7 @@ use inbox::Inbox;
 use model::Model;
 use terminal::Terminal;
 
-#[cfg_attr(
-    not(test),
-    expect(unused_imports, reason = "what is recorded will be played by it")
-)]
+#[expect(unused_imports, reason = "what is recorded will be played by it")]
 pub(crate) use replay::replay;
 
 /// How long the end waits for the terminal to be put back by the thread that has it.

@@ -89,8 +89,8 @@ impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> Replay<I> {
                 true
             }
             Some(Err(failure)) => {
-                let text = format!("{:#}", anyhow::Error::msg("the recording ends here"));
-                model.take(Update::Note(text));
+                let text = "The recording cannot be read further; quit to see why.";
+                model.take(Update::Note(text.to_owned()));
                 self.failure = Some(failure);
                 false
             }

@@ -33,7 +33,7 @@ impl Style {
     pub(crate) fn of(variable: impl Fn(&str) -> Option<String>) -> Style {
         let set = |name: &&str| variable(name).filter(|value| !value.is_empty());
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"];
-        let locale = locale.iter().find_map(|name| set(&name));
+        let locale = locale.iter().find_map(set);
         let locale = locale.unwrap_or_default().to_ascii_lowercase();
         Style {
             unicode: locale.contains("utf-8") || locale.contains("utf8"),

@@ -15,7 +15,7 @@ pub(super) fn rate(value: Option<f64>) -> String {
         return UNKNOWN.to_owned();
     };
     match value {
-        v if v == 0.0 => "0".to_owned(),
+        0.0 => "0".to_owned(),
         v if v < 99.95 => format!("{v:.1}"),
         v if v < 99_999.5 => format!("{v:.0}"),
         v if v < 9_999_500.0 => format!("{:.0}k", v / 1e3),
