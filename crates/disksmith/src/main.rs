@@ -81,7 +81,11 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
             zero::zero(args, context, &interrupt)
         }
         Verb::Watch(args) => {
-            let interrupt = signals::interrupt_flag().refused()?;
+            let interrupt = match watch::takes_the_terminal(args) {
+                true => signals::gentle_flag(),
+                false => signals::interrupt_flag(),
+            };
+            let interrupt = interrupt.refused()?;
             watch::watch(args, context, &interrupt)
         }
         Verb::Lab(args) => {

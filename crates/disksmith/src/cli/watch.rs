@@ -98,7 +98,8 @@ pub(crate) fn asks_for_check(words: impl Iterator<Item = OsString>) -> bool {
   disksmith watch --check --warning await=20ms --critical await=100ms
   disksmith watch --parse iostat.log
 
-It ends with Ctrl-C. What was found is said when it begins, and again when it is over.")]
+On a terminal it draws a screen, of which ? shows the keys; q ends it. Elsewhere it prints lines until
+Ctrl-C. What was found is said when it begins, and again when it is over.")]
 pub(crate) struct WatchArgs {
     /// Show only these devices and what they lie on, such as md0 or /dev/nvme1n1
     #[arg(value_name = "DEVICE")]
@@ -109,7 +110,7 @@ pub(crate) struct WatchArgs {
     /// End after so many intervals
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Print lines, also on a terminal
+    /// Print lines also on a terminal, and draw no screen
     #[arg(long)]
     pub plain: bool,
     /// Print one JSON document a line

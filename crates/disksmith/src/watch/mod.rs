@@ -5,8 +5,10 @@ mod collect;
 mod filter;
 mod live;
 mod parse;
+pub(crate) mod screen;
 mod serve;
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use record::sample::{Sample, Source};
@@ -17,27 +19,41 @@ use crate::context::{Context, tell};
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::render::watch::{json, plain};
 
+use crate::signals;
 use collect::Collector;
 use filter::Filter;
 use live::Ticks;
+use screen::Screen;
 use serve::Server;
 
 pub(crate) use check::misused as misused_check;
 
+/// Whether the screen is drawn: not for lines, a check or metrics, and only on a terminal.
+pub(crate) fn takes_the_terminal(args: &WatchArgs) -> bool {
+    let is_said = args.plain || args.json || args.check || args.prometheus.is_some();
+    !is_said && args.log.parse.is_none() && screen::is_possible()
+}
+
 /// Watches until it is interrupted, or has seen enough.
-pub(crate) fn watch(args: &WatchArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+pub(crate) fn watch(
+    args: &WatchArgs,
+    context: &mut Context,
+    interrupt: &Arc<AtomicBool>,
+) -> Outcome {
     if args.check {
         return check::check(args, context, interrupt);
     }
     if let Some(path) = &args.log.parse {
         return parse::parse(path, args, context, interrupt);
     }
-    let mut filter = Filter::new(&args.devices, args.all, &context.root)?;
+    // On the screen, what does nothing can be chosen to be seen at any time.
+    let all = args.all || takes_the_terminal(args);
+    let mut filter = Filter::new(&args.devices, all, &context.root)?;
     let mut collector = Collector::new(&context.root, args.interval.0.into()).refused()?;
     let mut watch = Watch::new(Settings {
         stall: args.stall.0,
     });
-    let mut view = View::of(args);
+    let mut view = View::live(args, &collector.source(), interrupt)?;
     let server = args
         .prometheus
         .map(|address| Server::start(address.0, &context.root))
@@ -62,13 +78,15 @@ pub(crate) fn watch(args: &WatchArgs, context: &mut Context, interrupt: &AtomicB
             view.show(&sample, &changes, context)?;
         }
     }
-    Ok(Answer::Done)
+    view.end()
 }
 
 /// How samples and events are shown.
 enum View {
     Plain(plain::Lines),
     Json,
+    /// On the screen of a terminal.
+    Live(Screen),
     /// Others ask for it.
     Silent,
 }
@@ -84,9 +102,43 @@ impl View {
         }
     }
 
+    /// What happens just now, which is drawn where there is a terminal for it.
+    fn live(
+        args: &WatchArgs,
+        source: &Source,
+        interrupt: &Arc<AtomicBool>,
+    ) -> Result<View, Failure> {
+        if !takes_the_terminal(args) {
+            return Ok(View::of(args));
+        }
+        // Who names a device wants to see it, whatever it does.
+        let all = args.all || !args.devices.is_empty();
+        match Screen::start(source.clone(), all, interrupt) {
+            Ok(screen) => Ok(View::Live(screen)),
+            // Lines need no keys.
+            Err(error) => {
+                signals::second_ends_at_once(interrupt).refused()?;
+                tell(&format!(
+                    "The screen is not drawn ({error}); these are plain lines."
+                ));
+                Ok(View::of(args))
+            }
+        }
+    }
+
+    /// Gives the terminal back.
+    fn end(self) -> Outcome {
+        match self {
+            View::Live(screen) if screen.has_failed() => Err(Failure::Midway(anyhow::anyhow!(
+                "the screen failed, which is a fault of disksmith; --plain prints lines instead"
+            ))),
+            _ => Ok(Answer::Done),
+        }
+    }
+
     fn begin(&mut self, source: &Source, context: &mut Context) -> Result<(), Failure> {
         match self {
-            View::Plain(_) | View::Silent => Ok(()),
+            View::Plain(_) | View::Live(_) | View::Silent => Ok(()),
             View::Json => context.print(&json::start(source)),
         }
     }
@@ -98,6 +150,10 @@ impl View {
                 tell(note);
                 Ok(())
             }
+            View::Live(screen) => {
+                screen.note(note);
+                Ok(())
+            }
             View::Json => context.print(&json::note(note)),
         }
     }
@@ -107,7 +163,7 @@ impl View {
         let text = match self {
             View::Plain(lines) => lines.text(&Sample::default(), changes),
             View::Json => json::changes(changes),
-            View::Silent => return Ok(()),
+            View::Live(_) | View::Silent => return Ok(()),
         };
         context.print(&text)
     }
@@ -121,6 +177,10 @@ impl View {
         let text = match self {
             View::Plain(lines) => lines.text(sample, changes),
             View::Json => json::lines(sample, changes),
+            View::Live(screen) => {
+                screen.show(sample, changes);
+                return Ok(());
+            }
             View::Silent => return Ok(()),
         };
         context.print(&text)
