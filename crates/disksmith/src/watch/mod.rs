@@ -5,11 +5,15 @@ mod collect;
 mod filter;
 mod live;
 mod parse;
+mod record;
+pub(crate) mod replay;
+mod report;
 mod serve;
 
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
-use record::sample::{Sample, Source};
+use ::record::sample::{Sample, Source};
 use study::watch::{Change, Settings, Watch};
 
 use crate::cli::WatchArgs;
@@ -20,6 +24,8 @@ use crate::render::watch::{json, plain};
 use collect::Collector;
 use filter::Filter;
 use live::Ticks;
+use record::Recorder;
+use report::Report;
 use serve::Server;
 
 /// Watches until it is interrupted, or has seen enough.
@@ -29,6 +35,9 @@ pub(crate) fn watch(args: &WatchArgs, context: &mut Context, interrupt: &AtomicB
     }
     if let Some(path) = &args.log.parse {
         return parse::parse(path, args, context, interrupt);
+    }
+    if let Some(at) = args.record.at {
+        return replay::replay(at, args, context, interrupt);
     }
     let filter = Filter::new(&args.devices, args.all, &context.root)?;
     let mut collector = Collector::new(&context.root, args.interval.0.into()).refused()?;
@@ -40,25 +49,49 @@ pub(crate) fn watch(args: &WatchArgs, context: &mut Context, interrupt: &AtomicB
         .prometheus
         .map(|address| Server::start(address.0, &context.root))
         .transpose()?;
-    view.begin(&collector.source(), context)?;
+    let source = collector.source();
+    let mut recorder = Recorder::start(&args.record, &source, context)?;
+    let path = args.record.report.as_ref();
+    let mut report = path.map(|path| Report::begin(path, source.clone()));
+    view.begin(&source, context)?;
     collector.sample().refused()?;
     let mut seen = 0;
     let mut ticks = Ticks::every(args.interval.0.into());
-    while args.count.is_none_or(|count| seen < count) && ticks.wait(interrupt) {
+    let end = args.record.span.map(|span| Instant::now() + span.0.into());
+    let is_over = |seen: u64| {
+        args.count.is_some_and(|count| seen >= count)
+            || end.is_some_and(|end| Instant::now() >= end)
+    };
+    while !is_over(seen) && ticks.wait(interrupt) {
         let sample = collector.sample().midway()?;
         for note in collector.take_notes() {
             view.note(&note, context)?;
         }
+        if let Some(recorder) = &mut recorder {
+            for note in recorder.take_notes() {
+                view.note(&note, context)?;
+            }
+        }
         if let Some(mut sample) = sample {
             seen += 1;
             let mut changes = watch.see(&sample);
+            if let Some(recorder) = &mut recorder {
+                recorder.see(&sample, &changes);
+            }
             if let Some(server) = &server {
                 server.tell(&sample, watch.open(), &changes);
             }
             changes.retain(|change| filter.wants_event(&change.event, &sample));
             filter.cut(&mut sample);
+            if let Some(report) = &mut report {
+                report.take(&sample, &changes);
+            }
             view.show(&sample, &changes, context)?;
         }
+    }
+    drop(recorder);
+    if let Some(report) = report {
+        report.end(context)?;
     }
     Ok(Answer::Done)
 }

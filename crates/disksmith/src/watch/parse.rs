@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use anyhow::Context as _;
 use formats::iostat::Reader;
 use indicatif::{ProgressBar, ProgressStyle};
-use record::sample::Sample;
+use record::sample::{Sample, Source};
 use study::watch::{Change, Settings, Watch};
 
 use crate::cli::WatchArgs;
@@ -17,6 +17,7 @@ use crate::failure::{Answer, Failure, Outcome, Standing as _};
 
 use super::View;
 use super::filter::Filter;
+use super::report::Report;
 
 /// How much of a log is read at a time.
 const CHUNK: usize = 1 << 20;
@@ -37,7 +38,12 @@ pub(super) fn parse(
     let mut watch = Watch::new(Settings {
         stall: args.stall.0,
     });
-    let mut view = View::of(args);
+    let page = args.record.report.as_ref();
+    let mut report = page.map(|page| Report::begin(page, Source::default()));
+    let mut view = match &report {
+        Some(_) if !args.plain && !args.json => View::Silent,
+        _ => View::of(args),
+    };
     let mut seen = 0;
     while let Some(reading) = reader.next() {
         let reading = reading.map_err(|error| broken(path, error, seen))?;
@@ -54,6 +60,9 @@ pub(super) fn parse(
         let mut sample = reading.sample;
         let found = watch.see(&sample);
         let changes = filter.cut(&mut sample, found);
+        if let Some(report) = &mut report {
+            report.take(&sample, &changes);
+        }
         view.show(&sample, &changes, context)?;
         if interrupt.load(Relaxed) || args.count.is_some_and(|count| seen >= count) {
             break;
@@ -65,12 +74,22 @@ pub(super) fn parse(
     }
     let changes = filter.cut(&mut Sample::default(), watch.finish());
     view.close(&changes, context)?;
+    if let Some(report) = &mut report {
+        report.close(&changes);
+        report.of(reader.source().clone());
+    }
     for note in reader.notes().sentences() {
         view.note(&note, context)?;
+        if let Some(report) = &mut report {
+            report.note(&note);
+        }
     }
     for name in filter.missing() {
         let note = format!("{} does not speak of {name}.", place(path));
         view.note(&note, context)?;
+    }
+    if let Some(report) = report {
+        report.end(context)?;
     }
     Ok(Answer::Done)
 }

@@ -48,6 +48,8 @@ const MILLISECONDS: Unit = Unit {
     fine: 1e-6,
 };
 const ONE: Unit = Unit::only(1.0);
+/// Milliseconds beyond this, which are a generation's, do not fit the fine unit.
+const LONGEST: f64 = 1e12;
 
 /// The units of the figures.
 pub(super) const UNITS: [Unit; FIGURES] = units();
@@ -158,9 +160,12 @@ fn put_flow(row: &mut Row<FIGURES>, nth: usize, flow: &Flow, seconds: f64) {
     row.set(at + 2, flow.merged.map(|merged| merged.0 * seconds));
     // Of less than one request no mean can be told from a sum.
     let count = count.filter(|count| *count >= 0.999_999);
-    match (flow.wait, count) {
-        (Some(wait), Some(count)) => {
-            let time = wait.0 as f64 * count / 1e6;
+    let time = flow
+        .wait
+        .zip(count)
+        .map(|(wait, count)| (wait.0 as f64 * count / 1e6, count));
+    match (flow.wait, time.filter(|(time, _)| *time < LONGEST)) {
+        (_, Some((time, count))) => {
             // The mean was rounded to a nanosecond, and the sum had none to begin with.
             let whole = time.round();
             let is_whole = (time - whole).abs() <= count * 0.51e-6;

@@ -75,13 +75,16 @@ impl Ledger {
         self.sweep_up()
     }
 
-    /// What all recordings take: whole pages of the file for blocks, and the text of events.
+    /// What all recordings take: whole pages of the file for blocks, the bytes of batches, and the
+    /// text of events.
     ///
     /// # Errors
     /// When the ledger cannot be read.
     pub fn recorded_bytes(&self) -> Result<Bytes> {
         let sum = self.connection.query_row(
-            "SELECT (SELECT COALESCE(SUM((length(body) + 4095) / 4096 * 4096), 0) FROM blocks)
+            "SELECT (SELECT COALESCE(SUM(CASE WHEN step > 0
+                        THEN (length(body) + 4095) / 4096 * 4096
+                        ELSE length(body) END), 0) FROM blocks)
                   + (SELECT COALESCE(SUM(length(body)), 0) FROM events)",
             [],
             |row| row.get::<_, i64>(0),
@@ -180,7 +183,7 @@ impl Ledger {
     /// Removes a recording with all that it holds.
     ///
     /// # Errors
-    /// When the ledger cannot be written, or there is no such recording, or it goes on.
+    /// When the ledger cannot be written, or there is no such recording.
     pub fn remove_recording(&mut self, number: i64) -> Result<()> {
         let removed = self.changed(|change| {
             change.execute(

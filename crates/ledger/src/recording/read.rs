@@ -30,8 +30,11 @@ pub struct Played {
 /// is read.
 pub struct Replay<'a> {
     ledger: &'a Ledger,
+    host: String,
     from: Timestamp,
     to: Timestamp,
+    /// The latest time of a sample so far.
+    reached: Timestamp,
     blocks: VecDeque<Block>,
     samples: VecDeque<Recorded>,
     recording: Option<i64>,
@@ -60,6 +63,23 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn replay(&self, host: &str, from: Timestamp, to: Timestamp) -> Result<Replay<'_>> {
+        Ok(Replay {
+            ledger: self,
+            from,
+            to,
+            reached: from,
+            blocks: self.blocks(host, from, to)?,
+            host: host.to_owned(),
+            samples: VecDeque::new(),
+            recording: None,
+            joiner: Joiner::default(),
+            to_open: VecDeque::new(),
+            to_close: Vec::new(),
+        })
+    }
+
+    /// The blocks that have a part in a span, in the order of time.
+    fn blocks(&self, host: &str, from: Timestamp, to: Timestamp) -> Result<VecDeque<Block>> {
         let read = || {
             let mut statement = self.connection.prepare(
                 "SELECT b.number, b.recording, b.step
@@ -76,17 +96,7 @@ impl Ledger {
             })?;
             rows.collect::<rusqlite::Result<VecDeque<Block>>>()
         };
-        Ok(Replay {
-            ledger: self,
-            from,
-            to,
-            blocks: read().map_err(|error| self.explain(error))?,
-            samples: VecDeque::new(),
-            recording: None,
-            joiner: Joiner::default(),
-            to_open: VecDeque::new(),
-            to_close: Vec::new(),
-        })
+        read().map_err(|error| self.explain(error))
     }
 
     /// All recordings, the oldest first.
@@ -173,8 +183,12 @@ impl Replay<'_> {
         );
         let body = match body {
             Ok(body) => body,
-            // Thinned out, or gathered, since the list was made.
-            Err(rusqlite::Error::QueryReturnedNoRows) => return Ok(true),
+            // Thinned out, or gathered, since the list was made: what is left is listed again.
+            Err(rusqlite::Error::QueryReturnedNoRows) => {
+                self.from = self.reached;
+                self.blocks = ledger.blocks(&self.host, self.from, self.to)?;
+                return Ok(true);
+            }
             Err(error) => return Err(ledger.explain(error)),
         };
         let mut samples = ledger.unpacked(block.step, &body)?;
@@ -188,6 +202,8 @@ impl Replay<'_> {
             self.to_open = ledger.events(block.recording, self.from)?;
             self.to_close.clear();
         }
+        let last = samples.last().and_then(|last| last.sample.at.wall);
+        self.reached = last.map_or(self.reached, |last| self.reached.max(last));
         self.samples.extend(samples);
         Ok(true)
     }

@@ -9,7 +9,7 @@ const HOSTILE: &str =
 
 pub(super) fn render(runs: &[(Run, Conclusion)]) -> String {
     let mut out = Vec::new();
-    write_page(&mut out, runs, &[]).unwrap();
+    write_page(&mut out, runs, &[], &[]).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -153,7 +153,7 @@ pub(super) fn render_imported() -> String {
     let run = crate::render::imported::sample::bonnie();
     let judged = crate::imported::Judged::of(&run);
     let mut out = Vec::new();
-    write_page(&mut out, &[], &[(run, judged)]).unwrap();
+    write_page(&mut out, &[], &[(run, judged)], &[]).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -164,7 +164,7 @@ fn the_figures_of_other_tools_stand_in_a_table_of_their_own() {
     run.source = HOSTILE.to_owned();
     let judged = crate::imported::Judged::of(&run);
     let mut out = Vec::new();
-    write_page(&mut out, &[sample::database_run(1)], &[(run, judged)]).unwrap();
+    write_page(&mut out, &[sample::database_run(1)], &[(run, judged)], &[]).unwrap();
     let page = String::from_utf8(out).unwrap();
     for words in [
         "Imported: <span class=\"data\">fio 3.33",

@@ -3,3 +3,4 @@
 pub(crate) mod json;
 pub(crate) mod plain;
 pub(crate) mod prometheus;
+pub(crate) mod replay;

@@ -174,11 +174,11 @@ fn a_limit_holds_while_the_newest_are_kept() {
     let began = day("2026-11-20T03:00:00Z");
     let mut host = Host::new(8, 1, began);
     let keep = Keep {
-        limit: Bytes::kib(160),
+        limit: Bytes::kib(320),
         ..Keep::default()
     };
-    for _ in 0..12 {
-        record(&mut ledger, &mut recording, &mut host, 100);
+    for _ in 0..10 {
+        record(&mut ledger, &mut recording, &mut host, 200);
         host.skip(Nanos::from_secs(1700));
         let now = began + SignedDuration::from_nanos(host.elapsed.0 as i64);
         ledger.thin_out(&keep, now).unwrap();
@@ -186,7 +186,7 @@ fn a_limit_holds_while_the_newest_are_kept() {
         assert!(bytes <= keep.limit, "{bytes}");
     }
     let listed = ledger.recordings().unwrap().remove(0);
-    assert!(listed.taken >= 100 && listed.minutes > 0, "{listed:?}");
+    assert!(listed.taken >= 200 && listed.minutes > 0, "{listed:?}");
 }
 
 #[test]
