@@ -19,7 +19,9 @@ pub(crate) fn mark(args: &MarkArgs, context: &mut Context) -> Outcome {
     if let Some(number) = args.remove {
         context.open_ledger()?.remove_mark(number).refused()?;
         let removed = || json!({ "removed": number });
-        return answer(args, context, removed, || format!("Removed mark {number}.\n"));
+        return answer(args, context, removed, || {
+            format!("Removed mark {number}.\n")
+        });
     }
     let Some(text) = &args.text else {
         let marks = context
@@ -39,7 +41,12 @@ pub(crate) fn mark(args: &MarkArgs, context: &mut Context) -> Outcome {
     let mark = context.open_ledger()?.mark(at, &host, text).refused()?;
     let set = || json!({ "mark": value(&mark) });
     answer(args, context, set, || {
-        format!("Marked {} as \"{}\" (mark {}).\n", local(at), text, mark.number)
+        format!(
+            "Marked {} as \"{}\" (mark {}).\n",
+            local(at),
+            text,
+            mark.number
+        )
     })
 }
 

@@ -111,7 +111,9 @@ fn what_the_other_process_does() {
                 // Batches of 40, so that blocks are made and old ones thinned out all the time.
                 let samples = (0..40).map(|_| host.next()).collect();
                 ledger.record(&mut recording, samples, &[]).unwrap();
-                acknowledged.write_all_at(&(40 * batch).to_le_bytes(), 0).unwrap();
+                acknowledged
+                    .write_all_at(&(40 * batch).to_le_bytes(), 0)
+                    .unwrap();
                 if batch % 20 == 0 {
                     let later = Timestamp::now() + jiff::SignedDuration::from_hours(24 * 30);
                     ledger.thin_out(&Keep::default(), later).unwrap();
@@ -232,15 +234,25 @@ fn a_killed_recorder_loses_nothing_that_was_acknowledged() {
         let acknowledged = fs::read(scratch.path().join("acknowledged")).unwrap_or_default();
         let acknowledged = acknowledged.try_into().map_or(0, u64::from_le_bytes);
         let ledger = Ledger::open(&path).unwrap();
-        let replay = ledger.replay("db-1", Timestamp::MIN, Timestamp::MAX).unwrap();
-        let there: u64 = replay.map(|played| played.unwrap().recorded.samples()).sum();
+        let replay = ledger
+            .replay("db-1", Timestamp::MIN, Timestamp::MAX)
+            .unwrap();
+        let there: u64 = replay
+            .map(|played| played.unwrap().recorded.samples())
+            .sum();
         // A batch may be written and not acknowledged yet.
         let new = there - before;
-        assert!(new == acknowledged || new == acknowledged + 40, "{new} of {acknowledged}");
+        assert!(
+            new == acknowledged || new == acknowledged + 40,
+            "{new} of {acknowledged}"
+        );
         before = there;
         integrity(&ledger);
     }
-    assert!(before > 0, "nothing was recorded before its process was killed");
+    assert!(
+        before > 0,
+        "nothing was recorded before its process was killed"
+    );
 }
 
 /// Work whose document fills several pages and shows in every part which one it is.

@@ -16,7 +16,12 @@ pub(crate) struct MarkArgs {
     #[arg(required_unless_present_any = ["list", "remove"])]
     pub text: Option<String>,
     /// When, if not now: '2026-11-20 03:00', a time of today, -2h, or RFC 3339
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, requires = "text")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        requires = "text"
+    )]
     pub at: Option<When>,
     /// List all marks
     #[arg(long, conflicts_with_all = ["text", "remove"])]

@@ -44,7 +44,9 @@ pub(crate) enum RunsVerb {
         runs: Vec<String>,
     },
     /// List what watch --record has kept, or remove some of it
-    #[command(after_help = "Examples:\n  disksmith runs recordings\n  disksmith runs recordings --remove 3")]
+    #[command(
+        after_help = "Examples:\n  disksmith runs recordings\n  disksmith runs recordings --remove 3"
+    )]
     Recordings {
         /// Remove a recording, by its number
         #[arg(long, value_name = "NUMBER")]

@@ -104,7 +104,16 @@ mod tests {
         ] {
             assert_eq!(read(text).as_deref(), Ok(at), "{text}");
         }
-        for wrong in ["", "soon", "2026-13-01", "25:00", "-", "-2x", "1763600000", "2026-11"] {
+        for wrong in [
+            "",
+            "soon",
+            "2026-13-01",
+            "25:00",
+            "-",
+            "-2x",
+            "1763600000",
+            "2026-11",
+        ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }

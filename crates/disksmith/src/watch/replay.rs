@@ -49,8 +49,8 @@ impl Part {
     ) -> Result<Part, Failure> {
         let recordings = ledger.recordings().midway()?;
         let host = host(&recordings, machine::hostname(&context.root))?;
-        let length = span
-            .map(|span| SignedDuration::from_nanos(i64::try_from(span.0).unwrap_or(i64::MAX)));
+        let length =
+            span.map(|span| SignedDuration::from_nanos(i64::try_from(span.0).unwrap_or(i64::MAX)));
         let to = match (length, at.day_ends) {
             (Some(length), _) => at.at.checked_add(length),
             (None, Some(ends)) => Ok(ends),
@@ -167,9 +167,7 @@ fn cut(filter: &Filter, recorded: &mut Recorded) {
             .map(|one| one.device.id)
             .collect();
         for sample in [&mut spread.least, &mut spread.most] {
-            sample
-                .devices
-                .retain(|one| kept.contains(&one.device.id));
+            sample.devices.retain(|one| kept.contains(&one.device.id));
         }
     }
 }
@@ -257,7 +255,9 @@ impl Shown {
 
     fn end(self, context: &mut Context) -> Outcome {
         match self {
-            Shown::Lines { next, marks, view, .. } => {
+            Shown::Lines {
+                next, marks, view, ..
+            } => {
                 let is_json = matches!(view, View::Json);
                 for mark in next.into_iter().chain(marks) {
                     context.print(&render::mark(&mark, is_json))?;
@@ -287,8 +287,14 @@ fn nothing(part: &Part, ledger: &Ledger) -> Result<String, Failure> {
         local(part.from),
         local(part.to)
     );
-    let before = of_host.iter().filter(|one| one.to <= part.from).max_by_key(|one| one.to);
-    let after = of_host.iter().filter(|one| one.from >= part.to).min_by_key(|one| one.from);
+    let before = of_host
+        .iter()
+        .filter(|one| one.to <= part.from)
+        .max_by_key(|one| one.to);
+    let after = of_host
+        .iter()
+        .filter(|one| one.from >= part.to)
+        .min_by_key(|one| one.from);
     let there = match (before, after) {
         (Some(before), Some(after)) => format!(
             "The recording before ends at {}, and the next begins at {}.",
@@ -298,7 +304,11 @@ fn nothing(part: &Part, ledger: &Ledger) -> Result<String, Failure> {
         (Some(before), None) => format!(
             "What there is ends at {}, and begins at {}.",
             local(before.to),
-            of_host.iter().map(|one| one.from).min().map_or_else(String::new, local)
+            of_host
+                .iter()
+                .map(|one| one.from)
+                .min()
+                .map_or_else(String::new, local)
         ),
         (None, Some(after)) => format!("What there is begins at {}.", local(after.from)),
         (None, None) if of_host.is_empty() => {

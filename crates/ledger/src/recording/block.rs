@@ -92,7 +92,12 @@ pub(super) fn pack(samples: &[Sample]) -> Vec<u8> {
     let json = serde_json::to_vec(&head).unwrap_or_default();
     put_stream(&mut body, &json);
     put_times(&mut body, samples);
-    put_table(&mut body, &host_rows, &host_keys(samples.len()), &host::UNITS);
+    put_table(
+        &mut body,
+        &host_rows,
+        &host_keys(samples.len()),
+        &host::UNITS,
+    );
     put_table(&mut body, &net_rows, &net_keys, &host::NET_UNITS);
     put_table(&mut body, &device_rows, &device_keys, &device::UNITS);
     let mut out = vec![FORM];
@@ -144,7 +149,11 @@ fn assemble(head: Head, mut rest: &[u8]) -> Option<Vec<Sample>> {
     };
     let net_keys: Vec<Key> = links.iter().flat_map(|links| keys_of(links)).collect();
     let mut rows = take_table(&mut rest, &net_keys, &host::NET_UNITS)?.into_iter();
-    let names: Vec<Arc<str>> = head.interfaces.iter().map(|name| name.as_str().into()).collect();
+    let names: Vec<Arc<str>> = head
+        .interfaces
+        .iter()
+        .map(|name| name.as_str().into())
+        .collect();
     for (sample, links) in samples.iter_mut().zip(links) {
         let seconds = seconds(sample.length);
         for link in links {
@@ -160,7 +169,11 @@ fn assemble(head: Head, mut rest: &[u8]) -> Option<Vec<Sample>> {
 
 fn fill_devices(samples: &mut [Sample], head: &Head, mut rest: &[u8]) -> Option<()> {
     let rosters = each(&head.rosters, samples.len());
-    if rosters.iter().flat_map(|roster| roster.iter()).any(|number| *number >= head.devices.len()) {
+    if rosters
+        .iter()
+        .flat_map(|roster| roster.iter())
+        .any(|number| *number >= head.devices.len())
+    {
         return None;
     }
     let device_keys: Vec<Key> = rosters
@@ -241,10 +254,7 @@ fn keys<'a>(roster: &'a [usize], devices: &'a [Device]) -> impl Iterator<Item = 
 }
 
 fn host_keys(samples: usize) -> Vec<Key> {
-    let host = Key {
-        own: 0,
-        twin: None,
-    };
+    let host = Key { own: 0, twin: None };
     vec![host; samples]
 }
 

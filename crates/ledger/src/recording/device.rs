@@ -211,9 +211,7 @@ fn flow(row: &Row<FIGURES>, nth: usize, seconds: f64) -> Flow {
 /// long time. Such a count does not come back close enough for others to follow from it.
 fn is_counted(sample: &DeviceSample, seconds: f64) -> bool {
     let flows = [&sample.read, &sample.write, &sample.discard, &sample.flush];
-    let mut counts = flows
-        .iter()
-        .filter_map(|flow| Some(flow.iops?.0 * seconds));
+    let mut counts = flows.iter().filter_map(|flow| Some(flow.iops?.0 * seconds));
     counts.all(|count| count <= 0.0 || count >= 0.999_999)
 }
 
@@ -255,10 +253,7 @@ fn little(sample: &DeviceSample) -> Option<f64> {
 
 fn put_array(row: &mut Row<FIGURES>, array: &ArraySample) {
     row.mark(HAS_ARRAY, true);
-    row.set(
-        ARRAY,
-        array.position.map(|position| position.done.0 as f64),
-    );
+    row.set(ARRAY, array.position.map(|position| position.done.0 as f64));
     row.set(
         ARRAY + 1,
         array.position.map(|position| position.of.0 as f64),

@@ -137,7 +137,8 @@ impl Joiner {
         device.lies_on = own.lies_on.iter().filter_map(number).collect();
         device.first_seen = self.moment(own.first_seen);
         let here = Arc::new(device);
-        self.devices.insert(own.id, (Arc::clone(own), Arc::clone(&here)));
+        self.devices
+            .insert(own.id, (Arc::clone(own), Arc::clone(&here)));
         here
     }
 }

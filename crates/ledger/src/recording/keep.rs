@@ -102,7 +102,12 @@ impl Ledger {
             .query_row(
                 "SELECT recording, began FROM blocks WHERE step = ?1 ORDER BY began LIMIT 1",
                 [step],
-                |row| Ok((row.get::<_, i64>(0)?, crate::runs::word_at::<Timestamp>(row, 1)?)),
+                |row| {
+                    Ok((
+                        row.get::<_, i64>(0)?,
+                        crate::runs::word_at::<Timestamp>(row, 1)?,
+                    ))
+                },
             )
             .optional()
             .map_err(|error| self.explain(error))?;
@@ -186,10 +191,7 @@ impl Ledger {
     /// When the ledger cannot be written, or there is no such recording.
     pub fn remove_recording(&mut self, number: i64) -> Result<()> {
         let removed = self.changed(|change| {
-            change.execute(
-                "DELETE FROM recordings WHERE number = ?1",
-                params![number],
-            )
+            change.execute("DELETE FROM recordings WHERE number = ?1", params![number])
         })?;
         match removed {
             0 => Err(Error::NoSuchRecording {

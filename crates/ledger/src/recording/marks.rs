@@ -68,9 +68,8 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be written, or there is no such mark.
     pub fn remove_mark(&mut self, number: i64) -> Result<()> {
-        let removed = self.changed(|change| {
-            change.execute("DELETE FROM marks WHERE number = ?1", [number])
-        })?;
+        let removed =
+            self.changed(|change| change.execute("DELETE FROM marks WHERE number = ?1", [number]))?;
         match removed {
             0 => Err(Error::NoSuchMark {
                 path: self.path.clone(),

@@ -148,7 +148,10 @@ impl Ledger {
                 Ok(Kept {
                     event: json_at(row, 0)?,
                     found: word_at(row, 1)?,
-                    over: row.get::<_, Option<String>>(2)?.map(|_| word_at(row, 2)).transpose()?,
+                    over: row
+                        .get::<_, Option<String>>(2)?
+                        .map(|_| word_at(row, 2))
+                        .transpose()?,
                 })
             })?;
             rows.collect::<rusqlite::Result<VecDeque<Kept>>>()

@@ -118,7 +118,10 @@ impl Host {
             }
         }
         sample.discard = flow(0.0, 0.0, 0.0, 0.0, seconds);
-        let (count, time) = (self.noisy(40.0, 0.15).round(), self.noisy(30.0, 0.3).round());
+        let (count, time) = (
+            self.noisy(40.0, 0.15).round(),
+            self.noisy(30.0, 0.3).round(),
+        );
         weighted += time;
         sample.flush = Flow {
             bytes: None,

@@ -91,8 +91,14 @@ fn a_minute_has_the_least_the_mean_and_the_most() {
     let iops = |sample: &Sample| sample.devices[0].read.iops.unwrap().0;
     let mean = rates.iter().sum::<f64>() / 60.0;
     assert!((iops(&minute.sample) / mean - 1.0).abs() < 1e-3);
-    assert_eq!(iops(minute.least()), rates.iter().copied().fold(f64::MAX, f64::min));
-    assert_eq!(iops(minute.most()), rates.iter().copied().fold(0.0, f64::max));
+    assert_eq!(
+        iops(minute.least()),
+        rates.iter().copied().fold(f64::MAX, f64::min)
+    );
+    assert_eq!(
+        iops(minute.most()),
+        rates.iter().copied().fold(0.0, f64::max)
+    );
     let length: u64 = samples.iter().map(|sample| sample.length.0).sum();
     assert_eq!(minute.sample.length.0, length);
     let packed = pack(MINUTES, std::slice::from_ref(&minute));

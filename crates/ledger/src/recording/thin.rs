@@ -109,7 +109,12 @@ impl Which {
                 let (sum, weight, plain, count) = known.fold(
                     (0.0, 0.0, 0.0, 0.0),
                     |(sum, all, plain, count), (figure, weight)| {
-                        (sum + figure * weight, all + weight, plain + figure, count + 1.0)
+                        (
+                            sum + figure * weight,
+                            all + weight,
+                            plain + figure,
+                            count + 1.0,
+                        )
                     },
                 );
                 if weight > 0.0 {
@@ -165,8 +170,8 @@ fn merge_device(id: DeviceId, samples: &[Recorded], which: Which) -> Option<Devi
     merged.flush = flow(|one| &one.flush);
     merged.all = flow(|one| &one.all);
     merged.mean_in_flight = merge(|one| one.mean_in_flight);
-    merged.in_flight = merge(|one| one.in_flight.map(|count| count as f64))
-        .map(|count| count.round() as u64);
+    merged.in_flight =
+        merge(|one| one.in_flight.map(|count| count as f64)).map(|count| count.round() as u64);
     merged.busy = merge(|one| one.busy.map(|busy| busy.0)).map(Fraction);
     merged.reset = all.iter().any(|(one, _)| one.reset);
     merged.array = all.iter().rev().find_map(|(one, _)| one.array.clone());
@@ -243,7 +248,10 @@ fn merge_host(samples: &[Recorded], which: Which) -> HostSample {
     merged.interfaces = merge_interfaces(samples, which);
     if which == Which::Mean {
         let errors = samples.iter().flat_map(|one| &one.sample.host.errors);
-        merged.errors = errors.take(MOST_ERRORS).cloned().collect::<Vec<KernelError>>();
+        merged.errors = errors
+            .take(MOST_ERRORS)
+            .cloned()
+            .collect::<Vec<KernelError>>();
     }
     merged
 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
-use record::sample::{DeviceId, Recorded, Sample, Source, VendorSample};
 use record::Nanos;
+use record::sample::{DeviceId, Recorded, Sample, Source, VendorSample};
 use rusqlite::{Transaction, params};
 
 use super::thin::add_pages;
@@ -116,7 +116,10 @@ impl Ledger {
         }
         let rows: u64 = samples.iter().map(|one| one.devices.len() as u64).sum();
         recording.rows += rows;
-        recording.span += samples.iter().map(|one| one.length).fold(Nanos(0), |a, b| a + b);
+        recording.span += samples
+            .iter()
+            .map(|one| one.length)
+            .fold(Nanos(0), |a, b| a + b);
         let samples: Vec<Recorded> = samples.into_iter().map(Recorded::taken).collect();
         let number = recording.number;
         self.changed(|change| {

@@ -138,12 +138,12 @@ fn a_report_is_written_as_a_whole_or_the_error_says_where_not() {
     let folder = tempfile::tempdir().unwrap();
     let runs = [sample::interrupted_run(1)];
     let path = folder.path().join("a report.html");
-    write_file(&path, &runs, &[]).unwrap();
+    write_file(&path, &runs, &[], &[]).unwrap();
     assert!(fs::read_to_string(&path).unwrap().ends_with("</html>"));
     let missing = folder.path().join("missing/report.html");
-    let error = write_file(&missing, &runs, &[]).unwrap_err();
+    let error = write_file(&missing, &runs, &[], &[]).unwrap_err();
     assert!(error.to_string().contains("missing/report.html"), "{error}");
-    let full = write_file(Path::new("/dev/full"), &runs, &[]).unwrap_err();
+    let full = write_file(Path::new("/dev/full"), &runs, &[], &[]).unwrap_err();
     assert!(full.to_string().contains("/dev/full"), "{full}");
     assert!(Path::new("/dev/full").exists());
 }

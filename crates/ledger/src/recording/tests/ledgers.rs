@@ -66,7 +66,9 @@ fn what_was_recorded_is_replayed_with_its_events() {
     record(&mut ledger, &mut recording, &mut host, 10);
     let sample = host.next();
     let over = event(1, at, Some(sample.at));
-    ledger.record(&mut recording, vec![sample], &[over]).unwrap();
+    ledger
+        .record(&mut recording, vec![sample], &[over])
+        .unwrap();
     for ended in [false, true] {
         let played = play(&ledger, "2026-11-20T03:00:30Z", "2026-11-20T04:00:00Z");
         assert_eq!(played.len(), 72 - 30 + 1, "ended: {ended}");
@@ -81,7 +83,10 @@ fn what_was_recorded_is_replayed_with_its_events() {
     }
     assert!(play(&ledger, "2026-11-20T05:00:00Z", "2026-11-20T06:00:00Z").is_empty());
     let listed = ledger.recordings().unwrap().remove(0);
-    assert_eq!((listed.taken, listed.events, listed.is_open), (72, 1, false));
+    assert_eq!(
+        (listed.taken, listed.events, listed.is_open),
+        (72, 1, false)
+    );
     ledger.remove_recording(listed.number).unwrap();
     assert!(ledger.recordings().unwrap().is_empty());
     assert_eq!(ledger.recorded_bytes().unwrap(), Bytes(0));
@@ -103,9 +108,20 @@ fn recordings_that_follow_each_other_are_one_series_with_a_gap() {
     let Some(Gap::Unseen(missing)) = sample(20).gap else {
         panic!("{:?}", sample(20).gap);
     };
-    assert!(missing.0.abs_diff(3_580_000_000_000) < 1_000_000_000, "{missing}");
-    assert_eq!(sample(19).devices[3].device.id, sample(20).devices[3].device.id);
-    assert!(played.iter().skip(1).all(|one| one.recorded.sample.at.elapsed > Nanos(0)));
+    assert!(
+        missing.0.abs_diff(3_580_000_000_000) < 1_000_000_000,
+        "{missing}"
+    );
+    assert_eq!(
+        sample(19).devices[3].device.id,
+        sample(20).devices[3].device.id
+    );
+    assert!(
+        played
+            .iter()
+            .skip(1)
+            .all(|one| one.recorded.sample.at.elapsed > Nanos(0))
+    );
     let lies_on = &sample(39).named("md0").unwrap().device.lies_on;
     assert_eq!(lies_on.len(), 8);
 }
@@ -121,7 +137,10 @@ fn two_recorders_of_a_host_are_refused_and_a_dead_one_is_followed() {
         ledger.begin_recording(&owner(8), &Source::default(), move |_| standing)
     };
     let refused = again(&mut ledger, Standing::Alive).unwrap_err();
-    assert!(matches!(refused, Error::AlreadyRecording { pid: 7, .. }), "{refused}");
+    assert!(
+        matches!(refused, Error::AlreadyRecording { pid: 7, .. }),
+        "{refused}"
+    );
     let mut other = owner(9);
     other.host = "db-2".to_owned();
     ledger
@@ -130,7 +149,10 @@ fn two_recorders_of_a_host_are_refused_and_a_dead_one_is_followed() {
     again(&mut ledger, Standing::Dead).unwrap();
     let listed = ledger.recordings().unwrap();
     assert_eq!(listed.len(), 3);
-    let first = listed.iter().find(|one| one.number == first.number()).unwrap();
+    let first = listed
+        .iter()
+        .find(|one| one.number == first.number())
+        .unwrap();
     assert_eq!((first.taken, first.is_open), (10, false));
 }
 
@@ -154,7 +176,11 @@ fn what_grows_old_is_thinned_out_and_what_does_not_fit_is_dropped() {
     assert!(ledger.recorded_bytes().unwrap() < before);
     let played = play(&ledger, "2026-11-20T03:05:00Z", "2026-11-20T03:10:00Z");
     assert!((5..=6).contains(&played.len()), "{}", played.len());
-    assert!(played.iter().all(|one| one.recorded.samples() == 60 || one.recorded.samples() == 59));
+    assert!(
+        played
+            .iter()
+            .all(|one| one.recorded.samples() == 60 || one.recorded.samples() == 59)
+    );
     ledger.thin_out(&keep, later(24 * 70)).unwrap();
     let listed = ledger.recordings().unwrap().remove(0);
     assert_eq!((listed.minutes, listed.hours), (0, 1));
@@ -196,9 +222,17 @@ fn marks_are_set_listed_and_removed() {
     let at = day("2026-11-20T03:00:00Z");
     let mark = ledger.mark(at, "db-1", "deploy 1.4.2").unwrap();
     assert_eq!(ledger.marks(at, at).unwrap(), [mark.clone()]);
-    assert!(ledger.marks(day("2026-11-20T03:00:01Z"), day("2026-11-21T00:00:00Z")).unwrap().is_empty());
+    assert!(
+        ledger
+            .marks(day("2026-11-20T03:00:01Z"), day("2026-11-21T00:00:00Z"))
+            .unwrap()
+            .is_empty()
+    );
     ledger.remove_mark(mark.number).unwrap();
-    assert!(matches!(ledger.remove_mark(mark.number), Err(Error::NoSuchMark { .. })));
+    assert!(matches!(
+        ledger.remove_mark(mark.number),
+        Err(Error::NoSuchMark { .. })
+    ));
 }
 
 /// A simulated week of 16 busy disks with an array over eight of them: `make prove` prints what it
@@ -243,6 +277,8 @@ fn a_week_of_sixteen_disks_fits() {
     let played = ledger
         .replay("db-1", began, began + SignedDuration::from_hours(24 * 7))
         .unwrap();
-    let samples: u64 = played.map(|played| played.unwrap().recorded.samples()).sum();
+    let samples: u64 = played
+        .map(|played| played.unwrap().recorded.samples())
+        .sum();
     assert_eq!(samples, 7 * 86_400);
 }

@@ -27,9 +27,27 @@ fn bytes(size: Option<Bytes>) -> Option<f64> {
 
 fn flow(was: &Flow, is: &Flow, seconds: f64) {
     let unit = 1.0 / 1024.0 / seconds;
-    near("iops", was.iops.map(|x| x.0), is.iops.map(|x| x.0), COUNT, 3.0 * unit);
-    near("bytes", was.bytes.map(|x| x.0), is.bytes.map(|x| x.0), COUNT, 3.0 / seconds);
-    near("merged", was.merged.map(|x| x.0), is.merged.map(|x| x.0), COUNT, 3.0 * unit);
+    near(
+        "iops",
+        was.iops.map(|x| x.0),
+        is.iops.map(|x| x.0),
+        COUNT,
+        3.0 * unit,
+    );
+    near(
+        "bytes",
+        was.bytes.map(|x| x.0),
+        is.bytes.map(|x| x.0),
+        COUNT,
+        3.0 / seconds,
+    );
+    near(
+        "merged",
+        was.merged.map(|x| x.0),
+        is.merged.map(|x| x.0),
+        COUNT,
+        3.0 * unit,
+    );
     near("wait", nanos(was.wait), nanos(is.wait), QUOTIENT, 2.0);
     near("size", bytes(was.size), bytes(is.size), QUOTIENT, 3.0);
 }
@@ -40,7 +58,13 @@ fn device(was: &DeviceSample, is: &DeviceSample, seconds: f64) {
         flow(was.flow(kind), is.flow(kind), seconds);
     }
     flow(&was.all, &is.all, seconds);
-    near("mean in flight", was.mean_in_flight, is.mean_in_flight, 0.002_5, 0.005);
+    near(
+        "mean in flight",
+        was.mean_in_flight,
+        is.mean_in_flight,
+        0.002_5,
+        0.005,
+    );
     let count = |one: &DeviceSample| one.in_flight.map(|count| count as f64);
     near("in flight", count(was), count(is), COUNT, 0.0);
     let busy = |one: &DeviceSample| one.busy.map(|busy| busy.0);
@@ -58,15 +82,30 @@ fn device(was: &DeviceSample, is: &DeviceSample, seconds: f64) {
 
 fn array(was: &ArraySample, is: &ArraySample) {
     assert_eq!(was.members, is.members);
-    assert_eq!((was.action, was.wanted, was.degraded), (is.action, is.wanted, is.degraded));
+    assert_eq!(
+        (was.action, was.wanted, was.degraded),
+        (is.action, is.wanted, is.degraded)
+    );
     let done = |one: &ArraySample| one.position.map(|position| position.done.0 as f64);
     near("done", done(was), done(is), COUNT, 1.0);
-    near("speed", was.speed.map(|x| x.0), is.speed.map(|x| x.0), COUNT, 1.0);
+    near(
+        "speed",
+        was.speed.map(|x| x.0),
+        is.speed.map(|x| x.0),
+        COUNT,
+        1.0,
+    );
 }
 
 fn vendor(was: &VendorSample, is: &VendorSample) {
     assert_eq!(was.page, is.page);
-    near("reads", Some(was.reads as f64), Some(is.reads as f64), COUNT, 0.0);
+    near(
+        "reads",
+        Some(was.reads as f64),
+        Some(is.reads as f64),
+        COUNT,
+        0.0,
+    );
     let over = |one: &VendorSample| nanos(one.exceeded.volume_iops);
     near("over", over(was), over(is), COUNT, 0.0);
     assert!(is.read_latency.is_empty());
@@ -95,7 +134,19 @@ pub(super) fn assert_near(was: &Sample, is: &Sample) {
     assert_eq!(was.interfaces.len(), is.interfaces.len());
     for (was, is) in was.interfaces.iter().zip(&is.interfaces) {
         assert_eq!(was.name, is.name);
-        near("rx", Some(was.rx.bytes.0), Some(is.rx.bytes.0), COUNT, 1.0 / seconds);
-        near("tx", Some(was.tx.drops.0), Some(is.tx.drops.0), COUNT, 1.0 / seconds);
+        near(
+            "rx",
+            Some(was.rx.bytes.0),
+            Some(is.rx.bytes.0),
+            COUNT,
+            1.0 / seconds,
+        );
+        near(
+            "tx",
+            Some(was.tx.drops.0),
+            Some(is.tx.drops.0),
+            COUNT,
+            1.0 / seconds,
+        );
     }
 }

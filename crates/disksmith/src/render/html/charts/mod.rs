@@ -230,7 +230,10 @@ pub(super) fn mark(place: &str, text: &str) -> (Shape, Annotation) {
 
 /// A layout over the time of a phase with these shapes, and the marks that were set meanwhile.
 fn marked(layout: Layout, group: &Group<'_>, mut shapes: Vec<Shape>) -> Layout {
-    let marks = group.marks.iter().map(|(at, text)| mark(&rounded(*at).to_string(), text));
+    let marks = group
+        .marks
+        .iter()
+        .map(|(at, text)| mark(&rounded(*at).to_string(), text));
     let (lines, names): (Vec<Shape>, Vec<Annotation>) = marks.unzip();
     if lines.is_empty() && shapes.is_empty() {
         return layout;

@@ -1,5 +1,7 @@
 //! The charts of a watch: figures over the time of day, findings and marks in all of them.
 
+use std::ops::Range;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ledger::Mark;
@@ -158,14 +160,15 @@ impl Frame<'_> {
         // With many lines, the bands would hide each other.
         let has_bands = known.len() <= 4 && self.course.steps.iter().any(|step| step.samples > 1);
         if has_bands {
-            for one in &known {
-                data.extend(self.band(one, unit));
-            }
+            data.extend(known.iter().map(|one| self.band(one, unit)));
         }
         let legend = known.len() > 1;
         for one in &known {
             let (x, y) = self.points(|at| Some(f64::from((one.bands)(at)?.mean) * unit.scale));
-            let text = y.iter().map(|y| y.map_or_else(String::new, unit.word)).collect();
+            let text = y
+                .iter()
+                .map(|y| y.map_or_else(String::new, unit.word))
+                .collect();
             data.push(
                 Scatter::new(x, y)
                     .name(for_plotly(&one.name))
@@ -197,22 +200,66 @@ impl Frame<'_> {
         })
     }
 
-    /// The lower edge, and the upper one, which fills down to it.
-    fn band(&self, series: &Series<'_>, unit: Unit) -> [Box<dyn Trace>; 2] {
-        let edge = |of: fn(Band) -> f32| {
-            let (x, y) = self.points(|at| Some(f64::from(of((series.bands)(at)?)) * unit.scale));
-            Scatter::new(x, y)
-                .mode(Mode::Lines)
-                .line(Line::new().width(0.0).shape(LineShape::Hv))
-                .hover_info(plotly::common::HoverInfo::Skip)
-                .show_legend(false)
+    /// The space between the least and the most: around each stretch in which both are known, since
+    /// what is filled from line to line crosses the gaps.
+    fn band(&self, series: &Series<'_>, unit: Unit) -> Box<dyn Trace> {
+        let steps = &self.course.steps;
+        let (mut x, mut y) = (Vec::new(), Vec::new());
+        let mut stretch: Vec<(usize, Band)> = Vec::new();
+        let mut close = |stretch: &mut Vec<(usize, Band)>| {
+            let Some((last, end)) = stretch.last().copied() else {
+                return;
+            };
+            let scaled = |value: f32| Some(rounded(f64::from(value) * unit.scale));
+            for (at, band) in stretch.iter() {
+                x.push(self.place(steps[*at].begin));
+                y.push(scaled(band.most));
+            }
+            for value in [end.most, end.least] {
+                x.push(self.place(steps[last].end));
+                y.push(scaled(value));
+            }
+            for (at, band) in stretch.drain(..).rev() {
+                x.push(self.place(steps[at].begin));
+                y.push(scaled(band.least));
+            }
+            x.push(self.place(steps[last].end));
+            y.push(None);
         };
-        [
-            edge(|band| band.least),
-            edge(|band| band.most)
-                .fill(Fill::ToNextY)
-                .fill_color(format!("var(--run-{}) 22%", series.colour % 7)),
-        ]
+        for (at, step) in steps.iter().enumerate() {
+            let band = (series.bands)(at);
+            if step.after_gap || band.is_none() {
+                close(&mut stretch);
+            }
+            stretch.extend(band.map(|band| (at, band)));
+        }
+        close(&mut stretch);
+        Scatter::new(x, y)
+            .mode(Mode::Lines)
+            .line(Line::new().width(0.0))
+            .fill(Fill::ToSelf)
+            .fill_color(format!("var(--run-{}) 22%", series.colour % 7))
+            .hover_info(plotly::common::HoverInfo::Skip)
+            .show_legend(false)
+    }
+
+    /// The columns of a map: when each begins, and its steps; none where nothing is known.
+    fn columns(&self) -> Vec<(f64, Range<usize>)> {
+        let steps = &self.course.steps;
+        let most = steps.len().div_ceil(MOST_COLUMNS).max(1);
+        let mut columns: Vec<(f64, Range<usize>)> = Vec::new();
+        for (at, step) in steps.iter().enumerate() {
+            match columns.last_mut() {
+                Some((_, last)) if !step.after_gap && last.len() < most => last.end = at + 1,
+                _ => {
+                    if step.after_gap && at > 0 {
+                        columns.push((steps[at - 1].end, at..at));
+                    }
+                    columns.push((step.begin, at..at + 1));
+                }
+            }
+        }
+        columns
     }
 
     /// A row a device: how much of a figure at which time, in colours.
@@ -223,20 +270,22 @@ impl Frame<'_> {
         devices: &[&DeviceCourse],
         figure: fn(&[Option<Band>; DEVICE]) -> Option<Band>,
     ) -> Option<Chart> {
-        let steps = &self.course.steps;
-        let per_column = steps.len().div_ceil(MOST_COLUMNS).max(1);
-        let times = steps.chunks(per_column).map(|chunk| self.place(chunk[0].begin));
-        let mut times: Vec<String> = times.collect();
-        times.extend(steps.last().map(|step| self.place(step.end)));
-        let most = |chunk: &[[Option<Band>; DEVICE]]| {
-            let values = chunk.iter().filter_map(|step| Some(figure(step)?.most));
+        let columns = self.columns();
+        let mut times: Vec<String> = columns
+            .iter()
+            .map(|(begin, _)| self.place(*begin))
+            .collect();
+        times.push(self.place(self.course.span().1));
+        let most = |steps: &[[Option<Band>; DEVICE]]| {
+            let values = steps.iter().filter_map(|step| Some(figure(step)?.most));
             let most = values.reduce(f32::max)?;
             (most > 0.0).then(|| rounded((f64::from(most) * unit.scale).log10()))
         };
-        let values: Vec<Vec<Option<f64>>> = devices
-            .iter()
-            .map(|device| device.steps.chunks(per_column).map(most).collect())
-            .collect();
+        let row = |device: &&DeviceCourse| -> Vec<Option<f64>> {
+            let column = |(_, steps): &(f64, Range<usize>)| most(device.steps.get(steps.clone())?);
+            columns.iter().map(column).collect()
+        };
+        let values: Vec<Vec<Option<f64>>> = devices.iter().map(row).collect();
         let all = || values.iter().flatten().flatten().copied();
         let (low, high) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
         // Four decades hold what differs; what is below is nothing beside it.

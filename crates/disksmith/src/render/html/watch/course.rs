@@ -131,8 +131,8 @@ impl Course {
     /// Takes a sample and what was found in it.
     pub(crate) fn see(&mut self, recorded: &Recorded, changes: &[Change]) {
         let sample = &recorded.sample;
-        let after_gap = self.samples > 0
-            && matches!(sample.gap, Some(Gap::Unseen(_) | Gap::Suspended(_)));
+        let after_gap =
+            self.samples > 0 && matches!(sample.gap, Some(Gap::Unseen(_) | Gap::Suspended(_)));
         self.gaps += u64::from(after_gap);
         self.samples += recorded.samples();
         if recorded.spread.is_some() {
@@ -254,8 +254,7 @@ impl Course {
             .map(|(a, b)| Step {
                 begin: self.steps[*a].begin,
                 after_gap: self.steps[*a].after_gap,
-                samples: self.steps[*a].samples
-                    + if a == b { 0 } else { self.steps[*b].samples },
+                samples: self.steps[*a].samples + if a == b { 0 } else { self.steps[*b].samples },
                 ..self.steps[*b]
             })
             .collect();
@@ -383,7 +382,12 @@ mod tests {
         assert_eq!(most.fold(0.0, f32::max), 50_000.0);
         let total = course.devices[0].total[READS].unwrap();
         assert!((total.mean - 104.99).abs() < 0.01, "{}", total.mean);
-        assert!(course.steps.windows(2).all(|pair| pair[0].end == pair[1].begin));
+        assert!(
+            course
+                .steps
+                .windows(2)
+                .all(|pair| pair[0].end == pair[1].begin)
+        );
         let samples: u64 = course.steps.iter().map(|step| step.samples).sum();
         assert_eq!(samples, 10_000);
     }

@@ -23,8 +23,8 @@ use super::phases::ChartView;
 use crate::render::words;
 use charts::{BYTES, FLIGHT, Frame, MEMORY, PERCENT, RATE, Unit, WAIT, of_device, of_host};
 use course::{
-    DIRTY, DeviceCourse, FULL, IN_FLIGHT, LOAD, READ_BYTES, READ_WAIT, READS,
-    RECEIVED, SENT, SOME, WRITE_BYTES, WRITE_WAIT, WRITES,
+    DIRTY, DeviceCourse, FULL, IN_FLIGHT, LOAD, READ_BYTES, READ_WAIT, READS, RECEIVED, SENT, SOME,
+    WRITE_BYTES, WRITE_WAIT, WRITES,
 };
 
 pub(crate) use course::Course;
@@ -124,7 +124,11 @@ fn page(
         findings: findings(&frame),
         marks: marks
             .iter()
-            .map(|mark| (local(mark.at, &frame.zone), mark.text.clone()))
+            .map(|mark| {
+                // Not to be broken between the day and the hour.
+                let at = local(mark.at, &frame.zone).replace(' ', "\u{a0}");
+                (at, mark.text.clone())
+            })
             .collect(),
         table: table::lines(course),
         sections: sections(&frame, &mut figures),
@@ -173,7 +177,11 @@ fn all_notes(course: &Course, notes: &[String]) -> Vec<String> {
     if let Some(length) = course.thinned {
         all.push(format!(
             "A part of this was thinned out to means of {}, with the least and the most.",
-            if length.as_secs_f64() > 90.0 { "an hour" } else { "a minute" }
+            if length.as_secs_f64() > 90.0 {
+                "an hour"
+            } else {
+                "a minute"
+            }
         ));
     }
     match course.gaps {
@@ -251,7 +259,12 @@ fn sections(frame: &Frame<'_>, figures: &mut Vec<Figure>) -> Vec<Section> {
         let members: Vec<&DeviceCourse> = members(frame, array);
         drawn.push(array.device.id);
         let anchor = format!("device-{}", array.device.id.0);
-        add(&anchor, title(array), String::new(), own(frame, array, &members));
+        add(
+            &anchor,
+            title(array),
+            String::new(),
+            own(frame, array, &members),
+        );
     }
     let rest: Vec<&DeviceCourse> = disks
         .iter()
@@ -261,7 +274,12 @@ fn sections(frame: &Frame<'_>, figures: &mut Vec<Figure>) -> Vec<Section> {
     let (chosen, left) = chosen(frame, rest);
     for device in chosen {
         let anchor = format!("device-{}", device.device.id.0);
-        add(&anchor, title(device), String::new(), own(frame, device, &[]));
+        add(
+            &anchor,
+            title(device),
+            String::new(),
+            own(frame, device, &[]),
+        );
     }
     let note = match left {
         0 => String::new(),
@@ -290,11 +308,7 @@ fn members<'a>(frame: &Frame<'a>, array: &DeviceCourse) -> Vec<&'a DeviceCourse>
 }
 
 fn is_active(device: &DeviceCourse) -> bool {
-    device
-        .total
-        .iter()
-        .flatten()
-        .any(|band| band.most > 0.0)
+    device.total.iter().flatten().any(|band| band.most > 0.0)
 }
 
 /// The disks with charts of their own, in order: all where they are few, and else those with
@@ -305,7 +319,11 @@ fn chosen<'a>(frame: &Frame<'_>, disks: Vec<&'a DeviceCourse>) -> (Vec<&'a Devic
     }
     let found = |device: &DeviceCourse| {
         let about = Subject::Device(device.device.id);
-        frame.course.events.iter().any(|event| event.subject == about)
+        frame
+            .course
+            .events
+            .iter()
+            .any(|event| event.subject == about)
     };
     let did = |device: &DeviceCourse| -> f32 {
         [READS, WRITES]
@@ -339,11 +357,7 @@ fn maps(frame: &Frame<'_>, disks: &[&DeviceCourse]) -> Vec<Option<Chart>> {
 }
 
 /// The charts of a device, and of what lies below it.
-fn own(
-    frame: &Frame<'_>,
-    device: &DeviceCourse,
-    members: &[&DeviceCourse],
-) -> Vec<Option<Chart>> {
+fn own(frame: &Frame<'_>, device: &DeviceCourse, members: &[&DeviceCourse]) -> Vec<Option<Chart>> {
     let mut ids = vec![device.device.id];
     ids.extend(members.iter().map(|member| member.device.id));
     // A log may know the sum only.
@@ -407,7 +421,12 @@ fn host(frame: &Frame<'_>) -> Vec<Option<Chart>> {
             vec![line("received", 0, RECEIVED), line("sent", 1, SENT)],
             &[],
         ),
-        frame.lines("Memory that waits to be written", MEMORY, vec![line("dirty", 3, DIRTY)], &[]),
+        frame.lines(
+            "Memory that waits to be written",
+            MEMORY,
+            vec![line("dirty", 3, DIRTY)],
+            &[],
+        ),
         frame.lines("Load", FLIGHT, vec![line("one minute", 4, LOAD)], &[]),
     ]
 }

@@ -60,7 +60,8 @@ impl Scene {
         let one = |device: &Arc<Device>| {
             let nth = device.id.0;
             let load = wave(second, nth, 97.0);
-            let wait = wave(second, nth + 3, 41.0) * if nth == 1 { slow.unwrap_or(1.0) } else { 1.0 };
+            let wait =
+                wave(second, nth + 3, 41.0) * if nth == 1 { slow.unwrap_or(1.0) } else { 1.0 };
             let mut one = DeviceSample::unknown(Arc::clone(device));
             let flow = |rate: f64, kib: f64, ms: f64| Flow {
                 iops: Some(PerSecond(rate)),
@@ -197,7 +198,11 @@ fn many_devices_are_drawn_as_maps_and_few_of_them_apart() {
     assert_eq!(page.matches("id=\"device-").count(), MOST_OWN);
     assert!(page.contains("id=\"device-1\""), "the one with a finding");
     assert!(page.contains("52 more devices"));
-    assert_eq!(page.matches("<th scope=\"row\" class=\"data\">nvme").count(), 64);
+    assert_eq!(
+        page.matches("<th scope=\"row\" class=\"data\">nvme")
+            .count(),
+        64
+    );
 }
 
 #[test]
