@@ -53,6 +53,8 @@ pub(crate) fn watch(args: &WatchArgs, context: &mut Context, interrupt: &AtomicB
     let mut recorder = Recorder::start(&args.record, &source, context)?;
     let path = args.record.report.as_ref();
     let mut report = path.map(|path| Report::begin(path, source.clone()));
+    // A graph that left out what does nothing would have gaps where there was only rest.
+    let of_report = Filter::new(&args.devices, true, &context.root)?;
     view.begin(&source, context)?;
     collector.sample().refused()?;
     let mut seen = 0;
@@ -82,10 +84,12 @@ pub(crate) fn watch(args: &WatchArgs, context: &mut Context, interrupt: &AtomicB
                 server.tell(&sample, watch.open(), &changes);
             }
             changes.retain(|change| filter.wants_event(&change.event, &sample));
-            filter.cut(&mut sample);
             if let Some(report) = &mut report {
-                report.take(&sample, &changes);
+                let mut drawn = sample.clone();
+                of_report.cut(&mut drawn);
+                report.take(drawn, &changes);
             }
+            filter.cut(&mut sample);
             view.show(&sample, &changes, context)?;
         }
     }

@@ -61,7 +61,7 @@ pub(super) fn parse(
         let found = watch.see(&sample);
         let changes = filter.cut(&mut sample, found);
         if let Some(report) = &mut report {
-            report.take(&sample, &changes);
+            report.take(sample.clone(), &changes);
         }
         view.show(&sample, &changes, context)?;
         if interrupt.load(Relaxed) || args.count.is_some_and(|count| seen >= count) {
@@ -198,7 +198,8 @@ impl LogFilter {
         let name = |word: &String| word.strip_prefix("/dev/").unwrap_or(word).to_owned();
         let names: Vec<String> = args.devices.iter().map(name).collect();
         LogFilter {
-            filter: Filter::of_names(names.clone(), args.all),
+            // A graph that left out what does nothing would have gaps where there was only rest.
+            filter: Filter::of_names(names.clone(), args.all || args.record.report.is_some()),
             missing: names,
         }
     }

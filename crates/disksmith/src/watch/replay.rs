@@ -128,7 +128,9 @@ pub(super) fn replay(
     let mut shown = Shown::begin(args, &part, context)?;
     let name = |word: &String| word.strip_prefix("/dev/").unwrap_or(word).to_owned();
     let names: Vec<String> = args.devices.iter().map(name).collect();
-    let filter = Filter::of_names(names, args.all);
+    // Means are over all of the time, also that in which a device did nothing.
+    let all = args.all || !matches!(shown, Shown::Lines { .. });
+    let filter = Filter::of_names(names, all);
     let mut some = false;
     for played in part.play(&ledger)? {
         if interrupt.load(Relaxed) {
@@ -197,6 +199,7 @@ impl Shown {
                 part.from,
                 part.to,
                 part.marks.clone(),
+                args.all || !args.devices.is_empty(),
             ))));
         }
         let mut view = View::of(args);

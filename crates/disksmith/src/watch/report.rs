@@ -52,8 +52,8 @@ impl Report {
     }
 
     /// Takes a sample.
-    pub(super) fn take(&mut self, sample: &Sample, changes: &[Change]) {
-        self.see(&Recorded::taken(sample.clone()), changes);
+    pub(super) fn take(&mut self, sample: Sample, changes: &[Change]) {
+        self.see(&Recorded::taken(sample), changes);
     }
 
     /// Takes what is over at the end.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ledger::Mark;
 use record::Severity;
-use record::sample::{DeviceId, DeviceSample, Flow, Recorded, Spread};
+use record::sample::{DeviceId, DeviceKind, DeviceSample, Flow, Recorded, Spread};
 use serde_json::{Value, json};
 use study::watch::{Change, ChangeKind};
 
@@ -109,12 +109,14 @@ impl Over {
 #[derive(Default)]
 struct Line {
     name: String,
+    is_part: bool,
     figures: [Over; 8],
 }
 
 impl Line {
     fn see(&mut self, one: &DeviceSample, most: &DeviceSample, seconds: f64) {
         self.name.clone_from(&one.device.name);
+        self.is_part = one.device.kind == DeviceKind::Partition;
         let iops = |flow: &Flow| flow.iops.map(|iops| iops.0);
         let bytes = |flow: &Flow| flow.bytes.map(|bytes| bytes.0 / MIB);
         let wait = |flow: &Flow| flow.wait.map(|wait| wait.0 as f64);
@@ -133,6 +135,12 @@ impl Line {
         figures[6].take(flight(one), flight(most), seconds);
         let busy = |one: &DeviceSample| one.busy.map(|busy| busy.percent());
         figures[7].take(busy(one), busy(most), seconds);
+    }
+
+    /// Whether it is no partition, and did something.
+    fn is_worth_a_line(&self) -> bool {
+        let did = |figure: &Over| figure.most.is_some_and(|most| most > 0.0);
+        !self.is_part && self.figures.iter().any(did)
     }
 
     fn cells(&self) -> Vec<String> {
@@ -163,6 +171,7 @@ const COLUMNS: [Column; 9] = [
 
 /// One line a device over a while, and what was found and marked in it.
 pub(crate) struct Table {
+    all: bool,
     from: Timestamp,
     to: Timestamp,
     marks: Vec<Mark>,
@@ -178,8 +187,10 @@ pub(crate) struct Table {
 
 impl Table {
     /// An empty one.
-    pub(crate) fn new(from: Timestamp, to: Timestamp, marks: Vec<Mark>) -> Table {
+    /// With `all`, also of partitions and of what did nothing.
+    pub(crate) fn new(from: Timestamp, to: Timestamp, marks: Vec<Mark>, all: bool) -> Table {
         Table {
+            all,
             from,
             to,
             marks,
@@ -247,6 +258,7 @@ impl Table {
             .order
             .iter()
             .filter_map(|id| self.lines.get(id))
+            .filter(|line| self.all || line.is_worth_a_line())
             .map(Line::cells)
             .collect();
         if rows.is_empty() {
