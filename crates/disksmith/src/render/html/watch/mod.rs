@@ -124,11 +124,7 @@ fn page(
         findings: findings(&frame),
         marks: marks
             .iter()
-            .map(|mark| {
-                // Not to be broken between the day and the hour.
-                let at = local(mark.at, &frame.zone).replace(' ', "\u{a0}");
-                (at, mark.text.clone())
-            })
+            .map(|mark| (local(mark.at, &frame.zone), mark.text.clone()))
             .collect(),
         table: table::lines(course),
         sections: sections(&frame, &mut figures),
