@@ -221,7 +221,7 @@ fn marks_are_set_listed_and_removed() {
     let mut ledger = Ledger::open(scratch.ledger()).unwrap();
     let at = day("2026-11-20T03:00:00Z");
     let mark = ledger.mark(at, "db-1", "deploy 1.4.2").unwrap();
-    assert_eq!(ledger.marks(at, at).unwrap(), [mark.clone()]);
+    assert_eq!(ledger.marks(at, at).unwrap(), std::slice::from_ref(&mark));
     assert!(
         ledger
             .marks(day("2026-11-20T03:00:01Z"), day("2026-11-21T00:00:00Z"))
