@@ -10,6 +10,7 @@ mod imported;
 mod keeper;
 mod lab;
 mod longwork;
+mod mark;
 mod reading;
 mod render;
 mod runs;
@@ -88,6 +89,7 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
             let interrupt = interrupt.refused()?;
             watch::watch(args, context, &interrupt)
         }
+        Verb::Mark(args) => mark::mark(args, context),
         Verb::Lab(args) => {
             let interrupt = signals::interrupt_flag().refused()?;
             lab::lab(args, context, &interrupt)

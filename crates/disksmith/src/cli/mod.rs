@@ -4,6 +4,7 @@ mod array;
 mod bench;
 mod import;
 mod lab;
+mod mark;
 mod runs;
 mod scrub;
 mod sweep;
@@ -11,6 +12,8 @@ mod values;
 mod warm;
 mod watch;
 mod watch_log;
+mod watch_record;
+mod when;
 mod zero;
 
 use std::ffi::OsString;
@@ -24,6 +27,7 @@ pub(crate) use import::{ImportArgs, OutputFormat};
 pub(crate) use lab::{
     AccelChoice, CutTimes, LabArgs, LabRunArgs, LabServeArgs, LabVerb, VolumesArgs,
 };
+pub(crate) use mark::MarkArgs;
 pub(crate) use runs::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
 pub(crate) use scrub::{By, Hours, ScrubArgs};
 pub(crate) use sweep::SweepArgs;
@@ -32,6 +36,8 @@ pub(crate) use values::{
 };
 pub(crate) use warm::{ReadyBy, WarmArgs};
 pub(crate) use watch::{Limits, WatchArgs, asks_for_check};
+pub(crate) use watch_record::RecordArgs;
+pub(crate) use when::When;
 pub(crate) use zero::ZeroArgs;
 
 /// Database-grade I/O from cloud disks: every figure with an interval and a verdict.
@@ -105,6 +111,8 @@ pub(crate) enum Verb {
     Zero(ZeroArgs),
     /// See what the disks are doing, and what that means
     Watch(Box<WatchArgs>),
+    /// Give a moment a name, which all graphs over time show
+    Mark(MarkArgs),
     /// Rehearse on virtual volumes with known truth
     Lab(LabArgs),
     /// Print a completion script for a shell

@@ -8,7 +8,7 @@ use clap::Args;
 use record::Nanos;
 
 use super::watch_log::LogArgs;
-use super::{Every, Latency};
+use super::{Every, Latency, RecordArgs};
 
 /// Bounds of `watch --check`, such as `await=20ms,busy=95`. What is beyond one of them is a problem.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -97,6 +97,9 @@ pub(crate) fn asks_for_check(words: impl Iterator<Item = OsString>) -> bool {
   disksmith watch --prometheus 9187
   disksmith watch --check --warning await=20ms --critical await=100ms
   disksmith watch --parse iostat.log
+  disksmith watch --record --plain
+  disksmith watch --at '2026-11-20 03:00' --for 30m
+  disksmith watch --at -2h --for 2h --report two-hours.html
 
 On a terminal it draws a screen, of which ? shows the keys; q ends it. Elsewhere it prints lines until
 Ctrl-C. What was found is said when it begins, and again when it is over.")]
@@ -139,6 +142,9 @@ pub(crate) struct WatchArgs {
     /// An old log
     #[command(flatten)]
     pub log: LogArgs,
+    /// What is kept, and what was
+    #[command(flatten)]
+    pub record: RecordArgs,
 }
 
 #[cfg(test)]

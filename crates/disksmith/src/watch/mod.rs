@@ -5,13 +5,17 @@ mod collect;
 mod filter;
 mod live;
 mod parse;
+mod record;
+pub(crate) mod replay;
+mod report;
 pub(crate) mod screen;
 mod serve;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
-use record::sample::{Sample, Source};
+use ::record::sample::{Sample, Source};
 use study::watch::{Change, Settings, Watch};
 
 use crate::cli::WatchArgs;
@@ -23,6 +27,8 @@ use crate::signals;
 use collect::Collector;
 use filter::Filter;
 use live::Ticks;
+use record::Recorder;
+use report::Report;
 use screen::Screen;
 use serve::Server;
 
@@ -31,7 +37,7 @@ pub(crate) use check::misused as misused_check;
 /// Whether the screen is drawn: not for lines, a check or metrics, and only on a terminal.
 pub(crate) fn takes_the_terminal(args: &WatchArgs) -> bool {
     let is_said = args.plain || args.json || args.check || args.prometheus.is_some();
-    !is_said && args.log.parse.is_none() && screen::is_possible()
+    !is_said && args.log.parse.is_none() && args.record.at.is_none() && screen::is_possible()
 }
 
 /// Watches until it is interrupted, or has seen enough.
@@ -46,6 +52,9 @@ pub(crate) fn watch(
     if let Some(path) = &args.log.parse {
         return parse::parse(path, args, context, interrupt);
     }
+    if let Some(at) = args.record.at {
+        return replay::replay(at, args, context, interrupt);
+    }
     // On the screen, what does nothing can be chosen to be seen at any time.
     let all = args.all || takes_the_terminal(args);
     let mut filter = Filter::new(&args.devices, all, &context.root)?;
@@ -58,27 +67,57 @@ pub(crate) fn watch(
         .prometheus
         .map(|address| Server::start(address.0, &context.root))
         .transpose()?;
-    view.begin(&collector.source(), context)?;
+    let source = collector.source();
+    let mut recorder = Recorder::start(&args.record, &source, context)?;
+    let path = args.record.report.as_ref();
+    let mut report = path.map(|path| Report::begin(path, source.clone()));
+    // A graph that left out what does nothing would have gaps where there was only rest.
+    let of_report = Filter::new(&args.devices, true, &context.root)?;
+    view.begin(&source, context)?;
     collector.sample().refused()?;
     let mut seen = 0;
     let mut ticks = Ticks::every(args.interval.0.into());
-    while args.count.is_none_or(|count| seen < count) && ticks.wait(interrupt) {
+    let end = args.record.span.map(|span| Instant::now() + span.0.into());
+    let is_over = |seen: u64| {
+        args.count.is_some_and(|count| seen >= count)
+            || end.is_some_and(|end| Instant::now() >= end)
+    };
+    while !is_over(seen) && ticks.wait(interrupt) {
         let sample = collector.sample().midway()?;
         for note in collector.take_notes() {
             view.note(&note, context)?;
         }
+        if let Some(recorder) = &mut recorder {
+            for note in recorder.take_notes() {
+                view.note(&note, context)?;
+            }
+        }
         if let Some(mut sample) = sample {
             seen += 1;
             let mut changes = watch.see(&sample);
+            if let Some(recorder) = &mut recorder {
+                recorder.see(&sample, &changes);
+            }
             if let Some(server) = &server {
                 server.tell(&sample, watch.open(), &changes);
             }
             changes.retain(|change| filter.wants_change(change, &sample));
+            if let Some(report) = &mut report {
+                let mut drawn = sample.clone();
+                of_report.cut(&mut drawn);
+                report.take(drawn, &changes);
+            }
             filter.cut(&mut sample);
             view.show(&sample, &changes, context)?;
         }
     }
-    view.end()
+    // The terminal is a person's again before anything is said.
+    view.end()?;
+    drop(recorder);
+    if let Some(report) = report {
+        report.end(context)?;
+    }
+    Ok(Answer::Done)
 }
 
 /// How samples and events are shown.

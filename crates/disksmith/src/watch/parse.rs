@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use anyhow::Context as _;
 use formats::iostat::Reader;
 use indicatif::{ProgressBar, ProgressStyle};
-use record::sample::Sample;
+use record::sample::{Sample, Source};
 use study::watch::{Change, Settings, Watch};
 
 use crate::cli::WatchArgs;
@@ -17,6 +17,7 @@ use crate::failure::{Answer, Failure, Outcome, Standing as _};
 
 use super::View;
 use super::filter::Filter;
+use super::report::Report;
 
 /// How much of a log is read at a time.
 const CHUNK: usize = 1 << 20;
@@ -40,7 +41,12 @@ pub(super) fn parse(
     let mut watch = Watch::new(Settings {
         stall: args.stall.0,
     });
-    let mut view = View::of(args);
+    let page = args.record.report.as_ref();
+    let mut report = page.map(|page| Report::begin(page, Source::default()));
+    let mut view = match &report {
+        Some(_) if !args.plain && !args.json => View::Silent,
+        _ => View::of(args),
+    };
     let mut seen = 0;
     while let Some(reading) = reader.next() {
         let reading = match reading {
@@ -58,6 +64,9 @@ pub(super) fn parse(
         let mut sample = reading.sample;
         let found = watch.see(&sample);
         let changes = filter.cut(&mut sample, found);
+        if let Some(report) = &mut report {
+            report.take(sample.clone(), &changes);
+        }
         view.show(&sample, &changes, context)?;
         if interrupt.load(Relaxed) || args.count.is_some_and(|count| seen >= count) {
             break;
@@ -69,12 +78,22 @@ pub(super) fn parse(
     }
     let changes = filter.cut(&mut Sample::default(), watch.finish());
     view.close(&changes, context)?;
+    if let Some(report) = &mut report {
+        report.close(&changes);
+        report.of(reader.source().clone());
+    }
     for note in reader.notes().sentences() {
         view.note(&note, context)?;
+        if let Some(report) = &mut report {
+            report.note(&note);
+        }
     }
     for name in filter.missing() {
         let note = format!("{} does not speak of {name}.", place(path));
         view.note(&note, context)?;
+    }
+    if let Some(report) = report {
+        report.end(context)?;
     }
     Ok(Answer::Done)
 }
@@ -213,7 +232,8 @@ impl LogFilter {
         let name = |word: &String| word.strip_prefix("/dev/").unwrap_or(word).to_owned();
         let names: Vec<String> = args.devices.iter().map(name).collect();
         LogFilter {
-            filter: Filter::of_names(names.clone(), args.all),
+            // A graph that left out what does nothing would have gaps where there was only rest.
+            filter: Filter::of_names(names.clone(), args.all || args.record.report.is_some()),
             missing: names,
         }
     }

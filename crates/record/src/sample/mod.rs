@@ -8,6 +8,7 @@ mod array;
 mod device;
 mod host;
 mod quantity;
+mod recorded;
 mod vendor;
 
 pub use array::{ArraySample, Member, Progress, SyncAction};
@@ -20,6 +21,7 @@ pub use host::{
     Pressure, PressureLine,
 };
 pub use quantity::{BytesPerSecond, Fraction, PerSecond};
+pub use recorded::{Recorded, Spread};
 pub use vendor::{Exceeded, LatencyBin, VendorPage, VendorSample};
 
 use jiff::{SignedDuration, Timestamp};

@@ -1,0 +1,87 @@
+//! Collects what is seen for the HTML page.
+
+use std::path::{Path, PathBuf};
+
+use ledger::Mark;
+use record::sample::{Recorded, Sample, Source};
+use study::watch::Change;
+
+use crate::context::Context;
+use crate::failure::{Failure, Standing as _};
+use crate::render::html::watch::{Course, write_file};
+
+/// A page that is written at the end.
+pub(super) struct Report {
+    path: PathBuf,
+    source: Source,
+    course: Course,
+    marks: Vec<Mark>,
+    notes: Vec<String>,
+}
+
+impl Report {
+    /// A page to be written at `path`.
+    pub(super) fn begin(path: &Path, source: Source) -> Report {
+        Report {
+            path: path.to_owned(),
+            source,
+            course: Course::default(),
+            marks: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Marks to be shown, as far as they are in the time of the page.
+    pub(super) fn mark(&mut self, marks: Vec<Mark>) {
+        self.marks = marks;
+    }
+
+    /// Something that could not be seen, and why.
+    pub(super) fn note(&mut self, note: &str) {
+        self.notes.push(note.to_owned());
+    }
+
+    /// What is known of where the samples come from.
+    pub(super) fn of(&mut self, source: Source) {
+        self.source = source;
+    }
+
+    /// Takes what a recording has.
+    pub(super) fn see(&mut self, recorded: &Recorded, changes: &[Change]) {
+        self.course.see(recorded, changes);
+    }
+
+    /// Takes a sample.
+    pub(super) fn take(&mut self, sample: Sample, changes: &[Change]) {
+        self.see(&Recorded::taken(sample), changes);
+    }
+
+    /// Takes what is over at the end.
+    pub(super) fn close(&mut self, changes: &[Change]) {
+        self.course.close(changes);
+    }
+
+    /// Takes marks from the ledger, where there is one, and writes the page.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(super) fn end(mut self, context: &mut Context) -> Result<(), Failure> {
+        if self.marks.is_empty()
+            && let Some(ledger) = context.open_ledger_if_there()?
+        {
+            self.marks = ledger
+                .marks(jiff::Timestamp::MIN, jiff::Timestamp::MAX)
+                .midway()?;
+        }
+        write_file(
+            &self.path,
+            &self.course,
+            &self.marks,
+            &self.source,
+            &self.notes,
+        )
+        .midway()?;
+        context.tell(&format!("The page is {}.", self.path.display()));
+        Ok(())
+    }
+}

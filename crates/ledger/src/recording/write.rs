@@ -1,0 +1,337 @@
+//! Recording: batches of samples, and blocks of batches.
+
+use std::collections::HashMap;
+
+use jiff::{SignedDuration, Timestamp};
+use record::Nanos;
+use record::sample::{DeviceId, Recorded, Sample, Source, VendorSample};
+use rusqlite::{Transaction, params};
+
+use super::thin::add_pages;
+use super::{BATCH, Noted, TAKEN, pack, unpack};
+use crate::runs::{json, json_at, sortable, word_at};
+use crate::{Error, Ledger, Owner, Result, Standing};
+
+/// A block has about so many figures of devices, so that packing it takes little memory.
+const BLOCK_ROWS: u64 = 8_000;
+/// A block is no longer than this, so that a span is read without much besides.
+const BLOCK_SPAN: Nanos = Nanos::from_secs(600);
+/// A volume's page is kept so often; its figures in between are summed up.
+const PAGE_EVERY: Nanos = Nanos::from_secs(15);
+/// A recorder that cannot be seen from here and has written within this time is at work.
+const FRESH: SignedDuration = SignedDuration::from_secs(60);
+
+/// The right to add to a recording, which one process has.
+#[derive(Debug)]
+pub struct Recording {
+    number: i64,
+    /// What the volumes' pages said since they were last kept.
+    pages: HashMap<DeviceId, VendorSample>,
+    /// Rows of devices in batches, and the time that they span.
+    rows: u64,
+    span: Nanos,
+}
+
+impl Recording {
+    /// Its number in the ledger.
+    pub fn number(&self) -> i64 {
+        self.number
+    }
+}
+
+impl Ledger {
+    /// Begins to record what `owner` sees of its host. What a killed recorder of this host left is
+    /// put in order first. `standing` tells what is known of an owner.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written, or another process records this host there.
+    pub fn begin_recording(
+        &mut self,
+        owner: &Owner,
+        source: &Source,
+        standing: impl Fn(&Owner) -> Standing,
+    ) -> Result<Recording> {
+        self.demand_writable()?;
+        let now = Timestamp::now();
+        let change = self.change().map_err(|error| self.explain(error))?;
+        let left = self.left_open(&change, &owner.host)?;
+        for other in &left {
+            let is_alive = match standing(&other.owner) {
+                Standing::Alive => true,
+                Standing::Dead => false,
+                Standing::Elsewhere => now.duration_since(other.last) < FRESH,
+            };
+            if is_alive {
+                return Err(Error::AlreadyRecording {
+                    path: self.path.clone(),
+                    host: owner.host.clone(),
+                    pid: other.owner.pid,
+                    began: other.began,
+                });
+            }
+        }
+        let number = (|| {
+            for other in &left {
+                close(&change, other.number, other.last)?;
+            }
+            change.execute(
+                "INSERT INTO recordings (host, began, ended, owner, source)
+                 VALUES (?1, ?2, NULL, ?3, ?4)",
+                params![owner.host, sortable(now), json(owner)?, json(source)?],
+            )?;
+            let number = change.last_insert_rowid();
+            change.commit()?;
+            Ok(number)
+        })()
+        .map_err(|error| self.explain(error))?;
+        for other in left {
+            // What cannot be read of it stays as it is, and is named when it is asked for.
+            if let Err(error) = self.gather(other.number)
+                && !matches!(error, Error::UnreadableRecording { .. })
+            {
+                return Err(error);
+            }
+        }
+        Ok(Recording {
+            number,
+            pages: HashMap::new(),
+            rows: 0,
+            span: Nanos(0),
+        })
+    }
+
+    /// Adds samples that follow what was added before, and events as they stand. When this returns
+    /// they are on the disk.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written, or the recording was removed from it.
+    pub fn record(
+        &mut self,
+        recording: &mut Recording,
+        mut samples: Vec<Sample>,
+        events: &[Noted],
+    ) -> Result<()> {
+        for sample in &mut samples {
+            recording.sum_pages(sample);
+        }
+        let rows: u64 = samples.iter().map(|one| one.devices.len() as u64).sum();
+        recording.rows += rows;
+        recording.span += samples
+            .iter()
+            .map(|one| one.length)
+            .fold(Nanos(0), |a, b| a + b);
+        let samples: Vec<Recorded> = samples.into_iter().map(Recorded::taken).collect();
+        let number = recording.number;
+        self.changed(|change| {
+            insert(change, number, BATCH, &samples)?;
+            for noted in events {
+                note(change, number, noted)?;
+            }
+            Ok(())
+        })?;
+        if recording.rows >= BLOCK_ROWS || recording.span >= BLOCK_SPAN {
+            self.gather(number)?;
+            (recording.rows, recording.span) = (0, Nanos(0));
+        }
+        Ok(())
+    }
+
+    /// Ends a recording.
+    ///
+    /// # Errors
+    /// As [`record`](Ledger::record).
+    pub fn end_recording(&mut self, recording: &Recording) -> Result<()> {
+        self.gather(recording.number)?;
+        self.changed(|change| close(change, recording.number, Timestamp::now()))
+    }
+
+    /// Makes one block of the batches of a recording.
+    fn gather(&mut self, recording: i64) -> Result<()> {
+        self.demand_writable()?;
+        let batches = self.bodies(recording, BATCH, None)?;
+        let mut samples = Vec::new();
+        for batch in &batches {
+            samples.extend(self.unpacked(BATCH, batch)?);
+        }
+        self.changed(|change| {
+            insert(change, recording, TAKEN, &samples)?;
+            for batch in &batches {
+                change.execute("DELETE FROM blocks WHERE number = ?1", [batch.number])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The samples of a block.
+    pub(super) fn unpacked(&self, step: u32, block: &Body) -> Result<Vec<Recorded>> {
+        unpack(step, &block.body).map_err(|detail| Error::UnreadableRecording {
+            path: self.path.clone(),
+            number: block.recording,
+            began: block.began.clone(),
+            detail,
+        })
+    }
+
+    /// The blocks of a recording and a step in order; those that began within the time, if one is
+    /// given.
+    pub(super) fn bodies(
+        &self,
+        recording: i64,
+        step: u32,
+        within: Option<(&str, &str)>,
+    ) -> Result<Vec<Body>> {
+        let (from, to) = within.unzip();
+        let read = || {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT number, began, body FROM blocks
+                 WHERE recording = ?1 AND step = ?2
+                   AND (?3 IS NULL OR began >= ?3) AND (?4 IS NULL OR began < ?4)
+                 ORDER BY elapsed, number",
+            )?;
+            let rows = statement.query_map(params![recording, step, from, to], |row| {
+                Ok(Body {
+                    number: row.get(0)?,
+                    recording,
+                    began: row.get(1)?,
+                    body: row.get(2)?,
+                })
+            })?;
+            rows.collect::<rusqlite::Result<Vec<Body>>>()
+        };
+        read().map_err(|error| self.explain(error))
+    }
+
+    /// Makes a change, whole or not at all.
+    pub(super) fn changed<T>(
+        &self,
+        make: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        self.demand_writable()?;
+        let changed = || {
+            let change = self.change()?;
+            let made = make(&change)?;
+            change.commit()?;
+            Ok(made)
+        };
+        changed().map_err(|error| self.explain(error))
+    }
+
+    /// Recordings of a host that nobody has ended.
+    fn left_open(&self, change: &Transaction<'_>, host: &str) -> Result<Vec<Open>> {
+        let read = || {
+            let mut statement = change.prepare(
+                "SELECT number, owner, began,
+                        COALESCE((SELECT MAX(ended) FROM blocks WHERE recording = r.number), began)
+                 FROM recordings AS r WHERE host = ?1 AND ended IS NULL",
+            )?;
+            let rows = statement.query_map([host], |row| {
+                Ok(Open {
+                    number: row.get(0)?,
+                    owner: json_at(row, 1)?,
+                    began: word_at(row, 2)?,
+                    last: word_at(row, 3)?,
+                })
+            })?;
+            rows.collect::<rusqlite::Result<Vec<Open>>>()
+        };
+        read().map_err(|error| self.explain(error))
+    }
+}
+
+/// A block as it is stored.
+pub(super) struct Body {
+    pub(super) number: i64,
+    pub(super) recording: i64,
+    pub(super) began: String,
+    pub(super) body: Vec<u8>,
+}
+
+/// A recording that nobody has ended.
+struct Open {
+    number: i64,
+    owner: Owner,
+    began: Timestamp,
+    last: Timestamp,
+}
+
+impl Recording {
+    /// Leaves the pages of volumes in one sample of many, with the sums of all.
+    fn sum_pages(&mut self, sample: &mut Sample) {
+        for device in &mut sample.devices {
+            let id = device.device.id;
+            let Some(page) = device.vendor.take() else {
+                continue;
+            };
+            let sum = match self.pages.remove(&id) {
+                Some(before) => add_pages(&before, &page),
+                None => VendorSample {
+                    read_latency: Vec::new(),
+                    write_latency: Vec::new(),
+                    ..page
+                },
+            };
+            if sum.length >= PAGE_EVERY {
+                device.vendor = Some(sum);
+            } else {
+                self.pages.insert(id, sum);
+            }
+        }
+    }
+}
+
+/// Adds a block of samples; nothing of none.
+pub(super) fn insert(
+    change: &Transaction<'_>,
+    recording: i64,
+    step: u32,
+    samples: &[Recorded],
+) -> rusqlite::Result<()> {
+    let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
+        return Ok(());
+    };
+    let rows: usize = samples.iter().map(|one| one.sample.devices.len()).sum();
+    let (first, last) = (&first.sample, &last.sample);
+    // Only a log has no time of day, and logs are not recorded.
+    let ended = last.at.wall.unwrap_or_default();
+    let began = first.at.before(first.length).wall.unwrap_or_default();
+    change.execute(
+        "INSERT INTO blocks (recording, step, elapsed, began, ended, samples, rows, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            recording,
+            step,
+            i64::try_from(first.at.elapsed.0).unwrap_or(i64::MAX),
+            sortable(began),
+            // Where the time of day was set back meanwhile, it still covers what it began with.
+            sortable(ended.max(began)),
+            samples.len() as i64,
+            rows as i64,
+            pack(step, samples),
+        ],
+    )?;
+    Ok(())
+}
+
+fn note(change: &Transaction<'_>, recording: i64, noted: &Noted) -> rusqlite::Result<()> {
+    let over = noted.event.ended.and_then(|ended| ended.wall);
+    change.execute(
+        "INSERT INTO events (recording, id, found, over, body) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (recording, id) DO UPDATE SET over = ?4, body = ?5",
+        params![
+            recording,
+            noted.event.id as i64,
+            sortable(noted.found.wall.unwrap_or_default()),
+            over.map(sortable),
+            json(&noted.event)?,
+        ],
+    )?;
+    Ok(())
+}
+
+fn close(change: &Transaction<'_>, number: i64, at: Timestamp) -> rusqlite::Result<()> {
+    change.execute(
+        "UPDATE recordings SET ended = ?2 WHERE number = ?1",
+        params![number, sortable(at)],
+    )?;
+    Ok(())
+}
