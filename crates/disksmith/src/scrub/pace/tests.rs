@@ -64,7 +64,7 @@ fn an_idle_array_gives_all_and_company_is_measured_first() {
 #[test]
 fn a_foreground_that_suffers_gets_the_disks_within_a_second() {
     let mut bench = Bench::new(p99(0.005));
-    let May::Rate(before) = bench.live(100, 0.001, 70) else {
+    let May::Rate(before) = bench.live(140, 0.001, 70) else {
         panic!("company");
     };
     assert!(before > 100.0 * LEAST, "{before}");
@@ -75,7 +75,7 @@ fn a_foreground_that_suffers_gets_the_disks_within_a_second() {
     assert!(after < before, "{after} of {before}");
     // A little beyond the target is answered with a cut, not with an end.
     let mut bench = Bench::new(p99(0.005));
-    bench.live(100, 0.001, 70);
+    bench.live(140, 0.001, 70);
     let May::Rate(cut) = bench.live(8, 0.006, 70) else {
         panic!("no end");
     };
