@@ -350,3 +350,6 @@ impl Fence {
         Sectors(((bytes / unit) as u64).max(1) * self.unit.0)
     }
 }
+
+#[cfg(test)]
+mod tests;

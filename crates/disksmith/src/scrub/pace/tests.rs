@@ -118,6 +118,21 @@ fn a_burst_that_the_mean_allows_is_no_reason_to_cut_however_often_it_is_looked()
 }
 
 #[test]
+fn the_least_rate_is_a_share_of_what_the_members_give_and_never_nothing() {
+    for (gives, least) in [(1e9, LEAST), (1e7, LEAST_SHARE * 1e7), (1e3, SLOWEST)] {
+        assert!((least_of(gives) - least).abs() < 1e-6 * least);
+        let mut bench = Bench::new(p99(0.005));
+        bench.pace.give(gives);
+        let rates = (0..40).filter_map(|_| match bench.live(1, 0.050, 70) {
+            May::Rate(rate) => Some(rate),
+            _ => None,
+        });
+        let lowest = rates.fold(f64::INFINITY, f64::min);
+        assert!((lowest - least).abs() < 1e-6 * least, "{lowest} of {least}");
+    }
+}
+
+#[test]
 fn a_deadline_holds_the_rate_up() {
     let mut bench = Bench::new(p99(0.005));
     bench.pace.at_least(5e7);

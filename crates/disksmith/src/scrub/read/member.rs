@@ -245,7 +245,8 @@ impl Feed for Member<'_> {
             0
         };
         self.meter.came(now, Bytes(moved), done.latency);
-        self.share.came(moved, u64::from(len).div_ceil(self.split));
+        let requests = u64::from(len).div_ceil(self.split);
+        self.share.came(moved, requests, done.latency);
         let before = self.work.left();
         match done.result {
             Ok(()) => self.work.was_read(range),

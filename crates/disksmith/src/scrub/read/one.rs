@@ -29,6 +29,8 @@ use crate::keeper::Keeper;
 
 /// How often the pace is looked at.
 const TICK: Duration = Duration::from_millis(20);
+/// How much what came back last counts in what the members give.
+const LAST_COUNTS: f64 = 0.1;
 /// How often the array is looked at, and how the work stands is shown.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -175,6 +177,8 @@ struct Steering<'a> {
     shared: &'a Shared<'a>,
     foreground: Foreground,
     pace: Pace,
+    /// Bytes a second that all members give together while each is at a request in company.
+    gives: Option<f64>,
     began: Instant,
     line: Option<Line>,
     outlook: Outlook,
@@ -189,6 +193,7 @@ impl<'a> Steering<'a> {
             foreground: Foreground::of(&source.felt, shared.root)
                 .and_beside(&source.shared, shared.root),
             pace: Pace::new(shared.targets, Nanos(0)),
+            gives: None,
             line: shared
                 .lines
                 .line(&source.path())
@@ -247,6 +252,13 @@ impl<'a> Steering<'a> {
         {
             let left = self.of.saturating_sub(self.share.passed()) as f64;
             self.pace.at_least(left / due.left().as_secs_f64().max(1.0));
+        }
+        if let Some(gives) = self.share.gives() {
+            // One request tells little.
+            let all = gives * self.source.parts.len() as f64;
+            let known = self.gives.get_or_insert(all);
+            *known += LAST_COUNTS * (all - *known);
+            self.pace.give(*known);
         }
         self.pace.take(now, &seen, bytes as f64);
         if self.pace.is_measuring() && self.share.is_busy() {
