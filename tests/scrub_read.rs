@@ -126,8 +126,8 @@ fn as_root_a_reading_that_is_killed_goes_on_and_is_alone_on_its_disk() {
         "--json",
     ];
     let running = Running::start(&mut place.command(&slow));
-    // On a busy host the foreground is measured for twenty seconds first, by 4 MiB of probes.
-    wait_for(&device, before + 5 * MIB);
+    // Probes are among it, by which the foreground is measured soon: the rate doubles each second after that.
+    wait_for(&device, before + MIB);
     // How far it is is kept after two seconds, and later after half of the time.
     sleep(Duration::from_secs(3));
     place
@@ -163,7 +163,7 @@ fn as_root_a_reading_that_is_killed_goes_on_and_is_alone_on_its_disk() {
     println!("{disk:#}");
     let (early, read) = (number(&disk["before_bytes"]), number(&disk["read_bytes"]));
     assert_eq!(early + read, 12 * MIB, "{disk}");
-    assert!(early > MIB, "{disk}");
+    assert!(early >= kept, "{disk}");
     assert_eq!(number(&disk["starts"]), 4, "{disk}");
 }
 
