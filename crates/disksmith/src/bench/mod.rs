@@ -248,8 +248,9 @@ impl Session<'_> {
             prepared.target.zero_fraction = sample::zero_fraction(&prepared.file, largest);
         }
         let machine = self.machine(&prepared);
+        let (size, whole) = (prepared.target.size, prepared.largest_request);
         let mut schedule =
-            schedule::of(self.args, phases, prepared.target.size).map_err(Failure::refused)?;
+            schedule::of(self.args, phases, size, whole).map_err(Failure::refused)?;
         let measured = measure::measure(
             self.engine,
             &prepared,
