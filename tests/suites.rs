@@ -149,6 +149,8 @@ fn with_root_zones_at_a_limit_are_alike() {
 
 /// zcav reads through the page cache, whose requests are large: what it is held to is bytes. They are
 /// few, so that a zone takes half a second: what a limit saves up between zones is in their figures.
+/// The device takes requests of 64 KiB at most, which a zone has room for many of: larger ones through
+/// io_uring would be counted twice.
 #[test]
 #[ignore = "long proof: make prove"]
 fn with_root_a_device_at_a_limit_is_as_fast_as_zcav_says() {
@@ -161,6 +163,8 @@ fn with_root_a_device_at_a_limit_is_as_fast_as_zcav_says() {
     };
     for device in [&theirs, &ours] {
         device.throttle.limit_bytes(BYTES_PER_S);
+        let largest = format!("/sys/block/{}/queue/max_sectors_kb", device.device.name());
+        std::fs::write(largest, "64").unwrap();
     }
     let place = Place::new();
     let by_zcav = || {
@@ -180,12 +184,10 @@ fn with_root_a_device_at_a_limit_is_as_fast_as_zcav_says() {
     };
     let by_disksmith = || {
         let document = suite(&ours, &place, &["--suite", "zones"]);
-        let phases = document["phases"].as_array().unwrap();
-        let sum = |of: fn(&Value) -> &Value| -> f64 {
-            phases.iter().map(|phase| of(phase).as_f64().unwrap()).sum()
-        };
-        let bytes = sum(|phase| &phase["read"]["bytes"]);
-        bytes / sum(|phase| &phase["seconds"]) / (1 << 20) as f64
+        let zones = document["answer"]["zones"].as_array().unwrap();
+        // How long a byte takes, over all zones.
+        let times = zones.iter().map(|zone| 1.0 / zone["first"]["mean"].as_f64().unwrap());
+        zones.len() as f64 / times.sum::<f64>() / (1 << 20) as f64
     };
     let limit = BYTES_PER_S as f64 / (1 << 20) as f64;
     assert!(same(
