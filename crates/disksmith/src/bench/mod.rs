@@ -262,6 +262,7 @@ impl Session<'_> {
         let measured = measure::measure(
             self.engine,
             &prepared,
+            &[&prepared.file],
             schedule.as_mut(),
             choice(self.args),
             self.seed,
