@@ -186,7 +186,9 @@ fn with_root_a_device_at_a_limit_is_as_fast_as_zcav_says() {
         let document = suite(&ours, &place, &["--suite", "zones"]);
         let zones = document["answer"]["zones"].as_array().unwrap();
         // How long a byte takes, over all zones.
-        let times = zones.iter().map(|zone| 1.0 / zone["first"]["mean"].as_f64().unwrap());
+        let times = zones
+            .iter()
+            .map(|zone| 1.0 / zone["first"]["mean"].as_f64().unwrap());
         zones.len() as f64 / times.sum::<f64>() / (1 << 20) as f64
     };
     let limit = BYTES_PER_S as f64 / (1 << 20) as f64;
