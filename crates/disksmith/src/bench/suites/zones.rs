@@ -14,6 +14,8 @@ pub(crate) const ZONES: u64 = 64;
 const LEAST_REQUESTS: u64 = 16;
 /// The smallest request that is chosen for a small target.
 const LEAST_BLOCK: Bytes = Bytes::kib(4);
+/// So many are in flight at most, since without io_uring each is a thread.
+const MOST_IN_FLIGHT: u64 = 128;
 /// What the name of a second read ends in.
 const AGAIN: &str = "-again";
 
@@ -81,7 +83,7 @@ impl Zones {
             }
             // As much in flight as larger requests would have, but never more than half a zone.
             let requests = in_flight.min(zone.0 / 2) / workload.block.0;
-            workload.depth = workload.depth.max(requests as u32);
+            workload.depth = workload.depth.max(requests.min(MOST_IN_FLIGHT) as u32);
         }
         let zone = zone.round_down(workload.block);
         if zone.0 / workload.block.0 < LEAST_REQUESTS {
@@ -193,6 +195,7 @@ mod tests {
         assert_eq!(of(Bytes::mib(256), false, 128), (Bytes::kib(128), 16));
         // What some disks behind USB take.
         assert_eq!(of(Bytes::gib(64), false, 120), (Bytes::kib(64), 128));
+        assert_eq!(of(Bytes::gib(64), false, 4), (Bytes::kib(4), 128));
         assert_eq!(of(Bytes::gib(64), true, 128), (Bytes::MIB, 8));
     }
 }
