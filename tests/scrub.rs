@@ -6,7 +6,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{Place, Said, skipped};
+use support::{Place, Said, lab};
 
 /// What both scripts share: an array of parity over four volumes, on one of which three places have
 /// other content than the parity says, and its knobs as one text.
@@ -38,15 +38,7 @@ const SPOILT: u64 = 3 * 128;
 
 /// Runs a script in a machine with four volumes.
 fn in_lab(place: &Place, options: &[&str], script: &str) -> Option<Said> {
-    let script = format!("{SETUP}{script}");
-    let command = ["--", "sh", "-c", &script];
-    let said = place.run(&[&["lab", "run"], options, &command].concat());
-    let wanting = ["is not installed: apt-get install", "cannot be fetched"];
-    if said.status == Some(2) && wanting.iter().any(|words| said.err.contains(words)) {
-        skipped(&said.err);
-        return None;
-    }
-    Some(said)
+    lab::in_lab(place, options, &format!("{SETUP}{script}"))
 }
 
 /// A scrub that is interrupted, goes on, is killed, goes on, and comes to its end; then what is
