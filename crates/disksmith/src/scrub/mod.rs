@@ -56,6 +56,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use jiff::{SignedDuration, Timestamp, Zoned};
+use linux::Root;
 use linux::block::Devices;
 use record::Nanos;
 
@@ -134,15 +135,7 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
         false => (Vec::new(), targets),
     };
     let lines = Lines::new(context.watched);
-    let shared = Shared {
-        root: &context.root,
-        interrupt,
-        lines: &lines,
-        targets: targets_of(args),
-        due: by.map(|by| due(by, args, &ends, &now)),
-        ends: ends.limit,
-        deadline_wins: args.deadline_wins,
-    };
+    let shared = share((&context.root, interrupt, &lines), args, by, &ends, &now);
     let plans = Plans::read(&context.root, &now);
     for sentence in plans.sentences() {
         context.tell(&format!("disksmith: {sentence}"));
@@ -224,6 +217,25 @@ fn times(args: &ScrubArgs) -> Result<(Option<Zoned>, Option<Opening>), Failure> 
     match by.as_ref().filter(|by| *by <= begins) {
         Some(over) => Err(Failure::refused(when::is_over(over, begins, &now))),
         None => Ok((by, opening)),
+    }
+}
+
+/// What all arrays or disks of the command share.
+fn share<'a>(
+    (root, interrupt, lines): (&'a Root, &'a AtomicBool, &'a Lines),
+    args: &ScrubArgs,
+    by: Option<Zoned>,
+    ends: &Ends,
+    now: &Zoned,
+) -> Shared<'a> {
+    Shared {
+        root,
+        interrupt,
+        lines,
+        targets: targets_of(args),
+        due: by.map(|by| due(by, args, ends, now)),
+        ends: ends.limit,
+        deadline_wins: args.deadline_wins,
     }
 }
 

@@ -35,7 +35,7 @@ const KEEPS: Duration = Duration::from_secs(10);
 /// What the members could not read is looked at so often: md keeps counting, and nothing gets lost.
 const LOOKS_AT_ERRORS: Duration = Duration::from_secs(10);
 
-/// What is shared by all arrays of a command.
+/// What is shared by all arrays and disks of a command.
 pub(crate) struct Shared<'a> {
     pub root: &'a Root,
     pub interrupt: &'a AtomicBool,
