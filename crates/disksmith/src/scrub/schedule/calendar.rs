@@ -156,11 +156,6 @@ fn set(text: &str, low: u16, high: u16) -> Option<Set> {
 
 #[cfg(test)]
 pub(in crate::scrub) mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::print_stdout,
-        reason = "a test fails by panicking, and says what it skips"
-    )]
     use super::*;
     use jiff::Zoned;
     use proptest::prelude::*;

@@ -121,11 +121,6 @@ fn quoted(word: &OsStr) -> String {
 
 #[cfg(test)]
 pub(in crate::scrub) mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::print_stdout,
-        reason = "a test fails by panicking, and says what it skips"
-    )]
     use super::*;
     use std::process::Command;
 
