@@ -157,7 +157,6 @@ pub(super) mod tests {
         At {
             live: Sectors(1 << 20),
             of: Sectors(1 << 22),
-            mismatches_seen: 8,
             p99: Some(0.0031),
             targets: Some(Targets {
                 mean: None,
@@ -172,7 +171,10 @@ pub(super) mod tests {
     fn what_is_told_is_what_is_read_until_it_is_old_or_over() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path();
-        let at = a_quarter_done();
+        let at = At {
+            mismatches_seen: 8,
+            ..a_quarter_done()
+        };
         let moment = Timestamp::from_second(1_000).unwrap();
         let mut told = Told::beside(folder, "a:b");
         assert_eq!(read_in(folder, "a:b", moment), None);
