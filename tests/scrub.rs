@@ -19,7 +19,7 @@ knobs() {
         [ ! -e "$md/$knob" ] || cat "$md/$knob"
     done | tr '\n' ' '
 }
-wait_for() { tries=0; while ! sh -c "$1" && [ $tries -lt 400 ]; do tries=$((tries + 1)); sleep 0.1; done; }
+wait_for() { tries=0; while ! sh -c "$1" && [ $tries -lt 1000 ]; do tries=$((tries + 1)); sleep 0.1; done; }
 find_md() { md=$(ls -d /sys/block/md*/md); }
 # Until a check is under way.
 at_fence() { wait_for "[ \$(cat $md/sync_action) = check ] && [ \$(cat $md/sync_max) -gt 8192 ]" 2>/dev/null; }

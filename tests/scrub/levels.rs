@@ -108,15 +108,14 @@ fn assert_all_are_found(level: &Level) {
     };
     let said = said.ends_with(0);
     let array = said.json()["arrays"][0].clone();
-    println!("{array:#}");
     assert_eq!(array["mismatched_sectors"], SPOILT, "{array:#}");
     assert_eq!(array["ended"], "done");
     assert_eq!(array["done_bytes"], array["of_bytes"]);
-    assert_eq!(number(&array["starts"]), 4, "{array:#}");
-    let missing = said.err.lines().any(|line| {
-        line.contains("cannot be scrubbed: 1 of its ") && line.contains("members is missing")
-    });
-    assert!(missing, "{}", said.err);
+    // Of a start that was killed the ledger may have seen nothing yet.
+    assert!(number(&array["starts"]) >= 3, "{array:#}");
+    for words in ["it is degraded: 1 of its ", "members is missing"] {
+        assert!(said.err.contains(words), "no '{words}' in {}", said.err);
+    }
 
     let mut lines = said.err.lines();
     let offset = lines.find_map(|line| line.strip_prefix("offset ")).unwrap();

@@ -13,7 +13,8 @@
 //! - `choose`: which arrays, and which at once;
 //! - `one`: one array from its start to what came of it; `report`, `progress` and `status` say it, and
 //!   `now` tells other processes how it stands;
-//! - `grown`: where the count of mismatches grew; `locate` finds them there, and `places` says it;
+//! - `grown`: where the count of mismatches grew; `locate` finds them there where `seek` says so, and `places`
+//!   says it;
 //! - `schedule`: what else checks arrays; `scheduled` says it; `timer` replaces it, for `install`.
 
 mod choose;
@@ -42,6 +43,7 @@ mod read;
 mod report;
 mod schedule;
 mod scheduled;
+mod seek;
 mod speed;
 mod start;
 mod status;
@@ -131,7 +133,7 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
     let now = Zoned::now();
     // Who says how often it is due wants a scrub when it is.
     let (mut scrubbed, targets) = match args.locate && !args.anew && args.every.is_none() {
-        true => places::known(targets, context),
+        true => seek::known(targets, context),
         false => (Vec::new(), targets),
     };
     let lines = Lines::new(context.watched);
@@ -172,7 +174,7 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
         // The signal that has ended a scrub was for that; the next one ends this.
         interrupt.store(false, Relaxed);
         for one in &mut scrubbed {
-            one.located = places::find(one, &context.root, interrupt);
+            one.located = seek::find(one, &context.root, interrupt);
         }
     }
     let answered = answer(&scrubbed, left_out, args, context)?;

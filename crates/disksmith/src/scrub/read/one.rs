@@ -13,8 +13,8 @@ use record::{Bytes, Nanos};
 
 use super::super::drive::At;
 use super::super::foreground::Foreground;
-use super::super::one::{Shared, late};
-use super::super::outlook::Outlook;
+use super::super::one::Shared;
+use super::super::outlook::{Outlook, late};
 use super::super::pace::{May, Pace};
 use super::super::progress::Line;
 use super::kept::Kept;
