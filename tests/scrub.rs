@@ -440,6 +440,35 @@ fn with_qemu_a_scrub_lets_an_array_on_the_same_disks_recover() {
     );
 }
 
+/// mdadm freezes an array before it stops it.
+const STOPPED: &str = r#"
+make_array
+before=$(knobs)
+disksmith scrub data --json & scrub=$!
+at_fence
+mdadm -q --stop /dev/md/data >&2; is $? 0 "it can be stopped while it is scrubbed"
+wait $scrub; is $? 3 "it was stopped"
+mdadm -q --assemble --readonly /dev/md/data /dev/vda /dev/vdb /dev/vdc /dev/vdd >&2 || exit 8
+md=/sys/block/$(basename "$(readlink -f /dev/md/data)")/md
+is "$(knobs)" "$before" "of an array that was stopped"
+disksmith scrub data >&2; is $? 2 "read-only"
+"#;
+
+#[test]
+#[ignore = "long proof: make prove"]
+fn with_qemu_an_array_can_be_stopped_while_it_is_scrubbed() {
+    let place = Place::new();
+    let volumes = ["--volumes", "4xthroughput=8MiB:64MiB"];
+    let Some(said) = in_lab(&place, &volumes, STOPPED) else {
+        return;
+    };
+    let said = said.ends_with(0);
+    let document: Value = said.json();
+    let array = &document["arrays"][0];
+    assert_eq!(array["ended"], "gone", "{array:#}");
+    assert!(said.err.contains("read-only"), "{}", said.err);
+}
+
 #[test]
 fn what_cannot_be_scrubbed_is_refused_with_a_reason() {
     let place = Place::new();
