@@ -4,7 +4,7 @@ use linux::md::sync::Sectors;
 
 use super::felt::{ROOM, ROOM_OF_MEAN};
 use super::kept::Kept;
-use super::one::{is_late, kept_of_both};
+use super::outlook::{is_late, kept_of_both};
 use super::pace::least_of;
 use super::speed::Speed;
 use super::target::Target;
