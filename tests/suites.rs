@@ -15,6 +15,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use beside::{LIMIT, Limited, can_run, same, tries};
+use loops::Loop;
 use support::Place;
 
 #[test]
@@ -147,8 +148,32 @@ fn with_root_zones_at_a_limit_are_alike() {
     assert!((first / LIMIT as f64 - 1.0).abs() < 0.1, "{first}");
 }
 
+/// The largest request that a device takes in one piece, which it keeps when it is detached: as it was
+/// before, when this is dropped.
+struct Largest {
+    file: String,
+    before: String,
+}
+
+impl Largest {
+    fn set(device: &Loop, kib: &str) -> Largest {
+        let file = format!("/sys/block/{}/queue/max_sectors_kb", device.name());
+        let before = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, kib).unwrap();
+        Largest { file, before }
+    }
+}
+
+impl Drop for Largest {
+    fn drop(&mut self) {
+        let _ = std::fs::write(&self.file, self.before.trim());
+    }
+}
+
 /// zcav reads through the page cache, whose requests are large: what it is held to is bytes. They are
 /// few, so that a zone takes half a second: what a limit saves up between zones is in their figures.
+/// The device takes requests of 64 KiB at most, which a zone has room for many of: larger ones through
+/// io_uring would be counted twice.
 #[test]
 #[ignore = "long proof: make prove"]
 fn with_root_a_device_at_a_limit_is_as_fast_as_zcav_says() {
@@ -162,6 +187,7 @@ fn with_root_a_device_at_a_limit_is_as_fast_as_zcav_says() {
     for device in [&theirs, &ours] {
         device.throttle.limit_bytes(BYTES_PER_S);
     }
+    let _largest = [&theirs, &ours].map(|device| Largest::set(&device.device, "64"));
     let place = Place::new();
     let by_zcav = || {
         // What it has read once it would find in memory.
@@ -180,12 +206,12 @@ fn with_root_a_device_at_a_limit_is_as_fast_as_zcav_says() {
     };
     let by_disksmith = || {
         let document = suite(&ours, &place, &["--suite", "zones"]);
-        let phases = document["phases"].as_array().unwrap();
-        let sum = |of: fn(&Value) -> &Value| -> f64 {
-            phases.iter().map(|phase| of(phase).as_f64().unwrap()).sum()
-        };
-        let bytes = sum(|phase| &phase["read"]["bytes"]);
-        bytes / sum(|phase| &phase["seconds"]) / (1 << 20) as f64
+        let zones = document["answer"]["zones"].as_array().unwrap();
+        // How long a byte takes, over all zones.
+        let times = zones
+            .iter()
+            .map(|zone| 1.0 / zone["first"]["mean"].as_f64().unwrap());
+        zones.len() as f64 / times.sum::<f64>() / (1 << 20) as f64
     };
     let limit = BYTES_PER_S as f64 / (1 << 20) as f64;
     assert!(same(

@@ -4,8 +4,8 @@ use linux::md::sync::Sectors;
 
 use super::felt::{ROOM, ROOM_OF_MEAN};
 use super::kept::Kept;
-use super::one::{is_late, kept_of_both};
-use super::pace::LEAST;
+use super::outlook::{is_late, kept_of_both};
+use super::pace::least_of;
 use super::speed::Speed;
 use super::target::Target;
 use super::when::Due;
@@ -122,10 +122,10 @@ fn of_members(speed: Speed, left: f64) -> String {
             span(left / (speed.alone * (1.0 - busy)))
         ),
         _ => format!(
-            "{alone}. The present load keeps them busy all the time: beside it, it may take as long as {}, \
-             at the least rate of {}.",
-            span(left / LEAST.min(speed.alone)),
-            rate(LEAST.min(speed.alone))
+            "{alone}. The present load keeps them busy all the time: beside it, it may take {} or \
+             longer, at the least rate of {}.",
+            span(left / least_of(speed.alone).min(speed.alone)),
+            rate(least_of(speed.alone).min(speed.alone))
         ),
     }
 }
@@ -225,7 +225,7 @@ mod tests {
             &beside(1.0),
             &[
                 "busy all the time",
-                "as long as 20.5 h, at the least rate of 1.0 MiB/s",
+                "it may take 2.1 days or longer, at the least rate of 0.4 MiB/s",
             ],
         );
     }

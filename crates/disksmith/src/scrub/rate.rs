@@ -45,6 +45,12 @@ impl Rate {
         }
     }
 
+    /// From now on it falls no lower than this.
+    pub(super) fn falls_to(&mut self, least: f64) {
+        self.least = least;
+        self.allowed = self.allowed.max(least);
+    }
+
     /// What is allowed now.
     pub(super) fn allowed(&self) -> f64 {
         self.allowed
@@ -133,6 +139,17 @@ mod tests {
         assert!((90.0..98.0).contains(&after), "{after}");
         // Nobody else is there any more: some minutes later it is far beyond.
         assert!(grown(&mut rate, 180.0) > 1000.0);
+    }
+
+    #[test]
+    fn a_least_that_rises_lifts_it_and_one_that_falls_lets_it_fall() {
+        let mut rate = Rate::new(1.0);
+        rate.falls_to(8.0);
+        assert!(rate.is_least() && rate.allowed() >= 8.0);
+        rate.falls_to(2.0);
+        assert!(!rate.is_least());
+        (0..9).for_each(|_| rate.cut(rate.allowed()));
+        assert!(rate.is_least() && rate.allowed() >= 2.0);
     }
 
     #[test]
