@@ -15,19 +15,8 @@ PACKAGES := chromium fio xfsprogs btrfs-progs squashfs-tools bindfs fuse3 e2fspr
 
 .PHONY: test needs lint prove bench fuzz static
 
-# The longest of those for which it does not matter how fast they are. They run at the same time as all
-# others, one after the other, with what these leave of the processors.
-UNHURRIED := with_qemu_layouts_of_real_md with_qemu_an_array_is_built with_qemu_what_kills_have_left
-
 test: needs
-	$(CARGO) test --workspace --locked --no-run
-	@beside=$$(mktemp); trap 'rm -f "$$beside"' EXIT; \
-	nice $(CARGO) test --workspace --locked --no-fail-fast -- --test-threads 1 $(UNHURRIED) \
-		>"$$beside" 2>&1 & lane=$$!; \
-	$(CARGO) test --workspace --locked --no-fail-fast -- $(addprefix --skip ,$(UNHURRIED)); all=$$?; \
-	wait $$lane; unhurried=$$?; \
-	echo "What ran beside them:"; cat "$$beside"; \
-	exit $$((all | unhurried))
+	@CARGO=$(CARGO) tests/run
 
 needs:
 	@bench/install-needs $(PACKAGES)

@@ -34,7 +34,10 @@ pub(super) fn of(
     let pattern = phases.first().cloned();
     Ok(match (suite, pattern) {
         (SuiteName::Zones, Some(pattern)) => {
-            let asked = args.block.is_some();
+            let asked = zones::Asked {
+                block: args.block.is_some(),
+                depth: args.depth.is_some(),
+            };
             Box::new(zones::Zones::of(pattern, size, asked, whole)?)
         }
         (SuiteName::Curve, Some(pattern)) => Box::new(curve::Search::of(pattern, args)),

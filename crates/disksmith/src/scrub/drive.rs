@@ -309,6 +309,7 @@ impl<W: World> Drive<'_, W> {
         let passed = Nanos(now.0.saturating_sub(self.ticked.0)).as_secs_f64();
         self.ticked = now;
         let may = self.pace.may();
+        self.fence.hurry(self.pace.is_driven());
         let gate = self.fence.gate(may, self.at.live, bytes, passed);
         if let Some(turned) = self.set(gate)? {
             return Ok(Some(turned));

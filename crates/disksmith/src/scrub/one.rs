@@ -156,7 +156,7 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         mismatches: keeping.kept.mismatches,
         chunk: target.chunk(),
         wide: target.wide(),
-        holds_all: target.level == "raid10",
+        holds_all: target.holds_all(),
         targets: shared.targets,
         deadline: shared
             .due

@@ -438,7 +438,7 @@ impl Pace {
 
     /// Whether a deadline demands more than what is felt allows: then what the foreground has by itself
     /// decides nothing, and to measure it would only make the check late.
-    fn is_driven(&self) -> bool {
+    pub(crate) fn is_driven(&self) -> bool {
         self.floor > self.rate.allowed()
     }
 

@@ -45,10 +45,16 @@ impl Rate {
         }
     }
 
-    /// From now on it falls no lower than this.
+    /// From now on it falls no lower than this. What was the least stays it, or a least that wanders would
+    /// hide for how long the rate has been there.
     pub(super) fn falls_to(&mut self, least: f64) {
+        let was_least = self.is_least();
         self.least = least;
-        self.allowed = self.allowed.max(least);
+        self.allowed = if was_least {
+            least
+        } else {
+            self.allowed.max(least)
+        };
     }
 
     /// What is allowed now.
@@ -142,14 +148,17 @@ mod tests {
     }
 
     #[test]
-    fn a_least_that_rises_lifts_it_and_one_that_falls_lets_it_fall() {
+    fn it_follows_a_least_that_moves_from_there_and_from_above_only_where_it_must() {
         let mut rate = Rate::new(1.0);
-        rate.falls_to(8.0);
-        assert!(rate.is_least() && rate.allowed() >= 8.0);
-        rate.falls_to(2.0);
-        assert!(!rate.is_least());
-        (0..9).for_each(|_| rate.cut(rate.allowed()));
-        assert!(rate.is_least() && rate.allowed() >= 2.0);
+        for least in [8.0, 2.0] {
+            rate.falls_to(least);
+            assert!(rate.is_least() && (rate.allowed() - least).abs() < 1e-9);
+        }
+        let above = grown(&mut rate, 3.0);
+        rate.falls_to(1.0);
+        assert!(!rate.is_least() && rate.allowed() >= above);
+        rate.falls_to(2.0 * above);
+        assert!(rate.is_least());
     }
 
     #[test]

@@ -101,6 +101,8 @@ pub(super) struct Fence {
     least: Sectors,
     /// Whether they do.
     holds_all: bool,
+    /// Whether a deadline counts more than that.
+    hurries: bool,
     /// Whether md is held before the fence.
     shut: bool,
     /// The end, rounded up; `None` until it is known.
@@ -132,6 +134,7 @@ impl Fence {
             unit,
             least: Sectors(row.div_ceil(unit.0).max(1) * unit.0),
             holds_all: false,
+            hurries: false,
             shut: false,
             last: None,
             credit: 0.0,
@@ -150,6 +153,16 @@ impl Fence {
     pub(super) fn that_holds_all(mut self, holds_all: bool) -> Fence {
         self.holds_all = holds_all;
         self
+    }
+
+    /// Says whether it is to be as fast as a deadline demands, whoever waits.
+    pub(super) fn hurry(&mut self, hurries: bool) {
+        self.hurries = hurries;
+    }
+
+    /// Whether steps are as small as the latency of others asks for.
+    fn spares_all(&self) -> bool {
+        self.holds_all && !self.hurries
     }
 
     /// Says the latency that is kept for almost all requests, in seconds.
@@ -258,7 +271,7 @@ impl Fence {
             May::Nothing => false,
             May::All => ahead.bytes().0 as f64 <= RAISED_AT * self.reach(),
             // How long it takes is seen only where it begins when md stands.
-            May::Rate(_) if self.holds_all && ahead.0 > 0 => false,
+            May::Rate(_) if self.spares_all() && ahead.0 > 0 => false,
             May::Rate(rate) => {
                 let step = self.step(rate);
                 let spent = ahead.bytes().0 as f64;
@@ -308,7 +321,7 @@ impl Fence {
             *usual += LAST_NUMBER_COUNTS * (in_flight - *usual);
             now
         });
-        let patience = match self.holds_all {
+        let patience = match self.spares_all() {
             false => PATIENCE,
             true => {
                 let interval = self.step(rate).bytes().0 as f64 / rate.max(1.0);
@@ -338,7 +351,7 @@ impl Fence {
         let unit = self.unit.bytes().0 as f64;
         let most = (rate * STEP_S).min(LARGEST_STEP.0 as f64);
         let most = most.max(self.least.bytes().0 as f64);
-        let bytes = match self.holds_all {
+        let bytes = match self.spares_all() {
             false => most,
             true => {
                 // Until it is known how long one takes, it is the least.
