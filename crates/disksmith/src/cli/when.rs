@@ -5,6 +5,9 @@ use std::str::FromStr;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::{SignedDuration, Timestamp, ToSpan as _, Zoned};
 
+/// The length of `2026-11-20`.
+const DATE_LENGTH: usize = 10;
+
 /// A moment, and for how long it lasts where it was written as a whole day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct When {
@@ -54,12 +57,17 @@ impl When {
             let zoned = time.to_zoned(now.time_zone().clone());
             zoned.map(|zoned| moment(zoned.timestamp())).ok()
         };
-        // A date has a time behind it, or is a whole day; a time alone is of today.
-        let has_time = text.contains(':');
-        let has_date = text.contains('-');
-        let found = match (has_date, has_time) {
-            (true, true) => text.parse::<DateTime>().ok().and_then(in_zone),
-            (true, false) => text.parse::<Date>().ok().and_then(|date| day(date, now)),
+        // A zone's name in brackets is the zone that is meant, which a civil time would leave out.
+        if text.contains('[') {
+            let zoned = text.parse::<Zoned>().map_err(|_| wrong())?;
+            return Ok(moment(zoned.timestamp()));
+        }
+        // A date has a time behind it, or is a whole day; a time alone is of today. A date is read
+        // from all that begins with one, so that only its length tells that there is nothing more.
+        let is_day = text.len() == DATE_LENGTH;
+        let found = match (text.contains('-'), text.contains(':')) {
+            (true, false) if is_day => text.parse::<Date>().ok().and_then(|date| day(date, now)),
+            (true, _) => text.parse::<DateTime>().ok().and_then(in_zone),
             (false, true) => text
                 .parse::<Time>()
                 .ok()
@@ -96,6 +104,9 @@ mod tests {
             ("2026-11-20T03:00:00Z", "2026-11-20T03:00:00Z"),
             ("2026-11-20 03:00:00+05:00", "2026-11-19T22:00:00Z"),
             ("2026-07-20 03:00", "2026-07-20T01:00:00Z"),
+            ("2026-11-20 03", "2026-11-20T02:00:00Z"),
+            ("2026-11-20T0300", "2026-11-20T02:00:00Z"),
+            ("2026-11-20T03:00[Asia/Tokyo]", "2026-11-19T18:00:00Z"),
             ("2026-11-20", "2026-11-19T23:00:00Z"),
             ("03:00", "2026-11-21T02:00:00Z"),
             ("-2h", "2026-11-21T09:00:00Z"),
@@ -124,5 +135,8 @@ mod tests {
         let day = When::read("2026-10-25", &now).unwrap();
         let hours = day.day_ends.unwrap().duration_since(day.at).as_hours();
         assert_eq!(hours, 25);
+        for moment in ["2026-10-25 03", "2026-10-25T0300", "2026-10-25 03:00"] {
+            assert_eq!(When::read(moment, &now).unwrap().day_ends, None, "{moment}");
+        }
     }
 }
