@@ -41,6 +41,11 @@ impl Joiner {
         };
     }
 
+    /// The end of the last sample.
+    pub(super) fn last(&self) -> Option<Moment> {
+        self.last
+    }
+
     /// Puts a sample into the series.
     pub(super) fn join(&mut self, recorded: &mut Recorded) {
         let own = recorded.sample.at.elapsed;

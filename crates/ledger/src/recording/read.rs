@@ -20,7 +20,9 @@ pub struct Played {
     pub recorded: Recorded,
     /// Events that were found in it; in the first one also those that were found before and lasted.
     pub opened: Vec<Event>,
-    /// Events that were over in it.
+    /// Events that were over in it, and those that ended with a recording: nobody saw how they went
+    /// on, and the next recording finds anew what still is. They are in the last sample of a
+    /// recording; where that cannot be read, in the first of the next one.
     pub closed: Vec<Event>,
 }
 
@@ -43,6 +45,10 @@ pub struct Replay<'a> {
     to_open: VecDeque<Kept>,
     /// Those that were found, and when they were over.
     to_close: Vec<Kept>,
+    /// When the last sample of the recording that is being read ended, if it was ended.
+    ends: Option<Timestamp>,
+    /// Events that lasted when the recording before ended.
+    left: Vec<Event>,
 }
 
 struct Block {
@@ -75,6 +81,8 @@ impl Ledger {
             joiner: Joiner::default(),
             to_open: VecDeque::new(),
             to_close: Vec::new(),
+            ends: None,
+            left: Vec::new(),
         })
     }
 
@@ -133,6 +141,23 @@ impl Ledger {
                 })
             })?;
             rows.collect::<rusqlite::Result<Vec<RecordingSummary>>>()
+        };
+        read().map_err(|error| self.explain(error))
+    }
+
+    /// When the last sample of a recording ended; `None` for one that goes on or was cut off, of which
+    /// there may be more.
+    fn end_of(&self, recording: i64) -> Result<Option<Timestamp>> {
+        let read = || {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT MAX(b.ended) FROM blocks AS b JOIN recordings AS r ON r.number = b.recording
+                 WHERE r.number = ?1 AND r.ended IS NOT NULL",
+            )?;
+            statement.query_row([recording], |row| {
+                row.get::<_, Option<String>>(0)?
+                    .map(|_| word_at(row, 0))
+                    .transpose()
+            })
         };
         read().map_err(|error| self.explain(error))
     }
@@ -201,9 +226,11 @@ impl Replay<'_> {
         };
         if self.recording != Some(block.recording) {
             self.recording = Some(block.recording);
+            let left = self.end_all();
+            self.left.extend(left);
             self.joiner.begin(&first.sample);
             self.to_open = ledger.events(block.recording, self.from)?;
-            self.to_close.clear();
+            self.ends = ledger.end_of(block.recording)?;
         }
         let last = samples.last().and_then(|last| last.sample.at.wall);
         self.reached = last.map_or(self.reached, |last| self.reached.max(last));
@@ -218,10 +245,20 @@ impl Replay<'_> {
             && began.is_some_and(|began| began < self.to)
     }
 
+    /// Ends what lasts with the last sample that was played.
+    fn end_all(&mut self) -> Vec<Event> {
+        let last = self.joiner.last();
+        let end = |kept: Kept| Event {
+            ended: kept.event.ended.or(last),
+            ..kept.event
+        };
+        self.to_close.drain(..).map(end).collect()
+    }
+
     fn play(&mut self, mut recorded: Recorded) -> Played {
         self.joiner.join(&mut recorded);
         let now = recorded.sample.at.wall.unwrap_or_default();
-        let (mut opened, mut closed) = (Vec::new(), Vec::new());
+        let (mut opened, mut closed) = (Vec::new(), std::mem::take(&mut self.left));
         while self.to_open.front().is_some_and(|kept| kept.found <= now) {
             let Some(mut kept) = self.to_open.pop_front() else {
                 break;
@@ -240,6 +277,9 @@ impl Replay<'_> {
             }
             !is_over
         });
+        if self.ends.is_some_and(|ends| now >= ends) {
+            closed.extend(self.end_all());
+        }
         Played {
             recorded,
             opened,
