@@ -109,8 +109,8 @@ fn what_the_other_process_does() {
             let mut host = Host::new(4, 1, Timestamp::now());
             for batch in 1_u64.. {
                 // Batches of 40, so that blocks are made and old ones thinned out all the time.
-                let samples = (0..40).map(|_| host.next()).collect();
-                ledger.record(&mut recording, samples, &[]).unwrap();
+                let samples: Vec<_> = (0..40).map(|_| host.next()).collect();
+                ledger.record(&mut recording, &samples, &[]).unwrap();
                 acknowledged
                     .write_all_at(&(40 * batch).to_le_bytes(), 0)
                     .unwrap();

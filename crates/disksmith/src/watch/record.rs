@@ -2,15 +2,15 @@
 //! is in trouble, and the watch should not wait with it.
 
 use std::collections::{HashMap, VecDeque};
-use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SendError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use jiff::Timestamp;
-use ledger::{Keep, Ledger, Noted, Recording};
+use ledger::{Error, Keep, Ledger, Noted, Recording};
 use record::Nanos;
 use record::sample::{Moment, Sample, Source};
 use study::watch::{Change, ChangeKind};
@@ -24,6 +24,10 @@ use crate::longwork::Here;
 const BATCH: Nanos = Nanos::from_secs(5);
 /// So many batches wait for a ledger whose disk hangs: five minutes. Then the newest are lost.
 const MOST_WAITING: usize = 60;
+/// So much waits for a ledger that answers and cannot be written.
+const LONGEST_WAIT: Nanos = Nanos::from_secs(300);
+/// Who watches waits no longer than this for a ledger that does not answer.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// What is old is thinned out so often.
 const THIN_EVERY: Duration = Duration::from_secs(600);
 /// Less room than this does not hold an hour of a few disks.
@@ -67,8 +71,8 @@ impl Said {
 }
 
 impl Recorder {
-    /// Begins to record, where that is asked for. A ledger that cannot be written is said, and
-    /// nothing is recorded: who watches, wants to see.
+    /// Begins to record, where that is asked for. A ledger that cannot be written just now is a note,
+    /// and is tried again with each batch: who watches, wants to see.
     ///
     /// # Errors
     /// When another process records this host there, or the file is no ledger.
@@ -90,35 +94,33 @@ impl Recorder {
                 keep.limit
             )));
         }
-        let here = Here::of_process(&context.root, Path::new(ETC)).refused()?;
-        let path = context.ledger_path()?;
-        let begun = Ledger::open(path).and_then(|mut ledger| {
-            let standing = |owner: &ledger::Owner| here.standing(owner);
-            let recording = ledger.begin_recording(here.owner(), source, standing)?;
-            Ok((ledger, recording))
-        });
-        let (ledger, recording) = match begun {
-            Ok(begun) => begun,
-            Err(error) if is_of_the_disk(&error) => {
-                context.tell(&format!("Nothing is recorded: {error}."));
-                return Ok(None);
-            }
-            Err(error) => return Err(error).refused(),
-        };
         let said = Arc::new(Said::default());
-        let (batches, arriving) = sync_channel(MOST_WAITING);
         let writer = Writer {
-            ledger,
-            recording,
+            path: context.ledger_path()?,
+            here: Here::of_process(&context.root, Path::new(ETC)).refused()?,
+            source: source.clone(),
+            open: None,
             keep,
             said: Arc::clone(&said),
             failing: false,
+            waiting: Batch::default(),
         };
+        let (batches, arriving) = sync_channel(MOST_WAITING);
+        // Without room: what is sent was heard, and where nobody waits any more, that is known.
+        let (begun, first) = sync_channel(0);
         let thread = std::thread::Builder::new()
             .name("recorder".to_owned())
-            .spawn(move || writer.write_all(&arriving))
+            .spawn(move || writer.work(&arriving, &begun))
             .context("no thread could be started for the recording")
             .refused()?;
+        match first.recv_timeout(PATIENCE) {
+            Ok(begun) => begun.refused()?,
+            Err(_) => said.say(
+                "The ledger has not answered yet: recording begins when it does, and what is seen \
+                 until then waits in memory."
+                    .to_owned(),
+            ),
+        }
         Ok(Some(Recorder {
             batches: Some(batches),
             thread: Some(thread),
@@ -162,8 +164,10 @@ impl Recorder {
         };
         match batches.try_send(batch) {
             Ok(()) => self.is_losing = false,
+            // Nothing is recorded any more, and the thread has said why.
+            Err(TrySendError::Disconnected(_)) => {}
             // Events are few, and are kept until there is room.
-            Err(TrySendError::Full(lost) | TrySendError::Disconnected(lost)) => {
+            Err(TrySendError::Full(lost)) => {
                 self.batch.events = lost.events;
                 if !self.is_losing {
                     self.said.say(
@@ -195,7 +199,7 @@ impl Drop for Recorder {
 
 /// Whether the ledger is in order, and only cannot be written just now.
 fn is_of_the_disk(error: &ledger::Error) -> bool {
-    use ledger::Error::{Busy, Full, ReadOnly, Sqlite, Unreachable, Unsettled};
+    use Error::{Busy, Full, ReadOnly, Sqlite, Unreachable, Unsettled};
     matches!(
         error,
         Busy { .. }
@@ -209,41 +213,134 @@ fn is_of_the_disk(error: &ledger::Error) -> bool {
 
 /// The thread's part.
 struct Writer {
-    ledger: Ledger,
-    recording: Recording,
+    path: PathBuf,
+    here: Here,
+    source: Source,
+    /// `None` until the ledger could be opened, and the recording begun.
+    open: Option<(Ledger, Recording)>,
     keep: Keep,
     said: Arc<Said>,
-    /// Whether the last batch could not be written.
+    /// Whether the ledger could not be written when it was last tried.
     failing: bool,
+    /// What is not written yet.
+    waiting: Batch,
 }
 
 impl Writer {
-    fn write_all(mut self, arriving: &Receiver<Batch>) {
+    /// Writes what arrives, until nothing more does. `begun` is told whether there is any sense in it.
+    fn work(mut self, arriving: &Receiver<Batch>, begun: &SyncSender<ledger::Result<()>>) {
+        let first = self.write();
+        let is_hopeless = first.is_err();
+        match begun.send(first) {
+            Ok(()) if is_hopeless => return,
+            Ok(()) => {}
+            // It took so long that nobody waits any more.
+            Err(SendError(Err(error))) => return self.say_the_end(&error),
+            Err(SendError(Ok(()))) if self.open.is_some() => {
+                self.said.say("The ledger answers; recording has begun.".to_owned());
+            }
+            Err(SendError(Ok(()))) => {}
+        }
         self.thin_out();
         let mut thinned = Instant::now();
-        // What a failure has left of the events: they must not be lost with their batch.
-        let mut events: Vec<Noted> = Vec::new();
         for batch in arriving {
-            events.extend(batch.events);
-            let written = self
-                .ledger
-                .record(&mut self.recording, batch.samples, &events);
-            self.judge(&written);
-            if written.is_ok() {
-                events.clear();
+            self.wait_with(batch);
+            if let Err(error) = self.write() {
+                return self.say_the_end(&error);
             }
             if thinned.elapsed() >= THIN_EVERY {
                 self.thin_out();
                 thinned = Instant::now();
             }
         }
-        let ended = self.ledger.end_recording(&self.recording);
-        self.judge(&ended);
+        self.end();
+    }
+
+    /// Adds a batch to what waits. Where that is five minutes already, its samples are lost; events
+    /// are few, and their ends would be missed.
+    fn wait_with(&mut self, batch: Batch) {
+        self.waiting.events.extend(batch.events);
+        let lengths = self.waiting.samples.iter().map(|one| one.length);
+        if lengths.fold(Nanos(0), |a, b| a + b) < LONGEST_WAIT {
+            self.waiting.samples.extend(batch.samples);
+        }
+    }
+
+    /// Writes what waits, after it has begun the recording where that was not possible before. What
+    /// could not be written waits on.
+    ///
+    /// # Errors
+    /// What does not pass: another process records this host, or the file is no ledger.
+    fn write(&mut self) -> ledger::Result<()> {
+        let written = match self.try_to_write() {
+            Err(Error::NoSuchRecording { .. }) => {
+                self.open = None;
+                self.said.say(
+                    "The recording was removed from the ledger; what is seen from now on is another \
+                     one."
+                        .to_owned(),
+                );
+                self.try_to_write()
+            }
+            written => written,
+        };
+        match written {
+            Err(error) if !is_of_the_disk(&error) => Err(error),
+            written => {
+                self.judge(&written);
+                Ok(())
+            }
+        }
+    }
+
+    fn try_to_write(&mut self) -> ledger::Result<()> {
+        let (ledger, recording) = match &mut self.open {
+            Some(open) => open,
+            none => {
+                let mut ledger = Ledger::open(self.path.clone())?;
+                let standing = |owner: &ledger::Owner| self.here.standing(owner);
+                let recording =
+                    ledger.begin_recording(self.here.owner(), &self.source, standing)?;
+                none.insert((ledger, recording))
+            }
+        };
+        if self.waiting.samples.is_empty() && self.waiting.events.is_empty() {
+            return Ok(());
+        }
+        ledger.record(recording, &self.waiting.samples, &self.waiting.events)?;
+        self.waiting = Batch::default();
+        Ok(())
     }
 
     fn thin_out(&mut self) {
-        let thinned = self.ledger.thin_out(&self.keep, Timestamp::now());
-        self.judge(&thinned);
+        if let Some((ledger, _)) = &self.open {
+            let thinned = ledger.thin_out(&self.keep, Timestamp::now());
+            self.judge(&thinned);
+        }
+    }
+
+    /// Ends the recording, and says what is lost with it.
+    fn end(mut self) {
+        if !self.waiting.samples.is_empty()
+            && let Err(error) = self.write()
+        {
+            return self.say_the_end(&error);
+        }
+        if !self.waiting.samples.is_empty() {
+            self.said.say(format!(
+                "What was seen last is not recorded: {} samples.",
+                self.waiting.samples.len()
+            ));
+        }
+        if let Some((ledger, recording)) = &mut self.open {
+            let ended = ledger.end_recording(recording);
+            self.judge(&ended);
+        }
+    }
+
+    /// Says why nothing more is recorded.
+    fn say_the_end(&self, error: &Error) {
+        self.said.say(format!("Nothing is recorded: {error}."));
     }
 
     /// Says a failure once, and when it is over.
@@ -252,8 +349,8 @@ impl Writer {
             Err(error) if !self.failing => {
                 self.failing = true;
                 self.said.say(format!(
-                    "What is seen is not recorded just now: {error}. Watching goes on, and \
-                     recording as soon as it can."
+                    "Nothing is recorded just now: {error}. Watching goes on, and recording as \
+                     soon as it can."
                 ));
             }
             Ok(()) if self.failing => {

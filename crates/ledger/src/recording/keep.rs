@@ -5,8 +5,7 @@ use record::{Bytes, Nanos};
 use rusqlite::{OptionalExtension as _, params};
 
 use super::thin::Thinner;
-use super::write::insert;
-use super::{HOURS, MINUTES, TAKEN};
+use super::{BATCH, HOURS, MINUTES, TAKEN};
 use crate::runs::sortable;
 use crate::{Error, Ledger, Result};
 
@@ -47,16 +46,18 @@ struct Stretch {
 
 impl Ledger {
     /// Thins out what is older than it is to be kept, and what does not fit. Each stretch that is
-    /// thinned out is a transaction of its own.
+    /// thinned out is a transaction of its own. What killed recorders left in batches is put in order
+    /// before.
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub fn thin_out(&mut self, keep: &Keep, now: Timestamp) -> Result<()> {
+    pub fn thin_out(&self, keep: &Keep, now: Timestamp) -> Result<()> {
         let before = |age: Nanos| {
             let age = SignedDuration::from_nanos(i64::try_from(age.0).unwrap_or(i64::MAX));
             now.checked_sub(age).unwrap_or(Timestamp::MIN)
         };
         let recent = now.checked_sub(RECENT).unwrap_or(Timestamp::MIN);
+        self.gather_ended()?;
         while let Some(stretch) = self.oldest(TAKEN, before(keep.taken))? {
             self.thin_stretch(&stretch, TAKEN)?;
         }
@@ -147,13 +148,21 @@ impl Ledger {
             }
         }
         thinned.extend(thinner.finish());
-        self.changed(|change| {
-            insert(change, stretch.recording, next, &thinned)?;
-            for block in &blocks {
-                change.execute("DELETE FROM blocks WHERE number = ?1", [block.number])?;
-            }
-            Ok(())
-        })
+        self.replace(step, &blocks, next, &thinned)
+    }
+
+    /// Makes blocks of the batches that killed recorders left.
+    fn gather_ended(&self) -> Result<()> {
+        let read = || {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT number FROM recordings AS r WHERE ended IS NOT NULL
+                     AND EXISTS (SELECT 1 FROM blocks WHERE recording = r.number AND step = ?1)",
+            )?;
+            let rows = statement.query_map([BATCH], |row| row.get(0))?;
+            rows.collect::<rusqlite::Result<Vec<i64>>>()
+        };
+        let ended = read().map_err(|error| self.explain(error))?;
+        ended.into_iter().try_for_each(|number| self.gather(number))
     }
 
     /// Drops the oldest block; whether there was one.

@@ -25,6 +25,8 @@ const FRESH: SignedDuration = SignedDuration::from_secs(60);
 #[derive(Debug)]
 pub struct Recording {
     number: i64,
+    /// When it began: a number is used again where the newest recording was removed.
+    began: String,
     /// What the volumes' pages said since they were last kept.
     pages: HashMap<DeviceId, VendorSample>,
     /// Rows of devices in batches, and the time that they span.
@@ -41,7 +43,7 @@ impl Recording {
 
 impl Ledger {
     /// Begins to record what `owner` sees of its host. What a killed recorder of this host left is
-    /// put in order first. `standing` tells what is known of an owner.
+    /// ended first; [`thin_out`](Ledger::thin_out) puts it in order. `standing` tells what is known of an owner.
     ///
     /// # Errors
     /// When the ledger cannot be written, or another process records this host there.
@@ -84,16 +86,9 @@ impl Ledger {
             Ok(number)
         })()
         .map_err(|error| self.explain(error))?;
-        for other in left {
-            // What cannot be read of it stays as it is, and is named when it is asked for.
-            if let Err(error) = self.gather(other.number)
-                && !matches!(error, Error::UnreadableRecording { .. })
-            {
-                return Err(error);
-            }
-        }
         Ok(Recording {
             number,
+            began: sortable(now),
             pages: HashMap::new(),
             rows: 0,
             span: Nanos(0),
@@ -101,65 +96,133 @@ impl Ledger {
     }
 
     /// Adds samples that follow what was added before, and events as they stand. When this returns
-    /// they are on the disk.
+    /// they are on the disk. After an error nothing has changed, and the same may be tried again.
     ///
     /// # Errors
     /// When the ledger cannot be written, or the recording was removed from it.
     pub fn record(
         &mut self,
         recording: &mut Recording,
-        mut samples: Vec<Sample>,
+        samples: &[Sample],
         events: &[Noted],
     ) -> Result<()> {
-        for sample in &mut samples {
-            recording.sum_pages(sample);
+        let mut pages = recording.pages.clone();
+        let summed = |sample: &Sample| {
+            let mut sample = sample.clone();
+            sum_pages(&mut pages, &mut sample);
+            Recorded::taken(sample)
+        };
+        let taken: Vec<Recorded> = samples.iter().map(summed).collect();
+        let number = recording.number;
+        let is_there = self.changed(|change| {
+            if !is_there(change, recording)? {
+                return Ok(false);
+            }
+            insert(change, number, BATCH, &taken)?;
+            for noted in events {
+                note(change, number, noted)?;
+            }
+            Ok(true)
+        })?;
+        if !is_there {
+            return Err(Error::NoSuchRecording {
+                path: self.path.clone(),
+                number,
+            });
         }
-        let rows: u64 = samples.iter().map(|one| one.devices.len() as u64).sum();
-        recording.rows += rows;
+        recording.pages = pages;
+        recording.rows += samples
+            .iter()
+            .map(|one| one.devices.len() as u64)
+            .sum::<u64>();
         recording.span += samples
             .iter()
             .map(|one| one.length)
             .fold(Nanos(0), |a, b| a + b);
-        let samples: Vec<Recorded> = samples.into_iter().map(Recorded::taken).collect();
-        let number = recording.number;
-        self.changed(|change| {
-            insert(change, number, BATCH, &samples)?;
-            for noted in events {
-                note(change, number, noted)?;
-            }
-            Ok(())
-        })?;
-        if recording.rows >= BLOCK_ROWS || recording.span >= BLOCK_SPAN {
-            self.gather(number)?;
+        // Where the batches cannot be made a block just now, they are on the disk all the same, and
+        // the next time will do.
+        if (recording.rows >= BLOCK_ROWS || recording.span >= BLOCK_SPAN)
+            && self.gather(number).is_ok()
+        {
             (recording.rows, recording.span) = (0, Nanos(0));
         }
         Ok(())
     }
 
-    /// Ends a recording.
+    /// Ends a recording. One that was removed needs no end.
     ///
     /// # Errors
-    /// As [`record`](Ledger::record).
+    /// When the ledger cannot be written.
     pub fn end_recording(&mut self, recording: &Recording) -> Result<()> {
         self.gather(recording.number)?;
-        self.changed(|change| close(change, recording.number, Timestamp::now()))
-    }
-
-    /// Makes one block of the batches of a recording.
-    fn gather(&mut self, recording: i64) -> Result<()> {
-        self.demand_writable()?;
-        let batches = self.bodies(recording, BATCH, None)?;
-        let mut samples = Vec::new();
-        for batch in &batches {
-            samples.extend(self.unpacked(BATCH, batch)?);
-        }
         self.changed(|change| {
-            insert(change, recording, TAKEN, &samples)?;
-            for batch in &batches {
-                change.execute("DELETE FROM blocks WHERE number = ?1", [batch.number])?;
+            if is_there(change, recording)? {
+                close(change, recording.number, Timestamp::now())?;
             }
             Ok(())
         })
+    }
+
+    /// Makes one block of the batches of a recording. A batch that is damaged stays for itself, as a
+    /// block that is named when it is asked for, and is dropped when its time is over.
+    pub(super) fn gather(&self, recording: i64) -> Result<()> {
+        self.demand_writable()?;
+        let batches = self.bodies(recording, BATCH, None)?;
+        let (mut samples, mut whole, mut damaged) = (Vec::new(), Vec::new(), Vec::new());
+        for batch in batches {
+            match self.unpacked(BATCH, &batch) {
+                Ok(unpacked) => {
+                    samples.extend(unpacked);
+                    whole.push(batch);
+                }
+                Err(Error::UnreadableRecording { .. }) => damaged.push(batch),
+                Err(error) => return Err(error),
+            }
+        }
+        self.replace(BATCH, &whole, TAKEN, &samples)?;
+        if damaged.is_empty() {
+            return Ok(());
+        }
+        self.changed(|change| {
+            for batch in &damaged {
+                change.execute(
+                    "UPDATE blocks SET step = ?2 WHERE number = ?1 AND step = ?3",
+                    params![batch.number, TAKEN, BATCH],
+                )?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Puts one block of samples in the place of blocks of a step that were read before. Where
+    /// another process has done so since they were read, this changes nothing: else the same samples
+    /// would be there twice.
+    pub(super) fn replace(
+        &self,
+        step: u32,
+        blocks: &[Body],
+        next: u32,
+        samples: &[Recorded],
+    ) -> Result<()> {
+        self.demand_writable()?;
+        let replaced = || {
+            let change = self.change()?;
+            for block in blocks {
+                let deleted = change.execute(
+                    "DELETE FROM blocks
+                     WHERE number = ?1 AND recording = ?2 AND step = ?3 AND began = ?4",
+                    params![block.number, block.recording, step, block.began],
+                )?;
+                if deleted == 0 {
+                    return change.rollback();
+                }
+            }
+            if let Some(block) = blocks.first() {
+                insert(&change, block.recording, next, samples)?;
+            }
+            change.commit()
+        };
+        replaced().map_err(|error| self.explain(error))
     }
 
     /// The samples of a block.
@@ -254,29 +317,36 @@ struct Open {
     last: Timestamp,
 }
 
-impl Recording {
-    /// Leaves the pages of volumes in one sample of many, with the sums of all.
-    fn sum_pages(&mut self, sample: &mut Sample) {
-        for device in &mut sample.devices {
-            let id = device.device.id;
-            let Some(page) = device.vendor.take() else {
-                continue;
-            };
-            let sum = match self.pages.remove(&id) {
-                Some(before) => add_pages(&before, &page),
-                None => VendorSample {
-                    read_latency: Vec::new(),
-                    write_latency: Vec::new(),
-                    ..page
-                },
-            };
-            if sum.length >= PAGE_EVERY {
-                device.vendor = Some(sum);
-            } else {
-                self.pages.insert(id, sum);
-            }
+/// Leaves the pages of volumes in one sample of many, with the sums of all.
+fn sum_pages(pages: &mut HashMap<DeviceId, VendorSample>, sample: &mut Sample) {
+    for device in &mut sample.devices {
+        let id = device.device.id;
+        let Some(page) = device.vendor.take() else {
+            continue;
+        };
+        let sum = match pages.remove(&id) {
+            Some(before) => add_pages(&before, &page),
+            None => VendorSample {
+                read_latency: Vec::new(),
+                write_latency: Vec::new(),
+                ..page
+            },
+        };
+        if sum.length >= PAGE_EVERY {
+            device.vendor = Some(sum);
+        } else {
+            pages.insert(id, sum);
         }
     }
+}
+
+/// Whether nobody has removed a recording meanwhile.
+fn is_there(change: &Transaction<'_>, recording: &Recording) -> rusqlite::Result<bool> {
+    change.query_row(
+        "SELECT EXISTS (SELECT 1 FROM recordings WHERE number = ?1 AND began = ?2)",
+        params![recording.number, recording.began],
+        |row| row.get(0),
+    )
 }
 
 /// Adds a block of samples; nothing of none.

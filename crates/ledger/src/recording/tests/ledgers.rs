@@ -41,8 +41,8 @@ fn begin(ledger: &mut Ledger) -> Recording {
 /// Records so many seconds in batches of five.
 fn record(ledger: &mut Ledger, recording: &mut Recording, host: &mut Host, seconds: usize) {
     for _ in 0..seconds / 5 {
-        let batch = (0..5).map(|_| host.next()).collect();
-        ledger.record(recording, batch, &[]).unwrap();
+        let batch: Vec<_> = (0..5).map(|_| host.next()).collect();
+        ledger.record(recording, &batch, &[]).unwrap();
     }
 }
 
@@ -61,13 +61,13 @@ fn what_was_recorded_is_replayed_with_its_events() {
     let sample = host.next();
     let at = sample.at;
     ledger
-        .record(&mut recording, vec![sample], &[event(1, at, None)])
+        .record(&mut recording, &[sample], &[event(1, at, None)])
         .unwrap();
     record(&mut ledger, &mut recording, &mut host, 10);
     let sample = host.next();
     let over = event(1, at, Some(sample.at));
     ledger
-        .record(&mut recording, vec![sample], &[over])
+        .record(&mut recording, &[sample], &[over])
         .unwrap();
     for ended in [false, true] {
         let played = play(&ledger, "2026-11-20T03:00:30Z", "2026-11-20T04:00:00Z");
@@ -124,6 +124,46 @@ fn recordings_that_follow_each_other_are_one_series_with_a_gap() {
     );
     let lies_on = &sample(39).named("md0").unwrap().device.lies_on;
     assert_eq!(lies_on.len(), 8);
+}
+
+#[test]
+fn what_lasts_when_a_recording_ends_ends_with_it() {
+    let span = ("2026-11-20T00:00:00Z", "2026-11-21T00:00:00Z");
+    for is_killed in [false, true] {
+        let scratch = Scratch::new();
+        let mut ledger = Ledger::open(scratch.ledger()).unwrap();
+        let mut first = begin(&mut ledger);
+        let mut host = Host::new(1, 1, day("2026-11-20T03:00:00Z"));
+        record(&mut ledger, &mut first, &mut host, 10);
+        let sample = host.next();
+        let noted = event(1, sample.at, None);
+        ledger.record(&mut first, &[sample], &[noted]).unwrap();
+        record(&mut ledger, &mut first, &mut host, 10);
+        if !is_killed {
+            ledger.end_recording(&first).unwrap();
+            let played = play(&ledger, span.0, span.1);
+            let closed: Vec<usize> = (0..21).filter(|at| !played[*at].closed.is_empty()).collect();
+            assert_eq!(closed, [20]);
+            // Who asks for less of it does not see its end.
+            let part = play(&ledger, span.0, "2026-11-20T03:00:15Z");
+            assert!(part.iter().all(|one| one.closed.is_empty()));
+        }
+        let mut second = begin(&mut ledger);
+        let mut host = Host::new(1, 2, day("2026-11-20T04:00:00Z"));
+        record(&mut ledger, &mut second, &mut host, 10);
+        let played = play(&ledger, span.0, span.1);
+        let closed: Vec<(usize, &Event)> = played
+            .iter()
+            .enumerate()
+            .flat_map(|(at, one)| one.closed.iter().map(move |event| (at, event)))
+            .collect();
+        let [(at, event)] = closed.as_slice() else {
+            panic!("{closed:?}");
+        };
+        assert_eq!(*at, 20, "killed: {is_killed}");
+        assert_eq!(event.ended, Some(played[20].recorded.sample.at));
+        assert_eq!(event.id, played[10].opened[0].id);
+    }
 }
 
 #[test]
@@ -213,6 +253,99 @@ fn a_limit_holds_while_the_newest_are_kept() {
     }
     let listed = ledger.recordings().unwrap().remove(0);
     assert!(listed.taken >= 200 && listed.minutes > 0, "{listed:?}");
+}
+
+#[test]
+fn blocks_that_another_process_thinned_out_meanwhile_are_not_there_twice() {
+    let scratch = Scratch::new();
+    let mut ledger = Ledger::open(scratch.ledger()).unwrap();
+    let mut recording = begin(&mut ledger);
+    let mut host = Host::new(1, 1, day("2026-11-20T03:00:00Z"));
+    record(&mut ledger, &mut recording, &mut host, 120);
+    ledger.end_recording(&recording).unwrap();
+    // What the slower of two has read before the other was done.
+    let read = ledger.bodies(recording.number(), TAKEN, None).unwrap();
+    let samples = ledger.unpacked(TAKEN, &read[0]).unwrap();
+    let other = Ledger::open(scratch.ledger()).unwrap();
+    other
+        .thin_out(&Keep::default(), day("2026-12-01T00:00:00Z"))
+        .unwrap();
+    let after = ledger.recordings().unwrap();
+    assert_eq!((after[0].taken, after[0].minutes), (0, 2));
+    ledger.replace(TAKEN, &read, MINUTES, &samples).unwrap();
+    assert_eq!(ledger.recordings().unwrap(), after);
+}
+
+#[test]
+fn a_batch_that_could_not_be_written_is_written_with_the_next_and_only_once() {
+    let scratch = Scratch::new();
+    let mut ledger = Ledger::open(scratch.ledger()).unwrap();
+    let mut recording = begin(&mut ledger);
+    let mut host = Host::new(1, 1, day("2026-11-20T03:00:00Z"));
+    record(&mut ledger, &mut recording, &mut host, 5);
+    let mut waiting: Vec<_> = (0..5).map(|_| host.next()).collect();
+    let noted = [event(1, waiting[0].at, None)];
+    ledger
+        .connection
+        .execute_batch("ALTER TABLE events RENAME TO elsewhere")
+        .unwrap();
+    assert!(ledger.record(&mut recording, &waiting, &noted).is_err());
+    ledger
+        .connection
+        .execute_batch("ALTER TABLE elsewhere RENAME TO events")
+        .unwrap();
+    waiting.extend((0..5).map(|_| host.next()));
+    ledger.record(&mut recording, &waiting, &noted).unwrap();
+    let listed = ledger.recordings().unwrap().remove(0);
+    assert_eq!((listed.taken, listed.events), (15, 1));
+}
+
+#[test]
+fn a_recording_that_was_removed_is_told_from_the_one_that_has_its_number_now() {
+    let scratch = Scratch::new();
+    let mut ledger = Ledger::open(scratch.ledger()).unwrap();
+    let mut removed = begin(&mut ledger);
+    ledger.remove_recording(removed.number()).unwrap();
+    let mut other = begin(&mut ledger);
+    assert_eq!(removed.number(), other.number());
+    let mut host = Host::new(1, 1, day("2026-11-20T03:00:00Z"));
+    let sample = [host.next()];
+    assert!(matches!(
+        ledger.record(&mut removed, &sample, &[]),
+        Err(Error::NoSuchRecording { .. })
+    ));
+    ledger.end_recording(&removed).unwrap();
+    assert!(ledger.recordings().unwrap()[0].is_open);
+    ledger.record(&mut other, &sample, &[]).unwrap();
+    assert_eq!(ledger.recordings().unwrap()[0].taken, 1);
+}
+
+#[test]
+fn what_a_killed_recorder_left_is_gathered_and_so_within_the_limit() {
+    let scratch = Scratch::new();
+    let mut ledger = Ledger::open(scratch.ledger()).unwrap();
+    let mut killed = begin(&mut ledger);
+    let mut host = Host::new(1, 1, day("2026-11-20T03:00:00Z"));
+    record(&mut ledger, &mut killed, &mut host, 20);
+    // One of its batches is damaged.
+    ledger
+        .connection
+        .execute("UPDATE blocks SET body = x'01' WHERE number = 2", [])
+        .unwrap();
+    let next = begin(&mut ledger);
+    let keep = Keep::default();
+    ledger.thin_out(&keep, day("2026-11-20T04:00:00Z")).unwrap();
+    assert!(ledger.bodies(killed.number(), BATCH, None).unwrap().is_empty());
+    assert_eq!(ledger.bodies(killed.number(), TAKEN, None).unwrap().len(), 2);
+    ledger.end_recording(&next).unwrap();
+    let nothing = Keep {
+        limit: Bytes(0),
+        ..keep
+    };
+    ledger
+        .thin_out(&nothing, day("2026-11-20T04:00:00Z"))
+        .unwrap();
+    assert!(ledger.recordings().unwrap().is_empty());
 }
 
 #[test]
