@@ -14,7 +14,7 @@ use crate::failure::{Failure, Standing as _};
 
 /// The devices that a person wants to see.
 pub(super) struct Filter {
-    /// By the kernel's names; empty means all.
+    /// By the kernel's names, or by those that people gave them; empty means all.
     names: Vec<String>,
     /// Also partitions and what does nothing.
     all: bool,
@@ -38,7 +38,18 @@ impl Filter {
         Ok(Filter::of_names(names, all))
     }
 
-    /// The devices of a log, whose names nobody can look up any more.
+    /// The devices of a log or a recording, which these words name as their paths and the screen do:
+    /// nobody can look them up any more.
+    pub(super) fn of_words(words: &[String], all: bool) -> Filter {
+        let name = |word: &String| {
+            let folders = ["/dev/mapper/", "/dev/md/", "/dev/"];
+            let name = folders.iter().find_map(|folder| word.strip_prefix(folder));
+            name.unwrap_or(word).to_owned()
+        };
+        Filter::of_names(words.iter().map(name).collect(), all)
+    }
+
+    /// The devices of these names.
     pub(super) fn of_names(names: Vec<String>, all: bool) -> Filter {
         Filter {
             names,
@@ -93,7 +104,8 @@ impl Filter {
 
     /// The devices that are named, and all that these lie on.
     fn wanted(&self, sample: &Sample) -> HashSet<DeviceId> {
-        let is_named = |device: &&DeviceSample| self.names.contains(&device.device.name);
+        let is_named =
+            |device: &&DeviceSample| self.names.iter().any(|name| has_name(device, name));
         let mut todo: Vec<&DeviceSample> = sample.devices.iter().filter(is_named).collect();
         let mut wanted = HashSet::new();
         while let Some(device) = todo.pop() {
@@ -103,6 +115,11 @@ impl Filter {
         }
         wanted
     }
+}
+
+/// Whether this is the name of a device, the kernel's or one that people gave it.
+pub(super) fn has_name(device: &DeviceSample, name: &str) -> bool {
+    device.device.name == name || device.device.alias.as_deref() == Some(name)
 }
 
 /// Whether a device does something, or is an array that does.
@@ -196,6 +213,21 @@ mod tests {
             ["md0", "vdb", "vdc1", "vdc"]
         );
         assert_eq!(names(&filter(&["vdd"], false)), ["vdd"]);
+    }
+
+    #[test]
+    fn what_was_recorded_is_named_as_its_paths_and_the_screen_do() {
+        for word in ["data", "/dev/md/data", "/dev/mapper/data", "md0", "/dev/md0"] {
+            let filter = Filter::of_words(&[word.to_owned()], false);
+            let mut sample = sample();
+            let array = Device::clone(&sample.devices[0].device);
+            sample.devices[0].device = Arc::new(Device {
+                alias: Some("data".to_owned()),
+                ..array
+            });
+            filter.cut(&mut sample);
+            assert_eq!(sample.devices.len(), 4, "{word}");
+        }
     }
 
     #[test]

@@ -22,7 +22,6 @@ use crate::cli::WatchArgs;
 use crate::context::{Context, tell};
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::render::watch::{json, plain};
-
 use crate::signals;
 use collect::Collector;
 use filter::Filter;
@@ -34,10 +33,12 @@ use serve::Server;
 
 pub(crate) use check::misused as misused_check;
 
-/// Whether the screen is drawn: not for lines, a check or metrics, and only on a terminal.
+/// Whether the screen is drawn: not for lines, a check, metrics, nor a table or page of what was
+/// recorded, and only on a terminal.
 pub(crate) fn takes_the_terminal(args: &WatchArgs) -> bool {
     let is_said = args.plain || args.json || args.check || args.prometheus.is_some();
-    !is_said && args.log.parse.is_none() && args.record.at.is_none() && screen::is_possible()
+    let is_drawn = args.record.at.is_some() && (args.record.table || args.record.report.is_some());
+    !is_said && !is_drawn && args.log.parse.is_none() && screen::is_possible()
 }
 
 /// Watches until it is interrupted, or has seen enough.
@@ -57,67 +58,119 @@ pub(crate) fn watch(
     }
     // On the screen, what does nothing can be chosen to be seen at any time.
     let all = args.all || takes_the_terminal(args);
-    let mut filter = Filter::new(&args.devices, all, &context.root)?;
-    let mut collector = Collector::new(&context.root, args.interval.0.into()).refused()?;
-    let mut watch = Watch::new(Settings {
-        stall: args.stall.0,
-    });
-    let mut view = View::live(args, &collector.source(), interrupt)?;
+    let filter = Filter::new(&args.devices, all, &context.root)?;
+    // A graph that left out what does nothing would have gaps where there was only rest.
+    let of_report = Filter::new(&args.devices, true, &context.root)?;
+    let collector = Collector::new(&context.root, args.interval.0.into()).refused()?;
+    let source = collector.source();
+    // Before the terminal is taken: what it has to say should be found there afterwards. So it is also
+    // dropped after that, whatever ends the watch.
+    let mut recorder = Recorder::start(&args.record, &source, context)?;
+    let said = recorder.as_mut().map(Recorder::take_notes);
+    let said = said.unwrap_or_default();
+    said.iter().for_each(|sentence| context.tell(sentence));
+    let mut view = View::live(args, &source, interrupt)?;
     let server = args
         .prometheus
         .map(|address| Server::start(address.0, &context.root))
         .transpose()?;
-    let source = collector.source();
-    let mut recorder = Recorder::start(&args.record, &source, context)?;
-    let path = args.record.report.as_ref();
-    let mut report = path.map(|path| Report::begin(path, source.clone()));
-    // A graph that left out what does nothing would have gaps where there was only rest.
-    let of_report = Filter::new(&args.devices, true, &context.root)?;
     view.begin(&source, context)?;
-    collector.sample().refused()?;
-    let mut seen = 0;
-    let mut ticks = Ticks::every(args.interval.0.into());
-    let end = args.record.span.map(|span| Instant::now() + span.0.into());
-    let is_over = |seen: u64| {
-        args.count.is_some_and(|count| seen >= count)
-            || end.is_some_and(|end| Instant::now() >= end)
+    if let View::Live(screen) = &view {
+        said.iter().for_each(|sentence| screen.note(sentence));
+    }
+    let path = args.record.report.as_ref();
+    let mut live = Live {
+        collector,
+        watch: Watch::new(Settings {
+            stall: args.stall.0,
+        }),
+        filter,
+        of_report,
+        recorder: recorder.as_mut(),
+        server,
+        report: path.map(|path| Report::begin(path, source)),
     };
-    while !is_over(seen) && ticks.wait(interrupt) {
-        let sample = collector.sample().midway()?;
-        for note in collector.take_notes() {
-            view.note(&note, context)?;
-        }
-        if let Some(recorder) = &mut recorder {
-            for note in recorder.take_notes() {
+    let seen = live.run(args, &mut view, context, interrupt);
+    let report = live.report.take();
+    drop(live);
+    // The terminal is a person's again before anything is said.
+    let ended = view.end();
+    drop(recorder);
+    // What was seen is drawn also where the watch has failed.
+    let drawn = match report {
+        Some(report) if !matches!(seen, Err(Failure::Refused(_))) => report.end(context),
+        _ => Ok(()),
+    };
+    seen.and(ended).and_then(|answer| drawn.map(|()| answer))
+}
+
+/// What is done with each sample of now.
+struct Live<'a> {
+    collector: Collector,
+    watch: Watch,
+    filter: Filter,
+    of_report: Filter,
+    recorder: Option<&'a mut Recorder>,
+    server: Option<Server>,
+    report: Option<Report>,
+}
+
+impl Live<'_> {
+    /// Watches until it is interrupted, or has seen enough.
+    fn run(
+        &mut self,
+        args: &WatchArgs,
+        view: &mut View,
+        context: &mut Context,
+        interrupt: &AtomicBool,
+    ) -> Outcome {
+        self.collector.sample().refused()?;
+        let mut seen = 0;
+        let mut ticks = Ticks::every(args.interval.0.into());
+        let end = args.record.span.map(|span| Instant::now() + span.0.into());
+        let is_over = |seen: u64| {
+            args.count.is_some_and(|count| seen >= count)
+                || end.is_some_and(|end| Instant::now() >= end)
+        };
+        while !is_over(seen) && ticks.wait(interrupt) {
+            let sample = self.collector.sample().midway()?;
+            let mut notes = self.collector.take_notes();
+            if let Some(recorder) = &mut self.recorder {
+                notes.extend(recorder.take_notes());
+            }
+            for note in notes {
                 view.note(&note, context)?;
             }
+            if let Some(sample) = sample {
+                seen += 1;
+                self.take(sample, view, context)?;
+            }
         }
-        if let Some(mut sample) = sample {
-            seen += 1;
-            let mut changes = watch.see(&sample);
-            if let Some(recorder) = &mut recorder {
-                recorder.see(&sample, &changes);
-            }
-            if let Some(server) = &server {
-                server.tell(&sample, watch.open(), &changes);
-            }
-            changes.retain(|change| filter.wants_change(change, &sample));
-            if let Some(report) = &mut report {
-                let mut drawn = sample.clone();
-                of_report.cut(&mut drawn);
-                report.take(drawn, &changes);
-            }
-            filter.cut(&mut sample);
-            view.show(&sample, &changes, context)?;
+        Ok(Answer::Done)
+    }
+
+    fn take(
+        &mut self,
+        mut sample: Sample,
+        view: &mut View,
+        context: &mut Context,
+    ) -> Result<(), Failure> {
+        let mut changes = self.watch.see(&sample);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.see(&sample, &changes);
         }
+        if let Some(server) = &self.server {
+            server.tell(&sample, self.watch.open(), &changes);
+        }
+        changes.retain(|change| self.filter.wants_change(change, &sample));
+        if let Some(report) = &mut self.report {
+            let mut drawn = sample.clone();
+            self.of_report.cut(&mut drawn);
+            report.take(drawn, &changes);
+        }
+        self.filter.cut(&mut sample);
+        view.show(&sample, &changes, context)
     }
-    // The terminal is a person's again before anything is said.
-    view.end()?;
-    drop(recorder);
-    if let Some(report) = report {
-        report.end(context)?;
-    }
-    Ok(Answer::Done)
 }
 
 /// How samples and events are shown.

@@ -36,66 +36,105 @@ pub(super) fn parse(
         progress: &progress,
         interrupt,
     };
-    let mut reader = Reader::new(input, args.log.options());
-    let mut filter = LogFilter::new(args);
-    let mut watch = Watch::new(Settings {
-        stall: args.stall.0,
-    });
     let page = args.record.report.as_ref();
-    let mut report = page.map(|page| Report::begin(page, Source::default()));
-    let mut view = match &report {
-        Some(_) if !args.plain && !args.json => View::Silent,
-        _ => View::of(args),
+    let report = page.map(|page| Report::begin(page, Source::default()));
+    let mut parsing = Parsing {
+        path,
+        reader: Reader::new(input, args.log.options()),
+        filter: LogFilter::new(args),
+        watch: Watch::new(Settings {
+            stall: args.stall.0,
+        }),
+        view: match &report {
+            Some(_) if !args.plain && !args.json => View::Silent,
+            _ => View::of(args),
+        },
+        report,
+        seen: 0,
     };
-    let mut seen = 0;
-    while let Some(reading) = reader.next() {
-        let reading = match reading {
-            // Nothing was found in what was read until then, which is no wonder.
-            Err(_) if interrupt.load(Relaxed) => break,
-            reading => reading.map_err(|error| broken(path, error, seen))?,
-        };
-        if reading.since_boot {
-            continue;
-        }
-        if seen == 0 {
-            view.begin(reader.source(), context)?;
-        }
-        seen += 1;
-        let mut sample = reading.sample;
-        let found = watch.see(&sample);
-        let changes = filter.cut(&mut sample, found);
-        if let Some(report) = &mut report {
-            report.take(sample.clone(), &changes);
-        }
-        view.show(&sample, &changes, context)?;
-        if interrupt.load(Relaxed) || args.count.is_some_and(|count| seen >= count) {
-            break;
-        }
-    }
+    let read = parsing.read(args.count, interrupt, context);
     progress.end();
-    if seen == 0 {
-        view.begin(reader.source(), context)?;
-    }
-    let changes = filter.cut(&mut Sample::default(), watch.finish());
-    view.close(&changes, context)?;
-    if let Some(report) = &mut report {
-        report.close(&changes);
-        report.of(reader.source().clone());
-    }
-    for note in reader.notes().sentences() {
-        view.note(&note, context)?;
-        if let Some(report) = &mut report {
-            report.note(&note);
+    let read = read.and_then(|()| parsing.end(context));
+    // What was read is drawn also where the rest could not be.
+    let drawn = match parsing.report.take() {
+        Some(mut report) if !matches!(read, Err(Failure::Refused(_))) => {
+            report.of(parsing.reader.source().clone());
+            report.end(context)
         }
+        _ => Ok(()),
+    };
+    read.and(drawn).map(|()| Answer::Done)
+}
+
+/// A log that is being read.
+struct Parsing<'a, R: BufRead> {
+    path: &'a Path,
+    reader: Reader<R>,
+    filter: LogFilter,
+    watch: Watch,
+    view: View,
+    report: Option<Report>,
+    /// How many samples were seen.
+    seen: u64,
+}
+
+impl<R: BufRead> Parsing<'_, R> {
+    /// Shows the samples, until there are no more, or so many were seen.
+    fn read(
+        &mut self,
+        count: Option<u64>,
+        interrupt: &AtomicBool,
+        context: &mut Context,
+    ) -> Result<(), Failure> {
+        while let Some(reading) = self.reader.next() {
+            let reading = match reading {
+                // Nothing was found in what was read until then, which is no wonder.
+                Err(_) if interrupt.load(Relaxed) => break,
+                reading => reading.map_err(|error| broken(self.path, error, self.seen))?,
+            };
+            if reading.since_boot {
+                continue;
+            }
+            if self.seen == 0 {
+                self.view.begin(self.reader.source(), context)?;
+            }
+            self.seen += 1;
+            let mut sample = reading.sample;
+            let found = self.watch.see(&sample);
+            let changes = self.filter.cut(&mut sample, found);
+            if let Some(report) = &mut self.report {
+                report.take(sample.clone(), &changes);
+            }
+            self.view.show(&sample, &changes, context)?;
+            if interrupt.load(Relaxed) || count.is_some_and(|count| self.seen >= count) {
+                break;
+            }
+        }
+        Ok(())
     }
-    for name in filter.missing() {
-        let note = format!("{} does not speak of {name}.", place(path));
-        view.note(&note, context)?;
+
+    /// Shows what is over at the end, and says what could not be read.
+    fn end(&mut self, context: &mut Context) -> Result<(), Failure> {
+        if self.seen == 0 {
+            self.view.begin(self.reader.source(), context)?;
+        }
+        let changes = self.filter.cut(&mut Sample::default(), self.watch.finish());
+        if let Some(report) = &mut self.report {
+            report.close(&changes);
+        }
+        self.view.close(&changes, context)?;
+        for note in self.reader.notes().sentences() {
+            if let Some(report) = &mut self.report {
+                report.note(&note);
+            }
+            self.view.note(&note, context)?;
+        }
+        for name in self.filter.missing() {
+            let note = format!("{} does not speak of {name}.", place(self.path));
+            self.view.note(&note, context)?;
+        }
+        Ok(())
     }
-    if let Some(report) = report {
-        report.end(context)?;
-    }
-    Ok(Answer::Done)
 }
 
 /// Why a log is not read further: nothing was shown of it yet, or some was.
@@ -229,12 +268,12 @@ struct LogFilter {
 
 impl LogFilter {
     fn new(args: &WatchArgs) -> LogFilter {
-        let name = |word: &String| word.strip_prefix("/dev/").unwrap_or(word).to_owned();
-        let names: Vec<String> = args.devices.iter().map(name).collect();
+        // A graph that left out what does nothing would have gaps where there was only rest.
+        let all = args.all || args.record.report.is_some();
+        let filter = Filter::of_words(&args.devices, all);
         LogFilter {
-            // A graph that left out what does nothing would have gaps where there was only rest.
-            filter: Filter::of_names(names.clone(), args.all || args.record.report.is_some()),
-            missing: names,
+            missing: filter.names().to_vec(),
+            filter,
         }
     }
 

@@ -61,17 +61,21 @@ impl Report {
         self.course.close(changes);
     }
 
-    /// Takes marks from the ledger, where there is one, and writes the page.
+    /// Takes marks from the ledger, where there is one, and writes the page. A ledger that cannot be
+    /// read costs the marks, which the page says, and not the page.
     ///
     /// # Errors
     /// When the file cannot be written.
     pub(super) fn end(mut self, context: &mut Context) -> Result<(), Failure> {
-        if self.marks.is_empty()
-            && let Some(ledger) = context.open_ledger_if_there()?
-        {
-            self.marks = ledger
-                .marks(jiff::Timestamp::MIN, jiff::Timestamp::MAX)
-                .midway()?;
+        if self.marks.is_empty() {
+            match marks(context) {
+                Ok(marks) => self.marks = marks,
+                Err(Failure::Refused(error) | Failure::Midway(error)) => {
+                    let note = format!("No marks are drawn: {error:#}.");
+                    context.tell(&note);
+                    self.note(&note);
+                }
+            }
         }
         write_file(
             &self.path,
@@ -83,5 +87,15 @@ impl Report {
         .midway()?;
         context.tell(&format!("The page is {}.", self.path.display()));
         Ok(())
+    }
+}
+
+/// All marks of the ledger; none where there is no ledger.
+fn marks(context: &Context) -> Result<Vec<Mark>, Failure> {
+    match context.open_ledger_if_there()? {
+        Some(ledger) => ledger
+            .marks(jiff::Timestamp::MIN, jiff::Timestamp::MAX)
+            .midway(),
+        None => Ok(Vec::new()),
     }
 }
