@@ -1,5 +1,6 @@
 //! What was recorded, shown again.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use jiff::tz::TimeZone;
@@ -7,20 +8,24 @@ use jiff::{SignedDuration, Timestamp};
 use ledger::{Ledger, Mark, Played, RecordingSummary, Replay};
 use linux::machine;
 use record::Nanos;
-use record::sample::{Recorded, SourceKind};
+use record::sample::{Recorded, Sample, SourceKind};
 use study::watch::{Change, ChangeKind};
 
 use crate::cli::{WatchArgs, When};
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::render::watch::replay::{self as render, Table};
+use crate::signals;
 
-use super::View;
-use super::filter::Filter;
+use super::filter::{Filter, has_name};
 use super::report::Report;
+use super::{View, screen, takes_the_terminal};
 
 /// How long a replay is, where nobody says.
 const USUAL: SignedDuration = SignedDuration::from_mins(10);
+
+/// The screen has so much of what was before, to go back to and for its sparklines.
+const BEFORE: SignedDuration = SignedDuration::from_mins(2);
 
 /// A part of what was recorded of a host.
 pub(crate) struct Part {
@@ -117,7 +122,7 @@ pub(super) fn replay(
     at: When,
     args: &WatchArgs,
     context: &mut Context,
-    interrupt: &AtomicBool,
+    interrupt: &Arc<AtomicBool>,
 ) -> Outcome {
     let Some(ledger) = context.open_ledger_if_there()? else {
         context.tell("Nothing was ever recorded here; disksmith watch --record does it.");
@@ -125,38 +130,124 @@ pub(super) fn replay(
     };
     let span = args.record.span.map(|span| span.0);
     let part = Part::find(at, span, &ledger, context)?;
+    if takes_the_terminal(args) {
+        return on_screen(&part, args, &ledger, context, interrupt);
+    }
     let mut shown = Shown::begin(args, &part, context)?;
-    let name = |word: &String| word.strip_prefix("/dev/").unwrap_or(word).to_owned();
-    let names: Vec<String> = args.devices.iter().map(name).collect();
     // Means are over all of the time, also that in which a device did nothing.
     let all = args.all || !matches!(shown, Shown::Lines { .. });
-    let mut filter = Filter::of_names(names, all);
+    let mut filter = Filter::of_words(&args.devices, all);
+    let mut missing = filter.names().to_vec();
     let mut some = false;
-    for played in part.play(&ledger)? {
-        if interrupt.load(Relaxed) {
-            break;
-        }
-        let played = match played {
-            Ok(played) => played,
-            // One part is damaged; the rest is worth seeing.
-            Err(error @ ledger::Error::UnreadableRecording { .. }) => {
-                context.tell(&format!("{error}."));
-                continue;
+    let mut show = || -> Result<(), Failure> {
+        for played in part.play(&ledger)? {
+            if interrupt.load(Relaxed) {
+                break;
             }
-            Err(error) => return Err(error).midway(),
-        };
-        some = true;
-        let mut changes = changes(&played);
-        let mut recorded = played.recorded;
-        changes.retain(|change| filter.wants_change(change, &recorded.sample));
-        cut(&filter, &mut recorded);
-        shown.take(&recorded, &changes, context)?;
-    }
+            let played = match played {
+                Ok(played) => played,
+                // One part is damaged; the rest is worth seeing.
+                Err(error @ ledger::Error::UnreadableRecording { .. }) => {
+                    context.tell(&format!("{error}."));
+                    continue;
+                }
+                Err(error) => return Err(error).midway(),
+            };
+            some = true;
+            strike(&mut missing, &played.recorded.sample);
+            let mut changes = changes(&played);
+            let mut recorded = played.recorded;
+            changes.retain(|change| filter.wants_change(change, &recorded.sample));
+            cut(&filter, &mut recorded);
+            shown.take(&recorded, &changes, context)?;
+        }
+        Ok(())
+    };
+    let read = show();
     if !some {
+        read?;
         context.tell(&nothing(&part, &ledger)?);
         return Ok(Answer::No);
     }
-    shown.end(context)
+    for name in &missing {
+        context.tell(&absent(name, &part));
+    }
+    if !missing.is_empty() && missing.len() == args.devices.len() {
+        read?;
+        return Ok(Answer::No);
+    }
+    // What could be read is drawn also where the rest could not be.
+    let ended = shown.end(context);
+    read.and(ended)
+}
+
+/// Strikes out the names that a sample has.
+fn strike(missing: &mut Vec<String>, sample: &Sample) {
+    missing.retain(|name| !sample.devices.iter().any(|one| has_name(one, name)));
+}
+
+fn absent(name: &str, part: &Part) -> String {
+    format!(
+        "No sample of {} from {} to {} has a device {name}; --all without a name shows which there \
+         are.",
+        part.host,
+        local(part.from),
+        local(part.to)
+    )
+}
+
+/// Plays a part on the screen of a terminal.
+fn on_screen(
+    part: &Part,
+    args: &WatchArgs,
+    ledger: &Ledger,
+    context: &Context,
+    interrupt: &Arc<AtomicBool>,
+) -> Outcome {
+    // The sentence is better than a screen on which nothing comes.
+    if !part.play(ledger)?.any(|played| played.is_ok()) {
+        signals::second_ends_at_once(interrupt).refused()?;
+        context.tell(&nothing(part, ledger)?);
+        return Ok(Answer::No);
+    }
+    let before = part.from.checked_sub(BEFORE).unwrap_or(Timestamp::MIN);
+    let mut filter = Filter::of_words(&args.devices, true);
+    let mut missing = filter.names().to_vec();
+    let mut damaged = Vec::new();
+    let recording = ledger
+        .replay(&part.host, before, part.to)
+        .midway()?
+        .filter_map(|played| match played {
+            Ok(played) => {
+                strike(&mut missing, &played.recorded.sample);
+                let mut changes = changes(&played);
+                let mut sample = played.recorded.sample;
+                changes.retain(|change| filter.wants_change(change, &sample));
+                filter.cut(&mut sample);
+                Some(Ok((sample, changes)))
+            }
+            // One part is damaged; the rest is worth seeing.
+            Err(error @ ledger::Error::UnreadableRecording { .. }) => {
+                damaged.push(format!("{error}."));
+                None
+            }
+            Err(error) => Some(Err(error).midway()),
+        });
+    // Who names a device wants to see it, whatever it does.
+    let all = args.all || !args.devices.is_empty();
+    let ended = screen::replay(
+        part.source.clone(),
+        all,
+        recording,
+        Some(part.from),
+        interrupt,
+    );
+    signals::second_ends_at_once(interrupt).refused()?;
+    damaged.iter().for_each(|sentence| context.tell(sentence));
+    for name in &missing {
+        context.tell(&absent(name, part));
+    }
+    ended
 }
 
 fn cut(filter: &Filter, recorded: &mut Recorded) {
@@ -273,6 +364,12 @@ impl Shown {
     }
 }
 
+/// A time as clocks here show it.
+fn local(at: Timestamp) -> String {
+    let local = at.to_zoned(TimeZone::system());
+    local.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
 /// What there is, where nothing was recorded at the time that was asked for.
 fn nothing(part: &Part, ledger: &Ledger) -> Result<String, Failure> {
     let recordings = ledger.recordings().midway()?;
@@ -280,10 +377,6 @@ fn nothing(part: &Part, ledger: &Ledger) -> Result<String, Failure> {
         .iter()
         .filter(|one| one.host == part.host)
         .collect();
-    let local = |at: Timestamp| {
-        let local = at.to_zoned(TimeZone::system());
-        local.strftime("%Y-%m-%d %H:%M:%S").to_string()
-    };
     let asked = format!(
         "Nothing was recorded of {} from {} to {}.",
         part.host,

@@ -20,7 +20,6 @@ pub(crate) mod model;
 pub(crate) mod order;
 pub(crate) mod pages;
 pub(crate) mod reel;
-#[expect(dead_code, reason = "what is recorded will be played by it")]
 mod replay;
 pub(crate) mod siblings;
 mod terminal;
@@ -41,7 +40,6 @@ use inbox::Inbox;
 use model::Model;
 use terminal::Terminal;
 
-#[expect(unused_imports, reason = "what is recorded will be played by it")]
 pub(crate) use replay::replay;
 
 /// How long the end waits for the terminal to be put back by the thread that has it.
