@@ -141,6 +141,9 @@ impl Live<'_> {
             for note in notes {
                 view.note(&note, context)?;
             }
+            if let (View::Live(screen), Some(recorder)) = (&mut *view, &self.recorder) {
+                screen.tell_recording(recorder.is_writing());
+            }
             if let Some(sample) = sample {
                 seen += 1;
                 self.take(sample, view, context)?;

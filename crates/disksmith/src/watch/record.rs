@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SendError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -54,18 +55,27 @@ struct Batch {
     events: Vec<Noted>,
 }
 
-/// Sentences from the thread that writes.
+/// Sentences from the thread that writes, and whether it could when it last tried.
 #[derive(Default)]
-struct Said(Mutex<VecDeque<String>>);
+struct Said {
+    sentences: Mutex<VecDeque<String>>,
+    is_writing: AtomicBool,
+}
 
 impl Said {
     fn say(&self, sentence: String) {
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = self
+            .sentences
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         said.push_back(sentence);
     }
 
     fn take(&self) -> Vec<String> {
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = self
+            .sentences
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         said.drain(..).collect()
     }
 }
@@ -150,6 +160,11 @@ impl Recorder {
             self.begun = sample.at;
             self.hand_over();
         }
+    }
+
+    /// Whether what is seen is kept, as far as that is known just now.
+    pub(super) fn is_writing(&self) -> bool {
+        self.said.is_writing.load(Relaxed) && !self.is_losing
     }
 
     /// What went wrong since it was last asked.
@@ -340,11 +355,13 @@ impl Writer {
 
     /// Says why nothing more is recorded.
     fn say_the_end(&self, error: &Error) {
+        self.said.is_writing.store(false, Relaxed);
         self.said.say(format!("Nothing is recorded: {error}."));
     }
 
     /// Says a failure once, and when it is over.
     fn judge(&mut self, outcome: &ledger::Result<()>) {
+        self.said.is_writing.store(outcome.is_ok(), Relaxed);
         match outcome {
             Err(error) if !self.failing => {
                 self.failing = true;

@@ -34,16 +34,18 @@ impl Inbox {
     }
 
     /// Leaves an update. Where too many wait, the oldest interval goes, and what was found in it is told
-    /// with the next.
+    /// with the next. Sentences are few, and stay.
     pub(super) fn put(&self, update: Update) {
         let mut updates = self.updates.lock().unwrap_or_else(PoisonError::into_inner);
         updates.push_back(update);
+        let is_frame = |update: &Update| matches!(update, Update::Frame(..));
         if updates.len() > MOST
-            && let Some(Update::Frame(_, mut found)) = updates.pop_front()
+            && let Some(oldest) = updates.iter().position(is_frame)
+            && let Some(Update::Frame(_, mut found)) = updates.remove(oldest)
         {
             let frames = updates.iter_mut().find_map(|update| match update {
                 Update::Frame(_, changes) => Some(changes),
-                Update::Note(_) => None,
+                Update::Note(_) | Update::Recording(_) => None,
             });
             if let Some(changes) = frames {
                 found.append(changes);
@@ -107,6 +109,7 @@ mod tests {
     fn a_screen_that_takes_nothing_costs_bounded_memory_and_loses_no_finding() {
         let inbox = Inbox::new().unwrap();
         let frame = Arc::new(Frame::of(&Sample::default(), None));
+        inbox.put(Update::Note("What.".to_owned()));
         for id in 0..1000 {
             let event = Event {
                 id,
@@ -126,9 +129,10 @@ mod tests {
         }
         let updates = inbox.take();
         assert_eq!(updates.len(), MOST);
+        assert!(matches!(updates[0], Update::Note(_)));
         let ids = updates.iter().flat_map(|update| match update {
             Update::Frame(_, changes) => changes.iter().map(|change| change.event.id).collect(),
-            Update::Note(_) => Vec::new(),
+            Update::Note(_) | Update::Recording(_) => Vec::new(),
         });
         assert!(ids.eq(0..1000));
         assert!(inbox.take().is_empty());

@@ -52,6 +52,8 @@ pub(crate) enum Update {
     Frame(Arc<Frame>, Vec<Change>),
     /// A sentence: what cannot be seen, and why.
     Note(String),
+    /// Whether what is shown is also kept in the ledger.
+    Recording(bool),
 }
 
 /// Whether there is a terminal that can be drawn on.
@@ -66,6 +68,8 @@ pub(crate) struct Screen {
     interrupt: Arc<AtomicBool>,
     failed: Arc<AtomicBool>,
     last: Option<Arc<Frame>>,
+    /// What was last said of the recording.
+    recording: Option<bool>,
 }
 
 /// Raises the flag when the screen is over, whatever ended it: without it nobody is watching.
@@ -117,6 +121,7 @@ impl Screen {
             interrupt: Arc::clone(interrupt),
             failed,
             last: None,
+            recording: None,
         })
     }
 
@@ -130,6 +135,13 @@ impl Screen {
     /// Whether it ended by a fault of its own.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed.load(Relaxed)
+    }
+
+    /// Says in the first line whether what is shown is also kept.
+    pub(crate) fn tell_recording(&mut self, is_kept: bool) {
+        if self.recording.replace(is_kept) != Some(is_kept) {
+            self.inbox.put(Update::Recording(is_kept));
+        }
     }
 
     /// Shows what cannot be seen, and why.

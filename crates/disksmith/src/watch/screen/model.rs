@@ -67,6 +67,8 @@ pub(crate) struct Model {
     pub source: Source,
     /// How a recording is played; `None` while the host is watched.
     pub playing: Option<Playing>,
+    /// Whether what is watched is also kept in the ledger; `None` where nobody asked for it.
+    pub recording: Option<bool>,
     /// The frames.
     pub reel: Reel,
     /// The findings.
@@ -117,6 +119,7 @@ impl Model {
                 let oldest = self.reel.oldest();
                 self.held = self.held.max(self.held.and(oldest));
             }
+            Update::Recording(is_kept) => self.recording = Some(is_kept),
             Update::Note(note) => {
                 self.notes.push_back(note);
                 if self.notes.len() > NOTES {

@@ -32,6 +32,11 @@ pub(super) fn title(model: &Model, style: Style) -> Line {
             }
         },
     }
+    match model.recording {
+        Some(true) => line.push("  recording", Look::Plain),
+        Some(false) => line.push("  NOT RECORDED", Look::Warning),
+        None => {}
+    }
     if let Some(host) = &model.source.hostname {
         line.push(format!("  {host}"), Look::Plain);
     }

@@ -26,7 +26,7 @@ const KEYS: [(&str, &str); 19] = [
         "home, end",
         "the oldest interval that is kept; the newest, and go on",
     ),
-    ("+, -", "play a recording faster or slower"),
+    ("+, -", "with --at, play what was recorded faster or slower"),
     ("s, S", "sort by the next column, or the one before"),
     ("r", "turn the order round"),
     (
