@@ -144,6 +144,85 @@ fn a_ledger_that_cannot_be_written_is_said_and_watching_goes_on() {
 }
 
 #[test]
+fn a_ledger_that_can_be_written_later_is_recorded_in_then() {
+    let place = Place::new();
+    let folder = place.path("later");
+    let ledger = folder.join("ledger.db");
+    // A file is where the folder should be.
+    std::fs::write(&folder, "").unwrap();
+    let arguments = ["watch", "--record", "--json", "--interval", "100ms"];
+    let running = Running::start(place.command(&arguments).env("DISKSMITH_LEDGER", &ledger));
+    std::thread::sleep(Duration::from_millis(1500));
+    std::fs::remove_file(&folder).unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    // A batch is written every five seconds.
+    std::thread::sleep(Duration::from_secs(7));
+    running.signal(Signal::INT);
+    let said = running.end().ends_with(0);
+    assert!(said.err.contains("Nothing is recorded just now"), "{said:#?}");
+    assert!(said.out.contains("Recording goes on"), "{said:#?}");
+    let mut list = place.command(&["runs", "recordings", "--json"]);
+    let listed = support::said(list.env("DISKSMITH_LEDGER", &ledger)).ends_with(0);
+    let kept = listed.json()["recordings"][0]["samples"].as_u64().unwrap();
+    // What was seen before waited in memory.
+    assert_eq!(kept as usize, count(&lines(&said.out), "sample"));
+}
+
+#[test]
+fn a_recording_that_is_removed_goes_on_as_another() {
+    let place = Place::new();
+    let arguments = ["watch", "--record", "--json", "--interval", "100ms"];
+    let running = Running::start(&mut place.command(&arguments));
+    std::thread::sleep(Duration::from_secs(2));
+    place
+        .run(&["runs", "recordings", "--remove", "1"])
+        .ends_with(0);
+    std::thread::sleep(Duration::from_secs(1));
+    running.signal(Signal::INT);
+    let said = running.end().ends_with(0);
+    assert!(said.err.contains("was removed from the ledger"), "{said:#?}");
+    let listed = place
+        .run(&["runs", "recordings", "--json"])
+        .ends_with(0)
+        .json();
+    let kept = listed["recordings"][0]["samples"].as_u64().unwrap();
+    assert!(kept > 0, "{listed}");
+}
+
+#[test]
+fn a_page_is_drawn_also_where_the_ledger_or_the_end_of_the_log_cannot_be_read() {
+    let place = Place::new();
+    std::fs::write(place.path("text"), "no ledger").unwrap();
+    let arguments = ["watch", "--json", "--interval", "100ms", "--report", "x.html"];
+    let mut command = place.command(&[&arguments[..], &["--count", "3"]].concat());
+    command.env("DISKSMITH_LEDGER", place.path("text"));
+    let said = support::said(&mut command).ends_with(0);
+    assert!(said.err.contains("No marks are drawn"), "{said:#?}");
+    let page = std::fs::read_to_string(place.path("x.html")).unwrap();
+    assert!(page.contains("No marks are drawn"));
+    // Who reads the lines goes away: no error, and a page.
+    std::fs::remove_file(place.path("x.html")).unwrap();
+    let mut running = place.command(&arguments);
+    running.stdout(std::process::Stdio::piped());
+    let mut child = running.spawn().unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success());
+    assert!(place.path("x.html").exists());
+}
+
+#[test]
+fn a_device_that_no_sample_has_is_said() {
+    let place = Place::new();
+    record(&place, "2");
+    for end in [&["--table"][..], &["--json"], &["--report", "x.html"]] {
+        let arguments = [&["watch", "--at", "-1h", "--for", "2h", "no-such-disk"], end].concat();
+        let said = place.run(&arguments).ends_with(1);
+        assert!(said.err.contains("no-such-disk"), "{said:#?}");
+    }
+    assert!(!place.path("x.html").exists());
+}
+
+#[test]
 fn a_kill_loses_a_few_seconds_at_most_and_damages_nothing() {
     let place = Place::new();
     let mut kept = 0;

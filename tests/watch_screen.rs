@@ -129,6 +129,50 @@ fn keys_open_pages_and_filter() {
 }
 
 #[test]
+fn what_was_recorded_is_played_faster_held_and_ended() {
+    let place = Place::new();
+    let record = ["watch", "--record", "--json", "--interval", "100ms"];
+    place
+        .run(&[&record[..], &["--count", "30"]].concat())
+        .ends_with(0);
+    if !support::has_program("setsid") {
+        return;
+    }
+    let mut command = place.command(&["watch", "--at", "-1h", "--for", "2h", "--all"]);
+    command.env("LC_ALL", "C.UTF-8").env_remove("NO_COLOR");
+    let mut pty = Pty::start(&command, (100, 30), true);
+    pty.wait_for_word("REPLAY");
+    assert!(pty.is_raw());
+    pty.press(" ");
+    pty.wait_for_word("PAUSED");
+    pty.press(" ");
+    pty.press("++");
+    pty.wait_for_word("END");
+    pty.press("q");
+    assert_eq!(pty.end().code(), Some(0));
+    pty.assert_put_back();
+}
+
+#[test]
+fn who_is_on_the_screen_sees_whether_it_is_recorded() {
+    let place = Place::new();
+    let Some(mut pty) = started(&place, &["--record"], (120, 30)) else {
+        return;
+    };
+    pty.wait_for(|seen| seen.text().contains("recording"));
+    pty.press("q");
+    assert_eq!(pty.end().code(), Some(0));
+    let mut command = screen(&place, &["--record"]);
+    // Nobody may make a file there, root included.
+    command.env("DISKSMITH_LEDGER", "/proc/ledger.db");
+    let mut pty = Pty::start(&command, (120, 30), true);
+    pty.wait_for_word("NOT RECORDED");
+    pty.press("q");
+    assert_eq!(pty.end().code(), Some(0));
+    pty.assert_put_back();
+}
+
+#[test]
 fn nothing_is_broken_on_60_columns_nor_on_any_other_size() {
     let place = Place::new();
     let Some(mut pty) = started(&place, &["--all"], (60, 24)) else {
