@@ -1,6 +1,6 @@
 //! Several recordings as one series: one clock, and one number for each device.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -75,7 +75,7 @@ impl Joiner {
         });
         event.id = number;
         if let Subject::Device(id) = event.subject {
-            event.subject = Subject::Device(self.ids.get(&id).copied().unwrap_or(id));
+            event.subject = Subject::Device(self.number_of(id, &event.name));
         }
         event.began = self.moment(event.began);
         event.ended = event.ended.map(|ended| self.moment(ended));
@@ -116,18 +116,36 @@ impl Joiner {
             device.serial.clone(),
             device.size.map(|size| size.0),
         );
-        let taken: Vec<DeviceId> = self.ids.values().copied().collect();
+        self.give_number(device.id, |known| *known == identity, identity.clone());
+    }
+
+    /// The number here of a device that something was found about. Where no sample of it was read, its
+    /// own number may be that of another device here.
+    fn number_of(&mut self, id: DeviceId, name: &str) -> DeviceId {
+        match self.ids.get(&id) {
+            Some(number) => *number,
+            None => self.give_number(id, |known| known.0 == name, (name.to_owned(), None, None)),
+        }
+    }
+
+    /// Gives a device of the recording the number of the same one in those before, or else a new one.
+    fn give_number(
+        &mut self,
+        id: DeviceId,
+        is_same: impl Fn(&Identity) -> bool,
+        identity: Identity,
+    ) -> DeviceId {
+        let taken: HashSet<DeviceId> = self.ids.values().copied().collect();
         let is_free = |at: usize| !taken.contains(&DeviceId(at as u32));
-        let same = self
-            .known
-            .iter()
-            .enumerate()
-            .position(|(at, known)| *known == identity && is_free(at));
+        let mut known = self.known.iter().enumerate();
+        let same = known.position(|(at, known)| is_same(known) && is_free(at));
         let at = same.unwrap_or_else(|| {
             self.known.push(identity);
             self.known.len() - 1
         });
-        self.ids.insert(device.id, DeviceId(at as u32));
+        let number = DeviceId(at as u32);
+        self.ids.insert(id, number);
+        number
     }
 
     fn device(&mut self, own: &Arc<Device>) -> Arc<Device> {
@@ -154,4 +172,70 @@ fn between(from: Option<Timestamp>, to: Option<Timestamp>) -> Nanos {
         .zip(to)
         .map_or(0, |(from, to)| to.as_nanosecond() - from.as_nanosecond());
     Nanos(u64::try_from(passed).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use record::sample::DeviceSample;
+    use record::{EventCode, Severity};
+
+    use super::*;
+
+    fn recorded(second: u64, names: &[&str]) -> Recorded {
+        let at = Moment {
+            wall: Timestamp::from_second(second as i64).ok(),
+            elapsed: Nanos::from_secs(second),
+        };
+        let device = |(name, id): (&&str, u32)| {
+            DeviceSample::unknown(Arc::new(Device::by_name(DeviceId(id), name, at)))
+        };
+        Recorded::taken(Sample {
+            at,
+            length: Nanos::from_secs(1),
+            devices: names.iter().zip(0..).map(device).collect(),
+            ..Sample::default()
+        })
+    }
+
+    fn subject(joiner: &mut Joiner, id: u32, name: &str) -> Subject {
+        let event = joiner.event(Event {
+            id: u64::from(id),
+            code: EventCode::Stalled,
+            severity: Severity::Warn,
+            subject: Subject::Device(DeviceId(id)),
+            name: name.to_owned(),
+            began: Moment::default(),
+            ended: None,
+            text: String::new(),
+            advice: String::new(),
+            figures: Vec::new(),
+        });
+        event.subject
+    }
+
+    #[test]
+    fn a_finding_about_a_device_without_samples_is_not_about_another_one() {
+        let mut joiner = Joiner::default();
+        let mut first = recorded(1, &["vda", "vdb", "vdc"]);
+        joiner.begin(&first.sample);
+        joiner.join(&mut first);
+        // In the next recording, number 2 is a device that is gone when the replay begins.
+        let mut second = recorded(100, &["vdb", "vda"]);
+        joiner.begin(&second.sample);
+        joiner.join(&mut second);
+        let number = |name: &str| second.sample.named(name).unwrap().device.id;
+        assert_eq!(
+            subject(&mut joiner, 0, "vdb"),
+            Subject::Device(number("vdb"))
+        );
+        assert_eq!(number("vdb"), DeviceId(1));
+        let gone = subject(&mut joiner, 2, "vdz");
+        assert_eq!(gone, Subject::Device(DeviceId(3)));
+        assert_eq!(subject(&mut joiner, 2, "vdz"), gone);
+        assert_eq!(
+            subject(&mut joiner, 7, "vdc"),
+            Subject::Device(DeviceId(2)),
+            "the one of that name before"
+        );
+    }
 }

@@ -14,6 +14,9 @@ const DAY: i64 = 24 * HOUR;
 /// Blocks of the last while are left as they are, whatever room there is: somebody looks at them.
 const RECENT: SignedDuration = SignedDuration::from_secs(900);
 
+/// Whose recorder has not written for so long will not go on.
+const FORSAKEN: SignedDuration = SignedDuration::from_hours(24);
+
 /// For how long samples are kept, how closely, and in how much room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep {
@@ -57,6 +60,7 @@ impl Ledger {
             now.checked_sub(age).unwrap_or(Timestamp::MIN)
         };
         let recent = now.checked_sub(RECENT).unwrap_or(Timestamp::MIN);
+        self.end_forsaken(now)?;
         self.gather_ended()?;
         while let Some(stretch) = self.oldest(TAKEN, before(keep.taken))? {
             self.thin_stretch(&stretch, TAKEN)?;
@@ -149,6 +153,23 @@ impl Ledger {
         }
         thinned.extend(thinner.finish());
         self.replace(step, &blocks, next, &thinned)
+    }
+
+    /// Ends recordings that nobody ended and nobody went on with for long: of a host that is gone, or has
+    /// another name now. One that goes on after all is not disturbed by it.
+    fn end_forsaken(&self, now: Timestamp) -> Result<()> {
+        let before = now.checked_sub(FORSAKEN).unwrap_or(Timestamp::MIN);
+        self.changed(|change| {
+            change.execute(
+                "UPDATE recordings SET ended = seen.newest FROM
+                     (SELECT r.number, COALESCE(MAX(b.ended), r.began) AS newest
+                      FROM recordings AS r LEFT JOIN blocks AS b ON b.recording = r.number
+                      WHERE r.ended IS NULL GROUP BY r.number) AS seen
+                 WHERE recordings.number = seen.number AND seen.newest < ?1",
+                [sortable(before)],
+            )
+        })?;
+        Ok(())
     }
 
     /// Makes blocks of the batches that killed recorders left.

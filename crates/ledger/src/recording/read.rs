@@ -51,10 +51,13 @@ pub struct Replay<'a> {
     left: Vec<Event>,
 }
 
+/// A block of the list. Numbers are used again, so that one alone may be another block's when it is
+/// read.
 struct Block {
     number: i64,
     recording: i64,
     step: u32,
+    began: String,
 }
 
 struct Kept {
@@ -90,7 +93,7 @@ impl Ledger {
     fn blocks(&self, host: &str, from: Timestamp, to: Timestamp) -> Result<VecDeque<Block>> {
         let read = || {
             let mut statement = self.connection.prepare(
-                "SELECT b.number, b.recording, b.step
+                "SELECT b.number, b.recording, b.step, b.began
                  FROM blocks AS b JOIN recordings AS r ON r.number = b.recording
                  WHERE r.host = ?1 AND b.ended > ?2 AND b.began < ?3
                  ORDER BY r.began, r.number, b.elapsed, b.number",
@@ -100,6 +103,7 @@ impl Ledger {
                     number: row.get(0)?,
                     recording: row.get(1)?,
                     step: row.get(2)?,
+                    began: row.get(3)?,
                 })
             })?;
             rows.collect::<rusqlite::Result<VecDeque<Block>>>()
@@ -198,14 +202,15 @@ impl Replay<'_> {
         };
         let ledger = self.ledger;
         let body = ledger.connection.query_row(
-            "SELECT number, began, body FROM blocks WHERE number = ?1",
-            [block.number],
+            "SELECT body FROM blocks
+             WHERE number = ?1 AND recording = ?2 AND step = ?3 AND began = ?4",
+            params![block.number, block.recording, block.step, block.began],
             |row| {
                 Ok(Body {
-                    number: row.get(0)?,
+                    number: block.number,
                     recording: block.recording,
-                    began: row.get(1)?,
-                    body: row.get(2)?,
+                    began: block.began.clone(),
+                    body: row.get(0)?,
                 })
             },
         );
