@@ -106,7 +106,13 @@ fn pack(step: u32, samples: &[Recorded]) -> Vec<u8> {
     }
     let parts: [fn(&Recorded) -> &record::sample::Sample; 3] =
         [|one| &one.sample, Recorded::least, Recorded::most];
-    for part in parts {
+    // What was taken so seldom that there was nothing to thin out has no extremes: they are left empty.
+    let is_plain = samples.iter().all(|one| one.spread.is_none());
+    for (nth, part) in parts.into_iter().enumerate() {
+        if is_plain && nth > 0 {
+            bytes::put(&mut out, 0);
+            continue;
+        }
         let part: Vec<_> = samples.iter().map(|one| part(one).clone()).collect();
         let packed = block::pack(&part);
         bytes::put(&mut out, packed.len() as u64);
@@ -129,19 +135,25 @@ fn unpack(step: u32, body: &[u8]) -> Result<Vec<Recorded>, String> {
         return Err(cut());
     }
     let counts: Vec<u64> = (0..many).map(|_| take()).collect::<Result<_, _>>()?;
-    let mut part = || -> Result<std::vec::IntoIter<_>, String> {
+    let mut part = || -> Result<Option<std::vec::IntoIter<_>>, String> {
         let length = bytes::take(&mut rest).and_then(|length| usize::try_from(length).ok());
         let (packed, tail) = length
             .and_then(|length| rest.split_at_checked(length))
             .ok_or_else(cut)?;
         rest = tail;
+        if packed.is_empty() {
+            return Ok(None);
+        }
         let samples = block::unpack(packed)?;
         if samples.len() != many {
             return Err(cut());
         }
-        Ok(samples.into_iter())
+        Ok(Some(samples.into_iter()))
     };
-    let (means, leasts, mosts) = (part()?, part()?, part()?);
+    let means = part()?.ok_or_else(cut)?;
+    let (Some(leasts), Some(mosts)) = (part()?, part()?) else {
+        return Ok(means.map(Recorded::taken).collect());
+    };
     let spreads = leasts.zip(mosts).zip(counts);
     Ok(means
         .zip(spreads)

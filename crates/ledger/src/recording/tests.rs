@@ -108,6 +108,24 @@ fn a_minute_has_the_least_the_mean_and_the_most() {
     assert_near(minute.most(), back.most());
 }
 
+#[test]
+fn what_was_taken_each_minute_does_not_grow_where_it_is_thinned_out_to_minutes() {
+    let mut host = Host::new(4, 7, Timestamp::UNIX_EPOCH);
+    let samples: Vec<Sample> = (0..60).map(|_| host.next()).collect();
+    let alone = recorded(&samples);
+    let thinned: Vec<Recorded> = alone
+        .iter()
+        .filter_map(|one| thin(std::slice::from_ref(one)))
+        .collect();
+    assert_eq!(thinned, alone);
+    let packed = pack(MINUTES, &thinned);
+    assert!(packed.len() < pack(TAKEN, &alone).len() + 2 * samples.len());
+    assert_eq!(
+        unpack(MINUTES, &packed).unwrap(),
+        unpack(TAKEN, &pack(TAKEN, &alone)).unwrap()
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 

@@ -1,5 +1,6 @@
 //! Several samples as one, with the least, the mean and the most of each figure.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -57,19 +58,25 @@ impl Thinner {
     }
 }
 
-/// Several samples that follow each other as one; `None` of none.
+/// Several samples that follow each other as one; `None` of none. One alone stays as it is.
 pub fn thin(samples: &[Recorded]) -> Option<Recorded> {
+    if let [one] = samples {
+        return Some(one.clone());
+    }
     let (first, last) = (samples.first()?, samples.last()?);
     let order = order(samples);
-    let part = |which: Which| Sample {
-        at: last.sample.at,
-        length: Nanos(samples.iter().map(|one| one.sample.length.0).sum()),
-        gap: first.sample.gap,
-        host: merge_host(samples, which),
-        devices: order
-            .iter()
-            .filter_map(|id| merge_device(*id, samples, which))
-            .collect(),
+    let part = |which: Which| {
+        let found = by_device(samples, which);
+        Sample {
+            at: last.sample.at,
+            length: Nanos(samples.iter().map(|one| one.sample.length.0).sum()),
+            gap: first.sample.gap,
+            host: merge_host(samples, which),
+            devices: order
+                .iter()
+                .filter_map(|id| merge_device(found.get(id)?, which))
+                .collect(),
+        }
     };
     Some(Recorded {
         sample: part(Which::Mean),
@@ -130,31 +137,39 @@ impl Which {
 /// All devices of the samples, each after the one that it stood behind.
 fn order(samples: &[Recorded]) -> Vec<DeviceId> {
     let mut order: Vec<DeviceId> = Vec::new();
+    let mut known: HashSet<DeviceId> = HashSet::new();
     for recorded in samples {
         let mut place = 0;
         for device in &recorded.sample.devices {
             let id = device.device.id;
             if order.get(place) == Some(&id) {
                 place += 1;
-            } else if let Some(at) = order.iter().position(|known| *known == id) {
-                place = at + 1;
-            } else {
+            } else if known.insert(id) {
                 order.insert(place, id);
                 place += 1;
+            } else if let Some(at) = order.iter().position(|known| *known == id) {
+                place = at + 1;
             }
         }
     }
     order
 }
 
-fn merge_device(id: DeviceId, samples: &[Recorded], which: Which) -> Option<DeviceSample> {
-    let all: Vec<(&DeviceSample, f64)> = samples
-        .iter()
-        .filter_map(|recorded| {
-            let device = which.of(recorded).device(id)?;
-            Some((device, recorded.sample.length.as_secs_f64()))
-        })
-        .collect();
+/// What the samples have of each device, and how long each of them is. All in one go: looking for each
+/// of thousands of devices would take minutes of an hour.
+fn by_device(samples: &[Recorded], which: Which) -> HashMap<DeviceId, Vec<(&DeviceSample, f64)>> {
+    let mut found: HashMap<DeviceId, Vec<(&DeviceSample, f64)>> = HashMap::new();
+    for recorded in samples {
+        let length = recorded.sample.length.as_secs_f64();
+        for device in &which.of(recorded).devices {
+            let all = found.entry(device.device.id).or_default();
+            all.push((device, length));
+        }
+    }
+    found
+}
+
+fn merge_device(all: &[(&DeviceSample, f64)], which: Which) -> Option<DeviceSample> {
     let (last, _) = all.last()?;
     let flow = |of: fn(&DeviceSample) -> &Flow| {
         let flows: Vec<(&Flow, f64)> = all.iter().map(|(one, time)| (of(one), *time)).collect();
