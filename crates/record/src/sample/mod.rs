@@ -116,6 +116,15 @@ impl Sample {
         self.devices.iter().find(|sample| sample.device.id == id)
     }
 
+    /// The sample of a device that is probably the nth, as where another sample has it there: among
+    /// thousands, looking for each of them takes long.
+    pub fn near(&self, nth: usize, id: DeviceId) -> Option<&DeviceSample> {
+        let there = self.devices.get(nth);
+        there
+            .filter(|sample| sample.device.id == id)
+            .or_else(|| self.device(id))
+    }
+
     /// The sample of the device that has this name now.
     pub fn named(&self, name: &str) -> Option<&DeviceSample> {
         self.devices

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ledger::Mark;
 use record::Severity;
-use record::sample::{DeviceId, DeviceKind, DeviceSample, Flow, Recorded, Spread};
+use record::sample::{DeviceId, DeviceKind, DeviceSample, Flow, Gap, Recorded, Spread};
 use serde_json::{Value, json};
 use study::watch::{Change, ChangeKind};
 
@@ -212,17 +212,17 @@ impl Table {
         if recorded.spread.is_some() {
             self.thinned = Some(step(recorded));
         }
-        let is_gap = matches!(sample.gap, Some(record::sample::Gap::Unseen(_)));
+        let is_gap = matches!(sample.gap, Some(Gap::Unseen(_) | Gap::Suspended(_)));
         self.gaps += u64::from(is_gap && self.first.is_some());
         self.first = self.first.or(sample.at.before(sample.length).wall);
         self.last = sample.at.wall;
         let seconds = sample.length.as_secs_f64();
-        for one in &sample.devices {
+        for (nth, one) in sample.devices.iter().enumerate() {
             let id = one.device.id;
             if !self.lines.contains_key(&id) {
                 self.order.push(id);
             }
-            let most = recorded.most().device(id).unwrap_or(one);
+            let most = recorded.most().near(nth, id).unwrap_or(one);
             self.lines.entry(id).or_default().see(one, most, seconds);
         }
         for change in changes {

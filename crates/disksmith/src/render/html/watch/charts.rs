@@ -1,5 +1,6 @@
 //! The charts of a watch: figures over the time of day, findings and marks in all of them.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use jiff::Timestamp;
@@ -15,7 +16,7 @@ use record::{Event, Severity, Subject};
 
 use super::super::charts::{Chart, Figure, axis, font, heat_scale, layout, mark, rounded};
 use super::super::escape::for_plotly;
-use super::course::{Band, Course, DEVICE, DeviceCourse, HOST};
+use super::course::{Band, Course, DEVICE, DeviceCourse, HOST, Step};
 use crate::render::words;
 
 /// The most columns of a map.
@@ -27,6 +28,8 @@ const MOST_SHADES: usize = 40;
 pub(super) struct Frame<'a> {
     pub(super) course: &'a Course,
     pub(super) marks: &'a [Mark],
+    /// One offset for all of the time: else the hour that is repeated in autumn would be drawn over
+    /// itself.
     pub(super) zone: TimeZone,
 }
 
@@ -45,12 +48,36 @@ pub(super) struct Unit {
     pub(super) word: fn(f64) -> String,
 }
 
+/// A column of a map.
+struct Column {
+    place: String,
+    /// When it begins.
+    wall: Option<Timestamp>,
+    steps: Range<usize>,
+}
+
 impl Frame<'_> {
     /// A place on the time axis: a time of day as Plotly reads it, or seconds where none is known.
     pub(super) fn place(&self, seconds: f64) -> String {
         match self.course.wall(seconds) {
             Some(wall) => self.time(wall),
             None => rounded(seconds).to_string(),
+        }
+    }
+
+    /// The place of a step's beginning.
+    fn begin(&self, step: &Step) -> String {
+        match self.course.begin(step) {
+            Some(wall) => self.time(wall),
+            None => rounded(step.begin).to_string(),
+        }
+    }
+
+    /// The place of a step's end.
+    fn end(&self, step: &Step) -> String {
+        match step.wall {
+            Some(wall) => self.time(wall),
+            None => rounded(step.end).to_string(),
         }
     }
 
@@ -126,14 +153,14 @@ impl Frame<'_> {
             if step.after_gap
                 && let Some(before) = at.checked_sub(1).map(|before| &steps[before])
             {
-                x.push(self.place(before.end));
+                x.push(self.end(before));
                 y.push(None);
             }
-            x.push(self.place(step.begin));
+            x.push(self.begin(step));
             y.push(value(at).map(rounded));
         }
         if let (Some(step), Some(last)) = (steps.last(), y.last().copied()) {
-            x.push(self.place(step.end));
+            x.push(self.end(step));
             y.push(last);
         }
         (x, y)
@@ -212,18 +239,18 @@ impl Frame<'_> {
             };
             let scaled = |value: f32| Some(rounded(f64::from(value) * unit.scale));
             for (at, band) in stretch.iter() {
-                x.push(self.place(steps[*at].begin));
+                x.push(self.begin(&steps[*at]));
                 y.push(scaled(band.most));
             }
             for value in [end.most, end.least] {
-                x.push(self.place(steps[last].end));
+                x.push(self.end(&steps[last]));
                 y.push(scaled(value));
             }
             for (at, band) in stretch.drain(..).rev() {
-                x.push(self.place(steps[at].begin));
+                x.push(self.begin(&steps[at]));
                 y.push(scaled(band.least));
             }
-            x.push(self.place(steps[last].end));
+            x.push(self.end(&steps[last]));
             y.push(None);
         };
         for (at, step) in steps.iter().enumerate() {
@@ -243,21 +270,47 @@ impl Frame<'_> {
             .show_legend(false)
     }
 
-    /// The columns of a map: when each begins, and its steps; none where nothing is known.
-    fn columns(&self) -> Vec<(f64, Range<usize>)> {
+    /// The columns of a map; without steps where nothing is known. Their times rise: where the time of
+    /// day was set back, what has the times of what was before is left out.
+    fn columns(&self) -> Vec<Column> {
         let steps = &self.course.steps;
         let most = steps.len().div_ceil(MOST_COLUMNS).max(1);
-        let mut columns: Vec<(f64, Range<usize>)> = Vec::new();
+        let mut columns: Vec<Column> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             match columns.last_mut() {
-                Some((_, last)) if !step.after_gap && last.len() < most => last.end = at + 1,
+                Some(last) if !step.after_gap && last.steps.len() < most => {
+                    last.steps.end = at + 1;
+                }
                 _ => {
-                    if step.after_gap && at > 0 {
-                        columns.push((steps[at - 1].end, at..at));
+                    let before = at.checked_sub(1).map(|before| &steps[before]);
+                    if let Some(before) = before.filter(|_| step.after_gap) {
+                        columns.push(Column {
+                            place: self.end(before),
+                            wall: before.wall,
+                            steps: at..at,
+                        });
                     }
-                    columns.push((step.begin, at..at + 1));
+                    columns.push(Column {
+                        place: self.begin(step),
+                        wall: self.course.begin(step),
+                        steps: at..at + 1,
+                    });
                 }
             }
+        }
+        let mut reached: Option<Timestamp> = None;
+        columns.retain(|column| {
+            let rises = reached
+                .zip(column.wall)
+                .is_none_or(|(last, wall)| wall > last);
+            if rises {
+                reached = column.wall.or(reached);
+            }
+            rises
+        });
+        // The last one has an end.
+        while columns.last().is_some_and(|last| last.steps.is_empty()) {
+            columns.pop();
         }
         columns
     }
@@ -271,18 +324,17 @@ impl Frame<'_> {
         figure: fn(&[Option<Band>; DEVICE]) -> Option<Band>,
     ) -> Option<Chart> {
         let columns = self.columns();
-        let mut times: Vec<String> = columns
-            .iter()
-            .map(|(begin, _)| self.place(*begin))
-            .collect();
-        times.push(self.place(self.course.span().1));
+        let mut times: Vec<String> = columns.iter().map(|one| one.place.clone()).collect();
+        let last = columns.last()?.steps.clone().last();
+        let last = last.and_then(|last| self.course.steps.get(last));
+        times.extend(last.map(|last| self.end(last)));
         let most = |steps: &[[Option<Band>; DEVICE]]| {
             let values = steps.iter().filter_map(|step| Some(figure(step)?.most));
             let most = values.reduce(f32::max)?;
             (most > 0.0).then(|| rounded((f64::from(most) * unit.scale).log10()))
         };
         let row = |device: &&DeviceCourse| -> Vec<Option<f64>> {
-            let column = |(_, steps): &(f64, Range<usize>)| most(device.steps.get(steps.clone())?);
+            let column = |one: &Column| most(device.steps.get(one.steps.clone())?);
             columns.iter().map(column).collect()
         };
         let values: Vec<Vec<Option<f64>>> = devices.iter().map(row).collect();
@@ -290,10 +342,7 @@ impl Frame<'_> {
         let (low, high) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
         // Four decades hold what differs; what is below is nothing beside it.
         let low = low.max(high - 4.0);
-        let names: Vec<String> = devices
-            .iter()
-            .map(|device| for_plotly(&device.device.name))
-            .collect();
+        let names = rows(devices);
         let decades: Vec<i32> = (low.ceil() as i32..=high.floor() as i32).collect();
         let bar = plotly::common::ColorBar::new()
             .title(Title::with_text(unit.axis).font(font(11)))
@@ -314,8 +363,8 @@ impl Frame<'_> {
             .color_bar(bar)
             .hover_on_gaps(false)
             .hover_template("%{y} at %{x}: %{text}<extra></extra>");
-        let rows = axis("").auto_margin(true).type_(AxisType::Category);
-        let layout = layout(self.time_axis(), rows, false).hover_mode(HoverMode::Closest);
+        let lines = axis("").auto_margin(true).type_(AxisType::Category);
+        let layout = layout(self.time_axis(), lines, false).hover_mode(HoverMode::Closest);
         let ids: Vec<DeviceId> = Vec::new();
         Some(Chart {
             title: title.to_owned(),
@@ -326,6 +375,24 @@ impl Frame<'_> {
             },
         })
     }
+}
+
+/// The names of a map's rows, of which the last is the topmost. Rows of one name would be drawn over
+/// each other: the second device of a name, as after a volume was replaced, has a number.
+fn rows(devices: &[&DeviceCourse]) -> Vec<String> {
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    let mut names = Vec::with_capacity(devices.len());
+    for device in devices.iter().rev() {
+        let name = device.device.name.as_str();
+        let nth = seen.entry(name).or_default();
+        *nth += 1;
+        names.push(match *nth {
+            1 => for_plotly(name),
+            nth => for_plotly(&format!("{name} ({nth})")),
+        });
+    }
+    names.reverse();
+    names
 }
 
 /// A line of a device.
@@ -388,3 +455,93 @@ pub(super) const MEMORY: Unit = Unit {
     scale: 1.0 / 1_048_576.0,
     word: |value| format!("{} MiB", words::number(value)),
 };
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::SignedDuration;
+    use jiff::tz::Offset;
+    use record::Nanos;
+    use record::sample::{Device, DeviceSample, Gap, Moment, PerSecond, Recorded, Sample};
+
+    use super::super::fixed;
+    use super::*;
+
+    /// Reads of an hour from a moment on, whose clock is set back by some minutes at half time.
+    fn course(began: &str, back: i64, names: &[&str]) -> Course {
+        let began: Timestamp = began.parse().unwrap();
+        let mut course = Course::default();
+        for minute in 1..=60 {
+            let off = if minute > 30 { back } else { 0 };
+            let devices = names.iter().zip(0..).map(|(name, id)| {
+                let device = Device::by_name(DeviceId(id), name, Moment::default());
+                let mut one = DeviceSample::unknown(Arc::new(device));
+                one.read.iops = Some(PerSecond(f64::from(id) + 1.0));
+                one
+            });
+            let is_set = back > 0 && minute == 31;
+            course.see(
+                &Recorded::taken(Sample {
+                    at: Moment {
+                        wall: Some(began + SignedDuration::from_mins(minute - off)),
+                        elapsed: Nanos::from_secs(60 * minute as u64),
+                    },
+                    length: Nanos::from_secs(60),
+                    gap: is_set.then_some(Gap::SetBack(Nanos::from_secs(60 * back as u64))),
+                    devices: devices.collect(),
+                    ..Sample::default()
+                }),
+                &[],
+            );
+        }
+        course
+    }
+
+    fn frame(course: &Course) -> Frame<'_> {
+        let zone = TimeZone::get("Europe/Berlin").unwrap();
+        Frame {
+            course,
+            marks: &[],
+            zone: fixed(course, &zone),
+        }
+    }
+
+    fn rises(times: &[String]) -> bool {
+        times.windows(2).all(|pair| pair[0] < pair[1])
+    }
+
+    #[test]
+    fn the_hour_that_is_repeated_in_autumn_is_drawn_once_each_time() {
+        let course = course("2026-10-25T00:30:00Z", 0, &["vda"]);
+        let frame = frame(&course);
+        assert_eq!(frame.zone, TimeZone::fixed(Offset::constant(2)));
+        let (x, _) = frame.points(|_| Some(1.0));
+        assert_eq!(x.len(), 61);
+        assert!(rises(&x), "{x:?}");
+        assert_eq!(x[60], "2026-10-25 03:30:00.000");
+    }
+
+    #[test]
+    fn where_the_clock_was_set_back_lines_break_and_maps_rise() {
+        let course = course("2026-11-20T02:00:00Z", 10, &["vda"]);
+        let frame = frame(&course);
+        let (x, y) = frame.points(|_| Some(1.0));
+        let gap = y.iter().position(Option::is_none).unwrap();
+        assert_eq!(x[gap], "2026-11-20 03:30:00.000");
+        assert_eq!(x[gap + 1], "2026-11-20 03:20:00.000");
+        assert!(rises(&x[..=gap]) && rises(&x[gap + 1..]));
+        let columns = frame.columns();
+        let places: Vec<String> = columns.iter().map(|one| one.place.clone()).collect();
+        assert!(rises(&places), "{places:?}");
+        assert_eq!(columns.last().unwrap().steps, 59..60);
+        assert_eq!((course.set_back, course.gaps), (1, 0));
+    }
+
+    #[test]
+    fn devices_of_one_name_have_rows_of_their_own() {
+        let course = course("2026-11-20T02:00:00Z", 0, &["vda", "vdb", "vda"]);
+        let from_below: Vec<&DeviceCourse> = course.devices.iter().rev().collect();
+        assert_eq!(rows(&from_below), ["vda (2)", "vdb", "vda"]);
+    }
+}

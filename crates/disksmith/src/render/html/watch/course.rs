@@ -11,6 +11,10 @@ use study::watch::Change;
 
 /// With more steps than this, each two become one.
 const MOST_STEPS: usize = 1_200;
+/// With more devices than a few hundred there are fewer steps: all of them together take some 50 MB.
+const MOST_CELLS: usize = 360_000;
+/// So many steps there are even so.
+const FEWEST_STEPS: usize = 120;
 
 /// The figures of a device.
 pub(super) const DEVICE: usize = 7;
@@ -96,7 +100,7 @@ pub(super) struct Step {
     pub(super) end: f64,
     /// The time of day at its end.
     pub(super) wall: Option<Timestamp>,
-    /// Nothing is known of the time before it.
+    /// Nothing is known of the time before it, or that had another clock.
     pub(super) after_gap: bool,
     /// How many samples it stands for.
     pub(super) samples: u64,
@@ -120,6 +124,8 @@ pub(crate) struct Course {
     pub(super) events: Vec<Event>,
     pub(super) samples: u64,
     pub(super) gaps: u64,
+    /// How often the time of day was set back.
+    pub(super) set_back: u64,
     /// Samples that had been thinned out before they came here, and to how long.
     pub(super) thinned: Option<Nanos>,
     /// How many samples a step takes; doubled when there are too many.
@@ -131,9 +137,12 @@ impl Course {
     /// Takes a sample and what was found in it.
     pub(crate) fn see(&mut self, recorded: &Recorded, changes: &[Change]) {
         let sample = &recorded.sample;
-        let after_gap =
-            self.samples > 0 && matches!(sample.gap, Some(Gap::Unseen(_) | Gap::Suspended(_)));
-        self.gaps += u64::from(after_gap);
+        let gap = sample.gap.filter(|_| self.samples > 0);
+        let is_gap = matches!(gap, Some(Gap::Unseen(_) | Gap::Suspended(_)));
+        let is_set_back = matches!(gap, Some(Gap::SetBack(_)));
+        self.gaps += u64::from(is_gap);
+        self.set_back += u64::from(is_set_back);
+        let after_gap = is_gap || is_set_back;
         self.samples += recorded.samples();
         if recorded.spread.is_some() {
             self.thinned = self.thinned.max(Some(sample.length));
@@ -157,11 +166,11 @@ impl Course {
         }
         self.filled += 1;
         self.see_host(recorded);
-        for one in &sample.devices {
-            self.see_device(one, recorded);
+        for nth in 0..sample.devices.len() {
+            self.see_device(nth, recorded);
         }
         self.close(changes);
-        if self.steps.len() > MOST_STEPS {
+        if self.steps.len() > self.most_steps() {
             self.halve();
         }
     }
@@ -207,7 +216,12 @@ impl Course {
         }
     }
 
-    fn see_device(&mut self, one: &DeviceSample, recorded: &Recorded) {
+    fn most_steps(&self) -> usize {
+        (MOST_CELLS / self.devices.len().max(1)).clamp(FEWEST_STEPS, MOST_STEPS)
+    }
+
+    fn see_device(&mut self, nth: usize, recorded: &Recorded) {
+        let one = &recorded.sample.devices[nth];
         let id = one.device.id;
         let place = *self.places.entry(id).or_insert_with(|| {
             self.devices.push(DeviceCourse {
@@ -218,8 +232,8 @@ impl Course {
             self.devices.len() - 1
         });
         let known = |sample: Option<&DeviceSample>| sample.map_or([None; DEVICE], figures);
-        let least = known(recorded.least().device(id));
-        let most = known(recorded.most().device(id));
+        let least = known(recorded.least().near(nth, id));
+        let most = known(recorded.most().near(nth, id));
         let mean = figures(one);
         let seconds = recorded.sample.length.as_secs_f64();
         let course = &mut self.devices[place];
@@ -290,6 +304,15 @@ impl Course {
         let step = self.steps.get(after).or_else(|| self.steps.last())?;
         let off = SignedDuration::from_secs_f64(at - step.end);
         step.wall?.checked_add(off).ok()
+    }
+
+    /// The time of day at which a step begins, by its own clock: what was before may have had another.
+    pub(super) fn begin(&self, step: &Step) -> Option<Timestamp> {
+        if !step.after_gap {
+            return self.wall(step.begin);
+        }
+        let length = SignedDuration::from_secs_f64(step.end - step.begin);
+        step.wall?.checked_sub(length).ok()
     }
 
     /// The seconds at a moment, within what was seen.
@@ -390,6 +413,31 @@ mod tests {
         );
         let samples: u64 = course.steps.iter().map(|step| step.samples).sum();
         assert_eq!(samples, 10_000);
+    }
+
+    #[test]
+    fn thousands_of_devices_have_fewer_steps_each() {
+        let mut course = Course::default();
+        let mut one = recorded(1, 1.0);
+        let device = one.sample.devices[0].clone();
+        one.sample.devices = (0..3_000)
+            .map(|id| DeviceSample {
+                device: Arc::new(Device::by_name(DeviceId(id), "vda", Moment::default())),
+                ..device.clone()
+            })
+            .collect();
+        for second in 1..=250 {
+            one.sample.at.elapsed = Nanos::from_secs(second);
+            course.see(&one, &[]);
+        }
+        assert!(course.steps.len() <= FEWEST_STEPS && course.steps.len() > FEWEST_STEPS / 3);
+        assert_eq!(course.span(), (0.0, 250.0));
+        assert!(
+            course
+                .devices
+                .iter()
+                .all(|one| one.steps.len() == course.steps.len())
+        );
     }
 
     #[test]

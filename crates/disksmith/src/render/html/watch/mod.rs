@@ -103,7 +103,7 @@ fn page(
     let frame = Frame {
         course,
         marks: &marks,
-        zone: TimeZone::system(),
+        zone: fixed(course, &TimeZone::system()),
     };
     let mut figures = Vec::new();
     let sources = Plot::offline_js_sources();
@@ -135,6 +135,14 @@ fn page(
     Ok(out)
 }
 
+/// The offset that a zone has at the beginning, as a zone.
+fn fixed(course: &Course, zone: &TimeZone) -> TimeZone {
+    match course.wall(course.span().0) {
+        Some(wall) => TimeZone::fixed(wall.to_zoned(zone.clone()).offset()),
+        None => TimeZone::UTC,
+    }
+}
+
 fn local(at: jiff::Timestamp, zone: &TimeZone) -> String {
     let local = at.to_zoned(zone.clone());
     local.strftime("%Y-%m-%d %H:%M:%S").to_string()
@@ -152,7 +160,9 @@ fn identity(frame: &Frame<'_>, source: &Source) -> Vec<(&'static str, String)> {
     let (begin, end) = course.span();
     let zone = course.wall(begin).map(|wall| {
         let zoned = wall.to_zoned(frame.zone.clone());
-        zoned.strftime("%Z").to_string()
+        zoned
+            .strftime("UTC%:z, also where clocks were changed meanwhile")
+            .to_string()
     });
     let mut identity = vec![
         ("From", moment(frame, begin)),
@@ -186,6 +196,13 @@ fn all_notes(course: &Course, notes: &[String]) -> Vec<String> {
         gaps => all.push(format!(
             "Of {gaps} stretches in between nothing is known; they are left open."
         )),
+    }
+    if course.set_back > 0 {
+        all.push(
+            "The time of day was set back meanwhile: lines are broken there, and maps leave out what \
+             has the times of what was before."
+                .to_owned(),
+        );
     }
     all.extend_from_slice(notes);
     all
