@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::flag;
 
 /// The exit status after a second signal: failed midway.
@@ -37,6 +37,8 @@ pub(crate) fn interrupt_flag() -> std::io::Result<Arc<AtomicBool>> {
 pub(crate) fn gentle_flag() -> std::io::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     raise_by_signals(&interrupted)?;
+    // Its own way of ending, with a core, would leave the terminal as it is.
+    flag::register(SIGQUIT, Arc::clone(&interrupted))?;
     Ok(interrupted)
 }
 

@@ -15,7 +15,7 @@ use rustix::process::{Signal, getpgrp, kill_current_process_group};
 use rustix::termios::{
     LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr,
 };
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGWINCH};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
@@ -175,7 +175,7 @@ impl Terminal {
         };
         let (bell, signals) = UnixStream::pair()?;
         signals.set_nonblocking(true)?;
-        for signal in [SIGWINCH, SIGCONT, SIGINT, SIGTERM, SIGHUP] {
+        for signal in [SIGWINCH, SIGCONT, SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
             pipe::register(signal, bell.try_clone()?)?;
         }
         let continued = Arc::new(AtomicBool::new(false));
