@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::io::BufRead as _;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -159,7 +160,10 @@ fn a_ledger_that_can_be_written_later_is_recorded_in_then() {
     std::thread::sleep(Duration::from_secs(7));
     running.signal(Signal::INT);
     let said = running.end().ends_with(0);
-    assert!(said.err.contains("Nothing is recorded just now"), "{said:#?}");
+    assert!(
+        said.err.contains("Nothing is recorded just now"),
+        "{said:#?}"
+    );
     assert!(said.out.contains("Recording goes on"), "{said:#?}");
     let mut list = place.command(&["runs", "recordings", "--json"]);
     let listed = support::said(list.env("DISKSMITH_LEDGER", &ledger)).ends_with(0);
@@ -180,7 +184,10 @@ fn a_recording_that_is_removed_goes_on_as_another() {
     std::thread::sleep(Duration::from_secs(1));
     running.signal(Signal::INT);
     let said = running.end().ends_with(0);
-    assert!(said.err.contains("was removed from the ledger"), "{said:#?}");
+    assert!(
+        said.err.contains("was removed from the ledger"),
+        "{said:#?}"
+    );
     let listed = place
         .run(&["runs", "recordings", "--json"])
         .ends_with(0)
@@ -190,10 +197,17 @@ fn a_recording_that_is_removed_goes_on_as_another() {
 }
 
 #[test]
-fn a_page_is_drawn_also_where_the_ledger_or_the_end_of_the_log_cannot_be_read() {
+fn a_page_is_drawn_also_without_a_ledger_and_without_a_reader() {
     let place = Place::new();
     std::fs::write(place.path("text"), "no ledger").unwrap();
-    let arguments = ["watch", "--json", "--interval", "100ms", "--report", "x.html"];
+    let arguments = [
+        "watch",
+        "--json",
+        "--interval",
+        "100ms",
+        "--report",
+        "x.html",
+    ];
     let mut command = place.command(&[&arguments[..], &["--count", "3"]].concat());
     command.env("DISKSMITH_LEDGER", place.path("text"));
     let said = support::said(&mut command).ends_with(0);
@@ -205,7 +219,10 @@ fn a_page_is_drawn_also_where_the_ledger_or_the_end_of_the_log_cannot_be_read() 
     let mut running = place.command(&arguments);
     running.stdout(std::process::Stdio::piped());
     let mut child = running.spawn().unwrap();
-    drop(child.stdout.take());
+    let mut first = String::new();
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap());
+    lines.read_line(&mut first).unwrap();
+    drop(lines);
     assert!(child.wait().unwrap().success());
     assert!(place.path("x.html").exists());
 }
@@ -215,7 +232,11 @@ fn a_device_that_no_sample_has_is_said() {
     let place = Place::new();
     record(&place, "2");
     for end in [&["--table"][..], &["--json"], &["--report", "x.html"]] {
-        let arguments = [&["watch", "--at", "-1h", "--for", "2h", "no-such-disk"], end].concat();
+        let arguments = [
+            &["watch", "--at", "-1h", "--for", "2h", "no-such-disk"],
+            end,
+        ]
+        .concat();
         let said = place.run(&arguments).ends_with(1);
         assert!(said.err.contains("no-such-disk"), "{said:#?}");
     }
@@ -276,6 +297,7 @@ fn marks_are_listed_and_removed() {
         .run(&["mark", "--remove", &number])
         .refuses(&["there is no mark"]);
     place.run(&["mark", " "]).refuses(&["a mark is a name"]);
+    place.run(&["mark", "a\nb"]).refuses(&["a mark is a name"]);
     assert!(
         place
             .run(&["mark", "--list"])

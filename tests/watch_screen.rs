@@ -197,7 +197,7 @@ fn nothing_is_broken_on_60_columns_nor_on_any_other_size() {
 #[test]
 fn signals_end_it_with_the_terminal_put_back() {
     let place = Place::new();
-    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT] {
         let Some(mut pty) = started(&place, &[], (80, 24)) else {
             return;
         };

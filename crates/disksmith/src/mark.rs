@@ -31,9 +31,10 @@ pub(crate) fn mark(args: &MarkArgs, context: &mut Context) -> Outcome {
         return answer(args, context, listed, || list(&marks));
     };
     let text = text.trim();
-    if text.is_empty() || text.chars().count() > LONGEST {
+    let is_broken = text.chars().any(char::is_control);
+    if text.is_empty() || is_broken || text.chars().count() > LONGEST {
         return Err(Failure::refused(format!(
-            "a mark is a name of 1 to {LONGEST} characters, such as \"deploy 1.4.2\""
+            "a mark is a name of 1 to {LONGEST} characters on one line, such as \"deploy 1.4.2\""
         )));
     }
     let at = args.at.map_or_else(Timestamp::now, |when| when.at);

@@ -217,7 +217,13 @@ mod tests {
 
     #[test]
     fn what_was_recorded_is_named_as_its_paths_and_the_screen_do() {
-        for word in ["data", "/dev/md/data", "/dev/mapper/data", "md0", "/dev/md0"] {
+        for word in [
+            "data",
+            "/dev/md/data",
+            "/dev/mapper/data",
+            "md0",
+            "/dev/md0",
+        ] {
             let filter = Filter::of_words(&[word.to_owned()], false);
             let mut sample = sample();
             let array = Device::clone(&sample.devices[0].device);

@@ -143,6 +143,7 @@ impl Live<'_> {
             }
             if let (View::Live(screen), Some(recorder)) = (&mut *view, &self.recorder) {
                 screen.tell_recording(recorder.is_writing());
+                screen.mark(recorder.marks());
             }
             if let Some(sample) = sample {
                 seen += 1;
@@ -223,10 +224,16 @@ impl View {
 
     /// Gives the terminal back.
     fn end(self) -> Outcome {
-        match self {
+        match &self {
             View::Live(screen) if screen.has_failed() => Err(Failure::Midway(anyhow::anyhow!(
                 "the screen failed, which is a fault of disksmith; --plain prints lines instead"
             ))),
+            View::Live(screen) => match screen.error() {
+                Some(error) => Err(Failure::Midway(anyhow::anyhow!(
+                    "the terminal could not be used any longer: {error}; --plain prints lines instead"
+                ))),
+                None => Ok(Answer::Done),
+            },
             _ => Ok(Answer::Done),
         }
     }

@@ -10,8 +10,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use jiff::Timestamp;
-use ledger::{Error, Keep, Ledger, Noted, Recording};
+use jiff::{SignedDuration, Timestamp};
+use ledger::{Error, Keep, Ledger, Mark, Noted, Recording};
 use record::Nanos;
 use record::sample::{Moment, Sample, Source};
 use study::watch::{Change, ChangeKind};
@@ -20,6 +20,8 @@ use crate::cli::RecordArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Standing as _};
 use crate::longwork::Here;
+
+use super::report::with_hosts;
 
 /// A kill loses what was seen since the last batch: this, and an interval.
 const BATCH: Nanos = Nanos::from_secs(5);
@@ -31,6 +33,8 @@ const LONGEST_WAIT: Nanos = Nanos::from_secs(300);
 const PATIENCE: Duration = Duration::from_secs(3);
 /// What is old is thinned out so often.
 const THIN_EVERY: Duration = Duration::from_secs(600);
+/// The screen is told of marks no older than this.
+const MARKS_OF_LATE: SignedDuration = SignedDuration::from_mins(20);
 /// Less room than this does not hold an hour of a few disks.
 const LEAST: record::Bytes = record::Bytes::mib(4);
 /// Where the machine's id is.
@@ -60,6 +64,8 @@ struct Batch {
 struct Said {
     sentences: Mutex<VecDeque<String>>,
     is_writing: AtomicBool,
+    /// The marks of late.
+    marks: Mutex<Vec<Mark>>,
 }
 
 impl Said {
@@ -167,6 +173,12 @@ impl Recorder {
         self.said.is_writing.load(Relaxed) && !self.is_losing
     }
 
+    /// The marks that somebody set of late, as of the last batch.
+    pub(super) fn marks(&self) -> Vec<Mark> {
+        let marks = self.said.marks.lock();
+        marks.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// What went wrong since it was last asked.
     pub(super) fn take_notes(&mut self) -> Vec<String> {
         self.said.take()
@@ -252,7 +264,8 @@ impl Writer {
             // It took so long that nobody waits any more.
             Err(SendError(Err(error))) => return self.say_the_end(&error),
             Err(SendError(Ok(()))) if self.open.is_some() => {
-                self.said.say("The ledger answers; recording has begun.".to_owned());
+                self.said
+                    .say("The ledger answers; recording has begun.".to_owned());
             }
             Err(SendError(Ok(()))) => {}
         }
@@ -324,23 +337,28 @@ impl Writer {
         }
         ledger.record(recording, &self.waiting.samples, &self.waiting.events)?;
         self.waiting = Batch::default();
+        // Who cannot read them has other sorrows, which are said.
+        let now = Timestamp::now();
+        if let Ok(marks) = ledger.marks(now - MARKS_OF_LATE, now) {
+            let marks = with_hosts(marks, &self.here.owner().host);
+            *self
+                .said
+                .marks
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = marks;
+        }
         Ok(())
     }
 
-    fn thin_out(&mut self) {
+    fn thin_out(&self) {
         if let Some((ledger, _)) = &self.open {
-            let thinned = ledger.thin_out(&self.keep, Timestamp::now());
-            self.judge(&thinned);
+            // Another time will do; where the ledger cannot be written at all, the next batch says so.
+            let _ = ledger.thin_out(&self.keep, Timestamp::now());
         }
     }
 
     /// Ends the recording, and says what is lost with it.
     fn end(mut self) {
-        if !self.waiting.samples.is_empty()
-            && let Err(error) = self.write()
-        {
-            return self.say_the_end(&error);
-        }
         if !self.waiting.samples.is_empty() {
             self.said.say(format!(
                 "What was seen last is not recorded: {} samples.",
@@ -349,7 +367,13 @@ impl Writer {
         }
         if let Some((ledger, recording)) = &mut self.open {
             let ended = ledger.end_recording(recording);
-            self.judge(&ended);
+            if let Err(error) = ended
+                && !self.failing
+            {
+                self.said.say(format!(
+                    "What was seen is recorded, and that the recording has ended is not: {error}."
+                ));
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! What was recorded, shown again.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -18,7 +19,7 @@ use crate::render::watch::replay::{self as render, Table};
 use crate::signals;
 
 use super::filter::{Filter, has_name};
-use super::report::Report;
+use super::report::{Report, with_hosts};
 use super::{View, screen, takes_the_terminal};
 
 /// How long a replay is, where nobody says.
@@ -186,13 +187,12 @@ fn strike(missing: &mut Vec<String>, sample: &Sample) {
     missing.retain(|name| !sample.devices.iter().any(|one| has_name(one, name)));
 }
 
+/// Who ends a replay early has not seen all of it, so that nothing is said of the rest.
 fn absent(name: &str, part: &Part) -> String {
     format!(
-        "No sample of {} from {} to {} has a device {name}; --all without a name shows which there \
-         are.",
-        part.host,
-        local(part.from),
-        local(part.to)
+        "None of the samples of {} that were shown has a device {name}; --all without a name shows \
+         which devices there are.",
+        part.host
     )
 }
 
@@ -238,6 +238,7 @@ fn on_screen(
     let ended = screen::replay(
         part.source.clone(),
         all,
+        with_hosts(ledger.marks(before, part.to).midway()?, &part.host),
         recording,
         Some(part.from),
         interrupt,
@@ -253,7 +254,7 @@ fn on_screen(
 fn cut(filter: &Filter, recorded: &mut Recorded) {
     filter.cut(&mut recorded.sample);
     if let Some(spread) = &mut recorded.spread {
-        let kept: Vec<_> = recorded
+        let kept: HashSet<_> = recorded
             .sample
             .devices
             .iter()
@@ -279,9 +280,10 @@ enum Shown {
 
 impl Shown {
     fn begin(args: &WatchArgs, part: &Part, context: &mut Context) -> Result<Shown, Failure> {
+        let marks = with_hosts(part.marks.clone(), &part.host);
         if let Some(path) = &args.record.report {
             let mut report = Report::begin(path, part.source.clone());
-            report.mark(part.marks.clone());
+            report.mark(marks);
             return Ok(Shown::Page(Box::new(report)));
         }
         let to_a_person = !args.plain && !args.json && context.answers_a_person;
@@ -289,13 +291,18 @@ impl Shown {
             return Ok(Shown::Table(Box::new(Table::new(
                 part.from,
                 part.to,
-                part.marks.clone(),
+                marks,
                 args.all || !args.devices.is_empty(),
             ))));
         }
         let mut view = View::of(args);
         view.begin(&part.source, context)?;
-        let mut marks = part.marks.clone().into_iter();
+        // In JSON, each mark has its host's name.
+        let marks = match view {
+            View::Json => part.marks.clone(),
+            _ => marks,
+        };
+        let mut marks = marks.into_iter();
         Ok(Shown::Lines {
             view,
             next: marks.next(),

@@ -69,7 +69,12 @@ impl Report {
     pub(super) fn end(mut self, context: &mut Context) -> Result<(), Failure> {
         if self.marks.is_empty() {
             match marks(context) {
-                Ok(marks) => self.marks = marks,
+                Ok(marks) => {
+                    self.marks = match &self.source.hostname {
+                        Some(host) => with_hosts(marks, host),
+                        None => marks,
+                    };
+                }
                 Err(Failure::Refused(error) | Failure::Midway(error)) => {
                     let note = format!("No marks are drawn: {error:#}.");
                     context.tell(&note);
@@ -90,6 +95,18 @@ impl Report {
     }
 }
 
+/// Marks, those of other hosts with the host's name: hosts may share a ledger.
+pub(super) fn with_hosts(marks: Vec<Mark>, host: &str) -> Vec<Mark> {
+    let named = |mark: Mark| match mark.host == host {
+        true => mark,
+        false => Mark {
+            text: format!("{}: {}", mark.host, mark.text),
+            ..mark
+        },
+    };
+    marks.into_iter().map(named).collect()
+}
+
 /// All marks of the ledger; none where there is no ledger.
 fn marks(context: &Context) -> Result<Vec<Mark>, Failure> {
     match context.open_ledger_if_there()? {
@@ -97,5 +114,23 @@ fn marks(context: &Context) -> Result<Vec<Mark>, Failure> {
             .marks(jiff::Timestamp::MIN, jiff::Timestamp::MAX)
             .midway(),
         None => Ok(Vec::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_of_other_hosts_have_their_names() {
+        let mark = |host: &str| Mark {
+            number: 1,
+            at: jiff::Timestamp::UNIX_EPOCH,
+            host: host.to_owned(),
+            text: "deploy".to_owned(),
+        };
+        let named = with_hosts(vec![mark("db-1"), mark("db-2")], "db-1");
+        let texts: Vec<&str> = named.iter().map(|mark| mark.text.as_str()).collect();
+        assert_eq!(texts, ["deploy", "db-2: deploy"]);
     }
 }

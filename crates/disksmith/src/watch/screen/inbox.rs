@@ -45,7 +45,7 @@ impl Inbox {
         {
             let frames = updates.iter_mut().find_map(|update| match update {
                 Update::Frame(_, changes) => Some(changes),
-                Update::Note(_) | Update::Recording(_) => None,
+                Update::Note(_) | Update::Recording(_) | Update::Marks(_) => None,
             });
             if let Some(changes) = frames {
                 found.append(changes);
@@ -132,7 +132,7 @@ mod tests {
         assert!(matches!(updates[0], Update::Note(_)));
         let ids = updates.iter().flat_map(|update| match update {
             Update::Frame(_, changes) => changes.iter().map(|change| change.event.id).collect(),
-            Update::Note(_) | Update::Recording(_) => Vec::new(),
+            Update::Note(_) | Update::Recording(_) | Update::Marks(_) => Vec::new(),
         });
         assert!(ids.eq(0..1000));
         assert!(inbox.take().is_empty());

@@ -26,11 +26,12 @@ mod terminal;
 pub(crate) mod tree;
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use ledger::Mark;
 use record::sample::{Sample, Source};
 use study::watch::Change;
 
@@ -54,6 +55,8 @@ pub(crate) enum Update {
     Note(String),
     /// Whether what is shown is also kept in the ledger.
     Recording(bool),
+    /// The marks that somebody set of late, in order.
+    Marks(Vec<Mark>),
 }
 
 /// Whether there is a terminal that can be drawn on.
@@ -67,9 +70,12 @@ pub(crate) struct Screen {
     thread: JoinHandle<()>,
     interrupt: Arc<AtomicBool>,
     failed: Arc<AtomicBool>,
+    /// Why the terminal could not be used any longer.
+    error: Arc<OnceLock<io::Error>>,
     last: Option<Arc<Frame>>,
     /// What was last said of the recording.
     recording: Option<bool>,
+    marks: Vec<Mark>,
 }
 
 /// Raises the flag when the screen is over, whatever ended it: without it nobody is watching.
@@ -108,9 +114,14 @@ impl Screen {
             failed: Arc::clone(&failed),
         };
         let updates = Arc::clone(&inbox);
+        let error = Arc::new(OnceLock::new());
+        let why = Arc::clone(&error);
         let work = move || {
             let mut feed = inbox::Live::new(updates);
-            let _ = drive::run(terminal, &mut model, &mut feed, &over.interrupt);
+            if let Err(error) = drive::run(terminal, &mut model, &mut feed, &over.interrupt) {
+                // Before the flag is raised, after which it is looked for.
+                let _ = why.set(error);
+            }
         };
         let thread = std::thread::Builder::new()
             .name("screen".to_owned())
@@ -120,8 +131,10 @@ impl Screen {
             thread,
             interrupt: Arc::clone(interrupt),
             failed,
+            error,
             last: None,
             recording: None,
+            marks: Vec::new(),
         })
     }
 
@@ -137,10 +150,23 @@ impl Screen {
         self.failed.load(Relaxed)
     }
 
+    /// Why the terminal could not be used any longer, where that ended it.
+    pub(crate) fn error(&self) -> Option<&io::Error> {
+        self.error.get()
+    }
+
     /// Says in the first line whether what is shown is also kept.
     pub(crate) fn tell_recording(&mut self, is_kept: bool) {
         if self.recording.replace(is_kept) != Some(is_kept) {
             self.inbox.put(Update::Recording(is_kept));
+        }
+    }
+
+    /// Shows the marks of late.
+    pub(crate) fn mark(&mut self, marks: Vec<Mark>) {
+        if self.marks != marks {
+            self.marks.clone_from(&marks);
+            self.inbox.put(Update::Marks(marks));
         }
     }
 

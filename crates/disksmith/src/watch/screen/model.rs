@@ -4,6 +4,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
+use ledger::Mark;
 use record::Nanos;
 use record::sample::{DeviceId, Source};
 
@@ -19,6 +20,8 @@ use super::tree::{Branch, Choice, Fold, branches};
 const NOTES: usize = 20;
 /// How far the keys for a minute go.
 const MINUTE: Nanos = Nanos::from_secs(60);
+/// A mark is shown for so long: the time that sparklines have.
+const MARK_SHOWN: Nanos = Nanos::from_secs(120);
 
 /// What fills the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +72,8 @@ pub(crate) struct Model {
     pub playing: Option<Playing>,
     /// Whether what is watched is also kept in the ledger; `None` where nobody asked for it.
     pub recording: Option<bool>,
+    /// Marks that somebody set, in order.
+    pub marks: Vec<Mark>,
     /// The frames.
     pub reel: Reel,
     /// The findings.
@@ -119,6 +124,7 @@ impl Model {
                 let oldest = self.reel.oldest();
                 self.held = self.held.max(self.held.and(oldest));
             }
+            Update::Marks(marks) => self.marks = marks,
             Update::Recording(is_kept) => self.recording = Some(is_kept),
             Update::Note(note) => {
                 self.notes.push_back(note);
@@ -127,6 +133,17 @@ impl Model {
                 }
             }
         }
+    }
+
+    /// The last mark that was set in the two minutes up to the frame that is shown, and how long before.
+    pub(crate) fn last_mark(&self) -> Option<(&Mark, Nanos)> {
+        let now = self.frame()?.at.wall?;
+        let before = |mark: &Mark| u64::try_from(now.as_nanosecond() - mark.at.as_nanosecond());
+        self.marks
+            .iter()
+            .rev()
+            .filter_map(|mark| Some((mark, Nanos(before(mark).ok()?))))
+            .find(|(_, before)| *before <= MARK_SHOWN)
     }
 
     /// The number of the frame that is shown.

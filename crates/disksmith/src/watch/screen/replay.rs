@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use ledger::Mark;
 use record::sample::{Sample, Source};
 use study::watch::Change;
 
@@ -25,19 +26,21 @@ const LONGEST: Duration = Duration::from_secs(2);
 /// Plays what was recorded, from `from` on, until the person quits. Intervals before that are only there
 /// to go back to, and for the sparklines: two minutes of them are worth having. They come in order of
 /// their time, each with what became of findings in it, and are read when they are due; nothing is read
-/// ahead but one. `all` shows also devices that never did anything.
+/// ahead but one. `all` shows also devices that never did anything. Marks are in order.
 ///
 /// # Errors
 /// When there is no terminal, or the recording cannot be read on.
 pub(crate) fn replay(
     source: Source,
     all: bool,
+    marks: Vec<Mark>,
     recording: impl Iterator<Item = Result<(Sample, Vec<Change>), Failure>>,
     from: Option<Timestamp>,
     interrupt: &AtomicBool,
 ) -> Outcome {
     let terminal = Terminal::open().refused()?;
     let mut model = Model::new(source, all);
+    model.marks = marks;
     let mut replay = Replay::new(recording);
     replay.begin(&mut model, from);
     let ended = run(terminal, &mut model, &mut replay, interrupt);

@@ -54,6 +54,10 @@ pub(super) fn title(model: &Model, style: Style) -> Line {
             Look::Note,
         );
     }
+    if let Some((mark, before)) = model.last_mark() {
+        let text = format!("  = {}, {} ago", mark.text, span(before));
+        line.push(text, Look::Strong);
+    }
     let by = model.choice.sort;
     let is_falling = (by == SortBy::Name) == model.choice.reverse;
     let arrow = match is_falling {

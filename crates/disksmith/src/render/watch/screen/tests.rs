@@ -1,7 +1,13 @@
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use ledger::Mark;
 use proptest::prelude::*;
 
 use super::*;
-use crate::watch::screen::fixture::model;
+use crate::watch::screen::Update;
+use crate::watch::screen::fixture::{model, sample};
+use crate::watch::screen::frame::Frame;
 use crate::watch::screen::keys::Key;
 use crate::watch::screen::model::Model;
 
@@ -68,6 +74,43 @@ fn a_tiny_screen_has_a_row_and_a_way_out() {
     let lines = picture(&model(130), 20, 5, ASCII);
     assert!(lines[2].starts_with("> -vg-data"), "{lines:?}");
     assert!(lines[4].contains("q quit"), "{lines:?}");
+    let lines = picture(&model(130), 20, 3, ASCII);
+    assert!(lines[1].starts_with('>'), "{lines:?}");
+}
+
+#[test]
+fn whether_it_is_recorded_and_the_last_mark_are_in_the_first_line() {
+    let mut model = model(1);
+    let title = |model: &Model| picture(model, 120, 24, FULL).remove(0);
+    assert!(!title(&model).contains("record"));
+    model.take(Update::Recording(true));
+    assert!(title(&model).contains("recording"));
+    model.take(Update::Recording(false));
+    assert!(title(&model).contains("NOT RECORDED"));
+    let at = |second: i64| Timestamp::from_second(1_763_600_000 + second).unwrap();
+    let mut sample = sample(2);
+    sample.at.wall = Some(at(0));
+    let frame = Arc::new(Frame::of(&sample, None));
+    model.take(Update::Frame(frame, Vec::new()));
+    let mark = |second: i64, text: &str| Mark {
+        number: 1,
+        at: at(second),
+        host: "db-1".to_owned(),
+        text: text.to_owned(),
+    };
+    model.take(Update::Marks(vec![mark(-300, "old")]));
+    assert!(!title(&model).contains("old"));
+    let marks = vec![
+        mark(-300, "old"),
+        mark(-7, "deploy 1.4.2"),
+        mark(5, "later"),
+    ];
+    model.take(Update::Marks(marks));
+    assert!(
+        title(&model).contains("= deploy 1.4.2, 7.0s ago"),
+        "{}",
+        title(&model)
+    );
 }
 
 #[test]
