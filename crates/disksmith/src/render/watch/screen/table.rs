@@ -67,7 +67,8 @@ impl<'a> Table<'a> {
             return Rows::default();
         };
         let mut rows = Rows::default();
-        if room > 1 {
+        let has_heads = room > 1;
+        if has_heads {
             rows.lines.push(self.heads());
         }
         if self.branches.is_empty() {
@@ -95,7 +96,7 @@ impl<'a> Table<'a> {
                 long if long.len() > self.plan.name => format!("{last}/{all}"),
                 part => part,
             };
-            if let Some(head) = rows.lines.first_mut().filter(|_| room > 0) {
+            if let Some(head) = rows.lines.first_mut().filter(|_| has_heads) {
                 *head = self.heads_with(&part);
             }
         }
