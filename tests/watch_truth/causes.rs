@@ -1,19 +1,21 @@
-//! The causes, one function each: what it puts into a machine, and what must be found.
+//! The causes that lie in a disk or in the host, one function each: what it puts into a machine, and what
+//! must be found.
 //!
 //! What is drawn varies what a rule could lean on: the member, the load, sizes, and when it begins.
 
 use crate::dice::Dice;
-use crate::machine::{Load, Machine, Play};
+use crate::machine::{Load, Machine};
+use crate::play::Play;
 
 /// When a cause begins, and whether there is time for what is seen slowly.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     /// The earliest and the latest beginning of what is seen at once.
-    soon: (u64, u64),
+    pub(crate) soon: (u64, u64),
     /// The same of what needs a time without it first.
-    after: (u64, u64),
+    pub(crate) after: (u64, u64),
     /// The same of what needs half a minute.
-    early: (u64, u64),
+    pub(crate) early: (u64, u64),
 }
 
 impl Times {
@@ -23,20 +25,21 @@ impl Times {
         after: (27, 36),
         early: (2, 22),
     };
-    /// For one of half a minute.
+    /// For one of some seconds, where there is time only for what is seen at once.
     pub(crate) const SHORT: Times = Times {
-        soon: (6, 12),
-        after: (12, 12),
+        soon: (3, 5),
+        after: (5, 5),
         early: (0, 0),
     };
 }
 
 /// Sizes of requests in KiB.
-const SIZES: [u64; 3] = [8, 16, 32];
-const MIB: u64 = 1024;
+pub(crate) const SIZES: [u64; 3] = [8, 16, 32];
+/// In KiB.
+pub(crate) const MIB: u64 = 1024;
 
 /// Streams of which some read and some write, over a span.
-fn mixed(dice: &mut Dice, streams: u64, span: u64) -> Load {
+pub(crate) fn mixed(dice: &mut Dice, streams: u64, span: u64) -> Load {
     let reads = dice.between(0, streams);
     Load {
         reads,
@@ -47,7 +50,7 @@ fn mixed(dice: &mut Dice, streams: u64, span: u64) -> Load {
 }
 
 /// Streams that read.
-fn reading(streams: u64, block: u64, span: u64) -> Load {
+pub(crate) fn reading(streams: u64, block: u64, span: u64) -> Load {
     Load {
         reads: streams,
         writes: 0,
@@ -57,84 +60,8 @@ fn reading(streams: u64, block: u64, span: u64) -> Load {
 }
 
 /// So many volumes of one kind.
-fn volumes(machine: &mut Machine, count: usize, spec: &str) -> Vec<String> {
+pub(crate) fn volumes(machine: &mut Machine, count: usize, spec: &str) -> Vec<String> {
     (0..count).map(|_| machine.volume(spec)).collect()
-}
-
-/// Volumes of which one has something more in its description: all of them, and that one.
-fn one_apart(
-    machine: &mut Machine,
-    dice: &mut Dice,
-    count: u64,
-    spec: &str,
-    apart: &str,
-    size: &str,
-) -> (Vec<String>, String) {
-    let which = dice.between(0, count - 1);
-    let all: Vec<String> = (0..count)
-        .map(|number| {
-            let more = if number == which { apart } else { "" };
-            machine.volume(&format!("{spec}{more}:{size}"))
-        })
-        .collect();
-    let one = all[which as usize].clone();
-    (all, one)
-}
-
-fn with(mut devices: Vec<String>, array: &str) -> Vec<String> {
-    devices.push(array.to_owned());
-    devices
-}
-
-/// A disk, or a member of an array, answers nothing for some seconds.
-pub(crate) fn stalled(machine: &mut Machine, dice: &mut Dice, times: Times) {
-    let begins = dice.between(times.soon.0, times.soon.1);
-    let length = dice.between(4, 9);
-    let latency = dice.between(5, 10);
-    let stall = format!(",stall={begins}s+{length}s");
-    let members = dice.one(&[1, 1, 2, 3]);
-    let spec = format!("latency={latency}ms");
-    let (all, _) = one_apart(machine, dice, members, &spec, &stall, "256MiB");
-    let (device, on) = match members {
-        1 => (all[0].clone(), all),
-        _ => {
-            let array = machine.array(0, 64, &all);
-            (array.clone(), with(all, &array))
-        }
-    };
-    let streams = dice.between(1, 2);
-    let load = mixed(dice, streams, 192 * MIB);
-    machine.load(&device, &load);
-    machine.add(Play {
-        cause: Some("stalled"),
-        what: format!("{members} volumes, {length} s at {begins} s, {load}"),
-        on,
-        begins,
-        ends: begins + length,
-        follows: &[],
-    });
-}
-
-/// A member is slow from some moment on.
-pub(crate) fn slow_member(machine: &mut Machine, dice: &mut Dice, times: Times) {
-    let begins = dice.between(times.early.0, times.early.1);
-    let (level, members) = dice.one(&[(0, 3), (0, 4), (5, 4), (10, 4), (1, 2), (0, 6)]);
-    let (latency, factor) = (dice.between(5, 10), dice.between(4, 10));
-    let spec = format!("latency={latency}ms");
-    let slow = format!(",slow={begins}s+600s,slow-factor={factor}");
-    let (all, _) = one_apart(machine, dice, members, &spec, &slow, "256MiB");
-    let array = machine.array(level, 64, &all);
-    let streams = dice.between(2, 3);
-    let load = mixed(dice, streams, 192 * MIB);
-    machine.load(&array, &load);
-    machine.add(Play {
-        cause: Some("slow-member"),
-        what: format!("level {level} of {members}, {factor} times from {begins} s, {load}"),
-        on: with(all, &array),
-        begins,
-        ends: machine.seconds(),
-        follows: &[],
-    });
 }
 
 /// More is asked than the volume's cap.
@@ -152,12 +79,8 @@ pub(crate) fn volume_cap(machine: &mut Machine, dice: &mut Dice) {
     let device = machine.volume(&format!("{cap},latency={latency}ms,merge=none:512MiB"));
     machine.load_from(begins, &device, &load);
     machine.add(Play {
-        cause: Some("volume-cap"),
         what: format!("{cap} from {begins} s, {load}"),
-        on: vec![device],
-        begins,
-        ends: machine.seconds(),
-        follows: &[],
+        ..Play::of("volume-cap", &device, begins, machine.seconds())
     });
 }
 
@@ -174,13 +97,10 @@ pub(crate) fn burst_spent(machine: &mut Machine, dice: &mut Dice) {
     let load = mixed(dice, streams, 480 * MIB);
     machine.load_from(0, &device, &load);
     machine.add(Play {
-        cause: Some("burst-spent"),
         what: format!("{spec}, gone at {begins} s, {load}"),
-        on: vec![device],
-        begins,
-        ends: machine.seconds(),
         // A burst has its own cap, and so has what is left.
         follows: &["volume-cap"],
+        ..Play::of("burst-spent", &device, begins, machine.seconds())
     });
 }
 
@@ -209,64 +129,8 @@ pub(crate) fn cold(machine: &mut Machine, dice: &mut Dice, times: Times) {
         (begins + 2, format!("after others, {load}"), device)
     };
     machine.add(Play {
-        cause: Some("cold"),
         what,
-        on: vec![device],
-        begins,
-        ends: seconds,
-        follows: &[],
-    });
-}
-
-/// md checks an array with all its might.
-pub(crate) fn scrub_hurts(machine: &mut Machine, dice: &mut Dice, times: Times) {
-    let begins = dice.between(times.after.0, times.after.1);
-    let (level, members) = dice.one(&[(1, 2), (5, 3), (5, 4), (10, 4)]);
-    let cap = dice.between(10, 20);
-    let all = volumes(
-        machine,
-        members,
-        &format!("throughput={cap}MiB,latency=8ms:1GiB"),
-    );
-    let array = machine.array(level, 64, &all);
-    let streams = dice.between(1, 3);
-    let load = mixed(dice, streams, 700 * MIB);
-    machine.load(&array, &load);
-    let md = format!("/sys/block/{array}/md");
-    machine.at(
-        begins,
-        &format!("echo 500000 >{md}/sync_speed_min; echo check >{md}/sync_action"),
-    );
-    machine.add(Play {
-        cause: Some("scrub-hurts"),
-        what: format!("level {level} of {members} with {cap} MiB/s, from {begins} s, {load}"),
-        on: with(all, &array),
-        begins,
-        ends: machine.seconds(),
-        // The check goes at the members' cap.
-        follows: &["volume-cap"],
-    });
-}
-
-/// What is hot lies within one chunk of a striped array.
-pub(crate) fn imbalance(machine: &mut Machine, dice: &mut Dice, times: Times) {
-    let begins = dice.between(times.early.0, times.early.1);
-    let (level, members) = dice.one(&[(0, 3), (0, 4), (5, 4), (0, 6)]);
-    let chunk = dice.one(&[256, 512]);
-    let latency = dice.between(6, 10);
-    let spec = format!("latency={latency}ms,merge=none:256MiB");
-    let all = volumes(machine, members, &spec);
-    let array = machine.array(level, chunk, &all);
-    machine.load(&array, &reading(1, 16, 400 * MIB));
-    let hot = reading(dice.between(1, 2), dice.one(&SIZES), chunk);
-    machine.load_from(begins, &array, &hot);
-    machine.add(Play {
-        cause: Some("imbalance"),
-        what: format!("level {level} of {members}, from {begins} s, {hot}"),
-        on: with(all, &array),
-        begins,
-        ends: machine.seconds(),
-        follows: &[],
+        ..Play::of("cold", &device, begins, seconds)
     });
 }
 
@@ -281,12 +145,8 @@ pub(crate) fn queue_full(machine: &mut Machine, dice: &mut Dice, times: Times) {
     let load = mixed(dice, 2 * depth, 480 * MIB);
     machine.load_from(begins, &device, &load);
     machine.add(Play {
-        cause: Some("queue-full"),
         what: format!("nr_requests {depth} from {begins} s, {load}"),
-        on: vec![device],
-        begins,
-        ends: machine.seconds(),
-        follows: &[],
+        ..Play::of("queue-full", &device, begins, machine.seconds())
     });
 }
 
@@ -299,12 +159,8 @@ pub(crate) fn small_io(machine: &mut Machine, dice: &mut Dice, times: Times) {
     load.block = 4;
     machine.load_from(begins, &device, &load);
     machine.add(Play {
-        cause: Some("small-io"),
         what: format!("from {begins} s, {latency} ms, {load}"),
-        on: vec![device],
-        begins,
-        ends: machine.seconds(),
-        follows: &[],
+        ..Play::of("small-io", &device, begins, machine.seconds())
     });
 }
 
@@ -329,49 +185,11 @@ pub(crate) fn writeback(machine: &mut Machine, dice: &mut Dice, times: Times) {
         "for turn in 1 2 3; do dd if=/dev/zero of=/srv/file bs=64k count=1600 conv=notrunc; done",
     );
     machine.add(Play {
-        cause: Some("writeback"),
         what: format!("{limit} MiB at {rate} MiB/s from {begins} s"),
         on: vec!["host".to_owned(), device],
-        begins,
-        ends: begins + 20,
         // The disk is at its cap, and its queue is filled by the kernel.
         follows: &["volume-cap", "queue-full"],
-    });
-}
-
-/// A member fails, everywhere or in places, or is given up. (Of a mirror, md may never read the bad copy:
-/// also writes fail there.)
-pub(crate) fn errors(machine: &mut Machine, dice: &mut Dice, times: Times) {
-    let begins = dice.between(times.soon.0, times.soon.1);
-    let (level, members) = dice.one(&[(1, 2), (5, 3), (10, 4)]);
-    let (what, apart) = match dice.between(0, 2) {
-        0 => ("fails", format!(",error=all,error-after={begins}s")),
-        1 => (
-            "fails in places",
-            format!(",error=1MiB+30MiB,error-after={begins}s"),
-        ),
-        _ => ("is given up", String::new()),
-    };
-    let (all, one) = one_apart(machine, dice, members, "latency=8ms", &apart, "256MiB");
-    let array = machine.array(level, 64, &all);
-    if apart.is_empty() {
-        machine.at(begins, &format!("mdadm /dev/{array} --fail /dev/{one}"));
-    }
-    let block = dice.one(&SIZES);
-    let load = Load {
-        reads: 1,
-        writes: 1,
-        block,
-        span: 8 * MIB,
-    };
-    machine.load(&array, &load);
-    machine.add(Play {
-        cause: Some("errors"),
-        what: format!("a member of level {level} {what} at {begins} s, {load}"),
-        on: with(all, &array),
-        begins,
-        ends: machine.seconds(),
-        follows: &[],
+        ..Play::of("writeback", "host", begins, begins + 20)
     });
 }
 
@@ -410,12 +228,9 @@ pub(crate) fn instance_cap(dice: &mut Dice, round: u64) -> Machine {
     };
     on.extend(all);
     machine.add(Play {
-        cause: Some("instance-cap"),
         what: format!("{cap} IOPS from {begins} s, {what}"),
         on,
-        begins,
-        ends: seconds,
-        follows: &[],
+        ..Play::of("instance-cap", "host", begins, seconds)
     });
     machine
 }

@@ -1,7 +1,8 @@
 //! Disks that are in good health, with loads that could be mistaken for a cause.
 
 use crate::dice::Dice;
-use crate::machine::{Load, Machine, Play};
+use crate::machine::{Load, Machine};
+use crate::play::Play;
 
 const SIZES: [u64; 3] = [8, 16, 32];
 const MIB: u64 = 1024;
@@ -64,12 +65,8 @@ pub(crate) fn play(machine: &mut Machine, dice: &mut Dice, kind: u64) {
         }
     };
     machine.add(Play {
-        cause: None,
         what: format!("{what}, {latency} ms, {load}"),
-        on,
-        begins: 0,
-        ends: machine.seconds(),
-        follows: &[],
+        ..Play::nothing(on, machine.seconds())
     });
 }
 

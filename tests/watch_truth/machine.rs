@@ -1,59 +1,16 @@
-//! A machine of the lab in which plays go on side by side, and what `watch` said of each.
+//! A machine of the lab in which plays go on side by side, and what `watch` said there.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use serde_json::Value;
 
+use crate::play::{Found, Play, Verdict, judge};
 use crate::support::{Place, skipped};
-
-/// A finding that comes so long before its cause, in seconds, is not of it: the clocks of the volumes
-/// and of the machine's script begin within a second or two of each other.
-const EARLY_S: f64 = 3.0;
-/// A finding may come so long after its cause has ended.
-const LATE_S: f64 = 15.0;
 
 /// Sends a signal to the programs of a device's loads: the machine has no pkill.
 const SIGNAL: &str = "signal() { for one in $(pidof dd); do \
                       tr '\\0' ' ' </proc/$one/cmdline | grep -q \"f=/dev/$2 \" && kill -$1 $one; done; }\n";
-
-/// A cause that is played on some devices, or nothing.
-#[derive(Clone, Debug)]
-pub(crate) struct Play {
-    /// The finding that it must raise; `None` where nothing may be found.
-    pub(crate) cause: Option<&'static str>,
-    /// How it varies, for the reader.
-    pub(crate) what: String,
-    /// The devices that are its own, and `host` where the host as a whole is.
-    pub(crate) on: Vec<String>,
-    /// When the cause begins and ends, in seconds from the command's start.
-    pub(crate) begins: u64,
-    pub(crate) ends: u64,
-    /// What its cause brings about besides, so that it is true too.
-    pub(crate) follows: &'static [&'static str],
-}
-
-/// What was found of a play.
-#[derive(Clone, Debug)]
-pub(crate) struct Verdict {
-    /// The play.
-    pub(crate) play: Play,
-    /// Seconds from the beginning of the cause to the finding; `None` where it was not found.
-    pub(crate) found: Option<f64>,
-    /// What else was found: codes.
-    pub(crate) others: Vec<String>,
-}
-
-/// A finding that began.
-#[derive(Clone, Debug)]
-pub(crate) struct Found {
-    /// Its code, what it is of, and its sentence.
-    pub(crate) code: String,
-    pub(crate) name: String,
-    pub(crate) text: String,
-    /// When it was said, in seconds from the beginning.
-    pub(crate) at: f64,
-}
 
 /// Requests to a device: streams of one at a time, each in order through its own part of a span, which
 /// it begins again when it is through. It takes a small program for each and hardly any work.
@@ -239,11 +196,25 @@ impl Machine {
         let said = said.ends_with(0);
         self.keep(&said.out, &arguments);
         let found = findings(&said.out);
-        let verdicts: Vec<Verdict> = self.plays.iter().map(|play| judge(play, &found)).collect();
+        let mut verdicts: Vec<Verdict> =
+            self.plays.iter().map(|play| judge(play, &found)).collect();
+        verdicts.extend(self.of_nobody(&found));
         for verdict in &verdicts {
             println!("{verdict}");
         }
         Some(verdicts)
+    }
+
+    /// What was found of what no play owns, the host above all, was found of nothing.
+    fn of_nobody(&self, found: &[Found]) -> Option<Verdict> {
+        let owns = |found: &Found| self.plays.iter().any(|play| play.on.contains(&found.name));
+        let names = found.iter().filter(|found| !owns(found));
+        let names: Vec<String> = names.map(|found| found.name.clone()).collect();
+        let play = Play {
+            what: "what is of no play".to_owned(),
+            ..Play::nothing(names, self.seconds)
+        };
+        (!play.on.is_empty()).then(|| judge(&play, found))
     }
 
     /// Loads that are to be there from the beginning are started before it, and at last `watch`, which
@@ -298,47 +269,17 @@ fn findings(out: &str) -> Vec<Found> {
     found
 }
 
-/// What was found of a play among all that was.
-pub(crate) fn judge(play: &Play, found: &[Found]) -> Verdict {
-    let (begins, ends) = (play.begins as f64, play.ends as f64);
-    let is_own = |found: &&Found| play.on.contains(&found.name);
-    let is_cause = |found: &&Found| {
-        play.cause == Some(&found.code) && (begins - EARLY_S..ends + LATE_S).contains(&found.at)
+#[test]
+fn what_is_found_of_no_play_is_found_of_nothing() {
+    let mut machine = Machine::new("test", 30);
+    machine.add(Play::nothing(vec!["vda".to_owned()], 30));
+    let found = |name: &str| Found {
+        code: "instance-cap".to_owned(),
+        name: name.to_owned(),
+        text: String::new(),
+        at: 10.0,
     };
-    let own = || found.iter().filter(is_own);
-    let first = own().find(is_cause);
-    let others = own().filter(|found| !is_cause(found) && !play.follows.contains(&&*found.code));
-    Verdict {
-        play: play.clone(),
-        found: first.map(|found| found.at - begins),
-        others: others
-            .map(|found| {
-                println!("  also at {:.0} s: {}", found.at, found.text);
-                found.code.clone()
-            })
-            .collect(),
-    }
-}
-
-impl std::fmt::Display for Verdict {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Play {
-            cause, what, on, ..
-        } = &self.play;
-        let found = match (cause, self.found) {
-            (None, _) => String::new(),
-            (_, None) => ", NOT found".to_owned(),
-            (_, Some(seconds)) => format!(", found after {seconds:.0} s"),
-        };
-        write!(
-            f,
-            "{} ({what}) on {}{found}",
-            cause.unwrap_or("nothing"),
-            on.join(" ")
-        )?;
-        if self.others.is_empty() {
-            return Ok(());
-        }
-        write!(f, "; also {}", self.others.join(", "))
-    }
+    assert!(machine.of_nobody(&[found("vda")]).is_none());
+    let verdict = machine.of_nobody(&[found("vda"), found("host")]).unwrap();
+    assert_eq!((verdict.play.cause, verdict.others.len()), (None, 1));
 }

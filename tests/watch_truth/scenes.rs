@@ -1,13 +1,15 @@
-//! The causes, and healthy hosts, on volumes in simulated time.
+//! The causes on volumes in simulated time.
 
 use study::watch::{ChangeKind, Settings, Watch};
 
+use crate::calm;
 use crate::dice::Dice;
-use crate::machine::{Found, Play, Verdict, judge};
-use crate::world::{Array, Pace, Program, Target, World};
+use crate::play::{Found, Play, Verdict, judge};
+use crate::program::{Array, Pace, Program, Target};
+use crate::world::World;
 
 /// How long each is played.
-const SECONDS: u64 = 150;
+pub(crate) const SECONDS: u64 = 150;
 const MIB: u64 = 1 << 20;
 const SIZES: [u64; 3] = [8192, 16_384, 32_768];
 
@@ -15,9 +17,10 @@ const SIZES: [u64; 3] = [8192, 16_384, 32_768];
 type Scene = fn(&mut Dice) -> (World, Play);
 
 /// All of them. Nothing comes as often as each kind of healthy host.
-const SCENES: [(&str, Scene); 11] = [
+const SCENES: [(&str, Scene); 12] = [
     ("stalled", stalled),
     ("slow-member", slow_member),
+    ("deep slow-member", deep_slow_member),
     ("volume-cap", volume_cap),
     ("instance-cap", instance_cap),
     ("burst-spent", burst_spent),
@@ -26,7 +29,7 @@ const SCENES: [(&str, Scene); 11] = [
     ("cold", cold),
     ("small-io", small_io),
     ("queue-full", queue_full),
-    ("nothing", nothing),
+    ("nothing", calm::nothing),
 ];
 
 /// Plays each so often.
@@ -62,25 +65,29 @@ fn found(world: World) -> Vec<Found> {
     found
 }
 
-fn played(world: &World, cause: &'static str, begins: u64, ends: u64, what: String) -> Play {
-    let mut on = world.names();
-    on.push("host".to_owned());
+/// A cause that a device, or the host, has until the end.
+fn played(world: &World, cause: &'static str, culprit: &str, begins: u64, what: String) -> Play {
     Play {
-        cause: Some(cause),
         what,
-        on,
-        begins,
-        ends,
-        follows: &[],
+        on: everything(world),
+        ..Play::of(cause, culprit, begins, SECONDS)
     }
 }
 
-fn specs(count: u64, spec: &str) -> Vec<String> {
+/// All devices and the host.
+pub(crate) fn everything(world: &World) -> Vec<String> {
+    let mut on = world.names();
+    on.push("host".to_owned());
+    on
+}
+
+/// So many volumes of one kind.
+pub(crate) fn specs(count: u64, spec: &str) -> Vec<String> {
     vec![format!("{spec}:1GiB"); count as usize]
 }
 
 /// A program with what is drawn for every play.
-fn program(dice: &mut Dice, target: Target, pace: Pace) -> Program {
+pub(crate) fn program(dice: &mut Dice, target: Target, pace: Pace) -> Program {
     Program {
         target,
         pace,
@@ -92,7 +99,8 @@ fn program(dice: &mut Dice, target: Target, pace: Pace) -> Program {
     }
 }
 
-fn healthy_latency(dice: &mut Dice) -> String {
+/// How long a volume in good health takes.
+pub(crate) fn healthy_latency(dice: &mut Dice) -> String {
     format!(
         "latency={}us,jitter=0.{}",
         dice.between(4000, 9000),
@@ -100,18 +108,34 @@ fn healthy_latency(dice: &mut Dice) -> String {
     )
 }
 
-/// An array with a load that all members share.
-fn array(dice: &mut Dice, specs: &[String], level: u64, check_from: Option<u64>) -> World {
+/// A load that leaves a disk idle most of the time.
+fn gentle_pace(dice: &mut Dice) -> Pace {
+    match dice.between(0, 1) {
+        0 => Pace::Rate(dice.between(30, 120) as f64),
+        _ => Pace::Depth(dice.between(1, 2)),
+    }
+}
+
+/// An array with a gentle load that all members share.
+pub(crate) fn array(dice: &mut Dice, specs: &[String], level: u64, check: Option<u64>) -> World {
+    let pace = gentle_pace(dice);
+    array_at(dice, specs, level, check, pace)
+}
+
+/// An array with a load that all members share, and which is checked from some second on.
+fn array_at(
+    dice: &mut Dice,
+    specs: &[String],
+    level: u64,
+    check_from: Option<u64>,
+    pace: Pace,
+) -> World {
     let mut world = World::new(specs, dice);
     world.array(Array {
         level,
         chunk: 65_536,
         check_from,
     });
-    let pace = match dice.between(0, 1) {
-        0 => Pace::Rate(dice.between(30, 120) as f64),
-        _ => Pace::Depth(dice.between(1, 2)),
-    };
     let program = program(dice, Target::Array, pace);
     world.program(program);
     world
@@ -127,27 +151,51 @@ fn stalled(dice: &mut Dice) -> (World, Play) {
     };
     let program = program(dice, Target::Volume(0), pace);
     world.program(program);
-    let play = played(
-        &world,
-        "stalled",
-        begins,
-        begins + length,
-        format!("{spec}, {program:?}"),
-    );
+    let play = Play {
+        ends: begins + length,
+        ..played(
+            &world,
+            "stalled",
+            "vda",
+            begins,
+            format!("{spec}, {program:?}"),
+        )
+    };
     (world, play)
 }
 
 fn slow_member(dice: &mut Dice) -> (World, Play) {
-    let begins = dice.between(10, 80);
     let (level, count) = dice.one(&[(0, 3), (0, 4), (0, 8), (10, 4), (10, 8)]);
-    let mut specs = specs(count, &healthy_latency(dice));
-    let which = dice.between(0, count - 1) as usize;
+    let specs = specs(count, &healthy_latency(dice));
+    let pace = gentle_pace(dice);
+    slow(dice, specs, level, pace)
+}
+
+/// Many requests in flight on volumes that answer many at once. They take long, so that these are not too
+/// many in a second to be played.
+fn deep_slow_member(dice: &mut Dice) -> (World, Play) {
+    let (level, count) = dice.one(&[(0, 4), (0, 8), (10, 8)]);
+    let (latency, jitter) = (dice.between(30, 60), dice.between(2, 6));
+    let specs = specs(count, &format!("latency={latency}ms,jitter=0.{jitter}"));
+    let pace = Pace::Depth(dice.between(32, 64));
+    slow(dice, specs, level, pace)
+}
+
+/// One member of an array is slow from some moment on.
+fn slow(dice: &mut Dice, mut specs: Vec<String>, level: u64, pace: Pace) -> (World, Play) {
+    let begins = dice.between(10, 80);
+    let which = dice.between(0, specs.len() as u64 - 1) as usize;
     let factor = dice.between(4, 12);
     let slow = format!(",slow={begins}s+600s,slow-factor={factor}:");
     specs[which] = specs[which].replace(':', &slow);
-    let world = array(dice, &specs, level, None);
-    let what = format!("level {level} of {count}: {}", specs[which]);
-    let play = played(&world, "slow-member", begins, SECONDS, what);
+    let world = array_at(dice, &specs, level, None, pace);
+    let what = format!(
+        "level {level} of {}: {}, {pace:?}",
+        specs.len(),
+        specs[which]
+    );
+    let culprit = world.names()[which].clone();
+    let play = played(&world, "slow-member", &culprit, begins, what);
     (world, play)
 }
 
@@ -167,8 +215,8 @@ fn volume_cap(dice: &mut Dice) -> (World, Play) {
     let play = played(
         &world,
         "volume-cap",
+        "vda",
         begins,
-        SECONDS,
         format!("{spec}, {program:?}"),
     );
     (world, play)
@@ -215,8 +263,8 @@ fn instance_cap(dice: &mut Dice) -> (World, Play) {
     let play = played(
         &world,
         "instance-cap",
+        "host",
         0,
-        SECONDS,
         format!("{cap} IOPS, {what}"),
     );
     (world, play)
@@ -238,8 +286,8 @@ fn burst_spent(dice: &mut Dice) -> (World, Play) {
     let mut play = played(
         &world,
         "burst-spent",
+        "vda",
         begins,
-        SECONDS,
         format!("{spec}, {program:?}"),
     );
     // A burst has its own cap, and so has what is left.
@@ -259,7 +307,11 @@ fn imbalance(dice: &mut Dice) -> (World, Play) {
     world.program(hot);
     // Beside it what all members share.
     let what = format!("level 0 of {count}, {hot:?}");
-    let play = played(&world, "imbalance", begins, SECONDS, what);
+    let play = Play {
+        // The first chunk is on the first member.
+        member: Some("vda".to_owned()),
+        ..played(&world, "imbalance", "md0", begins, what)
+    };
     (world, play)
 }
 
@@ -273,7 +325,7 @@ fn scrub_hurts(dice: &mut Dice) -> (World, Play) {
     );
     let world = array(dice, &specs(count, &spec), level, Some(begins));
     let what = format!("level {level} of {count}: {spec}");
-    let mut play = played(&world, "scrub-hurts", begins, SECONDS, what);
+    let mut play = played(&world, "scrub-hurts", "md0", begins, what);
     // The check goes at the members' cap.
     play.follows = &["volume-cap"];
     (world, play)
@@ -302,7 +354,7 @@ fn cold(dice: &mut Dice) -> (World, Play) {
         world.program(program);
         format!("after others, {program:?}")
     };
-    let play = played(&world, "cold", begins, SECONDS, what);
+    let play = played(&world, "cold", "vda", begins, what);
     (world, play)
 }
 
@@ -317,7 +369,7 @@ fn small_io(dice: &mut Dice) -> (World, Play) {
     program.block = dice.one(&[512, 4096]);
     program.from = begins;
     world.program(program);
-    let play = played(&world, "small-io", begins, SECONDS, format!("{program:?}"));
+    let play = played(&world, "small-io", "vda", begins, format!("{program:?}"));
     (world, play)
 }
 
@@ -336,84 +388,11 @@ fn queue_full(dice: &mut Dice) -> (World, Play) {
     let mut play = played(
         &world,
         "queue-full",
+        "vda",
         begins,
-        SECONDS,
         format!("{depth}, {program:?}"),
     );
     // What is asked beyond a cap fills the queue.
     play.follows = &["volume-cap"];
-    (world, play)
-}
-
-/// Disks in good health with loads that could be mistaken for a cause.
-fn nothing(dice: &mut Dice) -> (World, Play) {
-    let latency = healthy_latency(dice);
-    let rate = dice.between(20, 100);
-    let (world, what) = match dice.between(0, 6) {
-        0 => {
-            let (level, count) = dice.one(&[(0, 4), (10, 4), (1, 2), (0, 2)]);
-            let world = array(dice, &specs(count, &latency), level, None);
-            (world, format!("level {level} of {count}"))
-        }
-        1 => {
-            let mut world = World::new(&specs(1, &latency), dice);
-            let depth = dice.between(1, 3);
-            let program = program(dice, Target::Volume(0), Pace::Depth(depth));
-            world.program(program);
-            (world, format!("{program:?}"))
-        }
-        2 => {
-            let spec = format!("iops={},{latency}", 2 * rate);
-            let mut world = World::new(&specs(1, &spec), dice);
-            let program = program(dice, Target::Volume(0), Pace::Rate(rate as f64));
-            world.program(program);
-            (world, format!("half of a cap: {spec}"))
-        }
-        3 => {
-            let mut world = World::new(&specs(1, &latency), dice);
-            let end = dice.between(50, 100);
-            for (from, to, depth) in [(0, end, 4), (end, SECONDS + 1, 1)] {
-                let program = program(dice, Target::Volume(0), Pace::Depth(depth));
-                world.program(Program {
-                    from,
-                    to,
-                    ..program
-                });
-            }
-            (world, format!("4 in flight until {end} s, then 1"))
-        }
-        4 => {
-            let mut world = World::new(&specs(3, &latency), dice);
-            for volume in 0..3 {
-                let program = program(dice, Target::Volume(volume), Pace::Rate(rate as f64));
-                world.program(program);
-            }
-            (world, format!("three disks at {rate} IOPS each"))
-        }
-        5 => {
-            let mut world = World::new(&specs(1, &latency), dice);
-            for from in (0..SECONDS).step_by(30) {
-                let program = program(dice, Target::Volume(0), Pace::Depth(2));
-                let to = from + 20;
-                world.program(Program {
-                    from,
-                    to,
-                    ..program
-                });
-            }
-            (world, "20 s of load, and 10 s without".to_owned())
-        }
-        _ => {
-            let mut world = World::new(&specs(1, &latency), dice);
-            let few = dice.between(1, 8) as f64;
-            let mut program = program(dice, Target::Volume(0), Pace::Rate(few));
-            program.reads = 0.0;
-            program.block = 4096;
-            world.program(program);
-            (world, "a log".to_owned())
-        }
-    };
-    let mut play = played(&world, "", 0, SECONDS, format!("{latency}, {what}"));
-    play.cause = None;
     (world, play)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::machine::Verdict;
+use crate::play::{Play, Verdict};
 
 /// What became of the plays of one cause.
 #[derive(Debug, Default)]
@@ -38,21 +38,35 @@ impl Table {
         Table(rows)
     }
 
-    /// Panics unless each cause was found in this share of its plays at least, and anything was found
-    /// without a cause in this share of the others at most.
+    /// Panics unless each cause was found in this share of its plays at least, and what is not so was found in
+    /// this share of the plays at most: of those without a cause, of those with one, and of each cause that
+    /// was played so often that one such play is no larger share.
     pub(crate) fn assert(&self, least_found: f64, most_false: f64) {
+        let mut with_cause = Row::default();
         for (cause, row) in &self.0 {
-            let share = |count: usize| count as f64 / row.played as f64;
-            match cause {
-                None => assert!(
-                    share(row.with_others) <= most_false,
-                    "found of nothing: {row:?}"
-                ),
-                Some(cause) => {
-                    assert!(share(row.found.len()) >= least_found, "{cause}: {row:?}");
-                }
+            let is_often = row.played as f64 * most_false >= 1.0;
+            if cause.is_none() || is_often {
+                let cause = cause.unwrap_or("nothing");
+                assert!(row.is_right(most_false), "found beside {cause}: {row:?}");
+            }
+            if let Some(cause) = cause {
+                let found = row.found.len() as f64 / row.played as f64;
+                assert!(found >= least_found, "{cause}: {row:?}");
+                with_cause.played += row.played;
+                with_cause.with_others += row.with_others;
             }
         }
+        assert!(
+            with_cause.is_right(most_false),
+            "found beside causes: {self:?}"
+        );
+    }
+}
+
+impl Row {
+    /// Whether in no more than this share of the plays anything else was found.
+    fn is_right(&self, most_false: f64) -> bool {
+        self.with_others as f64 <= most_false * self.played as f64
     }
 }
 
@@ -90,4 +104,41 @@ impl fmt::Display for Table {
         }
         Ok(())
     }
+}
+
+/// Plays of a cause that was found each time, beside which anything else was found in so many.
+fn played(cause: Option<&'static str>, plays: usize, with_others: usize) -> Table {
+    let verdict = |number: usize| Verdict {
+        play: Play {
+            cause,
+            ..Play::nothing(Vec::new(), 60)
+        },
+        found: cause.map(|_| 1.0),
+        others: vec!["cold".to_owned(); usize::from(number < with_others)],
+    };
+    Table::of((0..plays).map(verdict).collect())
+}
+
+#[test]
+fn one_of_twenty_may_be_false() {
+    played(Some("stalled"), 20, 1).assert(1.0, 0.05);
+    played(None, 20, 1).assert(1.0, 0.05);
+}
+
+#[test]
+#[should_panic(expected = "found beside stalled")]
+fn two_of_twenty_may_not_be_false_beside_a_cause() {
+    played(Some("stalled"), 20, 2).assert(1.0, 0.05);
+}
+
+#[test]
+#[should_panic(expected = "found beside causes")]
+fn of_few_plays_none_may_be_false() {
+    played(Some("stalled"), 2, 1).assert(1.0, 0.05);
+}
+
+#[test]
+#[should_panic(expected = "found beside nothing")]
+fn nothing_may_be_found_of_nothing() {
+    played(None, 2, 1).assert(1.0, 0.05);
 }

@@ -17,49 +17,7 @@ use record::{Bytes, Nanos};
 
 use crate::dice::Dice;
 use crate::meter::Meter;
-
-/// How a program asks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Pace {
-    /// So many requests are always in flight.
-    Depth(u64),
-    /// So many a second at Poisson times.
-    Rate(f64),
-}
-
-/// Where it asks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Target {
-    /// A volume.
-    Volume(usize),
-    /// The array over all volumes.
-    Array,
-}
-
-/// A program.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Program {
-    pub(crate) target: Target,
-    pub(crate) pace: Pace,
-    /// The share of reads.
-    pub(crate) reads: f64,
-    /// The size of a request, and the span of random places, in bytes.
-    pub(crate) block: u64,
-    pub(crate) span: u64,
-    /// When it runs, in seconds.
-    pub(crate) from: u64,
-    pub(crate) to: u64,
-}
-
-/// An array of all volumes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Array {
-    /// 0, 1 or 10.
-    pub(crate) level: u64,
-    pub(crate) chunk: u64,
-    /// When md begins to check it: by reads of all members one after the other.
-    pub(crate) check_from: Option<u64>,
-}
+use crate::program::{Array, Pace, Program, Target};
 
 /// What a request of a program waits for.
 #[derive(Debug)]
@@ -168,7 +126,9 @@ impl World {
     /// Plays it, and shows each second.
     pub(crate) fn play(mut self, seconds: u64, mut show: impl FnMut(&Sample)) {
         self.make_devices();
-        self.check();
+        if let Some(array) = self.array {
+            self.programs.extend(array.checkers(self.volumes.len()));
+        }
         for (number, program) in self.programs.clone().into_iter().enumerate() {
             let streams = match program.pace {
                 Pace::Depth(depth) => depth,
@@ -206,24 +166,6 @@ impl World {
                 device.lies_on = (0..number as u32).map(DeviceId).collect();
             }
             self.devices.push(Arc::new(device));
-        }
-    }
-
-    /// md checks as programs would that read all members from their beginning with a window of requests.
-    fn check(&mut self) {
-        let Some(from) = self.array.and_then(|array| array.check_from) else {
-            return;
-        };
-        for volume in 0..self.volumes.len() {
-            self.programs.push(Program {
-                target: Target::Volume(volume),
-                pace: Pace::Depth(16),
-                reads: 1.0,
-                block: 65_536,
-                span: 64 << 20,
-                from,
-                to: u64::MAX / 2_000_000_000,
-            });
         }
     }
 
@@ -289,30 +231,12 @@ impl World {
         }
     }
 
-    /// Where a request to the array goes: of copies, one is read, the one with less to do, and all are
-    /// written.
+    /// Where a request to the array goes.
     fn members(&mut self, place: u64, write: bool) -> Vec<(usize, u64)> {
-        let Array { level, chunk, .. } = self.array.unwrap();
-        let count = self.volumes.len();
-        let copies = match level {
-            0 => 1,
-            1 => count,
-            _ => 2,
-        };
-        let columns = (count / copies) as u64;
-        let (stripe, within) = (place / chunk, place % chunk);
-        let first = (stripe % columns) as usize * copies;
-        let offset = stripe / columns * chunk + within;
-        let all = first..first + copies;
-        if write {
-            return all.map(|volume| (volume, offset)).collect();
-        }
-        let turn = self.dice.between(0, copies as u64 - 1) as usize;
-        let least = all
-            .map(|volume| (volume + turn) % copies + first)
-            .min_by_key(|volume| self.meters[*volume].in_flight)
-            .unwrap();
-        vec![(least, offset)]
+        let in_flight: Vec<u64> = self.meters.iter().map(|meter| meter.in_flight).collect();
+        let array = self.array.unwrap();
+        let in_flight = &in_flight[..self.volumes.len()];
+        array.members(place, write, in_flight, &mut self.dice)
     }
 
     fn ask(&mut self, mut part: Part) {

@@ -4,13 +4,17 @@
 //! The step is found as in [`crate::level`]. It is the end of burst credit where the programs still
 //! want as much (as many requests are in flight, of the same size and mix) and the lower level is
 //! flat, as what is granted by the clock is. A disk that is slowed by something else wanders.
+//!
+//! The members of an array that do alike spend alike. Where one alone becomes slower, with as many requests
+//! in flight as its siblings leave it, that is `slow-member`.
 
 use std::collections::HashMap;
 
 use record::sample::{DeviceId, DeviceSample, Moment};
 use record::{EventCode, Severity};
 
-use super::history::{Point, jitter, mean_known, mean_of, variation};
+use super::history::{Point, jitter, mean_known, mean_of, median, variation};
+use super::members::arrays;
 use super::words::{digits, rate, time};
 use super::{Now, Rule, Sighting};
 use crate::level::{LEAST_SLICES, find_drop};
@@ -80,7 +84,10 @@ impl Rule for BurstSpent {
             let id = device.device.id;
             let points = now.history.all(id);
             let before = self.spent.get(&id).filter(|spent| spent.lasts(points));
-            let found = || is_time.then(|| find(points)).flatten();
+            let found = || {
+                let spent = is_time.then(|| find(points)).flatten()?;
+                (!is_slow_alone(now, id, spent.at)).then_some(spent)
+            };
             if let Some(spent) = before.copied().or_else(found) {
                 lasting.insert(id, spent);
                 seen.push(sighting(device, &spent));
@@ -118,6 +125,23 @@ impl Level {
     fn size(&self) -> f64 {
         self.bytes / self.ops
     }
+}
+
+/// Whether a device has siblings in an array, and these wait about as long after a moment as before.
+fn is_slow_alone(now: &Now<'_>, id: DeviceId, at: Moment) -> bool {
+    let of_it = |array: &&DeviceSample| array.device.lies_on.contains(&id);
+    let members = arrays(now.sample).filter(of_it);
+    let members = members.flat_map(|array| now.sample.below(&array.device));
+    let slower = members
+        .filter(|member| member.device.id != id)
+        .filter_map(|member| {
+            let points = now.history.all(member.device.id);
+            let split = points.partition_point(|point| point.end.elapsed <= at.elapsed);
+            let (before, after) = points.split_at(split);
+            let wait = |points| mean_of(points, |point| &point.all).wait;
+            Some(wait(after)? / wait(before)?)
+        });
+    median(slower.collect()).is_some_and(|slower| slower < SLOWER)
 }
 
 /// The level that was lost within the points, if there is one.
@@ -183,5 +207,46 @@ fn sighting(device: &DeviceSample, spent: &Spent) -> Sighting {
             ("await_s_after", after.wait),
         ],
         ..Sighting::of(device, Severity::Warn, spent.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::Event;
+
+    use super::super::simulated::{Disk, Host};
+    use super::*;
+    use crate::simulate::Rng;
+
+    /// The disks of four whose credit is found spent, where that of so many is.
+    fn found(level: Option<&'static str>, spent: usize) -> Vec<String> {
+        let capped = Disk {
+            cap: Some(3000.0),
+            ..Disk::healthy(12.0)
+        };
+        let mut host = Host::of(vec![capped; 4]);
+        host.level = level;
+        let events = host.play(200, &mut Rng::new(8), |host, second| {
+            if second == 100 {
+                for disk in &mut host.disks[..spent] {
+                    disk.cap = Some(1000.0);
+                }
+            }
+        });
+        let is_spent = |event: &Event| event.code == EventCode::BurstSpent;
+        let mut names: Vec<String> = events
+            .into_iter()
+            .filter(is_spent)
+            .map(|event| event.name)
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_member_that_alone_becomes_slower_has_not_spent_its_credit() {
+        assert_eq!(found(None, 1), ["d0"]);
+        assert_eq!(found(Some("raid0"), 1), [""; 0]);
+        assert_eq!(found(Some("raid0"), 4), ["d0", "d1", "d2", "d3"]);
     }
 }

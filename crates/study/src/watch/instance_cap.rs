@@ -156,7 +156,7 @@ fn held_together(now: &Now<'_>) -> Option<Held> {
     let held = held_in(&sum, || {
         let waits = series
             .iter()
-            .filter_map(|(id, _)| least_wait(now.history.all(*id)));
+            .filter_map(|(id, _)| least_wait(now.history.all(*id), |point| &point.all));
         waits.min_by(f64::total_cmp)
     })?;
     let rates = |points: &[Point]| -> Vec<f64> {

@@ -7,7 +7,7 @@
 
 use record::sample::DeviceId;
 
-use super::history::{History, Point, jitter, mean_known, mean_of, variation};
+use super::history::{History, Kind, Point, jitter, mean_known, mean_of, variation};
 use crate::plateau::{Plateau, Throughput, assess};
 
 /// How far back it looks, in seconds, and over how many points at least.
@@ -48,7 +48,7 @@ pub(super) fn window(history: &History, id: DeviceId) -> Option<&[Point]> {
 /// The level at which a disk is held, if it is.
 pub(super) fn held(history: &History, id: DeviceId) -> Option<Held> {
     let points = window(history, id)?;
-    held_in(points, || least_wait(history.all(id)))
+    held_in(points, || least_wait(history.all(id), |point| &point.all))
 }
 
 /// The level at which a series of points is held. `base` gives the least wait that was seen, in
@@ -97,14 +97,14 @@ pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> O
     })
 }
 
-/// The least mean wait of a few points in a row, in seconds.
-pub(super) fn least_wait(points: &[Point]) -> Option<f64> {
+/// The least mean wait of requests of a kind over a few points in a row, in seconds.
+pub(super) fn least_wait(points: &[Point], part: Kind) -> Option<f64> {
     points
         .windows(RUN)
         .filter_map(|run| {
-            let all = mean_of(run, |point| &point.all);
+            let mean = mean_of(run, part);
             let seconds: f64 = run.iter().map(|point| point.seconds).sum();
-            all.wait.filter(|_| all.ops * seconds >= RUN_OPS)
+            mean.wait.filter(|_| mean.ops * seconds >= RUN_OPS)
         })
         .min_by(f64::total_cmp)
 }

@@ -8,7 +8,9 @@
 //! Mirrors hold requests back before they are timed: raid1 and raid10 let nothing pass the place that
 //! they check (`wait_barrier` in drivers/md/raid10.c comes before the request is counted). There the
 //! wait does not show, but the rate does: it falls when the work begins, while programs wait for disks
-//! as much as before (PSI).
+//! as much as before (PSI). That they wait is known of the host only, and may be for another disk, all day.
+//! So the rate must fall just when the work begins, and not to nothing: a rate that falls later is that of a
+//! load that grows less.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -36,7 +38,13 @@ const WORTH_NAMING_S: f64 = 0.001;
 const LOAD: f64 = 1.3;
 /// Where waits do not show it, the rate must fall to this share of before,
 const LESS: f64 = 0.6;
-/// with programs waiting for so much of the time, and nearly as much as before.
+/// within so many points of the work's beginning, compared with as many just before it,
+const AT_ONCE: usize = 10;
+/// but not below this: where nobody asks, nobody is hurt.
+const STILL_ASKED_OPS: f64 = 1.0;
+/// The last point without work may come so many before the first with it.
+const FOLLOWS: u64 = 3;
+/// Programs wait for so much of the time then, and nearly as much as before.
 const PRESSURE: f64 = 0.3;
 const AS_MUCH: f64 = 0.8;
 /// An array that is asked for less has nobody to hurt.
@@ -50,6 +58,8 @@ const ADVICE: &str = "Slow the work down (sync_speed_max of the array in sysfs, 
 pub(super) struct ScrubHurts {
     /// The last points without work.
     calm: HashMap<DeviceId, VecDeque<CalmPoint>>,
+    /// How the work of arrays that are at work began.
+    begun: HashMap<DeviceId, Beginning>,
     /// For how much of the time programs waited for disks, in the last points.
     pressure: VecDeque<f64>,
 }
@@ -61,6 +71,27 @@ struct CalmPoint {
     part: Part,
     /// For how much of the time programs waited for disks, as far as it is known.
     pressure: Option<f64>,
+    /// Its number among all points.
+    number: u64,
+}
+
+/// The first points of work.
+#[derive(Debug, Default)]
+struct Beginning {
+    /// Requests a second in each.
+    rates: Vec<f64>,
+    /// Requests a second just before, where the array was asked for something.
+    before: Option<f64>,
+}
+
+impl Beginning {
+    /// Whether the rate fell with it.
+    fn is_a_fall(&self) -> bool {
+        let at_once = median(self.rates.clone()).filter(|_| self.rates.len() >= LEAST_DURING);
+        at_once
+            .zip(self.before)
+            .is_some_and(|(at_once, before)| at_once <= LESS * before)
+    }
 }
 
 impl Rule for ScrubHurts {
@@ -70,11 +101,13 @@ impl Rule for ScrubHurts {
 
     fn forget(&mut self) {
         self.calm.clear();
+        self.begun.clear();
         self.pressure.clear();
     }
 
     fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         self.calm.retain(|id, _| now.sample.device(*id).is_some());
+        self.begun.retain(|id, _| now.sample.device(*id).is_some());
         let pressure = now.sample.host.pressure.as_ref();
         let pressure = pressure.and_then(|pressure| Some(pressure.some.stalled?.0));
         push(&mut self.pressure, pressure.unwrap_or(0.0), LATELY);
@@ -83,10 +116,19 @@ impl Rule for ScrubHurts {
             // What waits for its turn does nothing yet.
             let at_work = array.array.as_ref().filter(|state| state.is_at_work());
             match at_work.and_then(|state| state.action) {
-                Some(action) => seen.extend(self.compare(now, array, action)),
+                Some(action) => {
+                    self.begin(now, id);
+                    seen.extend(self.compare(now, array, action));
+                }
                 None => {
+                    self.begun.remove(&id);
                     if let Some(part) = last(now.history, now, array) {
-                        let point = CalmPoint { part, pressure };
+                        let number = now.history.count();
+                        let point = CalmPoint {
+                            part,
+                            pressure,
+                            number,
+                        };
                         push(self.calm.entry(id).or_default(), point, CALM);
                     }
                 }
@@ -129,6 +171,20 @@ fn members_wait(
 }
 
 impl ScrubHurts {
+    /// Takes the last point of an array that is at work, if it is one of the first.
+    fn begin(&mut self, now: &Now<'_>, id: DeviceId) {
+        let calm = self.calm.get(&id);
+        let beginning = self.begun.entry(id).or_insert_with(|| Beginning {
+            rates: Vec::new(),
+            before: calm.and_then(|calm| just_before(calm, now.history.count())),
+        });
+        if let Some(point) = now.history.all(id).last()
+            && beginning.rates.len() < AT_ONCE
+        {
+            beginning.rates.push(point.all.ops);
+        }
+    }
+
     fn compare(&self, now: &Now<'_>, array: &DeviceSample, action: SyncAction) -> Option<Sighting> {
         let calm = self.calm.get(&array.device.id)?;
         if calm.len() < LEAST_CALM {
@@ -154,7 +210,10 @@ impl ScrubHurts {
                 time(before.wait),
                 digits(during.ops),
             )
-        } else if during.ops <= LESS * before.ops && self.is_wanted(&before) {
+        } else if (STILL_ASKED_OPS..=LESS * before.ops).contains(&during.ops)
+            && self.begun.get(&array.device.id)?.is_a_fall()
+            && self.is_wanted(&before)
+        {
             format!(
                 "{} completes {} IOPS during its {}, in place of {} before, while programs wait for disks \
                  as much.",
@@ -187,6 +246,14 @@ impl ScrubHurts {
     }
 }
 
+/// Requests a second in the last points without work, if the point of this number follows them.
+fn just_before(calm: &VecDeque<CalmPoint>, number: u64) -> Option<f64> {
+    let newest = calm.back()?;
+    let last = calm.iter().rev().take(AT_ONCE);
+    let rate = median(last.map(|point| point.part.ops).collect());
+    rate.filter(|_| number - newest.number <= FOLLOWS)
+}
+
 /// The typical point without work.
 struct Before {
     wait: f64,
@@ -205,5 +272,99 @@ impl Before {
             ops: median_of(|point| Some(point.part.ops))?,
             pressure: median_of(|point| point.pressure),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use record::sample::{
+        ArraySample, Device, Flow, Fraction, HostSample, Moment, PerSecond, Pressure, PressureLine,
+        Progress, Sample,
+    };
+    use record::{Bytes, Nanos};
+
+    use super::super::{Settings, Watch};
+    use super::*;
+
+    /// A second of a mirror that completes so many requests, on a host where programs wait for some disk for
+    /// half of the time.
+    fn second(number: u64, iops: f64, is_checked: bool) -> Sample {
+        let device = Device::by_name(DeviceId(0), "md0", Moment::default());
+        let mut device = DeviceSample::unknown(Arc::new(device));
+        device.read = Flow {
+            iops: Some(PerSecond(iops)),
+            wait: (iops > 0.0).then_some(Nanos(2_000_000)),
+            ..Flow::default()
+        };
+        device.sum_up();
+        device.array = Some(ArraySample {
+            action: Some(match is_checked {
+                true => SyncAction::Check,
+                false => SyncAction::Idle,
+            }),
+            position: is_checked.then_some(Progress {
+                done: Bytes::mib(1),
+                of: Bytes::mib(2),
+            }),
+            ..ArraySample::default()
+        });
+        let some = PressureLine {
+            stalled: Some(Fraction(0.5)),
+            ..PressureLine::default()
+        };
+        Sample {
+            at: Moment {
+                wall: None,
+                elapsed: Nanos::from_secs(number),
+            },
+            length: Nanos::from_secs(1),
+            devices: vec![device],
+            host: HostSample {
+                pressure: Some(Pressure { some, full: None }),
+                ..HostSample::default()
+            },
+            ..Sample::default()
+        }
+    }
+
+    /// The second in which it is found that a check hurts, which begins at 60 s; `iops` gives what the array
+    /// completes.
+    fn found(iops: fn(u64) -> f64) -> Option<u64> {
+        let mut watch = Watch::new(Settings::default());
+        (1..240).find(|number| {
+            let sample = second(*number, iops(*number), *number > 60);
+            let changes = watch.see(&sample);
+            let code = EventCode::ScrubHurts;
+            changes.iter().any(|change| change.event.code == code)
+        })
+    }
+
+    #[test]
+    fn a_rate_that_falls_when_a_check_begins_is_found() {
+        let falls = |number: u64| if number > 60 { 30.0 } else { 100.0 };
+        let found = found(falls).unwrap();
+        assert!((61..80).contains(&found), "{found}");
+    }
+
+    #[test]
+    fn a_load_that_grows_less_during_a_check_is_not_hurt_by_it() {
+        let evening = |number: u64| if number > 120 { 30.0 } else { 100.0 };
+        assert_eq!(found(evening), None);
+        let before = |number: u64| if number > 50 { 30.0 } else { 100.0 };
+        assert_eq!(found(before), None);
+    }
+
+    #[test]
+    fn a_load_that_ends_is_not_hurt_by_a_check() {
+        let ends = |number: u64| if number > 60 { 0.5 } else { 100.0 };
+        assert_eq!(found(ends), None);
+        let ended = |number: u64| match number {
+            ..40 => 100.0,
+            40..=80 => 0.0,
+            _ => 30.0,
+        };
+        assert_eq!(found(ended), None);
     }
 }

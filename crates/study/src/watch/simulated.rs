@@ -117,6 +117,55 @@ impl Disk {
     }
 }
 
+/// Requests that are always in flight and go to any disk, while what all disks share serves those that have
+/// a queue in turn: a closed network of queues (Gordon and Newell, 1967).
+pub(crate) struct Crowd {
+    /// The length of each disk's queue.
+    queues: Vec<u32>,
+    /// How many requests are served in a second.
+    per_second: u32,
+}
+
+impl Crowd {
+    /// So many requests in flight on so many disks.
+    pub(crate) fn new(disks: usize, in_flight: u32, per_second: u32) -> Crowd {
+        let mut queues = vec![0; disks];
+        for number in 0..in_flight as usize {
+            queues[number % disks] += 1;
+        }
+        Crowd { queues, per_second }
+    }
+
+    fn any(&self, rng: &mut Rng) -> usize {
+        (rng.uniform() * self.queues.len() as f64) as usize
+    }
+
+    fn second(&mut self, rng: &mut Rng) -> Vec<Did> {
+        let mut did = vec![Did::default(); self.queues.len()];
+        for _ in 0..self.per_second {
+            let served = loop {
+                let one = self.any(rng);
+                if self.queues[one] > 0 {
+                    break one;
+                }
+            };
+            self.queues[served] -= 1;
+            did[served].ops += 1.0;
+            let next = self.any(rng);
+            self.queues[next] += 1;
+            for (did, queue) in did.iter_mut().zip(&self.queues) {
+                did.in_flight += f64::from(*queue) / f64::from(self.per_second);
+            }
+        }
+        for did in &mut did {
+            // By Little's law.
+            let wait = did.in_flight / did.ops.max(1.0);
+            (did.read_wait, did.write_wait) = (wait, wait);
+        }
+        did
+    }
+}
+
 /// A host with disks, of which an array may be made.
 pub(crate) struct Host {
     /// The disks, called `d0`, `d1`, …
@@ -127,6 +176,8 @@ pub(crate) struct Host {
     pub(crate) action: SyncAction,
     /// Requests a second that all disks together answer at most.
     pub(crate) shared_cap: Option<f64>,
+    /// Requests that are always in flight, in place of what the disks do by themselves.
+    pub(crate) crowd: Option<Crowd>,
     /// How many requests each disk's queue takes.
     pub(crate) queue_depth: Option<u32>,
     now: Nanos,
@@ -140,6 +191,7 @@ impl Host {
             level: None,
             action: SyncAction::Idle,
             shared_cap: None,
+            crowd: None,
             queue_depth: None,
             now: Nanos(0),
         }
@@ -154,6 +206,9 @@ impl Host {
         };
         let mut did: Vec<Did> = self.disks.iter_mut().map(|disk| disk.second(rng)).collect();
         self.share(&mut did, rng);
+        if let Some(crowd) = &mut self.crowd {
+            did = crowd.second(rng);
+        }
         let count = u32::try_from(did.len()).unwrap();
         let mut devices: Vec<DeviceSample> = did
             .iter()
