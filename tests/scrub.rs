@@ -19,10 +19,17 @@ knobs() {
         [ ! -e "$md/$knob" ] || cat "$md/$knob"
     done | tr '\n' ' '
 }
-wait_for() { tries=0; while ! sh -c "$1" && [ $tries -lt 1000 ]; do tries=$((tries + 1)); sleep 0.1; done; }
+wait_for() {
+    tries=0
+    until sh -c "$1" 2>/dev/null; do
+        tries=$((tries + 1))
+        [ $tries -lt 1000 ] || { echo "for 100 seconds it was not so: $1" >&2; exit 7; }
+        sleep 0.1
+    done
+}
 find_md() { md=$(ls -d /sys/block/md*/md); }
 # Until a check is under way.
-at_fence() { wait_for "[ \$(cat $md/sync_action) = check ] && [ \$(cat $md/sync_max) -gt 8192 ]" 2>/dev/null; }
+at_fence() { wait_for "[ \$(cat $md/sync_action) = check ] && [ \$(cat $md/sync_max) -gt 8192 ]"; }
 make_array() {
     disksmith array create --name data --level 5 --chunk 64k --assume-clean \
         --members /dev/vda,/dev/vdb,/dev/vdc,/dev/vdd --destroy /dev/vda --destroy /dev/vdb \
