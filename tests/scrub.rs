@@ -403,7 +403,7 @@ md=/sys/block/md1/md
 second=/sys/block/md2/md
 before=$(knobs)
 disksmith scrub --all --json & scrub=$!
-wait_for "[ \$(cat $md/sync_action) = check ] && [ \$(cat $md/sync_max) -gt 8192 ]"
+at_fence
 mdadm -q /dev/md2 --fail /dev/vdb2 >&2 && mdadm -q /dev/md2 --add /dev/vdc2 >&2 || exit 8
 wait $scrub; is $? 3 "a recovery beside it"
 wait_for "[ \$(cat $second/degraded) = 0 ]"
@@ -413,7 +413,7 @@ is "$(knobs)" "$before" "at the end"
 # A member that is to be replaced: nothing is degraded, and md begins nothing before the check has ended.
 mdadm -q /dev/md1 --add /dev/vdc1 >&2 || exit 8
 disksmith scrub md1 >&2 & scrub=$!
-wait_for "[ \$(cat $md/sync_action) = check ] && [ \$(cat $md/sync_max) -gt 8192 ]"
+at_fence
 mdadm -q /dev/md1 --replace /dev/vdb1 >&2 || exit 8
 wait $scrub; is $? 3 "a replacement"
 wait_for "[ \$(cat $md/sync_action) = recover ]"
