@@ -19,10 +19,17 @@ knobs() {
         [ ! -e "$md/$knob" ] || cat "$md/$knob"
     done | tr '\n' ' '
 }
-wait_for() { tries=0; while ! sh -c "$1" && [ $tries -lt 1000 ]; do tries=$((tries + 1)); sleep 0.1; done; }
+wait_for() {
+    tries=0
+    until sh -c "$1" 2>/dev/null; do
+        tries=$((tries + 1))
+        [ $tries -lt 1000 ] || { echo "for 100 seconds it was not so: $1" >&2; exit 7; }
+        sleep 0.1
+    done
+}
 find_md() { md=$(ls -d /sys/block/md*/md); }
 # Until a check is under way.
-at_fence() { wait_for "[ \$(cat $md/sync_action) = check ] && [ \$(cat $md/sync_max) -gt 8192 ]" 2>/dev/null; }
+at_fence() { wait_for "[ \$(cat $md/sync_action) = check ] && [ \$(cat $md/sync_max) -gt 8192 ]"; }
 make_array() {
     disksmith array create --name data --level 5 --chunk 64k --assume-clean \
         --members /dev/vda,/dev/vdb,/dev/vdc,/dev/vdd --destroy /dev/vda --destroy /dev/vdb \
@@ -396,7 +403,7 @@ md=/sys/block/md1/md
 second=/sys/block/md2/md
 before=$(knobs)
 disksmith scrub --all --json & scrub=$!
-wait_for "[ \$(cat $md/sync_action) = check ] && [ \$(cat $md/sync_max) -gt 8192 ]"
+at_fence
 mdadm -q /dev/md2 --fail /dev/vdb2 >&2 && mdadm -q /dev/md2 --add /dev/vdc2 >&2 || exit 8
 wait $scrub; is $? 3 "a recovery beside it"
 wait_for "[ \$(cat $second/degraded) = 0 ]"
@@ -406,7 +413,7 @@ is "$(knobs)" "$before" "at the end"
 # A member that is to be replaced: nothing is degraded, and md begins nothing before the check has ended.
 mdadm -q /dev/md1 --add /dev/vdc1 >&2 || exit 8
 disksmith scrub md1 >&2 & scrub=$!
-wait_for "[ \$(cat $md/sync_action) = check ] && [ \$(cat $md/sync_max) -gt 8192 ]"
+at_fence
 mdadm -q /dev/md1 --replace /dev/vdb1 >&2 || exit 8
 wait $scrub; is $? 3 "a replacement"
 wait_for "[ \$(cat $md/sync_action) = recover ]"

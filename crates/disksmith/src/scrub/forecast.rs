@@ -115,14 +115,12 @@ fn of_members(speed: Speed, left: f64, holds_all: bool) -> String {
         rate(speed.alone),
         span(left / speed.alone)
     );
+    let in_what_is_left = |busy: f64| span(left / (speed.alone * (1.0 - busy)));
     match speed.busy {
         busy if busy < IDLE => format!("{alone}, and longer beside others."),
         busy if holds_all => {
             let leaves = match busy < FULL {
-                true => format!(
-                    " than the {} that",
-                    span(left / (speed.alone * (1.0 - busy)))
-                ),
+                true => format!(" than the {} that", in_what_is_left(busy)),
                 false => " than what".to_owned(),
             };
             format!(
@@ -135,14 +133,17 @@ fn of_members(speed: Speed, left: f64, holds_all: bool) -> String {
             "{alone}. Beside the present load, which keeps them busy for {} of the time, it takes about \
              {}, in what that leaves.",
             crate::render::words::percent(busy),
-            span(left / (speed.alone * (1.0 - busy)))
+            in_what_is_left(busy)
         ),
-        _ => format!(
-            "{alone}. The present load keeps them busy all the time: beside it, it may take {} or \
-             longer, at the least rate of {}.",
-            span(left / least_of(speed.alone).min(speed.alone)),
-            rate(least_of(speed.alone).min(speed.alone))
-        ),
+        _ => {
+            let least = least_of(speed.alone).min(speed.alone);
+            format!(
+                "{alone}. The present load keeps them busy all the time: beside it, it may take {} or \
+                 longer, at the least rate of {}.",
+                span(left / least),
+                rate(least)
+            )
+        }
     }
 }
 

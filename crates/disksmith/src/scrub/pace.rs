@@ -86,8 +86,6 @@ pub(crate) struct Pace {
     /// What the foreground has by itself, and the targets that follow from it.
     alone: Alone,
     own: Option<Targets>,
-    /// Below this the rate does not fall by itself.
-    least: f64,
     rate: Rate,
     felt: Felt,
     state: State,
@@ -154,7 +152,6 @@ impl Pace {
             asked: targets,
             alone: Alone::default(),
             own: None,
-            least: START,
             rate: Rate::new(START),
             felt: Felt::default(),
             state,
@@ -183,8 +180,7 @@ impl Pace {
 
     /// Takes what the members give while they are at it, in bytes a second: the least rate follows from it.
     pub(crate) fn give(&mut self, gives: f64) {
-        self.least = least_of(gives);
-        self.rate.falls_to(self.least);
+        self.rate.falls_to(least_of(gives));
     }
 
     /// The latencies that are kept, once they are known: what was asked for, or more where the
@@ -335,7 +331,7 @@ impl Pace {
         };
         self.ears = Ears::new(now);
         self.felt.clear();
-        self.rate = Rate::new(self.least);
+        self.rate = Rate::new(self.rate.least());
         self.not_to_blame = 0;
         self.used.clear();
         self.behind = 0.0;

@@ -57,6 +57,11 @@ impl Rate {
         };
     }
 
+    /// Below this it does not fall.
+    pub(super) fn least(&self) -> f64 {
+        self.least
+    }
+
     /// What is allowed now.
     pub(super) fn allowed(&self) -> f64 {
         self.allowed
