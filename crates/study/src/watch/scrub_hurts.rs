@@ -85,12 +85,23 @@ struct Beginning {
 }
 
 impl Beginning {
-    /// Whether the rate fell with it.
+    /// Whether the rate fell with it, and not to nothing.
     fn is_a_fall(&self) -> bool {
         let at_once = median(self.rates.clone()).filter(|_| self.rates.len() >= LEAST_DURING);
         at_once
             .zip(self.before)
-            .is_some_and(|(at_once, before)| at_once <= LESS * before)
+            .is_some_and(|(at_once, before)| (STILL_ASKED_OPS..=LESS * before).contains(&at_once))
+    }
+
+    /// The last points of an array as far as they are of the work.
+    fn of_work<'a>(&self, points: &'a [Point]) -> &'a [Point] {
+        let known = self.rates.len();
+        let before = points.len().saturating_sub(known);
+        if known < AT_ONCE {
+            &points[before..]
+        } else {
+            points
+        }
     }
 }
 
@@ -201,6 +212,8 @@ impl ScrubHurts {
         })?;
         let waits = wait >= LONGER * before.wait && wait - before.wait >= WORTH_NAMING_S;
         let waits = waits && during.ops >= LEAST_OPS && during.ops <= LOAD * before.ops;
+        let beginning_of_work = self.begun.get(&array.device.id)?;
+        let completed = mean_of(beginning_of_work.of_work(points), |point| &point.all).ops;
         let text = if waits {
             format!(
                 "Requests to {} take {} during its {}, in place of {} before, at {} IOPS.",
@@ -210,15 +223,15 @@ impl ScrubHurts {
                 time(before.wait),
                 digits(during.ops),
             )
-        } else if (STILL_ASKED_OPS..=LESS * before.ops).contains(&during.ops)
-            && self.begun.get(&array.device.id)?.is_a_fall()
+        } else if (STILL_ASKED_OPS..=LESS * before.ops).contains(&completed)
+            && beginning_of_work.is_a_fall()
             && self.is_wanted(&before)
         {
             format!(
                 "{} completes {} IOPS during its {}, in place of {} before, while programs wait for disks \
                  as much.",
                 array.device.name,
-                digits(during.ops),
+                digits(completed),
                 action.word(),
                 digits(before.ops),
             )
