@@ -69,9 +69,9 @@ fn soon(dice: &mut Dice) -> Machine {
     machine
 }
 
-/// Those that take most of a minute and more.
+/// Those that take most of a minute and more: a cap takes 85 s from its beginning.
 fn late(dice: &mut Dice) -> Machine {
-    let mut machine = Machine::new("late", 92);
+    let mut machine = Machine::new("late", 125);
     let times = Times::LONG;
     causes::volume_cap(&mut machine, dice);
     causes::burst_spent(&mut machine, dice);
@@ -82,7 +82,7 @@ fn late(dice: &mut Dice) -> Machine {
 
 /// Four hosts' worth of disks without a cause.
 fn nothing(dice: &mut Dice, round: u64) -> Machine {
-    let mut machine = Machine::new("nothing", 92);
+    let mut machine = Machine::new("nothing", 125);
     for number in 0..4 {
         healthy::play(&mut machine, dice, 4 * round + number);
     }

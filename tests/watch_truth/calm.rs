@@ -3,7 +3,9 @@
 use crate::dice::Dice;
 use crate::play::Play;
 use crate::program::{Pace, Program, Target};
-use crate::scenes::{SECONDS, array, everything, healthy_latency, program, specs};
+use crate::scenes::{
+    SECONDS, array, array_at, deep_latency, everything, healthy_latency, program, specs,
+};
 use crate::world::World;
 
 /// Disks in good health with loads that could be mistaken for a cause.
@@ -76,6 +78,28 @@ pub(crate) fn nothing(dice: &mut Dice) -> (World, Play) {
     };
     let play = Play {
         what: format!("{latency}, {what}"),
+        ..Play::nothing(everything(&world), SECONDS)
+    };
+    (world, play)
+}
+
+/// Many requests in flight on volumes that answer as many at once: each takes no longer than alone.
+pub(crate) fn deep(dice: &mut Dice) -> (World, Play) {
+    let latency = deep_latency(dice);
+    let pace = Pace::Depth(dice.between(32, 64));
+    let (level, count) = dice.one(&[(0, 1), (0, 4), (0, 8), (10, 8)]);
+    let specs = specs(count, &latency);
+    let world = match count {
+        1 => {
+            let mut world = World::new(&specs, dice);
+            let program = program(dice, Target::Volume(0), pace);
+            world.program(program);
+            world
+        }
+        _ => array_at(dice, &specs, level, None, pace),
+    };
+    let play = Play {
+        what: format!("{count} of {latency}, level {level}, {pace:?}"),
         ..Play::nothing(everything(&world), SECONDS)
     };
     (world, play)

@@ -196,7 +196,7 @@ pub(crate) fn writeback(machine: &mut Machine, dice: &mut Dice, times: Times) {
 /// The instance gives its volumes less than they want together: an array over all of them, or
 /// programs on each of them that come and go.
 pub(crate) fn instance_cap(dice: &mut Dice, round: u64) -> Machine {
-    let mut machine = Machine::new("instance", 80);
+    let mut machine = Machine::new("instance", 115);
     let cap = dice.between(80, 160);
     machine.option("--instance-iops", &cap.to_string());
     let seconds = machine.seconds();

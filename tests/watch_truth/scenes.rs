@@ -17,7 +17,7 @@ const SIZES: [u64; 3] = [8192, 16_384, 32_768];
 type Scene = fn(&mut Dice) -> (World, Play);
 
 /// All of them. Nothing comes as often as each kind of healthy host.
-const SCENES: [(&str, Scene); 12] = [
+const SCENES: [(&str, Scene); 13] = [
     ("stalled", stalled),
     ("slow-member", slow_member),
     ("deep slow-member", deep_slow_member),
@@ -30,6 +30,7 @@ const SCENES: [(&str, Scene); 12] = [
     ("small-io", small_io),
     ("queue-full", queue_full),
     ("nothing", calm::nothing),
+    ("deep nothing", calm::deep),
 ];
 
 /// Plays each so often.
@@ -123,7 +124,7 @@ pub(crate) fn array(dice: &mut Dice, specs: &[String], level: u64, check: Option
 }
 
 /// An array with a load that all members share, and which is checked from some second on.
-fn array_at(
+pub(crate) fn array_at(
     dice: &mut Dice,
     specs: &[String],
     level: u64,
@@ -175,10 +176,15 @@ fn slow_member(dice: &mut Dice) -> (World, Play) {
 /// many in a second to be played.
 fn deep_slow_member(dice: &mut Dice) -> (World, Play) {
     let (level, count) = dice.one(&[(0, 4), (0, 8), (10, 8)]);
-    let (latency, jitter) = (dice.between(30, 60), dice.between(2, 6));
-    let specs = specs(count, &format!("latency={latency}ms,jitter=0.{jitter}"));
+    let specs = specs(count, &deep_latency(dice));
     let pace = Pace::Depth(dice.between(32, 64));
     slow(dice, specs, level, pace)
+}
+
+/// How long a volume takes that answers many requests at once.
+pub(crate) fn deep_latency(dice: &mut Dice) -> String {
+    let (latency, jitter) = (dice.between(30, 60), dice.between(2, 6));
+    format!("latency={latency}ms,jitter=0.{jitter}")
 }
 
 /// One member of an array is slow from some moment on.

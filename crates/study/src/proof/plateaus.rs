@@ -2,7 +2,7 @@
 
 use super::{error, share};
 use crate::plateau::{self, Throughput};
-use crate::simulate::Disk;
+use crate::simulate::{Disk, Rng};
 
 /// The share of phases of `slices` on `disk` that show a plateau, with 20 in flight and requests of
 /// one size.
@@ -83,6 +83,45 @@ fn caps_are_seen_and_disks_are_not() {
             }
         }
     }
+}
+
+/// The looks of a watch, every 5 s for so long, at a disk: how many there are, and how many see a plateau.
+fn looks(disk: Disk, seconds: usize, seed: u64) -> (usize, usize) {
+    let tenths = disk.counts(&mut Rng::new(seed), 10 * seconds);
+    let counts: Vec<f64> = tenths
+        .chunks(10)
+        .map(|tenths| tenths.iter().sum())
+        .collect();
+    let bytes: Vec<f64> = counts.iter().map(|x| x * 16384.0).collect();
+    let looks = (0..counts.len() - plateau::LEAST_SLICES_OFTEN).step_by(5);
+    let seen = looks.clone().filter(|from| {
+        let window = *from..from + plateau::LEAST_SLICES_OFTEN;
+        plateau::assess_often(&Throughput {
+            ops: &counts[window.clone()],
+            bytes: &bytes[window],
+            slice_s: 1.0,
+            depth: f64::MIN_POSITIVE,
+            mean_latency_s: 0.05,
+            base_latency_s: None,
+        })
+        .is_some()
+    });
+    (looks.len(), seen.count())
+}
+
+#[test]
+fn a_disk_that_is_looked_at_for_an_hour_is_not_taken_for_capped() {
+    // The last one's grants beat with the seconds: a saw of half a minute, which no look tells from a wander.
+    for disk in &caps(400.0)[..5] {
+        let (all, seen) = looks(*disk, 600, 3);
+        assert!(seen as f64 >= 0.9 * all as f64, "{disk:?}: {seen} of {all}");
+    }
+    let wrong: Vec<(Disk, usize)> = own(400.0)
+        .into_iter()
+        .map(|disk| (disk, looks(disk, 3600, 4).1))
+        .filter(|(_, seen)| *seen > 0)
+        .collect();
+    assert!(wrong.len() <= 1, "{wrong:?}");
 }
 
 #[test]

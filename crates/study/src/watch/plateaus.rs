@@ -8,11 +8,11 @@
 use record::sample::DeviceId;
 
 use super::history::{History, Kind, Point, jitter, mean_known, mean_of, variation};
-use crate::plateau::{Plateau, Throughput, assess};
+use crate::plateau::{LEAST_SLICES_OFTEN, Plateau, Throughput, assess_often};
 
 /// How far back it looks, in seconds, and over how many points at least.
-const WINDOW_S: f64 = 40.0;
-const LEAST_POINTS: usize = 30;
+const WINDOW_S: f64 = 80.0;
+const LEAST_POINTS: usize = LEAST_SLICES_OFTEN;
 /// A rate that varies more, as a share of it and beside jitter, is not flat however it comes back to
 /// its line.
 const FLAT: f64 = 0.03;
@@ -81,7 +81,7 @@ pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> O
     if !is_long && base().is_none_or(|base| wait < QUEUEING * base) {
         return None;
     }
-    let plateau = assess(&Throughput {
+    let plateau = assess_often(&Throughput {
         ops: &ops,
         bytes: &bytes,
         slice_s: seconds,
