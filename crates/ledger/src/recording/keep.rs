@@ -14,6 +14,13 @@ const DAY: i64 = 24 * HOUR;
 /// Blocks of the last while are left as they are, whatever room there is: somebody looks at them.
 const RECENT: SignedDuration = SignedDuration::from_secs(900);
 
+/// Where room is short, shorter stretches are thinned out, in seconds: else all that is old would be dropped
+/// before an hour, or a day, is whole.
+const PRESSED_TAKEN: i64 = 600;
+const PRESSED_MINUTES: i64 = HOUR;
+/// Events take no more than this part of the room.
+const EVENTS_SHARE: u64 = 4;
+
 /// Whose recorder has not written for so long will not go on.
 const FORSAKEN: SignedDuration = SignedDuration::from_hours(24);
 
@@ -68,16 +75,33 @@ impl Ledger {
         while let Some(stretch) = self.oldest(MINUTES, before(keep.minutes))? {
             self.thin_stretch(&stretch, MINUTES)?;
         }
+        self.limit_events(Bytes(keep.limit.0 / EVENTS_SHARE))?;
         while self.recorded_bytes()? > keep.limit {
-            if let Some(stretch) = self.oldest(TAKEN, recent)? {
+            if let Some(stretch) = self.oldest_of(TAKEN, recent, PRESSED_TAKEN)? {
                 self.thin_stretch(&stretch, TAKEN)?;
-            } else if let Some(stretch) = self.oldest(MINUTES, recent)? {
+            } else if let Some(stretch) = self.oldest_of(MINUTES, recent, PRESSED_MINUTES)? {
                 self.thin_stretch(&stretch, MINUTES)?;
             } else if !self.drop_oldest()? {
                 break;
             }
         }
         self.sweep_up()
+    }
+
+    /// Drops the oldest events until all of them take no more than this: what is found again and again would
+    /// else leave no room for samples.
+    fn limit_events(&self, most: Bytes) -> Result<()> {
+        self.changed(|change| {
+            change.execute(
+                "DELETE FROM events WHERE rowid IN
+                     (SELECT rowid FROM
+                         (SELECT rowid, SUM(length(body)) OVER (ORDER BY found DESC, rowid DESC) AS newer
+                          FROM events)
+                      WHERE newer > ?1)",
+                [i64::try_from(most.0).unwrap_or(i64::MAX)],
+            )
+        })?;
+        Ok(())
     }
 
     /// What all recordings take: whole pages of the file for blocks, the bytes of batches, and the
@@ -101,7 +125,11 @@ impl Ledger {
     /// The oldest stretch of a step of which all was seen before `end`: an hour of samples, a day of
     /// minutes.
     fn oldest(&self, step: u32, end: Timestamp) -> Result<Option<Stretch>> {
-        let length = if step == TAKEN { HOUR } else { DAY };
+        self.oldest_of(step, end, if step == TAKEN { HOUR } else { DAY })
+    }
+
+    /// The same of a stretch of so many seconds.
+    fn oldest_of(&self, step: u32, end: Timestamp, length: i64) -> Result<Option<Stretch>> {
         let found = self
             .connection
             .query_row(

@@ -135,15 +135,19 @@ impl Model {
         }
     }
 
-    /// The last mark that was set in the two minutes up to the frame that is shown, and how long before.
-    pub(crate) fn last_mark(&self) -> Option<(&Mark, Nanos)> {
-        let now = self.frame()?.at.wall?;
-        let before = |mark: &Mark| u64::try_from(now.as_nanosecond() - mark.at.as_nanosecond());
+    /// The marks that were set in the two minutes up to the frame that is shown, the last one first, and how
+    /// long before it.
+    pub(crate) fn marks_of_late(&self) -> impl Iterator<Item = (&Mark, Nanos)> {
+        let now = self.frame().and_then(|frame| frame.at.wall);
+        let before = move |mark: &Mark| {
+            let before = now?.as_nanosecond() - mark.at.as_nanosecond();
+            u64::try_from(before).ok().map(Nanos)
+        };
         self.marks
             .iter()
             .rev()
-            .filter_map(|mark| Some((mark, Nanos(before(mark).ok()?))))
-            .find(|(_, before)| *before <= MARK_SHOWN)
+            .filter_map(move |mark| Some((mark, before(mark)?)))
+            .filter(|(_, before)| *before <= MARK_SHOWN)
     }
 
     /// The number of the frame that is shown.

@@ -95,9 +95,7 @@ impl Reel {
         let Some(last) = self.get(number).filter(|_| count > 0) else {
             return vec![None; count];
         };
-        let part = span.as_secs_f64() / count as f64;
-        let end = (last.at.elapsed.as_secs_f64() / part).ceil() * part;
-        let begin = end - span.as_secs_f64();
+        let (begin, part) = parts(last, span, count);
         for frame in self.back(number, span + frame_slack(part)) {
             let Some(value) = frame.row(id, place).and_then(&figure) else {
                 continue;
@@ -118,6 +116,21 @@ impl Reel {
         // A sliver of a part says little of it and would flicker.
         let mean = |(sum, time): (f64, f64)| (time > part / 1000.0).then(|| sum / time);
         sums.into_iter().map(mean).collect()
+    }
+
+    /// In which of the parts that a [`trace`](Reel::trace) has a moment lies, which was so long before the
+    /// frame of this number.
+    pub(crate) fn part(
+        &self,
+        number: u64,
+        span: Nanos,
+        count: usize,
+        before: Nanos,
+    ) -> Option<usize> {
+        let last = self.get(number).filter(|_| count > 0)?;
+        let (begin, part) = parts(last, span, count);
+        let place = (last.at.elapsed.as_secs_f64() - before.as_secs_f64() - begin) / part;
+        (place >= 0.0).then_some((place as usize).min(count - 1))
     }
 
     /// The mean wait of a device's requests of one kind over the last `span`, in seconds, and how many
@@ -144,6 +157,14 @@ impl Reel {
         }
         (ops > 0.0 && seconds > 0.0).then(|| (waited / ops, ops / seconds))
     }
+}
+
+/// When the first of so many parts of a span up to a frame begins, and how long each is, in seconds. They begin
+/// at multiples of their length.
+fn parts(last: &Frame, span: Nanos, count: usize) -> (f64, f64) {
+    let part = span.as_secs_f64() / count as f64;
+    let end = (last.at.elapsed.as_secs_f64() / part).ceil() * part;
+    (end - span.as_secs_f64(), part)
 }
 
 /// How far before the span a part may begin.

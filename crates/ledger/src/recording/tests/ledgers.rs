@@ -256,6 +256,59 @@ fn a_limit_holds_while_the_newest_are_kept() {
 }
 
 #[test]
+fn what_is_found_again_and_again_leaves_room_for_samples() {
+    let scratch = Scratch::new();
+    let mut ledger = Ledger::open(scratch.ledger()).unwrap();
+    let mut recording = begin(&mut ledger);
+    let mut host = Host::new(2, 1, day("2026-11-20T03:00:00Z"));
+    let keep = Keep {
+        limit: Bytes::kib(160),
+        ..Keep::default()
+    };
+    let mut last = Moment::default();
+    for batch in 0..240 {
+        let samples: Vec<_> = (0..5).map(|_| host.next()).collect();
+        last = samples[4].at;
+        let noted = (0..5).map(|id| event(5 * batch + id, last, Some(last)));
+        let noted: Vec<_> = noted.collect();
+        ledger.record(&mut recording, &samples, &noted).unwrap();
+    }
+    let before = ledger.recordings().unwrap().remove(0);
+    assert_eq!((before.taken, before.events), (1200, 1200));
+    ledger.thin_out(&keep, last.wall.unwrap()).unwrap();
+    let bytes = ledger.recorded_bytes().unwrap();
+    assert!(bytes <= keep.limit, "{bytes}");
+    let after = ledger.recordings().unwrap().remove(0);
+    assert!(after.taken > 600 && after.events > 50, "{after:?}");
+    // The newest are those that are left.
+    let played = play(&ledger, "2026-11-20T03:19:00Z", "2026-11-20T04:00:00Z");
+    let closed: usize = played.iter().map(|one| one.closed.len()).sum();
+    assert!(closed > 50, "{closed}");
+}
+
+#[test]
+fn under_a_small_limit_what_is_old_is_thinned_out_before_it_is_an_hour() {
+    let scratch = Scratch::new();
+    let mut ledger = Ledger::open(scratch.ledger()).unwrap();
+    let mut recording = begin(&mut ledger);
+    let began = day("2026-11-20T03:05:00Z");
+    let mut host = Host::new(8, 1, began);
+    record(&mut ledger, &mut recording, &mut host, 3000);
+    let before = ledger.recorded_bytes().unwrap();
+    let keep = Keep {
+        limit: Bytes(before.0 / 2),
+        ..Keep::default()
+    };
+    ledger
+        .thin_out(&keep, began + SignedDuration::from_secs(3000))
+        .unwrap();
+    assert!(ledger.recorded_bytes().unwrap() <= keep.limit);
+    let listed = ledger.recordings().unwrap().remove(0);
+    // The oldest half is there as minutes, and the newest as it was taken.
+    assert!(listed.taken >= 900 && listed.minutes >= 19, "{listed:?}");
+}
+
+#[test]
 fn blocks_that_another_process_thinned_out_meanwhile_are_not_there_twice() {
     let scratch = Scratch::new();
     let mut ledger = Ledger::open(scratch.ledger()).unwrap();

@@ -54,7 +54,7 @@ pub(super) fn title(model: &Model, style: Style) -> Line {
             Look::Note,
         );
     }
-    if let Some((mark, before)) = model.last_mark() {
+    if let Some((mark, before)) = model.marks_of_late().next() {
         let text = format!("  = {}, {} ago", mark.text, span(before));
         line.push(text, Look::Strong);
     }

@@ -163,10 +163,25 @@ impl<'a> Table<'a> {
             );
         }
         if self.plan.spark > 0 {
-            let text = format!(" {}, 2 min", self.model.graph.word());
-            line.push(cut(&text, self.plan.spark + 1), Look::Strong);
+            line.push(" ", Look::Strong);
+            line.push(self.graph_head(), Look::Strong);
         }
         line
+    }
+
+    /// The head of the sparklines: what they show, and above them the marks that were set meanwhile.
+    fn graph_head(&self) -> String {
+        let text = format!("{}, 2 min", self.model.graph.word());
+        let mut signs: Vec<char> = cut(&text, self.plan.spark).chars().collect();
+        for (_, before) in self.model.marks_of_late() {
+            let number = self.model.number();
+            let part = number
+                .and_then(|number| self.model.reel.part(number, SPAN, self.plan.spark, before));
+            if let Some(sign) = part.and_then(|part| signs.get_mut(part)) {
+                *sign = if self.style.unicode { '↓' } else { 'v' };
+            }
+        }
+        signs.into_iter().collect()
     }
 
     /// The lines of a device.

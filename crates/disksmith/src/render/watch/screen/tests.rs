@@ -105,12 +105,25 @@ fn whether_it_is_recorded_and_the_last_mark_are_in_the_first_line() {
         mark(-7, "deploy 1.4.2"),
         mark(5, "later"),
     ];
+    let heads = |model: &Model, style| {
+        let lines = picture(model, 120, 24, style).into_iter();
+        lines
+            .filter(|line| line.contains("2 min"))
+            .collect::<Vec<_>>()
+            .join("")
+    };
+    assert!(!heads(&model, FULL).contains('↓'));
     model.take(Update::Marks(marks));
     assert!(
         title(&model).contains("= deploy 1.4.2, 7.0s ago"),
         "{}",
         title(&model)
     );
+    // Above the sparklines it stands where they have its time: near their end.
+    let heads = [FULL, ASCII].map(|style| heads(&model, style));
+    assert!(heads[0].trim_end().ends_with('↓'), "{heads:?}");
+    assert!(heads[1].trim_end().ends_with('v'), "{heads:?}");
+    assert_eq!(heads[0].matches('↓').count(), 1, "{heads:?}");
 }
 
 #[test]
