@@ -81,6 +81,64 @@ fn a_stall_in_a_log_is_found_once_and_is_over() {
 }
 
 #[test]
+fn the_slow_member_of_an_array_that_is_named_is_found_in_a_log() {
+    let place = Place::new();
+    let path = place.path("members.log");
+    let header = "Device r/s w/s rkB/s wkB/s rrqm/s wrqm/s %rrqm %wrqm r_await w_await aqu-sz rareq-sz wareq-sz svctm %util\n";
+    let row = |name: &str, wait: &str| {
+        format!(
+            "{name} 100.00 0.00 1600.00 0.00 0.00 0.00 0.00 0.00 {wait} 0.00 0.50 16.00 0.00 0.00 40.00\n"
+        )
+    };
+    let report = |second: u32| {
+        let waits = [
+            ("sda", "2.00"),
+            ("sdb", "2.10"),
+            ("sdc", "20.00"),
+            ("sdd", "1.90"),
+        ];
+        let rows: String = waits.iter().map(|(name, wait)| row(name, wait)).collect();
+        format!("11/22/2026 10:00:{second:02} AM\n{header}{rows}\n")
+    };
+    let text: String = (0..60).map(report).collect();
+    std::fs::write(&path, text).unwrap();
+    let found = |more: &[&str]| {
+        let mut arguments = vec!["watch", "--json", "--parse", path.to_str().unwrap()];
+        arguments.extend(more);
+        let said = place.run(&arguments).ends_with(0);
+        let opened = lines(&said.out).into_iter();
+        let opened = opened.filter(|line| line["change"] == "opened");
+        let slow = opened.filter(|line| line["finding"]["code"] == "slow-member");
+        slow.map(|line| line["finding"]["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert!(found(&[]).is_empty());
+    assert_eq!(
+        found(&["--array", "md0:raid0=sda,sdb,/dev/sdc,sdd"]),
+        ["sdc"]
+    );
+    assert_eq!(found(&["--array", "data=sda,sdb,sdc,sdd"]), ["sdc"]);
+    let arguments = [
+        "watch",
+        "--parse",
+        path.to_str().unwrap(),
+        "--array",
+        "md0=sda,sdz",
+    ];
+    let said = place.run(&arguments).ends_with(0);
+    assert!(said.err.contains("does not speak of sdz"), "{said:#?}");
+    place
+        .run(&[
+            "watch",
+            "--parse",
+            path.to_str().unwrap(),
+            "--array",
+            "md0=sda",
+        ])
+        .ends_with(2);
+}
+
+#[test]
 fn columns_are_guessed_and_named_or_asked_for() {
     let grep = fixture("10-xk-grep.txt");
     let more = ["--log-interval", "10s", "--first", "interval"];

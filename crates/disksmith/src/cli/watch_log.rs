@@ -1,6 +1,7 @@
 //! The arguments of `watch --parse`.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use formats::iostat::{self, Columns, DateOrder};
@@ -26,6 +27,60 @@ pub(crate) enum First {
     Interval,
 }
 
+/// An array of a log, and what it lies on: `md0:raid10=sda,sdb,sdc,sdd`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LogArray {
+    /// Its name, whether the log shows it or not.
+    pub name: String,
+    /// Its level in md's word, if it is told.
+    pub level: Option<String>,
+    /// The names of its members, two or more.
+    pub members: Vec<String>,
+}
+
+impl FromStr for LogArray {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<LogArray, String> {
+        let wrong =
+            || format!("'{text}' is not NAME[:LEVEL]=MEMBER,MEMBER,…, such as md0:raid10=sda,sdb");
+        let (array, members) = text.split_once('=').ok_or_else(wrong)?;
+        let (name, level) = match array.split_once(':') {
+            None => (array, None),
+            Some((name, level)) => (name, Some(level)),
+        };
+        if let Some(level) = level
+            && !LEVELS.contains(&level)
+        {
+            return Err(format!("'{level}' is no level; {} are", LEVELS.join(", ")));
+        }
+        let members: Vec<String> = members.split(',').map(bare).collect();
+        let mut names: Vec<&str> = members.iter().map(String::as_str).collect();
+        names.sort_unstable();
+        names.dedup();
+        let name = bare(name);
+        let is_odd =
+            names.len() < members.len() || names.iter().any(|one| one.is_empty() || *one == name);
+        if name.is_empty() || members.len() < 2 || is_odd {
+            return Err(wrong());
+        }
+        Ok(LogArray {
+            name,
+            level: level.map(str::to_owned),
+            members,
+        })
+    }
+}
+
+/// The levels of md whose members are compared.
+const LEVELS: [&str; 6] = ["raid0", "raid1", "raid4", "raid5", "raid6", "raid10"];
+
+/// A device as a log names it.
+fn bare(name: &str) -> String {
+    let name = name.trim();
+    name.strip_prefix("/dev/").unwrap_or(name).to_owned()
+}
+
 /// Which log is read, and what it may not tell of itself.
 #[derive(Args, Debug)]
 pub(crate) struct LogArgs {
@@ -35,6 +90,13 @@ pub(crate) struct LogArgs {
     /// With --parse: the columns of a log without headers, as a header has them
     #[arg(long, value_name = "HEADER", requires = "parse")]
     pub columns: Option<Columns>,
+    /// With --parse: an array and its members, which no log tells; the level may be left out
+    #[arg(
+        long = "array",
+        value_name = "NAME[:LEVEL]=MEMBER,…",
+        requires = "parse"
+    )]
+    pub arrays: Vec<LogArray>,
     /// With --parse: how long the intervals are, where the log does not tell
     #[arg(long, value_name = "DURATION", requires = "parse")]
     pub log_interval: Option<Latency>,
@@ -72,4 +134,32 @@ impl LogArgs {
 fn zone(text: &str) -> Result<TimeZone, String> {
     TimeZone::get(text)
         .map_err(|_| format!("'{text}' is no time zone; write it as UTC or Europe/Berlin"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_is_a_name_and_its_members() {
+        let array: LogArray = "/dev/md0:raid10=sda,/dev/sdb".parse().unwrap();
+        assert_eq!(
+            (array.name.as_str(), array.level.as_deref()),
+            ("md0", Some("raid10"))
+        );
+        assert_eq!(array.members, ["sda", "sdb"]);
+        assert_eq!("data=sda,sdb".parse::<LogArray>().unwrap().level, None);
+        for wrong in [
+            "",
+            "md0",
+            "md0=sda",
+            "md0=sda,sda",
+            "md0=sda,md0",
+            "=sda,sdb",
+            "md0=sda,",
+            "md0:9=sda,sdb",
+        ] {
+            assert!(wrong.parse::<LogArray>().is_err(), "{wrong}");
+        }
+    }
 }

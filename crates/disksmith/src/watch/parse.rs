@@ -1,5 +1,7 @@
 //! Old logs: what iostat wrote is shown, and searched for findings, as what happens now.
 
+mod arrays;
+
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -14,6 +16,8 @@ use study::watch::{Change, Settings, Watch};
 use crate::cli::WatchArgs;
 use crate::context::{Context, printable};
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
+
+use arrays::Arrays;
 
 use super::View;
 use super::filter::Filter;
@@ -41,6 +45,7 @@ pub(super) fn parse(
     let mut parsing = Parsing {
         path,
         reader: Reader::new(input, args.log.options()),
+        arrays: Arrays::new(&args.log.arrays),
         filter: LogFilter::new(args),
         watch: Watch::new(Settings {
             stall: args.stall.0,
@@ -70,6 +75,7 @@ pub(super) fn parse(
 struct Parsing<'a, R: BufRead> {
     path: &'a Path,
     reader: Reader<R>,
+    arrays: Arrays,
     filter: LogFilter,
     watch: Watch,
     view: View,
@@ -100,6 +106,7 @@ impl<R: BufRead> Parsing<'_, R> {
             }
             self.seen += 1;
             let mut sample = reading.sample;
+            self.arrays.lay(&mut sample);
             let found = self.watch.see(&sample);
             let changes = self.filter.cut(&mut sample, found);
             if let Some(report) = &mut self.report {
@@ -271,8 +278,10 @@ impl LogFilter {
         // A graph that left out what does nothing would have gaps where there was only rest.
         let all = args.all || args.record.report.is_some();
         let filter = Filter::of_words(&args.devices, all);
+        let members = args.log.arrays.iter();
+        let members = members.flat_map(|array| array.members.iter().cloned());
         LogFilter {
-            missing: filter.names().to_vec(),
+            missing: filter.names().iter().cloned().chain(members).collect(),
             filter,
         }
     }
