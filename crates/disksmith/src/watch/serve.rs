@@ -81,10 +81,10 @@ impl Server {
                     .entry(device.device.name.clone())
                     .or_default();
                 for (sum, more) in volume.iter_mut().zip([
-                    exceeded.volume_iops,
-                    exceeded.volume_bytes,
-                    Some(exceeded.instance_iops),
-                    Some(exceeded.instance_bytes),
+                    Some(exceeded.volume_iops),
+                    Some(exceeded.volume_bytes),
+                    exceeded.instance_iops,
+                    exceeded.instance_bytes,
                 ]) {
                     if let Some(more) = more {
                         *sum.get_or_insert(0.0) += more.as_secs_f64();

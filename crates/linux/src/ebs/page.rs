@@ -2,8 +2,10 @@
 //!
 //! Behind the counters, from byte 512 on, lie two histograms, of reads and of writes: the number of
 //! bins in eight bytes, and 64 bins of 24 bytes each: their bounds in microseconds and a count of 32
-//! bits, which wraps. The page of an instance store has the same form, without counters of the
-//! volume's own caps (EC2 User Guide, "Detailed performance statistics for instance store").
+//! bits, which wraps. The page of an instance store has the same form, but it knows only one kind of cap, the
+//! volume's own, and counts it where a volume of EBS counts that of the instance (EC2 User Guide, "Amazon EC2
+//! instance store volume detailed performance statistics": `instance_store_volume_performance_exceeded_iops`
+//! and `_tp`; that these are the third and fourth of the four times is in the plugin of nvme-cli).
 
 use std::fs::File;
 use std::io;
@@ -92,7 +94,6 @@ impl StatsPage {
         let more = |now: u64, then: u64| now.checked_sub(then);
         let micros = |now: u64, then: u64| Some(Nanos(more(now, then)?.saturating_mul(1000)));
         let exceeded = now.exceeded_since(then)?;
-        let own = self.page == VendorPage::Ebs;
         Some(VendorSample {
             page: self.page,
             length,
@@ -102,11 +103,19 @@ impl StatsPage {
             write_bytes: more(now.written_bytes, then.written_bytes)?,
             read_time: micros(now.read_us, then.read_us)?,
             write_time: micros(now.write_us, then.write_us)?,
-            exceeded: Exceeded {
-                volume_iops: own.then(|| exceeded.volume_iops.into()),
-                volume_bytes: own.then(|| exceeded.volume_bytes.into()),
-                instance_iops: exceeded.instance_iops.into(),
-                instance_bytes: exceeded.instance_bytes.into(),
+            exceeded: match self.page {
+                VendorPage::Ebs => Exceeded {
+                    volume_iops: exceeded.volume_iops.into(),
+                    volume_bytes: exceeded.volume_bytes.into(),
+                    instance_iops: Some(exceeded.instance_iops.into()),
+                    instance_bytes: Some(exceeded.instance_bytes.into()),
+                },
+                VendorPage::InstanceStore => Exceeded {
+                    volume_iops: exceeded.instance_iops.into(),
+                    volume_bytes: exceeded.instance_bytes.into(),
+                    instance_iops: None,
+                    instance_bytes: None,
+                },
             },
             queue: now.queue,
             read_latency: more_in_bins(&self.reads, &before.reads),
@@ -202,8 +211,8 @@ mod tests {
             .unwrap();
         assert_eq!((since.reads, since.writes), (5, 0));
         assert_eq!(since.read_time, Nanos(500_000));
-        assert_eq!(since.exceeded.volume_iops, Some(Nanos(100_000)));
-        assert_eq!(since.exceeded.instance_bytes, Nanos(50_000));
+        assert_eq!(since.exceeded.volume_iops, Nanos(100_000));
+        assert_eq!(since.exceeded.instance_bytes, Some(Nanos(50_000)));
         assert_eq!(since.queue, 4);
         let latency = |from, to, count| LatencyBin {
             from: Nanos(from),
@@ -219,14 +228,25 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_store_has_no_caps_of_its_own() {
+    fn an_instance_store_has_caps_of_its_own_alone() {
         let counters = [1; 11];
         let text = page(INSTANCE_STORE_MAGIC, counters, &[], &[]);
         let store = StatsPage::parse(&text).unwrap();
-        let same = store.since(&store, Nanos::from_secs(1)).unwrap();
-        assert_eq!(same.page, VendorPage::InstanceStore);
-        assert_eq!(same.exceeded.volume_iops, None);
-        assert_eq!(same.exceeded.instance_iops, Nanos(0));
+        let later = page(
+            INSTANCE_STORE_MAGIC,
+            [1, 1, 1, 1, 1, 1, 1, 1, 8, 21, 3],
+            &[],
+            &[],
+        );
+        let later = StatsPage::parse(&later).unwrap();
+        let since = later.since(&store, Nanos::from_secs(1)).unwrap();
+        assert_eq!(since.page, VendorPage::InstanceStore);
+        let own = Exceeded {
+            volume_iops: Nanos(7_000),
+            volume_bytes: Nanos(20_000),
+            ..Exceeded::default()
+        };
+        assert_eq!(since.exceeded, own);
         let volume = StatsPage::parse(&page(MAGIC, counters, &[], &[])).unwrap();
         assert_eq!(volume.since(&store, Nanos(1)), None);
     }

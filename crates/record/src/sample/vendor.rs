@@ -28,14 +28,15 @@ impl VendorPage {
 /// For how long more was asked for than is allowed, within the page's interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exceeded {
-    /// Beyond the volume's operations a second; `None` of an instance store, which has no such cap.
-    pub volume_iops: Option<Nanos>,
+    /// Beyond the volume's operations a second.
+    pub volume_iops: Nanos,
     /// Beyond the volume's bytes a second.
-    pub volume_bytes: Option<Nanos>,
-    /// Beyond the operations a second that the instance gives.
-    pub instance_iops: Nanos,
-    /// Beyond the bytes a second that the instance gives.
-    pub instance_bytes: Nanos,
+    pub volume_bytes: Nanos,
+    /// Beyond the operations a second that the instance gives all of its volumes together; `None` of an
+    /// instance store, which shares with none.
+    pub instance_iops: Option<Nanos>,
+    /// Beyond the bytes a second that the instance gives them.
+    pub instance_bytes: Option<Nanos>,
 }
 
 /// A bin of the volume's own histogram of latencies.

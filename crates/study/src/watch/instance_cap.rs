@@ -48,7 +48,7 @@ impl Rule for InstanceCap {
 
     fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         self.pages.take(now.sample, |exceeded| {
-            Some((exceeded.instance_iops, exceeded.instance_bytes))
+            Some((exceeded.instance_iops?, exceeded.instance_bytes?))
         });
         let over: Vec<(&str, Over)> = now
             .disks()

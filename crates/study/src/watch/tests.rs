@@ -228,8 +228,8 @@ fn pages_of_long_intervals_are_heard() {
         sample.length = Nanos::from_secs(30);
         sample.devices[0].vendor = Some(page_over(
             Exceeded {
-                volume_iops: Some(Nanos::from_secs(15)),
-                volume_bytes: Some(Nanos(0)),
+                volume_iops: Nanos::from_secs(15),
+                volume_bytes: Nanos(0),
                 ..Exceeded::default()
             },
             sample.length,
@@ -288,18 +288,25 @@ fn found_by_page(exceeded: Exceeded) -> Vec<EventCode> {
 fn the_volumes_own_word_is_taken() {
     let half = Nanos(500_000_000);
     let volume = Exceeded {
-        volume_iops: Some(half),
-        volume_bytes: Some(Nanos(0)),
+        volume_iops: half,
+        volume_bytes: Nanos(0),
         ..Exceeded::default()
     };
     assert_eq!(found_by_page(volume), [EventCode::VolumeCap]);
     let instance = Exceeded {
-        volume_iops: Some(Nanos(0)),
-        volume_bytes: Some(Nanos(0)),
-        instance_bytes: half,
+        volume_iops: Nanos(0),
+        volume_bytes: Nanos(0),
+        instance_iops: Some(Nanos(0)),
+        instance_bytes: Some(half),
         ..Exceeded::default()
     };
     assert_eq!(found_by_page(instance), [EventCode::InstanceCap]);
+    // An instance store knows its own caps alone.
+    let store = Exceeded {
+        volume_bytes: half,
+        ..Exceeded::default()
+    };
+    assert_eq!(found_by_page(store), [EventCode::VolumeCap]);
     assert!(found_by_page(Exceeded::default()).is_empty());
 }
 

@@ -49,7 +49,7 @@ impl Rule for VolumeCap {
 
     fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         self.pages.take(now.sample, |exceeded| {
-            Some((exceeded.volume_iops?, exceeded.volume_bytes?))
+            Some((exceeded.volume_iops, exceeded.volume_bytes))
         });
         let is_time = now.history.ended_point() && now.history.count().is_multiple_of(EVERY);
         if is_time {

@@ -104,10 +104,10 @@ fn page() -> VendorSample {
         read_time: ms(800),
         write_time: ms(40),
         exceeded: Exceeded {
-            volume_iops: Some(ms(300)),
-            volume_bytes: Some(ms(0)),
-            instance_iops: ms(0),
-            instance_bytes: ms(10),
+            volume_iops: ms(300),
+            volume_bytes: ms(0),
+            instance_iops: Some(ms(0)),
+            instance_bytes: Some(ms(10)),
         },
         queue: 12,
         read_latency: vec![

@@ -25,10 +25,10 @@ impl Caps {
         let exceeded = &page.exceeded;
         let share = |time: Option<Nanos>| time.map_or(0.0, |time| page.share(time));
         Caps {
-            volume: share(exceeded.volume_iops).max(share(exceeded.volume_bytes)),
-            instance: page
-                .share(exceeded.instance_iops)
-                .max(page.share(exceeded.instance_bytes)),
+            volume: page
+                .share(exceeded.volume_iops)
+                .max(page.share(exceeded.volume_bytes)),
+            instance: share(exceeded.instance_iops).max(share(exceeded.instance_bytes)),
         }
     }
 }

@@ -77,7 +77,7 @@ fn vendor() -> impl Strategy<Value = VendorSample> {
             read_time: Nanos(read_time),
             write_time: Nanos(0),
             exceeded: Exceeded {
-                volume_iops: over.map(|over| Nanos(over.into())),
+                instance_iops: over.map(|over| Nanos(over.into())),
                 ..Exceeded::default()
             },
             queue,

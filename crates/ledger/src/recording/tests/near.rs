@@ -106,7 +106,7 @@ fn vendor(was: &VendorSample, is: &VendorSample) {
         COUNT,
         0.0,
     );
-    let over = |one: &VendorSample| nanos(one.exceeded.volume_iops);
+    let over = |one: &VendorSample| nanos(one.exceeded.instance_iops);
     near("over", over(was), over(is), COUNT, 0.0);
     assert!(is.read_latency.is_empty());
 }

@@ -185,13 +185,10 @@ fn vendor(page: &VendorSample, style: Style) -> Vec<Line> {
         ),
     ];
     let caps = [
-        ("over the volume's IOPS", exceeded.volume_iops),
-        ("over the volume's throughput", exceeded.volume_bytes),
-        ("over the instance's IOPS", Some(exceeded.instance_iops)),
-        (
-            "over the instance's throughput",
-            Some(exceeded.instance_bytes),
-        ),
+        ("over the volume's IOPS", Some(exceeded.volume_iops)),
+        ("over the volume's throughput", Some(exceeded.volume_bytes)),
+        ("over the instance's IOPS", exceeded.instance_iops),
+        ("over the instance's throughput", exceeded.instance_bytes),
     ];
     for (word, time) in caps {
         let is_over = time.is_some_and(|time| time.0 > 0);
