@@ -18,7 +18,7 @@ use record::sample::{
 use serde::{Deserialize, Serialize};
 
 use super::bytes::{checksum, folded, put, put_stream, take, take_stream, unfolded};
-use super::table::{Key, put_table, take_table};
+use super::table::{Key, Row, put_table, take_table};
 use super::{device, host};
 
 /// The form of the blocks that are written.
@@ -45,65 +45,88 @@ struct Head {
 }
 
 /// Packs samples.
-pub(super) fn pack(samples: &[Sample]) -> Vec<u8> {
-    let mut head = Head {
-        samples: samples.len(),
-        ..Head::default()
-    };
-    let mut devices = Numbering::default();
-    let (mut device_rows, mut device_keys) = (Vec::new(), Vec::new());
-    let (mut net_rows, mut net_keys) = (Vec::new(), Vec::new());
-    let mut host_rows = Vec::with_capacity(samples.len());
-    let mut states: HashMap<usize, ArraySample> = HashMap::new();
-    for (nth, sample) in samples.iter().enumerate() {
+pub(super) fn pack<'a>(samples: impl IntoIterator<Item = &'a Sample>) -> Vec<u8> {
+    let mut packer = Packer::default();
+    for sample in samples {
+        packer.add(sample);
+    }
+    packer.finish()
+}
+
+/// Samples on their way into a block: what seldom changes, and rows of figures.
+#[derive(Default)]
+pub(super) struct Packer {
+    head: Head,
+    devices: Numbering,
+    device_rows: Vec<Row<{ device::FIGURES }>>,
+    device_keys: Vec<Key>,
+    net_rows: Vec<Row<{ host::NET_FIGURES }>>,
+    net_keys: Vec<Key>,
+    host_rows: Vec<Row<{ host::FIGURES }>>,
+    states: HashMap<usize, ArraySample>,
+    times: Vec<(Moment, Nanos)>,
+}
+
+impl Packer {
+    /// Adds a sample that follows those before.
+    pub(super) fn add(&mut self, sample: &Sample) {
+        let nth = self.head.samples;
+        self.head.samples += 1;
         let seconds = seconds(sample.length);
         let mut roster = Vec::with_capacity(sample.devices.len());
         for one in &sample.devices {
-            let number = devices.number(&one.device, &mut head.devices);
+            let number = self.devices.number(&one.device, &mut self.head.devices);
             roster.push(number);
-            device_rows.push(device::row(one, seconds));
+            self.device_rows.push(device::row(one, seconds));
             if let Some(state) = one.array.as_ref().map(shape)
-                && states.get(&number) != Some(&state)
+                && self.states.get(&number) != Some(&state)
             {
-                head.arrays.push((nth, number, state.clone()));
-                states.insert(number, state);
+                self.head.arrays.push((nth, number, state.clone()));
+                self.states.insert(number, state);
             }
         }
-        device_keys.extend(keys(&roster, &head.devices));
-        change(&mut head.rosters, nth, roster);
+        self.device_keys.extend(keys(&roster, &self.head.devices));
+        change(&mut self.head.rosters, nth, roster);
         let mut links = Vec::with_capacity(sample.host.interfaces.len());
         for interface in &sample.host.interfaces {
-            links.push(named(&mut head.interfaces, &interface.name));
-            net_rows.push(host::row(&host::net_figures(interface, seconds)));
+            links.push(named(&mut self.head.interfaces, &interface.name));
+            let figures = host::net_figures(interface, seconds);
+            self.net_rows.push(host::row(&figures));
         }
-        net_keys.extend(links.iter().map(|own| Key {
+        self.net_keys.extend(links.iter().map(|own| Key {
             own: *own,
             twin: None,
         }));
-        change(&mut head.links, nth, links);
-        host_rows.push(host::row(&host::figures(&sample.host)));
-        head.gaps.extend(sample.gap.map(|gap| (nth, gap)));
+        change(&mut self.head.links, nth, links);
+        self.host_rows.push(host::row(&host::figures(&sample.host)));
+        self.head.gaps.extend(sample.gap.map(|gap| (nth, gap)));
         if !sample.host.errors.is_empty() {
-            head.errors.push((nth, sample.host.errors.clone()));
+            self.head.errors.push((nth, sample.host.errors.clone()));
         }
+        self.times.push((sample.at, sample.length));
     }
-    let mut body = Vec::new();
-    // What is packed here always has a form in JSON: it holds no maps and no floating point.
-    let json = serde_json::to_vec(&head).unwrap_or_default();
-    put_stream(&mut body, &json);
-    put_times(&mut body, samples);
-    put_table(
-        &mut body,
-        &host_rows,
-        &host_keys(samples.len()),
-        &host::UNITS,
-    );
-    put_table(&mut body, &net_rows, &net_keys, &host::NET_UNITS);
-    put_table(&mut body, &device_rows, &device_keys, &device::UNITS);
-    let mut out = vec![FORM];
-    out.extend_from_slice(&checksum(&body).to_le_bytes());
-    out.extend_from_slice(&body);
-    out
+
+    /// The block.
+    pub(super) fn finish(self) -> Vec<u8> {
+        let mut body = Vec::new();
+        // What is packed here always has a form in JSON: it holds no maps and no floating point.
+        let json = serde_json::to_vec(&self.head).unwrap_or_default();
+        put_stream(&mut body, &json);
+        put_times(&mut body, &self.times);
+        let host_keys = host_keys(self.head.samples);
+        put_table(&mut body, &self.host_rows, &host_keys, &host::UNITS);
+        put_table(&mut body, &self.net_rows, &self.net_keys, &host::NET_UNITS);
+        put_table(
+            &mut body,
+            &self.device_rows,
+            &self.device_keys,
+            &device::UNITS,
+        );
+        let mut out = vec![FORM];
+        out.extend_from_slice(&checksum(&body).to_le_bytes());
+        out.extend_from_slice(&body);
+        out
+    }
 }
 
 /// Unpacks samples; what is wrong with them is said as a clause.
@@ -289,18 +312,18 @@ fn each(lists: &[(usize, Vec<usize>)], samples: usize) -> Vec<&[usize]> {
 
 /// The times, exact: lengths as differences, the clock that goes on as what it differs from the
 /// length, and the time of day as what that differs from it.
-fn put_times(out: &mut Vec<u8>, samples: &[Sample]) {
+fn put_times(out: &mut Vec<u8>, times: &[(Moment, Nanos)]) {
     let mut stream = Vec::new();
     let (mut length, mut elapsed, mut wall) = (0_i128, 0_i128, 0_i128);
-    for sample in samples {
-        let now = i128::from(sample.length.0);
+    for (at, own_length) in times {
+        let now = i128::from(own_length.0);
         put(&mut stream, wide(now - length));
         length = now;
-        let now = i128::from(sample.at.elapsed.0);
+        let now = i128::from(at.elapsed.0);
         let passed = now - elapsed;
         put(&mut stream, wide(passed - length));
         elapsed = now;
-        match sample.at.wall {
+        match at.wall {
             None => put(&mut stream, NO_TIME),
             Some(time) => {
                 let now = time.as_nanosecond();

@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use record::{Bytes, Nanos};
 use rusqlite::{OptionalExtension as _, params};
 
+use super::packed::Packed;
 use super::thin::Thinner;
 use super::{BATCH, HOURS, MINUTES, TAKEN};
 use crate::runs::sortable;
@@ -180,7 +181,7 @@ impl Ledger {
             }
         }
         thinned.extend(thinner.finish());
-        self.replace(step, &blocks, next, &thinned)
+        self.replace(step, &blocks, next, Packed::of(next, &thinned).as_ref())
     }
 
     /// Ends recordings that nobody ended and nobody went on with for long: of a host that is gone, or has

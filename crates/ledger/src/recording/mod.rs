@@ -28,6 +28,7 @@ mod join;
 mod keep;
 mod level;
 mod marks;
+mod packed;
 mod read;
 #[cfg(test)]
 pub(crate) mod simulated;
@@ -96,8 +97,7 @@ pub struct RecordingSummary {
 /// The body of a block of this step.
 fn pack(step: u32, samples: &[Recorded]) -> Vec<u8> {
     if step <= TAKEN {
-        let plain: Vec<_> = samples.iter().map(|one| one.sample.clone()).collect();
-        return block::pack(&plain);
+        return block::pack(samples.iter().map(|one| &one.sample));
     }
     let mut out = Vec::new();
     bytes::put(&mut out, samples.len() as u64);
@@ -113,8 +113,7 @@ fn pack(step: u32, samples: &[Recorded]) -> Vec<u8> {
             bytes::put(&mut out, 0);
             continue;
         }
-        let part: Vec<_> = samples.iter().map(|one| part(one).clone()).collect();
-        let packed = block::pack(&part);
+        let packed = block::pack(samples.iter().map(part));
         bytes::put(&mut out, packed.len() as u64);
         out.extend_from_slice(&packed);
     }

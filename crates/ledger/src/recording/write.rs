@@ -7,8 +7,9 @@ use record::Nanos;
 use record::sample::{DeviceId, Recorded, Sample, Source, VendorSample};
 use rusqlite::{Transaction, params};
 
+use super::packed::{Gathered, Packed};
 use super::thin::add_pages;
-use super::{BATCH, Noted, TAKEN, pack, unpack};
+use super::{BATCH, Noted, TAKEN, unpack};
 use crate::runs::{json, json_at, sortable, word_at};
 use crate::{Error, Ledger, Owner, Result, Standing};
 
@@ -113,12 +114,13 @@ impl Ledger {
             Recorded::taken(sample)
         };
         let taken: Vec<Recorded> = samples.iter().map(summed).collect();
+        let packed = Packed::of(BATCH, &taken);
         let number = recording.number;
         let is_there = self.changed(|change| {
             if !is_there(change, recording)? {
                 return Ok(false);
             }
-            insert(change, number, BATCH, &taken)?;
+            insert(change, number, BATCH, packed.as_ref())?;
             for noted in events {
                 note(change, number, noted)?;
             }
@@ -168,18 +170,21 @@ impl Ledger {
     pub(super) fn gather(&self, recording: i64) -> Result<()> {
         self.demand_writable()?;
         let batches = self.bodies(recording, BATCH, None)?;
-        let (mut samples, mut whole, mut damaged) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut whole, mut damaged) = (Vec::new(), Vec::new());
+        let mut gathered = Gathered::default();
         for batch in batches {
             match self.unpacked(BATCH, &batch) {
                 Ok(unpacked) => {
-                    samples.extend(unpacked);
+                    for one in unpacked {
+                        gathered.add(&one.sample);
+                    }
                     whole.push(batch);
                 }
                 Err(Error::UnreadableRecording { .. }) => damaged.push(batch),
                 Err(error) => return Err(error),
             }
         }
-        self.replace(BATCH, &whole, TAKEN, &samples)?;
+        self.replace(BATCH, &whole, TAKEN, gathered.finish().as_ref())?;
         if damaged.is_empty() {
             return Ok(());
         }
@@ -202,7 +207,7 @@ impl Ledger {
         step: u32,
         blocks: &[Body],
         next: u32,
-        samples: &[Recorded],
+        samples: Option<&Packed>,
     ) -> Result<()> {
         self.demand_writable()?;
         let replaced = || {
@@ -354,29 +359,23 @@ pub(super) fn insert(
     change: &Transaction<'_>,
     recording: i64,
     step: u32,
-    samples: &[Recorded],
+    samples: Option<&Packed>,
 ) -> rusqlite::Result<()> {
-    let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
+    let Some(packed) = samples else {
         return Ok(());
     };
-    let rows: usize = samples.iter().map(|one| one.sample.devices.len()).sum();
-    let (first, last) = (&first.sample, &last.sample);
-    // Only a log has no time of day, and logs are not recorded.
-    let ended = last.at.wall.unwrap_or_default();
-    let began = first.at.before(first.length).wall.unwrap_or_default();
     change.execute(
         "INSERT INTO blocks (recording, step, elapsed, began, ended, samples, rows, body)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
             recording,
             step,
-            i64::try_from(first.at.elapsed.0).unwrap_or(i64::MAX),
-            sortable(began),
-            // Where the time of day was set back meanwhile, it still covers what it began with.
-            sortable(ended.max(began)),
-            samples.len() as i64,
-            rows as i64,
-            pack(step, samples),
+            i64::try_from(packed.elapsed.0).unwrap_or(i64::MAX),
+            sortable(packed.began),
+            sortable(packed.ended),
+            packed.samples as i64,
+            packed.rows as i64,
+            packed.body,
         ],
     )?;
     Ok(())

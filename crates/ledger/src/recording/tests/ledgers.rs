@@ -5,6 +5,7 @@ use record::sample::{DeviceId, Gap, Source};
 use record::{Bytes, Event, EventCode, Nanos, Severity, Subject};
 
 use crate::owner::tests::owner;
+use crate::recording::packed::Packed;
 use crate::recording::simulated::Host;
 use crate::recording::*;
 use crate::testing::Scratch;
@@ -325,7 +326,10 @@ fn blocks_that_another_process_thinned_out_meanwhile_are_not_there_twice() {
         .unwrap();
     let after = ledger.recordings().unwrap();
     assert!(after[0].taken == 0 && after[0].minutes > 0, "{after:?}");
-    ledger.replace(TAKEN, &read, MINUTES, &samples).unwrap();
+    let packed = Packed::of(MINUTES, &samples);
+    ledger
+        .replace(TAKEN, &read, MINUTES, packed.as_ref())
+        .unwrap();
     assert_eq!(ledger.recordings().unwrap(), after);
 }
 
