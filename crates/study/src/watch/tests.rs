@@ -298,7 +298,6 @@ fn the_volumes_own_word_is_taken() {
         volume_bytes: Nanos(0),
         instance_iops: Some(Nanos(0)),
         instance_bytes: Some(half),
-        ..Exceeded::default()
     };
     assert_eq!(found_by_page(instance), [EventCode::InstanceCap]);
     // An instance store knows its own caps alone.
