@@ -203,8 +203,13 @@ impl ScrubHurts {
         }
         let before = Before::of(calm)?;
         let points = now.history.last(array.device.id, DURING_S, LEAST_DURING)?;
-        let during = mean_of(points, |point| &point.all);
+        let beginning_of_work = self.begun.get(&array.device.id)?;
+        let points = beginning_of_work.of_work(points);
         let count = points.len();
+        if count < LEAST_DURING {
+            return None;
+        }
+        let during = mean_of(points, |point| &point.all);
         let wait = during.wait.or_else(|| {
             members_wait(now, array, |points| {
                 &points[points.len().saturating_sub(count)..]
@@ -212,8 +217,6 @@ impl ScrubHurts {
         })?;
         let waits = wait >= LONGER * before.wait && wait - before.wait >= WORTH_NAMING_S;
         let waits = waits && during.ops >= LEAST_OPS && during.ops <= LOAD * before.ops;
-        let beginning_of_work = self.begun.get(&array.device.id)?;
-        let completed = mean_of(beginning_of_work.of_work(points), |point| &point.all).ops;
         let text = if waits {
             format!(
                 "Requests to {} take {} during its {}, in place of {} before, at {} IOPS.",
@@ -223,7 +226,7 @@ impl ScrubHurts {
                 time(before.wait),
                 digits(during.ops),
             )
-        } else if (STILL_ASKED_OPS..=LESS * before.ops).contains(&completed)
+        } else if (STILL_ASKED_OPS..=LESS * before.ops).contains(&during.ops)
             && beginning_of_work.is_a_fall()
             && self.is_wanted(&before)
         {
@@ -231,7 +234,7 @@ impl ScrubHurts {
                 "{} completes {} IOPS during its {}, in place of {} before, while programs wait for disks \
                  as much.",
                 array.device.name,
-                digits(completed),
+                digits(during.ops),
                 action.word(),
                 digits(before.ops),
             )
@@ -296,7 +299,7 @@ mod tests {
         ArraySample, Device, Flow, Fraction, HostSample, Moment, PerSecond, Pressure, PressureLine,
         Progress, Sample,
     };
-    use record::{Bytes, Nanos};
+    use record::{Bytes, Event, Nanos};
 
     use super::super::{Settings, Watch};
     use super::*;
@@ -342,23 +345,32 @@ mod tests {
         }
     }
 
-    /// The second in which it is found that a check hurts, which begins at 60 s; `iops` gives what the array
-    /// completes.
-    fn found(iops: fn(u64) -> f64) -> Option<u64> {
+    /// The second in which it is found that a check hurts, which begins at 60 s, and what is found; `iops`
+    /// gives what the array completes.
+    fn event(iops: fn(u64) -> f64) -> Option<(u64, Event)> {
         let mut watch = Watch::new(Settings::default());
-        (1..240).find(|number| {
-            let sample = second(*number, iops(*number), *number > 60);
-            let changes = watch.see(&sample);
-            let code = EventCode::ScrubHurts;
-            changes.iter().any(|change| change.event.code == code)
+        (1..240).find_map(|number| {
+            let sample = second(number, iops(number), number > 60);
+            let mut events = watch.see(&sample).into_iter().map(|change| change.event);
+            let event = events.find(|event| event.code == EventCode::ScrubHurts)?;
+            Some((number, event))
         })
+    }
+
+    fn found(iops: fn(u64) -> f64) -> Option<u64> {
+        event(iops).map(|(number, _)| number)
     }
 
     #[test]
     fn a_rate_that_falls_when_a_check_begins_is_found() {
         let falls = |number: u64| if number > 60 { 30.0 } else { 100.0 };
-        let found = found(falls).unwrap();
+        let (found, event) = event(falls).unwrap();
         assert!((61..80).contains(&found), "{found}");
+        // What is said and its figures are of the check alone.
+        assert!(event.text.contains("completes 30"), "{}", event.text);
+        let iops = event.figures.iter().find(|figure| figure.key == "iops");
+        assert_eq!(iops.unwrap().value, 30.0);
+        assert_eq!(event.began.elapsed, Nanos::from_secs(60));
     }
 
     #[test]
