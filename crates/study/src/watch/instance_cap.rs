@@ -8,7 +8,7 @@ use record::{EventCode, Severity, Subject};
 
 use super::history::{Part, Point, beginning, mean_of, variation};
 use super::page::{Over, Pages};
-use super::plateaus::{Held, held_in, least_wait, window};
+use super::plateaus::{Held, held_in, least_wait, window, works};
 use super::words::{digits, percent, rate, time};
 use super::{Now, Rule, Sighting};
 
@@ -160,8 +160,9 @@ fn held_together(now: &Now<'_>) -> Option<Held> {
         waits.min_by(f64::total_cmp)
     })?;
     let rates = |points: &[Point]| -> Vec<f64> {
-        let tail = &points[points.len() - length..];
-        tail.iter().map(|point| point.all.ops).collect()
+        let tail = points[points.len() - length..].iter().zip(&sum);
+        let working = tail.filter(|(_, sum)| works(sum));
+        working.map(|(point, _)| point.all.ops).collect()
     };
     let whole = mean_of(&sum, |point| &point.all).ops;
     let flat = variation(&rates(&sum));

@@ -4,11 +4,16 @@
 //! does. In watching, nobody knows how much the programs want: a program that sends a fixed number
 //! of requests a second makes a flat rate too. So requests must also wait: longer than this disk was
 //! seen to take, or so long that no disk that answers takes it.
+//!
+//! Nor does a load go on without a pause for ever: a database waits for a moment at each checkpoint. A second
+//! in which a disk was not asked for something all the time says nothing of what it gives, and a few such
+//! among the others are left out.
 
 use record::sample::DeviceId;
 
 use super::history::{History, Kind, Point, jitter, mean_known, mean_of, variation};
-use crate::plateau::{LEAST_SLICES_OFTEN, Plateau, Throughput, assess_often};
+use crate::noise::mean;
+use crate::plateau::{LEAST_SLICES_OFTEN, Plateau, Throughput, assess_often, without_outlier};
 
 /// How far back it looks, in seconds, and over how many points at least.
 const WINDOW_S: f64 = 80.0;
@@ -54,27 +59,18 @@ pub(super) fn held(history: &History, id: DeviceId) -> Option<Held> {
 /// The level at which a series of points is held. `base` gives the least wait that was seen, in
 /// seconds; it is asked for only where all else speaks for a plateau, since it takes longest.
 pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> Option<Held> {
-    let works = |point: &&Point| {
-        let flies = point.in_flight.is_some_and(|count| count >= 0.9);
-        flies && point.busy.is_none_or(|busy| busy >= BUSY)
-    };
-    let working = points.iter().filter(works).count();
-    if (working as f64) < NEARLY_ALL * points.len() as f64 {
+    let working: Vec<Point> = points.iter().filter(|one| works(one)).copied().collect();
+    if (working.len() as f64) < NEARLY_ALL * points.len() as f64 {
         return None;
     }
-    let seconds = points.iter().map(|point| point.seconds).sum::<f64>() / points.len() as f64;
-    let wait = mean_of(points, |point| &point.all).wait?;
-    let in_flight = mean_known(points, |point| point.in_flight)?;
-    let counts = |rate: fn(&Point) -> f64| -> Vec<f64> {
-        points.iter().map(|point| rate(point) * seconds).collect()
-    };
-    let (ops, bytes) = (
-        counts(|point| point.all.ops),
-        counts(|point| point.all.bytes),
-    );
-    let mean_ops = ops.iter().sum::<f64>() / ops.len() as f64;
-    let flat = FLAT + jitter(in_flight, mean_ops);
-    if variation(&ops).min(variation(&bytes)) > flat {
+    let seconds = working.iter().map(|point| point.seconds).sum::<f64>() / working.len() as f64;
+    let wait = mean_of(&working, |point| &point.all).wait?;
+    let in_flight = mean_known(&working, |point| point.in_flight)?;
+    let ops = counts(points, seconds, |point| point.all.ops);
+    let bytes = counts(points, seconds, |point| point.all.bytes);
+    let flat = FLAT + jitter(in_flight, mean(&ops));
+    let size = mean(&bytes) / mean(&ops);
+    if !is_steady(&ops, 1.0, flat) && !is_steady(&bytes, size, flat) {
         return None;
     }
     let is_long = wait >= LONG_S && in_flight >= SEVERAL;
@@ -97,6 +93,29 @@ pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> O
     })
 }
 
+/// Whether something was in flight for all of a point, or nearly so.
+pub(super) fn works(point: &Point) -> bool {
+    let flies = point.in_flight.is_some_and(|count| count >= 0.9);
+    flies && point.busy.is_none_or(|busy| busy >= BUSY)
+}
+
+/// What was completed in points that are so many seconds long. In place of one without work for a part of it
+/// stands the mean of the others.
+fn counts(points: &[Point], seconds: f64, rate: fn(&Point) -> f64) -> Vec<f64> {
+    let count = |point: &Point| works(point).then(|| rate(point) * seconds);
+    let others: Vec<f64> = points.iter().filter_map(count).collect();
+    let usual = mean(&others);
+    let counts = points.iter().map(|point| count(point).unwrap_or(usual));
+    counts.collect()
+}
+
+/// Whether counts vary no more than this share of their mean, or would not but for one: a stall, or a grant
+/// that came late. `one` is one operation in the unit of the counts.
+fn is_steady(counts: &[f64], one: f64, flat: f64) -> bool {
+    variation(counts) <= flat
+        || without_outlier(counts, one).is_some_and(|others| variation(&others) <= flat)
+}
+
 /// The least mean wait of requests of a kind over a few points in a row, in seconds.
 pub(super) fn least_wait(points: &[Point], part: Kind) -> Option<f64> {
     points
@@ -107,4 +126,69 @@ pub(super) fn least_wait(points: &[Point], part: Kind) -> Option<f64> {
             mean.wait.filter(|_| mean.ops * seconds >= RUN_OPS)
         })
         .min_by(f64::total_cmp)
+}
+
+#[cfg(test)]
+mod tests {
+    use record::sample::Moment;
+
+    use super::super::history::Part;
+    use super::*;
+
+    /// A second of a disk that is held at 400 IOPS while 32 are in flight; `share` of it has work, in which
+    /// `done` of that completes.
+    fn second(number: usize, share: f64, done: f64) -> Point {
+        // A grant may come just before or just after the second ends.
+        let late = f64::from(u8::from(number % 3 == 0)) - f64::from(u8::from(number % 3 == 1));
+        let ops = (done * (400.0 * share + late)).round();
+        let part = Part {
+            ops,
+            bytes: 16_384.0 * ops,
+            wait: (ops > 0.0).then_some(0.08),
+        };
+        Point {
+            end: Moment::default(),
+            seconds: 1.0,
+            read: part,
+            write: Part::default(),
+            all: part,
+            in_flight: Some(32.0 * share),
+            in_flight_at_end: None,
+            busy: Some(share),
+        }
+    }
+
+    /// The level at which a disk is held for 80 seconds, some of which are different.
+    fn level(different: &[(usize, f64, f64)]) -> Option<f64> {
+        let mut points: Vec<Point> = (0..80).map(|number| second(number, 1.0, 1.0)).collect();
+        for (number, share, done) in different {
+            points[*number] = second(*number, *share, *done);
+        }
+        held_in(&points, || None).map(|held| held.plateau.ops_per_s)
+    }
+
+    #[test]
+    fn pauses_of_the_load_do_not_hide_a_cap() {
+        for pauses in [
+            &[][..],
+            &[(40, 0.0, 1.0)],
+            // One that begins and ends within seconds, and one a minute later.
+            &[(10, 0.6, 1.0), (11, 0.4, 1.0), (70, 0.0, 1.0)],
+        ] {
+            let level = level(pauses).unwrap();
+            assert!((level - 400.0).abs() < 1.0, "{pauses:?}: {level}");
+        }
+    }
+
+    #[test]
+    fn a_stall_does_not_hide_a_cap() {
+        assert!(level(&[(40, 1.0, 0.0)]).is_some());
+        assert_eq!(level(&[(20, 1.0, 0.0), (60, 1.0, 0.0)]), None);
+    }
+
+    #[test]
+    fn a_load_that_pauses_all_the_time_tells_of_no_cap() {
+        let often: Vec<(usize, f64, f64)> = (0..5).map(|pause| (16 * pause, 0.5, 1.0)).collect();
+        assert_eq!(level(&often), None);
+    }
 }
