@@ -47,8 +47,10 @@ impl Rule for InstanceCap {
     }
 
     fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+        // The page of an instance store knows no such cap, since it shares none; so it speaks of it all the same.
         self.pages.take(now.sample, |exceeded| {
-            Some((exceeded.instance_iops?, exceeded.instance_bytes?))
+            let ops = exceeded.instance_iops.unwrap_or_default();
+            (ops, exceeded.instance_bytes.unwrap_or_default())
         });
         let over: Vec<(&str, Over)> = now
             .disks()

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use record::Nanos;
-use record::sample::{DeviceId, Exceeded, Moment, Sample};
+use record::sample::{DeviceId, Exceeded, Moment, Sample, VendorPage};
 
 /// Pages are looked at so far back, or over so many of them where they are longer.
 const WINDOW: Nanos = Nanos::from_secs(10);
@@ -16,6 +16,7 @@ const PAGES: usize = 2;
 /// What one page said.
 #[derive(Clone, Copy, Debug)]
 struct Said {
+    page: VendorPage,
     at: Moment,
     length: Nanos,
     /// Shares of the page's time over the caps on operations and on bytes.
@@ -26,6 +27,8 @@ struct Said {
 /// Shares of the time over the caps, of a volume.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Over {
+    /// Whose page says so.
+    pub(super) page: VendorPage,
     /// Over the cap on operations.
     pub(super) ops: f64,
     /// Over the cap on bytes.
@@ -42,22 +45,22 @@ pub(super) struct Pages {
 
 impl Pages {
     /// Takes what the pages of a sample say of one pair of caps, on operations and on bytes.
-    pub(super) fn take(&mut self, sample: &Sample, caps: fn(&Exceeded) -> Option<(Nanos, Nanos)>) {
+    pub(super) fn take(&mut self, sample: &Sample, caps: fn(&Exceeded) -> (Nanos, Nanos)) {
         for device in &sample.devices {
             let Some(page) = &device.vendor else {
                 continue;
             };
-            if let Some((ops, bytes)) = caps(&page.exceeded) {
-                self.said
-                    .entry(device.device.id)
-                    .or_default()
-                    .push_back(Said {
-                        at: sample.at,
-                        length: page.length,
-                        ops: page.share(ops),
-                        bytes: page.share(bytes),
-                    });
-            }
+            let (ops, bytes) = caps(&page.exceeded);
+            self.said
+                .entry(device.device.id)
+                .or_default()
+                .push_back(Said {
+                    page: page.page,
+                    at: sample.at,
+                    length: page.length,
+                    ops: page.share(ops),
+                    bytes: page.share(bytes),
+                });
         }
         let is_old = |said: &Said| {
             let window = WINDOW.0.max(said.length.0.saturating_mul(LENGTHS));
@@ -86,6 +89,7 @@ impl Pages {
             over.iter().map(|said| share(said)).sum::<f64>() / over.len() as f64
         };
         Some(Over {
+            page: first.page,
             ops: mean(|said| said.ops),
             bytes: mean(|said| said.bytes),
             began: first.at.before(first.length),

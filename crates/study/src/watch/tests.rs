@@ -254,10 +254,15 @@ fn arrays_of_a_log_without_a_tree_are_no_disks_beside_disks() {
     assert_eq!(names, ["nvme1n1"]);
 }
 
-/// A volume's page over an interval, with these times over its caps.
+/// A volume's page over an interval, with these times over its caps. An instance store knows its own caps
+/// alone.
 fn page_over(exceeded: Exceeded, length: Nanos) -> VendorSample {
+    let page = match exceeded.instance_iops {
+        Some(_) => VendorPage::Ebs,
+        None => VendorPage::InstanceStore,
+    };
     VendorSample {
-        page: VendorPage::Ebs,
+        page,
         length,
         reads: 3000,
         writes: 0,
@@ -273,13 +278,13 @@ fn page_over(exceeded: Exceeded, length: Nanos) -> VendorSample {
 }
 
 /// What is found within ten seconds of pages over these caps for half of the time.
-fn found_by_page(exceeded: Exceeded) -> Vec<EventCode> {
+fn found_by_page(exceeded: Exceeded) -> Vec<Event> {
     let mut watch = Watch::new(Settings::default());
     let mut found = Vec::new();
     for number in 1..10 {
         let mut sample = second(number, 3000.0 + (number % 3) as f64, Some(20));
         sample.devices[0].vendor = Some(page_over(exceeded, Nanos::from_secs(1)));
-        found.extend(watch.see(&sample).iter().map(|change| change.event.code));
+        found.extend(watch.see(&sample).into_iter().map(|change| change.event));
     }
     found
 }
@@ -287,26 +292,57 @@ fn found_by_page(exceeded: Exceeded) -> Vec<EventCode> {
 #[test]
 fn the_volumes_own_word_is_taken() {
     let half = Nanos(500_000_000);
-    let volume = Exceeded {
-        volume_iops: half,
-        volume_bytes: Nanos(0),
+    let ebs = Exceeded {
+        instance_iops: Some(Nanos(0)),
+        instance_bytes: Some(Nanos(0)),
         ..Exceeded::default()
     };
-    assert_eq!(found_by_page(volume), [EventCode::VolumeCap]);
-    let instance = Exceeded {
-        volume_iops: Nanos(0),
-        volume_bytes: Nanos(0),
-        instance_iops: Some(Nanos(0)),
-        instance_bytes: Some(half),
+    let volume = Exceeded {
+        volume_iops: half,
+        ..ebs
     };
-    assert_eq!(found_by_page(instance), [EventCode::InstanceCap]);
-    // An instance store knows its own caps alone.
+    let instance = Exceeded {
+        instance_bytes: Some(half),
+        ..ebs
+    };
     let store = Exceeded {
         volume_bytes: half,
         ..Exceeded::default()
     };
-    assert_eq!(found_by_page(store), [EventCode::VolumeCap]);
+    for (exceeded, code, advice) in [
+        (volume, EventCode::VolumeCap, "buy more IOPS"),
+        (instance, EventCode::InstanceCap, "more storage bandwidth"),
+        (store, EventCode::VolumeCap, "take a larger instance"),
+    ] {
+        let found = found_by_page(exceeded);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].code, code);
+        assert!(found[0].advice.contains(advice), "{}", found[0].advice);
+    }
+    assert!(found_by_page(ebs).is_empty());
     assert!(found_by_page(Exceeded::default()).is_empty());
+}
+
+#[test]
+fn instance_stores_whose_pages_speak_are_not_guessed_to_share_a_cap() {
+    let is_cap_found = |has_pages: bool| {
+        let mut rng = Rng::new(7);
+        let mut host = Host::of(vec![Disk::healthy(12.0); 3]);
+        host.shared_cap = Some(6000.0);
+        let mut watch = Watch::new(Settings::default());
+        let mut is_found = false;
+        for _ in 0..150 {
+            let mut sample = host.second(&mut rng);
+            for device in sample.devices.iter_mut().filter(|_| has_pages) {
+                device.vendor = Some(page_over(Exceeded::default(), sample.length));
+            }
+            let found = watch.see(&sample);
+            is_found |= kinds(&found).contains(&(ChangeKind::Opened, EventCode::InstanceCap));
+        }
+        is_found
+    };
+    assert!(is_cap_found(false));
+    assert!(!is_cap_found(true));
 }
 
 #[test]

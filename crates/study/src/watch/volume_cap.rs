@@ -1,4 +1,4 @@
-//! `volume-cap`: a volume gives no more than was bought.
+//! `volume-cap`: a volume gives no more than it may: than was bought, or than an instance store has.
 //!
 //! The volume's own page says so, where there is one. Elsewhere it is a rate too flat to be a disk's,
 //! at which requests wait. Such a rate may be held by something else on the way, and the sentence
@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use record::sample::{DeviceId, DeviceSample};
+use record::sample::{DeviceId, DeviceSample, VendorPage};
 use record::{EventCode, Severity};
 
 use super::history::beginning;
@@ -23,6 +23,9 @@ const LOOKS: u32 = 2;
 
 const ADVICE: &str = "Requests wait for the cap, not for the disk: buy more IOPS or throughput for this \
                       volume, spread the load over more volumes, or send fewer and larger requests.";
+const ADVICE_STORE: &str = "Requests wait for the cap, not for the disk, and what an instance store gives comes with \
+                            the instance and cannot be bought for itself: take a larger instance, spread the \
+                            load over more disks, or send fewer and larger requests.";
 
 /// Looks for volumes at their cap.
 #[derive(Default)]
@@ -49,7 +52,7 @@ impl Rule for VolumeCap {
 
     fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
         self.pages.take(now.sample, |exceeded| {
-            Some((exceeded.volume_iops, exceeded.volume_bytes))
+            (exceeded.volume_iops, exceeded.volume_bytes)
         });
         let is_time = now.history.ended_point() && now.history.count().is_multiple_of(EVERY);
         if is_time {
@@ -98,7 +101,10 @@ fn said_by_volume(device: &DeviceSample, over: &Over) -> Sighting {
             device.device.name,
             percent(over.ops.max(over.bytes)),
         ),
-        advice: ADVICE,
+        advice: match over.page {
+            VendorPage::Ebs => ADVICE,
+            VendorPage::InstanceStore => ADVICE_STORE,
+        },
         figures: vec![
             ("over_iops_share", over.ops),
             ("over_throughput_share", over.bytes),
