@@ -8,7 +8,7 @@ use record::{EventCode, Severity, Subject};
 
 use super::history::{Part, Point, beginning, mean_of, variation};
 use super::page::{Over, Pages};
-use super::plateaus::{Held, held_in, least_wait, window, works};
+use super::plateaus::{Held, at_work, held_in, least_wait, window};
 use super::words::{digits, percent, rate, time};
 use super::{Now, Rule, Sighting};
 
@@ -47,7 +47,7 @@ impl Rule for InstanceCap {
     }
 
     fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
-        // The page of an instance store knows no such cap, since it shares none; so it speaks of it all the same.
+        // An instance store shares no cap with others, and so its page names none. That is its word too.
         self.pages.take(now.sample, |exceeded| {
             let ops = exceeded.instance_iops.unwrap_or_default();
             (ops, exceeded.instance_bytes.unwrap_or_default())
@@ -161,10 +161,11 @@ fn held_together(now: &Now<'_>) -> Option<Held> {
             .filter_map(|(id, _)| least_wait(now.history.all(*id), |point| &point.all));
         waits.min_by(f64::total_cmp)
     })?;
+    let at_work = at_work(&sum);
     let rates = |points: &[Point]| -> Vec<f64> {
-        let tail = points[points.len() - length..].iter().zip(&sum);
-        let working = tail.filter(|(_, sum)| works(sum));
-        working.map(|(point, _)| point.all.ops).collect()
+        let tail = points[points.len() - length..].iter().zip(&at_work);
+        tail.filter_map(|(point, works)| works.then_some(point.all.ops))
+            .collect()
     };
     let whole = mean_of(&sum, |point| &point.all).ops;
     let flat = variation(&rates(&sum));

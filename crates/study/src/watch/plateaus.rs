@@ -7,7 +7,9 @@
 //!
 //! Nor does a load go on without a pause for ever: a database waits for a moment at each checkpoint. A second
 //! in which a disk was not asked for something all the time says nothing of what it gives, and a few such
-//! among the others are left out.
+//! among the others are left out, with the second after each.
+
+use std::iter;
 
 use record::sample::DeviceId;
 
@@ -23,7 +25,7 @@ const LEAST_POINTS: usize = LEAST_SLICES_OFTEN;
 const FLAT: f64 = 0.03;
 /// Something must be in flight for so much of the time, in nearly all points.
 const BUSY: f64 = 0.9;
-const NEARLY_ALL: f64 = 0.95;
+const NEARLY_ALL: f64 = 0.9;
 /// So many times the least wait that was seen is queueing.
 const QUEUEING: f64 = 2.0;
 /// Where no less was ever seen, a wait of so many seconds with so many in flight is queueing.
@@ -59,15 +61,19 @@ pub(super) fn held(history: &History, id: DeviceId) -> Option<Held> {
 /// The level at which a series of points is held. `base` gives the least wait that was seen, in
 /// seconds; it is asked for only where all else speaks for a plateau, since it takes longest.
 pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> Option<Held> {
-    let working: Vec<Point> = points.iter().filter(|one| works(one)).copied().collect();
+    let at_work = at_work(points);
+    let pairs = points.iter().zip(&at_work);
+    let working: Vec<Point> = pairs
+        .filter_map(|(point, works)| works.then_some(*point))
+        .collect();
     if (working.len() as f64) < NEARLY_ALL * points.len() as f64 {
         return None;
     }
     let seconds = working.iter().map(|point| point.seconds).sum::<f64>() / working.len() as f64;
     let wait = mean_of(&working, |point| &point.all).wait?;
     let in_flight = mean_known(&working, |point| point.in_flight)?;
-    let ops = counts(points, seconds, |point| point.all.ops);
-    let bytes = counts(points, seconds, |point| point.all.bytes);
+    let ops = counts(points, &at_work, |point| point.all.ops * seconds);
+    let bytes = counts(points, &at_work, |point| point.all.bytes * seconds);
     let flat = FLAT + jitter(in_flight, mean(&ops));
     let size = mean(&bytes) / mean(&ops);
     if !is_steady(&ops, 1.0, flat) && !is_steady(&bytes, size, flat) {
@@ -93,19 +99,28 @@ pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> O
     })
 }
 
-/// Whether something was in flight for all of a point, or nearly so.
-pub(super) fn works(point: &Point) -> bool {
-    let flies = point.in_flight.is_some_and(|count| count >= 0.9);
-    flies && point.busy.is_none_or(|busy| busy >= BUSY)
+/// In which points a disk was at work throughout: something was in flight all the time or nearly so, and in
+/// the point before too. What completes in the first second after a pause lacks what is then under way.
+pub(super) fn at_work(points: &[Point]) -> Vec<bool> {
+    let works = |point: &Point| {
+        let flies = point.in_flight.is_some_and(|count| count >= 0.9);
+        flies && point.busy.is_none_or(|busy| busy >= BUSY)
+    };
+    let before = iter::once(true).chain(points.iter().map(works));
+    let both = points.iter().zip(before);
+    both.map(|(point, before)| before && works(point)).collect()
 }
 
-/// What was completed in points that are so many seconds long. In place of one without work for a part of it
-/// stands the mean of the others.
-fn counts(points: &[Point], seconds: f64, rate: fn(&Point) -> f64) -> Vec<f64> {
-    let count = |point: &Point| works(point).then(|| rate(point) * seconds);
-    let others: Vec<f64> = points.iter().filter_map(count).collect();
+/// What was completed in each point. In place of one without work for a part of it stands the mean of the
+/// others.
+fn counts(points: &[Point], at_work: &[bool], count: impl Fn(&Point) -> f64) -> Vec<f64> {
+    let known = points.iter().zip(at_work);
+    let known: Vec<Option<f64>> = known
+        .map(|(point, works)| works.then(|| count(point)))
+        .collect();
+    let others: Vec<f64> = known.iter().copied().flatten().collect();
     let usual = mean(&others);
-    let counts = points.iter().map(|point| count(point).unwrap_or(usual));
+    let counts = known.into_iter().map(|count| count.unwrap_or(usual));
     counts.collect()
 }
 
