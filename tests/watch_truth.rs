@@ -13,6 +13,8 @@
 mod arrays;
 #[path = "watch_truth/calm.rs"]
 mod calm;
+#[path = "watch_truth/caps.rs"]
+mod caps;
 #[path = "watch_truth/causes.rs"]
 mod causes;
 #[path = "watch_truth/dice.rs"]

@@ -3,6 +3,7 @@
 use study::watch::{ChangeKind, Settings, Watch};
 
 use crate::calm;
+use crate::caps;
 use crate::dice::Dice;
 use crate::play::{Found, Play, Verdict, judge};
 use crate::program::{Array, Pace, Program, Target};
@@ -11,19 +12,20 @@ use crate::world::World;
 /// How long each is played.
 pub(crate) const SECONDS: u64 = 150;
 const MIB: u64 = 1 << 20;
-const SIZES: [u64; 3] = [8192, 16_384, 32_768];
+pub(crate) const SIZES: [u64; 3] = [8192, 16_384, 32_768];
 
 /// One cause, or none, as it is drawn.
 type Scene = fn(&mut Dice) -> (World, Play);
 
 /// All of them. Nothing comes as often as each kind of healthy host.
-const SCENES: [(&str, Scene); 13] = [
+const SCENES: [(&str, Scene); 15] = [
     ("stalled", stalled),
     ("slow-member", slow_member),
     ("deep slow-member", deep_slow_member),
-    ("volume-cap", volume_cap),
-    ("instance-cap", instance_cap),
-    ("burst-spent", burst_spent),
+    ("volume-cap", caps::volume_cap),
+    ("paused volume-cap", caps::paused_volume_cap),
+    ("instance-cap", caps::instance_cap),
+    ("burst-spent", caps::burst_spent),
     ("imbalance", imbalance),
     ("scrub-hurts", scrub_hurts),
     ("cold", cold),
@@ -31,6 +33,7 @@ const SCENES: [(&str, Scene); 13] = [
     ("queue-full", queue_full),
     ("nothing", calm::nothing),
     ("deep nothing", calm::deep),
+    ("steady nothing", calm::steady),
 ];
 
 /// Plays each so often.
@@ -67,7 +70,13 @@ fn found(world: World) -> Vec<Found> {
 }
 
 /// A cause that a device, or the host, has until the end.
-fn played(world: &World, cause: &'static str, culprit: &str, begins: u64, what: String) -> Play {
+pub(crate) fn played(
+    world: &World,
+    cause: &'static str,
+    culprit: &str,
+    begins: u64,
+    what: String,
+) -> Play {
     Play {
         what,
         on: everything(world),
@@ -202,102 +211,6 @@ fn slow(dice: &mut Dice, mut specs: Vec<String>, level: u64, pace: Pace) -> (Wor
     );
     let culprit = world.names()[which].clone();
     let play = played(&world, "slow-member", &culprit, begins, what);
-    (world, play)
-}
-
-fn volume_cap(dice: &mut Dice) -> (World, Play) {
-    let begins = dice.between(0, 50);
-    let (cap, block) = match dice.between(0, 1) {
-        0 => (format!("iops={}", dice.between(80, 300)), dice.one(&SIZES)),
-        _ => (format!("throughput={}MiB", dice.between(10, 40)), 131_072),
-    };
-    let spec = format!("{cap},{}", healthy_latency(dice));
-    let mut world = World::new(&specs(1, &spec), dice);
-    let depth = dice.between(16, 48);
-    let mut program = program(dice, Target::Volume(0), Pace::Depth(depth));
-    program.block = block;
-    program.from = begins;
-    world.program(program);
-    let play = played(
-        &world,
-        "volume-cap",
-        "vda",
-        begins,
-        format!("{spec}, {program:?}"),
-    );
-    (world, play)
-}
-
-/// An array over volumes that share a cap, or programs that come and go.
-fn instance_cap(dice: &mut Dice) -> (World, Play) {
-    let count = dice.between(3, 8);
-    let cap = dice.between(150, 300);
-    let specs = specs(count, &healthy_latency(dice));
-    let mut world = World::new(&specs, dice);
-    world.instance(cap);
-    let what = if dice.between(0, 1) == 0 {
-        world.array(Array {
-            level: 0,
-            chunk: 65_536,
-            check_from: None,
-        });
-        let depth = dice.between(24, 64);
-        let program = program(dice, Target::Array, Pace::Depth(depth));
-        world.program(program);
-        format!("an array of {count}, {program:?}")
-    } else {
-        for volume in 0..count as usize {
-            let program = program(dice, Target::Volume(volume), Pace::Depth(24));
-            let mut from = 0;
-            while from < SECONDS {
-                // The first is always there.
-                let works = if volume == 0 {
-                    SECONDS + 1
-                } else {
-                    dice.between(2, 6)
-                };
-                world.program(Program {
-                    from,
-                    to: from + works,
-                    ..program
-                });
-                from += works + dice.between(1, 5);
-            }
-        }
-        format!("{count} programs that come and go")
-    };
-    let play = played(
-        &world,
-        "instance-cap",
-        "host",
-        0,
-        format!("{cap} IOPS, {what}"),
-    );
-    (world, play)
-}
-
-fn burst_spent(dice: &mut Dice) -> (World, Play) {
-    let begins = dice.between(50, 100);
-    let base = dice.between(40, 100);
-    let burst = base * dice.between(18, 40) / 10;
-    let credits = (burst - base) * begins;
-    let spec = format!(
-        "iops={base},burst={burst},credits={credits},{}",
-        healthy_latency(dice)
-    );
-    let mut world = World::new(&specs(1, &spec), dice);
-    let depth = dice.between(12, 32);
-    let program = program(dice, Target::Volume(0), Pace::Depth(depth));
-    world.program(program);
-    let mut play = played(
-        &world,
-        "burst-spent",
-        "vda",
-        begins,
-        format!("{spec}, {program:?}"),
-    );
-    // A burst has its own cap, and so has what is left.
-    play.follows = &["volume-cap"];
     (world, play)
 }
 
