@@ -106,7 +106,15 @@ fn steady(rate: f64) -> Vec<Disk> {
 fn is_told_apart(disk: Disk) -> bool {
     match disk {
         Disk::Cap { .. } => true,
-        Disk::Servers { service_s, cv, .. } => cv >= 0.05 && cv * cv >= 0.2 * service_s,
+        Disk::Servers {
+            count,
+            service_s,
+            cv,
+            ..
+        } => {
+            let is_seen_to_vary = cv >= 0.1 || cv * cv * count as f64 / service_s >= 4.0;
+            is_seen_to_vary && cv * cv >= 0.2 * service_s
+        }
     }
 }
 

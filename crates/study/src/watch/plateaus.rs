@@ -154,7 +154,7 @@ mod tests {
     /// `done` of that completes.
     fn second(number: usize, share: f64, done: f64) -> Point {
         // A grant may come just before or just after the second ends.
-        let late = f64::from(u8::from(number % 3 == 0)) - f64::from(u8::from(number % 3 == 1));
+        let late = [1.0, -1.0, 0.0][number % 3];
         let ops = (done * (400.0 * share + late)).round();
         let part = Part {
             ops,
