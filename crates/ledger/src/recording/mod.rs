@@ -22,6 +22,7 @@
 //! are thinned out sooner, and in the end dropped.
 
 mod block;
+mod blocks;
 mod bytes;
 mod device;
 mod host;
