@@ -138,6 +138,38 @@ fn the_slow_member_of_an_array_that_is_named_is_found_in_a_log() {
         .ends_with(2);
 }
 
+/// All load is on one member of an array from the beginning of a log.
+#[test]
+fn a_member_that_is_asked_for_all_is_found_beside_idle_ones() {
+    let place = Place::new();
+    let path = place.path("hot.log");
+    let header = "Device r/s w/s rkB/s wkB/s avgqu-sz await %util\n";
+    let report = |second: u32| {
+        let row = |name: &str| match name {
+            "sdc" => format!("{name} 200.00 0.00 3200.00 0.00 0.50 2.00 30.00\n"),
+            _ => format!("{name} 0.00 0.00 0.00 0.00 0.00 0.00 0.00\n"),
+        };
+        let rows = ["sda", "sdb", "sdc", "sdd"].map(row).concat();
+        format!("11/22/2026 10:00:{second:02} AM\n{header}{rows}\n")
+    };
+    let text: String = (0..60).map(report).collect();
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap();
+    let found = |array: &str| {
+        let said = parse(path, &["--json", "--array", array]).ends_with(0);
+        let opened = lines(&said.out).into_iter();
+        let opened = opened.filter(|line| line["change"] == "opened");
+        let hot = opened.filter(|line| line["finding"]["code"] == "imbalance");
+        hot.map(|line| line["finding"]["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(found("/dev/md/data:raid0=sda,sdb,sdc,sdd"), ["data"]);
+    // A mirror is read as md likes.
+    assert!(found("data:raid1=sda,sdb,sdc,sdd").is_empty());
+    let twice = ["--array", "md0=sda,sdb", "--array", "md0=sdc,sdd"];
+    parse(path, &twice).refuses(&["md0 twice"]);
+}
+
 #[test]
 fn columns_are_guessed_and_named_or_asked_for() {
     let grep = fixture("10-xk-grep.txt");

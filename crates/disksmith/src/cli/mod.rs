@@ -36,7 +36,7 @@ pub(crate) use values::{
 };
 pub(crate) use warm::{ReadyBy, WarmArgs};
 pub(crate) use watch::{Limits, WatchArgs, asks_for_check};
-pub(crate) use watch_log::LogArray;
+pub(crate) use watch_log::{LogArray, name_in_path};
 pub(crate) use watch_record::RecordArgs;
 pub(crate) use when::When;
 pub(crate) use zero::ZeroArgs;

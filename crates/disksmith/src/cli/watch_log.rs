@@ -54,6 +54,7 @@ impl FromStr for LogArray {
         {
             return Err(format!("'{level}' is no level; {} are", LEVELS.join(", ")));
         }
+        let bare = |word: &str| name_in_path(word.trim()).to_owned();
         let members: Vec<String> = members.split(',').map(bare).collect();
         let mut names: Vec<&str> = members.iter().map(String::as_str).collect();
         names.sort_unstable();
@@ -72,13 +73,15 @@ impl FromStr for LogArray {
     }
 }
 
-/// The levels of md whose members are compared.
+/// The levels of md whose members are compared, be it by their waits alone.
 const LEVELS: [&str; 6] = ["raid0", "raid1", "raid4", "raid5", "raid6", "raid10"];
 
-/// A device as a log names it.
-fn bare(name: &str) -> String {
-    let name = name.trim();
-    name.strip_prefix("/dev/").unwrap_or(name).to_owned()
+/// The name of a device in a log or a recording, of a word that may be its path: nobody can look that up any
+/// more.
+pub(crate) fn name_in_path(word: &str) -> &str {
+    let folders = ["/dev/mapper/", "/dev/md/", "/dev/"];
+    let name = folders.iter().find_map(|folder| word.strip_prefix(folder));
+    name.unwrap_or(word)
 }
 
 /// Which log is read, and what it may not tell of itself.
@@ -112,6 +115,42 @@ pub(crate) struct LogArgs {
 }
 
 impl LogArgs {
+    /// The arrays that are named, each after those that it lies on.
+    ///
+    /// # Errors
+    /// When one is named twice, or some lie on each other.
+    pub(crate) fn arrays(&self) -> Result<Vec<LogArray>, String> {
+        let mut waiting: Vec<&LogArray> = self.arrays.iter().collect();
+        let is_twice = |one: &&&LogArray| {
+            let named = waiting.iter().filter(|other| other.name == one.name);
+            named.count() > 1
+        };
+        if let Some(twice) = waiting.iter().find(is_twice) {
+            return Err(format!(
+                "--array names {} twice; name all of its members in one",
+                twice.name
+            ));
+        }
+        let mut arrays = Vec::with_capacity(waiting.len());
+        while !waiting.is_empty() {
+            let names: Vec<&str> = waiting.iter().map(|one| one.name.as_str()).collect();
+            let is_above = |one: &&LogArray| {
+                let mut members = one.members.iter();
+                members.any(|member| names.contains(&member.as_str()))
+            };
+            let (above, ready): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_above);
+            if ready.is_empty() {
+                return Err(format!(
+                    "the arrays {} lie on each other; name for each what it was made of",
+                    names.join(", ")
+                ));
+            }
+            arrays.extend(ready.into_iter().cloned());
+            waiting = above;
+        }
+        Ok(arrays)
+    }
+
     /// What the reader is told of the log.
     pub(crate) fn options(&self) -> iostat::Options {
         iostat::Options {
@@ -161,5 +200,42 @@ mod tests {
         ] {
             assert!(wrong.parse::<LogArray>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn members_are_named_as_devices_are() {
+        let array: LogArray = "/dev/md/data=/dev/mapper/a, /dev/sdb".parse().unwrap();
+        assert_eq!(array.name, "data");
+        assert_eq!(array.members, ["a", "sdb"]);
+    }
+
+    fn arrays(named: &[&str]) -> Result<Vec<String>, String> {
+        let args = LogArgs {
+            parse: None,
+            columns: None,
+            arrays: named.iter().map(|one| one.parse().unwrap()).collect(),
+            log_interval: None,
+            zone: None,
+            dates: None,
+            first: None,
+        };
+        let arrays = args.arrays()?;
+        Ok(arrays.into_iter().map(|array| array.name).collect())
+    }
+
+    #[test]
+    fn an_array_stands_after_those_that_it_lies_on() {
+        let named = ["md3=md2,sde", "md2=md0,md1", "md0=sda,sdb", "md1=sdc,sdd"];
+        assert_eq!(arrays(&named).unwrap(), ["md0", "md1", "md2", "md3"]);
+        assert_eq!(arrays(&["b=sda,sdb", "a=sda,sdc"]).unwrap(), ["b", "a"]);
+    }
+
+    #[test]
+    fn arrays_that_cannot_be_are_refused() {
+        let twice = arrays(&["md0=sda,sdb", "md0=sdc,sdd"]).unwrap_err();
+        assert!(twice.contains("md0 twice"), "{twice}");
+        let circle = ["md0=sda,md1", "md1=md2,sdb", "md2=md0,sdc", "md3=sdd,sde"];
+        let circle = arrays(&circle).unwrap_err();
+        assert!(circle.contains("md0, md1, md2 lie on each"), "{circle}");
     }
 }

@@ -10,6 +10,7 @@ use record::sample::{DeviceId, DeviceKind, DeviceSample, Sample};
 use record::{Event, Subject};
 use study::watch::{Change, ChangeKind};
 
+use crate::cli::name_in_path;
 use crate::failure::{Failure, Standing as _};
 
 /// The devices that a person wants to see.
@@ -41,11 +42,7 @@ impl Filter {
     /// The devices of a log or a recording, which these words name as their paths and the screen do:
     /// nobody can look them up any more.
     pub(super) fn of_words(words: &[String], all: bool) -> Filter {
-        let name = |word: &String| {
-            let folders = ["/dev/mapper/", "/dev/md/", "/dev/"];
-            let name = folders.iter().find_map(|folder| word.strip_prefix(folder));
-            name.unwrap_or(word).to_owned()
-        };
+        let name = |word: &String| name_in_path(word).to_owned();
         Filter::of_names(words.iter().map(name).collect(), all)
     }
 

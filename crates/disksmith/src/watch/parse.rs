@@ -33,6 +33,7 @@ pub(super) fn parse(
     context: &mut Context,
     interrupt: &AtomicBool,
 ) -> Outcome {
+    let arrays = args.log.arrays().map_err(Failure::refused)?;
     let log = Log::open(path)?;
     let progress = Progress::of(&log, context.watched);
     let input = Heeding {
@@ -45,7 +46,7 @@ pub(super) fn parse(
     let mut parsing = Parsing {
         path,
         reader: Reader::new(input, args.log.options()),
-        arrays: Arrays::new(&args.log.arrays),
+        arrays: Arrays::new(arrays),
         filter: LogFilter::new(args),
         watch: Watch::new(Settings {
             stall: args.stall.0,

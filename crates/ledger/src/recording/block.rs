@@ -17,7 +17,9 @@ use record::sample::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::bytes::{checksum, folded, put, put_stream, take, take_stream, unfolded};
+use super::bytes::{
+    Aim, checksum, folded, put, put_figures, put_stream, take, take_stream, unfolded,
+};
 use super::table::{Key, Row, put_table, take_table};
 use super::{device, host};
 
@@ -45,8 +47,11 @@ struct Head {
 }
 
 /// Packs samples.
-pub(super) fn pack<'a>(samples: impl IntoIterator<Item = &'a Sample>) -> Vec<u8> {
-    let mut packer = Packer::default();
+pub(super) fn pack<'a>(samples: impl IntoIterator<Item = &'a Sample>, aim: Aim) -> Vec<u8> {
+    let mut packer = Packer {
+        aim,
+        ..Packer::default()
+    };
     for sample in samples {
         packer.add(sample);
     }
@@ -56,6 +61,7 @@ pub(super) fn pack<'a>(samples: impl IntoIterator<Item = &'a Sample>) -> Vec<u8>
 /// Samples on their way into a block: what seldom changes, and rows of figures.
 #[derive(Default)]
 pub(super) struct Packer {
+    aim: Aim,
     head: Head,
     devices: Numbering,
     device_rows: Vec<Row<{ device::FIGURES }>>,
@@ -93,10 +99,8 @@ impl Packer {
             let figures = host::net_figures(interface, seconds);
             self.net_rows.push(host::row(&figures));
         }
-        self.net_keys.extend(links.iter().map(|own| Key {
-            own: *own,
-            twin: None,
-        }));
+        let net_keys = links.iter().map(|own| Key::alone(*own));
+        self.net_keys.extend(net_keys);
         change(&mut self.head.links, nth, links);
         self.host_rows.push(host::row(&host::figures(&sample.host)));
         self.head.gaps.extend(sample.gap.map(|gap| (nth, gap)));
@@ -112,16 +116,14 @@ impl Packer {
         // What is packed here always has a form in JSON: it holds no maps and no floating point.
         let json = serde_json::to_vec(&self.head).unwrap_or_default();
         put_stream(&mut body, &json);
-        put_times(&mut body, &self.times);
-        let host_keys = host_keys(self.head.samples);
-        put_table(&mut body, &self.host_rows, &host_keys, &host::UNITS);
-        put_table(&mut body, &self.net_rows, &self.net_keys, &host::NET_UNITS);
-        put_table(
-            &mut body,
-            &self.device_rows,
-            &self.device_keys,
-            &device::UNITS,
-        );
+        let aim = self.aim;
+        put_times(&mut body, &self.times, aim);
+        let keys = host_keys(self.head.samples);
+        put_table(&mut body, &self.host_rows, &keys, &host::UNITS, aim);
+        let keys = self.net_keys;
+        put_table(&mut body, &self.net_rows, &keys, &host::NET_UNITS, aim);
+        let keys = self.device_keys;
+        put_table(&mut body, &self.device_rows, &keys, &device::UNITS, aim);
         let mut out = vec![FORM];
         out.extend_from_slice(&checksum(&body).to_le_bytes());
         out.extend_from_slice(&body);
@@ -163,14 +165,8 @@ fn assemble(head: Head, mut rest: &[u8]) -> Option<Vec<Sample>> {
         samples.get_mut(*nth)?.host.errors.clone_from(errors);
     }
     let links = each(&head.links, samples.len());
-    let keys_of = |links: &[usize]| -> Vec<Key> {
-        let key = |own: &usize| Key {
-            own: *own,
-            twin: None,
-        };
-        links.iter().map(key).collect()
-    };
-    let net_keys: Vec<Key> = links.iter().flat_map(|links| keys_of(links)).collect();
+    let own = links.iter().flat_map(|links| links.iter());
+    let net_keys: Vec<Key> = own.map(|own| Key::alone(*own)).collect();
     let mut rows = take_table(&mut rest, &net_keys, &host::NET_UNITS)?.into_iter();
     let names: Vec<Arc<str>> = head
         .interfaces
@@ -277,8 +273,7 @@ fn keys<'a>(roster: &'a [usize], devices: &'a [Device]) -> impl Iterator<Item = 
 }
 
 fn host_keys(samples: usize) -> Vec<Key> {
-    let host = Key { own: 0, twin: None };
-    vec![host; samples]
+    vec![Key::alone(0); samples]
 }
 
 fn named(names: &mut Vec<String>, name: &str) -> usize {
@@ -312,7 +307,7 @@ fn each(lists: &[(usize, Vec<usize>)], samples: usize) -> Vec<&[usize]> {
 
 /// The times, exact: lengths as differences, the clock that goes on as what it differs from the
 /// length, and the time of day as what that differs from it.
-fn put_times(out: &mut Vec<u8>, times: &[(Moment, Nanos)]) {
+fn put_times(out: &mut Vec<u8>, times: &[(Moment, Nanos)], aim: Aim) {
     let mut stream = Vec::new();
     let (mut length, mut elapsed, mut wall) = (0_i128, 0_i128, 0_i128);
     for (at, own_length) in times {
@@ -332,7 +327,7 @@ fn put_times(out: &mut Vec<u8>, times: &[(Moment, Nanos)]) {
             }
         }
     }
-    put_stream(out, &stream);
+    put_figures(out, &stream, aim);
 }
 
 fn wide(value: i128) -> u64 {

@@ -14,6 +14,17 @@ const FILTERED: i32 = 1;
 /// Raw deflate: the block has one checksum for all of its streams.
 const RAW: i32 = 0;
 
+/// What packing aims at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Aim {
+    /// Little room, for what is kept.
+    #[default]
+    Room,
+    /// Little work, for what is read once and dropped: columns are not compressed, which takes far longer
+    /// than all the rest.
+    Time,
+}
+
 /// Appends an integer: seven bits a byte, the lowest first (LEB128).
 pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -54,7 +65,23 @@ pub(super) fn put_stream(out: &mut Vec<u8>, stream: &[u8]) {
         return;
     }
     let packed = deflated(stream).filter(|packed| packed.len() < stream.len());
-    let body = packed.as_deref().unwrap_or(stream);
+    put_body(out, packed.as_deref().unwrap_or(stream));
+}
+
+/// Appends a stream of figures, which is compressed only where that is worth its time.
+pub(super) fn put_figures(out: &mut Vec<u8>, stream: &[u8], aim: Aim) {
+    match aim {
+        Aim::Room => put_stream(out, stream),
+        Aim::Time => {
+            put(out, stream.len() as u64);
+            if !stream.is_empty() {
+                put_body(out, stream);
+            }
+        }
+    }
+}
+
+fn put_body(out: &mut Vec<u8>, body: &[u8]) {
     put(out, body.len() as u64);
     out.extend_from_slice(body);
 }
@@ -79,8 +106,8 @@ pub(super) fn take_stream(rest: &mut &[u8], limit: usize) -> Option<Vec<u8>> {
 }
 
 thread_local! {
-    /// What compresses has a third of a megabyte of its own. Made anew for each of the hundred small streams of
-    /// a batch, that would cost many times what compressing them does.
+    /// What compresses has a third of a megabyte of its own, which is not asked for anew for each of the hundred
+    /// streams of a block.
     static COMPRESSOR: RefCell<CompressorOxide> =
         RefCell::new(CompressorOxide::new(create_comp_flags_from_zip_params(LEVEL, RAW, FILTERED)));
 }
@@ -123,10 +150,12 @@ mod tests {
                 put(&mut out, folded(*value));
             }
             put_stream(&mut out, &stream);
+            put_figures(&mut out, &stream, Aim::Time);
             let mut rest = &out[..];
             for value in values {
                 prop_assert_eq!(take(&mut rest).map(unfolded), Some(value));
             }
+            prop_assert_eq!(take_stream(&mut rest, 400), Some(stream.clone()));
             prop_assert_eq!(take_stream(&mut rest, 400), Some(stream));
             prop_assert!(rest.is_empty());
         }

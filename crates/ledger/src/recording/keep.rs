@@ -1,6 +1,7 @@
 //! For how long recordings are kept, and how closely.
 
 use jiff::{SignedDuration, Timestamp};
+use record::sample::Recorded;
 use record::{Bytes, Nanos};
 use rusqlite::{OptionalExtension as _, params};
 
@@ -15,10 +16,10 @@ const DAY: i64 = 24 * HOUR;
 /// Blocks of the last while are left as they are, whatever room there is: somebody looks at them.
 const RECENT: SignedDuration = SignedDuration::from_secs(900);
 
-/// Where room is short, shorter stretches are thinned out, in seconds: else all that is old would be dropped
-/// before an hour, or a day, is whole.
-const PRESSED_TAKEN: i64 = 600;
-const PRESSED_MINUTES: i64 = HOUR;
+/// How long the stretches are that are thinned out where room is short, in seconds: whole ones first, as
+/// always, and shorter ones where there is no whole one, since all that is old would else be dropped before an
+/// hour, or a day, is over.
+const PRESSED: [(u32, i64); 4] = [(TAKEN, HOUR), (TAKEN, 600), (MINUTES, DAY), (MINUTES, HOUR)];
 /// Events take no more than this part of the room.
 const EVENTS_SHARE: u64 = 4;
 
@@ -51,8 +52,39 @@ impl Default for Keep {
 /// A stretch of one recording's blocks of a step.
 struct Stretch {
     recording: i64,
-    from: String,
-    to: String,
+    step: u32,
+    /// Seconds since 1970.
+    from: i64,
+    to: i64,
+}
+
+/// What blocks of a step are thinned out to: the next step, the length of its samples, and how much of these
+/// is one block, in seconds. Blocks begin at whole multiples of that.
+struct Coarser {
+    step: u32,
+    sample: i64,
+    block: i64,
+}
+
+impl Coarser {
+    fn than(step: u32) -> Coarser {
+        let (step, sample, block) = match step {
+            MINUTES => (HOURS, HOUR, DAY),
+            _ => (MINUTES, 60, HOUR),
+        };
+        Coarser {
+            step,
+            sample,
+            block,
+        }
+    }
+
+    /// Which block a sample belongs to. An interval that ends on the full hour belongs to the hour before,
+    /// as it does in [`Thinner`].
+    fn block_of(&self, recorded: &Recorded) -> i64 {
+        let ended = recorded.sample.at.wall.unwrap_or_default();
+        multiple(ended.as_nanosecond() - 1, self.block)
+    }
 }
 
 impl Ledger {
@@ -70,18 +102,16 @@ impl Ledger {
         let recent = now.checked_sub(RECENT).unwrap_or(Timestamp::MIN);
         self.end_forsaken(now)?;
         self.gather_ended()?;
-        while let Some(stretch) = self.oldest(TAKEN, before(keep.taken))? {
-            self.thin_stretch(&stretch, TAKEN)?;
+        while let Some(stretch) = self.oldest(TAKEN, before(keep.taken), HOUR)? {
+            self.thin_stretch(&stretch)?;
         }
-        while let Some(stretch) = self.oldest(MINUTES, before(keep.minutes))? {
-            self.thin_stretch(&stretch, MINUTES)?;
+        while let Some(stretch) = self.oldest(MINUTES, before(keep.minutes), DAY)? {
+            self.thin_stretch(&stretch)?;
         }
         self.limit_events(Bytes(keep.limit.0 / EVENTS_SHARE))?;
         while self.recorded_bytes()? > keep.limit {
-            if let Some(stretch) = self.oldest_of(TAKEN, recent, PRESSED_TAKEN)? {
-                self.thin_stretch(&stretch, TAKEN)?;
-            } else if let Some(stretch) = self.oldest_of(MINUTES, recent, PRESSED_MINUTES)? {
-                self.thin_stretch(&stretch, MINUTES)?;
+            if let Some(stretch) = self.oldest_under_pressure(recent)? {
+                self.thin_stretch(&stretch)?;
             } else if !self.drop_oldest()? {
                 break;
             }
@@ -90,15 +120,17 @@ impl Ledger {
     }
 
     /// Drops the oldest events until all of them take no more than this: what is found again and again would
-    /// else leave no room for samples.
+    /// else leave no room for samples. What still lasts goes last, since nothing else would tell of it; what
+    /// lasted when its recording ended does not any more.
     fn limit_events(&self, most: Bytes) -> Result<()> {
         self.changed(|change| {
             change.execute(
                 "DELETE FROM events WHERE rowid IN
                      (SELECT rowid FROM
-                         (SELECT rowid, SUM(length(body)) OVER (ORDER BY found DESC, rowid DESC) AS newer
-                          FROM events)
-                      WHERE newer > ?1)",
+                         (SELECT e.rowid, SUM(length(body)) OVER
+                              (ORDER BY e.over IS NULL AND r.ended IS NULL DESC, found DESC, e.rowid DESC) AS kept
+                          FROM events AS e JOIN recordings AS r ON r.number = e.recording)
+                      WHERE kept > ?1)",
                 [i64::try_from(most.0).unwrap_or(i64::MAX)],
             )
         })?;
@@ -123,14 +155,19 @@ impl Ledger {
         Ok(Bytes(u64::try_from(sum).unwrap_or(0)))
     }
 
-    /// The oldest stretch of a step of which all was seen before `end`: an hour of samples, a day of
-    /// minutes.
-    fn oldest(&self, step: u32, end: Timestamp) -> Result<Option<Stretch>> {
-        self.oldest_of(step, end, if step == TAKEN { HOUR } else { DAY })
+    /// The stretch that is thinned out next where room is short, before `end`.
+    fn oldest_under_pressure(&self, end: Timestamp) -> Result<Option<Stretch>> {
+        for (step, length) in PRESSED {
+            let stretch = self.oldest(step, end, length)?;
+            if stretch.is_some() {
+                return Ok(stretch);
+            }
+        }
+        Ok(None)
     }
 
-    /// The same of a stretch of so many seconds.
-    fn oldest_of(&self, step: u32, end: Timestamp, length: i64) -> Result<Option<Stretch>> {
+    /// The oldest stretch of a step, of so many seconds, of which all was seen before `end`.
+    fn oldest(&self, step: u32, end: Timestamp, length: i64) -> Result<Option<Stretch>> {
         let found = self
             .connection
             .query_row(
@@ -146,42 +183,51 @@ impl Ledger {
             .optional()
             .map_err(|error| self.explain(error))?;
         let stretch = found.and_then(|(recording, began)| {
-            let from = began.as_second().div_euclid(length) * length;
-            let (from, to) = (at(from)?, at(from + length)?);
+            let from = multiple(began.as_nanosecond(), length);
+            let to = from + length;
             // A block that begins within the stretch may end a few minutes after it.
-            (to <= end).then(|| Stretch {
+            (to <= end.as_second()).then_some(Stretch {
                 recording,
-                from: sortable(from),
-                to: sortable(to),
+                step,
+                from,
+                to,
             })
         });
         Ok(stretch)
     }
 
-    fn thin_stretch(&self, stretch: &Stretch, step: u32) -> Result<()> {
-        let (next, seconds) = if step == TAKEN {
-            (MINUTES, 60)
-        } else {
-            (HOURS, HOUR as u64)
+    /// Thins out a stretch. Its end is seldom the end of a block, and less than an hour, or a day, may have been
+    /// thinned out before: so what was is taken up again. A sample of which one part lay in each is one again, and
+    /// an hour, or a day, is one block in the end, however many stretches it was thinned out in.
+    fn thin_stretch(&self, stretch: &Stretch) -> Result<()> {
+        let (from, to) = (second(stretch.from), second(stretch.to));
+        let blocks = self.bodies(stretch.recording, stretch.step, Some((&from, &to)))?;
+        let coarser = Coarser::than(stretch.step);
+        let begun = second(stretch.from - stretch.from.rem_euclid(coarser.block));
+        let before = match blocks.first() {
+            Some(first) => self.last_before(first, coarser.step, &begun)?,
+            None => None,
         };
-        let within = Some((stretch.from.as_str(), stretch.to.as_str()));
-        let mut thinner = Thinner::new(Nanos::from_secs(seconds));
-        let mut thinned = Vec::new();
-        let blocks = self.bodies(stretch.recording, step, within)?;
-        for block in &blocks {
-            match self.unpacked(step, block) {
+        let mut thinner = Thinner::new(Nanos::from_secs(coarser.sample as u64));
+        let (mut thinned, mut replaced) = (Vec::new(), Vec::new());
+        for block in before.into_iter().chain(blocks) {
+            match self.unpacked(&block) {
                 Ok(samples) => {
                     for sample in samples {
                         thinned.extend(thinner.take(sample));
                     }
                 }
-                // What is damaged has had its time too.
-                Err(Error::UnreadableRecording { .. }) => {}
+                // What is damaged and was to be thinned out has had its time too.
+                Err(Error::UnreadableRecording { .. }) if block.step == stretch.step => {}
+                Err(Error::UnreadableRecording { .. }) => continue,
                 Err(error) => return Err(error),
             }
+            replaced.push(block);
         }
         thinned.extend(thinner.finish());
-        self.replace(step, &blocks, next, Packed::of(next, &thinned).as_ref())
+        let blocks = thinned.chunk_by(|one, next| coarser.block_of(one) == coarser.block_of(next));
+        let packed = blocks.filter_map(|samples| Packed::of(coarser.step, samples));
+        self.replace(&replaced, &packed.collect::<Vec<_>>())
     }
 
     /// Ends recordings that nobody ended and nobody went on with for long: of a host that is gone, or has
@@ -262,6 +308,13 @@ impl Ledger {
     }
 }
 
-fn at(second: i64) -> Option<Timestamp> {
-    Timestamp::from_second(second).ok()
+/// A second since 1970 as it is compared with.
+fn second(second: i64) -> String {
+    sortable(Timestamp::from_second(second).unwrap_or(Timestamp::MIN))
+}
+
+/// The last whole multiple of so many seconds before a time in nanoseconds since 1970, in seconds.
+fn multiple(time: i128, length: i64) -> i64 {
+    let seconds = time.div_euclid(1_000_000_000) as i64;
+    seconds - seconds.rem_euclid(length)
 }

@@ -4,7 +4,8 @@
 //!
 //! Samples come in batches of a few seconds, each of which is one small row and on the disk when
 //! [`Ledger::record`] returns; so a kill loses what has come since, and nothing else. When there are
-//! enough of them they become one block, and are dropped in the same transaction.
+//! enough of them they become one block, and are dropped in the same transaction. So little work is
+//! put into batches, and much into blocks.
 //!
 //! A block holds figures by columns, as differences from what was to be expected, and deflated. A
 //! count of requests, bytes or milliseconds is exact below 2048 of its unit (of sectors, where it is
@@ -21,6 +22,7 @@
 //! are thinned out sooner, and in the end dropped.
 
 mod block;
+mod blocks;
 mod bytes;
 mod device;
 mod host;
@@ -42,6 +44,7 @@ use jiff::Timestamp;
 use record::sample::{Moment, Recorded, Source};
 use record::{Bytes, Event};
 
+use bytes::Aim;
 pub use keep::Keep;
 pub use level::LARGEST_ERROR;
 pub use marks::Mark;
@@ -97,7 +100,8 @@ pub struct RecordingSummary {
 /// The body of a block of this step.
 fn pack(step: u32, samples: &[Recorded]) -> Vec<u8> {
     if step <= TAKEN {
-        return block::pack(samples.iter().map(|one| &one.sample));
+        let aim = if step == BATCH { Aim::Time } else { Aim::Room };
+        return block::pack(samples.iter().map(|one| &one.sample), aim);
     }
     let mut out = Vec::new();
     bytes::put(&mut out, samples.len() as u64);
@@ -113,7 +117,7 @@ fn pack(step: u32, samples: &[Recorded]) -> Vec<u8> {
             bytes::put(&mut out, 0);
             continue;
         }
-        let packed = block::pack(samples.iter().map(part));
+        let packed = block::pack(samples.iter().map(part), Aim::Room);
         bytes::put(&mut out, packed.len() as u64);
         out.extend_from_slice(&packed);
     }

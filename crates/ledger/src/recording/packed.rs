@@ -5,10 +5,11 @@ use record::Nanos;
 use record::sample::{Moment, Recorded, Sample};
 
 use super::block::Packer;
-use super::pack;
+use super::{TAKEN, pack};
 
 /// Samples that were packed.
 pub(super) struct Packed {
+    pub(super) step: u32,
     pub(super) body: Vec<u8>,
     /// When the first of them began and ended, and the last one ended.
     pub(super) began: Timestamp,
@@ -25,7 +26,8 @@ impl Packed {
         let (first, last) = (samples.first()?, samples.last()?);
         let rows = samples.iter().map(|one| one.sample.devices.len()).sum();
         let times = Times::of(&first.sample);
-        Some(times.packed(last.sample.at, samples.len(), rows, pack(step, samples)))
+        let body = pack(step, samples);
+        Some(times.packed(step, last.sample.at, samples.len(), rows, body))
     }
 }
 
@@ -50,10 +52,11 @@ impl Gathered {
         self.packer.add(sample);
     }
 
-    /// All of them. `None` of none.
+    /// All of them, as they were taken. `None` of none.
     pub(super) fn finish(self) -> Option<Packed> {
         let times = self.times?;
-        Some(times.packed(self.last, self.samples, self.rows, self.packer.finish()))
+        let body = self.packer.finish();
+        Some(times.packed(TAKEN, self.last, self.samples, self.rows, body))
     }
 }
 
@@ -72,8 +75,9 @@ impl Times {
         }
     }
 
-    fn packed(self, last: Moment, samples: usize, rows: usize, body: Vec<u8>) -> Packed {
+    fn packed(self, step: u32, last: Moment, samples: usize, rows: usize, body: Vec<u8>) -> Packed {
         Packed {
+            step,
             body,
             began: self.began,
             elapsed: self.elapsed,

@@ -8,7 +8,6 @@ use record::{Bytes, Event};
 use rusqlite::params;
 
 use super::join::Joiner;
-use super::write::Body;
 use super::{HOURS, MINUTES, RecordingSummary};
 use crate::runs::{json_at, sortable, word_at};
 use crate::{Ledger, Result};
@@ -201,30 +200,14 @@ impl Replay<'_> {
             return Ok(false);
         };
         let ledger = self.ledger;
-        let body = ledger.connection.query_row(
-            "SELECT body FROM blocks
-             WHERE number = ?1 AND recording = ?2 AND step = ?3 AND began = ?4",
-            params![block.number, block.recording, block.step, block.began],
-            |row| {
-                Ok(Body {
-                    number: block.number,
-                    recording: block.recording,
-                    began: block.began.clone(),
-                    body: row.get(0)?,
-                })
-            },
-        );
-        let body = match body {
-            Ok(body) => body,
+        let body = ledger.body(block.number, block.recording, block.step, &block.began)?;
+        let Some(body) = body else {
             // Thinned out, or gathered, since the list was made: what is left is listed again.
-            Err(rusqlite::Error::QueryReturnedNoRows) => {
-                self.from = self.reached;
-                self.blocks = ledger.blocks(&self.host, self.from, self.to)?;
-                return Ok(true);
-            }
-            Err(error) => return Err(ledger.explain(error)),
+            self.from = self.reached;
+            self.blocks = ledger.blocks(&self.host, self.from, self.to)?;
+            return Ok(true);
         };
-        let mut samples = ledger.unpacked(block.step, &body)?;
+        let mut samples = ledger.unpacked(&body)?;
         samples.retain(|recorded| self.is_wanted(recorded));
         let Some(first) = samples.first() else {
             return Ok(true);

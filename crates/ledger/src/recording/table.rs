@@ -6,7 +6,7 @@
 //! rows, whichever makes the column smaller. A row may have a twin, as a partition has its disk:
 //! then what the twin did since is expected of it too.
 
-use super::bytes::{folded, put, put_stream, take, take_stream, unfolded};
+use super::bytes::{Aim, folded, put, put_figures, take, take_stream, unfolded};
 use super::level;
 
 /// The most rows of a table; a block that says it has more is damaged.
@@ -23,6 +23,13 @@ pub(super) struct Key {
     pub(super) own: usize,
     /// The number of another whose figures its own follow.
     pub(super) twin: Option<usize>,
+}
+
+impl Key {
+    /// One that follows no other.
+    pub(super) fn alone(own: usize) -> Key {
+        Key { own, twin: None }
+    }
 }
 
 /// A row: which figures are known, and those. Bits from `N` on are the row's own.
@@ -158,8 +165,9 @@ pub(super) fn put_table<const N: usize>(
     rows: &[Row<N>],
     keys: &[Key],
     units: &[Unit; N],
+    aim: Aim,
 ) {
-    put_masks(out, rows);
+    put_masks(out, rows, aim);
     for (at, unit) in units.iter().enumerate() {
         let known: Vec<(Key, f64)> = rows
             .iter()
@@ -167,7 +175,7 @@ pub(super) fn put_table<const N: usize>(
             .filter_map(|(row, key)| Some((*key, row.get(at)?)))
             .collect();
         if !known.is_empty() {
-            put_column(out, &known, *unit, count(keys));
+            put_column(out, &known, *unit, count(keys), aim);
         }
     }
 }
@@ -195,7 +203,7 @@ pub(super) fn take_table<const N: usize>(
 }
 
 /// The masks: each different one once, and which of them each row has.
-fn put_masks<const N: usize>(out: &mut Vec<u8>, rows: &[Row<N>]) {
+fn put_masks<const N: usize>(out: &mut Vec<u8>, rows: &[Row<N>], aim: Aim) {
     let mut different: Vec<u64> = Vec::new();
     let mut which = Vec::with_capacity(rows.len());
     for row in rows {
@@ -210,7 +218,7 @@ fn put_masks<const N: usize>(out: &mut Vec<u8>, rows: &[Row<N>]) {
     for mask in different {
         out.extend_from_slice(&mask.to_le_bytes());
     }
-    put_stream(out, &which);
+    put_figures(out, &which, aim);
 }
 
 fn take_masks(rest: &mut &[u8], rows: usize) -> Option<Vec<u64>> {
@@ -239,7 +247,7 @@ fn is_whole(figure: f64, unit: f64) -> bool {
 
 /// A column: which unit, how it is expected, and the differences in two streams, of which the first
 /// has their low bytes: the high ones are mostly zero, and noise does not hide that there.
-fn put_column(out: &mut Vec<u8>, known: &[(Key, f64)], unit: Unit, keys: usize) {
+fn put_column(out: &mut Vec<u8>, known: &[(Key, f64)], unit: Unit, keys: usize, aim: Aim) {
     let whole = known
         .iter()
         .all(|(_, figure)| is_whole(*figure, unit.coarse));
@@ -253,13 +261,20 @@ fn put_column(out: &mut Vec<u8>, known: &[(Key, f64)], unit: Unit, keys: usize) 
             )
         })
         .collect();
-    let packed = [Expect::Last, Expect::Mean].map(|how| differences(&levels, how, keys));
-    let shorter = usize::from(packed[1].len() < packed[0].len());
-    out.push(u8::from(whole) | (shorter as u8) << 1);
-    out.extend_from_slice(&packed[shorter]);
+    let packed = |how| differences(&levels, how, keys, aim);
+    let mut shorter = (Expect::Last, packed(Expect::Last));
+    if aim == Aim::Room {
+        let other = packed(Expect::Mean);
+        if other.len() < shorter.1.len() {
+            shorter = (Expect::Mean, other);
+        }
+    }
+    let (how, packed) = shorter;
+    out.push(u8::from(whole) | u8::from(how == Expect::Mean) << 1);
+    out.extend_from_slice(&packed);
 }
 
-fn differences(levels: &[(Key, i64)], how: Expect, keys: usize) -> Vec<u8> {
+fn differences(levels: &[(Key, i64)], how: Expect, keys: usize, aim: Aim) -> Vec<u8> {
     let mut expected = Expected::new(how, keys);
     let (mut low, mut high) = (Vec::with_capacity(levels.len()), Vec::new());
     for (key, level) in levels {
@@ -269,8 +284,8 @@ fn differences(levels: &[(Key, i64)], how: Expect, keys: usize) -> Vec<u8> {
         expected.learn(*key, *level);
     }
     let mut out = Vec::new();
-    put_stream(&mut out, &low);
-    put_stream(&mut out, &high);
+    put_figures(&mut out, &low, aim);
+    put_figures(&mut out, &high, aim);
     out
 }
 

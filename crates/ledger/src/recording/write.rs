@@ -7,9 +7,10 @@ use record::Nanos;
 use record::sample::{DeviceId, Recorded, Sample, Source, VendorSample};
 use rusqlite::{Transaction, params};
 
+use super::blocks::insert;
 use super::packed::{Gathered, Packed};
 use super::thin::add_pages;
-use super::{BATCH, Noted, TAKEN, unpack};
+use super::{BATCH, Noted, TAKEN};
 use crate::runs::{json, json_at, sortable, word_at};
 use crate::{Error, Ledger, Owner, Result, Standing};
 
@@ -120,7 +121,7 @@ impl Ledger {
             if !is_there(change, recording)? {
                 return Ok(false);
             }
-            insert(change, number, BATCH, packed.as_ref())?;
+            insert(change, number, packed.as_slice())?;
             for noted in events {
                 note(change, number, noted)?;
             }
@@ -173,7 +174,7 @@ impl Ledger {
         let (mut whole, mut damaged) = (Vec::new(), Vec::new());
         let mut gathered = Gathered::default();
         for batch in batches {
-            match self.unpacked(BATCH, &batch) {
+            match self.unpacked(&batch) {
                 Ok(unpacked) => {
                     for one in unpacked {
                         gathered.add(&one.sample);
@@ -184,7 +185,7 @@ impl Ledger {
                 Err(error) => return Err(error),
             }
         }
-        self.replace(BATCH, &whole, TAKEN, gathered.finish().as_ref())?;
+        self.replace(&whole, gathered.finish().as_slice())?;
         if damaged.is_empty() {
             return Ok(());
         }
@@ -197,91 +198,6 @@ impl Ledger {
             }
             Ok(())
         })
-    }
-
-    /// Puts one block of samples in the place of blocks of a step that were read before. Where
-    /// another process has done so since they were read, this changes nothing: else the same samples
-    /// would be there twice.
-    pub(super) fn replace(
-        &self,
-        step: u32,
-        blocks: &[Body],
-        next: u32,
-        samples: Option<&Packed>,
-    ) -> Result<()> {
-        self.demand_writable()?;
-        let replaced = || {
-            let change = self.change()?;
-            for block in blocks {
-                let deleted = change.execute(
-                    "DELETE FROM blocks
-                     WHERE number = ?1 AND recording = ?2 AND step = ?3 AND began = ?4",
-                    params![block.number, block.recording, step, block.began],
-                )?;
-                if deleted == 0 {
-                    return change.rollback();
-                }
-            }
-            if let Some(block) = blocks.first() {
-                insert(&change, block.recording, next, samples)?;
-            }
-            change.commit()
-        };
-        replaced().map_err(|error| self.explain(error))
-    }
-
-    /// The samples of a block.
-    pub(super) fn unpacked(&self, step: u32, block: &Body) -> Result<Vec<Recorded>> {
-        unpack(step, &block.body).map_err(|detail| Error::UnreadableRecording {
-            path: self.path.clone(),
-            number: block.recording,
-            began: block.began.clone(),
-            detail,
-        })
-    }
-
-    /// The blocks of a recording and a step in order; those that began within the time, if one is
-    /// given.
-    pub(super) fn bodies(
-        &self,
-        recording: i64,
-        step: u32,
-        within: Option<(&str, &str)>,
-    ) -> Result<Vec<Body>> {
-        let (from, to) = within.unzip();
-        let read = || {
-            let mut statement = self.connection.prepare_cached(
-                "SELECT number, began, body FROM blocks
-                 WHERE recording = ?1 AND step = ?2
-                   AND (?3 IS NULL OR began >= ?3) AND (?4 IS NULL OR began < ?4)
-                 ORDER BY elapsed, number",
-            )?;
-            let rows = statement.query_map(params![recording, step, from, to], |row| {
-                Ok(Body {
-                    number: row.get(0)?,
-                    recording,
-                    began: row.get(1)?,
-                    body: row.get(2)?,
-                })
-            })?;
-            rows.collect::<rusqlite::Result<Vec<Body>>>()
-        };
-        read().map_err(|error| self.explain(error))
-    }
-
-    /// Makes a change, whole or not at all.
-    pub(super) fn changed<T>(
-        &self,
-        make: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T> {
-        self.demand_writable()?;
-        let changed = || {
-            let change = self.change()?;
-            let made = make(&change)?;
-            change.commit()?;
-            Ok(made)
-        };
-        changed().map_err(|error| self.explain(error))
     }
 
     /// Recordings of a host that nobody has ended.
@@ -304,14 +220,6 @@ impl Ledger {
         };
         read().map_err(|error| self.explain(error))
     }
-}
-
-/// A block as it is stored.
-pub(super) struct Body {
-    pub(super) number: i64,
-    pub(super) recording: i64,
-    pub(super) began: String,
-    pub(super) body: Vec<u8>,
 }
 
 /// A recording that nobody has ended.
@@ -352,33 +260,6 @@ fn is_there(change: &Transaction<'_>, recording: &Recording) -> rusqlite::Result
         params![recording.number, recording.began],
         |row| row.get(0),
     )
-}
-
-/// Adds a block of samples; nothing of none.
-pub(super) fn insert(
-    change: &Transaction<'_>,
-    recording: i64,
-    step: u32,
-    samples: Option<&Packed>,
-) -> rusqlite::Result<()> {
-    let Some(packed) = samples else {
-        return Ok(());
-    };
-    change.execute(
-        "INSERT INTO blocks (recording, step, elapsed, began, ended, samples, rows, body)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        params![
-            recording,
-            step,
-            i64::try_from(packed.elapsed.0).unwrap_or(i64::MAX),
-            sortable(packed.began),
-            sortable(packed.ended),
-            packed.samples as i64,
-            packed.rows as i64,
-            packed.body,
-        ],
-    )?;
-    Ok(())
 }
 
 fn note(change: &Transaction<'_>, recording: i64, noted: &Noted) -> rusqlite::Result<()> {

@@ -263,10 +263,14 @@ impl Point {
     }
 }
 
-/// The members of arrays that did something: one of them may be idle, and is compared with the others.
+/// The members of arrays that did something: one of them may be idle, and is compared with the others. Of an
+/// array that a log does not show, its members tell.
 fn at_work_together(sample: &Sample) -> HashSet<DeviceId> {
     let arrays = sample.devices.iter().filter(|device| {
-        device.device.kind == DeviceKind::Array && (device.all.is_active() || is_worked_on(device))
+        device.device.kind == DeviceKind::Array
+            && (device.all.is_active()
+                || is_worked_on(device)
+                || sample.below(&device.device).any(|one| one.all.is_active()))
     });
     arrays
         .flat_map(|array| array.device.lies_on.iter().copied())

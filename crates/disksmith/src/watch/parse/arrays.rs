@@ -20,12 +20,12 @@ struct Named {
 }
 
 impl Arrays {
-    /// These arrays.
-    pub(super) fn new(arrays: &[LogArray]) -> Arrays {
+    /// These arrays, each after those that it lies on.
+    pub(super) fn new(arrays: Vec<LogArray>) -> Arrays {
         // A log numbers its devices from zero on.
         let numbers = (0..=u32::MAX).rev().map(DeviceId);
-        let named = arrays.iter().zip(numbers).map(|(array, own)| Named {
-            array: array.clone(),
+        let named = arrays.into_iter().zip(numbers).map(|(array, own)| Named {
+            array,
             own,
             made: None,
             shown: None,
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn an_array_lies_on_the_members_that_are_there() {
         let array: LogArray = "md0:raid10=sda,sdb,sdc".parse().unwrap();
-        let mut arrays = Arrays::new(&[array]);
+        let mut arrays = Arrays::new(vec![array]);
         let mut below = |names: &[&str]| {
             let mut sample = sample(names);
             arrays.lay(&mut sample);

@@ -1,7 +1,7 @@
 //! Recordings in a ledger: written, read, thinned out, removed.
 
 use jiff::{SignedDuration, Timestamp};
-use record::sample::{DeviceId, Gap, Source};
+use record::sample::{DeviceId, Gap, Sample, Source};
 use record::{Bytes, Event, EventCode, Nanos, Severity, Subject};
 
 use crate::owner::tests::owner;
@@ -288,6 +288,44 @@ fn what_is_found_again_and_again_leaves_room_for_samples() {
 }
 
 #[test]
+fn what_still_lasts_stays_while_others_come_and_go() {
+    let scratch = Scratch::new();
+    let mut ledger = Ledger::open(scratch.ledger()).unwrap();
+    let mut host = Host::new(1, 1, day("2026-11-20T03:00:00Z"));
+    // It lasted when this recording ended, and so does not any more.
+    let mut before = begin(&mut ledger);
+    let sample = host.next();
+    let ended = event(1, sample.at, None);
+    ledger.record(&mut before, &[sample], &[ended]).unwrap();
+    let mut recording = begin(&mut ledger);
+    let sample = host.next();
+    let at = sample.at;
+    ledger
+        .record(&mut recording, &[sample], &[event(0, at, None)])
+        .unwrap();
+    for batch in 0..10 {
+        let sample = host.next();
+        let at = sample.at;
+        let noted: Vec<_> = (1..=20)
+            .map(|id| event(20 * batch + id, at, Some(at)))
+            .collect();
+        ledger.record(&mut recording, &[sample], &noted).unwrap();
+    }
+    let keep = Keep {
+        limit: Bytes::kib(64),
+        ..Keep::default()
+    };
+    let now = day("2026-11-20T03:10:00Z");
+    ledger.thin_out(&keep, now).unwrap();
+    let listed = ledger.recordings().unwrap();
+    assert_eq!(listed[0].events, 0, "{listed:?}");
+    assert!((20..200).contains(&listed[1].events), "{listed:?}");
+    let played = play(&ledger, "2026-11-20T00:00:00Z", "2026-11-21T00:00:00Z");
+    let mut opened = played.iter().flat_map(|one| &one.opened);
+    assert_eq!(opened.next().unwrap().began.wall, at.wall);
+}
+
+#[test]
 fn under_a_small_limit_what_is_old_is_thinned_out_before_it_is_an_hour() {
     let scratch = Scratch::new();
     let mut ledger = Ledger::open(scratch.ledger()).unwrap();
@@ -309,6 +347,96 @@ fn under_a_small_limit_what_is_old_is_thinned_out_before_it_is_an_hour() {
     assert!(listed.taken >= 900 && listed.minutes >= 19, "{listed:?}");
 }
 
+/// Records three hours, of 5 s each sample; `each` is called every ten minutes.
+fn record_a_night(
+    ledger: &mut Ledger,
+    began: Timestamp,
+    each: impl Fn(&Ledger, Timestamp),
+) -> Recording {
+    let rest = Nanos::from_secs(4);
+    let mut recording = begin(ledger);
+    let mut host = Host::new(1, 1, began);
+    for _ in 0..18 {
+        for _ in 0..12 {
+            let next = |_| {
+                host.skip(rest);
+                let sample = host.next();
+                Sample {
+                    length: sample.length + rest,
+                    ..sample
+                }
+            };
+            let batch: Vec<Sample> = (0..10).map(next).collect();
+            ledger.record(&mut recording, &batch, &[]).unwrap();
+        }
+        each(
+            ledger,
+            began + SignedDuration::from_nanos(host.elapsed.0 as i64),
+        );
+    }
+    ledger.end_recording(&recording).unwrap();
+    recording
+}
+
+#[test]
+fn what_is_thinned_out_piece_by_piece_takes_no_more_than_what_is_thinned_out_at_once() {
+    let began = day("2026-11-20T22:07:31Z");
+    let keep = Keep::default();
+    let little_less = |ledger: &Ledger| Keep {
+        limit: Bytes(ledger.recorded_bytes().unwrap().0 - 1),
+        ..keep
+    };
+    let listed = |ledger: &Ledger| ledger.recordings().unwrap().remove(0);
+    let scratch = [Scratch::new(), Scratch::new()];
+    let [mut at_once, mut in_pieces] = scratch
+        .each_ref()
+        .map(|one| Ledger::open(one.ledger()).unwrap());
+    let once = record_a_night(&mut at_once, began, |_, _| {});
+    // The oldest ten minutes are thinned out whenever there are as many new ones.
+    let pieces = record_a_night(&mut in_pieces, began, |ledger, now| {
+        if listed(ledger).taken > 480 {
+            ledger.thin_out(&little_less(ledger), now).unwrap();
+        }
+    });
+    assert!(listed(&in_pieces).taken < 800, "{:?}", listed(&in_pieces));
+    let later = day("2026-11-22T00:00:00Z");
+    let by_hour = Keep {
+        taken: Nanos::from_secs(3600),
+        ..keep
+    };
+    at_once.thin_out(&by_hour, later).unwrap();
+    in_pieces.thin_out(&by_hour, later).unwrap();
+    let state = |ledger: &Ledger, recording: &Recording| {
+        let listed = listed(ledger);
+        let blocks = |step| ledger.bodies(recording.number(), step, None).unwrap().len();
+        let counts = [listed.taken, listed.minutes, listed.hours];
+        (counts, [blocks(MINUTES), blocks(HOURS)])
+    };
+    let compare = || {
+        let (once, pieces) = (state(&at_once, &once), state(&in_pieces, &pieces));
+        assert_eq!(once, pieces);
+        let bytes = [&at_once, &in_pieces].map(|ledger| ledger.recorded_bytes().unwrap().0);
+        assert!(bytes[1] <= bytes[0] + bytes[0] / 50, "{bytes:?}");
+        once
+    };
+    // Of the first minute and of the last there is a part each.
+    assert_eq!(compare(), ([0, 3 * 60 + 1, 0], [4, 0]));
+
+    let by_day = Keep {
+        minutes: Nanos::from_secs(1),
+        ..by_hour
+    };
+    at_once
+        .thin_out(&by_day, day("2026-11-23T00:00:00Z"))
+        .unwrap();
+    // The second day is not over.
+    while listed(&in_pieces).minutes > 0 {
+        let now = day("2026-11-21T10:00:00Z");
+        in_pieces.thin_out(&little_less(&in_pieces), now).unwrap();
+    }
+    assert_eq!(compare(), ([0, 0, 4], [0, 2]));
+}
+
 #[test]
 fn blocks_that_another_process_thinned_out_meanwhile_are_not_there_twice() {
     let scratch = Scratch::new();
@@ -319,7 +447,7 @@ fn blocks_that_another_process_thinned_out_meanwhile_are_not_there_twice() {
     ledger.end_recording(&recording).unwrap();
     // What the slower of two has read before the other was done.
     let read = ledger.bodies(recording.number(), TAKEN, None).unwrap();
-    let samples = ledger.unpacked(TAKEN, &read[0]).unwrap();
+    let samples = ledger.unpacked(&read[0]).unwrap();
     let other = Ledger::open(scratch.ledger()).unwrap();
     other
         .thin_out(&Keep::default(), day("2026-12-01T00:00:00Z"))
@@ -327,9 +455,7 @@ fn blocks_that_another_process_thinned_out_meanwhile_are_not_there_twice() {
     let after = ledger.recordings().unwrap();
     assert!(after[0].taken == 0 && after[0].minutes > 0, "{after:?}");
     let packed = Packed::of(MINUTES, &samples);
-    ledger
-        .replace(TAKEN, &read, MINUTES, packed.as_ref())
-        .unwrap();
+    ledger.replace(&read, packed.as_slice()).unwrap();
     assert_eq!(ledger.recordings().unwrap(), after);
 }
 
