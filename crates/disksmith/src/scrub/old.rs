@@ -1,6 +1,6 @@
 //! The knobs as they were before a scrub, and how they are put back.
 
-use linux::md::sync::{Action, Knob, Speed, Sync, Until};
+use linux::md::sync::{Action, Knob, Sectors, Speed, Sync, Until};
 use serde::{Deserialize, Serialize};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -140,6 +140,12 @@ impl Old {
         self.settings
             .iter()
             .find(|setting| setting.file == knob.file())
+    }
+
+    /// Where a check was to begin before.
+    pub(crate) fn min(&self) -> Sectors {
+        let write = self.write_of(Knob::Min);
+        Sectors(write.and_then(|write| write.parse().ok()).unwrap_or(0))
     }
 
     fn write_of(&self, knob: Knob) -> Option<&str> {

@@ -154,6 +154,7 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         },
         from: Sectors(keeping.kept.done),
         mismatches: keeping.kept.mismatches,
+        min: old.min(),
         chunk: target.chunk(),
         wide: target.wide(),
         holds_all: target.holds_all(),

@@ -16,6 +16,7 @@ fn task(targets: Option<Targets>) -> Task {
         action: Action::Check,
         from: Sectors(0),
         mismatches: 0,
+        min: Sectors(0),
         chunk: Sectors(128),
         wide: 4,
         holds_all: false,

@@ -8,14 +8,18 @@
 //! are any. `mismatch_cnt` begins at zero with each check. Of RAID 10 there is a [`Barrier`] too.
 
 mod barrier;
+mod past;
+
+use std::ops::Range;
 
 use linux::md::beside::Beside;
 use linux::md::sync::{Action, Knob, Look, Sectors, Speed, Until};
 use record::Nanos;
 
-use super::{At, Order, Seen, Waits, World};
+use super::{At, Compared, Order, Seen, Waits, World};
 pub(super) use barrier::Barrier;
 use barrier::Crossing;
+use past::Past;
 
 /// The step in which time goes on.
 const STEP: u64 = 1_000_000;
@@ -109,6 +113,9 @@ pub(super) struct Model {
     delayed: bool,
     pub load: Load,
     crossing: Crossing,
+    pub past: Past,
+    /// How often members were read past md.
+    pub compared: u32,
     pub events: Vec<(u64, Event)>,
     order: Option<Order>,
     probed: Vec<f64>,
@@ -170,6 +177,8 @@ impl Model {
                 barrier: None,
             },
             crossing: Crossing::default(),
+            past: Past::default(),
+            compared: 0,
             events: Vec::new(),
             order: None,
             probed: Vec::new(),
@@ -250,7 +259,12 @@ impl Model {
         if self.now < self.writes_until {
             share = ITS_SHARE;
         }
-        let latency = self.load.alone + share * self.load.cost;
+        let (read, read_share) = self.past.pass(self.load.barrier, self.fastest, seconds);
+        let read_cost = self
+            .load
+            .barrier
+            .map_or(self.load.cost, |barrier| barrier.cost);
+        let latency = self.load.alone + share * self.load.cost + read_share * read_cost;
         let waits = self.crossing.waits(self.load.barrier, self.now, seconds);
         self.others += self.load.rate * seconds;
         self.due += self.load.rate * seconds;
@@ -282,7 +296,7 @@ impl Model {
             self.probes_at = self.now + SECOND / 100 + odd + (felt * 1e9) as u64;
             self.probed.push(felt);
         }
-        self.second.0 += self.position - before;
+        self.second.0 += self.position - before + read;
         self.second.1 += latency + waits;
         self.second.2 += 1;
         self.now += STEP;
@@ -436,6 +450,7 @@ impl World for Model {
             (Knob::SpeedMax, Ok(kib)) => self.speed_max = Speed { kib, local: true },
             (Knob::Min, Ok(_)) if is_busy => return self.refuse("sync_min"),
             (Knob::Min, Ok(at)) => self.min = at,
+            (Knob::Max, Ok(at)) if at < self.min => return self.refuse("sync_max"),
             (Knob::Max, Ok(at)) => {
                 let lowers = match self.until {
                     Until::End => true,
@@ -490,6 +505,20 @@ impl World for Model {
             counted: Some((others.round() as u64, busy)),
             busy: waited.min(passed.as_secs_f64()),
         }
+    }
+
+    fn can_compare(&mut self) -> bool {
+        self.past.can
+    }
+
+    fn compare(&mut self, step: &Range<Sectors>, at_once: usize) -> bool {
+        self.past.at_once = at_once;
+        self.compared += 1;
+        self.past.begin(step)
+    }
+
+    fn compared(&mut self, _: &Range<Sectors>) -> Option<Compared> {
+        self.past.come(&self.bad)
     }
 
     fn in_flight(&mut self) -> u64 {

@@ -101,6 +101,19 @@ impl Disks {
         let disk = self.slots.get(slot as usize)?.as_ref()?;
         Some(&disk.label)
     }
+
+    /// Members in files, for tests.
+    #[cfg(test)]
+    pub(crate) fn of_files(files: Vec<File>) -> Disks {
+        let disk = |file| Disk {
+            label: String::new(),
+            file,
+            offset: 0,
+        };
+        Disks {
+            slots: files.into_iter().map(disk).map(Some).collect(),
+        }
+    }
 }
 
 impl Members for Disks {
@@ -109,6 +122,23 @@ impl Members for Disks {
     }
 
     fn read(&mut self, slot: u32, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.read_at(slot, at, into)
+    }
+}
+
+impl Disks {
+    /// The slots of those that are there.
+    pub(crate) fn slots(&self) -> Vec<u32> {
+        (0..self.slots.len() as u32)
+            .filter(|slot| self.has(*slot))
+            .collect()
+    }
+
+    /// As [`Members::read`], for several threads at once.
+    ///
+    /// # Errors
+    /// When the disk is not there, or cannot read it.
+    pub(crate) fn read_at(&self, slot: u32, at: u64, into: &mut [u8]) -> io::Result<()> {
         let disk = self.slots.get(slot as usize).and_then(Option::as_ref);
         let disk = disk.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         let from = disk

@@ -1,0 +1,345 @@
+//! Goes on past md, where all others wait while md is at anything: the members are read and compared here, and
+//! md checks only what is suspected, and all of it while nobody else is there.
+//!
+//! At RAID 10 each request of md's check waits until all others have come back, and lets none begin meanwhile
+//! (`raise_barrier`, drivers/md/raid10.c). Members that are busy for half of the time are then never busy and
+//! never free. Reads of the members take part in the queues of the disks, as anybody's, and no more.
+//!
+//! While it goes on, md does nothing, and nothing stands in the way of what it might have to do: `sync_max` is
+//! `max`. What is done is known at the end of each step.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use linux::md::sync::{Action, Knob, Sectors, Until};
+use record::{Bytes, Nanos};
+
+use super::super::compare::Compared;
+use super::super::pace::May;
+use super::{Drive, Ending, Fence, LOOK, PATIENCE, TICK, World};
+
+/// What a step reads of each member: what cloud volumes count as one request (EBS: 256 KiB of an SSD volume).
+const OF_MEMBER: Sectors = Sectors::of(Bytes::kib(256));
+/// Steps that may be made up for at most.
+const STEPS: f64 = 2.0;
+/// How much the last step counts in what the members give.
+const LAST_COUNTS: f64 = 0.2;
+/// How often it is looked whether a step has come back, and whether the next may begin.
+const SOON: Nanos = Nanos(2_000_000);
+const LATER: Nanos = Nanos(20_000_000);
+
+/// How far it is past md.
+#[derive(Clone, Debug)]
+pub(super) struct Past {
+    /// Up to here is read, and what is behind is not yet.
+    at: Sectors,
+    of: Sectors,
+    /// What is done is known at multiples of this, where md may be sent.
+    unit: Sectors,
+    step: Sectors,
+    /// Bytes that may be read now; negative when it was ahead.
+    credit: f64,
+    /// The step that is under way, and since when.
+    reads: Option<(Range<Sectors>, Nanos)>,
+    /// How long a step takes, in seconds.
+    step_s: Option<f64>,
+    /// Of how many sets of members that hold the same a step is read at once, and of how many it can be.
+    at_once: usize,
+    wide: usize,
+    /// What is suspected, in units, since what is done was known last.
+    suspects: VecDeque<Range<Sectors>>,
+}
+
+impl Past {
+    /// From a multiple of `unit` on, to the end of the check, over so many members at once.
+    pub(super) fn new(at: Sectors, of: Sectors, unit: Sectors, wide: u64) -> Past {
+        let step = OF_MEMBER.0.saturating_mul(wide);
+        let whole = step / unit.0.max(1) * unit.0;
+        Past {
+            at,
+            of,
+            unit,
+            step: Sectors(if whole > 0 { whole } else { step }),
+            credit: 0.0,
+            reads: None,
+            step_s: None,
+            at_once: 1,
+            wide: usize::try_from(wide).unwrap_or(usize::MAX),
+            suspects: VecDeque::new(),
+        }
+    }
+
+    /// So many seconds passed.
+    fn pass(&mut self, may: May, seconds: f64) {
+        if let May::Rate(rate) = may {
+            let most = STEPS * self.step.bytes().0 as f64;
+            self.credit = (self.credit + rate * seconds).min(most);
+        }
+    }
+
+    /// The step that may begin now.
+    fn next(&self) -> Option<Range<Sectors>> {
+        let is_due = self.reads.is_none() && self.suspects.is_empty() && self.credit >= 0.0;
+        if !is_due || self.at >= self.of {
+            return None;
+        }
+        // A unit that is larger than a step ends with one.
+        let unit_ends = (self.at.0 / self.unit.0 + 1).saturating_mul(self.unit.0);
+        let step_ends = self.at.0.saturating_add(self.step.0);
+        let ends = match self.step < self.unit {
+            true => step_ends.min(unit_ends),
+            false => step_ends,
+        };
+        Some(self.at..Sectors(ends).min(self.of))
+    }
+
+    /// A step begins.
+    fn begin(&mut self, step: Range<Sectors>, now: Nanos) {
+        self.credit -= Sectors(step.end.0 - step.start.0).bytes().0 as f64;
+        self.reads = Some((step, now));
+    }
+
+    /// A step came back. Gives what the members give, in bytes a second.
+    fn come(&mut self, compared: &Compared, now: Nanos) -> Option<f64> {
+        let (step, began) = self.reads.take()?;
+        let took = Nanos(now.0.saturating_sub(began.0)).as_secs_f64();
+        let bytes = Sectors(step.end.0 - step.start.0).bytes().0 as f64;
+        // What lags behind the pace is read faster, and what has time more gently.
+        self.at_once = match self.credit >= 0.0 {
+            true => (2 * self.at_once).min(self.wide),
+            false => (self.at_once / 2).max(1),
+        };
+        self.at = step.end;
+        for range in compared.suspects.iter() {
+            self.suspect(range);
+        }
+        // Of what was read again and again that tells nothing.
+        if !compared.suspects.is_empty() {
+            return None;
+        }
+        let step_s = self.step_s.get_or_insert(took);
+        *step_s += LAST_COUNTS * (took - *step_s);
+        Some(bytes / step_s.max(1e-6))
+    }
+
+    /// Nobody reads any more: md has to.
+    fn lose(&mut self, step: Range<Sectors>) {
+        self.at = step.end;
+        self.suspect(step.start.0..step.end.0);
+    }
+
+    /// Adds what is suspected, in whole units.
+    fn suspect(&mut self, range: Range<u64>) {
+        let start = Sectors(range.start / self.unit.0 * self.unit.0);
+        let end = Sectors(range.end.div_ceil(self.unit.0) * self.unit.0);
+        match self.suspects.back_mut() {
+            Some(last) if last.end >= start => last.end = last.end.max(end),
+            _ => self.suspects.push_back(start..end),
+        }
+    }
+
+    /// Whether a unit is whole, so that what is done is known.
+    fn is_whole(&self) -> bool {
+        self.at.0.is_multiple_of(self.unit.0) || self.at >= self.of
+    }
+
+    /// Whether nothing is under way, and nothing begun that is not done.
+    fn is_at_rest(&self) -> bool {
+        self.reads.is_none() && self.suspects.is_empty() && self.is_whole()
+    }
+
+    fn rest(&self) -> Nanos {
+        if self.reads.is_some() || self.credit >= 0.0 {
+            SOON
+        } else {
+            LATER
+        }
+    }
+}
+
+impl<W: World> Drive<'_, W> {
+    /// How long nothing is to be done.
+    pub(super) fn rest(&self, now: Nanos) -> Nanos {
+        match &self.past {
+            Some(past) if !self.began => past.rest(),
+            _ => self.fence.rest(self.pace.may(), self.at.live, now),
+        }
+    }
+
+    /// Whether md's check is to give way to reads of the members.
+    fn is_to_pass(&mut self) -> bool {
+        if self.past.is_some() {
+            // What it was sent for is done.
+            return self.fence.has_stopped(self.at.done);
+        }
+        let is_of_use = self.task.holds_all && self.at.of.0 > 0;
+        is_of_use && matches!(self.pace.may(), May::Rate(_)) && self.world.can_compare()
+    }
+
+    /// Ends md's check, where others would wait for it, and goes on past md. At a stop it is known what is done;
+    /// elsewhere md says up to where it is, and what differed before the end of it, so that what it found since
+    /// the last stop is looked for again.
+    pub(super) fn give_way(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
+        if !self.is_to_pass() {
+            return Ok(None);
+        }
+        let stands = self.at.done == self.fence.at();
+        if let Some(ending) = self.end_for_now(now)? {
+            return Ok(Some(ending));
+        }
+        if !stands {
+            let found = self.at.mismatches_seen != self.at.mismatches;
+            let reached = self.world.knob(Knob::Min);
+            let reached = reached.and_then(|text| text.trim().parse().ok());
+            if let (false, Some(reached)) = (found, reached) {
+                self.at.done = self.at.done.max(self.fence.stands_at(Sectors(reached)));
+            }
+        }
+        self.at.mismatches_seen = self.at.mismatches;
+        self.world.turn(Knob::Max, &Until::End.to_write())?;
+        self.world.turn(Knob::Min, &self.task.min.0.to_string())?;
+        self.at.live = self.at.done;
+        if self.past.is_none() {
+            let (unit, wide) = (self.fence.unit(), self.task.wide);
+            // Where it began is known, though it may be no place where md could stop.
+            let from = self.fence.stands_at(self.at.done);
+            self.past = Some(Past::new(from, self.at.of, unit, wide));
+        }
+        Ok(None)
+    }
+
+    /// Ends md's check, to begin it again later. Takes what it has counted until it had ended.
+    fn end_for_now(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
+        self.world.act(Action::Idle)?;
+        let until = now + PATIENCE;
+        loop {
+            let look = self.world.look()?;
+            if look.action == self.task.action && self.world.now() < until {
+                self.world.rest(TICK);
+                continue;
+            }
+            self.count(&look);
+            if look.action == Action::Idle && look.degraded == 0 {
+                if look.until == Until::End && self.fence.is_last() {
+                    return Ok(Some(self.done()));
+                }
+                self.began = false;
+                return Ok(None);
+            }
+            return Ok(Some(match look.action {
+                _ if look.degraded > 0 => Ending::Degraded,
+                action => Ending::Recovery(action),
+            }));
+        }
+    }
+
+    /// Goes on, past md or with it. `None` where md is at it.
+    pub(super) fn tick_past(&mut self, now: Nanos) -> linux::Result<Option<Option<Ending>>> {
+        let Some(past) = self.past.as_mut().filter(|_| !self.began) else {
+            return Ok(None);
+        };
+        let before = past.at;
+        if let Some((step, _)) = &past.reads
+            && let Some(compared) = self.world.compared(step)
+            && let Some(gives) = past.come(&compared, now)
+        {
+            self.pace.give(gives);
+        }
+        let bytes = Sectors(past.at.0 - before.0).bytes().0 as f64;
+        self.at.live = past.at;
+        if past.is_at_rest() {
+            self.at.done = past.at;
+        }
+        if now.0.saturating_sub(self.looked.0) >= LOOK.0 {
+            self.looked = now;
+            if let Some(ending) = self.look_past(now)? {
+                return Ok(Some(Some(ending)));
+            }
+            self.feel(now, bytes);
+        } else {
+            self.pace.moved(bytes);
+        }
+        let seconds = self.passed(now);
+        self.go_on(now, seconds).map(Some)
+    }
+
+    /// Begins the next step, or md's check, or is done.
+    fn go_on(&mut self, now: Nanos, seconds: f64) -> linux::Result<Option<Ending>> {
+        let may = self.pace.may();
+        let Some(past) = &mut self.past else {
+            return Ok(None);
+        };
+        past.pass(may, seconds);
+        if past.is_whole()
+            && past.reads.is_none()
+            && let Some(suspect) = past.suspects.pop_front()
+        {
+            self.at.done = suspect.start;
+            return self.send(suspect.start, Some(suspect.end));
+        }
+        if past.is_at_rest() && past.at >= past.of {
+            return Ok(Some(self.done()));
+        }
+        if past.is_at_rest() && may == May::All {
+            let from = past.at;
+            self.past = None;
+            return self.send(from, None);
+        }
+        if matches!(may, May::Rate(_))
+            && let Some(step) = past.next()
+        {
+            match self.world.compare(&step, past.at_once) {
+                true => past.begin(step, now),
+                false => past.lose(step),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Lets md check from there on; up to `to`, if that is given, and then it goes on past md.
+    fn send(&mut self, from: Sectors, to: Option<Sectors>) -> linux::Result<Option<Ending>> {
+        let now = self.world.now();
+        self.fence = Fence::new(from, self.task.chunk, self.task.wide, now)
+            .that_holds_all(self.task.holds_all)
+            .that_stops_at(to);
+        self.fence.ends_at(self.at.of);
+        self.from = from;
+        self.before = self.at.mismatches;
+        self.at.live = from;
+        if let Some(turned) = self.limits() {
+            return Ok(Some(turned));
+        }
+        match self.begin() {
+            Ok(()) => Ok(None),
+            // Something else has just begun.
+            Err(error) => self.look_past(now)?.map(Some).ok_or(error),
+        }
+    }
+
+    /// Looks for a reason to end while md does nothing.
+    fn look_past(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
+        let look = self.world.look()?;
+        if look.degraded > 0 {
+            return Ok(Some(Ending::Degraded));
+        }
+        if look.action != Action::Idle {
+            return Ok(Some(Ending::Recovery(look.action)));
+        }
+        if look.until != Until::End {
+            return Ok(Some(Ending::Turned(Knob::Max)));
+        }
+        self.hurry(now);
+        self.look_seldom(now, false)
+    }
+
+    /// All is done.
+    pub(super) fn done(&mut self) -> Ending {
+        self.at.done = self.at.of;
+        self.at.live = self.at.of;
+        self.at.mismatches = self.at.mismatches_seen;
+        Ending::Done
+    }
+}
+
+#[cfg(test)]
+mod tests;
