@@ -11,7 +11,7 @@
 //!
 //! Where all others wait for md, as at RAID 10, it goes on past md in company (`past`).
 //!
-//! What is done is known exactly only at the fence, where md has drained. There the position and
+//! What md has done is known exactly only at the fence, where it has drained. There the position and
 //! the mismatches are kept: they belong together, so that nothing is counted twice after a kill.
 
 #[cfg(test)]
@@ -163,6 +163,8 @@ pub(crate) enum Ending {
     Ordered(Order),
     /// Somebody ended it.
     Stopped,
+    /// Somebody began a check while nothing was left to md.
+    Begun,
     /// The array is there no more.
     Gone,
     /// A member failed.
@@ -188,6 +190,8 @@ pub(crate) struct Ended {
     pub at: At,
     /// Whether md's check was begun here, and nobody else has ended it: then it is to be ended here.
     pub is_own: bool,
+    /// Whether `sync_min` and `sync_max` are as they were set here.
+    pub fenced: bool,
 }
 
 /// Drives a check until it ends. The knobs are then to be put back.
@@ -207,6 +211,8 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
         world,
         task,
         began: false,
+        fenced: true,
+        is_lost: false,
         from: task.from,
         before: task.mismatches,
         past: None,
@@ -223,6 +229,7 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
     drive.end(&ending);
     Ended {
         is_own: drive.began && !is_over(&ending),
+        fenced: drive.fenced,
         ending,
         at: drive.at,
     }
@@ -232,7 +239,7 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
 fn is_over(ending: &Ending) -> bool {
     matches!(
         ending,
-        Ending::Done | Ending::Stopped | Ending::Gone | Ending::Recovery(_)
+        Ending::Done | Ending::Stopped | Ending::Begun | Ending::Gone | Ending::Recovery(_)
     )
 }
 
@@ -244,6 +251,10 @@ struct Drive<'a, W: World> {
     at: At,
     /// Whether md was told to begin, and not to end.
     began: bool,
+    /// Whether `sync_min` and `sync_max` are set here.
+    fenced: bool,
+    /// Whether it is of no use to read past md: nobody reads, or all that is read is suspected.
+    is_lost: bool,
     /// Where its check began that is under way, and what was found before.
     from: Sectors,
     before: u64,
@@ -264,10 +275,12 @@ impl<W: World> Drive<'_, W> {
         let from = self.fence.at().0.to_string();
         // The fence stands before the beginning is moved: who finds a finite `sync_max` after a kill
         // knows that the rest is to be put back too. It may not be below where a check begins.
-        self.world.turn(Knob::Min, "0")?;
-        self.world.turn(Knob::Max, &from)?;
-        self.world.turn(Knob::Min, &from)?;
-        self.world.act(self.task.action)?;
+        let ends = [(Knob::Min, "0"), (Knob::Max, &from), (Knob::Min, &from)];
+        for (knob, text) in ends {
+            self.patiently(|world| world.turn(knob, text))?;
+        }
+        let action = self.task.action;
+        self.patiently(|world| world.act(action))?;
         self.began = true;
         Ok(())
     }
@@ -523,10 +536,11 @@ impl<W: World> Drive<'_, W> {
         if !is_ours(&self.world.look()) {
             return;
         }
-        // What stands in its way is found when the knobs are put back.
-        let _ = self.world.act(Action::Idle);
         let until = self.world.now() + PATIENCE;
         while is_ours(&self.world.look()) && self.world.now() < until {
+            // What stands in its way is found when the knobs are put back. Before its thread has begun, md takes
+            // no notice.
+            let _ = self.world.act(Action::Idle);
             self.world.rest(TICK);
         }
     }

@@ -43,7 +43,12 @@ pub(crate) enum By {
     /// The scrub that has turned them. Its own are those that are still as it sets them, and the ends of its
     /// check, but for one to which somebody else has written. With `ends` the check is its own too, and is
     /// ended.
-    Scrub { but_for: Option<Knob>, ends: bool },
+    Scrub {
+        but_for: Option<Knob>,
+        ends: bool,
+        /// Whether the ends of md's check are as the scrub set them: past md they are as they were.
+        fenced: bool,
+    },
     /// Anybody else, after it was killed. What has become of them since is not known, so that only
     /// those are put back that are still as a scrub sets them; and a check is only its own where it
     /// stands between a position and a finite `sync_max`, which nothing else leaves.
@@ -270,7 +275,7 @@ fn is_own(knob: Knob, setting: &Setting, sync: &Sync, by: By, fenced: bool) -> b
     match (knob, by) {
         (_, By::Scrub { but_for, .. }) if but_for == Some(knob) => false,
         // At its end md has taken the fence away, and nobody can write a beginning while it works.
-        (Knob::Max | Knob::Min, By::Scrub { .. }) => true,
+        (Knob::Max | Knob::Min, By::Scrub { fenced, .. }) => fenced,
         (Knob::Max | Knob::Min, By::Another) => fenced,
         (Knob::SpeedMin | Knob::SpeedMax, _) => is_limit_of_scrub(&shown),
         (Knob::IoDepth, _) => {

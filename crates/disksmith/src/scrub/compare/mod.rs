@@ -65,6 +65,9 @@ impl Comparer {
         array: &Device,
     ) -> Result<Comparer, NotCompared> {
         let Opened { geometry, members } = open(root, devices, array)?;
+        if members.slots().len() as u64 != geometry.disks() {
+            return Err(NotCompared::Silent(array.label(), "members"));
+        }
         let not_started = |error: std::io::Error| {
             NotCompared::Member(array.node().display().to_string(), error.to_string())
         };
@@ -133,7 +136,8 @@ impl Work {
 
     /// Of these positions, those whose copies differ or could not be read.
     fn differing(&mut self, positions: &Ranges, at_once: usize) -> Ranges {
-        let mut differ = Ranges::new();
+        // What lies behind the end of the array is compared with nothing.
+        let mut differ = positions.subtract(&Ranges::from(0..self.geometry.span()));
         for sets in self.sets(positions).chunks(at_once.max(1)) {
             let shares = self.readers.read(sets.iter().flatten());
             for group in sets.iter().flatten() {

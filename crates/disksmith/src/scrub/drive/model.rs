@@ -97,6 +97,9 @@ pub(super) struct Model {
     pub fastest: f64,
     sleeps_until: u64,
     writes_until: u64,
+    /// For so long after a check was ended it takes no word, and until then.
+    pub reaps: u64,
+    reaped: u64,
     /// How often it has written the superblock.
     pub superblocks: u32,
     due: f64,
@@ -158,6 +161,8 @@ impl Model {
             fastest,
             sleeps_until: 0,
             writes_until: 0,
+            reaps: 0,
+            reaped: 0,
             superblocks: 0,
             due: 0.0,
             latencies: Vec::new(),
@@ -209,6 +214,15 @@ impl Model {
         if self.action != Action::Idle {
             self.min = self.completed;
             self.action = Action::Idle;
+            self.reaped = self.now + self.reaps;
+        }
+    }
+
+    /// Says so of what is written while md ends a check.
+    fn is_reaped(&self) -> linux::Result<()> {
+        match self.now < self.reaped {
+            true => Err(busy("md")),
+            false => Ok(()),
         }
     }
 
@@ -384,15 +398,22 @@ impl Model {
             self.found = 0;
         }
         self.found += self.bad.iter().filter(passed).count() as u64;
+        if self.action == Action::Repair {
+            self.bad.retain(|bad| !passed(&bad));
+        }
         self.position = to;
     }
 
     fn refuse(&mut self, what: &str) -> linux::Result<()> {
         self.refused.push(what.to_owned());
-        Err(linux::Error::Write {
-            path: what.into(),
-            source: std::io::ErrorKind::ResourceBusy.into(),
-        })
+        Err(busy(what))
+    }
+}
+
+fn busy(what: &str) -> linux::Error {
+    linux::Error::Write {
+        path: what.into(),
+        source: std::io::ErrorKind::ResourceBusy.into(),
     }
 }
 
@@ -444,6 +465,9 @@ impl World for Model {
     }
 
     fn turn(&mut self, knob: Knob, text: &str) -> linux::Result<()> {
+        if matches!(knob, Knob::Min | Knob::Max) {
+            self.is_reaped()?;
+        }
         let is_busy = self.action != Action::Idle;
         match (knob, text.parse::<u64>()) {
             (Knob::SpeedMin, Ok(kib)) => self.speed_min = Speed { kib, local: true },
@@ -470,6 +494,7 @@ impl World for Model {
     fn act(&mut self, action: Action) -> linux::Result<()> {
         match action {
             Action::Idle => self.break_off(),
+            _ if self.now < self.reaped => return self.is_reaped(),
             _ if self.action != Action::Idle => return self.refuse("sync_action"),
             _ => {
                 self.action = action;

@@ -5,8 +5,8 @@
 //! (`raise_barrier`, drivers/md/raid10.c). Members that are busy for half of the time are then never busy and
 //! never free. Reads of the members take part in the queues of the disks, as anybody's, and no more.
 //!
-//! While it goes on, md does nothing, and nothing stands in the way of what it might have to do: `sync_max` is
-//! `max`. What is done is known at the end of each step.
+//! While members are read, md does nothing, and nothing stands in the way of what it might have to do: `sync_max`
+//! is `max`. What is done is known at the end of each unit, at which md could be sent.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use record::{Bytes, Nanos};
 
 use super::super::compare::Compared;
 use super::super::pace::May;
-use super::{Drive, Ending, Fence, LOOK, PATIENCE, TICK, World};
+use super::{Drive, Ending, Fence, Gate, LOOK, PATIENCE, TICK, World};
 
 /// What a step reads of each member: what cloud volumes count as one request (EBS: 256 KiB of an SSD volume).
 const OF_MEMBER: Sectors = Sectors::of(Bytes::kib(256));
@@ -24,6 +24,12 @@ const OF_MEMBER: Sectors = Sectors::of(Bytes::kib(256));
 const STEPS: f64 = 2.0;
 /// How much the last step counts in what the members give.
 const LAST_COUNTS: f64 = 0.2;
+/// After so many steps of which all is suspected, one after the other, md checks by itself: it is faster where
+/// much differs.
+const ALL_SUSPECTED: u32 = 4;
+/// A check that has ended is in md's way for so long at most: until then it takes no word (EBUSY), though it
+/// says that it is idle (`md_check_recovery`, drivers/md/md.c).
+const REAPED: Nanos = Nanos(1_000_000_000);
 /// How often it is looked whether a step has come back, and whether the next may begin.
 const SOON: Nanos = Nanos(2_000_000);
 const LATER: Nanos = Nanos(20_000_000);
@@ -41,8 +47,10 @@ pub(super) struct Past {
     credit: f64,
     /// The step that is under way, and since when.
     reads: Option<(Range<Sectors>, Nanos)>,
-    /// How long a step takes, in seconds.
+    /// How long a step takes of all members at once, in seconds.
     step_s: Option<f64>,
+    /// How many of the last steps were suspected whole.
+    all_suspected: u32,
     /// Of how many sets of members that hold the same a step is read at once, and of how many it can be.
     at_once: usize,
     wide: usize,
@@ -63,8 +71,10 @@ impl Past {
             credit: 0.0,
             reads: None,
             step_s: None,
+            all_suspected: 0,
             at_once: 1,
-            wide: usize::try_from(wide).unwrap_or(usize::MAX),
+            // With far copies, or an odd number of members, each has two neighbours with which it shares.
+            wide: usize::try_from(wide.saturating_mul(2)).unwrap_or(usize::MAX),
             suspects: VecDeque::new(),
         }
     }
@@ -79,7 +89,9 @@ impl Past {
 
     /// The step that may begin now.
     fn next(&self) -> Option<Range<Sectors>> {
-        let is_due = self.reads.is_none() && self.suspects.is_empty() && self.credit >= 0.0;
+        // What is suspected waits for the end of its unit, and all else for md.
+        let may_go_on = self.suspects.is_empty() || !self.is_whole();
+        let is_due = self.reads.is_none() && may_go_on && self.credit >= 0.0;
         if !is_due || self.at >= self.of {
             return None;
         }
@@ -113,19 +125,18 @@ impl Past {
         for range in compared.suspects.iter() {
             self.suspect(range);
         }
+        self.all_suspected = match compared.suspects.contains(&(step.start.0..step.end.0)) {
+            true => self.all_suspected + 1,
+            false => 0,
+        };
         // Of what was read again and again that tells nothing.
         if !compared.suspects.is_empty() {
             return None;
         }
+        let took = took * self.at_once as f64 / self.wide as f64;
         let step_s = self.step_s.get_or_insert(took);
         *step_s += LAST_COUNTS * (took - *step_s);
         Some(bytes / step_s.max(1e-6))
-    }
-
-    /// Nobody reads any more: md has to.
-    fn lose(&mut self, step: Range<Sectors>) {
-        self.at = step.end;
-        self.suspect(step.start.0..step.end.0);
     }
 
     /// Adds what is suspected, in whole units.
@@ -172,13 +183,13 @@ impl<W: World> Drive<'_, W> {
             // What it was sent for is done.
             return self.fence.has_stopped(self.at.done);
         }
-        let is_of_use = self.task.holds_all && self.at.of.0 > 0;
+        let is_of_use = self.task.holds_all && !self.is_lost && self.at.of.0 > 0;
         is_of_use && matches!(self.pace.may(), May::Rate(_)) && self.world.can_compare()
     }
 
-    /// Ends md's check, where others would wait for it, and goes on past md. At a stop it is known what is done;
-    /// elsewhere md says up to where it is, and what differed before the end of it, so that what it found since
-    /// the last stop is looked for again.
+    /// Ends md's check, where others would wait for it, and goes on past md. At a stop it is known what is done.
+    /// Elsewhere md says up to where it surely was, and what it has found up to where it really was: if it found
+    /// anything since the last stop, it is looked for again. A repair has written it anew by then.
     pub(super) fn give_way(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
         if !self.is_to_pass() {
             return Ok(None);
@@ -187,18 +198,24 @@ impl<W: World> Drive<'_, W> {
         if let Some(ending) = self.end_for_now(now)? {
             return Ok(Some(ending));
         }
+        if self.began {
+            return Ok(None);
+        }
         if !stands {
-            let found = self.at.mismatches_seen != self.at.mismatches;
-            let reached = self.world.knob(Knob::Min);
-            let reached = reached.and_then(|text| text.trim().parse().ok());
-            if let (false, Some(reached)) = (found, reached) {
-                self.at.done = self.at.done.max(self.fence.stands_at(Sectors(reached)));
-            }
+            self.take_what_is_sure();
         }
         self.at.mismatches_seen = self.at.mismatches;
-        self.world.turn(Knob::Max, &Until::End.to_write())?;
-        self.world.turn(Knob::Min, &self.task.min.0.to_string())?;
         self.at.live = self.at.done;
+        if let Some(turned) = self.set(Gate::Gentle)? {
+            return Ok(Some(turned));
+        }
+        // Where md's next check begins is 0 before nothing tells any more that it was moved.
+        let min = self.task.min.0.to_string();
+        let ends = [(Knob::Min, "0"), (Knob::Max, "max"), (Knob::Min, &min)];
+        for (knob, text) in ends {
+            self.patiently(|world| world.turn(knob, text))?;
+        }
+        self.fenced = false;
         if self.past.is_none() {
             let (unit, wide) = (self.fence.unit(), self.task.wide);
             // Where it began is known, though it may be no place where md could stop.
@@ -208,15 +225,53 @@ impl<W: World> Drive<'_, W> {
         Ok(None)
     }
 
-    /// Ends md's check, to begin it again later. Takes what it has counted until it had ended.
+    /// Takes what md did up to where it was ended, as far as that is known.
+    fn take_what_is_sure(&mut self) {
+        let repairs = self.task.action == Action::Repair;
+        let found = self.at.mismatches_seen != self.at.mismatches;
+        if let Some(reached) = self.reached().filter(|_| repairs || !found) {
+            self.at.done = self.at.done.max(self.fence.stands_at(reached));
+            self.at.mismatches = self.at.mismatches_seen;
+        }
+    }
+
+    /// Up to where a check surely was that has ended before its end (`curr_resync_completed`, drivers/md/md.c).
+    fn reached(&mut self) -> Option<Sectors> {
+        let shown = self.world.knob(Knob::Min)?;
+        shown.trim().parse().ok().map(Sectors)
+    }
+
+    /// Does what md refuses for as long as it ends a check.
+    pub(super) fn patiently(
+        &mut self,
+        mut act: impl FnMut(&mut W) -> linux::Result<()>,
+    ) -> linux::Result<()> {
+        let until = self.world.now() + REAPED;
+        loop {
+            match act(self.world) {
+                Err(error) if error.is_busy() && self.world.now() < until => self.world.rest(TICK),
+                other => return other,
+            }
+        }
+    }
+
+    /// Ends md's check, to begin it again later; if md does not end it, it goes on as it was. Takes what it has
+    /// counted until it had ended.
     fn end_for_now(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
-        self.world.act(Action::Idle)?;
         let until = now + PATIENCE;
         loop {
+            // Before its thread has begun, md takes no notice.
+            self.world.act(Action::Idle)?;
             let look = self.world.look()?;
-            if look.action == self.task.action && self.world.now() < until {
+            if look.action == self.task.action {
+                if self.world.now() >= until {
+                    return Ok(None);
+                }
                 self.world.rest(TICK);
                 continue;
+            }
+            if let Some(reached) = self.reached() {
+                self.at.live = self.at.live.max(reached);
             }
             self.count(&look);
             if look.action == Action::Idle && look.degraded == 0 {
@@ -245,6 +300,7 @@ impl<W: World> Drive<'_, W> {
         {
             self.pace.give(gives);
         }
+        self.is_lost |= past.all_suspected >= ALL_SUSPECTED;
         let bytes = Sectors(past.at.0 - before.0).bytes().0 as f64;
         self.at.live = past.at;
         if past.is_at_rest() {
@@ -259,6 +315,10 @@ impl<W: World> Drive<'_, W> {
         } else {
             self.pace.moved(bytes);
         }
+        if self.pace.is_measuring() && bytes > 0.0 {
+            // As of what md was let loose to do: what was read is no part of what they have by themselves.
+            self.pace.measure_anew(now);
+        }
         let seconds = self.passed(now);
         self.go_on(now, seconds).map(Some)
     }
@@ -270,8 +330,14 @@ impl<W: World> Drive<'_, W> {
             return Ok(None);
         };
         past.pass(may, seconds);
+        if (may == May::All || self.is_lost) && past.reads.is_none() {
+            // What is suspected lies behind what is done.
+            self.past = None;
+            return self.send(self.at.done, None);
+        }
         if past.is_whole()
             && past.reads.is_none()
+            && may != May::Nothing
             && let Some(suspect) = past.suspects.pop_front()
         {
             self.at.done = suspect.start;
@@ -280,17 +346,13 @@ impl<W: World> Drive<'_, W> {
         if past.is_at_rest() && past.at >= past.of {
             return Ok(Some(self.done()));
         }
-        if past.is_at_rest() && may == May::All {
-            let from = past.at;
-            self.past = None;
-            return self.send(from, None);
-        }
         if matches!(may, May::Rate(_))
             && let Some(step) = past.next()
         {
             match self.world.compare(&step, past.at_once) {
                 true => past.begin(step, now),
-                false => past.lose(step),
+                // Nobody reads any more.
+                false => self.is_lost = true,
             }
         }
         Ok(None)
@@ -309,11 +371,13 @@ impl<W: World> Drive<'_, W> {
         if let Some(turned) = self.limits() {
             return Ok(Some(turned));
         }
-        match self.begin() {
-            Ok(()) => Ok(None),
-            // Something else has just begun.
-            Err(error) => self.look_past(now)?.map(Some).ok_or(error),
-        }
+        self.fenced = true;
+        let Err(error) = self.begin() else {
+            return Ok(None);
+        };
+        // Something else has just begun, which is not to be held up.
+        self.world.turn(Knob::Max, "max")?;
+        self.look_past(now)?.map(Some).ok_or(error)
     }
 
     /// Looks for a reason to end while md does nothing.
@@ -322,8 +386,10 @@ impl<W: World> Drive<'_, W> {
         if look.degraded > 0 {
             return Ok(Some(Ending::Degraded));
         }
-        if look.action != Action::Idle {
-            return Ok(Some(Ending::Recovery(look.action)));
+        match look.action {
+            Action::Idle => {}
+            Action::Check | Action::Repair => return Ok(Some(Ending::Begun)),
+            other => return Ok(Some(Ending::Recovery(other))),
         }
         if look.until != Until::End {
             return Ok(Some(Ending::Turned(Knob::Max)));

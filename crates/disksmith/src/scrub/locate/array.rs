@@ -2,11 +2,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use linux::Root;
-use linux::block::{Device, Devices};
+use linux::block::{DevNum, Device, Devices};
 use linux::root::{attribute, names_in, number};
 use rustix::fs::OFlags;
 
@@ -242,6 +242,7 @@ fn members(
             .custom_flags(OFlags::DIRECT.bits().cast_signed())
             .open(root.locate(&device.node()))
             .map_err(|error| NotCompared::Member(device.label(), error.to_string()))?;
+        is_disk(&file, device)?;
         if slots.len() <= slot {
             slots.resize_with(slot + 1, || None);
         }
@@ -252,6 +253,17 @@ fn members(
         });
     }
     Ok(Disks { slots })
+}
+
+/// Whether an open file is this disk: a node may have become another one's.
+fn is_disk(file: &File, device: &Device) -> Result<(), NotCompared> {
+    let said = |why: String| NotCompared::Member(device.label(), why);
+    let meta = file.metadata().map_err(|error| said(error.to_string()))?;
+    let number = DevNum::from_raw(meta.rdev());
+    if meta.file_type().is_block_device() && number != device.number {
+        return Err(said(format!("its node is that of {number} by now")));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ fn nobody() -> Load {
 fn model(of: u64) -> Model {
     let mut model = Model::new(of, FASTEST);
     model.past.can = true;
+    model.reaps = 30_000_000;
     model
 }
 
@@ -135,8 +136,12 @@ fn what_others_do_ends_it_at_once() {
     assert!(matches!(with(Event::Gone).0.ending, Ending::Gone));
     for action in [Action::Recover, Action::Frozen, Action::Check] {
         let (ended, model) = with(Event::Begins(action));
-        let is_so = matches!(ended.ending, Ending::Recovery(begun) if begun == action);
-        assert!(is_so && !ended.is_own, "{ended:?}");
+        let is_so = match ended.ending {
+            Ending::Begun => action == Action::Check,
+            Ending::Recovery(begun) => begun == action,
+            _ => false,
+        };
+        assert!(is_so && !ended.is_own && !ended.fenced, "{ended:?}");
         assert_eq!(model.action, action, "it is let be");
     }
     let (ended, _) = with(Event::Turns(Knob::Max, 12800));
@@ -196,8 +201,8 @@ fn what_lags_behind_the_pace_is_read_of_more_members_at_once() {
     // A step of 1 MiB that takes a second, at 1 MiB a second and at 8.
     let mib = f64::from(1 << 20);
     assert_eq!(step(0.9 * mib, 1.0), 1);
-    assert_eq!([0; 3].map(|_| step(8.0 * mib, 1.0)), [2, 4, 4]);
-    assert_eq!([0; 3].map(|_| step(0.4 * mib, 1.0)), [2, 1, 1]);
+    assert_eq!([0; 3].map(|_| step(8.0 * mib, 1.0)), [2, 4, 8]);
+    assert_eq!([0; 4].map(|_| step(0.4 * mib, 1.0)), [4, 2, 1, 1]);
 }
 
 #[test]
@@ -218,4 +223,82 @@ fn steps_end_where_a_unit_does() {
         });
         assert!(ends[2], "what is done is known at the end of a unit");
     }
+}
+
+/// A chunk that is larger than a step, as of two members with mdadm's 512 KiB.
+fn two() -> Task {
+    Task {
+        chunk: Sectors(1024),
+        wide: 1,
+        ..task()
+    }
+}
+
+#[test]
+fn what_is_suspected_in_the_first_half_of_a_chunk_holds_nothing_up() {
+    let of = 200_000;
+    let mut model = model(of);
+    model.load = busy();
+    model.bad = vec![1024, 1030, 5000, of - 1];
+    model.past.moving = vec![3000, 9000];
+    model
+        .events
+        .push((600 * SECOND, Event::Order(Order::TimeUp)));
+    let ended = drive(&mut model, &two());
+    assert!(matches!(ended.ending, Ending::Done), "{ended:?}");
+    assert_eq!(ended.at.mismatches, 4);
+}
+
+#[test]
+fn an_array_that_is_left_in_the_middle_of_a_chunk_is_checked_to_its_end() {
+    for moment in 0..20 {
+        let of = 20 * FASTEST as u64;
+        let mut model = model(of);
+        model.load = busy();
+        model.bad = (0..of).step_by(99_991).collect();
+        let leaves = 15 * SECOND + moment * 3_000_000;
+        model.events = vec![
+            (leaves, Event::Load(nobody())),
+            (600 * SECOND, Event::Order(Order::TimeUp)),
+        ];
+        let ended = drive(&mut model, &two());
+        assert!(matches!(ended.ending, Ending::Done), "{ended:?}");
+        assert_eq!(ended.at.mismatches, model.bad.len() as u64);
+    }
+}
+
+#[test]
+fn where_everything_differs_md_checks_by_itself() {
+    let of = 4 * FASTEST as u64;
+    let mut model = model(of);
+    model.load = busy();
+    model.bad = (0..of).step_by(8).collect();
+    model
+        .events
+        .push((600 * SECOND, Event::Order(Order::TimeUp)));
+    let ended = drive(&mut model, &task());
+    assert!(matches!(ended.ending, Ending::Done), "{ended:?}");
+    assert_eq!(ended.at.mismatches, model.bad.len() as u64);
+    assert!(model.compared < 20, "{}", model.compared);
+}
+
+#[test]
+fn what_a_repair_has_written_anew_is_counted_though_it_agrees_by_then() {
+    let of = 60 * FASTEST as u64;
+    let mut model = model(of);
+    model.bad = (0..of).step_by(50_021).collect();
+    let all = model.bad.len();
+    // Somebody comes while md goes at full speed, away from where it stands.
+    model.events = vec![
+        (13 * SECOND, Event::Load(busy())),
+        (40 * SECOND, Event::Order(Order::TimeUp)),
+    ];
+    let repair = Task {
+        action: Action::Repair,
+        ..task()
+    };
+    let ended = drive(&mut model, &repair);
+    let repaired = (all - model.bad.len()) as u64;
+    assert!(repaired > 0 && model.compared > 0);
+    assert_eq!(ended.at.mismatches, repaired, "{ended:?}");
 }
