@@ -11,7 +11,7 @@
 //!
 //! Where all others wait for md, as at RAID 10, it goes on past md in company (`past`).
 //!
-//! What md has done is known exactly only at the fence, where it has drained. There the position and
+//! What md has done is known exactly only at the fence, where it has drained (past md, at the end of a unit). There the position and
 //! the mismatches are kept: they belong together, so that nothing is counted twice after a kill.
 
 #[cfg(test)]
@@ -211,8 +211,8 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
         world,
         task,
         began: false,
-        fenced: true,
-        is_lost: false,
+        fenced: false,
+        lost: None,
         from: task.from,
         before: task.mismatches,
         past: None,
@@ -253,8 +253,8 @@ struct Drive<'a, W: World> {
     began: bool,
     /// Whether `sync_min` and `sync_max` are set here.
     fenced: bool,
-    /// Whether it is of no use to read past md: nobody reads, or all that is read is suspected.
-    is_lost: bool,
+    /// Since when it is of no use to read past md: nobody reads, or much of what is read is suspected.
+    lost: Option<Nanos>,
     /// Where its check began that is under way, and what was found before.
     from: Sectors,
     before: u64,
@@ -278,6 +278,7 @@ impl<W: World> Drive<'_, W> {
         let ends = [(Knob::Min, "0"), (Knob::Max, &from), (Knob::Min, &from)];
         for (knob, text) in ends {
             self.patiently(|world| world.turn(knob, text))?;
+            self.fenced = true;
         }
         let action = self.task.action;
         self.patiently(|world| world.act(action))?;
@@ -327,7 +328,10 @@ impl<W: World> Drive<'_, W> {
         if let Some(live) = self.world.live() {
             self.at.live = live.max(before);
         }
-        if let Some(gives) = self.fence.follow(self.at.live, now) {
+        // A part for which md is sent tells nothing: it is begun for it.
+        if let Some(gives) = self.fence.follow(self.at.live, now)
+            && self.past.is_none()
+        {
             self.pace.give(gives);
         }
         let moved = self.at.live.0.saturating_sub(before.0);

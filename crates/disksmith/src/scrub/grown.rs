@@ -47,6 +47,9 @@ impl Grown {
             self.seen = at.mismatches_seen;
             self.low = at.done.0;
         }
+        // Past md it may go on from further back than md was.
+        let surely = at.live.0.saturating_sub(self.margin).max(at.done.0);
+        self.low = self.low.min(surely);
         // md was at this place after what was seen last had been counted.
         if let Some(start) = self.open.take() {
             self.add(start, at);

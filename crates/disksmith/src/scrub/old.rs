@@ -236,12 +236,11 @@ impl Old {
         };
         let until = Instant::now() + PATIENCE;
         let is_ours = || sync.look().is_ok_and(|look| look.action == ours);
-        if is_ours() {
-            // An error means that it has ended meanwhile, which is seen next.
+        while is_ours() && Instant::now() < until {
+            // An error means that it has ended meanwhile, which is seen next. Before its thread has begun, md
+            // takes no notice.
             let _ = sync.act(Action::Idle);
-            while is_ours() && Instant::now() < until {
-                sleep(LOOK);
-            }
+            sleep(LOOK);
         }
     }
 }
@@ -275,7 +274,7 @@ fn is_own(knob: Knob, setting: &Setting, sync: &Sync, by: By, fenced: bool) -> b
     match (knob, by) {
         (_, By::Scrub { but_for, .. }) if but_for == Some(knob) => false,
         // At its end md has taken the fence away, and nobody can write a beginning while it works.
-        (Knob::Max | Knob::Min, By::Scrub { fenced, .. }) => fenced,
+        (Knob::Max | Knob::Min, By::Scrub { fenced: ends, .. }) => ends,
         (Knob::Max | Knob::Min, By::Another) => fenced,
         (Knob::SpeedMin | Knob::SpeedMax, _) => is_limit_of_scrub(&shown),
         (Knob::IoDepth, _) => {

@@ -24,9 +24,12 @@ const OF_MEMBER: Sectors = Sectors::of(Bytes::kib(256));
 const STEPS: f64 = 2.0;
 /// How much the last step counts in what the members give.
 const LAST_COUNTS: f64 = 0.2;
-/// After so many steps of which all is suspected, one after the other, md checks by itself: it is faster where
-/// much differs.
-const ALL_SUSPECTED: u32 = 4;
+/// After so many steps, one after the other, of which at least a part of so many is suspected, md checks by itself:
+/// it is faster where much differs.
+const SUSPECTED: u32 = 4;
+const PART: u64 = 4;
+/// So long after that, or after nobody read any more, it is tried again.
+const LOST: Nanos = Nanos(600_000_000_000);
 /// A check that has ended is in md's way for so long at most: until then it takes no word (EBUSY), though it
 /// says that it is idle (`md_check_recovery`, drivers/md/md.c).
 const REAPED: Nanos = Nanos(1_000_000_000);
@@ -49,11 +52,13 @@ pub(super) struct Past {
     reads: Option<(Range<Sectors>, Nanos)>,
     /// How long a step takes of all members at once, in seconds.
     step_s: Option<f64>,
-    /// How many of the last steps were suspected whole.
-    all_suspected: u32,
+    /// Of how many of the last steps much was suspected.
+    suspected: u32,
     /// Of how many sets of members that hold the same a step is read at once, and of how many it can be.
     at_once: usize,
-    wide: usize,
+    most: usize,
+    /// How many sets there are at near copies.
+    sets: usize,
     /// What is suspected, in units, since what is done was known last.
     suspects: VecDeque<Range<Sectors>>,
 }
@@ -71,10 +76,11 @@ impl Past {
             credit: 0.0,
             reads: None,
             step_s: None,
-            all_suspected: 0,
+            suspected: 0,
             at_once: 1,
             // With far copies, or an odd number of members, each has two neighbours with which it shares.
-            wide: usize::try_from(wide.saturating_mul(2)).unwrap_or(usize::MAX),
+            most: usize::try_from(wide.saturating_mul(2)).unwrap_or(usize::MAX),
+            sets: usize::try_from(wide.max(1)).unwrap_or(usize::MAX),
             suspects: VecDeque::new(),
         }
     }
@@ -116,26 +122,25 @@ impl Past {
         let (step, began) = self.reads.take()?;
         let took = Nanos(now.0.saturating_sub(began.0)).as_secs_f64();
         let bytes = Sectors(step.end.0 - step.start.0).bytes().0 as f64;
+        let sets = self.at_once.min(self.sets) as f64 / self.sets as f64;
         // What lags behind the pace is read faster, and what has time more gently.
         self.at_once = match self.credit >= 0.0 {
-            true => (2 * self.at_once).min(self.wide),
+            true => (2 * self.at_once).min(self.most),
             false => (self.at_once / 2).max(1),
         };
         self.at = step.end;
         for range in compared.suspects.iter() {
             self.suspect(range);
         }
-        self.all_suspected = match compared.suspects.contains(&(step.start.0..step.end.0)) {
-            true => self.all_suspected + 1,
-            false => 0,
-        };
+        let is_much = PART * compared.suspects.total().0 >= step.end.0 - step.start.0;
+        self.suspected = if is_much { self.suspected + 1 } else { 0 };
         // Of what was read again and again that tells nothing.
         if !compared.suspects.is_empty() {
             return None;
         }
-        let took = took * self.at_once as f64 / self.wide as f64;
-        let step_s = self.step_s.get_or_insert(took);
-        *step_s += LAST_COUNTS * (took - *step_s);
+        let at_all = took * sets;
+        let step_s = self.step_s.get_or_insert(at_all);
+        *step_s += LAST_COUNTS * (at_all - *step_s);
         Some(bytes / step_s.max(1e-6))
     }
 
@@ -183,7 +188,9 @@ impl<W: World> Drive<'_, W> {
             // What it was sent for is done.
             return self.fence.has_stopped(self.at.done);
         }
-        let is_of_use = self.task.holds_all && !self.is_lost && self.at.of.0 > 0;
+        let now = self.world.now();
+        let is_lost = |since: Nanos| now.0.saturating_sub(since.0) < LOST.0;
+        let is_of_use = self.task.holds_all && !self.lost.is_some_and(is_lost) && self.at.of.0 > 0;
         is_of_use && matches!(self.pace.may(), May::Rate(_)) && self.world.can_compare()
     }
 
@@ -213,9 +220,11 @@ impl<W: World> Drive<'_, W> {
         let min = self.task.min.0.to_string();
         let ends = [(Knob::Min, "0"), (Knob::Max, "max"), (Knob::Min, &min)];
         for (knob, text) in ends {
-            self.patiently(|world| world.turn(knob, text))?;
+            if let Err(error) = self.patiently(|world| world.turn(knob, text)) {
+                return self.is_in_the_way(now, error);
+            }
         }
-        self.fenced = false;
+        (self.fenced, self.lost) = (false, None);
         if self.past.is_none() {
             let (unit, wide) = (self.fence.unit(), self.task.wide);
             // Where it began is known, though it may be no place where md could stop.
@@ -260,13 +269,13 @@ impl<W: World> Drive<'_, W> {
     fn end_for_now(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
         let until = now + PATIENCE;
         loop {
-            // Before its thread has begun, md takes no notice.
-            self.world.act(Action::Idle)?;
             let look = self.world.look()?;
             if look.action == self.task.action {
                 if self.world.now() >= until {
                     return Ok(None);
                 }
+                // Before its thread has begun, md takes no notice.
+                self.world.act(Action::Idle)?;
                 self.world.rest(TICK);
                 continue;
             }
@@ -283,6 +292,7 @@ impl<W: World> Drive<'_, W> {
             }
             return Ok(Some(match look.action {
                 _ if look.degraded > 0 => Ending::Degraded,
+                Action::Check | Action::Repair => Ending::Begun,
                 action => Ending::Recovery(action),
             }));
         }
@@ -300,7 +310,9 @@ impl<W: World> Drive<'_, W> {
         {
             self.pace.give(gives);
         }
-        self.is_lost |= past.all_suspected >= ALL_SUSPECTED;
+        if past.suspected >= SUSPECTED {
+            self.lost = Some(now);
+        }
         let bytes = Sectors(past.at.0 - before.0).bytes().0 as f64;
         self.at.live = past.at;
         if past.is_at_rest() {
@@ -330,7 +342,10 @@ impl<W: World> Drive<'_, W> {
             return Ok(None);
         };
         past.pass(may, seconds);
-        if (may == May::All || self.is_lost) && past.reads.is_none() {
+        if past.is_at_rest() && past.at >= past.of {
+            return Ok(Some(self.done()));
+        }
+        if (may == May::All || self.lost.is_some()) && past.reads.is_none() {
             // What is suspected lies behind what is done.
             self.past = None;
             return self.send(self.at.done, None);
@@ -343,16 +358,13 @@ impl<W: World> Drive<'_, W> {
             self.at.done = suspect.start;
             return self.send(suspect.start, Some(suspect.end));
         }
-        if past.is_at_rest() && past.at >= past.of {
-            return Ok(Some(self.done()));
-        }
         if matches!(may, May::Rate(_))
             && let Some(step) = past.next()
         {
             match self.world.compare(&step, past.at_once) {
                 true => past.begin(step, now),
                 // Nobody reads any more.
-                false => self.is_lost = true,
+                false => self.lost = Some(now),
             }
         }
         Ok(None)
@@ -371,11 +383,15 @@ impl<W: World> Drive<'_, W> {
         if let Some(turned) = self.limits() {
             return Ok(Some(turned));
         }
-        self.fenced = true;
-        let Err(error) = self.begin() else {
-            return Ok(None);
-        };
-        // Something else has just begun, which is not to be held up.
+        match self.begin() {
+            Ok(()) => Ok(None),
+            Err(error) => self.is_in_the_way(now, error),
+        }
+    }
+
+    /// What it means that md refuses what is written between two of its checks: something else has begun, which is
+    /// not to be held up.
+    fn is_in_the_way(&mut self, now: Nanos, error: linux::Error) -> linux::Result<Option<Ending>> {
         self.world.turn(Knob::Max, "max")?;
         self.look_past(now)?.map(Some).ok_or(error)
     }

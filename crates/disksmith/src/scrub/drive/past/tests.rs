@@ -206,6 +206,25 @@ fn what_lags_behind_the_pace_is_read_of_more_members_at_once() {
 }
 
 #[test]
+fn what_the_members_give_is_that_of_all_at_once() {
+    let mut past = Past::new(Sectors(0), Sectors(1 << 30), Sectors(128), 4);
+    let gives = |past: &mut Past, credit: f64, at: u64| {
+        past.credit = 0.0;
+        let step = past.next().unwrap();
+        past.begin(step, Nanos(at));
+        past.credit = credit;
+        past.come(&Compared::default(), Nanos(at + SECOND))
+    };
+    let mib = f64::from(1 << 20);
+    // A step of 1 MiB, one set of four after the other, in a second.
+    assert_eq!(gives(&mut past, 1.0, 0), Some(4.0 * mib));
+    assert_eq!(
+        (gives(&mut past, 1.0, 0), past.at_once),
+        (Some(mib / 0.3), 4)
+    );
+}
+
+#[test]
 fn steps_end_where_a_unit_does() {
     for (unit, wide, lengths) in [
         (128, 4, [2048, 2048, 2048]),
@@ -247,6 +266,7 @@ fn what_is_suspected_in_the_first_half_of_a_chunk_holds_nothing_up() {
     let ended = drive(&mut model, &two());
     assert!(matches!(ended.ending, Ending::Done), "{ended:?}");
     assert_eq!(ended.at.mismatches, 4);
+    assert!(model.compared > 0);
 }
 
 #[test]
@@ -256,7 +276,7 @@ fn an_array_that_is_left_in_the_middle_of_a_chunk_is_checked_to_its_end() {
         let mut model = model(of);
         model.load = busy();
         model.bad = (0..of).step_by(99_991).collect();
-        let leaves = 15 * SECOND + moment * 3_000_000;
+        let leaves = 15 * SECOND + moment * 137_000_000;
         model.events = vec![
             (leaves, Event::Load(nobody())),
             (600 * SECOND, Event::Order(Order::TimeUp)),
@@ -264,6 +284,7 @@ fn an_array_that_is_left_in_the_middle_of_a_chunk_is_checked_to_its_end() {
         let ended = drive(&mut model, &two());
         assert!(matches!(ended.ending, Ending::Done), "{ended:?}");
         assert_eq!(ended.at.mismatches, model.bad.len() as u64);
+        assert!(model.compared > 0);
     }
 }
 
