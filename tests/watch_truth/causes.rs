@@ -187,8 +187,10 @@ pub(crate) fn writeback(machine: &mut Machine, dice: &mut Dice, times: Times) {
     machine.add(Play {
         what: format!("{limit} MiB at {rate} MiB/s from {begins} s"),
         on: vec!["host".to_owned(), device],
-        // The disk is at its cap, and its queue is filled by the kernel.
-        follows: &["volume-cap", "queue-full"],
+        // The disk is at its cap, and its queue is filled by the kernel. Where md could not write a superblock,
+        // the kernel's log does not say of which array: that is said of the host, and comes of the errors
+        // that are played in the same machine.
+        follows: &["volume-cap", "queue-full", "errors"],
         ..Play::of("writeback", "host", begins, begins + 20)
     });
 }
