@@ -68,12 +68,14 @@ pub(crate) fn volumes(machine: &mut Machine, count: usize, spec: &str) -> Vec<St
 pub(crate) fn volume_cap(machine: &mut Machine, dice: &mut Dice) {
     let begins = dice.between(0, 25);
     let latency = dice.between(2, 8);
-    let mut load = mixed(dice, 10, 480 * MIB);
+    // So many in flight that the volume always has the next request, also while the emulated machine is a
+    // fifth of a second late with its answers: more than that QEMU does not pass on.
+    let mut load = mixed(dice, 16, 480 * MIB);
     let cap = if dice.between(0, 2) == 0 {
         load.block = 128;
         format!("throughput={}MiB", dice.between(4, 8))
     } else {
-        format!("iops={}", dice.between(50, 120))
+        format!("iops={}", dice.between(40, 75))
     };
     // In order, so that the volume would take them for larger ones.
     let device = machine.volume(&format!("{cap},latency={latency}ms,merge=none:512MiB"));
@@ -153,7 +155,8 @@ pub(crate) fn queue_full(machine: &mut Machine, dice: &mut Dice, times: Times) {
 /// A disk is kept busy by pages of memory.
 pub(crate) fn small_io(machine: &mut Machine, dice: &mut Dice, times: Times) {
     let begins = dice.between(times.early.0, times.early.1);
-    let (latency, streams) = (dice.between(10, 16), dice.between(2, 3));
+    // Half as many again as take note, for what an emulated machine is late.
+    let (latency, streams) = (dice.between(10, 16), dice.between(3, 5));
     let device = machine.volume(&format!("latency={latency}ms,merge=none:512MiB"));
     let mut load = mixed(dice, streams, 480 * MIB);
     load.block = 4;
