@@ -64,28 +64,6 @@ pub(crate) fn volumes(machine: &mut Machine, count: usize, spec: &str) -> Vec<St
     (0..count).map(|_| machine.volume(spec)).collect()
 }
 
-/// More is asked than the volume's cap.
-pub(crate) fn volume_cap(machine: &mut Machine, dice: &mut Dice) {
-    let begins = dice.between(0, 25);
-    let latency = dice.between(2, 8);
-    // So many in flight that the volume always has the next request, also while the emulated machine is a
-    // fifth of a second late with its answers: more than that QEMU does not pass on.
-    let mut load = mixed(dice, 16, 480 * MIB);
-    let cap = if dice.between(0, 2) == 0 {
-        load.block = 128;
-        format!("throughput={}MiB", dice.between(4, 8))
-    } else {
-        format!("iops={}", dice.between(40, 75))
-    };
-    // In order, so that the volume would take them for larger ones.
-    let device = machine.volume(&format!("{cap},latency={latency}ms,merge=none:512MiB"));
-    machine.load_from(begins, &device, &load);
-    machine.add(Play {
-        what: format!("{cap} from {begins} s, {load}"),
-        ..Play::of("volume-cap", &device, begins, machine.seconds())
-    });
-}
-
 /// Burst credit lasts for most of a minute.
 pub(crate) fn burst_spent(machine: &mut Machine, dice: &mut Dice) {
     let begins = dice.between(47, 57);
