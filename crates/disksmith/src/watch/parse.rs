@@ -160,7 +160,7 @@ fn place(path: &Path) -> String {
     if path == Path::new("-") {
         return "standard input".to_owned();
     }
-    printable(&path.display().to_string())
+    printable(&path.display().to_string()).into_owned()
 }
 
 /// A log, and how long it is.
