@@ -173,6 +173,21 @@ fn who_is_on_the_screen_sees_whether_it_is_recorded() {
 }
 
 #[test]
+fn a_mark_is_shown_where_nothing_is_recorded_and_no_ledger_is_made_for_it() {
+    let place = Place::new();
+    let Some(mut pty) = started(&place, &[], (120, 30)) else {
+        return;
+    };
+    // It has looked for one by then.
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(!place.ledger().exists());
+    place.run(&["mark", "deploy 1.4.2"]).ends_with(0);
+    pty.wait_for_word("= deploy 1.4.2, ");
+    pty.press("q");
+    assert_eq!(pty.end().code(), Some(0));
+}
+
+#[test]
 fn nothing_is_broken_on_60_columns_nor_on_any_other_size() {
     let place = Place::new();
     let Some(mut pty) = started(&place, &["--all"], (60, 24)) else {
