@@ -291,6 +291,8 @@ fn without_a_terminal_or_on_a_dumb_one_there_are_plain_lines() {
         .run(&["watch", "--count", "1", "--interval", "100ms"])
         .ends_with(0);
     assert!(!piped.out.contains('\u{1b}'), "{piped:#?}");
+    // Where no disk does anything, that is said.
+    assert!(piped.out.contains("device"), "{piped:#?}");
     if !support::has_program("setsid") {
         return;
     }

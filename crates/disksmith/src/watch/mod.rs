@@ -192,8 +192,9 @@ impl Live<'_> {
             self.of_report.cut(&mut drawn);
             report.take(drawn, &changes);
         }
-        self.filter.cut(&mut sample);
-        view.show(&sample, &changes, context)
+        let idle = self.filter.cut(&mut sample);
+        view.show(&sample, &changes, context)?;
+        view.tell_rest(&sample, idle, context)
     }
 }
 
@@ -288,6 +289,23 @@ impl View {
             View::Live(_) | View::Silent => return Ok(()),
         };
         context.print(&text)
+    }
+
+    /// Says on plain lines that nothing is shown because nothing is done, which looks like a program that
+    /// hangs.
+    fn tell_rest(
+        &mut self,
+        sample: &Sample,
+        idle: usize,
+        context: &mut Context,
+    ) -> Result<(), Failure> {
+        match self {
+            View::Plain(lines) => match lines.rest(sample, idle) {
+                Some(text) => context.print(&text),
+                None => Ok(()),
+            },
+            View::Json | View::Live(_) | View::Silent => Ok(()),
+        }
     }
 
     fn show(
