@@ -161,7 +161,10 @@ impl Recorder {
             });
         }
         self.batch.samples.push(sample.clone());
-        if sample.at.elapsed - self.begun.elapsed >= BATCH {
+        // To the nearest interval: one that comes a little early does not put it off, so that batches are alike,
+        // and what they have in common is packed once.
+        let half = Nanos(sample.length.0 / 2);
+        if sample.at.elapsed - self.begun.elapsed + half >= BATCH {
             self.begun = sample.at;
             self.hand_over();
         }
