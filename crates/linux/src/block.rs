@@ -4,6 +4,7 @@
 mod describe;
 mod device;
 mod place;
+mod serial;
 mod stack;
 
 pub use device::{DevNum, Device, Kind, ParseDevNumError};
@@ -12,6 +13,7 @@ pub use place::{Place, device_of, place_of};
 use std::path::Path;
 
 use crate::root::{self, Result, Root, last_part};
+use serial::Wait;
 
 /// The block devices of a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,10 +28,30 @@ impl Devices {
     /// # Errors
     /// When the list itself, or who holds a device, cannot be read.
     pub fn read(root: &Root) -> Result<Devices> {
+        Devices::look(root, |_, _| Serial::Asked(Wait::Always))
+    }
+
+    /// The same for who must not be held up by a disk that hangs. `known` gives the serial number of a
+    /// device by its number and its name in sysfs where it is known; another device that does not say its
+    /// serial number within a tenth of a second, as virtio disks do not while their queue is full, has none.
+    ///
+    /// # Errors
+    /// As [`Devices::read`].
+    pub fn read_without_waiting(
+        root: &Root,
+        known: impl Fn(DevNum, &str) -> Option<String>,
+    ) -> Result<Devices> {
+        Devices::look(root, |number, name| match known(number, name) {
+            Some(serial) => Serial::Known(serial),
+            None => Serial::Asked(Wait::Briefly),
+        })
+    }
+
+    fn look(root: &Root, serial: impl Fn(DevNum, &str) -> Serial) -> Result<Devices> {
         let folder = root.sys.join("class/block");
         let mut found = Vec::new();
         for name in root::names_in(&folder)? {
-            if let Some(raw) = describe::read_device(&folder.join(&name))? {
+            if let Some(raw) = describe::read_device(&folder.join(&name), &serial)? {
                 found.push(raw);
             }
         }
@@ -102,6 +124,14 @@ impl Devices {
             }
         }
     }
+}
+
+/// Where a device's serial number comes from.
+enum Serial {
+    /// It is known.
+    Known(String),
+    /// It is asked for.
+    Asked(Wait),
 }
 
 /// A key that sorts the numbers within names by value: `sda2` before `sda10`.

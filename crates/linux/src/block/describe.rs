@@ -5,7 +5,9 @@ use std::path::Path;
 
 use record::Bytes;
 
+use super::Serial;
 use super::device::{DevNum, Device, Kind};
+use super::serial::serial_of;
 use crate::root::{self, Result, attribute, last_part, number, path_attribute};
 
 /// Sizes in sysfs are in sectors of this many bytes, whatever the device's own block size.
@@ -18,7 +20,10 @@ pub(super) struct Raw {
 }
 
 /// Reads the device at `class/block/NAME`. `None` when it has no number: it is going away.
-pub(super) fn read_device(folder: &Path) -> Result<Option<Raw>> {
+pub(super) fn read_device(
+    folder: &Path,
+    serial: impl Fn(DevNum, &str) -> Serial,
+) -> Result<Option<Raw>> {
     let Some(number) = attribute(&folder.join("dev")).and_then(|text| text.parse().ok()) else {
         return Ok(None);
     };
@@ -26,6 +31,10 @@ pub(super) fn read_device(folder: &Path) -> Result<Option<Raw>> {
         return Ok(None);
     };
     let (kind, disk) = kind_of(folder, &sysfs_name);
+    let serial = match serial(number, &sysfs_name) {
+        Serial::Known(serial) => Some(serial),
+        Serial::Asked(wait) => serial_of(folder, wait),
+    };
     let device = Device {
         name: sysfs_name.replace('!', "/"),
         number,
@@ -35,7 +44,7 @@ pub(super) fn read_device(folder: &Path) -> Result<Option<Raw>> {
         read_only: flag(&folder.join("ro")).unwrap_or(false),
         hidden: flag(&folder.join("hidden")).unwrap_or(false),
         model: model_of(folder),
-        serial: serial_of(folder),
+        serial,
         wwid: attribute(&folder.join("wwid")).or_else(|| attribute(&folder.join("device/wwid"))),
         rotational: flag(&folder.join("queue/rotational")),
         scheduler: attribute(&folder.join("queue/scheduler")).and_then(|text| chosen(&text)),
@@ -139,19 +148,6 @@ fn model_of(folder: &Path) -> Option<String> {
         Some(vendor) => format!("{vendor} {model}"),
         None => model,
     })
-}
-
-/// virtio has `serial` beside the queue, NVMe and MMC with the controller, SCSI in the page of
-/// vital product data 0x80, which is four bytes of header and then text (SPC-4, 7.8.15).
-fn serial_of(folder: &Path) -> Option<String> {
-    attribute(&folder.join("serial"))
-        .or_else(|| attribute(&folder.join("device/serial")))
-        .or_else(|| {
-            let page = fs::read(folder.join("device/vpd_pg80")).ok()?;
-            let text = String::from_utf8_lossy(page.get(4..)?);
-            let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
-            (!text.is_empty()).then(|| text.to_owned())
-        })
 }
 
 /// Tells each partition which disk it is of, and gives it what the disk says of both.

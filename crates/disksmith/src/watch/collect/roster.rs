@@ -208,7 +208,13 @@ impl Roster {
     /// Reads again what sysfs says of the devices.
     pub(super) fn refresh(&mut self, root: &Root, notes: &mut Vec<String>) {
         let began = Instant::now();
-        let failure = match Devices::read(root) {
+        // A disk that hangs must not hold up what is to find just that.
+        let known = |number, name: &str| {
+            let known = self.known.get(&number).filter(|known| !known.doubtful)?;
+            let device = known.device.name.replace('/', "!") == name;
+            device.then(|| known.device.serial.clone()).flatten()
+        };
+        let failure = match Devices::read_without_waiting(root, known) {
             Ok(devices) => {
                 self.devices = devices;
                 None

@@ -107,6 +107,32 @@ fn a_device_that_comes_is_known_from_its_second_reading_on() {
 }
 
 #[test]
+fn a_disk_that_hangs_holds_up_no_sample() {
+    let mut fake = Fake::new();
+    fake.device(0, "vda", 1);
+    fake.device(1, "vdb", 2);
+    let serial = |name: &str| fake.root.sys.join("class/block").join(name).join("serial");
+    fs::write(serial("vda"), "vol1\n").unwrap();
+    // A virtio disk is asked for it by a request, and answers behind all others. Who reads this waits for a writer.
+    let (hanging, mode) = (
+        serial("vdb"),
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+    );
+    let pipe = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &hanging, pipe, mode, 0).unwrap();
+    fake.counters(&[(0, "vda", 100, 10), (1, "vdb", 100, 10)]);
+    let mut collector = fake.collector();
+    assert!(fake.next(&mut collector).is_none());
+    fake.counters(&[(0, "vda", 150, 60), (1, "vdb", 100, 10)]);
+    let sample = fake.next(&mut collector).unwrap();
+    let said = |name: &str| sample.named(name).unwrap().device.serial.clone();
+    assert_eq!(said("vda").as_deref(), Some("vol1"));
+    assert_eq!(said("vdb"), None);
+    // The reader ends when a writer comes and goes.
+    drop(fs::OpenOptions::new().write(true).open(&hanging));
+}
+
+#[test]
 fn a_name_that_is_used_again_is_another_device() {
     let mut fake = Fake::new();
     fake.device(0, "sda", 7);

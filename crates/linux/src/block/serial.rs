@@ -1,0 +1,125 @@
+//! Serial numbers, which some drivers ask the disk itself for.
+//!
+//! `serial_show` of virtio_blk sends a request to the disk and waits for the answer
+//! (drivers/block/virtio_blk.c): behind a full queue that takes as long as everything before it, and from
+//! a disk that hangs no answer comes. No signal ends that wait.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::root::attribute;
+
+/// How long is waited for a disk's own answer where nobody may be held up by it. One that is at leisure
+/// answers in some milliseconds.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// The attributes that are being read: what hangs is not asked a second time.
+static UNDER_WAY: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// Whether one may wait for a disk to say its serial number.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Wait {
+    /// For as long as it takes.
+    Always,
+    /// For a tenth of a second: without an answer by then there is none.
+    Briefly,
+}
+
+/// The serial number of the disk with this folder in sysfs.
+///
+/// virtio has `serial` beside the queue, NVMe and MMC with the controller, SCSI in the page of
+/// vital product data 0x80, which is four bytes of header and then text (SPC-4, 7.8.15).
+pub(super) fn serial_of(folder: &Path, wait: Wait) -> Option<String> {
+    let asked = folder.join("serial");
+    let own = match wait {
+        Wait::Always => attribute(&asked),
+        Wait::Briefly => asked.exists().then(|| read_briefly(asked)).flatten(),
+    };
+    own.or_else(|| attribute(&folder.join("device/serial")))
+        .or_else(|| {
+            let page = fs::read(folder.join("device/vpd_pg80")).ok()?;
+            let text = String::from_utf8_lossy(page.get(4..)?);
+            let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+            (!text.is_empty()).then(|| text.to_owned())
+        })
+}
+
+fn under_way() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    // A set is whole between any two of its methods.
+    UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reads on a thread of its own, which stays where the disk does not answer.
+fn read_briefly(path: PathBuf) -> Option<String> {
+    if !under_way().insert(path.clone()) {
+        return None;
+    }
+    let (answer, answered) = sync_channel(1);
+    let asked = path.clone();
+    let thread = std::thread::Builder::new().name("serial".into());
+    let started = thread.spawn(move || {
+        let text = attribute(&asked);
+        under_way().remove(&asked);
+        // Nobody waits for it any more where it took long.
+        let _ = answer.send(text);
+    });
+    if started.is_err() {
+        under_way().remove(&path);
+        return None;
+    }
+    answered.recv_timeout(PATIENCE).ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_disk_that_does_not_answer_holds_nobody_up_and_is_asked_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let serial = folder.path().join("serial");
+        // A reader of a pipe waits until somebody writes.
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &serial,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        assert_eq!(serial_of(folder.path(), Wait::Briefly), None);
+        let began = Instant::now();
+        assert_eq!(serial_of(folder.path(), Wait::Briefly), None);
+        assert!(began.elapsed() < PATIENCE, "it was asked again: {began:?}");
+        let mut pipe = fs::OpenOptions::new().write(true).open(&serial).unwrap();
+        pipe.write_all(b"vol0abc\n").unwrap();
+        drop(pipe);
+        while under_way().contains(&serial) {
+            std::thread::yield_now();
+        }
+        fs::remove_file(&serial).unwrap();
+        fs::write(&serial, "vol0abc\n").unwrap();
+        let said = serial_of(folder.path(), Wait::Briefly);
+        assert_eq!(said.as_deref(), Some("vol0abc"));
+    }
+
+    #[test]
+    fn a_disk_without_its_own_word_has_that_of_its_controller() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("device")).unwrap();
+        for wait in [Wait::Always, Wait::Briefly] {
+            assert_eq!(serial_of(folder.path(), wait), None);
+        }
+        fs::write(folder.path().join("device/serial"), "S1\n").unwrap();
+        for wait in [Wait::Always, Wait::Briefly] {
+            assert_eq!(serial_of(folder.path(), wait).as_deref(), Some("S1"));
+        }
+    }
+}
