@@ -335,6 +335,21 @@ fn where_the_lines_may_come_to_the_same_terminal_there_is_no_bar() {
 }
 
 #[test]
+fn that_all_is_idle_is_said_of_a_log_too() {
+    let place = Place::new();
+    let path = place.path("idle.log");
+    let report = "Device r/s w/s await %util\nsda 0.00 0.00 0.00 0.00\n\n";
+    std::fs::write(&path, report.repeat(20)).unwrap();
+    let path = path.to_str().unwrap();
+    let said = parse(path, &["--plain"]).ends_with(0);
+    assert_eq!(said.out.lines().count(), 1, "{said:#?}");
+    assert!(said.out.contains("the only device is idle"), "{said:#?}");
+    // Who names a device sees it.
+    let said = parse(path, &["--plain", "sda"]).ends_with(0);
+    assert!(!said.out.contains("idle"), "{said:#?}");
+}
+
+#[test]
 fn years_that_cannot_be_are_no_panic() {
     let place = Place::new();
     let path = place.path("far.log");

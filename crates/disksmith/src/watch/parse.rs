@@ -141,11 +141,11 @@ impl<R: BufRead> Parsing<'_, R> {
             let mut sample = reading.sample;
             self.arrays.lay(&mut sample);
             let found = self.watch.see(&sample);
-            let changes = self.filter.cut(&mut sample, found);
+            let (changes, idle) = self.filter.cut(&mut sample, found);
             if let Some(report) = &mut self.report {
                 report.take(sample.clone(), &changes);
             }
-            self.view.show(&sample, &changes, context)?;
+            self.view.show(&sample, &changes, idle, context)?;
             if interrupt.load(Relaxed) || count.is_some_and(|count| self.seen >= count) {
                 break;
             }
@@ -158,7 +158,8 @@ impl<R: BufRead> Parsing<'_, R> {
         if self.seen == 0 {
             self.view.begin(self.reader.source(), context)?;
         }
-        let changes = self.filter.cut(&mut Sample::default(), self.watch.finish());
+        let last = self.watch.finish();
+        let (changes, _) = self.filter.cut(&mut Sample::default(), last);
         if let Some(report) = &mut self.report {
             report.close(&changes);
         }
@@ -332,12 +333,13 @@ impl LogFilter {
         }
     }
 
-    /// Leaves what is wanted in a sample, and in what was found in it.
-    fn cut(&mut self, sample: &mut Sample, mut changes: Vec<Change>) -> Vec<Change> {
+    /// Leaves what is wanted in a sample, and in what was found in it. How many devices are left out because
+    /// they do nothing.
+    fn cut(&mut self, sample: &mut Sample, mut changes: Vec<Change>) -> (Vec<Change>, usize) {
         self.missing.retain(|name| sample.named(name).is_none());
         changes.retain(|change| self.filter.wants_change(change, sample));
-        self.filter.cut(sample);
-        changes
+        let idle = self.filter.cut(sample);
+        (changes, idle)
     }
 
     /// The names that the log has not shown.
