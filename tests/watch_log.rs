@@ -9,7 +9,7 @@ mod support;
 use std::fs::File;
 use std::io::Write as _;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pty::Pty;
 use rustix::process::Signal;
@@ -223,49 +223,81 @@ fn ctrl_c_ends_the_reading_of_what_has_no_report() {
     assert_eq!(said.out, "", "{said:#?}");
 }
 
-/// Reads a log with standard error, and nothing else, on a terminal.
-fn watched(place: &Place, log: &str) -> Pty {
+/// Reads a log, as the words of a shell say it, on a terminal.
+fn watched(place: &Place, words: &str) -> Pty {
     let program = place.command(&[]);
     let mut shell = Command::new("sh");
-    shell.args(["-c", "exec \"$0\" watch --json --parse \"$1\" > out"]);
-    shell.arg(program.get_program()).arg(log);
+    shell.arg("-c");
+    shell.arg(format!("exec \"$0\" watch --json --parse {words}"));
+    shell.arg(program.get_program());
     shell.current_dir(place.path("")).env("TERM", "xterm");
     Pty::start(&shell, (100, 10), true)
 }
 
-/// What is left on a terminal after the end: what was written last may still be on its way.
-fn left_on(pty: &Pty) -> String {
-    std::thread::sleep(Duration::from_secs(1));
-    pty.seen().text()
+/// A log that is read through a pipe, as a compressed one is, with what a person sees of it.
+fn piped(place: &Place) -> (Pty, File) {
+    let pipe = place.path("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let pty = watched(place, "pipe > out");
+    let mut pipe = File::options().write(true).open(&pipe).unwrap();
+    let header = "Device r/s w/s rkB/s wkB/s avgqu-sz await %util\n";
+    let report = format!("{header}sda 100.00 200.00 400.00 800.00 0.50 1.67 30.00\n\n");
+    let many = report.repeat(1000);
+    let began = Instant::now();
+    // Until it is seen that it takes long.
+    while !pty.seen().text().contains(" read at ") {
+        let waited = began.elapsed();
+        assert!(waited < pty::PATIENCE, "no line:\n{}", pty.seen().text());
+        pipe.write_all(many.as_bytes()).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    (pty, pipe)
 }
 
-/// What a compressed log is read through.
 #[test]
 fn who_watches_sees_how_far_a_long_log_is_read_through_a_pipe() {
     if !support::has_program("setsid") {
         return;
     }
     let place = Place::new();
-    let pipe = place.path("pipe");
-    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
-    assert!(made.success());
-    let mut pty = watched(&place, "pipe");
-    let mut pipe = File::options().write(true).open(&pipe).unwrap();
-    let header = "Device r/s w/s rkB/s wkB/s avgqu-sz await %util\n";
-    let report = format!("{header}sda 100.00 200.00 400.00 800.00 0.50 1.67 30.00\n\n");
-    let many = report.repeat(1000);
-    // Until it is seen that it takes long.
-    while !pty.seen().text().contains(" read at ") {
-        pipe.write_all(many.as_bytes()).unwrap();
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    let (mut pty, pipe) = piped(&place);
     drop(pipe);
     assert_eq!(pty.end().code(), Some(0));
-    let left = left_on(&pty);
-    assert!(!left.contains(" read at "), "{left}");
+    pty.wait_until_gone(" read at ");
     let out = std::fs::read_to_string(place.path("out")).unwrap();
     assert!(lines(&out).len() > 1000);
     assert!(!out.contains(" read at "));
+}
+
+#[test]
+fn a_pipe_in_which_nothing_comes_slows_the_speed_and_ends_with_ctrl_c() {
+    if !support::has_program("setsid") {
+        return;
+    }
+    let place = Place::new();
+    let (mut pty, pipe) = piped(&place);
+    // What is still in the pipe is read, and then the speed falls with each look.
+    for _ in 0..3 {
+        let before = pty.seen().line_with(" read at ");
+        pty.wait_for(|seen| {
+            let now = seen.line_with(" read at ");
+            now.is_some() && now != before
+        });
+    }
+    pty.press("\u{3}");
+    assert_eq!(pty.end().code(), Some(0));
+    let seen = pty.wait_until_gone(" read at ");
+    assert!(!seen.text().contains("ending"), "{}", seen.text());
+    drop(pipe);
+}
+
+/// A place with a log that takes long, which without content takes no room on the disk.
+fn with_a_long_log() -> Place {
+    let place = Place::new();
+    let file = File::create(place.path("long.log")).unwrap();
+    file.set_len(1 << 40).unwrap();
+    place
 }
 
 #[test]
@@ -273,19 +305,48 @@ fn who_watches_sees_how_far_a_file_is_read() {
     if !support::has_program("setsid") {
         return;
     }
+    let place = with_a_long_log();
+    for words in ["long.log > out", "- < long.log > out"] {
+        let mut pty = watched(&place, words);
+        pty.wait_for(|seen| {
+            let text = seen.text();
+            text.contains(" of 1 TiB at ") && text.contains(" left")
+        });
+        pty.press("\u{3}");
+        assert_eq!(pty.end().code(), Some(0));
+        pty.wait_until_gone(" of 1 TiB");
+    }
+}
+
+#[test]
+fn where_the_lines_may_come_to_the_same_terminal_there_is_no_bar() {
+    if !support::has_program("setsid") {
+        return;
+    }
+    let place = with_a_long_log();
+    for words in ["long.log", "long.log | cat"] {
+        let mut pty = watched(&place, words);
+        std::thread::sleep(Duration::from_millis(2500));
+        pty.press("\u{3}");
+        pty.end();
+        let written = String::from_utf8_lossy(&pty.written()).into_owned();
+        assert!(!written.contains(" of 1 TiB"), "{written:?}");
+    }
+}
+
+#[test]
+fn that_all_is_idle_is_said_of_a_log_too() {
     let place = Place::new();
-    // Without content, it takes no room on the disk.
-    let file = File::create(place.path("long.log")).unwrap();
-    file.set_len(1 << 40).unwrap();
-    let mut pty = watched(&place, "long.log");
-    pty.wait_for(|seen| {
-        let text = seen.text();
-        text.contains(" of 1 TiB at ") && text.contains(" left")
-    });
-    pty.press("\u{3}");
-    assert_eq!(pty.end().code(), Some(0));
-    let left = left_on(&pty);
-    assert!(!left.contains(" of 1 TiB"), "{left}");
+    let path = place.path("idle.log");
+    let report = "Device r/s w/s await %util\nsda 0.00 0.00 0.00 0.00\n\n";
+    std::fs::write(&path, report.repeat(20)).unwrap();
+    let path = path.to_str().unwrap();
+    let said = parse(path, &["--plain"]).ends_with(0);
+    assert_eq!(said.out.lines().count(), 1, "{said:#?}");
+    assert!(said.out.contains("the only device is idle"), "{said:#?}");
+    // Who names a device sees it.
+    let said = parse(path, &["--plain", "sda"]).ends_with(0);
+    assert!(!said.out.contains("idle"), "{said:#?}");
 }
 
 #[test]

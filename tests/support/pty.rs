@@ -14,7 +14,9 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
 /// How long to wait for what should come at once. Long, since the host may be busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// How long what was written last may be on its way after the end.
+const GONE: Duration = Duration::from_secs(10);
 
 /// A program on a terminal of its own.
 pub(crate) struct Pty {
@@ -146,6 +148,21 @@ impl Pty {
         self.wait_for(|seen| seen.text().contains(word))
     }
 
+    /// Waits until a word is seen no longer, which may be after its end: what it wrote last may still be on
+    /// its way.
+    #[track_caller]
+    pub(crate) fn wait_until_gone(&self, word: &str) -> Seen {
+        let began = Instant::now();
+        loop {
+            let seen = self.seen();
+            if !seen.text().contains(word) {
+                return seen;
+            }
+            assert!(began.elapsed() < GONE, "it does not go:\n{}", seen.text());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// Waits for its end.
     #[track_caller]
     pub(crate) fn end(&mut self) -> ExitStatus {
@@ -204,7 +221,9 @@ fn modes(terminal: &Termios) -> String {
 #[derive(Debug)]
 pub(crate) struct Seen {
     lines: Vec<Vec<char>>,
+    /// Behind the last column, the next letter wraps.
     at: (usize, usize),
+    wraps: bool,
     /// Whether anything was written beyond the edge.
     pub(crate) is_too_wide: bool,
 }
@@ -214,6 +233,7 @@ impl Seen {
         let mut seen = Seen {
             lines: vec![vec![' '; columns]; lines],
             at: (0, 0),
+            wraps: true,
             is_too_wide: false,
         };
         let text = String::from_utf8_lossy(written);
@@ -233,11 +253,7 @@ impl Seen {
                     seen.obey(&parameters, last);
                 }
                 '\r' => seen.at.1 = 0,
-                '\n' if seen.at.0 + 1 == lines => {
-                    seen.lines.remove(0);
-                    seen.lines.push(vec![' '; columns]);
-                }
-                '\n' => seen.at.0 += 1,
+                '\n' => seen.break_line(),
                 '\u{8}' => seen.at.1 = seen.at.1.saturating_sub(1),
                 ' '.. => seen.put(letter),
                 _ => {}
@@ -260,6 +276,7 @@ impl Seen {
             }
             // The other screen is left; the cursor is where it was before, which is not kept here.
             'l' if parameters == "?1049" => self.at = (0, 0),
+            'l' | 'h' if parameters == "?7" => self.wraps = last == 'h',
             'J' => {
                 // What was drawn for another size is gone.
                 self.is_too_wide = false;
@@ -275,14 +292,27 @@ impl Seen {
         }
     }
 
+    fn break_line(&mut self) {
+        if self.at.0 + 1 < self.lines.len() {
+            self.at.0 += 1;
+        } else if !self.lines.is_empty() {
+            let columns = self.lines.remove(0).len();
+            self.lines.push(vec![' '; columns]);
+        }
+    }
+
     fn put(&mut self, letter: char) {
-        let place = self
-            .lines
-            .get_mut(self.at.0)
-            .and_then(|line| line.get_mut(self.at.1));
-        match place {
-            Some(place) => *place = letter,
-            None => self.is_too_wide = true,
+        let columns = self.lines.first().map_or(0, Vec::len);
+        if self.at.1 >= columns {
+            self.is_too_wide = true;
+            if self.wraps {
+                self.break_line();
+                self.at.1 = 0;
+            }
+        }
+        let line = self.lines.get_mut(self.at.0);
+        if let Some(place) = line.and_then(|line| line.get_mut(self.at.1)) {
+            *place = letter;
         }
         self.at.1 += 1;
     }

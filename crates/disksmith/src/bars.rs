@@ -1,7 +1,17 @@
 //! The bars that a person watches while something takes long. They go to standard error, and only to a
 //! terminal.
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::env;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::{Mutex, PoisonError};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+use terminal_size::terminal_size_of;
+
+/// How often a second a bar is drawn at most.
+const RATE: u8 = 20;
+/// Clears the line on which the cursor is, and goes to its beginning (ECMA-48: CR, EL).
+const CLEAR_LINE: &str = "\r\x1b[2K";
 
 /// Bars below each other, or nothing where nobody watches.
 pub(crate) struct Bars {
@@ -24,6 +34,103 @@ impl Bars {
         dress(&bar, "{prefix} [{bar:20}] {wide_msg}");
         bar.set_prefix(name.to_owned());
         Some(bar)
+    }
+}
+
+/// One bar below which there is no other. `length` is `None` where nobody knows how much there is to do.
+pub(crate) fn alone(length: Option<u64>, template: &str) -> ProgressBar {
+    let target = match is_drawn() {
+        true => ProgressDrawTarget::term_like_with_hz(Box::new(Line::default()), RATE),
+        false => ProgressDrawTarget::hidden(),
+    };
+    let bar = ProgressBar::with_draw_target(length, target);
+    dress(&bar, template);
+    bar
+}
+
+/// What takes a bar away for who writes to standard error while there may be one; nothing where there is
+/// none.
+pub(crate) fn cleared() -> &'static str {
+    match is_drawn() {
+        true => CLEAR_LINE,
+        false => "",
+    }
+}
+
+/// Whether standard error is a terminal that obeys.
+fn is_drawn() -> bool {
+    let obeys = env::var_os("TERM").is_some_and(|term| term != "dumb");
+    obeys && io::stderr().is_terminal()
+}
+
+/// Standard error for one bar, which leaves the cursor at the beginning of its line. indicatif leaves it behind
+/// the last column, where the `^C` that the terminal shows of Ctrl-C begins a new line; the bar, which is
+/// cleared on the line of the cursor, would then stay.
+#[derive(Debug, Default)]
+struct Line {
+    /// What is to be written at once.
+    waiting: Mutex<String>,
+}
+
+impl Line {
+    fn add(&self, text: &str) -> io::Result<()> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.push_str(text);
+        Ok(())
+    }
+
+    fn move_by(&self, count: usize, direction: char) -> io::Result<()> {
+        match count {
+            0 => Ok(()),
+            _ => self.add(&format!("\x1b[{count}{direction}")),
+        }
+    }
+}
+
+impl TermLike for Line {
+    fn width(&self) -> u16 {
+        terminal_size_of(io::stderr()).map_or(80, |(width, _)| width.0)
+    }
+
+    fn height(&self) -> u16 {
+        terminal_size_of(io::stderr()).map_or(24, |(_, height)| height.0)
+    }
+
+    fn move_cursor_up(&self, count: usize) -> io::Result<()> {
+        self.move_by(count, 'A')
+    }
+
+    fn move_cursor_down(&self, count: usize) -> io::Result<()> {
+        self.move_by(count, 'B')
+    }
+
+    fn move_cursor_right(&self, count: usize) -> io::Result<()> {
+        self.move_by(count, 'C')
+    }
+
+    fn move_cursor_left(&self, count: usize) -> io::Result<()> {
+        self.move_by(count, 'D')
+    }
+
+    fn write_line(&self, text: &str) -> io::Result<()> {
+        self.add(text)?;
+        self.add("\n")
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        self.add(text)
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        self.add(CLEAR_LINE)
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.push('\r');
+        let written = io::stderr().write_all(waiting.as_bytes());
+        waiting.clear();
+        written
     }
 }
 

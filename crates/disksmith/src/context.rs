@@ -117,3 +117,25 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     };
     text.chars().map(harmless).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_made_harmless_and_nothing_else_is_changed() {
+        for harmless in ["", "a\nb", "é", "µs", "\u{a0}", "×!─█", &"x".repeat(1000)] {
+            assert_eq!(printable(harmless), harmless);
+        }
+        for c in (0..=0xff).filter_map(char::from_u32) {
+            let shown = match c {
+                '\n' => '\n',
+                '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => '\u{fffd}',
+                other => other,
+            };
+            let text = |c: char| format!("some words before it, and é {c} behind");
+            assert_eq!(printable(&text(c)), text(shown), "{c:?}");
+            assert_eq!(printable(&c.to_string()), shown.to_string());
+        }
+    }
+}

@@ -10,6 +10,8 @@ use std::time::Duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::flag;
 
+use crate::bars;
+
 /// The exit status after a second signal: failed midway.
 const ENDED_AT_ONCE: i32 = 3;
 /// An orderly end that takes longer than this wants an explanation.
@@ -71,7 +73,8 @@ fn explain_long_ends(interrupted: Arc<AtomicBool>) {
         thread::sleep(PATIENCE);
         let _ = writeln!(
             std::io::stderr(),
-            "disksmith: ending; waiting for what is under way. Press Ctrl-C again to end at once."
+            "{}disksmith: ending; waiting for what is under way. Press Ctrl-C again to end at once.",
+            bars::cleared()
         );
     };
     // Without the thread, it ends just as well.

@@ -50,8 +50,10 @@ impl Ledger {
         }
     }
 
-    /// Opens the ledger at `path` for reading alone: nothing is created, and what others write there is not
-    /// held up. `None` where there is no file, or nothing in it yet.
+    /// Opens the ledger at `path` for reading alone, and makes none: `None` where there is no file, or nothing
+    /// in it yet. What others write there is not held up in WAL mode, and elsewhere only for as long as a
+    /// statement runs. Where they are at work, or were killed, SQLite may need its files beside the ledger; who
+    /// closes it last puts what they hold into it and removes them, where it may be written.
     ///
     /// # Errors
     /// When the file cannot be read, is not a ledger of this version, or is damaged.
@@ -194,13 +196,10 @@ fn choose_journal(connection: &Connection, path: &Path) -> rusqlite::Result<()> 
 fn open_to_read(path: PathBuf, seen: Seen, known: u32) -> Result<Ledger> {
     let connection = match seen {
         Seen::Blank => return Err(Error::ReadOnly { path }),
-        // Nobody is writing it, and SQLite could not create the side files that it would want.
+        // Nobody was writing it just now, and where it may not be written SQLite could not create the side
+        // files that it would want. Who begins to write meanwhile may make this look damaged, once.
         Seen::Sound => immutable(&path)?,
-        Seen::Unsettled => {
-            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            Connection::open_with_flags(&path, flags)
-                .map_err(|error| Error::sqlite(&path, error))?
-        }
+        Seen::Unsettled => unsettled(&path)?,
     };
     let ledger = Ledger {
         connection,
@@ -208,7 +207,7 @@ fn open_to_read(path: PathBuf, seen: Seen, known: u32) -> Result<Ledger> {
         writable: false,
     };
     let explain = |error| ledger.explain_unsettled(error);
-    ledger.connection.busy_timeout(PATIENCE).map_err(explain)?;
+    only_read(&ledger.connection).map_err(explain)?;
     let header = Header::read(&ledger.connection).map_err(explain)?;
     belongs(&ledger.path, header, known)?;
     if seen == Seen::Unsettled {
@@ -217,7 +216,32 @@ fn open_to_read(path: PathBuf, seen: Seen, known: u32) -> Result<Ledger> {
     if header.version < known {
         return Err(Error::Older { path: ledger.path });
     }
+    let close_moves = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+    ledger
+        .connection
+        .set_db_config(close_moves, false)
+        .map_err(explain)?;
     Ok(ledger)
+}
+
+/// A connection to a file with side files. Where it may be written, it is opened so that its close can settle
+/// it: one for reading alone may create side files and cannot remove them
+/// (<https://www.sqlite.org/wal.html>, "Read-Only Databases").
+fn unsettled(path: &Path) -> Result<Connection> {
+    let access = match may_write(path) {
+        true => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        false => OpenFlags::SQLITE_OPEN_READ_ONLY,
+    };
+    Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        .map_err(|error| Error::sqlite(path, error))
+}
+
+/// What a connection that only reads is set to: nothing that it is asked changes the file, and neither does its
+/// close until the file is known to be ours and sound.
+fn only_read(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(PATIENCE)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.pragma_update(None, "query_only", true)
 }
 
 impl Ledger {

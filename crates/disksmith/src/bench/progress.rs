@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use indicatif::ProgressBar;
 use record::{Bytes, Histogram, Window};
 
-use crate::bars::dress;
+use crate::bars::alone;
 use crate::render::words;
 
 /// A progress line, or nothing where nobody watches.
@@ -33,11 +33,8 @@ impl Progress {
         if !self.watched {
             return;
         }
-        let line = ProgressBar::with_draw_target(
-            seconds.is_finite().then_some((seconds * 1000.0) as u64),
-            ProgressDrawTarget::stderr(),
-        );
-        dress(&line, "{prefix:<10} [{bar:10}] {wide_msg}");
+        let length = seconds.is_finite().then_some((seconds * 1000.0) as u64);
+        let line = alone(length, "{prefix:<10} [{bar:10}] {wide_msg}");
         line.set_prefix(name.to_owned());
         line.set_message("starting");
         line.enable_steady_tick(Duration::from_millis(200));

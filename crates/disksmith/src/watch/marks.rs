@@ -16,13 +16,15 @@ use super::report::with_hosts;
 
 /// The screen is told of marks no older than this.
 pub(super) const OF_LATE: SignedDuration = SignedDuration::from_mins(20);
-/// It is looked so often whether the ledger has changed, which costs two questions to the kernel.
+/// It is looked so often whether the ledger has changed. Where it has not, that costs a few questions to the
+/// kernel; where it has, as always beside a recorder, it is opened, read and closed.
 const PERIOD: Duration = Duration::from_secs(5);
 
 /// The marks that are in the ledger, where there is one.
 pub(super) struct LateMarks {
     found: Arc<Mutex<Vec<Mark>>>,
-    /// The thread ends when this is gone. Nobody waits for that: it may hang with the ledger's disk.
+    /// The thread ends when this is gone. No other thread waits for that: it may hang with the ledger's disk,
+    /// and then the kernel ends the process no sooner than that lets it go.
     _end: Sender<Infallible>,
 }
 

@@ -193,8 +193,7 @@ impl Live<'_> {
             report.take(drawn, &changes);
         }
         let idle = self.filter.cut(&mut sample);
-        view.show(&sample, &changes, context)?;
-        view.tell_rest(&sample, idle, context)
+        view.show(&sample, &changes, idle, context)
     }
 }
 
@@ -291,31 +290,21 @@ impl View {
         context.print(&text)
     }
 
-    /// Says on plain lines that nothing is shown because nothing is done, which looks like a program that
-    /// hangs.
-    fn tell_rest(
-        &mut self,
-        sample: &Sample,
-        idle: usize,
-        context: &mut Context,
-    ) -> Result<(), Failure> {
-        match self {
-            View::Plain(lines) => match lines.rest(sample, idle) {
-                Some(text) => context.print(&text),
-                None => Ok(()),
-            },
-            View::Json | View::Live(_) | View::Silent => Ok(()),
-        }
-    }
-
+    /// A sample, from which so many devices are left out because they do nothing, and what became of events in
+    /// it. Plain lines say where nothing is shown for that, which looks like a program that hangs.
     fn show(
         &mut self,
         sample: &Sample,
         changes: &[Change],
+        idle: usize,
         context: &mut Context,
     ) -> Result<(), Failure> {
         let text = match self {
-            View::Plain(lines) => lines.text(sample, changes),
+            View::Plain(lines) => {
+                let mut text = lines.text(sample, changes);
+                text.extend(lines.rest(sample, idle));
+                text
+            }
             View::Json => json::lines(sample, changes),
             View::Live(screen) => {
                 screen.show(sample, changes);

@@ -5,12 +5,17 @@ mod progress;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::Context as _;
 use formats::iostat::Reader;
 use record::sample::{Sample, Source};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{FileType, fstat, tell};
+use rustix::io::Errno;
+use rustix::time::Timespec;
 use study::watch::{Change, Settings, Watch};
 
 use crate::cli::WatchArgs;
@@ -26,6 +31,11 @@ use super::report::Report;
 
 /// How much of a log is read at a time.
 const CHUNK: usize = 1 << 20;
+/// How often it is looked whether to end, and how fast it goes, while nothing comes.
+const LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 200_000_000,
+};
 
 /// Reads a log to its end, or until it is interrupted.
 pub(super) fn parse(
@@ -38,11 +48,17 @@ pub(super) fn parse(
     let log = Log::open(path)?;
     let page = args.record.report.as_ref();
     let is_silent = page.is_some() && !args.plain && !args.json;
-    // On one terminal with the lines, a bar would be torn by them, and they show how far it is.
-    let watched = context.watched && (is_silent || !context.answers_a_person);
+    let watched = context.watched && (is_silent || !is_answer_seen());
     let progress = Progress::new(log.bytes, watched);
     let input = Heeding {
-        input: log.input,
+        input: BufReader::with_capacity(
+            CHUNK,
+            Awaited {
+                source: log.source,
+                progress: &progress,
+                interrupt,
+            },
+        ),
         progress: &progress,
         interrupt,
     };
@@ -74,6 +90,18 @@ pub(super) fn parse(
         _ => Ok(()),
     };
     read.and(drawn).map(|()| Answer::Done)
+}
+
+/// Whether the lines may come to the terminal on which a bar would be drawn, itself or through a pipe. There
+/// they would tear it, and show how far it is.
+fn is_answer_seen() -> bool {
+    let out = rustix::stdio::stdout();
+    match fstat(out).map(|facts| FileType::from_raw_mode(facts.st_mode)) {
+        Ok(FileType::RegularFile) => false,
+        // Such as /dev/null.
+        Ok(FileType::CharacterDevice) => rustix::termios::isatty(out),
+        _ => true,
+    }
 }
 
 /// A log that is being read.
@@ -113,11 +141,11 @@ impl<R: BufRead> Parsing<'_, R> {
             let mut sample = reading.sample;
             self.arrays.lay(&mut sample);
             let found = self.watch.see(&sample);
-            let changes = self.filter.cut(&mut sample, found);
+            let (changes, idle) = self.filter.cut(&mut sample, found);
             if let Some(report) = &mut self.report {
                 report.take(sample.clone(), &changes);
             }
-            self.view.show(&sample, &changes, context)?;
+            self.view.show(&sample, &changes, idle, context)?;
             if interrupt.load(Relaxed) || count.is_some_and(|count| self.seen >= count) {
                 break;
             }
@@ -130,7 +158,8 @@ impl<R: BufRead> Parsing<'_, R> {
         if self.seen == 0 {
             self.view.begin(self.reader.source(), context)?;
         }
-        let changes = self.filter.cut(&mut Sample::default(), self.watch.finish());
+        let last = self.watch.finish();
+        let (changes, _) = self.filter.cut(&mut Sample::default(), last);
         if let Some(report) = &mut self.report {
             report.close(&changes);
         }
@@ -167,9 +196,14 @@ fn place(path: &Path) -> String {
     printable(&path.display().to_string()).into_owned()
 }
 
+/// What a log is read from. It may be a pipe in which nothing comes for hours.
+trait Origin: Read + AsFd {}
+
+impl<S: Read + AsFd> Origin for S {}
+
 /// A log, and how long it is.
 struct Log {
-    input: Box<dyn BufRead>,
+    source: Box<dyn Origin>,
     /// `None` where it comes through a pipe.
     bytes: Option<u64>,
 }
@@ -177,9 +211,10 @@ struct Log {
 impl Log {
     fn open(path: &Path) -> Result<Log, Failure> {
         if path == Path::new("-") {
+            let input = Standard(io::stdin());
             return Ok(Log {
-                input: Box::new(BufReader::with_capacity(CHUNK, Standard(io::stdin()))),
-                bytes: None,
+                bytes: left_in(&input),
+                source: Box::new(input),
             });
         }
         let open = || -> io::Result<(File, std::fs::Metadata)> {
@@ -197,10 +232,18 @@ impl Log {
             )));
         }
         Ok(Log {
-            input: Box::new(BufReader::with_capacity(CHUNK, file)),
+            source: Box::new(file),
             bytes: facts.is_file().then_some(facts.len()),
         })
     }
+}
+
+/// How much of an open file is still to be read; `None` of what is no regular file.
+fn left_in(input: &Standard) -> Option<u64> {
+    let facts = fstat(input).ok()?;
+    let is_file = FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile;
+    let length = u64::try_from(facts.st_size).ok().filter(|_| is_file)?;
+    Some(length.saturating_sub(tell(input).ok()?))
 }
 
 /// Standard input, which another thread could read too.
@@ -212,10 +255,39 @@ impl Read for Standard {
     }
 }
 
+impl AsFd for Standard {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A log that is read only when something is there. Who waits in a read cannot be interrupted: the handlers of
+/// the signals have the kernel begin it again.
+struct Awaited<'a> {
+    source: Box<dyn Origin>,
+    progress: &'a Progress,
+    interrupt: &'a AtomicBool,
+}
+
+impl Read for Awaited<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let mut fds = [PollFd::new(&self.source, PollFlags::IN)];
+            match poll(&mut fds, Some(&LOOK)) {
+                Err(Errno::INTR) | Ok(0) if self.interrupt.load(Relaxed) => return Ok(0),
+                Err(Errno::INTR) => {}
+                Ok(0) => self.progress.wait(),
+                // What cannot be waited for says so when it is read.
+                _ => return self.source.read(buffer),
+            }
+        }
+    }
+}
+
 /// A log that seems to end when somebody wants to: gigabytes without a report are read between two
 /// of them.
 struct Heeding<'a> {
-    input: Box<dyn BufRead>,
+    input: BufReader<Awaited<'a>>,
     progress: &'a Progress,
     interrupt: &'a AtomicBool,
 }
@@ -261,12 +333,13 @@ impl LogFilter {
         }
     }
 
-    /// Leaves what is wanted in a sample, and in what was found in it.
-    fn cut(&mut self, sample: &mut Sample, mut changes: Vec<Change>) -> Vec<Change> {
+    /// Leaves what is wanted in a sample, and in what was found in it. How many devices are left out because
+    /// they do nothing.
+    fn cut(&mut self, sample: &mut Sample, mut changes: Vec<Change>) -> (Vec<Change>, usize) {
         self.missing.retain(|name| sample.named(name).is_none());
         changes.retain(|change| self.filter.wants_change(change, sample));
-        self.filter.cut(sample);
-        changes
+        let idle = self.filter.cut(sample);
+        (changes, idle)
     }
 
     /// The names that the log has not shown.

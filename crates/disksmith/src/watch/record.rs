@@ -161,10 +161,7 @@ impl Recorder {
             });
         }
         self.batch.samples.push(sample.clone());
-        // To the nearest interval: one that comes a little early does not put it off, so that batches are alike,
-        // and what they have in common is packed once.
-        let half = Nanos(sample.length.0 / 2);
-        if sample.at.elapsed - self.begun.elapsed + half >= BATCH {
+        if is_over(sample.at.elapsed - self.begun.elapsed, sample.length) {
             self.begun = sample.at;
             self.hand_over();
         }
@@ -401,6 +398,32 @@ impl Writer {
                 self.said.say("Recording goes on.".to_owned());
             }
             _ => {}
+        }
+    }
+}
+
+/// Whether a batch that has lasted so long, of intervals of such a length, is handed over. It is at the nearest
+/// interval, so that one that comes a little early does not put it off: then batches are alike, and what they
+/// have in common is packed once. A little more than half of one is allowed, since of 2 s two and a half are
+/// just a batch.
+fn is_over(lasted: Nanos, interval: Nanos) -> bool {
+    lasted + Nanos(interval.0 * 9 / 16) >= BATCH
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_are_alike_though_no_interval_is_exact() {
+        let ms = 1_000_000;
+        for (interval, count) in [(100, 50), (1000, 5), (1428, 3), (2000, 2), (3333, 1)] {
+            for early in [-10_i64, 0, 10] {
+                let lasted = |count: i64| Nanos(((count * interval - early) * ms) as u64);
+                let interval = Nanos((interval * ms) as u64);
+                let first = (1..).find(|&count| is_over(lasted(count), interval));
+                assert_eq!(first, Some(count), "{interval} {early}");
+            }
         }
     }
 }

@@ -159,8 +159,8 @@ pub(super) fn replay(
             let mut changes = changes(&played);
             let mut recorded = played.recorded;
             changes.retain(|change| filter.wants_change(change, &recorded.sample));
-            cut(&filter, &mut recorded);
-            shown.take(&recorded, &changes, context)?;
+            let idle = cut(&filter, &mut recorded);
+            shown.take(&recorded, &changes, idle, context)?;
         }
         Ok(())
     };
@@ -251,8 +251,9 @@ fn on_screen(
     ended
 }
 
-fn cut(filter: &Filter, recorded: &mut Recorded) {
-    filter.cut(&mut recorded.sample);
+/// Leaves what is wanted in a sample. How many devices are left out because they do nothing.
+fn cut(filter: &Filter, recorded: &mut Recorded) -> usize {
+    let idle = filter.cut(&mut recorded.sample);
     if let Some(spread) = &mut recorded.spread {
         let kept: HashSet<_> = recorded
             .sample
@@ -264,6 +265,7 @@ fn cut(filter: &Filter, recorded: &mut Recorded) {
             sample.devices.retain(|one| kept.contains(&one.device.id));
         }
     }
+    idle
 }
 
 /// Where what was recorded goes.
@@ -315,6 +317,7 @@ impl Shown {
         &mut self,
         recorded: &Recorded,
         changes: &[Change],
+        idle: usize,
         context: &mut Context,
     ) -> Result<(), Failure> {
         match self {
@@ -345,7 +348,7 @@ impl Shown {
                     context.print(&render::resolution(recorded))?;
                 }
                 *samples = many;
-                view.show(&recorded.sample, changes, context)?;
+                view.show(&recorded.sample, changes, idle, context)?;
                 match &recorded.spread {
                     Some(spread) if is_json => context.print(&render::spread(spread)),
                     _ => Ok(()),

@@ -105,21 +105,37 @@ impl MarkReader {
     /// The marks from a moment on, in order. `None` where the ledger is as it was the last time.
     ///
     /// # Errors
-    /// When the ledger cannot be read; the next look tries again.
+    /// When the ledger cannot be read. The next look tries again, or where the file itself is the reason, one
+    /// after it has changed.
     pub fn look(&mut self, from: Timestamp) -> Result<Option<Vec<Mark>>> {
+        // SQLite puts its files beside the one that a symbolic link leads to, which may change too.
+        let real = self.path.canonicalize();
+        let real = real.as_deref().unwrap_or(&self.path);
         // Before it is read, so that what comes meanwhile is a change the next time.
-        let now = [stamp(&self.path), stamp(&side_file(&self.path, "-wal"))];
+        let now = [stamp(real), stamp(&side_file(real, "-wal"))];
         if self.seen == Some(now) {
             return Ok(None);
         }
-        self.seen = None;
-        let marks = match Ledger::open_to_read(&self.path)? {
-            Some(ledger) => ledger.marks(from, Timestamp::MAX)?,
-            None => Vec::new(),
-        };
-        self.seen = Some(now);
-        Ok(Some(marks))
+        let read = Ledger::open_to_read(&self.path).and_then(|ledger| match ledger {
+            Some(ledger) => ledger.marks(from, Timestamp::MAX),
+            None => Ok(Vec::new()),
+        });
+        let is_settled = read.as_ref().err().is_none_or(lasts);
+        self.seen = is_settled.then_some(now);
+        read.map(Some)
     }
+}
+
+/// Whether an error comes again for as long as the file is as it is.
+fn lasts(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::NotALedger { .. }
+            | Error::Foreign { .. }
+            | Error::Newer { .. }
+            | Error::Older { .. }
+            | Error::Damaged { .. }
+    )
 }
 
 fn stamp(path: &Path) -> Stamp {
@@ -160,15 +176,69 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_ledger_is_an_error_each_time_and_stays_as_it_is() {
+    fn a_mark_of_who_has_the_ledger_open_is_seen_through_a_symbolic_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        std::fs::create_dir(&data).unwrap();
+        let link = folder.path().join("ledger.db");
+        std::os::unix::fs::symlink(data.join("real.db"), &link).unwrap();
+        let mut reader = MarkReader::new(link);
+        assert_eq!(reader.look(Timestamp::MIN).unwrap(), Some(Vec::new()));
+        let mut recorder = Ledger::open(data.join("real.db")).unwrap();
+        let at = Timestamp::from_second(100).unwrap();
+        recorder.mark(at, "db-1", "first").unwrap();
+        let mut seen = || {
+            let marks = reader.look(Timestamp::MIN).unwrap();
+            marks.map(|marks| marks.len())
+        };
+        assert_eq!((seen(), seen()), (Some(1), None));
+        let mut other = Ledger::open(data.join("real.db")).unwrap();
+        other.mark(at, "db-1", "second").unwrap();
+        drop(other);
+        assert_eq!((seen(), seen()), (Some(2), None));
+    }
+
+    #[test]
+    fn who_looks_last_leaves_no_file_beside_the_ledger() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.db");
+        let copy = folder.path().join("copy.db");
+        let mut ledger = Ledger::open(&path).unwrap();
+        ledger
+            .mark(Timestamp::UNIX_EPOCH, "db-1", "deploy")
+            .unwrap();
+        // As a killed writer leaves it, with what it wrote beside the file.
+        for suffix in ["", "-wal"] {
+            std::fs::copy(side_file(&path, suffix), side_file(&copy, suffix)).unwrap();
+        }
+        let mut reader = MarkReader::new(copy.clone());
+        let marks = reader.look(Timestamp::MIN).unwrap();
+        assert_eq!(marks.map(|marks| marks.len()), Some(1));
+        for suffix in ["-wal", "-shm"] {
+            assert!(!side_file(&copy, suffix).exists(), "{suffix}");
+        }
+        // The writer that is still there is left alone.
+        MarkReader::new(path.clone()).look(Timestamp::MIN).unwrap();
+        assert!(side_file(&path, "-wal").exists());
+        ledger.mark(Timestamp::UNIX_EPOCH, "db-1", "again").unwrap();
+        drop(ledger);
+        let marks = reader.look(Timestamp::MIN).unwrap();
+        assert_eq!(marks.map(|marks| marks.len()), Some(1));
+    }
+
+    #[test]
+    fn a_file_that_is_no_ledger_is_an_error_until_it_changes_and_stays_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ledger.db");
         std::fs::write(&path, "not a ledger").unwrap();
         let mut reader = MarkReader::new(path.clone());
-        for _ in 0..2 {
-            assert!(reader.look(Timestamp::MIN).is_err());
-        }
+        assert!(reader.look(Timestamp::MIN).is_err());
+        assert_eq!(reader.look(Timestamp::MIN).unwrap(), None);
         assert_eq!(std::fs::read(&path).unwrap(), b"not a ledger");
         assert_eq!(folder.path().read_dir().unwrap().count(), 1);
+        std::fs::write(&path, "not a ledger either").unwrap();
+        assert!(reader.look(Timestamp::MIN).is_err());
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(reader.look(Timestamp::MIN).unwrap(), Some(Vec::new()));
     }
 }

@@ -2,17 +2,18 @@
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use record::Severity;
 use record::sample::{DeviceSample, Flow, Gap, Moment, Sample};
+use record::{Nanos, Severity};
 use study::watch::{Change, ChangeKind};
 
 use crate::render::words;
 
 /// After so many lines the heads of the columns come again.
 const PAGE: usize = 40;
-/// That all devices are idle again is said after so many intervals: what writes every few seconds would
-/// have that said between any two of its lines.
+/// That all devices are idle again is said after so many intervals, and no sooner than after so long: what
+/// writes every few seconds would have that said between any two of its lines.
 const REST: u32 = 10;
+const REST_TIME: Nanos = Nanos::from_secs(10);
 const MIB: f64 = 1_048_576.0;
 
 /// Prints lines, with the heads of the columns now and then.
@@ -32,8 +33,8 @@ enum Rest {
     /// Nothing was shown yet.
     #[default]
     Unknown,
-    /// Devices are shown, and for so many intervals none was.
-    Shown(u32),
+    /// Devices are shown, and for so many intervals and so long none was.
+    Shown(u32, Nanos),
     /// It was said that all are idle.
     Told,
 }
@@ -68,23 +69,27 @@ impl Lines {
     /// become idle. `idle` is how many devices are left out of the sample for that.
     pub(crate) fn rest(&mut self, sample: &Sample, idle: usize) -> Option<String> {
         self.rest = match self.rest {
-            _ if !sample.devices.is_empty() => Rest::Shown(0),
-            Rest::Shown(since) if since + 1 < REST => Rest::Shown(since + 1),
+            _ if !sample.devices.is_empty() => Rest::Shown(0, Nanos(0)),
             Rest::Told => return None,
-            Rest::Unknown | Rest::Shown(_) => Rest::Told,
+            Rest::Unknown => Rest::Told,
+            Rest::Shown(intervals, time) => {
+                let (intervals, time) = (intervals + 1, time + sample.length);
+                match intervals >= REST && time >= REST_TIME {
+                    true => Rest::Told,
+                    false => Rest::Shown(intervals, time),
+                }
+            }
         };
         if self.rest != Rest::Told {
             return None;
         }
-        let who = match idle {
-            0 => "no device is there to be shown",
-            1 => "the only device is idle",
-            _ => &format!("all {idle} devices are idle"),
+        let when = "one has a line in each interval in which it does something";
+        let words = match idle {
+            0 => "no device is there to be shown".to_owned(),
+            1 => format!("the only device is idle; {when}"),
+            _ => format!("all {idle} devices are idle; {when}"),
         };
-        let line = format!(
-            "# {} {who}; one has a line in each interval in which it does something\n",
-            clock(sample.at)
-        );
+        let line = format!("# {} {words}\n", clock(sample.at));
         Some(self.new_date(sample.at) + &line)
     }
 
@@ -339,8 +344,25 @@ mod tests {
         assert_eq!(lines.rest(&idle, 1), None);
         // Where something is shown at first, there is nothing to tell.
         assert_eq!(Lines::default().rest(&sample(), 0), None);
+        // Devices that are named have a line in each interval, whatever they do.
         let none = Lines::default().rest(&idle, 0).unwrap();
-        assert!(none.contains("no device is there"), "{none}");
+        assert!(none.ends_with("no device is there to be shown\n"), "{none}");
+    }
+
+    #[test]
+    fn short_intervals_do_not_have_rest_told_sooner() {
+        let mut lines = Lines::default();
+        let mut idle = sample();
+        idle.devices.clear();
+        idle.length = Nanos(100_000_000);
+        assert_eq!(lines.rest(&sample(), 0), None);
+        assert!((1..100).all(|_| lines.rest(&idle, 1).is_none()));
+        assert!(lines.rest(&idle, 1).is_some());
+        // Nor long ones.
+        idle.length = Nanos::from_secs(60);
+        assert_eq!(lines.rest(&sample(), 0), None);
+        assert!((1..REST).all(|_| lines.rest(&idle, 1).is_none()));
+        assert!(lines.rest(&idle, 1).is_some());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::ProgressBar;
 use record::{Bytes, Nanos};
 
-use crate::bars::dress;
+use crate::bars::alone;
 use crate::render::words;
 
 /// Who reads a log for less than this needs no bar.
@@ -51,7 +51,18 @@ impl Progress {
         if passed < SOON {
             return;
         }
-        let bar = self.bar.get_or_init(|| self.bar());
+        self.draw(self.bar.get_or_init(|| self.bar()), passed);
+    }
+
+    /// Nothing comes just now: the speed falls.
+    pub(super) fn wait(&self) {
+        if let Some(bar) = self.bar.get() {
+            self.draw(bar, self.began.elapsed());
+        }
+    }
+
+    fn draw(&self, bar: &ProgressBar, passed: Duration) {
+        let read = self.read.get();
         bar.set_position(read);
         bar.set_message(words(read, self.total, passed));
     }
@@ -64,18 +75,11 @@ impl Progress {
     }
 
     fn bar(&self) -> ProgressBar {
-        match self.total {
-            Some(total) => {
-                let bar = ProgressBar::new(total);
-                dress(&bar, "[{bar:20}] {wide_msg}");
-                bar
-            }
-            None => {
-                let bar = ProgressBar::no_length();
-                dress(&bar, "{wide_msg}");
-                bar
-            }
-        }
+        let template = match self.total {
+            Some(_) => "[{bar:20}] {wide_msg}",
+            None => "{wide_msg}",
+        };
+        alone(self.total, template)
     }
 }
 
