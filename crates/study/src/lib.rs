@@ -20,8 +20,10 @@
 //! | [`cold`] | which parts of a volume are cold, and how long does warming take? |
 //! | [`depth`] | how many requests in flight fill the cap and no more? |
 //! | [`pace`] | how much may background work do beside a foreground? |
+//! | [`burnin`] | which of many hosts are the best, and which need not be measured on? |
 //! | [`drift`] | how far did the machine drift while all was measured? |
 
+pub mod burnin;
 pub mod cold;
 pub mod compare;
 pub mod depth;
@@ -37,6 +39,7 @@ pub mod plateau;
 #[cfg(test)]
 mod proof;
 pub mod race;
+mod random;
 pub mod scaling;
 #[cfg(test)]
 mod simulate;
