@@ -96,14 +96,14 @@ fn cases(keep: usize) -> Vec<(&'static str, Population, Rule)> {
     vec![
         plain,
         worse("four disks", &|of| of.disks = 4),
-        worse("noise 8 %", &|of| of.noise = 0.08),
-        worse("noise 2 %", &|of| of.noise = 0.02),
-        worse("hour 20 %", &|of| of.hour = 0.2),
+        worse("noise 8 %", &|of| of.conditions.noise = 0.08),
+        worse("noise 2 %", &|of| of.conditions.noise = 0.02),
+        worse("hour 20 %", &|of| of.conditions.hour = 0.2),
         worse("intermittent 15 %", &|of| of.intermittent = 0.15),
         worse("slow in 1 to 5 %", &|of| of.slow_share = (0.01, 0.05)),
         worse("slow by 10 to 30 %", &|of| of.slow_left = (0.7, 0.9)),
-        worse("memory 0.5", &|of| of.memory = 0.5),
-        worse("heavy tails", &|of| of.heavy = true),
+        worse("memory 0.5", &|of| of.conditions.memory = 0.5),
+        worse("heavy tails", &|of| of.conditions.heavy = true),
         worse("spread 5 %", &|of| of.spread = 0.05),
         // Shows what the rounds in which slowness had its chance add to the slowest decision.
         (
@@ -124,7 +124,7 @@ fn table_row(seed: u64, case: (&str, &Population, Rule), hosts: usize, trials: u
     let races: Vec<Rehearsal> = (0..trials)
         .map(|_| {
             let drawn = population.draw(hosts, &mut rng);
-            rehearse(population, &drawn, rule, &mut rng)
+            rehearse(&population.conditions, &drawn, rule, &mut rng)
         })
         .collect();
     let mean = |of: &dyn Fn(&Rehearsal) -> f64| races.iter().map(of).sum::<f64>() / trials as f64;

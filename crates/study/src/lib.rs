@@ -21,6 +21,7 @@
 //! | [`depth`] | how many requests in flight fill the cap and no more? |
 //! | [`pace`] | how much may background work do beside a foreground? |
 //! | [`burnin`] | which of many hosts are the best, and which need not be measured on? |
+//! | [`supply`] | how many must be started so that enough good ones come? |
 //! | [`drift`] | how far did the machine drift while all was measured? |
 
 pub mod burnin;
@@ -45,3 +46,4 @@ pub mod scaling;
 mod simulate;
 pub mod steady;
 pub mod stop;
+pub mod supply;

@@ -4,6 +4,31 @@
 use super::{End, Measured, Race, Rule};
 pub use crate::random::Rng;
 
+/// How a race measures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Conditions {
+    /// The noise of one round of one disk.
+    pub noise: f64,
+    /// How much of the noise of a round is left in the next: zero where rounds are independent.
+    pub memory: f64,
+    /// Whether the noise has heavy tails: Student's with four degrees of freedom.
+    pub heavy: bool,
+    /// What all hosts have in common in a round.
+    pub hour: f64,
+}
+
+impl Conditions {
+    /// 4 % of noise in a round, and hours that differ by 5 %.
+    pub fn plain() -> Conditions {
+        Conditions {
+            noise: 0.04,
+            memory: 0.0,
+            heavy: false,
+            hour: 0.05,
+        }
+    }
+}
+
 /// How hosts differ. Shares are of all hosts, and standard deviations are shares of the level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Population {
@@ -28,14 +53,8 @@ pub struct Population {
     pub disks: usize,
     /// How much the disks of a host differ from each other.
     pub disk_spread: f64,
-    /// The noise of one round of one disk.
-    pub noise: f64,
-    /// How much of the noise of a round is left in the next: zero where rounds are independent.
-    pub memory: f64,
-    /// Whether the noise has heavy tails: Student's with four degrees of freedom.
-    pub heavy: bool,
-    /// What all hosts have in common in a round.
-    pub hour: f64,
+    /// How it is measured.
+    pub conditions: Conditions,
 }
 
 impl Population {
@@ -54,10 +73,7 @@ impl Population {
             zone_step: 0.05,
             disks: 1,
             disk_spread: 0.03,
-            noise: 0.04,
-            memory: 0.0,
-            heavy: false,
-            hour: 0.05,
+            conditions: Conditions::plain(),
         }
     }
 
@@ -152,14 +168,14 @@ impl Rehearsal {
 
 /// Runs a race of these hosts, grouped by their zones.
 pub fn rehearse(
-    population: &Population,
+    conditions: &Conditions,
     hosts: &[TrueHost],
     rule: Rule,
     rng: &mut Rng,
 ) -> Rehearsal {
     let zones: Vec<usize> = hosts.iter().map(|host| host.zone).collect();
     let mut race = Race::new(&zones, rule);
-    let mut stage = Stage::new(population, hosts);
+    let mut stage = Stage::new(conditions, hosts);
     let mut host_rounds = 0;
     loop {
         let next = race.next();
@@ -207,16 +223,16 @@ impl Rehearsal {
 
 /// Hosts that are measured.
 struct Stage<'a> {
-    population: &'a Population,
+    conditions: &'a Conditions,
     hosts: &'a [TrueHost],
     /// The noise of the last round of each disk, where it has a memory.
     last: Vec<Vec<f64>>,
 }
 
 impl<'a> Stage<'a> {
-    fn new(population: &'a Population, hosts: &'a [TrueHost]) -> Stage<'a> {
+    fn new(conditions: &'a Conditions, hosts: &'a [TrueHost]) -> Stage<'a> {
         Stage {
-            population,
+            conditions,
             hosts,
             last: hosts
                 .iter()
@@ -227,7 +243,7 @@ impl<'a> Stage<'a> {
 
     /// What one round of these hosts gives.
     fn round(&mut self, next: &[usize], rng: &mut Rng) -> Vec<Measured> {
-        let hour = self.population.hour * rng.normal();
+        let hour = self.conditions.hour * rng.normal();
         let measured = next.iter().map(|host| Measured {
             host: *host,
             disks: self.disks(*host, hour, rng),
@@ -236,20 +252,20 @@ impl<'a> Stage<'a> {
     }
 
     fn disks(&mut self, host: usize, hour: f64, rng: &mut Rng) -> Vec<f64> {
-        let population = self.population;
-        let keeps = population.memory;
+        let conditions = self.conditions;
+        let keeps = conditions.memory;
         // Where all disks of a host are slow at times, they are so at the same times.
         let luck = rng.uniform();
         let disks = self.hosts[host].disks.iter().zip(&mut self.last[host]);
         let measured = disks.map(|(disk, last)| {
-            let fresh = deviation(population.heavy, rng);
+            let fresh = deviation(conditions.heavy, rng);
             *last = keeps * *last + (1.0 - keeps * keeps).sqrt() * fresh;
             let slow = if luck < disk.slow_share {
                 disk.slow_depth
             } else {
                 0.0
             };
-            1e4 * (disk.level + hour + population.noise * *last - slow).exp()
+            1e4 * (disk.level + hour + conditions.noise * *last - slow).exp()
         });
         measured.collect()
     }

@@ -260,7 +260,7 @@ fn a_race_of_ten_thousand_keeps_few_rounds() {
     };
     let mut rng = Rng::new(11);
     let hosts = population.draw(10_000, &mut rng);
-    let got = rehearse::rehearse(&population, &hosts, Rule::keeping(3), &mut rng);
+    let got = rehearse::rehearse(&population.conditions, &hosts, Rule::keeping(3), &mut rng);
     assert!(got.right, "{got:?}");
     // Each round of a disk takes four bytes.
     assert!(got.host_rounds * 4 * 4 < 1 << 20, "{got:?}");

@@ -11,7 +11,7 @@ fn races(population: &Population, hosts: usize, trials: usize) -> (f64, f64) {
     let races: Vec<Rehearsal> = (0..trials)
         .map(|_| {
             let drawn = population.draw(hosts, &mut rng);
-            rehearse(population, &drawn, Rule::keeping(3), &mut rng)
+            rehearse(&population.conditions, &drawn, Rule::keeping(3), &mut rng)
         })
         .collect();
     let mean = |of: &dyn Fn(&Rehearsal) -> f64| races.iter().map(of).sum::<f64>() / trials as f64;
