@@ -6,6 +6,7 @@ mod cli;
 mod context;
 mod devices;
 mod failure;
+mod fleet;
 mod lab;
 mod longwork;
 mod render;
@@ -64,6 +65,7 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
             let interrupt = signals::interrupt_flag().refused()?;
             zero::zero(args, context, &interrupt)
         }
+        Verb::Fleet(args) => fleet::fleet(args, context),
         Verb::Lab(args) => {
             let interrupt = signals::interrupt_flag().refused()?;
             lab::lab(args, context, &interrupt)

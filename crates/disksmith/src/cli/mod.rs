@@ -2,6 +2,7 @@
 
 mod array;
 mod bench;
+mod fleet;
 mod lab;
 mod runs;
 mod sweep;
@@ -16,6 +17,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use array::{ArrayArgs, ArrayVerb, CreateArgs, Fs, Layout, Level, ListArgs};
 pub(crate) use bench::{BenchArgs, EngineChoice, SuiteName};
+pub(crate) use fleet::{FleetArgs, FleetVerb, HostsArgs, Per, PlanArgs, SourceArgs};
 pub(crate) use lab::{
     AccelChoice, CutTimes, LabArgs, LabRunArgs, LabServeArgs, LabVerb, VolumesArgs,
 };
@@ -89,6 +91,8 @@ pub(crate) enum Verb {
     Warm(Box<WarmArgs>),
     /// Write zeros over whole disks, and say which of them is slow or bad
     Zero(ZeroArgs),
+    /// Start many hosts and keep the best: which they are, and how many to start
+    Fleet(FleetArgs),
     /// Rehearse on virtual volumes with known truth
     Lab(LabArgs),
     /// Print a completion script for a shell

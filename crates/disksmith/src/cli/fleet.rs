@@ -1,0 +1,124 @@
+//! The arguments of `fleet`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::{Percent, Span};
+use crate::fleet::hosts::{Address, Pattern};
+use crate::sweep::Requirement;
+
+/// What `fleet` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith fleet hosts --list burnin --exclude '^spare'
+  disksmith fleet plan --want 3 --per zone --from race.json")]
+pub(crate) struct FleetArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub verb: FleetVerb,
+}
+
+/// The verbs of `fleet`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum FleetVerb {
+    /// List the hosts of a list, an inventory or EC2 as the other verbs would take them
+    Hosts(HostsArgs),
+    /// Say from past results how many hosts to start so that enough good ones come, and what the
+    /// race among them will cost
+    Plan(PlanArgs),
+}
+
+/// Which hosts.
+#[derive(Args, Debug)]
+pub(crate) struct SourceArgs {
+    /// A file with one host a line, or NAME for ~/.dsh/machines.NAME
+    #[arg(long, value_name = "NAME|FILE", group = "source", required_unless_present_any = ["inventory", "ec2"])]
+    pub list: Option<PathBuf>,
+    /// An Ansible inventory, or what 'ansible-inventory --list' says of one
+    #[arg(long, value_name = "FILE", group = "source")]
+    pub inventory: Option<PathBuf>,
+    /// The EC2 instances that run and match, asked through 'aws'; all filters must match
+    #[arg(long, value_name = "Name=…,Values=…", group = "source")]
+    pub ec2: Vec<String>,
+    /// By which address an instance of EC2 is reached
+    #[arg(long, value_enum, default_value_t, requires = "ec2")]
+    pub address: Address,
+    /// Only hosts whose name or address this regular expression matches
+    #[arg(long, value_name = "REGEX")]
+    pub include: Vec<Pattern>,
+    /// Without hosts whose name or address this regular expression matches
+    #[arg(long, value_name = "REGEX")]
+    pub exclude: Vec<Pattern>,
+}
+
+/// What `fleet hosts` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith fleet hosts --list burnin
+  disksmith fleet hosts --inventory hosts.yml --include '^db'
+  disksmith fleet hosts --ec2 'Name=tag:role,Values=burnin' --address public --json
+
+A line of a list is a host, what is known of it, and a comment:
+  db1 az=us-east-1a type=i4i.large id=i-0123   # was slow last week")]
+pub(crate) struct HostsArgs {
+    /// Which hosts
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What hosts have in common that compete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Per {
+    /// The zone.
+    Zone,
+    /// The instance type.
+    Type,
+}
+
+/// What `fleet plan` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith fleet plan --want 3 --per zone --from race.json
+  disksmith fleet plan --want 3 --from hosts.txt --good 'page-write.iops>=10000' --price 0.172
+  disksmith fleet plan --want 5 --per type --from ledger.db --good 'page-mixed.p99<5ms' --json
+
+Past results are the answer of 'fleet race --json', a ledger, or a list with one host a line:
+  db1 az=us-east-1a figure=11870 decision=keep")]
+pub(crate) struct PlanArgs {
+    /// How many good hosts are wanted, of each group
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub want: u32,
+    /// What makes a group [default: all hosts are one]
+    #[arg(long, value_enum)]
+    pub per: Option<Per>,
+    /// The past results
+    #[arg(long, value_name = "LEDGER|FILE")]
+    pub from: PathBuf,
+    /// Which hosts were good, such as 'page-write.iops>=10000' [default: as good as the worst that
+    /// was kept]
+    #[arg(long, value_name = "FIGURE>=BAR")]
+    pub good: Option<Requirement>,
+    /// How likely enough good ones shall come, in all groups together
+    #[arg(long, value_name = "SHARE", default_value = "95%")]
+    pub chance: Percent,
+    /// How long a round of the race takes
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub round: Span,
+    /// What a host costs in an hour
+    #[arg(long, value_name = "PRICE", value_parser = price)]
+    pub price: Option<f64>,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn price(text: &str) -> Result<f64, String> {
+    let price: Option<f64> = text.parse().ok();
+    price
+        .filter(|price| price.is_finite() && *price >= 0.0)
+        .ok_or_else(|| format!("'{text}' is no price; write it plainly, such as 0.172"))
+}

@@ -1,0 +1,257 @@
+//! Which hosts: from a list, an Ansible inventory or EC2, chosen by regular expressions.
+//!
+//! A host's zone, instance type and id come with it where the source knows them; the hosts' own
+//! metadata service is asked for the others later.
+
+mod ec2;
+mod inventory;
+mod list;
+mod select;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use linux::exec::Exec;
+use serde::Serialize;
+
+pub(crate) use ec2::Address;
+pub(crate) use select::{Pattern, Selection};
+
+/// How long `ansible-inventory` or one page of `aws` may take: both ask a cloud.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// More problems than so many are counted, not listed.
+const MOST_LISTED: usize = 20;
+
+/// A host, as its source has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Host {
+    /// What it is called.
+    pub name: String,
+    /// What is given to ssh: a name of its configuration, a host name or an address.
+    pub address: String,
+    /// The user to log in as, where the source says so.
+    pub user: Option<String>,
+    /// The port, where the source says so.
+    pub port: Option<u16>,
+    /// The availability zone, such as `us-east-1a`.
+    pub zone: Option<String>,
+    /// The instance type, such as `i4i.large`.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    /// The instance's id.
+    pub id: Option<String>,
+    /// The comment behind it in a list.
+    pub comment: Option<String>,
+    /// What else the source says: attributes of a list, tags of an instance.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// What a source gave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The hosts, in the order of the source.
+    pub hosts: Vec<Host>,
+    /// Who was left out and why, as sentences: instances that do not run.
+    pub left_out: Vec<String>,
+}
+
+/// Where hosts come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A text file, or the name of one below `~/.dsh`.
+    List(PathBuf),
+    /// An Ansible inventory, or what `ansible-inventory --list` says of one.
+    Inventory(PathBuf),
+    /// The instances that these filters match, `Name=…,Values=…`.
+    Ec2(Vec<String>, Address),
+}
+
+impl Source {
+    /// Asks the source. `home` is the user's home folder, if there is one.
+    ///
+    /// # Errors
+    /// Sentences that say what is wrong with the source, with its name and line.
+    pub(crate) fn ask(&self, home: Option<&Path>) -> Result<Found, Vec<String>> {
+        let alone = |why: String| vec![why];
+        match self {
+            Source::List(name) => {
+                let file = list::place(name, home).map_err(alone)?;
+                let bytes = read(&file).map_err(alone)?;
+                let hosts = list::parse(&file.display().to_string(), &bytes)?;
+                Ok(Found {
+                    hosts,
+                    left_out: Vec::new(),
+                })
+            }
+            Source::Inventory(file) => {
+                let bytes = read(file).map_err(alone)?;
+                let json = if inventory::is_json(&bytes) {
+                    bytes
+                } else {
+                    let program = inventory::program(file).limit(LIMIT);
+                    run(&program).map_err(alone)?
+                };
+                inventory::parse(&file.display().to_string(), &json)
+            }
+            Source::Ec2(filters, address) => ec2::ask(filters, *address, &mut |page| {
+                run(&page.clone().limit(LIMIT))
+            }),
+        }
+    }
+}
+
+/// The hosts of a list's text; `file` is its name, for errors.
+///
+/// # Errors
+/// A sentence for each line that is wrong, and one for a list without hosts.
+pub(crate) fn listed(file: &str, bytes: &[u8]) -> Result<Vec<Host>, Vec<String>> {
+    list::parse(file, bytes)
+}
+
+/// Reads a file of hosts.
+fn read(file: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(file).map_err(|why| format!("{} cannot be read: {why}", file.display()))
+}
+
+/// What a program writes, which does not outlive this one.
+fn run(program: &Exec) -> Result<Vec<u8>, String> {
+    let output = program.clone().mortal().run();
+    output
+        .map(|output| output.stdout)
+        .map_err(|why| why.to_string())
+}
+
+/// Why ssh must not be given this as a host; `None` where it may.
+///
+/// A word that begins with a dash would be an option to ssh, and spaces and control characters are in
+/// no name of a host.
+fn no_address(word: &str) -> Option<String> {
+    let fits = |c: char| c.is_alphanumeric() || "._-:%@[]".contains(c);
+    if word.starts_with('-') {
+        return Some(format!(
+            "'{word}' begins with a dash, which ssh would take for an option"
+        ));
+    }
+    let bad = word.chars().find(|c| !fits(*c));
+    match bad {
+        Some(bad) => Some(format!("'{word}' is no host: {bad:?} is in no name of one")),
+        None if word.is_empty() => Some("an empty name is no host".to_owned()),
+        None => None,
+    }
+}
+
+/// The port that a word names.
+fn port(word: &str) -> Option<u16> {
+    word.parse().ok().filter(|port| *port > 0)
+}
+
+/// The problems, shortened where there are very many.
+fn shortened(mut problems: Vec<String>) -> Vec<String> {
+    let more = problems.len().saturating_sub(MOST_LISTED);
+    if more > 0 {
+        problems.truncate(MOST_LISTED);
+        problems.push(format!("{more} more of the kind."));
+    }
+    problems
+}
+
+/// Hosts that are there twice, by their addresses or ids. `place` says where a host stands, such as
+/// `hosts, line 3`.
+fn duplicates(hosts: &[Host], place: impl Fn(usize) -> String) -> Vec<String> {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut problems = Vec::new();
+    for (at, host) in hosts.iter().enumerate() {
+        // Names of hosts know no capitals (RFC 4343).
+        let address = format!(
+            "{}:{}",
+            host.address.to_lowercase(),
+            host.port.unwrap_or(22)
+        );
+        let keys = [Some(address), host.id.as_ref().map(|id| format!("id {id}"))];
+        let earlier: Vec<usize> = keys
+            .into_iter()
+            .flatten()
+            .filter_map(|key| match seen.entry(key) {
+                std::collections::btree_map::Entry::Occupied(first) => Some(*first.get()),
+                std::collections::btree_map::Entry::Vacant(free) => {
+                    free.insert(at);
+                    None
+                }
+            })
+            .collect();
+        if let Some(first) = earlier.first() {
+            problems.push(format!(
+                "{}: {} is the same host as {} of {}; leave one of them out.",
+                place(at),
+                host.name,
+                hosts[*first].name,
+                place(*first)
+            ));
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_can_be_a_host_is_given_to_ssh() {
+        for good in [
+            "db1",
+            "root@10.0.0.1",
+            "fe80::1%eth0",
+            "[::1]",
+            "münchen.example",
+        ] {
+            assert_eq!(no_address(good), None);
+        }
+        for bad in [
+            "",
+            "-oProxyCommand=x",
+            "a b",
+            "a\u{7}",
+            "a;b",
+            "$(x)",
+            "a\0",
+        ] {
+            assert!(no_address(bad).is_some(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_found_and_read_from_its_file() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join(".dsh");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("machines.burnin"), "a az=z1\nb\n").unwrap();
+        let found = Source::List("burnin".into())
+            .ask(Some(home.path()))
+            .unwrap();
+        assert_eq!(found.hosts.len(), 2);
+        assert_eq!(found.hosts[0].zone.as_deref(), Some("z1"));
+        let none = Source::List("absent".into())
+            .ask(Some(home.path()))
+            .unwrap_err();
+        assert!(none[0].contains("machines.absent"), "{none:?}");
+    }
+
+    #[test]
+    fn an_inventory_that_is_json_needs_no_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("inventory.json");
+        std::fs::write(&file, r#" {"all": {"hosts": ["a", "b"]}}"#).unwrap();
+        let found = Source::Inventory(file).ask(None).unwrap();
+        assert_eq!(found.hosts.len(), 2);
+    }
+
+    #[test]
+    fn many_problems_are_shortened() {
+        let problems = shortened((0..50).map(|at| at.to_string()).collect());
+        assert_eq!(problems.len(), MOST_LISTED + 1);
+        assert_eq!(problems.last().unwrap(), "30 more of the kind.");
+    }
+}

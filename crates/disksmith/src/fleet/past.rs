@@ -1,0 +1,338 @@
+//! Past results: how hosts came out before.
+//!
+//! They are read from the answer of `fleet race --json`, of which `figure` (its name) and, for each of
+//! `hosts`, `host`, `zone`, `type`, `figure.value` and `decision` are used; from a list of hosts with the
+//! attributes `figure` and `decision`; or from the runs in a ledger, of each host the worst. A host
+//! without a figure, such as one that was never reached, came out bad.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use ledger::{Filter, Ledger};
+use serde::Deserialize;
+
+use super::hosts::{Host, listed};
+use crate::bench::conclusion::Conclusion;
+use crate::failure::{Failure, Standing as _};
+use crate::sweep::{Requirement, figures_of};
+
+/// How the file of a ledger begins (SQLite's file format, section 1.3).
+const SQLITE: &[u8] = b"SQLite format 3\0";
+
+/// What a host was decided to be, where it was kept.
+const KEEP: &str = "keep";
+
+/// A host of the past.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PastHost {
+    /// Its zone.
+    pub zone: Option<String>,
+    /// Its instance type.
+    pub kind: Option<String>,
+    /// Its figure, of which there is more or less as good as it is; `None` where it has none.
+    pub figure: Option<f64>,
+    /// Whether it was kept, where that is known.
+    pub kept: Option<bool>,
+}
+
+/// The hosts of the past, and which of them were good.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Past {
+    /// The hosts, each with whether it was good.
+    pub hosts: Vec<(PastHost, bool)>,
+    /// What was good, in words.
+    pub good: String,
+}
+
+impl Past {
+    /// Reads past results. Good is what meets the bar; without one, what is as good as the worst host
+    /// that was kept.
+    ///
+    /// # Errors
+    /// Refused, where they cannot be read or do not say who was good.
+    pub(crate) fn read(from: &Path, good: Option<&Requirement>) -> Result<Past, Failure> {
+        let name = from.display().to_string();
+        let unread = |why| Failure::refused(format!("{name} cannot be read: {why}"));
+        let mut file = File::open(from).map_err(unread)?;
+        let mut bytes = Vec::new();
+        let first = (&mut file)
+            .take(SQLITE.len() as u64)
+            .read_to_end(&mut bytes);
+        first.map_err(unread)?;
+        let hosts = if bytes == SQLITE {
+            drop(file);
+            let bar = good.ok_or_else(|| {
+                Failure::refused(format!(
+                    "{name} is a ledger, whose runs do not say which hosts were good; say it with \
+                     --good, as in --good 'page-write.iops>=10000'"
+                ))
+            })?;
+            of_ledger(from, bar)?
+        } else {
+            file.read_to_end(&mut bytes).map_err(unread)?;
+            let told = |problems: Vec<String>| Failure::refused_for("no past results", &problems);
+            of_text(&name, &bytes, good).map_err(told)?
+        };
+        Past::of(&name, hosts, good).map_err(Failure::refused)
+    }
+
+    /// Tells the good from the others.
+    ///
+    /// # Errors
+    /// A sentence, where nothing says which were good.
+    fn of(name: &str, hosts: Vec<PastHost>, good: Option<&Requirement>) -> Result<Past, String> {
+        if hosts.is_empty() {
+            return Err(format!("{name} holds no past result of any host."));
+        }
+        if let Some(bar) = good {
+            let met = |host: &PastHost| host.figure.is_some_and(|value| bar.is_met_by(value));
+            return Ok(Past {
+                hosts: hosts
+                    .into_iter()
+                    .map(|host| (met(&host), host))
+                    .map(swap)
+                    .collect(),
+                good: bar.to_string(),
+            });
+        }
+        let kept = || hosts.iter().filter(|host| host.kept == Some(true));
+        if kept().next().is_none() {
+            return Err(format!(
+                "{name} has no host that was kept, so that nothing says which were good; say it with \
+                 --good, as in --good 'page-write.iops>=10000'."
+            ));
+        }
+        // More is better in what a race ranks by.
+        let least = kept()
+            .filter_map(|host| host.figure)
+            .fold(f64::INFINITY, f64::min);
+        let as_good = |host: &PastHost| {
+            host.kept == Some(true) || host.figure.is_some_and(|figure| figure >= least)
+        };
+        let good = if least.is_finite() {
+            format!("as good as the worst that was kept, {least:.0} or more")
+        } else {
+            "kept".to_owned()
+        };
+        Ok(Past {
+            hosts: hosts
+                .into_iter()
+                .map(|host| (as_good(&host), host))
+                .map(swap)
+                .collect(),
+            good,
+        })
+    }
+}
+
+fn swap((good, host): (bool, PastHost)) -> (PastHost, bool) {
+    (host, good)
+}
+
+/// The answer of a race, as much of it as matters here.
+#[derive(Debug, Deserialize)]
+struct Answer {
+    figure: Option<String>,
+    hosts: Vec<Raced>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Raced {
+    zone: Option<String>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    figure: Option<Value>,
+    decision: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Value {
+    value: f64,
+}
+
+fn of_text(
+    name: &str,
+    bytes: &[u8],
+    good: Option<&Requirement>,
+) -> Result<Vec<PastHost>, Vec<String>> {
+    let begins = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    if begins == Some(&b'{') {
+        of_answer(name, bytes, good).map_err(|why| vec![why])
+    } else {
+        of_list(name, bytes)
+    }
+}
+
+/// The hosts of a race's answer.
+fn of_answer(
+    name: &str,
+    bytes: &[u8],
+    good: Option<&Requirement>,
+) -> Result<Vec<PastHost>, String> {
+    let answer: Answer = serde_json::from_slice(bytes)
+        .map_err(|why| format!("{name} is not the answer of 'fleet race --json': {why}."))?;
+    if let (Some(ranked), Some(bar)) = (&answer.figure, good) {
+        let wanted = bar.figure.to_string();
+        if *ranked != wanted {
+            return Err(format!(
+                "{name} has the figures of {ranked}, and --good asks for {wanted}; write --good with \
+                 {ranked}, or leave it out."
+            ));
+        }
+    }
+    let host = |raced: Raced| PastHost {
+        zone: raced.zone,
+        kind: raced.kind,
+        figure: raced.figure.map(|figure| figure.value),
+        kept: raced.decision.map(|word| word == KEEP),
+    };
+    Ok(answer.hosts.into_iter().map(host).collect())
+}
+
+/// The hosts of a list.
+fn of_list(name: &str, bytes: &[u8]) -> Result<Vec<PastHost>, Vec<String>> {
+    let hosts = listed(name, bytes)?;
+    let mut past = Vec::new();
+    let mut problems = Vec::new();
+    for host in hosts {
+        match of_attributes(&host) {
+            Ok(one) => past.push(one),
+            Err(why) => problems.push(format!("{name}: {why}")),
+        }
+    }
+    if problems.is_empty() {
+        Ok(past)
+    } else {
+        Err(problems)
+    }
+}
+
+fn of_attributes(host: &Host) -> Result<PastHost, String> {
+    let said = host.tags.get("figure");
+    let figure: Option<f64> = said
+        .and_then(|text| text.parse().ok())
+        .filter(|figure: &f64| figure.is_finite());
+    if let (Some(text), None) = (said, figure) {
+        return Err(format!(
+            "the figure of {}, '{text}', is no number; write it plainly, such as 11870.",
+            host.name
+        ));
+    }
+    let decision = host.tags.get("decision");
+    if said.is_none() && decision.is_none() {
+        return Err(format!(
+            "{} has neither figure=… nor decision=…; write 'decision=failed' for a host that was \
+             never measured.",
+            host.name
+        ));
+    }
+    Ok(PastHost {
+        zone: host.zone.clone(),
+        kind: host.kind.clone(),
+        figure,
+        kept: decision.map(|word| word == KEEP),
+    })
+}
+
+/// The hosts of a ledger's runs that have the figure of the bar: of each the worst.
+fn of_ledger(path: &Path, bar: &Requirement) -> Result<Vec<PastHost>, Failure> {
+    let ledger = Ledger::open(path).refused()?;
+    let phase = &bar.figure.phase;
+    let mut hosts: BTreeMap<String, PastHost> = BTreeMap::new();
+    for summary in ledger.list(&Filter::default()).refused()? {
+        if !summary.phases.contains(phase) {
+            continue;
+        }
+        let run = ledger.load(summary.id.as_str()).refused()?;
+        let figures = figures_of(&run, &Conclusion::of(&run));
+        let Some(value) = figures.get(&bar.figure) else {
+            continue;
+        };
+        let cloud = run.machine.cloud.as_ref();
+        let one = PastHost {
+            zone: cloud.and_then(|cloud| cloud.zone.clone()),
+            kind: cloud.and_then(|cloud| cloud.instance_type.clone()),
+            figure: Some(value.mean),
+            kept: None,
+        };
+        let id = cloud.and_then(|cloud| cloud.instance_id.clone());
+        let key = id.unwrap_or_else(|| run.machine.hostname.clone());
+        let worse = |old: &PastHost| {
+            let better = |old: f64| {
+                if bar.side.is_low() {
+                    old < value.mean
+                } else {
+                    old > value.mean
+                }
+            };
+            old.figure.is_none_or(better)
+        };
+        if hosts.get(&key).is_none_or(worse) {
+            hosts.insert(key, one);
+        }
+    }
+    Ok(hosts.into_values().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: &str, good: Option<&str>) -> Result<Past, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("past");
+        std::fs::write(&file, text).unwrap();
+        let good: Option<Requirement> = good.map(|text| text.parse().unwrap());
+        Past::read(&file, good.as_ref()).map_err(|failure| failure.error().to_string())
+    }
+
+    fn goods(past: &Past) -> Vec<bool> {
+        past.hosts.iter().map(|(_, good)| *good).collect()
+    }
+
+    const RACE: &str = r#"{"command": "fleet race", "figure": "page-write.iops", "hosts": [
+        {"host": "a", "zone": "z1", "type": "t", "figure": {"value": 12000}, "decision": "keep"},
+        {"host": "b", "zone": "z1", "figure": {"value": 12500.5}, "decision": "cull"},
+        {"host": "c", "zone": "z2", "figure": null, "decision": "unreachable"},
+        {"host": "d", "zone": "z2", "figure": {"value": 9000}, "decision": "floor"}]}"#;
+
+    #[test]
+    fn a_race_says_who_was_good() {
+        let past = read(RACE, None).unwrap();
+        assert_eq!(goods(&past), [true, true, false, false]);
+        assert!(past.good.contains("12000"), "{}", past.good);
+        let lower = read(RACE, Some("page-write.iops>=9000")).unwrap();
+        assert_eq!(goods(&lower), [true, true, false, true]);
+        let told = read(RACE, Some("page-read.iops>=9000")).unwrap_err();
+        assert!(told.contains("page-write.iops, and --good"), "{told}");
+    }
+
+    #[test]
+    fn a_list_says_who_was_good() {
+        let text = "a az=z1 figure=100 decision=keep\nb figure=90\nc decision=failed # dead\n";
+        assert_eq!(goods(&read(text, None).unwrap()), [true, false, false]);
+        let bar = read(text, Some("a.iops>=90")).unwrap();
+        assert_eq!(goods(&bar), [true, true, false]);
+        for (text, told) in [
+            ("a\n", "a has neither figure"),
+            ("a figure=fast\n", "'fast', is no number"),
+            ("a figure=5\n", "no host that was kept"),
+            ("", "lists no host"),
+            ("{", "not the answer"),
+            (r#"{"hosts": []}"#, "holds no past result"),
+        ] {
+            let error = read(text, None).unwrap_err();
+            assert!(error.contains(told), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_answered(bytes: Vec<u8>) {
+            let _ = of_text("past", &bytes, None);
+        }
+    }
+}
