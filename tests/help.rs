@@ -8,7 +8,7 @@ use std::process::Command;
 
 use support::{Place, has_program, names_in, said};
 
-const VERBS: [&str; 11] = [
+const VERBS: [&str; 12] = [
     "array",
     "bench",
     "devices",
@@ -20,6 +20,7 @@ const VERBS: [&str; 11] = [
     "completions",
     "man",
     "zero",
+    "fleet",
 ];
 
 #[test]

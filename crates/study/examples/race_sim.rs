@@ -8,7 +8,7 @@ use study::burnin::Rule;
 use study::burnin::rehearse::{Population, Rehearsal, Rng, rehearse};
 
 /// What the program says of itself.
-const USAGE: &str = "race_sim [--hosts N] [--trials N] [--keep N] [--seed N]";
+const USAGE: &str = "race_sim [--hosts N] [--trials N] [--keep N] [--seed N] [--case NAME]";
 
 /// What was asked for.
 struct Asked {
@@ -16,6 +16,8 @@ struct Asked {
     trials: Option<usize>,
     keep: usize,
     seed: u64,
+    /// Only this case, such as `plain`.
+    case: Option<String>,
 }
 
 fn main() {
@@ -54,6 +56,9 @@ fn main() {
             continue;
         }
         for (name, population, rule) in cases(asked.keep) {
+            if asked.case.as_ref().is_some_and(|only| only != name) {
+                continue;
+            }
             let trials = asked.trials.unwrap_or((100_000 / hosts).clamp(20, 400));
             table_row(asked.seed, (name, &population, rule), hosts, trials);
         }
@@ -66,9 +71,14 @@ fn asked(mut args: impl Iterator<Item = String>) -> Result<Asked, String> {
         trials: None,
         keep: 3,
         seed: 1,
+        case: None,
     };
     while let Some(name) = args.next() {
         let value = args.next();
+        if name == "--case" {
+            asked.case = value;
+            continue;
+        }
         let number = value
             .as_deref()
             .and_then(|value| value.parse::<usize>().ok())

@@ -1,0 +1,186 @@
+//! The verb `fleet` through the real binary: where hosts come from, and how many to start. The
+//! programs `aws` and `ansible-inventory` are stood in for by scripts that answer as they do.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+
+use support::{Place, Said, said};
+
+const LIST: &str = "# burn-in\n\
+    db1 az=us-east-1a type=i4i.large id=i-01   # was slow\n\
+    db2 az=us-east-1b type=i4i.large id=i-02\n";
+
+/// Runs with a program of this name on the PATH that runs this script.
+fn with_program(place: &Place, name: &str, script: &str, arguments: &[&str]) -> Said {
+    let folder = place.path("bin");
+    fs::create_dir_all(&folder).unwrap();
+    let program = folder.join(name);
+    fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let mut command = place.command(arguments);
+    said(command.env("PATH", format!("{}:{path}", folder.display())))
+}
+
+#[test]
+fn a_list_of_dsh_is_shown_with_its_comments() {
+    let place = Place::new();
+    fs::create_dir(place.path(".dsh")).unwrap();
+    fs::write(place.path(".dsh/machines.burnin"), LIST).unwrap();
+    let mut command = place.command(&["fleet", "hosts", "--list", "burnin"]);
+    let shown = said(command.env("HOME", place.path(""))).ends_with(0);
+    for word in ["db1", "us-east-1b", "i4i.large", "i-02", "was slow"] {
+        assert!(shown.out.contains(word), "no {word} in {shown:#?}");
+    }
+    fs::write(place.path("hosts"), LIST).unwrap();
+    let arguments = [
+        "fleet",
+        "hosts",
+        "--list",
+        "./hosts",
+        "--exclude",
+        "1$",
+        "--json",
+    ];
+    let answer = place.run(&arguments).ends_with(0).json();
+    assert_eq!(answer["command"], "fleet hosts");
+    assert_eq!(answer["hosts"].as_array().unwrap().len(), 1);
+    assert_eq!(answer["hosts"][0]["type"], "i4i.large");
+}
+
+#[test]
+fn lists_that_make_no_sense_are_refused_with_their_lines() {
+    let place = Place::new();
+    for (text, told) in [
+        ("", "lists no host"),
+        ("a\nb\na\n", "line 3: a is the same host as a of"),
+        ("a\n-oProxyCommand=x\n", "line 2: '-oProxyCommand"),
+        ("a b\n", "line 1: 'b' is not KEY=VALUE"),
+    ] {
+        fs::write(place.path("hosts"), text).unwrap();
+        place
+            .run(&["fleet", "hosts", "--list", "./hosts"])
+            .refuses(&["there are no hosts: ./hosts", told]);
+    }
+    fs::write(place.path("hosts"), LIST).unwrap();
+    let none = ["fleet", "hosts", "--list", "./hosts", "--include", "^web"];
+    place.run(&none).refuses(&["None of the 2 hosts is left"]);
+    place.run(&["fleet", "hosts"]).ends_with(2);
+    let both = ["fleet", "hosts", "--list", "a", "--inventory", "b"];
+    place.run(&both).ends_with(2);
+    let bad = ["fleet", "hosts", "--list", "./hosts", "--include", "db("];
+    let told = place.run(&bad).ends_with(2);
+    assert!(told.err.contains("no regular expression"), "{told:#?}");
+}
+
+/// Answers as `aws` does: a page, and behind its token another.
+const AWS: &str = r#"case "$*" in
+*--starting-token*)
+  echo '{"Reservations": [{"Instances": [
+    {"InstanceId": "i-2", "State": {"Name": "terminated"}}]}]}';;
+*"--filters Name=tag:role,Values=burnin"*)
+  echo '{"Reservations": [{"Instances": [{"InstanceId": "i-1", "State": {"Name": "running"},
+    "PublicIpAddress": "192.0.2.1", "Placement": {"AvailabilityZone": "us-east-1a"},
+    "Tags": [{"Key": "keep", "Value": ""}]}]}], "NextToken": "t"}';;
+*) exit 1;;
+esac"#;
+
+#[test]
+fn ec2_is_asked_through_aws_page_by_page() {
+    let place = Place::new();
+    let private = ["fleet", "hosts", "--ec2", "Name=tag:role,Values=burnin"];
+    let public = [&private[..], &["--address", "public", "--json"]].concat();
+    let answer = with_program(&place, "aws", AWS, &public).ends_with(0);
+    assert!(answer.err.contains("i-2 is terminated"), "{answer:#?}");
+    let answer = answer.json();
+    assert_eq!(answer["hosts"][0]["address"], "192.0.2.1");
+    assert_eq!(answer["hosts"][0]["tags"]["keep"], "");
+    with_program(&place, "aws", AWS, &private).refuses(&["i-1 has no private address"]);
+    let denied = "echo 'An error occurred (UnauthorizedOperation)' >&2; exit 254";
+    with_program(&place, "aws", denied, &private).refuses(&[
+        "aws ec2 describe-instances",
+        "status 254",
+        "UnauthorizedOperation",
+    ]);
+}
+
+#[test]
+fn an_inventory_is_read_by_ansible_itself() {
+    let place = Place::new();
+    fs::write(place.path("hosts.ini"), "[db]\ndb1\n").unwrap();
+    let script = r#"[ "$*" = "--inventory hosts.ini --list" ] || exit 3
+echo '{"_meta": {"hostvars": {"db1": {"ansible_host": "10.0.0.1"}}}, "db": {"hosts": ["db1"]}}'"#;
+    let arguments = ["fleet", "hosts", "--inventory", "hosts.ini", "--json"];
+    let answer = with_program(&place, "ansible-inventory", script, &arguments);
+    assert_eq!(
+        answer.ends_with(0).json()["hosts"][0]["address"],
+        "10.0.0.1"
+    );
+}
+
+/// Hosts of a zone in a list of past results.
+fn zone(zone: &str, good: usize, bad: usize) -> String {
+    let host = |at: usize| {
+        let figure = if at < good { 12_000 + 100 * at } else { 4_000 };
+        format!("{zone}{at} az={zone} figure={figure}\n")
+    };
+    (0..good + bad).map(host).collect()
+}
+
+#[test]
+fn a_plan_says_how_many_to_start_and_what_it_costs() {
+    let place = Place::new();
+    fs::write(place.path("past"), zone("a", 18, 2) + &zone("b", 10, 10)).unwrap();
+    let from = ["fleet", "plan", "--want", "3", "--from", "past"];
+    let bar = [&from[..], &["--good", "page-write.iops>=10000"]].concat();
+    let priced = [&bar[..], &["--per", "zone", "--price", "0.5"]].concat();
+    let shown = place.run(&priced).ends_with(0);
+    shown.fits(100);
+    for words in [
+        "18 of 20",
+        "10 of 20",
+        "Good is: page-write.iops>=10000",
+        "host-hours",
+    ] {
+        assert!(shown.prose().contains(words), "no {words} in {shown:#?}");
+    }
+    let answer = place.run(&[&priced[..], &["--json"]].concat());
+    let answer = answer.ends_with(0).json();
+    let start = |group: usize| answer["groups"][group]["start"].as_u64().unwrap();
+    assert!(start(0) >= 4 && start(1) > start(0), "{answer:#}");
+    assert_eq!(answer["start"], start(0) + start(1));
+    let race = &answer["race"];
+    let price = race["price"].as_f64().unwrap();
+    assert!((price - 0.5 * race["host_hours"].as_f64().unwrap()).abs() < 1e-9);
+
+    place
+        .run(&from)
+        .refuses(&["no host that was kept", "--good"]);
+    let by_type = [&bar[..], &["--per", "type"]].concat();
+    place.run(&by_type).refuses(&["no type is known"]);
+    place
+        .run(&["fleet", "plan", "--want", "3", "--from", "absent"])
+        .refuses(&["absent cannot be read"]);
+    // Where no host was good there is no number, and the answer is no.
+    let none = [&from[..], &["--good", "a.iops>=99999"]].concat();
+    let told = place.run(&none).ends_with(1);
+    assert!(told.prose().contains("No number can be said"), "{told:#?}");
+}
+
+#[test]
+fn a_plan_reads_the_runs_of_a_ledger() {
+    let place = Place::new();
+    place.bench(&support::SHORT).ends_with(0);
+    let ledger = place.ledger();
+    let from = ["fleet", "plan", "--want", "1", "--from"];
+    let from = [&from[..], &[ledger.to_str().unwrap()]].concat();
+    place.run(&from).refuses(&["is a ledger", "--good"]);
+    let bar = [&from[..], &["--good", "page-read.iops>=1", "--json"]].concat();
+    let answer = place.run(&bar).ends_with(0).json();
+    let past = &answer["groups"][0]["past"];
+    assert_eq!((&past["all"], &past["good"]), (&1.into(), &1.into()));
+}
