@@ -113,6 +113,8 @@ fn an_inventory_is_read_by_ansible_itself() {
     let place = Place::new();
     fs::write(place.path("hosts.ini"), "[db]\ndb1\n").unwrap();
     let script = r#"[ "$*" = "--inventory hosts.ini --list" ] || exit 3
+# Ansible refuses to run in another locale.
+[ "$LC_ALL" = C.UTF-8 ] || exit 4
 echo '{"_meta": {"hostvars": {"db1": {"ansible_host": "10.0.0.1"}}}, "db": {"hosts": ["db1"]}}'"#;
     let arguments = ["fleet", "hosts", "--inventory", "hosts.ini", "--json"];
     let answer = with_program(&place, "ansible-inventory", script, &arguments);

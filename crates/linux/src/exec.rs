@@ -111,6 +111,7 @@ pub struct Exec {
     folder: Option<PathBuf>,
     limit: Duration,
     tie: Tie,
+    locale: &'static str,
 }
 
 /// What ties a program to this process.
@@ -133,6 +134,7 @@ impl Exec {
             folder: None,
             limit: LIMIT,
             tie: Tie::None,
+            locale: "C",
         }
     }
 
@@ -180,6 +182,14 @@ impl Exec {
         if self.tie == Tie::None {
             self.tie = Tie::Life;
         }
+        self
+    }
+
+    /// It speaks English in UTF-8 (`LC_ALL=C.UTF-8`), for programs that refuse to run otherwise, as
+    /// Ansible does.
+    #[must_use]
+    pub fn utf8(mut self) -> Exec {
+        self.locale = "C.UTF-8";
         self
     }
 
@@ -249,7 +259,7 @@ impl Exec {
         let mut command = Command::new(&self.program);
         command
             .args(&self.args)
-            .env("LC_ALL", "C")
+            .env("LC_ALL", self.locale)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -432,6 +442,13 @@ mod tests {
         let output = shell("echo out; echo err >&2").run().unwrap();
         assert_eq!(output.text(), "out\n");
         assert_eq!(output.stderr, b"err\n");
+    }
+
+    #[test]
+    fn a_program_speaks_english_and_utf8_where_it_needs_it() {
+        let said = |exec: Exec| exec.run().unwrap().text();
+        assert_eq!(said(shell("echo $LC_ALL")), "C\n");
+        assert_eq!(said(shell("echo $LC_ALL").utf8()), "C.UTF-8\n");
     }
 
     #[test]

@@ -124,7 +124,7 @@ impl Race {
     }
 
     fn end(&self, left: &[usize], alive: usize, bounds: &mut Bounds) -> Option<End> {
-        if alive <= self.rule.keep && self.rounds >= self.rule.least {
+        if alive <= self.rule.keep && self.rounds >= self.rule.least.max(2) {
             return Some(End::Few);
         }
         let proof = super::bounds::proof_rounds(&self.rule, self.groups.len());

@@ -31,6 +31,7 @@ pub(super) fn program(file: &Path) -> Exec {
         .arg("--inventory")
         .arg(file)
         .arg("--list")
+        .utf8()
 }
 
 /// Reads the answer; `file` is the inventory's name, for errors.
