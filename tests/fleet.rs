@@ -186,3 +186,28 @@ fn a_plan_reads_the_runs_of_a_ledger() {
     let past = &answer["groups"][0]["past"];
     assert_eq!((&past["all"], &past["good"]), (&1.into(), &1.into()));
 }
+
+#[test]
+fn a_dry_run_of_a_race_shows_who_would_be_raced() {
+    let place = Place::new();
+    fs::write(place.path("hosts"), LIST).unwrap();
+    let race = [
+        "fleet", "race", "--list", "./hosts", "--keep", "1", "--per", "zone",
+    ];
+    let floor = ["--floor", "page-write.iops>=10000 for 60s"];
+    let dry = [&race[..], &floor, &["--dry-run"]].concat();
+    let shown = place.run(&dry).ends_with(0);
+    assert!(shown.prose().contains("in 6 rounds at least"), "{shown:#?}");
+    let answer = place
+        .run(&[&dry[..], &["--json"]].concat())
+        .ends_with(0)
+        .json();
+    assert_eq!(answer["hosts"][1]["group"], "us-east-1b");
+    place.run(&race).refuses(&["cannot race hosts yet"]);
+    let wrong = [&race[..], &["--floor", "page-write.iops<10000"]].concat();
+    let told = place.run(&wrong).ends_with(2);
+    assert!(
+        told.err.contains("would remove the good hosts"),
+        "{told:#?}"
+    );
+}

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::{Percent, Span};
+use crate::fleet::floor::Floor;
 use crate::fleet::hosts::{Address, Pattern};
 use crate::sweep::Requirement;
 
@@ -27,6 +28,9 @@ pub(crate) enum FleetVerb {
     /// Say from past results how many hosts to start so that enough good ones come, and what the
     /// race among them will cost
     Plan(PlanArgs),
+    /// Race hosts against each other, and keep the best. This version only shows what would be raced
+    #[command(hide = true)]
+    Race(RaceArgs),
 }
 
 /// Which hosts.
@@ -114,6 +118,40 @@ pub(crate) struct PlanArgs {
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,
+}
+
+/// What `fleet race` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:
+  disksmith fleet race --list burnin --keep 3 --per zone --floor 'page-write.iops>=10000 for 60s' \\
+      --floor 'disk.latency<1000ms' --dry-run")]
+pub(crate) struct RaceArgs {
+    /// Which hosts
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// How many hosts are kept, of each group
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub keep: u32,
+    /// What makes a group [default: all hosts are one]
+    #[arg(long, value_enum)]
+    pub per: Option<Per>,
+    /// What a host must reach throughout, such as 'page-write.iops>=10000 for 60s' or
+    /// 'disk.latency<1000ms'; one that does not is removed
+    #[arg(long, value_name = "FIGURE>=BAR[ for TIME]")]
+    pub floor: Vec<Floor>,
+    /// How long a round takes
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub round: Span,
+    /// The most rounds
+    #[arg(long, value_name = "N", default_value_t = 240,
+        value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    pub rounds: u32,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Show what would be raced, and touch nothing
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 fn price(text: &str) -> Result<f64, String> {

@@ -17,7 +17,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use array::{ArrayArgs, ArrayVerb, CreateArgs, Fs, Layout, Level, ListArgs};
 pub(crate) use bench::{BenchArgs, EngineChoice, SuiteName};
-pub(crate) use fleet::{FleetArgs, FleetVerb, HostsArgs, Per, PlanArgs, SourceArgs};
+pub(crate) use fleet::{FleetArgs, FleetVerb, HostsArgs, Per, PlanArgs, RaceArgs, SourceArgs};
 pub(crate) use lab::{
     AccelChoice, CutTimes, LabArgs, LabRunArgs, LabServeArgs, LabVerb, VolumesArgs,
 };

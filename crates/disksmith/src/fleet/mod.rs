@@ -1,30 +1,50 @@
 //! `fleet`: many hosts at once. Which they are, how many to start, and which to keep.
 
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the race that watches floors is not here yet")
-)]
-mod floor;
+pub(crate) mod floor;
 pub(crate) mod hosts;
 mod past;
 mod plan;
 mod say;
+mod setup;
 
 use std::path::PathBuf;
 
-use crate::cli::{FleetArgs, FleetVerb, HostsArgs, PlanArgs, SourceArgs};
+use crate::cli::{FleetArgs, FleetVerb, HostsArgs, PlanArgs, RaceArgs, SourceArgs};
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome};
 use hosts::{Found, Host, Selection, Source};
 use past::Past;
 use plan::{Asked, Plan};
+use setup::Setup;
 
 /// Does what a verb of `fleet` asks for.
 pub(crate) fn fleet(args: &FleetArgs, context: &mut Context) -> Outcome {
     match &args.verb {
         FleetVerb::Hosts(args) => list(args, context),
         FleetVerb::Plan(args) => plan(args, context),
+        FleetVerb::Race(args) => race(args, context),
     }
+}
+
+/// Shows what would be raced.
+fn race(args: &RaceArgs, context: &mut Context) -> Outcome {
+    if !args.dry_run {
+        return Err(Failure::refused(
+            "this version cannot race hosts yet; --dry-run shows which would be raced, and how",
+        ));
+    }
+    let found = find(&args.source)?;
+    for one in &found.left_out {
+        context.tell(one);
+    }
+    let setup = Setup::of(&found.hosts, args);
+    let answer = if args.json {
+        say::setup_json(&setup, &found.hosts)
+    } else {
+        say::setup(&setup, &found.hosts, context.columns)
+    };
+    context.print(&answer)?;
+    Ok(Answer::Done)
 }
 
 /// Lists the hosts.

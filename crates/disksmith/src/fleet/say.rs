@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::hosts::{Found, Host};
 use super::past::Past;
 use super::plan::{Asked, Group, Plan};
+use super::setup::Setup;
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout, wrap};
 
@@ -48,6 +49,52 @@ pub(super) fn hosts_json(found: &Found) -> String {
         "command": "fleet hosts",
         "hosts": found.hosts,
         "left_out": found.left_out,
+    }))
+}
+
+const RACED: [Column; 3] = [
+    Column::words("group"),
+    Column::numbers("hosts", 0),
+    Column::numbers("kept", 0),
+];
+
+/// What would be raced, as text.
+pub(super) fn setup(setup: &Setup, hosts: &[Host], columns: usize) -> String {
+    let kept = |size: usize| size.min(setup.rule.keep).to_string();
+    let rows: Vec<Vec<String>> = setup
+        .groups
+        .iter()
+        .zip(setup.sizes())
+        .map(|(group, size)| vec![group.clone(), size.to_string(), kept(size)])
+        .collect();
+    let mut text = layout(&RACED, &rows, columns);
+    for sentence in setup.sentences(hosts.len()) {
+        text.push_str(&wrap(&sentence, columns, ""));
+        text.push('\n');
+    }
+    text
+}
+
+/// What would be raced, as one JSON document.
+pub(super) fn setup_json(setup: &Setup, hosts: &[Host]) -> String {
+    let group = |at: usize| setup.groups.get(setup.group_of[at]);
+    let hosts: Vec<Value> = hosts
+        .iter()
+        .enumerate()
+        .map(|(at, host)| json!({ "host": host, "group": group(at) }))
+        .collect();
+    let floors: Vec<String> = setup.floors.iter().map(ToString::to_string).collect();
+    document(&json!({
+        "schema": SCHEMA,
+        "command": "fleet race",
+        "dry_run": true,
+        "keep": setup.rule.keep,
+        "floors": floors,
+        "round_s": setup.round_s,
+        "least_rounds": setup.rule.least,
+        "proof_rounds": setup.proof_rounds,
+        "most_rounds": setup.rule.rounds,
+        "hosts": hosts,
     }))
 }
 
@@ -116,7 +163,7 @@ fn priced(price: Option<f64>, hours: f64) -> String {
     })
 }
 
-fn duration(seconds: f64) -> String {
+pub(super) fn duration(seconds: f64) -> String {
     record::Nanos((seconds * 1e9) as u64).to_string()
 }
 

@@ -1,0 +1,165 @@
+//! How a race is set up: who competes with whom, and for how many rounds.
+
+use std::collections::BTreeMap;
+
+use study::burnin::{Race, Rule};
+
+use super::floor::Floor;
+use super::hosts::Host;
+use super::say::duration;
+use crate::cli::{Per, RaceArgs};
+
+/// What the group is called of hosts whose source does not say their zone or type.
+const UNKNOWN: &str = "unknown";
+/// What the one group is called where all hosts are one.
+const ALL: &str = "all";
+
+/// A race that may begin.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Setup {
+    /// The groups' names, in their order.
+    pub groups: Vec<String>,
+    /// The group of each host.
+    pub group_of: Vec<usize>,
+    /// How the race is run.
+    pub rule: Rule,
+    /// What a host must reach throughout.
+    pub floors: Vec<Floor>,
+    /// How long a round takes, in seconds.
+    pub round_s: f64,
+    /// In how many rounds a host is measured before it is kept.
+    pub proof_rounds: usize,
+    /// How many hosts are of an unknown group.
+    unknown: usize,
+}
+
+impl Setup {
+    /// Groups the hosts, and lets no host drop out before the longest floor was watched.
+    pub(crate) fn of(hosts: &[Host], args: &RaceArgs) -> Setup {
+        let names: Vec<&str> = hosts.iter().map(|host| name(host, args.per)).collect();
+        let mut places: BTreeMap<&str, usize> = names.iter().map(|name| (*name, 0)).collect();
+        for (at, place) in places.values_mut().enumerate() {
+            *place = at;
+        }
+        let group_of: Vec<usize> = names.iter().map(|name| places[name]).collect();
+        let round_s = args.round.0.0 as f64 / 1e9;
+        let lasting = args.floor.iter().filter_map(|floor| floor.over);
+        let longest = lasting.map(|over| over.0 as f64 / 1e9).fold(0.0, f64::max);
+        let rule = Rule {
+            rounds: args.rounds as usize,
+            least: ((longest / round_s).ceil() as usize).max(2),
+            ..Rule::keeping(args.keep as usize)
+        };
+        Setup {
+            groups: places.keys().map(|name| (*name).to_owned()).collect(),
+            proof_rounds: Race::new(&group_of, rule).proof_rounds(),
+            unknown: names.iter().filter(|name| **name == UNKNOWN).count(),
+            group_of,
+            rule,
+            floors: args.floor.clone(),
+            round_s,
+        }
+    }
+
+    /// How many hosts each group has.
+    pub(crate) fn sizes(&self) -> Vec<usize> {
+        let mut sizes = vec![0; self.groups.len()];
+        for group in &self.group_of {
+            sizes[*group] += 1;
+        }
+        sizes
+    }
+
+    /// What else is to be said of the race.
+    pub(crate) fn sentences(&self, hosts: usize) -> Vec<String> {
+        let lasts = |rounds: usize| duration(rounds as f64 * self.round_s);
+        let mut sentences = vec![format!(
+            "{hosts} hosts would be measured in {} rounds at least, which is {}; those that are kept in \
+             {} ({}); and none in more than {} ({}).",
+            self.rule.least,
+            lasts(self.rule.least),
+            self.proof_rounds.max(self.rule.least),
+            lasts(self.proof_rounds.max(self.rule.least)),
+            self.rule.rounds,
+            lasts(self.rule.rounds)
+        )];
+        for floor in &self.floors {
+            sentences.push(format!("A host that misses {floor} would be removed."));
+        }
+        if self.unknown > 0 {
+            sentences.push(format!(
+                "Of {} hosts the source does not say the group; they would be asked for it.",
+                self.unknown
+            ));
+        }
+        sentences
+    }
+}
+
+/// The group of a host.
+fn name(host: &Host, per: Option<Per>) -> &str {
+    let said = match per {
+        None => Some(ALL),
+        Some(Per::Zone) => host.zone.as_deref(),
+        Some(Per::Type) => host.kind.as_deref(),
+    };
+    said.unwrap_or(UNKNOWN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, FleetVerb, Verb};
+    use clap::Parser as _;
+
+    fn setup(words: &[&str]) -> Setup {
+        let line = ["disksmith", "fleet", "race", "--list", "x", "--keep", "3"];
+        let cli = Cli::parse_from([&line[..], words].concat());
+        let host = |zone: Option<&str>| Host {
+            zone: zone.map(str::to_owned),
+            ..Host::default()
+        };
+        let hosts = [
+            host(Some("b")),
+            host(Some("a")),
+            host(None),
+            host(Some("b")),
+        ];
+        match &cli.verb {
+            Verb::Fleet(args) => match &args.verb {
+                FleetVerb::Race(args) => Setup::of(&hosts, args),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn hosts_are_grouped_and_floors_are_watched_before_any_drops_out() {
+        let floor = "page-write.iops>=10000 for 65s";
+        let setup = setup(&[
+            "--per",
+            "zone",
+            "--floor",
+            floor,
+            "--floor",
+            "disk.latency<1s",
+        ]);
+        assert_eq!(setup.groups, ["a", "b", "unknown"]);
+        assert_eq!(setup.group_of, [1, 0, 2, 1]);
+        assert_eq!((setup.rule.least, setup.rule.keep), (7, 3));
+        assert_eq!(setup.sizes(), [1, 2, 1]);
+        let said = setup.sentences(4).join(" ");
+        assert!(
+            said.contains("misses page-write.iops>=10000 for 65s"),
+            "{said}"
+        );
+        assert!(said.contains("Of 1 hosts"), "{said}");
+    }
+
+    #[test]
+    fn without_groups_all_compete() {
+        let setup = setup(&[]);
+        assert_eq!((setup.groups.len(), setup.rule.least), (1, 2));
+    }
+}
