@@ -1,6 +1,7 @@
 # make test    installs what the tests need (Debian) and runs them: under 15 minutes on 2 cores
 # make prove   the long proofs: coverage tables, kills at many random points
 # make bench   the comparisons with other tools, which print the figures of the README
+# make fuzz    the parsers against inputs that coverage guides, for a short while (FUZZ_SECONDS)
 # make static  one binary that runs on any Linux of this architecture
 
 SHELL := /bin/bash
@@ -10,9 +11,9 @@ TRIPLE := $(shell rustc -vV | sed -n 's/^host: //p')
 
 # What the tests use beside Rust. Where it cannot be installed, they say what they skip.
 PACKAGES := chromium fio xfsprogs btrfs-progs squashfs-tools bindfs fuse3 e2fsprogs dosfstools fdisk \
-	util-linux mount procps qemu-utils qemu-system-x86 libnbd-bin
+	util-linux mount procps qemu-utils qemu-system-x86 libnbd-bin sysbench bonnie++ python3
 
-.PHONY: test needs lint prove bench static
+.PHONY: test needs lint prove bench fuzz static
 
 test: needs
 	$(CARGO) test --workspace --locked --no-fail-fast
@@ -31,7 +32,17 @@ bench: needs
 	$(CARGO) build --release --locked
 	bench/engine-vs-fio
 	bench/disk-vs-fio
+	bench/jobs-vs-fio
+	bench/suites-vs-originals
 	bench/warm-vs-dd
+	bench/scrub-vs-md
+
+# Each target for so long. libFuzzer is C++.
+FUZZ_SECONDS ?= 20
+
+fuzz:
+	@bench/install-needs g++
+	fuzz/short $(FUZZ_SECONDS)
 
 static:
 	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked --target $(TRIPLE)

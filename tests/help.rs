@@ -8,14 +8,16 @@ use std::process::Command;
 
 use support::{Place, has_program, names_in, said};
 
-const VERBS: [&str; 12] = [
+const VERBS: [&str; 14] = [
     "array",
     "bench",
     "devices",
     "runs",
     "show",
     "compare",
+    "import",
     "report",
+    "scrub",
     "warm",
     "completions",
     "man",

@@ -81,6 +81,35 @@ impl Limited {
         skipped("this host is too busy to keep a device at its limit");
         None
     }
+
+    /// A run in which 2,000 requests a second are let through for four seconds and then 400, by the
+    /// kernel's own count. A host that is too busy plays no such burst; after four tries that is
+    /// noted.
+    fn burst(&self) -> Option<Value> {
+        let arguments = ["--seconds", "10s", "--precision", "0"];
+        for _ in 0..4 {
+            self.throttle.limit_iops(2000);
+            let running = self.start(&[&PAGE_READ[..], &arguments].concat());
+            let high = self.rate_for(Duration::from_secs(4));
+            self.throttle.limit_iops(400);
+            // What the higher limit still granted.
+            sleep(Duration::from_millis(200));
+            let low = self.rate_for(Duration::from_secs(4));
+            let document = running.end().ends_with(0).json();
+            if (high / 2000.0 - 1.0).abs() < 0.1 && (low / 400.0 - 1.0).abs() < 0.1 {
+                return Some(document);
+            }
+        }
+        skipped("this host is too busy to play a burst");
+        None
+    }
+
+    /// How many requests to read a second the kernel counts from now on.
+    fn rate_for(&self, span: Duration) -> f64 {
+        let (before, began) = (reads(&self.device), Instant::now());
+        sleep(span);
+        (reads(&self.device) - before) as f64 / began.elapsed().as_secs_f64()
+    }
 }
 
 /// Requests to read that the kernel has counted on a device.
@@ -189,21 +218,9 @@ fn with_root_a_burst_shows_both_levels_and_when_it_ended() {
     let Some(limited) = Limited::new(2000) else {
         return;
     };
-    let arguments = ["--seconds", "10s", "--precision", "0"];
-    let burst = || {
-        limited.throttle.limit_iops(2000);
-        let running = limited.start(&[&PAGE_READ[..], &arguments].concat());
-        sleep(Duration::from_secs(4));
-        limited.throttle.limit_iops(400);
-        running.end().ends_with(0).json()
+    let Some(document) = limited.burst() else {
+        return;
     };
-    // A host that is too busy for 2,000 requests a second plays no burst: then once more.
-    let mut document = burst();
-    for _ in 0..2 {
-        if finding(&document, "burst").is_none() {
-            document = burst();
-        }
-    }
     let text = expect(&document, "burst");
     // "2,004 IOPS for the first 4.0 s, then 400: …"
     let numbers: Vec<f64> = text
@@ -213,9 +230,8 @@ fn with_root_a_burst_shows_both_levels_and_when_it_ended() {
     let [high, when, low] = numbers[..] else {
         panic!("{text}");
     };
-    // A busy host may keep a device below its limit, and never above.
     assert_near(high, 2000.0, 0.15);
-    assert!((220.0..460.0).contains(&low), "{text}");
+    assert_near(low, 400.0, 0.15);
     assert!((3.7..5.0).contains(&when), "{text}");
     assert_eq!(document["verdict"], "doubtful");
     expect_none(&document, &["stall", "unsteady"]);
@@ -230,15 +246,26 @@ fn with_root_a_device_that_answers_nothing_for_seconds_is_a_stall() {
     let running = limited.start(&[&PAGE_READ[..], &arguments].concat());
     sleep(Duration::from_millis(1500));
     limited.throttle.freeze();
+    let frozen = Instant::now();
     sleep(Duration::from_millis(2500));
+    let before = reads(&limited.device);
     limited.throttle.limit_iops(1000);
+    // A busy host may take its time: the stall ends when the kernel says so.
+    while reads(&limited.device) == before {
+        assert!(
+            frozen.elapsed() < Duration::from_secs(60),
+            "it stays frozen"
+        );
+        sleep(Duration::from_millis(1));
+    }
+    let frozen = frozen.elapsed().as_secs_f64();
     let document = running.end().ends_with(0).json();
     let text = expect(&document, "stall");
     // "For 2.4 s of 6.0 s nothing came back, with 20 requests waiting; …"
     let longest = text.split(' ').nth(1).and_then(|word| word.parse().ok());
     assert!(
-        longest.is_some_and(|s: f64| (2.3..3.5).contains(&s)),
-        "{text}"
+        longest.is_some_and(|s: f64| (2.3..frozen + 0.2).contains(&s)),
+        "not 2.3 to {frozen:.2} s: {text}"
     );
     assert!(text.contains("with 20 requests waiting"), "{text}");
     let max = number(&document, "/phases/0/read/latency_ns/max") / 1e9;
@@ -387,9 +414,18 @@ fn with_root_the_suite_runs_in_a_directory_on_each_file_system_and_leaves_nothin
             continue;
         };
         let path = files.path().to_str().unwrap().to_owned();
-        let document = bench(&path, &["--size", "64M", "--seconds", "300ms"])
-            .ends_with(0)
-            .json();
+        let suite = || {
+            bench(&path, &["--size", "64M", "--seconds", "300ms"])
+                .ends_with(0)
+                .json()
+        };
+        let mut document = suite();
+        // A busy host has stalls now and then, which are none of the file system's doing.
+        for _ in 0..3 {
+            if finding(&document, "stall").is_some() {
+                document = suite();
+            }
+        }
         let phases = document["phases"].as_array().unwrap();
         assert_eq!(phases.len(), 7, "{kind}");
         assert!(
@@ -398,8 +434,7 @@ fn with_root_the_suite_runs_in_a_directory_on_each_file_system_and_leaves_nothin
         );
         assert_eq!(document["target"]["disks"][0], files.device.name());
         assert_eq!(document["machine"]["filesystem"], kind);
-        // A stall is none of the file system's doing: a busy host has them.
-        expect_none(&document, &["cached", "unwritten"]);
+        expect_none(&document, &["cached", "unwritten", "stall"]);
         files.assert_nothing_left();
     }
 }

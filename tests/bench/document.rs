@@ -32,7 +32,7 @@ const KEYS: [(&str, &str); 13] = [
     (
         "/phases/0/workload",
         "pattern:s read_fraction:n block_bytes:i threads:i depth:i rate_per_s:n? span_bytes:i \
-         sync_every:i sync_at_end:b",
+         sync_every:i sync_at_end:b details:o?",
     ),
     ("/phases/0/engine", "kind:s clock:s detail:s"),
     (

@@ -128,6 +128,10 @@ fn without_a_name_the_ledger_is_in_the_users_state_folder() {
     said(&mut command).ends_with(0);
     assert!(place.path("state/disksmith/ledger.db").is_file());
 
+    if rustix::process::geteuid().is_root() {
+        // Root's is the system's own, whatever his home is.
+        return;
+    }
     command.env_remove("XDG_STATE_HOME");
     said(&mut command).ends_with(0);
     let state = place.path("home/.local/state/disksmith");

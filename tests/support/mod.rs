@@ -290,3 +290,21 @@ pub(crate) fn has_program(name: &str) -> bool {
     }
     found
 }
+
+/// Runs a command in this place under limits that a shell sets.
+pub(crate) fn under(limits: &str, command: &Command) -> Said {
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", &format!("{limits} && exec \"$0\" \"$@\"")])
+        .arg(command.get_program())
+        .args(command.get_args());
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            shell.env(name, value);
+        }
+    }
+    if let Some(folder) = command.get_current_dir() {
+        shell.current_dir(folder);
+    }
+    said(shell.stdin(Stdio::null()))
+}

@@ -35,6 +35,22 @@ fn wait_until_idle(device: &Loop) {
     panic!("the requests of a killed program never end");
 }
 
+/// A device of so many MiB in a file, by which it is made larger or smaller, and a place for both.
+fn elastic(mib: u64) -> Option<(Place, File, Loop)> {
+    let place = Place::new();
+    let path = place.path("disk.img");
+    let file = File::create(&path).unwrap();
+    file.set_len(mib * MIB).unwrap();
+    let device = Loop::on(&path).map_err(|why| skipped(&why)).ok()?;
+    Some((place, file, device))
+}
+
+/// Gives a device so many MiB, and lets the kernel know.
+fn resize(file: &File, mib: u64, device: &Loop) {
+    file.set_len(mib * MIB).unwrap();
+    run("losetup", &["--set-capacity", device.path()]);
+}
+
 /// Kills a warming at random moments, each time when it has read for one to two seconds, and goes on
 /// to the end. Nothing may be left out, and little be read twice.
 fn killed(kills: u64) {
@@ -102,7 +118,11 @@ fn as_root_a_second_warming_of_the_same_device_says_so() {
     wait_for(&device, before + MIB);
     place
         .run(&["warm", device.path()])
-        .refuses(&["another disksmith is warming", device.path()]);
+        .refuses(&["another disksmith is reading", device.path()]);
+    // Each would yield to the other, and neither come to its end.
+    place
+        .run(&["scrub", "--read", device.path()])
+        .refuses(&["another disksmith is reading", device.path()]);
     // Ctrl-C ends it, and says how to go on.
     running.signal(Signal::INT);
     let said = running.end().ends_with(3);
@@ -115,11 +135,7 @@ fn as_root_a_second_warming_of_the_same_device_says_so() {
 
 #[test]
 fn as_root_places_that_cannot_be_read_are_listed_and_the_rest_is_read() {
-    let place = Place::new();
-    let path = place.path("disk.img");
-    let file = File::create(&path).unwrap();
-    file.set_len(32 * MIB).unwrap();
-    let Ok(device) = Loop::on(&path).map_err(|why| skipped(&why)) else {
+    let Some((place, file, device)) = elastic(32) else {
         return;
     };
     let good = 20 * MIB + 12288;
@@ -138,11 +154,7 @@ fn as_root_places_that_cannot_be_read_are_listed_and_the_rest_is_read() {
 
 #[test]
 fn as_root_what_cannot_be_read_is_not_taken_for_others_work() {
-    let place = Place::new();
-    let path = place.path("disk.img");
-    let file = File::create(&path).unwrap();
-    file.set_len(96 * MIB).unwrap();
-    let Ok(device) = Loop::on(&path).map_err(|why| skipped(&why)) else {
+    let Some((place, file, device)) = elastic(96) else {
         return;
     };
     file.set_len(72 * MIB).unwrap();
@@ -158,19 +170,14 @@ fn as_root_what_cannot_be_read_is_not_taken_for_others_work() {
 
 #[test]
 fn as_root_a_device_that_grows_is_read_to_its_old_end() {
-    let place = Place::new();
-    let path = place.path("disk.img");
-    let file = File::create(&path).unwrap();
-    file.set_len(32 * MIB).unwrap();
-    let Ok(device) = Loop::on(&path).map_err(|why| skipped(&why)) else {
+    let Some((place, file, device)) = elastic(32) else {
         return;
     };
     let arguments = ["warm", device.path(), "--limit", "16MiB/s", "--json"];
     let before = bytes_read(&device);
     let running = Running::start(&mut place.command(&arguments));
     wait_for(&device, before + MIB);
-    file.set_len(48 * MIB).unwrap();
-    run("losetup", &["--set-capacity", device.path()]);
+    resize(&file, 48, &device);
     let said = running.end().ends_with(0);
     let volume = &said.json()["volumes"][0];
     assert_eq!(number(&volume["read_bytes"]), 32 * MIB);
@@ -179,19 +186,14 @@ fn as_root_a_device_that_grows_is_read_to_its_old_end() {
 
 #[test]
 fn as_root_a_device_that_shrinks_is_read_to_its_new_end() {
-    let place = Place::new();
-    let path = place.path("disk.img");
-    let file = File::create(&path).unwrap();
-    file.set_len(48 * MIB).unwrap();
-    let Ok(device) = Loop::on(&path).map_err(|why| skipped(&why)) else {
+    let Some((place, file, device)) = elastic(48) else {
         return;
     };
     let arguments = ["warm", device.path(), "--limit", "16MiB/s", "--json"];
     let before = bytes_read(&device);
     let running = Running::start(&mut place.command(&arguments));
     wait_for(&device, before + MIB);
-    file.set_len(24 * MIB).unwrap();
-    run("losetup", &["--set-capacity", device.path()]);
+    resize(&file, 24, &device);
     let said = running.end().ends_with(0);
     let volume = &said.json()["volumes"][0];
     assert_eq!(number(&volume["read_bytes"]), 24 * MIB, "{volume}");
@@ -202,11 +204,7 @@ fn as_root_a_device_that_shrinks_is_read_to_its_new_end() {
 
 #[test]
 fn as_root_what_a_device_loses_and_gets_back_is_read_by_the_next_start() {
-    let place = Place::new();
-    let path = place.path("disk.img");
-    let file = File::create(&path).unwrap();
-    file.set_len(48 * MIB).unwrap();
-    let Ok(device) = Loop::on(&path).map_err(|why| skipped(&why)) else {
+    let Some((place, file, device)) = elastic(48) else {
         return;
     };
     let arguments = ["warm", device.path(), "--limit", "16MiB/s", "--json"];
@@ -214,8 +212,7 @@ fn as_root_what_a_device_loses_and_gets_back_is_read_by_the_next_start() {
     let running = Running::start(&mut place.command(&arguments));
     wait_for(&device, before + MIB);
     for mib in [24, 48] {
-        file.set_len(mib * MIB).unwrap();
-        run("losetup", &["--set-capacity", device.path()]);
+        resize(&file, mib, &device);
         // It is looked at four times a second.
         sleep(Duration::from_millis(700));
     }
@@ -232,11 +229,7 @@ fn as_root_what_a_device_loses_and_gets_back_is_read_by_the_next_start() {
 
 #[test]
 fn as_root_a_device_that_fails_everything_has_not_lost_its_data() {
-    let place = Place::new();
-    let path = place.path("disk.img");
-    let file = File::create(&path).unwrap();
-    file.set_len(64 * MIB).unwrap();
-    let Ok(device) = Loop::on(&path).map_err(|why| skipped(&why)) else {
+    let Some((place, file, device)) = elastic(64) else {
         return;
     };
     // Behind the end of what is below, a loop device answers EIO, and is still there.
@@ -259,11 +252,7 @@ fn as_root_a_device_that_fails_everything_has_not_lost_its_data() {
 
 #[test]
 fn as_root_what_need_not_be_true_any_more_is_not_believed() {
-    let place = Place::new();
-    let path = place.path("disk.img");
-    let file = File::create(&path).unwrap();
-    file.set_len(32 * MIB).unwrap();
-    let Ok(device) = Loop::on(&path).map_err(|why| skipped(&why)) else {
+    let Some((place, file, device)) = elastic(32) else {
         return;
     };
     let limited = ["warm", device.path(), "--limit", "8MiB/s", "--json"];
@@ -278,8 +267,7 @@ fn as_root_what_need_not_be_true_any_more_is_not_believed() {
     );
     assert_eq!(said.json()["volumes"][0]["resumable"], true);
     // What is at this path has another size now: who knows what it is.
-    file.set_len(40 * MIB).unwrap();
-    run("losetup", &["--set-capacity", device.path()]);
+    resize(&file, 40, &device);
     for (again, words) in [
         (1, "known by nothing but its path, and had another size"),
         (
@@ -324,11 +312,7 @@ fn as_root_a_check_keeps_to_its_limit_and_to_what_others_may_feel() {
 
 #[test]
 fn as_root_a_check_of_a_warm_device_with_bad_places_answers_no() {
-    let place = Place::new();
-    let path = place.path("disk.img");
-    let file = File::create(&path).unwrap();
-    file.set_len(32 * MIB).unwrap();
-    let Ok(device) = Loop::on(&path).map_err(|why| skipped(&why)) else {
+    let Some((place, file, device)) = elastic(32) else {
         return;
     };
     let check = ["warm", "--check", device.path(), "--json"];

@@ -59,6 +59,9 @@ impl Context {
     }
 
     /// Where the ledger is, or would be.
+    ///
+    /// # Errors
+    /// Where there is no place for it.
     pub(crate) fn ledger_path(&self) -> Result<PathBuf, Failure> {
         match &self.ledger {
             Some(path) => Ok(path.clone()),

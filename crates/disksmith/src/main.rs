@@ -7,10 +7,14 @@ mod context;
 mod devices;
 mod failure;
 mod fleet;
+mod imported;
+mod keeper;
 mod lab;
 mod longwork;
+mod reading;
 mod render;
 mod runs;
+mod scrub;
 mod shell;
 mod signals;
 mod sweep;
@@ -49,6 +53,7 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
         Verb::Show(args) => runs::show(args, context),
         Verb::Compare(args) => runs::compare(args, context),
         Verb::Report(args) => runs::report(args, context),
+        Verb::Import(args) => imported::import(args, context),
         Verb::Array(args) => {
             let interrupt = signals::interrupt_flag().refused()?;
             array::array(args, context, &interrupt)
@@ -60,6 +65,10 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
         Verb::Warm(args) => {
             let interrupt = signals::interrupt_flag().refused()?;
             warm::warm(args, context, &engine::Disks, &interrupt)
+        }
+        Verb::Scrub(args) => {
+            let interrupt = signals::interrupt_flag().refused()?;
+            scrub::scrub(args, context, &interrupt)
         }
         Verb::Zero(args) => {
             let interrupt = signals::interrupt_flag().refused()?;

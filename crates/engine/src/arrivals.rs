@@ -2,7 +2,7 @@
 
 use crate::random::Random;
 
-/// Poisson arrivals: the gaps are exponential, so that bursts and lulls come as they do when many
+/// Poisson arrivals, unless asked for even ones: the gaps are exponential, so that bursts and lulls come as they do when many
 /// users act on their own. They do not wait for answers: that is the point of an open loop.
 pub(crate) struct Arrivals {
     mean_gap: f64,
@@ -10,15 +10,18 @@ pub(crate) struct Arrivals {
     due: f64,
     /// Of its own, so that the schedule does not depend on which places were drawn.
     random: Random,
+    even: bool,
 }
 
 impl Arrivals {
-    /// Arrivals with `mean_gap` ticks between them on average, from `start` on.
-    pub(crate) fn new(mean_gap: f64, start: u64, seed: u64) -> Arrivals {
+    /// Arrivals with `mean_gap` ticks between them on average, or exactly where they are `even`,
+    /// from `start` on.
+    pub(crate) fn new(mean_gap: f64, start: u64, seed: u64, even: bool) -> Arrivals {
         let mut arrivals = Arrivals {
             mean_gap,
             due: start as f64,
             random: Random::new(seed),
+            even,
         };
         arrivals.advance();
         arrivals
@@ -31,7 +34,12 @@ impl Arrivals {
 
     /// The next request was issued: on to the one after it.
     pub(crate) fn advance(&mut self) {
-        self.due += self.random.exponential() * self.mean_gap;
+        let gap = if self.even {
+            1.0
+        } else {
+            self.random.exponential()
+        };
+        self.due += gap * self.mean_gap;
     }
 
     /// About how many requests are due at `now` and were not issued.
@@ -46,12 +54,25 @@ mod tests {
 
     #[test]
     fn the_rate_is_kept_over_many_arrivals() {
-        let mut arrivals = Arrivals::new(1000.0, 5_000_000, 3);
+        let mut arrivals = Arrivals::new(1000.0, 5_000_000, 3, false);
         for _ in 0..100_000 {
             arrivals.advance();
         }
         let mean_gap = (arrivals.due() - 5_000_000) as f64 / 100_001.0;
         // The mean of 100,000 exponential gaps has a deviation of 0.3 %.
         assert!((mean_gap / 1000.0 - 1.0).abs() < 0.015, "{mean_gap}");
+    }
+
+    #[test]
+    fn even_arrivals_come_at_equal_gaps() {
+        let mut arrivals = Arrivals::new(1000.5, 0, 3, true);
+        let due: Vec<u64> = (0..4)
+            .map(|_| {
+                let due = arrivals.due();
+                arrivals.advance();
+                due
+            })
+            .collect();
+        assert_eq!(due, [1000, 2001, 3001, 4002]);
     }
 }

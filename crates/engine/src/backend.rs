@@ -10,8 +10,9 @@ pub(crate) trait Backend {
     fn now(&self) -> u64;
     /// Nanoseconds in which this thread ran or waited for a processor.
     fn busy_nanos(&self) -> u64;
-    /// Queues a request. There is room for one in each slot.
-    fn push(&mut self, slot: u32, direction: Direction, offset: u64);
+    /// Queues a request of `bytes` bytes at a place (see `places::in_file`). There is room for one
+    /// in each slot.
+    fn push(&mut self, slot: u32, direction: Direction, place: u64, bytes: u32);
     /// Submits what was queued, and waits until an answer is there or the clock shows `wake_at`.
     fn submit_and_wait(&mut self, wake_at: u64) -> io::Result<()>;
     /// Takes the answers that are there.

@@ -14,7 +14,7 @@ use crate::random::Random;
 const ALIGNMENT: usize = 4096;
 /// A huge page on x86-64, and on aarch64 with 4 KiB pages.
 const HUGE: usize = 2 << 20;
-/// More than this is not needed for all workers together: slots then share buffers, which only
+/// More than this is not needed for all workers of all jobs that run at the same time: slots then share buffers, which only
 /// matters to who looks at the data.
 const MOST_BYTES: usize = 256 << 20;
 

@@ -125,11 +125,29 @@ impl BusyTime {
 /// Processor time that this process has used, with the kernel threads that io_uring runs in its
 /// name (getrusage(2)).
 pub(crate) fn process_cpu_time() -> CpuTime {
+    cpu_time(libc::RUSAGE_SELF)
+}
+
+/// Processor time that the calling thread has used, without kernel threads that io_uring runs in
+/// its name: so fio counts it for each of its jobs.
+pub(crate) fn thread_cpu_time() -> CpuTime {
+    cpu_time(libc::RUSAGE_THREAD)
+}
+
+/// The processor time of `one` less that of `other`.
+pub(crate) fn cpu_since(one: CpuTime, other: CpuTime) -> CpuTime {
+    CpuTime {
+        user_s: one.user_s - other.user_s,
+        system_s: one.system_s - other.system_s,
+    }
+}
+
+fn cpu_time(whose: libc::c_int) -> CpuTime {
     // SAFETY: a rusage of zeros is a valid one, and the call writes to nothing else. It cannot
-    // fail for the calling process.
+    // fail for the calling process or thread.
     let usage = unsafe {
         let mut usage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        libc::getrusage(whose, &mut usage);
         usage
     };
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
@@ -12,6 +12,7 @@ use record::{EngineKind, EngineUsed, Nanos, Phase, Workload};
 
 use crate::arrivals::Arrivals;
 use crate::backend::Backend;
+use crate::budget::Budget;
 use crate::clock::{Clock, monotonic_nanos};
 use crate::gate::Gate;
 use crate::gather::Gathered;
@@ -20,6 +21,7 @@ use crate::places::Places;
 use crate::plan::{Message, Plan, Share};
 use crate::random::part_of_seed;
 use crate::ring::{self, Granted};
+use crate::start::Start;
 use crate::tally::{SLICES, Timetable};
 use crate::threads::Blocking;
 use crate::uring::Uring;
@@ -35,7 +37,32 @@ impl Engine for Disks {
     }
 
     fn run(&self, job: &Job<'_>, observer: &mut dyn Observer) -> Result<Phase, EngineError> {
+        self.run_over(job, &[], observer)
+    }
+
+    fn run_over(
+        &self,
+        job: &Job<'_>,
+        others: &[&File],
+        observer: &mut dyn Observer,
+    ) -> Result<Phase, EngineError> {
+        self.run_beside(job, others, &Start::of(1), observer)
+    }
+
+    fn run_beside(
+        &self,
+        job: &Job<'_>,
+        others: &[&File],
+        start: &Start,
+        observer: &mut dyn Observer,
+    ) -> Result<Phase, EngineError> {
+        let _attended = start.attended();
         job.check()?;
+        let files: Vec<&File> = [job.file]
+            .into_iter()
+            .chain(others.iter().copied())
+            .collect();
+        check_files(job, &files)?;
         let clock = Clock::best();
         let (kind, detail) = choose(job.workload, job.choice)?;
         let shape = Shape::of(job.workload, kind)?;
@@ -46,11 +73,41 @@ impl Engine for Disks {
         };
         note(&mut used.detail, shape.remark(job.workload));
         let began = (clock.now(), monotonic_nanos());
-        let gathered = run_workers(job, kind, &shape, clock, observer, &mut used.detail)?;
+        let together = Together {
+            job,
+            files: &files,
+            clock,
+            shape: &shape,
+            ready: Gate::new(shape.workers as usize),
+            start,
+            begin: OnceLock::new(),
+            budget: Budget::of(job.workload),
+            enough: AtomicBool::new(false),
+            granted: OnceLock::new(),
+        };
+        let gathered = together.run(kind, observer)?;
+        let granted = together.granted.get();
+        note(
+            &mut used.detail,
+            granted.and_then(|granted| granted.missing()),
+        );
         let ended = (clock.now(), monotonic_nanos());
         note(&mut used.detail, drift(clock, began, ended));
         Ok(gathered.into_phase(job, used, &shape, clock))
     }
+}
+
+/// Whether there are as many files as the workload takes turns with.
+fn check_files(job: &Job<'_>, files: &[&File]) -> Result<(), EngineError> {
+    let details = job.workload.details.as_ref();
+    let wanted = details.map_or(1, |details| details.files.max(1));
+    if files.len() == wanted as usize {
+        return Ok(());
+    }
+    Err(EngineError::Unfit(format!(
+        "the workload takes turns with {wanted} files, and there are {}",
+        files.len()
+    )))
 }
 
 /// Adds a remark to a detail, if there is one.
@@ -138,15 +195,13 @@ impl Shape {
                 let mean_gap = a_second * f64::from(workload.threads) / rate;
                 // Another sequence than those that the places are drawn from.
                 let seed = part_of_seed(!job.seed, u64::from(thread));
-                Arc::new(Mutex::new(Arrivals::new(mean_gap, start, seed)))
+                let even = workload
+                    .details
+                    .as_ref()
+                    .is_some_and(|details| details.even_rate);
+                Arc::new(Mutex::new(Arrivals::new(mean_gap, start, seed, even)))
             });
-            let places = Places::new(
-                workload.pattern,
-                job.span.0,
-                workload.block.0,
-                thread,
-                workload.threads,
-            );
+            let places = Places::of(workload, job.span.0, thread, job.seed);
             shares.extend((0..self.workers_a_thread).map(|member| Share {
                 places: places.clone(),
                 arrivals: arrivals.clone(),
@@ -158,93 +213,90 @@ impl Shape {
     }
 }
 
-/// The slices of a phase; a phase always has at least one.
+/// How many windows of a phase are its ramp, and not counted.
+pub(crate) fn ramp_windows(job: &Job<'_>) -> usize {
+    let details = job.workload.details.as_ref();
+    details.map_or(0, |details| details.ramp.0.div_ceil(job.window.0) as usize)
+}
+
+/// The slices of a phase, with its ramp; a phase always has at least one.
 fn timetable(job: &Job<'_>, clock: Clock, start: u64) -> Timetable {
     let slice = job.window.0 / SLICES as u64;
     Timetable {
         start,
         slice: clock.ticks(Nanos(slice)),
-        slices: job.workload.longest.0.div_ceil(slice).max(1),
+        slices: job.workload.longest.0.div_ceil(slice).max(1) + (ramp_windows(job) * SLICES) as u64,
     }
 }
 
 /// What the workers of a phase share to begin and end together.
 pub(crate) struct Together<'a> {
     pub job: &'a Job<'a>,
+    files: &'a [&'a File],
     pub clock: Clock,
     pub shape: &'a Shape,
+    /// Where the workers of this job meet, before one of them meets the other jobs.
     ready: Gate,
+    pub start: &'a Start,
     pub begin: OnceLock<(Timetable, Vec<Share>)>,
-    pub budget: Option<AtomicU64>,
+    pub budget: Option<Budget>,
     pub enough: AtomicBool,
     granted: OnceLock<Granted>,
 }
 
-fn run_workers(
-    job: &Job<'_>,
-    kind: EngineKind,
-    shape: &Shape,
-    clock: Clock,
-    observer: &mut dyn Observer,
-    detail: &mut String,
-) -> Result<Gathered, EngineError> {
-    let together = Together {
-        job,
-        clock,
-        shape,
-        ready: Gate::new(shape.workers as usize),
-        begin: OnceLock::new(),
-        budget: job.workload.ops.map(AtomicU64::new),
-        enough: AtomicBool::new(false),
-        granted: OnceLock::new(),
-    };
-    let (sender, receiver) = channel();
-    let gathered = thread::scope(|scope| {
-        for id in 0..shape.workers as usize {
-            let (together, sender) = (&together, sender.clone());
-            thread::Builder::new()
-                .name(format!("io-{id}"))
-                // Workers keep their state on the heap; thousands of threads must fit.
-                .stack_size(256 << 10)
-                .spawn_scoped(scope, move || together.work(id, kind, sender))
-                .map_err(|error| {
-                    together.enough.store(true, Relaxed);
-                    // The others wait for one that will not come.
-                    together.ready.open();
-                    EngineError::Setup(error)
-                })?;
-        }
-        drop(sender);
-        Gathered::gather(&receiver, &together, observer)
-    })?;
-    if let Some(granted) = together.granted.get() {
-        note(detail, granted.missing());
-    }
-    Ok(gathered)
-}
-
 impl Together<'_> {
+    /// Starts the workers, and gathers what they count until all have ended.
+    fn run(&self, kind: EngineKind, observer: &mut dyn Observer) -> Result<Gathered, EngineError> {
+        let (sender, receiver) = channel();
+        thread::scope(|scope| {
+            for id in 0..self.shape.workers as usize {
+                let sender = sender.clone();
+                thread::Builder::new()
+                    .name(format!("io-{id}"))
+                    // Workers keep their state on the heap; thousands of threads must fit.
+                    .stack_size(256 << 10)
+                    .spawn_scoped(scope, move || self.work(id, kind, sender))
+                    .map_err(|error| {
+                        self.enough.store(true, Relaxed);
+                        // The others wait for one that will not come.
+                        self.ready.open();
+                        EngineError::Setup(error)
+                    })?;
+            }
+            drop(sender);
+            Gathered::gather(&receiver, self, observer)
+        })
+    }
+
     /// One worker's life, on its own thread.
     fn work(&self, id: usize, kind: EngineKind, sender: Sender<Message>) {
         let seed = part_of_seed(self.job.seed, id as u64);
-        let block = self.job.workload.block.0 as u32;
-        let file: &File = self.job.file;
+        let workload = self.job.workload;
+        let block = workload.largest_block().0 as u32;
+        let full_sync = workload
+            .details
+            .as_ref()
+            .is_some_and(|details| details.full_sync);
         match kind {
             EngineKind::Uring => {
                 let ring = Uring::new(
-                    file,
+                    self.files,
                     block,
                     self.shape.slots,
-                    self.shape.workers,
+                    self.shape.workers.saturating_mul(self.start.jobs()),
                     seed,
                     self.clock,
+                    full_sync,
                 );
                 if let Ok(ring) = &ring {
                     self.granted.get_or_init(|| ring.granted());
                 }
                 self.loop_over(id, ring, sender);
             }
-            _ => self.loop_over(id, Blocking::new(file, block, seed, self.clock), sender),
+            _ => {
+                let calls = Blocking::new(self.files, block, seed, self.clock, full_sync);
+                self.loop_over(id, calls, sender);
+            }
         }
     }
 
@@ -255,8 +307,8 @@ impl Together<'_> {
         }
         self.ready.pass();
         let (timetable, shares) = self.begin.get_or_init(|| {
+            let start = self.start.meet(self.clock);
             let _ = sender.send(Message::Begin);
-            let start = self.clock.now();
             (
                 timetable(self.job, self.clock, start),
                 self.shape.shares(self.job, self.clock, start),
@@ -268,6 +320,8 @@ impl Together<'_> {
                 timetable: *timetable,
                 seed: self.job.seed,
                 budget: self.budget.as_ref(),
+                free_until: timetable.start
+                    + (ramp_windows(self.job) * SLICES) as u64 * timetable.slice,
                 interrupt: self.job.interrupt,
                 enough: &self.enough,
             };

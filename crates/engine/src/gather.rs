@@ -6,19 +6,26 @@ use std::sync::mpsc::Receiver;
 
 use record::{CpuTime, Direction, EngineUsed, Flow, Phase, Stopped, Window, WindowFlow, Workload};
 
-use crate::clock::{Clock, process_cpu_time};
-use crate::disks::{Shape, Together};
+use crate::budget::Budget;
+use crate::clock::{Clock, cpu_since, process_cpu_time};
+use crate::disks::{Shape, Together, ramp_windows};
 use crate::job::{Control, EngineError, Job, Observer};
 use crate::plan::{Message, WorkerEnd};
 use crate::tally::{Flows, SLICES, WindowTally, flows_for, merge_flows, ops_of};
 
 /// The joined windows of all workers, in ticks.
 pub(crate) struct Gathered {
+    /// How many windows come before the first that counts.
+    ramp: usize,
     windows: Vec<Window>,
     totals: Flows,
     worker_ops: Vec<u64>,
+    /// Ticks that the requests of each worker took.
+    worker_ticks: Vec<f64>,
     stopped: Stopped,
     drain_ticks: u64,
+    /// Processor time of the workers' threads.
+    worker_cpu: CpuTime,
     cpu: CpuTime,
 }
 
@@ -30,6 +37,7 @@ struct Joining {
     in_flight: u64,
     busy_nanos: u64,
     worker_ops: Vec<u64>,
+    worker_ticks: Vec<f64>,
 }
 
 impl Joining {
@@ -41,6 +49,7 @@ impl Joining {
             in_flight: 0,
             busy_nanos: 0,
             worker_ops: vec![0; workers as usize],
+            worker_ticks: vec![0.0; workers as usize],
         }
     }
 
@@ -51,6 +60,7 @@ impl Joining {
         self.in_flight += tally.in_flight;
         self.busy_nanos += tally.busy_nanos;
         self.worker_ops[worker] += ops_of(&tally.flows);
+        self.worker_ticks[worker] += ticks_of(&tally.flows);
     }
 }
 
@@ -63,11 +73,14 @@ impl Gathered {
     ) -> Result<Gathered, EngineError> {
         let (job, workers) = (together.job, together.shape.workers);
         let mut gathered = Gathered {
+            ramp: ramp_windows(job),
             windows: Vec::new(),
             totals: flows_for(job.workload),
             worker_ops: vec![0; workers as usize],
+            worker_ticks: vec![0.0; workers as usize],
             stopped: Stopped::Time,
             drain_ticks: 0,
+            worker_cpu: CpuTime::default(),
             cpu: CpuTime::default(),
         };
         let mut joining: BTreeMap<usize, Joining> = BTreeMap::new();
@@ -79,10 +92,13 @@ impl Gathered {
             match message {
                 Message::Begin => {
                     began = process_cpu_time();
-                    observer.begin();
+                    if gathered.ramp == 0 {
+                        observer.begin();
+                    }
                 }
                 Message::Window { worker, tally } => {
                     let index = tally.index;
+                    gathered.add_cpu(index, tally.cpu);
                     let window = joining
                         .entry(index)
                         .or_insert_with(|| Joining::new(job.workload, workers));
@@ -90,7 +106,15 @@ impl Gathered {
                     if window.parts < workers || precise {
                         continue;
                     }
-                    if let Some(window) = joining.remove(&index) {
+                    let complete = joining.remove(&index);
+                    if index < gathered.ramp {
+                        if index + 1 == gathered.ramp {
+                            began = process_cpu_time();
+                            observer.begin();
+                        }
+                        continue;
+                    }
+                    if let Some(window) = complete {
                         let mut window = gathered.close(index, window, together);
                         precise = observer.window(&mut window) == Control::Stop;
                         gathered.windows.push(window);
@@ -113,26 +137,31 @@ impl Gathered {
         if let Some(error) = failure {
             return Err(error);
         }
-        let ended = process_cpu_time();
-        gathered.cpu = CpuTime {
-            user_s: ended.user_s - began.user_s,
-            system_s: ended.system_s - began.system_s,
-        };
+        let used = cpu_since(process_cpu_time(), began);
         gathered.stopped = if precise {
             Stopped::Precise
         } else if job.interrupt.load(Relaxed) {
             Stopped::Signal
-        } else if together
-            .budget
-            .as_ref()
-            .is_some_and(|left| left.load(Relaxed) == 0)
-        {
+        } else if together.budget.as_ref().is_some_and(Budget::is_spent) {
             Stopped::Ops
         } else {
             Stopped::Time
         };
         gathered.add_ends(joining, &ends, together, observer);
+        // What the process used is of all jobs that run at the same time, and of none of them alone.
+        gathered.cpu = match together.start.jobs() {
+            1 => used,
+            _ => gathered.worker_cpu,
+        };
         Ok(gathered)
+    }
+
+    /// Adds what a worker's thread used in window `index`, if that counts.
+    fn add_cpu(&mut self, index: usize, cpu: CpuTime) {
+        if index >= self.ramp {
+            self.worker_cpu.user_s += cpu.user_s;
+            self.worker_cpu.system_s += cpu.system_s;
+        }
     }
 
     /// Adds what the workers had in hand when they ended. Where a signal or the number of requests
@@ -148,6 +177,10 @@ impl Gathered {
         let workload = together.job.workload;
         let last = self.last_open_window(ends, together);
         for (worker, end) in ends {
+            self.add_cpu(end.cut.index, end.cut.cpu);
+            if end.cut.index < self.ramp {
+                continue;
+            }
             if last == Some(end.cut.index) {
                 joining
                     .entry(end.cut.index)
@@ -159,7 +192,8 @@ impl Gathered {
             merge_flows(&mut self.totals, &late(&end.drained, workload));
             self.drain_ticks = self.drain_ticks.max(end.drain_ticks);
         }
-        for (index, window) in joining {
+        let counted = joining.into_iter().filter(|(index, _)| *index >= self.ramp);
+        for (index, window) in counted.collect::<Vec<_>>() {
             if last == Some(index) && window.ticks > 0 {
                 let mut window = self.close(index, window, together);
                 observer.window(&mut window);
@@ -180,7 +214,7 @@ impl Gathered {
         let slices = together.begin.get()?.0.slices as usize;
         let first_cut = ends.iter().map(|(_, end)| end.cut.index).min()?;
         let short = matches!(self.stopped, Stopped::Signal | Stopped::Ops);
-        let open = self.windows.len()..slices.div_ceil(SLICES);
+        let open = self.ramp + self.windows.len()..slices.div_ceil(SLICES);
         (short && open.contains(&first_cut)).then_some(first_cut)
     }
 
@@ -190,6 +224,9 @@ impl Gathered {
         merge_flows(&mut self.totals, &joined.flows);
         for (total, ops) in self.worker_ops.iter_mut().zip(&joined.worker_ops) {
             *total += ops;
+        }
+        for (total, ticks) in self.worker_ticks.iter_mut().zip(&joined.worker_ticks) {
+            *total += ticks;
         }
         let seconds = clock.span(joined.ticks).as_secs_f64();
         let worker_seconds = seconds * f64::from(together.shape.workers);
@@ -201,7 +238,7 @@ impl Gathered {
             })
         });
         Window {
-            t_s: index as f64 * job.window.as_secs_f64(),
+            t_s: (index - self.ramp) as f64 * job.window.as_secs_f64(),
             seconds,
             slice_seconds: job.window.as_secs_f64() / SLICES as f64,
             read,
@@ -250,10 +287,24 @@ impl Gathered {
                 .chunks(shape.workers_a_thread as usize)
                 .map(|workers| workers.iter().sum())
                 .collect(),
+            thread_seconds: self
+                .worker_ticks
+                .chunks(shape.workers_a_thread as usize)
+                .map(|workers| workers.iter().sum::<f64>() * clock.nanos_per_tick() / 1e9)
+                .collect(),
             cpu: self.cpu,
             windows: self.windows,
         }
     }
+}
+
+/// How many ticks the reads and writes took together.
+fn ticks_of(flows: &Flows) -> f64 {
+    [Direction::Read, Direction::Write]
+        .into_iter()
+        .filter_map(|direction| flows[direction as usize].as_ref())
+        .map(|flow| flow.latency.mean() * flow.latency.count() as f64)
+        .sum()
 }
 
 /// What came back after the measured time: its latencies, without the numbers of requests. The one

@@ -6,6 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use record::{Bytes, Direction, Nanos, Phase, Window, Workload};
 
+use crate::start::Start;
+
 /// Larger requests than this are split by every kernel many times over.
 pub(crate) const LARGEST_BLOCK: Bytes = Bytes::mib(64);
 
@@ -79,6 +81,36 @@ pub trait Engine: Sync {
     /// When the job makes no sense for its target, when the engine asked for is refused by the
     /// kernel, or when a request fails.
     fn run(&self, job: &Job<'_>, observer: &mut dyn Observer) -> Result<Phase, EngineError>;
+
+    /// Runs a job whose workload has several files: the job's own and `others`, each as large as
+    /// its span asks for.
+    ///
+    /// # Errors
+    /// As for [`Engine::run`].
+    fn run_over(
+        &self,
+        job: &Job<'_>,
+        _others: &[&File],
+        observer: &mut dyn Observer,
+    ) -> Result<Phase, EngineError> {
+        self.run(job, observer)
+    }
+
+    /// Runs a job over its files at the same time as others, each of which is run on a thread of its
+    /// own with the same `start`: all begin at one tick, so that windows of one number are of one
+    /// time, and they share the memory that one job would have.
+    ///
+    /// # Errors
+    /// As for [`Engine::run`]. The others then begin without it; to end them is the caller's part.
+    fn run_beside(
+        &self,
+        job: &Job<'_>,
+        others: &[&File],
+        _start: &Start,
+        observer: &mut dyn Observer,
+    ) -> Result<Phase, EngineError> {
+        self.run_over(job, others, observer)
+    }
 }
 
 /// Why a phase did not come to its end.
@@ -115,6 +147,14 @@ pub enum EngineError {
         /// How many bytes were asked for.
         asked: u64,
     },
+    /// A call that is no request for data failed.
+    #[error("{what} failed: {source}")]
+    Call {
+        /// What was to be done, to what.
+        what: String,
+        /// What the kernel answered.
+        source: io::Error,
+    },
     /// The ring itself failed.
     #[error("io_uring failed while I/O was under way: {0}")]
     Ring(io::Error),
@@ -141,10 +181,11 @@ impl Job<'_> {
                 "a workload needs a block size, threads and a depth of at least 1".into(),
             );
         }
-        if workload.block > LARGEST_BLOCK {
+        let (smallest, largest) = (workload.smallest_block(), workload.largest_block());
+        if largest > LARGEST_BLOCK || smallest.0 == 0 {
             return unfit(format!(
-                "a block of {} is too large; the largest is {LARGEST_BLOCK}",
-                workload.block
+                "blocks from {smallest} to {largest} are not possible; the largest is \
+                 {LARGEST_BLOCK}"
             ));
         }
         if !(0.0..=1.0).contains(&workload.read_fraction) {
@@ -159,11 +200,11 @@ impl Job<'_> {
         {
             return unfit("the rate must be above 0 requests a second".into());
         }
-        let blocks = self.span.0 / workload.block.0;
+        let blocks = self.span.0 / largest.0;
         if blocks < u64::from(workload.threads) {
             return unfit(format!(
-                "the span of {} has room for {blocks} blocks of {}, and {} threads need one each",
-                self.span, workload.block, workload.threads
+                "the span of {} has room for {blocks} blocks of {largest}, and {} threads need one each",
+                self.span, workload.threads
             ));
         }
         if self.window.0 < 10_000_000 {

@@ -4,19 +4,24 @@
 //! answers took. The parts, in the order in which data flows through them:
 //!
 //! - [`Job`]: what to do;
-//! - `places`, `random`, `arrivals`: where and when the next request goes;
+//! - `places`, `sizes`, `random`, `arrivals`, `budget`: where and when the next request goes, how
+//!   large it is, and whether there is one;
 //! - `worker`: the loop that keeps requests in flight and times them, over a `backend`, as its
 //!   `plan` says;
 //! - `uring` (over a `ring`) and `threads`: the two ways to the kernel;
 //! - `tally`: what a worker counts, window by window;
 //! - `gather`: joins the workers' windows and shows them to the [`Observer`], who may end the phase;
+//! - `start`: lets jobs that run at the same time begin together;
 //! - `disks`: puts these together to the engine that makes real I/O.
 //!
-//! Beside workloads there is a second way to make I/O, [`list`]: given requests, each made once.
+//! Beside workloads there are two more ways to make I/O: [`list`], given requests, each made once, and
+//! [`calls`], a given work by blocking calls of the caller's own.
 
 mod arrivals;
 mod backend;
+mod budget;
 mod buffers;
+pub mod calls;
 mod clock;
 mod disks;
 mod gate;
@@ -30,6 +35,8 @@ mod ring;
 pub mod scripted;
 #[cfg(test)]
 mod simulated;
+mod sizes;
+mod start;
 mod tally;
 mod threads;
 mod uring;
@@ -39,3 +46,4 @@ pub use clock::Clock;
 pub use disks::Disks;
 pub use job::{Choice, Control, Engine, EngineError, Job, Observer};
 pub use random::part_of_seed;
+pub use start::Start;

@@ -1,11 +1,31 @@
 //! Where the next request goes.
 
+mod detailed;
+mod scatter;
+mod skew;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use record::Pattern;
+use record::{Direction, Pattern, Workload};
 
-use crate::random::Random;
+use crate::random::{Random, part_of_seed};
+use detailed::{Detailed, Grains};
+
+/// So many bits of a place say where in its file it is; the others say in which file. No file is
+/// larger (a PiB), and more files than fit into the rest are not opened.
+const FILE_BITS: u32 = 50;
+
+/// The place at `offset` in file `file`.
+pub(crate) fn place_in(file: u64, offset: u64) -> u64 {
+    file << FILE_BITS | offset
+}
+
+/// In which file a place is, and where in it.
+#[inline(always)]
+pub(crate) fn in_file(place: u64) -> (u64, u64) {
+    (place >> FILE_BITS, place & ((1 << FILE_BITS) - 1))
+}
 
 /// Gives a thread the offsets of its requests. Clones share the place where a sequential thread
 /// has come to, as the workers that stand for one thread do.
@@ -18,9 +38,25 @@ pub(crate) struct Places {
     blocks: u64,
     /// Sequential: how many requests were placed.
     placed: Option<Arc<AtomicU64>>,
+    /// Where a workload asks for more than a pattern.
+    detailed: Option<Detailed>,
 }
 
 impl Places {
+    /// For thread `thread` of a workload in the first `span` bytes.
+    pub(crate) fn of(workload: &Workload, span: u64, thread: u32, seed: u64) -> Places {
+        let block = workload.block.0;
+        let plain = Places::new(workload.pattern, span, block, thread, workload.threads);
+        let seed = part_of_seed(seed, u64::from(thread));
+        Places {
+            detailed: workload.details.as_ref().map(|details| {
+                let grains = Grains::of(workload, details);
+                Detailed::new(workload.pattern, details, span, grains, seed)
+            }),
+            ..plain
+        }
+    }
+
     /// For thread `thread` of `threads` in a span of `span` bytes, in requests of `block` bytes.
     /// Random threads share the span; sequential ones have a part each.
     pub(crate) fn new(
@@ -37,6 +73,7 @@ impl Places {
                 first: 0,
                 blocks: all,
                 placed: None,
+                detailed: None,
             },
             Pattern::Sequential => {
                 let start = |thread: u32| all * u64::from(thread) / u64::from(threads);
@@ -45,14 +82,18 @@ impl Places {
                     first: start(thread),
                     blocks: start(thread + 1) - start(thread),
                     placed: Some(Arc::new(AtomicU64::new(0))),
+                    detailed: None,
                 }
             }
         }
     }
 
-    /// The offset of the next request, in bytes.
+    /// The place of the next request; in the first file it is the offset, in bytes.
     #[inline(always)]
-    pub(crate) fn next(&mut self, random: &mut Random) -> u64 {
+    pub(crate) fn next(&mut self, direction: Direction, bytes: u64, random: &mut Random) -> u64 {
+        if let Some(detailed) = &mut self.detailed {
+            return detailed.next(direction, bytes, random);
+        }
         let place = match &self.placed {
             None => random.below(self.blocks),
             Some(placed) => placed.fetch_add(1, Relaxed) % self.blocks,
@@ -70,7 +111,9 @@ mod tests {
     fn sequential_goes_round() {
         let mut random = Random::new(1);
         let mut places = Places::new(Pattern::Sequential, 10_000, 4096, 0, 1);
-        let offsets: Vec<u64> = (0..5).map(|_| places.next(&mut random)).collect();
+        let offsets: Vec<u64> = (0..5)
+            .map(|_| places.next(Direction::Read, 4096, &mut random))
+            .collect();
         assert_eq!(offsets, [0, 4096, 0, 4096, 0]);
     }
 
@@ -87,7 +130,7 @@ mod tests {
                 for thread in 0..threads {
                     let mut places = Places::new(pattern, span, block, thread, threads);
                     for _ in 0..50 {
-                        let offset = places.next(&mut random);
+                        let offset = places.next(Direction::Read, block, &mut random);
                         prop_assert!(offset.is_multiple_of(block) && offset + block <= span);
                     }
                 }
@@ -103,7 +146,7 @@ mod tests {
             let mut seen = Vec::new();
             for thread in 0..threads {
                 let mut places = Places::new(Pattern::Sequential, blocks * 512, 512, thread, threads);
-                seen.extend((0..places.blocks).map(|_| places.next(&mut random) / 512));
+                seen.extend((0..places.blocks).map(|_| places.next(Direction::Read, 512, &mut random) / 512));
             }
             prop_assert_eq!(seen, (0..blocks).collect::<Vec<_>>());
         }

@@ -1,11 +1,12 @@
 //! What a worker is given, and what it gives back.
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use record::Workload;
 
 use crate::arrivals::Arrivals;
+use crate::budget::Budget;
 use crate::job::EngineError;
 use crate::places::Places;
 use crate::tally::{Flows, Timetable, WindowTally};
@@ -16,7 +17,9 @@ pub(crate) struct Plan<'a> {
     pub timetable: Timetable,
     pub seed: u64,
     /// Requests that may still be issued, where their number is limited.
-    pub budget: Option<&'a AtomicU64>,
+    pub budget: Option<&'a Budget>,
+    /// Until this tick requests are free: they are of the ramp.
+    pub free_until: u64,
     /// Set by the signal handler.
     pub interrupt: &'a AtomicBool,
     /// Set when the phase is precise enough, or another worker failed.

@@ -1,4 +1,4 @@
-//! A ring of io_uring with one file registered: set up with the most that the kernel grants, with
+//! A ring of io_uring with its files registered: set up with the most that the kernel grants, with
 //! timers, and with its answers. What is read and written, and where in memory, is its user's.
 
 #![allow(unsafe_code)]
@@ -16,7 +16,7 @@ use crate::backend::Completion;
 use crate::buffers::Buffers;
 use crate::clock::Clock;
 
-/// The registered file.
+/// The first registered file.
 pub(crate) const FILE: types::Fixed = types::Fixed(0);
 /// Marks the answer of a timer, which belongs to no slot.
 const TIMER: u64 = u64::MAX;
@@ -116,14 +116,15 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Builds a ring for `slots` requests on `file`. To be called on the thread that will use it.
+    /// Builds a ring for `slots` requests on `files`. To be called on the thread that will use it.
     ///
     /// # Errors
     /// When the kernel refuses the ring.
-    pub(crate) fn new(file: &File, slots: u32, clock: Clock) -> io::Result<Ring> {
+    pub(crate) fn new(files: &[&File], slots: u32, clock: Clock) -> io::Result<Ring> {
         let (ring, granted) = build(entries(slots))?;
         let mut submitter = ring.submitter();
-        submitter.register_files(&[file.as_raw_fd()])?;
+        let files: Vec<_> = files.iter().map(|file| file.as_raw_fd()).collect();
+        submitter.register_files(&files)?;
         // Saves a look-up in each call; older kernels do without.
         let _ = submitter.register_ring_fd();
         Ok(Ring {
@@ -276,7 +277,7 @@ mod tests {
     #[test]
     fn the_kernel_is_told_how_many_may_block() {
         let file = File::open("/dev/null").unwrap();
-        let Ok(ring) = Ring::new(&file, 8, Clock::monotonic()) else {
+        let Ok(ring) = Ring::new(&[&file], 8, Clock::monotonic()) else {
             println!("skipped: io_uring is refused here");
             return;
         };

@@ -78,6 +78,7 @@ fn phase_of(job: &Job<'_>, windows: Vec<Window>, stopped: Stopped) -> Phase {
         sync: total(Direction::Sync),
         commit: total(Direction::Commit),
         thread_ops: vec![windows.iter().map(Window::ops).sum()],
+        thread_seconds: Vec::new(),
         cpu: CpuTime::default(),
         windows,
     }

@@ -15,8 +15,9 @@ pub(crate) struct SimulatedDisk {
     pub stall: Option<(u64, u64)>,
     /// The answer to a request at this offset is this negative error number.
     pub fails_at: Option<(u64, i32)>,
-    pub block: i32,
-    queued: Vec<(u32, Direction, u64)>,
+    /// So many bytes are moved by each request; `None` as many as it asks for.
+    pub block: Option<i32>,
+    queued: Vec<(u32, Direction, u64, u32)>,
     in_flight: Vec<(u64, Completion)>,
     pub syncs: u64,
 }
@@ -28,7 +29,7 @@ impl SimulatedDisk {
             latency,
             stall: None,
             fails_at: None,
-            block: 4096,
+            block: None,
             queued: Vec::new(),
             in_flight: Vec::new(),
             syncs: 0,
@@ -53,19 +54,19 @@ impl Backend for SimulatedDisk {
         0
     }
 
-    fn push(&mut self, slot: u32, direction: Direction, offset: u64) {
-        self.queued.push((slot, direction, offset));
+    fn push(&mut self, slot: u32, direction: Direction, place: u64, bytes: u32) {
+        self.queued.push((slot, direction, place, bytes));
     }
 
     fn submit_and_wait(&mut self, wake_at: u64) -> io::Result<()> {
-        for (slot, direction, offset) in std::mem::take(&mut self.queued) {
+        for (slot, direction, offset, bytes) in std::mem::take(&mut self.queued) {
             let result = match (direction, self.fails_at) {
                 (Direction::Sync, _) => {
                     self.syncs += 1;
                     0
                 }
                 (_, Some((at, result))) if at == offset => result,
-                _ => self.block,
+                _ => self.block.unwrap_or(bytes as i32),
             };
             self.in_flight
                 .push((self.answer_at(), Completion { slot, result }));

@@ -1,7 +1,7 @@
 //! What a worker counts, in clock ticks, slice by slice and window by window. It belongs to one
 //! worker and needs no atomics; a whole window is handed on when it is over.
 
-use record::{Direction, Histogram, Slice, Workload};
+use record::{CpuTime, Direction, Histogram, Slice, Workload};
 
 /// How many slices a window has.
 pub(crate) const SLICES: usize = 10;
@@ -94,6 +94,8 @@ pub(crate) struct WindowTally {
     pub in_flight: u64,
     /// Nanoseconds in which the worker meanwhile ran or waited for a processor.
     pub busy_nanos: u64,
+    /// Processor time that the worker's thread used.
+    pub cpu: CpuTime,
 }
 
 /// When slices and windows begin, the same for all workers of a phase.
@@ -223,6 +225,7 @@ pub(crate) mod tests {
             shortest: Nanos::from_secs(3),
             precision: 0.0,
             ops: None,
+            details: None,
         }
     }
 

@@ -14,30 +14,40 @@ use rustix::thread::set_current_timer_slack;
 use crate::backend::{Backend, Completion};
 use crate::buffers::Buffers;
 use crate::clock::{BusyTime, Clock};
+use crate::places::in_file;
 use crate::random::Random;
 
 /// One thread's way to the kernel. It has one slot, numbered 0.
 pub(crate) struct Blocking<'a> {
-    file: &'a File,
+    files: &'a [&'a File],
+    full_sync: bool,
     buffers: Buffers,
     clock: Clock,
     random: Random,
     busy: BusyTime,
-    queued: Option<(Direction, u64)>,
+    queued: Option<(Direction, u64, u32)>,
     answer: Option<i32>,
 }
 
 impl<'a> Blocking<'a> {
-    /// For requests of `block` bytes on `file`, on the calling thread.
+    /// For requests of at most `block` bytes on `files`, on the calling thread. `full_sync` makes
+    /// its syncs fsync instead of fdatasync.
     ///
     /// # Errors
     /// When the kernel gives no memory.
-    pub(crate) fn new(file: &'a File, block: u32, seed: u64, clock: Clock) -> io::Result<Self> {
+    pub(crate) fn new(
+        files: &'a [&'a File],
+        block: u32,
+        seed: u64,
+        clock: Clock,
+        full_sync: bool,
+    ) -> io::Result<Self> {
         // An open loop sleeps until a request is due. By default the kernel wakes us up to 50 us
         // later than asked (prctl(2), PR_SET_TIMERSLACK), which would go into the latency.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         Ok(Blocking {
-            file,
+            files,
+            full_sync,
             buffers: Buffers::new(block as usize, 1, 1, seed)?,
             clock,
             random: Random::new(seed ^ 0x5374_616d_7073),
@@ -47,12 +57,15 @@ impl<'a> Blocking<'a> {
         })
     }
 
-    fn call(&mut self, direction: Direction, offset: u64) -> Result<usize, Errno> {
-        let fd = self.file.as_fd();
+    fn call(&mut self, direction: Direction, place: u64, bytes: u32) -> Result<usize, Errno> {
+        let (file, offset) = in_file(place);
+        let fd = self.files[file as usize].as_fd();
+        let buffer = &mut self.buffers.slice(0)[..bytes as usize];
         loop {
             let moved = match direction {
-                Direction::Read => rustix::io::pread(fd, self.buffers.slice(0), offset),
-                Direction::Write => rustix::io::pwrite(fd, self.buffers.slice(0), offset),
+                Direction::Read => rustix::io::pread(fd, &mut *buffer, offset),
+                Direction::Write => rustix::io::pwrite(fd, buffer, offset),
+                _ if self.full_sync => rustix::fs::fsync(fd).map(|()| 0),
                 Direction::Sync | Direction::Commit => rustix::fs::fdatasync(fd).map(|()| 0),
             };
             if moved != Err(Errno::INTR) {
@@ -71,17 +84,17 @@ impl Backend for Blocking<'_> {
         self.busy.nanos()
     }
 
-    fn push(&mut self, _slot: u32, direction: Direction, offset: u64) {
+    fn push(&mut self, _slot: u32, direction: Direction, place: u64, bytes: u32) {
         if direction == Direction::Write {
             self.buffers.stamp(0, &mut self.random);
         }
-        self.queued = Some((direction, offset));
+        self.queued = Some((direction, place, bytes));
     }
 
     fn submit_and_wait(&mut self, wake_at: u64) -> io::Result<()> {
         match self.queued.take() {
-            Some((direction, offset)) => {
-                self.answer = Some(match self.call(direction, offset) {
+            Some((direction, place, bytes)) => {
+                self.answer = Some(match self.call(direction, place, bytes) {
                     Ok(moved) => moved as i32,
                     Err(errno) => -errno.raw_os_error(),
                 });

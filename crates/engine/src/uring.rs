@@ -13,8 +13,9 @@ use record::Direction;
 use crate::backend::{Backend, Completion};
 use crate::buffers::Buffers;
 use crate::clock::{BusyTime, Clock};
+use crate::places::in_file;
 use crate::random::Random;
-use crate::ring::{FILE, Granted, Ring};
+use crate::ring::{Granted, Ring};
 
 /// A worker's ring.
 pub(crate) struct Uring {
@@ -23,27 +24,30 @@ pub(crate) struct Uring {
     buffers: ManuallyDrop<Buffers>,
     busy: BusyTime,
     clock: Clock,
-    block: u32,
     fixed: bool,
+    /// What a sync is: fsync without flags, or fdatasync.
+    sync: types::FsyncFlags,
     random: Random,
 }
 
 impl Uring {
-    /// Builds a ring for `slots` requests of `block` bytes on `file`. To be called on the thread
+    /// Builds a ring for `slots` requests of at most `block` bytes on `files`. `full_sync` makes
+    /// its syncs fsync instead of fdatasync. To be called on the thread
     /// that will use it.
     ///
     /// # Errors
     /// When the kernel refuses the ring or the memory.
     pub(crate) fn new(
-        file: &File,
+        files: &[&File],
         block: u32,
         slots: u32,
         workers: u32,
         seed: u64,
         clock: Clock,
+        full_sync: bool,
     ) -> io::Result<Uring> {
         let buffers = Buffers::new(block as usize, slots, workers, seed)?;
-        let mut ring = Ring::new(file, slots, clock)?;
+        let mut ring = Ring::new(files, slots, clock)?;
         let buffers = ManuallyDrop::new(buffers);
         // SAFETY: the buffers are given back only when nothing is in flight.
         let fixed = unsafe { ring.register(&buffers) };
@@ -52,8 +56,11 @@ impl Uring {
             buffers,
             busy: BusyTime::of_this_thread(),
             clock,
-            block,
             fixed,
+            sync: match full_sync {
+                true => types::FsyncFlags::empty(),
+                false => types::FsyncFlags::DATASYNC,
+            },
             random: Random::new(seed ^ 0x5374_616d_7073),
         })
     }
@@ -64,25 +71,26 @@ impl Uring {
     }
 
     #[inline(always)]
-    fn entry(&self, slot: u32, direction: Direction, offset: u64) -> squeue::Entry {
+    fn entry(&self, slot: u32, direction: Direction, place: u64, bytes: u32) -> squeue::Entry {
         let address = self.buffers.address(slot);
-        let block = self.block;
+        let (file, offset) = in_file(place);
+        let file = types::Fixed(file as u32);
         match (direction, self.fixed) {
-            (Direction::Read, true) => opcode::ReadFixed::new(FILE, address, block, 0)
+            (Direction::Read, true) => opcode::ReadFixed::new(file, address, bytes, 0)
                 .offset(offset)
                 .build(),
-            (Direction::Read, false) => opcode::Read::new(FILE, address, block)
+            (Direction::Read, false) => opcode::Read::new(file, address, bytes)
                 .offset(offset)
                 .build(),
-            (Direction::Write, true) => opcode::WriteFixed::new(FILE, address, block, 0)
+            (Direction::Write, true) => opcode::WriteFixed::new(file, address, bytes, 0)
                 .offset(offset)
                 .build(),
-            (Direction::Write, false) => opcode::Write::new(FILE, address, block)
+            (Direction::Write, false) => opcode::Write::new(file, address, bytes)
                 .offset(offset)
                 .build(),
-            (Direction::Sync | Direction::Commit, _) => opcode::Fsync::new(FILE)
-                .flags(types::FsyncFlags::DATASYNC)
-                .build(),
+            (Direction::Sync | Direction::Commit, _) => {
+                opcode::Fsync::new(file).flags(self.sync).build()
+            }
         }
     }
 }
@@ -108,11 +116,11 @@ impl Backend for Uring {
     }
 
     #[inline(always)]
-    fn push(&mut self, slot: u32, direction: Direction, offset: u64) {
+    fn push(&mut self, slot: u32, direction: Direction, place: u64, bytes: u32) {
         if direction == Direction::Write {
             self.buffers.stamp(slot, &mut self.random);
         }
-        let entry = self.entry(slot, direction, offset);
+        let entry = self.entry(slot, direction, place, bytes);
         // SAFETY: the buffer lies in `self.buffers`, which stays in place until the answer has
         // come. What it holds does not matter to us, so the kernel may write to it until then.
         unsafe { self.ring.push(slot, entry) };

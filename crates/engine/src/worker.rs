@@ -9,19 +9,23 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Sender;
 
-use record::Direction;
+use record::{CpuTime, Direction};
 
 use crate::backend::{Backend, Completion};
+use crate::clock::{cpu_since, thread_cpu_time};
 use crate::job::EngineError;
+use crate::places::{in_file, place_in};
 use crate::plan::{Message, Plan, Share, WorkerEnd};
 use crate::random::{Random, part_of_seed};
+use crate::sizes::Sizes;
 use crate::tally::{Tally, WindowTally};
 
 /// A request in flight.
 #[derive(Clone, Copy)]
 struct Slot {
     direction: Direction,
-    offset: u64,
+    place: u64,
+    bytes: u64,
     /// When it was submitted.
     started: u64,
     /// When it was due: in a closed loop the same.
@@ -42,7 +46,7 @@ pub(crate) struct Worker<'a, B> {
     tally: Tally,
     slots: Vec<Slot>,
     idle: Vec<u32>,
-    block: u64,
+    sizes: Sizes,
     /// A random number below this is a read; `None` where all requests are alike.
     read_below: Option<u64>,
     unsynced: u32,
@@ -50,6 +54,8 @@ pub(crate) struct Worker<'a, B> {
     group: Option<u64>,
     budget_spent: bool,
     busy_nanos: u64,
+    /// What this thread had used when the window that is under way began.
+    cpu: CpuTime,
 }
 
 impl<'a, B: Backend> Worker<'a, B> {
@@ -63,7 +69,8 @@ impl<'a, B: Backend> Worker<'a, B> {
         let workload = plan.workload;
         let free = Slot {
             direction: Direction::Read,
-            offset: 0,
+            place: 0,
+            bytes: 0,
             started: 0,
             scheduled: 0,
             group: 0,
@@ -78,12 +85,13 @@ impl<'a, B: Backend> Worker<'a, B> {
             slots: vec![free; share.slots as usize],
             idle: (0..share.slots).rev().collect(),
             share,
-            block: workload.block.0,
+            sizes: Sizes::of(workload),
             read_below: mixed.then_some((workload.read_fraction * u64::MAX as f64) as u64),
             unsynced: 0,
             group: None,
             budget_spent: false,
             busy_nanos: backend.busy_nanos(),
+            cpu: thread_cpu_time(),
             backend,
             windows,
         }
@@ -158,12 +166,12 @@ impl<'a, B: Backend> Worker<'a, B> {
                 Some(due) if due <= now => due,
                 Some(_) => return,
             };
-            if !self.take_budget() {
+            let Some(request) = self.next_request(now) else {
                 return;
-            }
+            };
             self.due = None;
             self.idle.pop();
-            self.issue(slot, scheduled, now);
+            self.issue(slot, request, scheduled, now);
         }
     }
 
@@ -193,16 +201,17 @@ impl<'a, B: Backend> Worker<'a, B> {
         taken + waiting
     }
 
+    /// What the next request is and how large, unless the budget is spent.
     #[inline(always)]
-    fn take_budget(&mut self) -> bool {
-        let Some(budget) = self.plan.budget else {
-            return true;
-        };
-        let took = budget
-            .fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1))
-            .is_ok();
-        self.budget_spent = !took;
-        took
+    fn next_request(&mut self, now: u64) -> Option<(Direction, u64)> {
+        let direction = self.draw_direction();
+        let bytes = self.sizes.draw(direction, &mut self.random);
+        if let Some(budget) = self.plan.budget
+            && now >= self.plan.free_until
+        {
+            self.budget_spent = !budget.take(bytes);
+        }
+        (!self.budget_spent).then_some((direction, bytes))
     }
 
     #[inline(always)]
@@ -219,29 +228,32 @@ impl<'a, B: Backend> Worker<'a, B> {
     }
 
     #[inline(always)]
-    fn issue(&mut self, slot: u32, scheduled: u64, now: u64) {
-        let direction = self.draw_direction();
-        let offset = self.share.places.next(&mut self.random);
+    fn issue(&mut self, slot: u32, request: (Direction, u64), scheduled: u64, now: u64) {
+        let (direction, bytes) = request;
+        let place = self.share.places.next(direction, bytes, &mut self.random);
         self.slots[slot as usize] = Slot {
             direction,
-            offset,
+            place,
+            bytes,
             started: now,
             scheduled,
             group: 0,
         };
-        self.backend.push(slot, direction, offset);
+        self.backend.push(slot, direction, place, bytes as u32);
     }
 
-    fn issue_sync(&mut self, slot: u32, now: u64) {
+    /// Syncs the file that `place` is in.
+    fn issue_sync(&mut self, slot: u32, place: u64, now: u64) {
         self.unsynced = 0;
         self.slots[slot as usize] = Slot {
             direction: Direction::Sync,
-            offset: 0,
+            place,
+            bytes: 0,
             started: now,
             scheduled: now,
             group: self.group.take().unwrap_or(now),
         };
-        self.backend.push(slot, Direction::Sync, 0);
+        self.backend.push(slot, Direction::Sync, place, 0);
     }
 
     #[inline(always)]
@@ -250,26 +262,24 @@ impl<'a, B: Backend> Worker<'a, B> {
         self.check(&slot, answer.result)?;
         self.count(&slot, now);
         if self.wants_sync(&slot) {
-            self.issue_sync(answer.slot, now);
-        } else if self.share.arrivals.is_none() && self.take_budget() {
-            self.issue(answer.slot, now, now);
-        } else {
-            self.idle.push(answer.slot);
+            self.issue_sync(answer.slot, slot.place, now);
+            return Ok(());
+        }
+        let closed = self.share.arrivals.is_none();
+        match closed.then(|| self.next_request(now)).flatten() {
+            Some(request) => self.issue(answer.slot, request, now, now),
+            None => self.idle.push(answer.slot),
         }
         Ok(())
     }
 
     #[inline(always)]
     fn check(&self, slot: &Slot, result: i32) -> Result<(), EngineError> {
-        let asked = if slot.direction == Direction::Sync {
-            0
-        } else {
-            self.block
-        };
-        if result as i64 == asked as i64 {
+        if result as i64 == slot.bytes as i64 {
             return Ok(());
         }
-        Err(failure(slot.direction, slot.offset, result, asked))
+        let (_, offset) = in_file(slot.place);
+        Err(failure(slot.direction, offset, result, slot.bytes))
     }
 
     #[inline(always)]
@@ -282,7 +292,7 @@ impl<'a, B: Backend> Worker<'a, B> {
             self.tally.record(Direction::Commit, 0, commit);
             return;
         }
-        self.tally.record(slot.direction, self.block, latency);
+        self.tally.record(slot.direction, slot.bytes, latency);
         if self.share.arrivals.is_some() {
             let service = now.saturating_sub(slot.started);
             self.tally.record_service(slot.direction, service);
@@ -307,14 +317,16 @@ impl<'a, B: Backend> Worker<'a, B> {
         let in_flight = self.in_flight() as u64 + self.backlog(now);
         let (id, windows) = (self.id, &self.windows);
         let (backend, busy_before) = (&self.backend, &mut self.busy_nanos);
+        let cpu_before = &mut self.cpu;
         self.tally.advance(now, |index, ticks, flows| {
-            let busy_now = backend.busy_nanos();
+            let (busy_now, cpu_now) = (backend.busy_nanos(), thread_cpu_time());
             let tally = WindowTally {
                 index,
                 ticks,
                 flows,
                 in_flight,
                 busy_nanos: busy_now.saturating_sub(std::mem::replace(busy_before, busy_now)),
+                cpu: cpu_since(cpu_now, std::mem::replace(cpu_before, cpu_now)),
             };
             // The gatherer outlives the workers; if it is gone, so is whoever wanted the figures.
             let _ = windows.send(Message::Window {
@@ -327,7 +339,7 @@ impl<'a, B: Backend> Worker<'a, B> {
     /// Waits for what is in flight, syncs where that belongs to the phase, and counts what was due
     /// and never issued.
     fn finish(mut self, now: u64) -> Result<WorkerEnd, EngineError> {
-        let cut = self.cut(now);
+        let mut cut = self.cut(now);
         // A blocking call may have returned long after the end; what was due then is not ours.
         let last_due = now.min(self.plan.timetable.end());
         let cut_at = now;
@@ -338,15 +350,19 @@ impl<'a, B: Backend> Worker<'a, B> {
         }
         let drain_ticks = now.saturating_sub(cut_at);
         if self.plan.workload.sync_at_end {
-            self.idle.pop();
-            let submitted = self.backend.now();
-            self.issue_sync(0, submitted);
-            while self.in_flight() > 0 {
-                now = self.drain_once(&mut answers)?;
+            for file in 0..self.files() {
+                let Some(slot) = self.idle.pop() else { break };
+                let submitted = self.backend.now();
+                self.issue_sync(slot, place_in(file, 0), submitted);
+                while self.in_flight() > 0 {
+                    now = self.drain_once(&mut answers)?;
+                }
             }
         }
         self.count_overdue(last_due, now);
         let (_, _, drained) = self.tally.cut(now);
+        // With the wait for what was in flight, and the last sync.
+        cut.cpu = cpu_since(thread_cpu_time(), self.cpu);
         Ok(WorkerEnd {
             cut,
             drained,
@@ -365,6 +381,7 @@ impl<'a, B: Backend> Worker<'a, B> {
             flows,
             in_flight,
             busy_nanos: self.backend.busy_nanos().saturating_sub(self.busy_nanos),
+            cpu: CpuTime::default(),
         }
     }
 
@@ -392,14 +409,21 @@ impl<'a, B: Backend> Worker<'a, B> {
     /// leave them out would be coordinated omission at the phase's end.
     fn count_overdue(&mut self, last_due: u64, now: u64) {
         while let Some(due) = self.next_due() {
-            if due >= last_due || !self.take_budget() {
+            if due >= last_due {
                 return;
             }
+            let Some((direction, bytes)) = self.next_request(now) else {
+                return;
+            };
             self.due = None;
-            let direction = self.draw_direction();
-            self.tally
-                .record(direction, self.block, now.saturating_sub(due));
+            self.tally.record(direction, bytes, now.saturating_sub(due));
         }
+    }
+
+    /// How many files the workload has.
+    fn files(&self) -> u64 {
+        let details = self.plan.workload.details.as_ref();
+        details.map_or(1, |details| u64::from(details.files.max(1)))
     }
 }
 

@@ -48,6 +48,7 @@ fn workload() -> Workload {
         shortest: Nanos(300_000_000),
         precision: 0.0,
         ops: None,
+        details: None,
     }
 }
 

@@ -158,6 +158,31 @@ fn nbdcopy_carries_a_volume_over() {
     assert!(!out.contains("Pattern verification failed"), "{out}");
 }
 
+/// Ticks of all processors since the host was started (proc(5), `/proc/stat`).
+struct Processors {
+    idle: u64,
+    all: u64,
+}
+
+impl Processors {
+    fn now() -> Processors {
+        let text = std::fs::read_to_string("/proc/stat").unwrap();
+        let line = text.lines().next().unwrap();
+        // Time of guests, at the end, is in the user's time too.
+        let ticks = line.split_whitespace().skip(1).take(8);
+        let ticks: Vec<u64> = ticks.map(|word| word.parse().unwrap()).collect();
+        Processors {
+            idle: ticks[3] + ticks[4],
+            all: ticks.iter().sum(),
+        }
+    }
+
+    /// The share of the time in which nothing wanted a processor.
+    fn idle_since(&self, before: &Processors) -> f64 {
+        (self.idle - before.idle) as f64 / (self.all - before.all) as f64
+    }
+}
+
 #[test]
 fn fio_measures_the_cap_that_was_set() {
     let server = serve(&["iops=400:64GiB"]);
@@ -175,12 +200,26 @@ fn fio_measures_the_cap_that_was_set() {
         "--size=1g",
         "--output-format=json",
     ];
-    let Some(out) = run("fio", &arguments) else {
+    let mut measured = Vec::new();
+    let before = Processors::now();
+    // A busy host may leave some of the cap unused. More than it there never is.
+    while measured.len() < 3 {
+        let Some(out) = run("fio", &arguments) else {
+            return;
+        };
+        let json: serde_json::Value = serde_json::from_str(&out[out.find('{').unwrap()..]).unwrap();
+        let iops = json["jobs"][0]["read"]["iops"].as_f64().unwrap();
+        println!("fio measured {iops:.1} IOPS");
+        assert!(iops < 408.0, "{iops}");
+        if iops > 392.0 {
+            return;
+        }
+        measured.push(iops);
+    }
+    let idle = Processors::now().idle_since(&before);
+    if idle < 0.2 {
+        println!("skipped: this host is too busy to use the cap, {measured:?}");
         return;
-    };
-    let json: serde_json::Value = serde_json::from_str(&out[out.find('{').unwrap()..]).unwrap();
-    let iops = json["jobs"][0]["read"]["iops"].as_f64().unwrap();
-    println!("fio measured {iops:.1} IOPS");
-    // A busy host may leave some of it unused. More than the cap there never is.
-    assert!((360.0..408.0).contains(&iops), "{iops}");
+    }
+    panic!("fio never came within 2 % of the cap, with the host idle for {idle:.2}: {measured:?}");
 }

@@ -2,7 +2,7 @@
 
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
-use record::Run;
+use record::{ImportedRun, Run};
 use rusqlite::Row;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,9 +13,26 @@ use crate::{Error, Result};
 /// document is no longer read, or an older program would misread a new one; and give
 /// [`Document::unpack`] a step from the form before.
 pub(crate) const FORM: u32 = 1;
+/// The form of the documents of imported runs ([`ImportedRun`]). Programs that know only measured
+/// runs refuse it as a newer one.
+pub(crate) const IMPORTED_FORM: u32 = 2;
+/// The form of the documents of runs with [`record::Details`]: a program that does not know them
+/// would show draws by Zipf's law as even ones, and sizes that differ as their mean.
+pub(crate) const DETAILED_FORM: u32 = 3;
+/// The newest form that this program knows.
+const NEWEST: u32 = DETAILED_FORM;
 
 /// Beyond 6, a tenth of a percent costs half as much time again (measured; see the crate's text).
 const LEVEL: u8 = 6;
+
+/// A run as the ledger keeps it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kept {
+    /// One that this program measured.
+    Measured(Box<Run>),
+    /// One that another tool reported.
+    Imported(Box<ImportedRun>),
+}
 
 /// A stored document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +50,26 @@ impl Document {
     pub(crate) fn pack(run: &Run) -> Result<Document> {
         faithful(run)?;
         let json = serde_json::to_vec(run).map_err(|error| unfaithful(run, "run", &error))?;
-        Ok(Document::of_json(FORM, &json))
+        let mut workloads = run.phases.iter().map(|phase| &phase.workload);
+        let form = match workloads.any(|workload| workload.details.is_some()) {
+            true => DETAILED_FORM,
+            false => FORM,
+        };
+        Ok(Document::of_json(form, &json))
+    }
+
+    /// Packs an imported run, and makes sure that it will come back.
+    pub(crate) fn pack_imported(run: &ImportedRun) -> Result<Document> {
+        let refused = |why: &dyn std::fmt::Display| Error::Unfaithful {
+            id: run.id.to_string(),
+            detail: format!("{}: {why}", run.summary.tool),
+        };
+        let json = serde_json::to_vec(run).map_err(|error| refused(&error))?;
+        let back: ImportedRun = serde_json::from_slice(&json).map_err(|error| refused(&error))?;
+        if back != *run {
+            return Err(refused(&"a figure is not a number"));
+        }
+        Ok(Document::of_json(IMPORTED_FORM, &json))
     }
 
     /// Packs JSON.
@@ -54,20 +90,24 @@ impl Document {
         })
     }
 
-    /// Unpacks the run `id`.
-    pub(crate) fn unpack(&self, id: &str) -> Result<Run> {
-        if self.form > FORM {
-            return Err(Error::NewerRun {
-                id: id.to_owned(),
-                found: self.form,
-                known: FORM,
-            });
-        }
+    /// Unpacks the run `id`, which was measured or imported.
+    pub(crate) fn unpack(&self, id: &str) -> Result<Kept> {
         let unreadable = |detail: String| Error::UnreadableRun {
             id: id.to_owned(),
             detail,
         };
-        self.read().map_err(unreadable)
+        match self.form {
+            ..=FORM | DETAILED_FORM => self.read().map(Box::new).map(Kept::Measured),
+            IMPORTED_FORM => self.read().map(Box::new).map(Kept::Imported),
+            newer => {
+                return Err(Error::NewerRun {
+                    id: id.to_owned(),
+                    found: newer,
+                    known: NEWEST,
+                });
+            }
+        }
+        .map_err(unreadable)
     }
 
     /// Reads the JSON as a `T`; what is wrong with it is said as a clause.
@@ -133,7 +173,7 @@ fn unfaithful(run: &Run, part: &str, why: &dyn std::fmt::Display) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{arbitrary, database_run, small_run};
+    use crate::testing::{arbitrary, database_run, imported_run, small_run};
     use proptest::prelude::*;
 
     /// A document of the first form. When this no longer reads, no run that was kept does: raise
@@ -148,9 +188,30 @@ mod tests {
         }
     }
 
+    /// The measured run of a document.
+    fn measured(document: &Document) -> Result<Run> {
+        match document.unpack("x")? {
+            Kept::Measured(run) => Ok(*run),
+            Kept::Imported(run) => panic!("{run:?} was not measured"),
+        }
+    }
+
+    #[test]
+    fn an_imported_run_comes_back_with_what_is_not_known() {
+        let run = imported_run(0);
+        let document = Document::pack_imported(&run).unwrap();
+        assert_eq!(document.form, IMPORTED_FORM);
+        assert_eq!(document.unpack("x").unwrap(), Kept::Imported(Box::new(run)));
+
+        let mut run = imported_run(0);
+        run.summary.phases[0].flows[0].ops_per_s = Some(f64::NAN);
+        let error = Document::pack_imported(&run).unwrap_err();
+        assert!(matches!(error, Error::Unfaithful { .. }), "{error}");
+    }
+
     #[test]
     fn a_document_of_the_first_form_is_still_read() {
-        let run = packed(FORM_1, 1).unpack("x").unwrap();
+        let run = measured(&packed(FORM_1, 1)).unwrap();
         assert_eq!(run.id.as_str(), "20261121-204512-h3dc");
         let phase = &run.phases[0];
         assert_eq!(phase.name, "log-append");
@@ -162,8 +223,22 @@ mod tests {
     }
 
     #[test]
+    fn a_run_with_details_is_none_that_an_older_program_reads() {
+        let mut run = database_run(0, 0.001);
+        assert_eq!(Document::pack(&run).unwrap().form, 1);
+        run.phases[0].workload.details = Some(Box::new(record::Details {
+            spread: record::Spread::Zipf(1.2),
+            ..record::Details::default()
+        }));
+        let document = Document::pack(&run).unwrap();
+        // The program that wrote the first form refuses all above it by number.
+        assert!(document.form > 1, "{}", document.form);
+        assert_eq!(measured(&document).unwrap(), run);
+    }
+
+    #[test]
     fn a_document_of_a_newer_form_is_refused_by_name() {
-        let error = packed(FORM_1, FORM + 1).unpack("x").unwrap_err();
+        let error = packed(FORM_1, NEWEST + 1).unpack("x").unwrap_err();
         assert!(matches!(error, Error::NewerRun { .. }), "{error}");
     }
 
@@ -175,7 +250,7 @@ mod tests {
             let mut damaged = good.clone();
             damaged.body[place] ^= 0x10;
             // Some of zlib's header bits mean nothing; then the run comes back as it was.
-            if let Ok(back) = damaged.unpack("x") {
+            if let Ok(back) = measured(&damaged) {
                 assert_eq!(back, run, "{place}");
             }
             damaged.body.truncate(place);
@@ -219,7 +294,7 @@ mod tests {
         #[test]
         fn every_run_comes_back_as_it_was(run in arbitrary::run()) {
             let document = Document::pack(&run).unwrap();
-            prop_assert_eq!(document.unpack("x").unwrap(), run);
+            prop_assert_eq!(measured(&document).unwrap(), run);
         }
     }
 }

@@ -193,6 +193,17 @@ pub enum Error {
         /// The newest form that this program knows.
         known: u32,
     },
+    /// The run was imported, and only a measured one will do.
+    #[error(
+        "the run {id} was imported from {tool}: it has totals only, and a run that disksmith \
+         measured is needed here"
+    )]
+    NotMeasured {
+        /// The run.
+        id: String,
+        /// The tool that measured it.
+        tool: String,
+    },
     /// The run's document or conclusion cannot be read.
     #[error(
         "the run {id} cannot be read: {detail}. The other runs are not concerned; `disksmith runs \

@@ -8,6 +8,9 @@
 //! concluded; so an old run can be studied again with a better rule, and its measurements stay as
 //! they were.
 //!
+//! A run that was read from another tool's output is kept likewise, its document being a
+//! [`record::ImportedRun`].
+//!
 //! The document is compressed (zlib, by miniz_oxide at level 6). A run of the suite `database` is
 //! about 110 kB of JSON, most of it histograms in base64, and shrinks to a third of that in 5 ms,
 //! once a minute. Measured on its windows: miniz_oxide 31 % of the JSON, zstd 32 % at its default
@@ -47,6 +50,7 @@ mod processes;
 #[cfg(test)]
 mod testing;
 
+pub use document::Kept;
 pub use error::Error;
 pub use open::{Ledger, PATIENCE};
 pub use owner::{Owner, Standing};

@@ -10,9 +10,12 @@ use rustix::fs::{Access, AtFlags, CWD};
 
 use crate::{Error, Result};
 
-/// Where the ledger lies when nobody names a file: in the user's state folder
-/// (`$XDG_STATE_HOME/disksmith/ledger.db`, else `$HOME/.local/state/disksmith/ledger.db`), and for
-/// root without a home, as a service has it, in `/var/lib/disksmith/ledger.db`.
+/// Where the ledger lies when nobody names a file: in the folder that is set for such things
+/// (`$XDG_STATE_HOME/disksmith/ledger.db`), else for root in `/var/lib/disksmith/ledger.db`, and for
+/// others in `$HOME/.local/state/disksmith/ledger.db`.
+///
+/// Root's home does not count: a service, sudo and a login shell have different ones or none, and what
+/// one has left turned, the other must find, to put it back.
 ///
 /// `lookup` answers for the environment.
 ///
@@ -26,8 +29,8 @@ pub fn default_path(lookup: impl Fn(&str) -> Option<OsString>, is_root: bool) ->
             .filter(|path| path.is_absolute())
     };
     let state = folder("XDG_STATE_HOME")
-        .or_else(|| Some(folder("HOME")?.join(".local/state")))
         .or_else(|| is_root.then(|| PathBuf::from("/var/lib")))
+        .or_else(|| Some(folder("HOME")?.join(".local/state")))
         .ok_or(Error::NoPlace)?;
     Ok(state.join("disksmith/ledger.db"))
 }
@@ -122,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_folder_comes_first_then_home_then_var_lib_for_root() {
+    fn the_state_folder_comes_first_then_home_but_for_root_whose_homes_differ() {
         let both = [("XDG_STATE_HOME", "/state"), ("HOME", "/home/ann")];
         for (environment, is_root, expected) in [
             (&both[..], false, "/state/disksmith/ledger.db"),
@@ -131,11 +134,8 @@ mod tests {
                 false,
                 "/home/ann/.local/state/disksmith/ledger.db",
             ),
-            (
-                &both[1..],
-                true,
-                "/home/ann/.local/state/disksmith/ledger.db",
-            ),
+            (&both[..], true, "/state/disksmith/ledger.db"),
+            (&both[1..], true, "/var/lib/disksmith/ledger.db"),
             (&[], true, "/var/lib/disksmith/ledger.db"),
         ] {
             assert_eq!(path_in(environment, is_root).unwrap(), Path::new(expected));

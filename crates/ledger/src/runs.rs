@@ -1,13 +1,13 @@
 //! Runs: save, list, load, remove.
 
 use jiff::Timestamp;
-use record::{Finding, Origin, Run, RunId, Verdict};
+use record::{Finding, ImportedRun, Origin, Run, RunId, Verdict};
 use rusqlite::{
     OptionalExtension as _, Row, Transaction, TransactionBehavior, named_params, params,
 };
 use serde::de::DeserializeOwned;
 
-use crate::document::Document;
+use crate::document::{Document, Kept};
 use crate::{Error, Ledger, Result};
 
 /// Which runs to list. The default is all of them.
@@ -53,6 +53,19 @@ pub struct RunSummary {
     pub interrupted: bool,
 }
 
+/// What `runs` holds of a run that is kept.
+struct Listed<'a> {
+    id: &'a RunId,
+    started: Timestamp,
+    host: &'a str,
+    target: &'a str,
+    device: Option<&'a str>,
+    suite: &'a str,
+    phases: Vec<&'a str>,
+    tool: Option<&'a String>,
+    interrupted: bool,
+}
+
 /// What was concluded from a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conclusion {
@@ -85,11 +98,68 @@ impl Ledger {
         self.demand_writable()?;
         // Before the lock is taken: others need not wait for the compression.
         let document = Document::pack(run)?;
-        let kept = self.insert(run, &document, verdict, findings);
+        let phases: Vec<&str> = run.phases.iter().map(|phase| phase.name.as_str()).collect();
+        let listed = Listed {
+            id: &run.id,
+            started: run.started,
+            host: &run.machine.hostname,
+            target: &run.target.path,
+            device: run.target.device.as_deref(),
+            suite: &run.suite,
+            phases,
+            tool: match &run.origin {
+                Origin::Measured => None,
+                Origin::Imported { tool } => Some(tool),
+            },
+            interrupted: run.interrupted,
+        };
+        self.keep(&listed, &document, verdict, findings)
+    }
+
+    /// Keeps a run that was read from another tool's output, as [`save`](Ledger::save) does. Host
+    /// and target that are not known are listed as empty.
+    ///
+    /// # Errors
+    /// As [`save`](Ledger::save).
+    pub fn save_imported(
+        &mut self,
+        run: &ImportedRun,
+        verdict: Verdict,
+        findings: &[Finding],
+    ) -> Result<()> {
+        self.demand_writable()?;
+        let document = Document::pack_imported(run)?;
+        let summary = &run.summary;
+        let listed = Listed {
+            id: &run.id,
+            started: run.started(),
+            host: summary.host.as_deref().unwrap_or_default(),
+            target: summary.target.as_deref().unwrap_or_default(),
+            device: None,
+            suite: run.suite(),
+            phases: summary
+                .phases
+                .iter()
+                .map(|phase| phase.name.as_str())
+                .collect(),
+            tool: Some(&summary.tool),
+            interrupted: false,
+        };
+        self.keep(&listed, &document, verdict, findings)
+    }
+
+    fn keep(
+        &self,
+        listed: &Listed<'_>,
+        document: &Document,
+        verdict: Verdict,
+        findings: &[Finding],
+    ) -> Result<()> {
+        let kept = self.insert(listed, document, verdict, findings);
         kept.map_err(|error| match error.sqlite_extended_error_code() {
             Some(rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE) => Error::AlreadyKept {
                 path: self.path.clone(),
-                id: run.id.to_string(),
+                id: listed.id.to_string(),
             },
             _ => self.explain(error),
         })
@@ -97,30 +167,25 @@ impl Ledger {
 
     fn insert(
         &self,
-        run: &Run,
+        listed: &Listed<'_>,
         document: &Document,
         verdict: Verdict,
         findings: &[Finding],
     ) -> rusqlite::Result<()> {
-        let phases: Vec<&str> = run.phases.iter().map(|phase| phase.name.as_str()).collect();
-        let tool = match &run.origin {
-            Origin::Measured => None,
-            Origin::Imported { tool } => Some(tool),
-        };
         let change = self.change()?;
         change.execute(
             "INSERT INTO runs (id, started, host, target, device, suite, phases, tool, interrupted)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             params![
-                run.id.as_str(),
-                sortable(run.started),
-                run.machine.hostname,
-                run.target.path,
-                run.target.device,
-                run.suite,
-                json(&phases)?,
-                tool,
-                run.interrupted,
+                listed.id.as_str(),
+                sortable(listed.started),
+                listed.host,
+                listed.target,
+                listed.device,
+                listed.suite,
+                json(&listed.phases)?,
+                listed.tool,
+                listed.interrupted,
             ],
         )?;
         let number = change.last_insert_rowid();
@@ -172,8 +237,23 @@ impl Ledger {
     /// The run that `word` names (see [`find`](Ledger::find)), as it was measured.
     ///
     /// # Errors
-    /// When `word` does not name one run, or its document is damaged or of a newer form.
+    /// When `word` does not name one run, it was imported, or its document is damaged or of a newer
+    /// form.
     pub fn load(&self, word: &str) -> Result<Run> {
+        match self.load_kept(word)? {
+            Kept::Measured(run) => Ok(*run),
+            Kept::Imported(run) => Err(Error::NotMeasured {
+                id: run.id.to_string(),
+                tool: run.summary.tool,
+            }),
+        }
+    }
+
+    /// The run that `word` names (see [`find`](Ledger::find)), measured or imported.
+    ///
+    /// # Errors
+    /// When `word` does not name one run, or its document is damaged or of a newer form.
+    pub fn load_kept(&self, word: &str) -> Result<Kept> {
         let view = self.view()?;
         let (number, id) = self.locate(word)?;
         let document = view

@@ -70,6 +70,7 @@ pub(crate) fn workload(read_fraction: f64) -> Workload {
         shortest: Nanos::from_secs(3),
         precision: 0.03,
         ops: None,
+        details: None,
     }
 }
 
@@ -110,6 +111,7 @@ pub(crate) fn small_run(minute: i64) -> Run {
             ..Machine::default()
         },
         suite: "database".into(),
+        p99_target: None,
         phases: Vec::new(),
         notes: vec!["The phase load was left out.".into()],
         interrupted: false,
@@ -209,6 +211,7 @@ pub(crate) fn database_run(minute: i64, share: f64) -> Run {
             sync: total(Direction::Sync),
             commit: total(Direction::Commit),
             thread_ops: vec![123_456],
+            thread_seconds: vec![7.9],
             cpu: CpuTime {
                 user_s: 0.7,
                 system_s: 1.1,
@@ -217,4 +220,26 @@ pub(crate) fn database_run(minute: i64, share: f64) -> Run {
         });
     }
     run
+}
+
+/// A run of another tool, of which little is known.
+pub(crate) fn imported_run(minute: i64) -> ImportedRun {
+    let at = small_run(minute).started;
+    let mut flow = FlowSummary::of(Activity::Read);
+    flow.ops_per_s = Some(400.0);
+    ImportedRun {
+        id: RunId::new(at, 7),
+        imported: at,
+        disksmith: "0.1.0".to_owned(),
+        source: "fio.json".to_owned(),
+        summary: Summary {
+            tool: "fio 3.33".to_owned(),
+            phases: vec![PhaseSummary {
+                name: "page-read".to_owned(),
+                flows: vec![flow],
+                ..PhaseSummary::default()
+            }],
+            ..Summary::default()
+        },
+    }
 }

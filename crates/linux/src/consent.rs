@@ -22,7 +22,7 @@ mod uses;
 
 pub use ask::{Consent, ConsentError};
 pub use open::{
-    DestroyTarget, OpenError, Opened, ReadTarget, open_for_destroying, open_for_reading,
+    DestroyTarget, OpenError, Opened, ReadTarget, open_again, open_for_destroying, open_for_reading,
 };
 pub use reason::{Reason, Refusal, Relation};
 pub use uses::{Uses, why_not_writable};

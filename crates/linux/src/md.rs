@@ -1,5 +1,10 @@
 //! Linux software RAID, as sysfs shows it (linux, Documentation/admin-guide/md.rst).
 
+pub mod beside;
+pub mod health;
+pub mod superblock;
+pub mod sync;
+
 use std::path::{Path, PathBuf};
 
 use record::Bytes;

@@ -18,6 +18,14 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
+    /// A file could not be written.
+    #[error("{} could not be written: {source}", path.display())]
+    Write {
+        /// Which one.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// A file was read and does not say what it should.
     #[error("{}, line {line}: {what}", path.display())]
     Parse {
@@ -64,6 +72,11 @@ impl Root {
             sys: folder.join("sys"),
             dev: folder.join("dev"),
         }
+    }
+
+    /// The folder that these are in: `/` of the host, below which `/etc` is.
+    pub fn system(&self) -> &Path {
+        self.proc.parent().unwrap_or(Path::new("/"))
     }
 
     /// Where a path of the kernel's, such as `/dev/mapper/vg-data`, is found under this root; a path

@@ -40,11 +40,17 @@ pub enum Code {
     Short,
     /// The span is smaller than memory or a likely device cache.
     SmallSpan,
+    /// The two ends of the target are not as fast as each other, or parts of it were cold.
+    Zones,
+    /// Another tool measured: there are no windows to study.
+    Imported,
+    /// The tool that measured says itself that something went wrong.
+    Failed,
 }
 
 impl Code {
     /// All of them.
-    pub const ALL: [Code; 10] = [
+    pub const ALL: [Code; 13] = [
         Code::Unwritten,
         Code::Cached,
         Code::Unsteady,
@@ -55,6 +61,9 @@ impl Code {
         Code::ForeignIo,
         Code::Short,
         Code::SmallSpan,
+        Code::Zones,
+        Code::Imported,
+        Code::Failed,
     ];
 
     /// The word for it in tables and JSON.
@@ -70,6 +79,9 @@ impl Code {
             Code::ForeignIo => "foreign-io",
             Code::Short => "short",
             Code::SmallSpan => "small-span",
+            Code::Zones => "zones",
+            Code::Imported => "imported",
+            Code::Failed => "failed",
         }
     }
 }

@@ -11,6 +11,7 @@ mod machine;
 mod phase;
 mod ranges;
 mod run;
+mod summary;
 mod units;
 mod varint;
 mod window;
@@ -22,6 +23,10 @@ pub use machine::{Cloud, FilesystemFacts, Machine};
 pub use phase::{ClockKind, CpuTime, EngineKind, EngineUsed, Flow, Phase, Stopped};
 pub use ranges::{Ranges, RangesError};
 pub use run::{Origin, Run, RunId, Target, TargetKind};
+pub use summary::{
+    Activity, CpuShares, Fairness, FlowSummary, ImportedRun, LatencySummary, Percentile,
+    PhaseSummary, Samples, Summary, WorkSummary,
+};
 pub use units::{Bytes, Nanos, ParseUnitError};
 pub use window::{DeviceCounts, Direction, Slice, Window, WindowFlow};
-pub use workload::{Pattern, Workload};
+pub use workload::{Calls, Details, Pattern, SizeShare, SmallFiles, Spread, Workload};

@@ -53,7 +53,8 @@ pub enum Stopped {
     Signal,
 }
 
-/// Processor time that the phase used.
+/// Processor time that the phase used. Where several run at the same time, it is that of the threads
+/// that are each one's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuTime {
     /// In user mode.
@@ -104,6 +105,9 @@ pub struct Phase {
     pub commit: Option<Flow>,
     /// Requests that came back within the measured time, by thread.
     pub thread_ops: Vec<u64>,
+    /// Seconds that each thread's requests took together; empty where that is not known.
+    #[serde(default)]
+    pub thread_seconds: Vec<f64>,
     /// Processor time used.
     pub cpu: CpuTime,
     /// The windows, in order of time, without gap.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Machine, Phase};
+use crate::{Bytes, Machine, Nanos, Phase};
 
 /// The name of a run in the ledger, such as `20261121-204512-k7q2`: its start in UTC and four
 /// characters that keep two runs of one second apart.
@@ -120,7 +120,7 @@ pub struct Run {
     pub disksmith: String,
     /// The command line, for people who read it later.
     pub command: Vec<String>,
-    /// Where the figures come from.
+    /// Where the figures come from: what other tools report is an [`ImportedRun`](crate::ImportedRun).
     pub origin: Origin,
     /// What was measured.
     pub target: Target,
@@ -128,6 +128,9 @@ pub struct Run {
     pub machine: Machine,
     /// The suite's name, or `workload` for a single one of the user's own.
     pub suite: String,
+    /// What 99 of 100 requests were to take at most, where the run looked for the rate that keeps it.
+    #[serde(default)]
+    pub p99_target: Option<Nanos>,
     /// The phases that ran, in order.
     pub phases: Vec<Phase>,
     /// Phases that were left out, and other remarks, as sentences.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Nanos};
+use crate::{Activity, Bytes, Direction, Nanos};
 
 /// Where the next request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +47,95 @@ pub struct Workload {
     pub precision: f64,
     /// The phase ends after this many requests.
     pub ops: Option<u64>,
+    /// What a job file of another tool asks for beyond this. Boxed, since most ask for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Box<Details>>,
+}
+
+/// How often one size of a request is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SizeShare {
+    /// The size.
+    pub size: Bytes,
+    /// Its share of the requests of its direction, 0 to 1.
+    pub share: f64,
+}
+
+/// How random places are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Spread {
+    /// Every block as likely as any other, each time.
+    #[default]
+    Uniform,
+    /// Every block once, in random order, and then again in another order.
+    Once,
+    /// By Zipf's law with this exponent; which blocks are the frequent ones is drawn once.
+    Zipf(f64),
+    /// By a power law: this share of the blocks gets all but this share of the draws.
+    Pareto(f64),
+}
+
+/// What blocking calls do that are made one after another until a given work is done. What ends the
+/// work, as an fsync, lies within the measured time, as Bonnie++ counts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Calls {
+    /// They read and write the data of a file.
+    Data,
+    /// Each creates a file.
+    Create,
+    /// Each looks at a file, and reads it where it is not empty.
+    Stat,
+    /// Each removes a file.
+    Delete,
+}
+
+/// What a job file of another tool asks for beyond a workload. The default asks for nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Details {
+    /// Sizes of reads; empty where all have the workload's block.
+    pub read_sizes: Vec<SizeShare>,
+    /// Sizes of writes; empty where all have the workload's block.
+    pub write_sizes: Vec<SizeShare>,
+    /// Where in each file the span begins.
+    pub offset: Bytes,
+    /// Files of one size that take turns, each with the span; 0 and 1 are one.
+    pub files: u32,
+    /// How random places are drawn.
+    pub spread: Spread,
+    /// Open loop: requests are due at equal gaps instead of Poisson times.
+    pub even_rate: bool,
+    /// fsync instead of fdatasync.
+    pub full_sync: bool,
+    /// The phase ends when so much was issued.
+    pub bytes: Option<Bytes>,
+    /// So long it runs before anything is counted.
+    pub ramp: Nanos,
+    /// The phase is the sum of jobs that differ: what the workload says is their mean, and nothing
+    /// else here is said.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub mixed: bool,
+    /// The job's options as its file gives them, by name and value; a switch without a value has
+    /// `1`. Empty where no file gave any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<(String, String)>,
+    /// It is no stream of requests but a given work, by blocking calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Calls>,
+    /// How the files of work on files themselves differ, whose largest is the span.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub small_files: Option<SmallFiles>,
+}
+
+/// What many small files are, beside their number and the size of the largest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SmallFiles {
+    /// The size of the smallest. Sizes between it and the largest are alike frequent.
+    pub smallest: Bytes,
+    /// The directories that they are spread over; 0 where all lie in one.
+    pub directories: u32,
 }
 
 impl Workload {
@@ -58,6 +147,47 @@ impl Workload {
     /// Whether any request reads.
     pub fn reads(&self) -> bool {
         self.read_fraction > 0.0
+    }
+
+    /// The size of the largest request.
+    pub fn largest_block(&self) -> Bytes {
+        self.all_sizes()
+            .map(|share| share.size)
+            .fold(self.block, Bytes::max)
+    }
+
+    /// The size of the smallest request.
+    pub fn smallest_block(&self) -> Bytes {
+        let named = self.all_sizes().map(|share| share.size).min();
+        named.unwrap_or(self.block)
+    }
+
+    /// All sizes that are named beside the block.
+    fn all_sizes(&self) -> impl Iterator<Item = &SizeShare> {
+        self.details
+            .iter()
+            .flat_map(|details| details.read_sizes.iter().chain(&details.write_sizes))
+    }
+
+    /// What blocking calls do, where the workload is a given work made of them.
+    pub fn calls(&self) -> Option<Calls> {
+        self.details.as_ref()?.calls
+    }
+
+    /// Whether it is about files themselves, and their data only beside.
+    pub fn is_of_files(&self) -> bool {
+        self.calls().is_some_and(|calls| calls != Calls::Data)
+    }
+
+    /// What the figures of a direction are about: work on files themselves is counted as reads
+    /// where it changes nothing, and else as writes.
+    pub fn activity(&self, direction: Direction) -> Activity {
+        match (self.calls(), direction) {
+            (Some(Calls::Create), Direction::Write) => Activity::Create,
+            (Some(Calls::Delete), Direction::Write) => Activity::Delete,
+            (Some(Calls::Stat), Direction::Read) => Activity::Stat,
+            _ => direction.into(),
+        }
     }
 
     /// Requests in flight over all threads.

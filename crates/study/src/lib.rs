@@ -22,11 +22,14 @@
 //! | [`pace`] | how much may background work do beside a foreground? |
 //! | [`burnin`] | which of many hosts are the best, and which need not be measured on? |
 //! | [`supply`] | how many must be started so that enough good ones come? |
+//! | [`zones`] | does throughput hold across a disk? |
+//! | [`curve`] | how many requests a second keep a latency target? |
 //! | [`drift`] | how far did the machine drift while all was measured? |
 
 pub mod burnin;
 pub mod cold;
 pub mod compare;
+pub mod curve;
 pub mod depth;
 mod distribution;
 pub mod drift;
@@ -47,3 +50,4 @@ mod simulate;
 pub mod steady;
 pub mod stop;
 pub mod supply;
+pub mod zones;

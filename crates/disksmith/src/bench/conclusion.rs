@@ -6,6 +6,7 @@ use serde::Serialize;
 use study::interval::mean_interval;
 use study::steady::warmup_end;
 
+use super::answer::Answer;
 use super::findings;
 
 /// A mean and the bounds of its 95 % interval. The bounds are missing where nothing honest can be
@@ -47,6 +48,8 @@ pub(crate) struct PhaseFigures {
 pub(crate) struct Conclusion {
     /// The figures, one entry for each phase of the run.
     pub phases: Vec<PhaseFigures>,
+    /// What the suite answers, where it asks something of its own.
+    pub answer: Option<Answer>,
     /// Reasons to doubt or to act, in the order in which they are shown.
     pub findings: Vec<Finding>,
     /// What they add up to.
@@ -57,10 +60,12 @@ impl Conclusion {
     /// Studies a run.
     pub(crate) fn of(run: &Run) -> Conclusion {
         let phases: Vec<PhaseFigures> = run.phases.iter().map(PhaseFigures::of).collect();
-        let findings = findings::of(run, &phases);
+        let answer = Answer::of(run, &phases);
+        let findings = findings::of(run, &phases, answer.as_ref());
         Conclusion {
             verdict: Verdict::of(&findings),
             phases,
+            answer,
             findings,
         }
     }

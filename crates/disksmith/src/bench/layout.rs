@@ -1,5 +1,6 @@
 //! Lays out the test file: written fully, with data that does not compress, and synced.
 
+use std::fs::File;
 use std::sync::atomic::AtomicBool;
 
 use engine::{Choice, Control, Engine, EngineError, Job, Observer};
@@ -30,9 +31,34 @@ pub(crate) fn lay_out(
     progress: &mut Progress,
 ) -> Result<(), EngineError> {
     let most = prepared.target.size;
+    prepared.target.size = fill(
+        engine,
+        &prepared.file,
+        most,
+        fixed,
+        seed,
+        interrupt,
+        progress,
+    )?;
+    Ok(())
+}
+
+/// Writes a file fully, up to `most`, which is a whole number of MiB, and gives what was written.
+///
+/// # Errors
+/// When there is no room, or a write fails.
+pub(crate) fn fill(
+    engine: &dyn Engine,
+    file: &File,
+    most: Bytes,
+    fixed: bool,
+    seed: u64,
+    interrupt: &AtomicBool,
+    progress: &mut Progress,
+) -> Result<Bytes, EngineError> {
     // Allocated first: writes that extend a file are made one after another (ext4 holds its inode
     // lock for them), and a disk that is full is found now.
-    testfile::reserve(&prepared.file, most).map_err(EngineError::Setup)?;
+    testfile::reserve(file, most).map_err(EngineError::Setup)?;
     let workload = workload(most);
     let mut watch = Watch {
         written: Bytes(0),
@@ -43,7 +69,7 @@ pub(crate) fn lay_out(
     watch.progress.begin("lay out", PATIENCE_S);
     let job = Job {
         name: "lay out",
-        file: &prepared.file,
+        file,
         span: most,
         workload: &workload,
         choice: Choice::Auto,
@@ -56,11 +82,10 @@ pub(crate) fn lay_out(
     // All that was issued has come back, and it was issued in order: the file is whole up to here.
     let blocks = phase.write.map_or(0, |write| write.latency.count());
     let written = Bytes(blocks * workload.block.0).min(most);
-    let cut = prepared.file.set_len(written.0);
-    cut.and_then(|()| prepared.file.sync_all())
+    let cut = file.set_len(written.0);
+    cut.and_then(|()| file.sync_all())
         .map_err(EngineError::Setup)?;
-    prepared.target.size = written;
-    Ok(())
+    Ok(written)
 }
 
 fn workload(size: Bytes) -> Workload {
@@ -78,6 +103,7 @@ fn workload(size: Bytes) -> Workload {
         shortest: Nanos(0),
         precision: 0.0,
         ops: Some(size.0 / Bytes::MIB.0),
+        details: None,
     }
 }
 

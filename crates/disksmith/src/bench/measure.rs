@@ -1,5 +1,6 @@
 //! Runs the phases on a prepared target, and decides when each has said enough.
 
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
@@ -10,11 +11,13 @@ use study::steady;
 use study::stop::{Look, StopRule, Stopper};
 
 use super::progress::Progress;
-use super::suite::PhasePlan;
+use super::schedule::Schedule;
+use super::suite::{Ends, PhasePlan};
+use super::suites::curve::Misses;
 use super::target::Prepared;
 
 /// How long a window is.
-const WINDOW: Nanos = Nanos::from_secs(1);
+pub(super) const WINDOW: Nanos = Nanos::from_secs(1);
 
 /// What came of the phases.
 pub(crate) struct Measured {
@@ -24,11 +27,30 @@ pub(crate) struct Measured {
     pub failed: Option<(String, EngineError)>,
 }
 
-/// Runs `phases` one after another, until one fails or a signal comes.
+/// Runs what `schedule` says on the file of a target.
 pub(crate) fn measure(
     engine: &dyn Engine,
     prepared: &Prepared,
-    phases: &[PhasePlan],
+    schedule: &mut dyn Schedule,
+    choice: Choice,
+    seed: u64,
+    interrupt: &AtomicBool,
+    progress: &mut Progress,
+) -> Measured {
+    let files = [&prepared.file];
+    measure_over(
+        engine, prepared, &files, schedule, choice, seed, interrupt, progress,
+    )
+}
+
+/// Runs what `schedule` says over `files`, one phase after another, until one fails or a signal
+/// comes.
+#[allow(clippy::too_many_arguments, reason = "a run has so many parts")]
+pub(super) fn measure_over(
+    engine: &dyn Engine,
+    prepared: &Prepared,
+    files: &[&File],
+    schedule: &mut dyn Schedule,
     choice: Choice,
     seed: u64,
     interrupt: &AtomicBool,
@@ -39,26 +61,30 @@ pub(crate) fn measure(
         failed: None,
     };
     let began = Instant::now();
-    for (index, plan) in phases.iter().enumerate() {
-        if interrupt.load(Relaxed) {
+    let Some((file, others)) = files.split_first() else {
+        return measured;
+    };
+    while !interrupt.load(Relaxed) {
+        let index = measured.phases.len();
+        let Some(plan) = schedule.next(&measured.phases) else {
             break;
-        }
+        };
         let workload = &plan.workload;
         progress.begin(&plan.name, workload.longest.as_secs_f64());
         let began_s = began.elapsed().as_secs_f64();
         let span = workload.span.unwrap_or(prepared.target.size);
         let job = Job {
             name: &plan.name,
-            file: &prepared.file,
+            file,
             span: span.round_down(workload.block),
             workload,
             choice,
-            window: WINDOW,
+            window: plan.window,
             seed: part_of_seed(seed, index as u64),
             interrupt,
         };
-        let mut watch = Watch::new(plan, &prepared.counters, progress);
-        match engine.run(&job, &mut watch) {
+        let mut watch = Watch::new(&plan, &prepared.counters, progress);
+        match engine.run_over(&job, others, &mut watch) {
             Ok(mut phase) => {
                 phase.began_s = began_s;
                 measured.phases.push(phase);
@@ -75,7 +101,7 @@ pub(crate) fn measure(
 
 /// Sees the windows of a phase: adds what the kernel counted, shows progress, and ends the phase
 /// when it is steady and precise.
-struct Watch<'a> {
+pub(super) struct Watch<'a> {
     counters: &'a [Counter],
     before: Option<Vec<DiskStats>>,
     progress: &'a Progress,
@@ -83,11 +109,18 @@ struct Watch<'a> {
     stopper: Stopper,
     /// Requests by slice.
     slices: Vec<f64>,
+    /// Where a latency that is missed ends the phase.
+    misses: Option<Misses>,
 }
 
 impl<'a> Watch<'a> {
-    fn new(plan: &PhasePlan, counters: &'a [Counter], progress: &'a Progress) -> Watch<'a> {
-        let slice_s = WINDOW.as_secs_f64() / 10.0;
+    /// For a phase that is about to begin.
+    pub(super) fn new(
+        plan: &PhasePlan,
+        counters: &'a [Counter],
+        progress: &'a Progress,
+    ) -> Watch<'a> {
+        let slice_s = plan.window.as_secs_f64() / 10.0;
         let shortest_s = plan.workload.shortest.as_secs_f64();
         Watch {
             counters,
@@ -99,6 +132,10 @@ impl<'a> Watch<'a> {
                 min_slices: (shortest_s / slice_s) as usize,
             }),
             slices: Vec::new(),
+            misses: match plan.ends {
+                Ends::Precise => None,
+                Ends::Misses(target) => Some(Misses::new(target, &plan.workload)),
+            },
         }
     }
 }
@@ -133,7 +170,10 @@ impl Observer for Watch<'_> {
             .into_iter()
             .take(window.complete_slices());
         self.slices.extend(slices.map(|ops| ops as f64));
-        self.decide(window.t_s + window.seconds)
+        match &mut self.misses {
+            Some(misses) => misses.look(window),
+            None => self.decide(window.t_s + window.seconds),
+        }
     }
 }
 

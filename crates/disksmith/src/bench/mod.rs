@@ -1,12 +1,17 @@
 //! The verb `bench`: suites, the preparation of a target, and what is concluded of a run.
 
+pub(crate) mod answer;
 pub(crate) mod conclusion;
+mod descriptors;
 mod findings;
+mod fio;
 mod layout;
 mod measure;
 mod progress;
 mod sample;
+mod schedule;
 pub(crate) mod suite;
+pub(crate) mod suites;
 mod target;
 mod testfile;
 #[cfg(test)]
@@ -22,7 +27,7 @@ use ledger::Ledger;
 use linux::{cloud, extents, machine};
 use record::{Machine, Origin, Run, RunId, TargetKind};
 
-use crate::cli::{BenchArgs, EngineChoice};
+use crate::cli::{BenchArgs, EngineChoice, SuiteName};
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::render;
@@ -41,6 +46,15 @@ pub(crate) fn bench(
 ) -> Outcome {
     let (path, _) = args.target_and_phases().map_err(Failure::refused)?;
     check_report(args, &path)?;
+    if let Some(file) = &args.fio {
+        return fio::bench_jobs(args, file, context, engine, interrupt);
+    }
+    if args.suite == SuiteName::Bonnie && args.workload.is_none() {
+        return suites::bonnie::bench(args, context, engine, interrupt);
+    }
+    if args.suite == SuiteName::Sysbench && args.workload.is_none() {
+        return bench_grid(args, context, engine, interrupt);
+    }
     let ready = Ready::make(args, context, engine)?;
     // Opened before anything is measured: a ledger that is damaged is said now.
     let ledger = open_ledger(args, context)?;
@@ -52,6 +66,31 @@ pub(crate) fn bench(
         seed: ready.seed,
     };
     let run = session.run(ready)?;
+    session.finish(run, ledger)
+}
+
+/// Measures the grid of the suite sysbench.
+fn bench_grid(
+    args: &BenchArgs,
+    context: &mut Context,
+    engine: &dyn Engine,
+    interrupt: &AtomicBool,
+) -> Outcome {
+    let started = Timestamp::now();
+    let (path, names) = args.target_and_phases().map_err(Failure::refused)?;
+    suite::check_options(args, &names).map_err(Failure::refused)?;
+    let grid = suites::sysbench::Grid::make(args, &names, &path, context)?;
+    let cells: Vec<PhasePlan> = grid.cells().cloned().collect();
+    check_engine(engine, args, &cells)?;
+    let ledger = open_ledger(args, context)?;
+    let mut session = Session {
+        args,
+        context,
+        engine,
+        interrupt,
+        seed: args.seed.unwrap_or(started.as_nanosecond() as u64),
+    };
+    let run = session.run_grid(started, grid)?;
     session.finish(run, ledger)
 }
 
@@ -209,20 +248,37 @@ impl Session<'_> {
             prepared.target.zero_fraction = sample::zero_fraction(&prepared.file, largest);
         }
         let machine = self.machine(&prepared);
+        let mut schedule =
+            schedule::of(self.args, phases, prepared.target.size).map_err(Failure::refused)?;
         let measured = measure::measure(
             self.engine,
             &prepared,
-            &phases,
+            schedule.as_mut(),
             choice(self.args),
             self.seed,
             self.interrupt,
             &mut progress,
         );
         drop(progress);
+        let missing = schedule.missing(&measured.phases);
+        let target = prepared.target;
+        Ok(self.recorded(started, target, machine, measured, &missing, notes))
+    }
+
+    /// The run that was measured, of which the phases of these names did not run.
+    fn recorded(
+        &self,
+        started: Timestamp,
+        target: record::Target,
+        machine: Machine,
+        measured: Measured,
+        missing: &[String],
+        mut notes: Vec<String>,
+    ) -> Ran {
         let interrupted = self.interrupt.load(Relaxed);
-        note_missing(&measured, &phases, interrupted, &mut notes);
+        note_missing(&measured, missing, interrupted, &mut notes);
         let failed = measured.failed.map(|(phase, error)| {
-            anyhow::Error::new(error).context(format!("{phase} on {}", prepared.target.path))
+            anyhow::Error::new(error).context(format!("{phase} on {}", target.path))
         });
         let id = RunId::new(started, self.seed ^ u64::from(std::process::id()));
         let run = Run {
@@ -233,14 +289,15 @@ impl Session<'_> {
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect(),
             origin: Origin::Measured,
-            target: prepared.target,
+            target,
             machine,
             suite: suite::name(self.args).to_owned(),
+            p99_target: suites::curve::target(self.args),
             phases: measured.phases,
             notes,
             interrupted,
         };
-        Ok(Ran { run, failed })
+        Ran { run, failed }
     }
 
     fn lay_out(
@@ -298,12 +355,17 @@ impl Session<'_> {
         let conclusion = Conclusion::of(&run);
         if !run.phases.is_empty() {
             let kept = self.keep(&run, &conclusion, ledger);
-            let text = if self.args.json {
-                render::json::document(&run, &conclusion)
-            } else {
-                render::text::run(&run, &conclusion, self.context.columns, kept)
+            let text = match self.args.format {
+                Some(format) => formats::write(format.into(), &formats::sum_up(&run)).midway(),
+                None if self.args.json => Ok(render::json::document(&run, &conclusion)),
+                None => Ok(render::text::run(
+                    &run,
+                    &conclusion,
+                    self.context.columns,
+                    kept,
+                )),
             };
-            let printed = self.context.print(&text);
+            let printed = text.and_then(|text| self.context.print(&text));
             // Also when nobody reads the answer any more, as in a closed pipe.
             self.write_report(&run, &conclusion)?;
             printed?;
@@ -341,7 +403,7 @@ impl Session<'_> {
         let Some(path) = &self.args.report else {
             return Ok(());
         };
-        render::html::write_file(path, &[(run.clone(), conclusion.clone())]).midway()
+        render::html::write_file(path, &[(run.clone(), conclusion.clone())], &[]).midway()
     }
 }
 
@@ -374,14 +436,10 @@ fn keep_allowed(
 /// Notes the phases that did not run.
 fn note_missing(
     measured: &Measured,
-    phases: &[PhasePlan],
+    missing: &[String],
     interrupted: bool,
     notes: &mut Vec<String>,
 ) {
-    let missing: Vec<&str> = phases[measured.phases.len()..]
-        .iter()
-        .map(|plan| plan.name.as_str())
-        .collect();
     if let Some((phase, error)) = &measured.failed {
         notes.push(format!("{phase} failed: {error}."));
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use record::{Bytes, Histogram, Nanos, Window};
+use record::{Bytes, Histogram, Window};
 
 use crate::render::words;
 
@@ -25,7 +25,7 @@ impl Progress {
         }
     }
 
-    /// A phase begins that takes at most so long.
+    /// A phase begins that takes at most so long, or nobody knows how long where that is infinite.
     pub(crate) fn begin(&mut self, name: &str, seconds: f64) {
         self.end();
         self.seconds = seconds;
@@ -33,7 +33,7 @@ impl Progress {
             return;
         }
         let line = ProgressBar::with_draw_target(
-            Some((seconds * 1000.0) as u64),
+            seconds.is_finite().then_some((seconds * 1000.0) as u64),
             ProgressDrawTarget::stderr(),
         );
         // A template that is wrong would be found by every run on a terminal; the default does.
@@ -56,13 +56,15 @@ impl Progress {
             .flatten()
             .for_each(|flow| latency.merge(&flow.latency));
         let took = window.t_s + window.seconds;
-        let left = Nanos(((self.seconds - took).max(0.0) * 1e9) as u64);
+        let time = match self.seconds.is_finite() {
+            true => format!("≤ {:.0} s left", (self.seconds - took).max(0.0)),
+            false => format!("{took:.0} s"),
+        };
         line.set_position((took * 1000.0) as u64);
         line.set_message(format!(
-            "{} IOPS, p99 {}, ≤ {:.0} s left",
+            "{} IOPS, p99 {}, {time}",
             words::number(window.ops() as f64 / window.seconds),
             words::latency(latency.quantile(0.99)),
-            left.as_secs_f64(),
         ));
     }
 

@@ -2,6 +2,8 @@
 
 use record::{Bytes, Nanos, Pattern, Workload};
 
+use super::measure::WINDOW;
+use super::suites::{bonnie, curve, seek, zones};
 use crate::cli::{BenchArgs, SuiteName, WorkloadText, check_rate};
 
 /// One phase of a suite.
@@ -11,13 +13,38 @@ pub(crate) struct PhasePlan {
     pub name: String,
     /// What it does.
     pub workload: Workload,
+    /// How long its windows are.
+    pub window: Nanos,
+    /// What ends it before its time is up.
+    pub ends: Ends,
+}
+
+/// What ends a phase before its time is up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Ends {
+    /// Its rate is steady and known well enough.
+    Precise,
+    /// More than one request in a hundred takes longer than this, beyond doubt.
+    Misses(Nanos),
+}
+
+impl PhasePlan {
+    /// A phase that ends when it is precise.
+    pub(crate) fn new(name: impl Into<String>, workload: Workload) -> PhasePlan {
+        PhasePlan {
+            name: name.into(),
+            workload,
+            window: WINDOW,
+            ends: Ends::Precise,
+        }
+    }
 }
 
 /// A phase ends at the earliest after this long: less shows neither burst nor wander.
 const SHORTEST: Nanos = Nanos::from_secs(3);
 
 /// What most phases have in common; each says where it differs.
-fn base() -> Workload {
+pub(super) fn base() -> Workload {
     Workload {
         pattern: Pattern::Random,
         read_fraction: 1.0,
@@ -32,6 +59,7 @@ fn base() -> Workload {
         shortest: SHORTEST,
         precision: 0.03,
         ops: None,
+        details: None,
     }
 }
 
@@ -91,10 +119,7 @@ fn database() -> Vec<PhasePlan> {
         ),
     ]
     .into_iter()
-    .map(|(name, workload)| PhasePlan {
-        name: name.to_owned(),
-        workload,
-    })
+    .map(|(name, workload)| PhasePlan::new(name, workload))
     .collect()
 }
 
@@ -103,12 +128,10 @@ fn database() -> Vec<PhasePlan> {
 /// # Errors
 /// When a phase is named that the suite does not have, or a figure makes no sense.
 pub(crate) fn plan(args: &BenchArgs, names: &[String]) -> Result<Vec<PhasePlan>, String> {
+    check_options(args, names)?;
     let mut phases = match &args.workload {
         Some(text) => vec![own(text)],
-        None => {
-            let SuiteName::Database = args.suite;
-            select(database(), names)?
-        }
+        None => select(phases_of(args), names)?,
     };
     for phase in &mut phases {
         change(&mut phase.workload, args)?;
@@ -116,9 +139,92 @@ pub(crate) fn plan(args: &BenchArgs, names: &[String]) -> Result<Vec<PhasePlan>,
     Ok(phases)
 }
 
+/// The phases of the suite that is asked for. Suites that find out on the way what to measure give
+/// one that stands for all, which `schedule` makes them of.
+fn phases_of(args: &BenchArgs) -> Vec<PhasePlan> {
+    match args.suite {
+        SuiteName::Database => database(),
+        // They lay out files of their own: `bench::suites`.
+        SuiteName::Sysbench | SuiteName::Bonnie => Vec::new(),
+        SuiteName::Seek => seek::phases(args.quick),
+        SuiteName::Zones => vec![zones::pattern()],
+        SuiteName::Curve => vec![curve::pattern()],
+    }
+}
+
+/// Refuses options that make no sense for the suite.
+pub(super) fn check_options(args: &BenchArgs, names: &[String]) -> Result<(), String> {
+    let suite = args.suite;
+    let refuse = |given: bool, option: &str, why: &str| match given {
+        true => Err(format!(
+            "{option} does not go with --suite {}: {why}",
+            suite.word()
+        )),
+        false => Ok(()),
+    };
+    if args.workload.is_some() || suite != SuiteName::Curve {
+        refuse(
+            args.p99.is_some(),
+            "--p99",
+            "only the suite curve looks for a rate",
+        )?;
+    }
+    if args.workload.is_some() || !matches!(suite, SuiteName::Sysbench | SuiteName::Bonnie) {
+        let why = "only the suites sysbench and bonnie have sets of files";
+        refuse(args.files.is_some(), "--files", why)?;
+    }
+    if args.workload.is_some() || suite != SuiteName::Bonnie {
+        let why = "only the suite bonnie";
+        let creates = format!("{why} creates small files");
+        refuse(args.file_size.is_some(), "--file-size", &creates)?;
+        refuse(args.directories.is_some(), "--directories", &creates)?;
+        refuse(
+            args.sync,
+            "--sync",
+            &format!("{why} has it; a --workload takes sync=1"),
+        )?;
+    }
+    if args.workload.is_some() {
+        return Ok(());
+    }
+    match suite {
+        SuiteName::Database => Ok(()),
+        SuiteName::Bonnie => bonnie::check_options(args),
+        SuiteName::Sysbench => {
+            let why = "its cells are sysbench's";
+            refuse(args.rate.is_some(), "--rate", why)?;
+            refuse(args.depth.is_some(), "--depth", why)?;
+            refuse(args.span.is_some(), "--span", why)?;
+            refuse(args.read_fraction.is_some(), "--read-fraction", why)
+        }
+        SuiteName::Seek => {
+            let why = "its phases differ in how many are in flight";
+            refuse(
+                args.depth.is_some() || args.threads.is_some(),
+                "--depth or --threads",
+                why,
+            )?;
+            refuse(args.rate.is_some(), "--rate", why)
+        }
+        SuiteName::Zones => {
+            let why = "each zone is read in its turn";
+            refuse(!names.is_empty(), "--phase", why)?;
+            refuse(args.rate.is_some(), "--rate", why)?;
+            refuse(args.threads.is_some(), "--threads", why)
+        }
+        SuiteName::Curve => {
+            let why = "it looks for the rate itself";
+            refuse(!names.is_empty(), "--phase", why)?;
+            refuse(args.rate.is_some(), "--rate", why)
+        }
+    }
+}
+
 /// The name of the suite that `args` ask for, as the ledger keeps it.
 pub(crate) fn name(args: &BenchArgs) -> &'static str {
-    if args.workload.is_some() {
+    if args.fio.is_some() {
+        "fio"
+    } else if args.workload.is_some() {
         "workload"
     } else {
         args.suite.word()
@@ -146,9 +252,9 @@ fn select(suite: Vec<PhasePlan>, names: &[String]) -> Result<Vec<PhasePlan>, Str
 
 fn own(text: &WorkloadText) -> PhasePlan {
     let default = base();
-    PhasePlan {
-        name: "workload".to_owned(),
-        workload: Workload {
+    PhasePlan::new(
+        "workload",
+        Workload {
             pattern: text.pattern.unwrap_or(default.pattern),
             read_fraction: text.read.unwrap_or(default.read_fraction),
             block: text.block.unwrap_or(default.block),
@@ -162,17 +268,21 @@ fn own(text: &WorkloadText) -> PhasePlan {
             sync_every: text.sync.unwrap_or(0),
             ..default
         },
-    }
+    )
 }
 
 /// An open loop must not run out of slots when the disk stalls: then its requests would wait in
 /// line here, which is timed too, but the disk would see fewer of them than it would in life.
-const OPEN_LOOP_DEPTH: u32 = 4096;
+pub(super) const OPEN_LOOP_DEPTH: u32 = 4096;
 
 fn change(workload: &mut Workload, args: &BenchArgs) -> Result<(), String> {
-    workload.longest = args.seconds.0;
-    workload.shortest = SHORTEST.min(args.seconds.0);
-    workload.precision = args.precision.0;
+    if let Some(seconds) = args.seconds {
+        workload.longest = seconds.0;
+        workload.shortest = workload.shortest.min(seconds.0);
+    }
+    if let Some(precision) = args.precision {
+        workload.precision = precision.0;
+    }
     if let Some(threads) = args.threads {
         workload.threads = threads;
     }

@@ -15,6 +15,7 @@ use record::{Bytes, Target, TargetKind};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::suite::PhasePlan;
+use super::suites::bonnie::folder::{self, LeftOver};
 use super::testfile;
 use crate::cli::BenchArgs;
 use crate::failure::{Failure, Standing as _};
@@ -29,6 +30,8 @@ pub(crate) struct Prepared {
     pub writable: bool,
     /// The counters of the disks below.
     pub counters: Vec<Counter>,
+    /// What requests past the page cache must be multiples of.
+    pub alignment: Bytes,
     /// What the user should know, as sentences.
     pub notes: Vec<String>,
     /// The claim on what was opened (safety rule 4); a test file needs none.
@@ -50,6 +53,17 @@ pub(crate) fn prepare(
     args: &BenchArgs,
     phases: &[PhasePlan],
 ) -> Result<Prepared, Failure> {
+    prepare_sized(root, path, args, args.size.map(|size| size.0), phases)
+}
+
+/// As [`prepare`], with so much to be laid out in a directory.
+pub(crate) fn prepare_sized(
+    root: &Root,
+    path: &Path,
+    args: &BenchArgs,
+    size: Option<Bytes>,
+    phases: &[PhasePlan],
+) -> Result<Prepared, Failure> {
     let metadata = fs::metadata(path).map_err(|error| unreachable_path(path, &error))?;
     let consents = consents(path, args)?;
     let mut prepared = if metadata.is_dir() {
@@ -59,9 +73,9 @@ pub(crate) fn prepare(
                 path.display()
             )));
         }
-        directory(path, args.size.map(|size| size.0))?
+        directory(path, size)?
     } else if metadata.is_file() || metadata.file_type().is_block_device() {
-        if args.size.is_some() {
+        if size.is_some() {
             return Err(Failure::refused(
                 "--size is for the test file in a directory; use --span to measure only a part \
                  of a file or device",
@@ -77,6 +91,7 @@ pub(crate) fn prepare(
     let alignment = prepared.place(root, path)?;
     // The page cache takes any size.
     let alignment = if args.buffered { Bytes(1) } else { alignment };
+    prepared.alignment = alignment;
     check_fit(&prepared.target, phases, alignment)?;
     keep_access_time(&prepared.file);
     prepared.target.direct = !args.buffered && set_direct(&prepared.file).refused()?;
@@ -121,7 +136,9 @@ fn consents(path: &Path, args: &BenchArgs) -> Result<Vec<Consent>, Failure> {
 fn directory(path: &Path, size: Option<Bytes>) -> Result<Prepared, Failure> {
     let notes = testfile::remove_left_over(path)
         .into_iter()
-        .map(|left| format!("Removed {}, which a killed run had left.", left.display()))
+        .map(LeftOver::Removed)
+        .chain(folder::remove_left_over(path))
+        .map(|left| left.note())
         .collect();
     let space = space::of(path).refused()?;
     if space.read_only {
@@ -146,6 +163,7 @@ fn directory(path: &Path, size: Option<Bytes>) -> Result<Prepared, Failure> {
         file,
         writable: true,
         counters: Vec::new(),
+        alignment: Bytes(512),
         notes,
         _claim: Claim::TestFile,
     })
@@ -177,6 +195,7 @@ fn existing(root: &Root, path: &Path, consents: &[Consent]) -> Result<Prepared, 
         file,
         writable: matches!(claim, Claim::Destroy(_)),
         counters: Vec::new(),
+        alignment: Bytes(512),
         notes: Vec::new(),
         _claim: claim,
     })
@@ -250,7 +269,7 @@ impl Prepared {
 
 /// Says before anything is written when a phase cannot run on a target of this size.
 fn check_fit(target: &Target, phases: &[PhasePlan], alignment: Bytes) -> Result<(), Failure> {
-    for PhasePlan { name, workload } in phases {
+    for PhasePlan { name, workload, .. } in phases {
         let block = workload.block;
         if !block.0.is_multiple_of(alignment.0) {
             return Err(Failure::refused(format!(
@@ -277,7 +296,7 @@ fn check_fit(target: &Target, phases: &[PhasePlan], alignment: Bytes) -> Result<
 }
 
 /// Turns direct I/O on. `false` where the file system refuses it.
-fn set_direct(file: &File) -> io::Result<bool> {
+pub(super) fn set_direct(file: &File) -> io::Result<bool> {
     let flags = fcntl_getfl(file.as_fd())?;
     match fcntl_setfl(file.as_fd(), flags | OFlags::DIRECT) {
         Ok(()) => Ok(true),
@@ -288,7 +307,7 @@ fn set_direct(file: &File) -> io::Result<bool> {
 
 /// Measuring is not using: the time of the last access stays. Only a file's owner and root may ask
 /// for that (open(2), O_NOATIME); for others it makes no difference worth an error.
-fn keep_access_time(file: &File) {
+pub(super) fn keep_access_time(file: &File) {
     if let Ok(flags) = fcntl_getfl(file.as_fd()) {
         let _ = fcntl_setfl(file.as_fd(), flags | OFlags::NOATIME);
     }

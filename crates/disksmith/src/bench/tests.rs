@@ -33,7 +33,7 @@ impl io::Write for Paper {
 }
 
 /// Runs `bench` on `folder` with `arguments` over `engine`: how it ended, and what it printed.
-fn run(folder: &Path, arguments: &str, engine: &dyn Engine) -> (Outcome, String) {
+pub(super) fn run(folder: &Path, arguments: &str, engine: &dyn Engine) -> (Outcome, String) {
     let words = ["disksmith", "bench"]
         .into_iter()
         .chain(arguments.split(' '));
@@ -55,7 +55,7 @@ fn run(folder: &Path, arguments: &str, engine: &dyn Engine) -> (Outcome, String)
 }
 
 /// `count` windows of `ops` requests each, all of which took `latency` nanoseconds.
-fn windows(job: &Job<'_>, count: usize, ops: u64, latency: u64) -> Vec<Window> {
+pub(super) fn windows(job: &Job<'_>, count: usize, ops: u64, latency: u64) -> Vec<Window> {
     let seconds = job.window.as_secs_f64();
     let window = |index: usize| {
         let slice = Slice {

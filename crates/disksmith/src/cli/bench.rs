@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Percent, Size, Span, WorkloadText};
+use super::{FileSizes, Latency, OutputFormat, Percent, Size, Span, WorkloadText};
 
 /// What `bench` takes.
 #[derive(Args, Debug)]
@@ -14,6 +14,10 @@ use super::{Percent, Size, Span, WorkloadText};
   disksmith bench /data --phase page-read --phase log-append --json
   disksmith bench /dev/nvme1n1 --workload pattern=random,read=1,block=16k,depth=64
   disksmith bench /data --phase page-read --rate 5000
+  disksmith bench /dev/nvme1n1 --suite zones --report zones.html
+  disksmith bench /data --suite curve --p99 10ms
+  disksmith bench /data --suite bonnie --size 64g --sync
+  disksmith bench /data --fio nightly.fio
   disksmith bench /dev/nvme1n1 --destroy /dev/nvme1n1=ext4")]
 pub(crate) struct BenchArgs {
     /// A directory, a file or a block device. In a directory, files are laid out and removed
@@ -37,6 +41,18 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub workload: Option<WorkloadText>,
 
+    /// A job file of fio to run instead of a suite; docs/fio.md says what is done of it
+    #[arg(
+        long,
+        value_name = "JOB.fio",
+        conflicts_with_all = [
+            "suite", "phase", "workload", "threads", "depth", "block", "read_fraction", "span",
+            "rate", "seconds", "precision", "size", "engine", "buffered", "quick", "p99", "files",
+            "file_size", "directories", "sync",
+        ]
+    )]
+    pub fio: Option<PathBuf>,
+
     /// Threads that issue I/O, in every phase
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
@@ -57,15 +73,39 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "PER_SECOND")]
     pub rate: Option<f64>,
 
-    /// A phase ends at the latest after this long
-    #[arg(long, value_name = "DURATION", default_value = "8s")]
-    pub seconds: Span,
+    /// A phase ends at the latest after this long [default: 8s, or what the suite says]
+    #[arg(long, value_name = "DURATION")]
+    pub seconds: Option<Span>,
     /// A phase ends when the 95 % interval of its IOPS is within this; 0 never ends it early
-    #[arg(long, value_name = "PERCENT", default_value = "3%")]
-    pub precision: Percent,
+    /// [default: 3%, or what the suite says]
+    #[arg(long, value_name = "PERCENT")]
+    pub precision: Option<Percent>,
+    /// Phases that a suite measures for a given time end when they are precise, too
+    #[arg(long)]
+    pub quick: bool,
+    /// Of the suite sysbench: one set of so many files, with --size in all [default: the grid of
+    /// 1 of 128 MiB, 128 of 1 MiB and 128 of 16 MiB]. Of the suite bonnie: so many small files are
+    /// created [default: 16384]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub files: Option<u32>,
+    /// Of the suite bonnie: small files of this size, or of sizes between two such as 1k-64k
+    /// [default: 0]
+    #[arg(long, value_name = "SIZE[-SIZE]")]
+    pub file_size: Option<FileSizes>,
+    /// Of the suite bonnie: the small files are spread over so many directories [default: none of
+    /// their own]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub directories: Option<u32>,
+    /// Of the suite bonnie: flush after each write, and after each file that is created or removed
+    #[arg(long)]
+    pub sync: bool,
+    /// Of the suite curve: 99 of 100 requests shall take at most this long [default: 10ms]
+    #[arg(long, value_name = "LATENCY")]
+    pub p99: Option<Latency>,
 
     /// Size of the test file in a directory [default: what can be laid out in about 15 s, from
-    /// 256 MiB to 4 GiB and at most a tenth of the free space]
+    /// 256 MiB to 4 GiB and at most a tenth of the free space; for the suite bonnie twice the
+    /// memory]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Size>,
     /// Allow this file or device to be overwritten. What it carries must be named too: PATH=ext4
@@ -85,6 +125,9 @@ pub(crate) struct BenchArgs {
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,
+    /// Answer in another tool's format, for its readers
+    #[arg(long, value_enum, conflicts_with = "json")]
+    pub format: Option<OutputFormat>,
     /// Also write a page with plots, which opens offline
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
@@ -122,6 +165,17 @@ impl BenchArgs {
 pub(crate) enum SuiteName {
     /// What databases do: pages, a log, scans and loads
     Database,
+    /// sysbench fileio: random reads and writes of 16 KiB, by 1 and by 64 threads
+    Sysbench,
+    /// Bonnie++: one large file byte by byte, in blocks and at random, and many small ones; through
+    /// the page cache
+    Bonnie,
+    /// seeker: random reads, with 1 to 64 in flight
+    Seek,
+    /// ZCAV: sequential reads in 64 zones, from the first to the last
+    Zones,
+    /// How many requests a second keep --p99
+    Curve,
 }
 
 impl SuiteName {
@@ -129,6 +183,11 @@ impl SuiteName {
     pub(crate) fn word(self) -> &'static str {
         match self {
             SuiteName::Database => "database",
+            SuiteName::Sysbench => "sysbench",
+            SuiteName::Bonnie => "bonnie",
+            SuiteName::Seek => "seek",
+            SuiteName::Zones => "zones",
+            SuiteName::Curve => "curve",
         }
     }
 }

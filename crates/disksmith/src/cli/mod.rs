@@ -3,8 +3,10 @@
 mod array;
 mod bench;
 mod fleet;
+mod import;
 mod lab;
 mod runs;
+mod scrub;
 mod sweep;
 mod values;
 mod warm;
@@ -18,12 +20,16 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) use array::{ArrayArgs, ArrayVerb, CreateArgs, Fs, Layout, Level, ListArgs};
 pub(crate) use bench::{BenchArgs, EngineChoice, SuiteName};
 pub(crate) use fleet::{FleetArgs, FleetVerb, HostsArgs, Per, PlanArgs, RaceArgs, SourceArgs};
+pub(crate) use import::{ImportArgs, OutputFormat};
 pub(crate) use lab::{
     AccelChoice, CutTimes, LabArgs, LabRunArgs, LabServeArgs, LabVerb, VolumesArgs,
 };
 pub(crate) use runs::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
+pub(crate) use scrub::{By, Hours, ScrubArgs};
 pub(crate) use sweep::SweepArgs;
-pub(crate) use values::{Latency, Percent, Size, Span, Throughput, WorkloadText, check_rate};
+pub(crate) use values::{
+    FileSizes, Latency, Percent, Size, Span, Throughput, WorkloadText, check_rate,
+};
 pub(crate) use warm::{ReadyBy, WarmArgs};
 pub(crate) use zero::ZeroArgs;
 
@@ -47,7 +53,8 @@ pub(crate) struct Cli {
 /// Where runs are kept.
 #[derive(Args, Debug)]
 pub(crate) struct LedgerArgs {
-    /// The ledger: the file that remembers runs [default: in the user's state folder]
+    /// The ledger: the file that remembers runs [default: in the user's state folder,
+    /// root's in /var/lib/disksmith]
     #[arg(
         long = "ledger",
         value_name = "FILE",
@@ -83,12 +90,16 @@ pub(crate) enum Verb {
     Compare(CompareArgs),
     /// Draw one or more runs as an HTML page that opens offline
     Report(ReportArgs),
+    /// Keep what fio, sysbench or Bonnie++ measured, to compare with it
+    Import(ImportArgs),
     /// Build, list and take down arrays of disks (Linux software RAID)
     Array(ArrayArgs),
     /// Find the layout of disks that is best: level, members, chunk, file system, scheduler
     Sweep(Box<SweepArgs>),
     /// Read every block of a restored volume once, so that no later read waits for the snapshot
     Warm(Box<WarmArgs>),
+    /// Check an array's copies and parity against each other, without hurting who uses it
+    Scrub(Box<ScrubArgs>),
     /// Write zeros over whole disks, and say which of them is slow or bad
     Zero(ZeroArgs),
     /// Start many hosts and keep the best: which they are, and how many to start

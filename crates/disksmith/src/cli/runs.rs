@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::Percent;
+use super::{OutputFormat, Percent};
 
 /// What `runs` takes.
 #[derive(Args, Debug)]
@@ -47,20 +47,24 @@ pub(crate) enum RunsVerb {
 
 /// What `show` takes.
 #[derive(Args, Debug)]
-#[command(after_help = "Example: disksmith show last")]
+#[command(after_help = "Examples:\n  disksmith show last\n  disksmith show last --format fio-json")]
 pub(crate) struct ShowArgs {
     /// The run: its id, a unique beginning or end of it, `last` or `last~1`
     pub run: String,
     /// Answer with one JSON document, as `bench --json` does
     #[arg(long)]
     pub json: bool,
+    /// Answer in another tool's format, for its readers
+    #[arg(long, value_enum, conflicts_with = "json")]
+    pub format: Option<OutputFormat>,
 }
 
 /// What `compare` takes.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example: disksmith compare last~1 last --fail-if-slower 5%\n\n\
-                  Ratios are B over A, each with its 95 % interval from the windows."
+                  Ratios are B over A, each with its 95 % interval from the windows. An imported run has \
+                  none,\nso nothing is said of its difference."
 )]
 pub(crate) struct CompareArgs {
     /// The run to compare with

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use super::{Fs, Level, Percent, Size, Span, SuiteName};
+use super::{Fs, Level, Percent, Size, Span};
 
 /// What `sweep` takes.
 #[derive(Args, Debug)]
@@ -56,8 +56,8 @@ pub(crate) struct SweepArgs {
     pub scheduler: Vec<String>,
 
     /// The phases that --phase and --objective choose from
-    #[arg(long, value_enum, default_value_t = SuiteName::Database, conflicts_with = "workload")]
-    pub suite: SuiteName,
+    #[arg(long, value_enum, default_value_t = SweepSuite::Database, conflicts_with = "workload")]
+    pub suite: SweepSuite,
     /// Measure these phases too, beside those that --objective and --require name
     #[arg(
         long,
@@ -140,4 +140,11 @@ fn block_count(text: &str) -> Result<usize, String> {
         Ok(count) if (1..=MOST_BLOCKS).contains(&count) => Ok(count),
         _ => Err(format!("write a number from 1 to {MOST_BLOCKS}")),
     }
+}
+
+/// The suites whose phases a sweep can measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SweepSuite {
+    /// What databases do: pages, a log, scans and loads
+    Database,
 }

@@ -20,6 +20,34 @@ impl FromStr for Size {
     }
 }
 
+/// Sizes that files are drawn from, written as one size or as two: `1k-64k`. They may be empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FileSizes {
+    pub smallest: Bytes,
+    pub largest: Bytes,
+}
+
+impl FromStr for FileSizes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<FileSizes, String> {
+        let size = |text: &str| {
+            let size: Result<Bytes, ParseUnitError> = text.trim().parse();
+            size.map_err(|error| error.to_string())
+        };
+        let (smallest, largest) = match text.split_once('-') {
+            Some((smallest, largest)) => (size(smallest)?, size(largest)?),
+            None => (size(text)?, size(text)?),
+        };
+        match smallest <= largest {
+            true => Ok(FileSizes { smallest, largest }),
+            false => Err(format!(
+                "{smallest} is more than {largest}; give the smaller one first"
+            )),
+        }
+    }
+}
+
 /// Bytes in a second, written as a size, with or without `/s` behind it: `200MiB/s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Throughput(pub Bytes);

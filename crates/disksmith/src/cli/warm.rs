@@ -58,7 +58,7 @@ pub(crate) struct WarmArgs {
     #[arg(long, conflicts_with_all = ["check", "plan"])]
     pub anew: bool,
 
-    /// Only find out how much is cold: read a few hundred random places twice
+    /// Only find out how much is cold: read a few hundred random places, each beside a warm one
     #[arg(long, conflicts_with = "plan")]
     pub check: bool,
     /// Only compute how long it takes to warm a volume of this size, without one

@@ -1,7 +1,7 @@
 //! One JSON document a run. Its keys are read by other programs: none is renamed or retyped
 //! without raising [`SCHEMA`].
 
-use record::{Direction, Flow, Histogram, Machine, Phase, Run, Window};
+use record::{Activity, Direction, Flow, Histogram, Machine, Phase, Run, Window};
 use serde_json::{Value, json};
 
 use crate::bench::conclusion::{Conclusion, Estimate, FlowFigures, PhaseFigures};
@@ -35,6 +35,7 @@ fn value(run: &Run, conclusion: &Conclusion) -> Value {
         "machine": machine(&run.machine),
         "suite": run.suite,
         "phases": phases,
+        "answer": conclusion.answer,
         "findings": conclusion.findings,
         "verdict": conclusion.verdict,
         "notes": run.notes,
@@ -88,6 +89,12 @@ fn phase_value(phase: &Phase, figures: &PhaseFigures) -> Value {
             .zip(figures.flow(direction))
             .map(|(flow, figures)| flow_value(flow, figures))
     };
+    // Work on files is neither a read nor a write, for whoever adds those up.
+    let data = |direction| flow(direction).filter(|_| !workload.is_of_files());
+    let of_files = |activity| {
+        let counted = |direction: &Direction| workload.activity(*direction) == activity;
+        Direction::ALL.into_iter().find(counted).and_then(flow)
+    };
     let windows: Vec<Value> = phase.windows.iter().map(window_value).collect();
     json!({
         "name": phase.name,
@@ -101,6 +108,7 @@ fn phase_value(phase: &Phase, figures: &PhaseFigures) -> Value {
             "span_bytes": workload.span,
             "sync_every": workload.sync_every,
             "sync_at_end": workload.sync_at_end,
+            "details": workload.details,
         },
         "engine": {
             "kind": phase.engine.kind,
@@ -112,11 +120,14 @@ fn phase_value(phase: &Phase, figures: &PhaseFigures) -> Value {
         "drain_seconds": phase.drain_seconds,
         "warmup_seconds": figures.warmup_slices as f64 * phase.slice_seconds(),
         "stopped": phase.stopped,
-        "read": flow(Direction::Read),
-        "write": flow(Direction::Write),
+        "read": data(Direction::Read),
+        "write": data(Direction::Write),
+        "create": of_files(Activity::Create),
+        "stat": of_files(Activity::Stat),
+        "delete": of_files(Activity::Delete),
         "sync": flow(Direction::Sync),
         "commit": flow(Direction::Commit),
-        "threads_fairness": fairness(&phase.thread_ops),
+        "threads_fairness": fairness(&phase.thread_ops, &phase.thread_seconds),
         "cpu": { "user_s": phase.cpu.user_s, "system_s": phase.cpu.system_s },
         "device": device_value(phase),
         "windows": windows,
@@ -153,16 +164,26 @@ fn latency(latency: &Histogram) -> Value {
     })
 }
 
-/// How evenly the threads were served: mean and population deviation of their requests.
-fn fairness(thread_ops: &[u64]) -> Value {
-    let count = thread_ops.len().max(1) as f64;
-    let mean = thread_ops.iter().sum::<u64>() as f64 / count;
-    let variance = thread_ops
-        .iter()
-        .map(|ops| (*ops as f64 - mean).powi(2))
-        .sum::<f64>()
-        / count;
-    json!({ "ops_mean": mean, "ops_stddev": variance.sqrt() })
+/// How evenly the threads were served: means and population deviations of their requests, and of
+/// the seconds that these took; null where that is not known.
+fn fairness(thread_ops: &[u64], thread_seconds: &[f64]) -> Value {
+    let ops: Vec<f64> = thread_ops.iter().map(|ops| *ops as f64).collect();
+    let (ops_mean, ops_stddev) = mean_and_deviation(&ops);
+    let seconds = (!thread_seconds.is_empty()).then(|| mean_and_deviation(thread_seconds));
+    json!({
+        "ops_mean": ops_mean,
+        "ops_stddev": ops_stddev,
+        "seconds_mean": seconds.map(|(mean, _)| mean),
+        "seconds_stddev": seconds.map(|(_, stddev)| stddev),
+    })
+}
+
+/// Zeros where there are no values.
+pub(crate) fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+    let count = values.len().max(1) as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, (squares / count).sqrt())
 }
 
 /// What the kernel counted on the disks below during the windows; null where it did not.
@@ -262,8 +283,10 @@ mod tests {
 
     #[test]
     fn fairness_is_mean_and_deviation_of_the_threads() {
-        let value = fairness(&[90, 110]);
+        let value = fairness(&[90, 110], &[1.0]);
         assert_eq!(value["ops_mean"], 100.0);
         assert_eq!(value["ops_stddev"], 10.0);
+        assert_eq!(value["seconds_mean"], 1.0);
+        assert!(fairness(&[1], &[])["seconds_mean"].is_null());
     }
 }

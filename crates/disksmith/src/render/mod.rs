@@ -1,6 +1,8 @@
 //! How runs and sweeps are shown: one file a form. Views only view: nothing here measures or decides.
 
+pub(crate) mod answer;
 pub(crate) mod html;
+pub(crate) mod imported;
 pub(crate) mod json;
 #[cfg(test)]
 pub(crate) mod sample;

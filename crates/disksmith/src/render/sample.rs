@@ -77,6 +77,7 @@ pub(crate) fn database_run(seed: u64) -> (Run, Conclusion) {
         },
         machine: machine(),
         suite: "database".to_owned(),
+        p99_target: None,
         phases,
         notes: Vec::new(),
         interrupted: false,
@@ -143,6 +144,7 @@ pub(crate) fn conclusion(run: &Run) -> Conclusion {
     .collect();
     let verdict = Verdict::of(&findings);
     Conclusion {
+        answer: None,
         phases,
         findings,
         verdict,

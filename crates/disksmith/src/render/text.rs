@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use record::{Direction, Finding, Flow, Histogram, Phase, Run, Severity, Stopped, Verdict};
 
+use super::answer;
 use super::table::{Column, layout, wrap};
 use super::words::{clock, engine, latency, number, percent};
 use crate::bench::conclusion::{Conclusion, FlowFigures};
@@ -30,8 +31,18 @@ const COLUMNS: [Column; 12] = [
 pub(crate) fn run(run: &Run, conclusion: &Conclusion, columns: usize, kept: bool) -> String {
     let mut text = header(run, columns);
     text.push('\n');
-    let table = layout(&COLUMNS, &rows(run, conclusion), columns);
+    let answer = conclusion.answer.as_ref();
+    let table = match answer::replaces_table(answer) {
+        true => String::new(),
+        false => layout(&COLUMNS, &rows(run, conclusion), columns),
+    };
     text.push_str(&table);
+    if let Some(answer) = answer {
+        if !table.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&answer::text(answer, columns));
+    }
     text.push_str(&legend(run, columns, table.contains(DISK_IOPS)));
     text.push('\n');
     for note in &run.notes {
@@ -119,11 +130,12 @@ fn flow_cells(phase: &Phase, flow: &Flow, figures: &FlowFigures) -> [String; 8] 
     let once = figures.direction == Direction::Sync && phase.workload.sync_every == 0;
     let rate = |text: String| if once { String::new() } else { text };
     let width = figures.iops.half_width();
-    let moves = matches!(figures.direction, Direction::Read | Direction::Write);
+    let data = matches!(figures.direction, Direction::Read | Direction::Write);
+    let moves = data && !phase.workload.is_of_files();
     let mib = number(figures.bytes_per_s.mean / (1 << 20) as f64);
     let [p50, p99, p999, max] = latencies(&flow.latency);
     [
-        figures.direction.word().to_owned(),
+        phase.workload.activity(figures.direction).word().to_owned(),
         rate(number(figures.iops.mean)),
         rate(width.map_or("?".to_owned(), |width| format!("±{}", percent(width)))),
         if moves { mib } else { String::new() },
@@ -195,7 +207,8 @@ fn engines(run: &Run) -> Vec<String> {
         .collect()
 }
 
-fn finding_text(finding: &Finding, columns: usize) -> String {
+/// A finding in a sentence, with its weight before it.
+pub(super) fn finding_text(finding: &Finding, columns: usize) -> String {
     let sign = match finding.severity {
         Severity::Invalid => "invalid",
         Severity::Warn => "warning",

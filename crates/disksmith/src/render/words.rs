@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 use record::{
-    ClockKind, EngineKind, Nanos, Pattern, Severity, Stopped, TargetKind, Verdict, Workload,
+    Calls, ClockKind, Details, EngineKind, Nanos, Pattern, Severity, SizeShare, Spread, Stopped,
+    TargetKind, Verdict, Workload,
 };
 
 /// A number with commas between thousands; below 100 with one digit after the point.
@@ -130,6 +131,36 @@ pub(crate) fn workload(workload: &Workload) -> String {
         Pattern::Random => "Random",
         Pattern::Sequential => "Sequential",
     };
+    let files = workload.details.as_ref().map_or(0, |details| details.files);
+    let order = pattern.to_lowercase();
+    let of_files = match workload.calls() {
+        Some(Calls::Create) => Some("created"),
+        Some(Calls::Stat) => Some("looked at"),
+        Some(Calls::Delete) => Some("removed"),
+        Some(Calls::Data) | None => None,
+    };
+    let sync = match (workload.sync_every > 0, workload.sync_at_end) {
+        (true, _) => ", fsync after each",
+        (false, true) => ", flushed at the end",
+        (false, false) => "",
+    };
+    if let Some(done) = of_files {
+        let small = workload.details.as_ref();
+        let small = small.and_then(|details| details.small_files);
+        let small = small.unwrap_or_default();
+        let sizes = match small.smallest {
+            record::Bytes(0) => "up to".to_owned(),
+            smallest => format!("{smallest} to"),
+        };
+        let within = match small.directories {
+            0 => String::new(),
+            directories => format!(" in {directories} directories"),
+        };
+        return format!(
+            "{files} files of {sizes} {}{within} {done} in {order} order{sync}.",
+            workload.block
+        );
+    }
     let what = match workload.read_fraction {
         reads if reads >= 1.0 => "reads".to_owned(),
         reads if reads <= 0.0 => "writes".to_owned(),
@@ -153,13 +184,21 @@ pub(crate) fn workload(workload: &Workload) -> String {
     if let Some(span) = workload.span {
         parts.push(format!("over {span}"));
     }
+    if let Some(asked) = &workload.details {
+        parts.extend(details(asked));
+    }
+    let full_sync = workload
+        .details
+        .as_ref()
+        .is_some_and(|details| details.full_sync);
+    let sync = if full_sync { "fsync" } else { "fdatasync" };
     match workload.sync_every {
         0 => {}
-        1 => parts.push("fdatasync after every write".to_owned()),
-        n => parts.push(format!("fdatasync after every {n} writes")),
+        1 => parts.push(format!("{sync} after every write")),
+        n => parts.push(format!("{sync} after every {n} writes")),
     }
     if workload.sync_at_end {
-        parts.push("one fdatasync at the end".to_owned());
+        parts.push(format!("one {sync} at the end"));
     }
     if let Some(ops) = workload.ops {
         parts.push(format!("until {} requests", number(ops as f64)));
@@ -177,10 +216,71 @@ pub(crate) fn workload(workload: &Workload) -> String {
     format!("{}; {until}.", parts.join(", "))
 }
 
+/// What a job file asked for, as clauses.
+pub(crate) fn details(details: &Details) -> Vec<String> {
+    let sizes = |shares: &[SizeShare]| -> String {
+        let of = |share: &SizeShare| format!("{} ({})", share.size, percent(share.share));
+        shares.iter().map(of).collect::<Vec<_>>().join(", ")
+    };
+    let mut parts = Vec::new();
+    for (what, shares) in [
+        ("reads", &details.read_sizes),
+        ("writes", &details.write_sizes),
+    ] {
+        if !shares.is_empty() {
+            parts.push(format!("{what} of {}", sizes(shares)));
+        }
+    }
+    match details.spread {
+        Spread::Uniform => {}
+        Spread::Once => parts.push("each block once before any again".to_owned()),
+        Spread::Zipf(theta) => parts.push(format!("by Zipf's law of {theta}")),
+        Spread::Pareto(h) => parts.push(format!("by a power law, {h}")),
+    }
+    if details.offset.0 > 0 {
+        parts.push(format!("from {} on", details.offset));
+    }
+    if details.files > 1 {
+        parts.push(format!("in {} files", details.files));
+    }
+    if let Some(bytes) = details.bytes {
+        parts.push(format!("until {bytes}"));
+    }
+    if details.ramp.0 > 0 {
+        parts.push(format!("after {} that do not count", whole(details.ramp)));
+    }
+    parts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::render::sample;
+
+    #[test]
+    fn what_a_job_file_asked_for_is_said() {
+        let (run, _) = sample::database_run(1);
+        let mut asked = run.phases[0].workload.clone();
+        asked.details = Some(Box::new(Details {
+            read_sizes: vec![SizeShare {
+                size: record::Bytes::kib(8),
+                share: 0.25,
+            }],
+            spread: Spread::Zipf(1.2),
+            files: 3,
+            full_sync: true,
+            ramp: record::Nanos::from_secs(5),
+            ..Details::default()
+        }));
+        asked.sync_every = 2;
+        let sentence = workload(&asked);
+        for part in [
+            "reads of 8 KiB (25 %), by Zipf's law of 1.2, in 3 files, after 5 s that do not count",
+            "fsync after every 2 writes;",
+        ] {
+            assert!(sentence.contains(part), "{sentence}");
+        }
+    }
 
     #[test]
     fn numbers_have_commas_and_few_digits() {

@@ -1,31 +1,41 @@
 //! Two runs beside each other: the ratio of their rates with its interval.
 
-use record::{Direction, Phase, RunId, Verdict};
+use record::{RunId, Verdict};
 use serde_json::{Value, json};
 use study::compare::{RatioInterval, ratio};
 use study::interval::LEAST_SLICES;
 
-use super::Concluded;
-use crate::bench::conclusion::PhaseFigures;
+use super::side::{Side, SideFlow, SidePhase};
 use crate::failure::Answer;
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout, wrap};
-use crate::render::words::{engine, latency, number, percent, workload};
+use crate::render::words::{latency, number, percent};
 
-/// One direction of one phase that both runs have.
+/// One kind of request of one phase that both runs have.
 struct Row {
     phase: String,
-    direction: Direction,
-    /// The mean IOPS of A and B.
-    iops: (f64, f64),
+    /// The phase's name in B, where it has another one.
+    other: Option<String>,
+    what: &'static str,
+    /// What the means count.
+    unit: Unit,
+    /// The mean rates of A and B.
+    means: (f64, f64),
     /// B over A. `None` where no interval can be had.
     ratio: Option<RatioInterval>,
     /// Whether both have windows enough to take an interval from.
     windows: bool,
     /// The 99th percentile of the latency of A and B, in nanoseconds.
-    p99: (u64, u64),
+    p99: (Option<u64>, Option<u64>),
     /// Whether B is slower than the bar allows, beyond doubt.
     fails: bool,
+}
+
+/// What is compared: requests where both runs count them, and else bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    Requests,
+    Bytes,
 }
 
 /// Two runs beside each other.
@@ -40,43 +50,36 @@ pub(super) struct Comparison {
 
 impl Comparison {
     /// Compares `b` with `a`. `bar` is the share by which B may be slower.
-    pub(super) fn of(a: &Concluded, b: &Concluded, bar: Option<f64>) -> Comparison {
-        let ((a, of_a), (b, of_b)) = (a, b);
-        let mut rows = Vec::new();
-        let mut remarks: Vec<String> = [(a, of_a), (b, of_b)]
+    pub(super) fn of(a: &Side, b: &Side, bar: Option<f64>) -> Comparison {
+        let mut remarks: Vec<String> = [a, b]
             .into_iter()
-            .filter(|(_, conclusion)| conclusion.verdict == Verdict::Invalid)
-            .map(|(run, _)| {
+            .filter(|side| side.verdict == Verdict::Invalid)
+            .map(|side| {
                 format!(
                     "{} is invalid: its figures do not say what they seem to say, and neither does \
                      this comparison (disksmith show {}).",
-                    run.id, run.id
+                    side.id, side.id
                 )
             })
             .collect();
-        let figures_of_b = |name: &str| {
-            let phases = b.phases.iter().zip(&of_b.phases);
-            phases.into_iter().find(|(phase, _)| phase.name == name)
-        };
-        for (of_a, figures_a) in a.phases.iter().zip(&of_a.phases) {
-            let Some((of_b, figures_b)) = figures_of_b(&of_a.name) else {
+        let pairs = pairs(&a.phases, &b.phases);
+        let mut rows = Vec::new();
+        for (index, of_a) in a.phases.iter().enumerate() {
+            let Some((_, other)) = pairs.iter().find(|(first, _)| *first == index) else {
                 remarks.push(format!("{} has no phase {}.", b.id, of_a.name));
                 continue;
             };
-            if unlike(of_a, of_b) {
+            let of_b = &b.phases[*other];
+            if of_a.work.differs(&of_b.work) {
                 remarks.push(format!(
-                    "{}: the two runs did not do the same work. A: {} ({}). B: {} ({}).",
-                    of_a.name,
-                    workload(&of_a.workload).trim_end_matches('.'),
-                    engine(of_a.engine.kind),
-                    workload(&of_b.workload).trim_end_matches('.'),
-                    engine(of_b.engine.kind),
+                    "{}: the two runs did not do the same work. A: {}. B: {}.",
+                    of_a.name, of_a.described, of_b.described,
                 ));
             }
-            rows.extend(Row::of_phases((of_a, figures_a), (of_b, figures_b), bar));
+            rows.extend(Row::of_phases(of_a, of_b, bar));
         }
-        for phase in &b.phases {
-            if !a.phases.iter().any(|other| other.name == phase.name) {
+        for (index, phase) in b.phases.iter().enumerate() {
+            if !pairs.iter().any(|(_, second)| *second == index) {
                 remarks.push(format!("{} has no phase {}.", a.id, phase.name));
             }
         }
@@ -96,6 +99,11 @@ impl Comparison {
         } else {
             Answer::Done
         }
+    }
+
+    /// Whether there are figures, and of none an interval: then nothing is decided.
+    fn is_undecided(&self) -> bool {
+        !self.rows.is_empty() && self.rows.iter().all(|row| row.ratio.is_none())
     }
 
     pub(super) fn text(&self, columns: usize) -> String {
@@ -128,7 +136,13 @@ impl Comparison {
                 .filter(|r| r.fails)
                 .map(Row::name)
                 .collect();
-            let answer = if failed.is_empty() {
+            let answer = if self.is_undecided() {
+                format!(
+                    "Whether anything is slower by more than {} cannot be said, for want of an \
+                     interval.",
+                    percent(bar)
+                )
+            } else if failed.is_empty() {
                 format!(
                     "Nothing is slower by more than {} beyond doubt.",
                     percent(bar)
@@ -156,79 +170,111 @@ impl Comparison {
             "phases": rows,
             "remarks": self.remarks,
             "fail_if_slower": self.bar,
-            "slower": self.bar.map(|_| self.answer() == Answer::No),
+            "slower": self
+                .bar
+                .filter(|_| !self.is_undecided())
+                .map(|_| self.answer() == Answer::No),
         });
         format!("{document:#}\n")
     }
 }
 
-/// Whether two phases of one name did different work.
-fn unlike(a: &Phase, b: &Phase) -> bool {
-    let key = |phase: &Phase| {
-        let w = &phase.workload;
-        let amount = (w.block, w.threads, w.depth, w.rate_per_s, w.span);
-        let syncs = (w.sync_every, w.sync_at_end);
-        (w.pattern, w.read_fraction, amount, syncs, phase.engine.kind)
-    };
-    key(a) != key(b)
-}
-
-/// A phase and what was concluded of it.
-type Figured<'a> = (&'a Phase, &'a PhaseFigures);
-
-/// The rates of one direction, without the warm-up.
-fn settled((phase, figures): Figured<'_>, direction: Direction) -> Vec<f64> {
-    let mut rates = phase.slice_rates(direction);
-    rates.drain(..figures.warmup_slices.min(rates.len()));
-    rates
+/// The phases that belong together, by their places: those of one name, the second of a name with
+/// the second, and then those of other names that do the same work, since every tool has its own.
+fn pairs(a: &[SidePhase], b: &[SidePhase]) -> Vec<(usize, usize)> {
+    let mut pairs: Vec<(usize, usize)> = Vec::new();
+    let same: fn(&SidePhase, &SidePhase) -> bool = |a, b| a.name == b.name;
+    let like: fn(&SidePhase, &SidePhase) -> bool = |a, b| a.work.is_like(&b.work);
+    let named = |phase: &SidePhase, among: &[SidePhase]| among.iter().any(|p| p.name == phase.name);
+    for (belong, whatever_name) in [(same, true), (like, false)] {
+        for (first, of_a) in a.iter().enumerate() {
+            let taken = |index: usize| pairs.iter().any(|(_, second)| *second == index);
+            let free = |index: &usize| {
+                // A phase whose own name the other run knows goes with that or with none.
+                !taken(*index) && (whatever_name || !named(&b[*index], a) && !named(of_a, b))
+            };
+            let found = (0..b.len())
+                .filter(free)
+                .find(|index| belong(of_a, &b[*index]));
+            if let Some(second) = found.filter(|_| !pairs.iter().any(|(one, _)| *one == first)) {
+                pairs.push((first, second));
+            }
+        }
+    }
+    pairs
 }
 
 impl Row {
-    fn of_phases(a: Figured<'_>, b: Figured<'_>, bar: Option<f64>) -> Vec<Row> {
-        a.0.directions()
-            // One sync at the end has no rate.
-            .filter(|(direction, _)| *direction != Direction::Sync || a.0.workload.sync_every > 0)
-            .filter_map(|(direction, flow_a)| {
-                let flow_b = b.0.flow(direction)?;
-                let (rates_a, rates_b) = (settled(a, direction), settled(b, direction));
-                let ratio = ratio(&rates_b, &rates_a);
-                let mean = |of: Figured<'_>| of.1.flow(direction).map(|flow| flow.iops.mean);
-                Some(Row {
-                    phase: a.0.name.clone(),
-                    direction,
-                    iops: (mean(a)?, mean(b)?),
-                    ratio,
-                    windows: rates_a.len().min(rates_b.len()) >= LEAST_SLICES,
-                    p99: (flow_a.latency.quantile(0.99), flow_b.latency.quantile(0.99)),
-                    fails: bar
-                        .zip(ratio)
-                        .is_some_and(|(bar, ratio)| ratio.high < 1.0 - bar),
-                })
-            })
-            .collect()
+    fn of_phases(a: &SidePhase, b: &SidePhase, bar: Option<f64>) -> Vec<Row> {
+        let both = a.flows.iter().filter_map(|of_a| {
+            let of_b = b.flows.iter().find(|flow| flow.activity == of_a.activity)?;
+            let mut row = Row::of_flows(of_a, of_b, bar)?;
+            row.phase.clone_from(&a.name);
+            row.other = (a.name != b.name).then(|| b.name.clone());
+            Some(row)
+        });
+        both.collect()
+    }
+
+    /// `None` where nothing that both tools count can be compared.
+    fn of_flows(a: &SideFlow, b: &SideFlow, bar: Option<f64>) -> Option<Row> {
+        let requests = a.iops.zip(b.iops).map(|means| (Unit::Requests, means));
+        let bytes = a.bytes_per_s.zip(b.bytes_per_s);
+        let (unit, means) = requests.or(bytes.map(|means| (Unit::Bytes, means)))?;
+        let ratio = ratio(&b.rates, &a.rates);
+        Some(Row {
+            phase: String::new(),
+            other: None,
+            what: a.activity.word(),
+            unit,
+            means,
+            ratio,
+            windows: a.rates.len().min(b.rates.len()) >= LEAST_SLICES,
+            p99: (a.p99, b.p99),
+            fails: bar
+                .zip(ratio)
+                .is_some_and(|(bar, ratio)| ratio.high < 1.0 - bar),
+        })
     }
 
     fn name(&self) -> String {
-        format!("{} {}", self.phase, self.direction.word())
+        match &self.other {
+            Some(other) => format!("{} ({other}) {}", self.phase, self.what),
+            None => format!("{} {}", self.phase, self.what),
+        }
     }
 
     fn cells(&self) -> Vec<String> {
-        let (a, b) = self.iops;
+        let (a, b) = self.means;
         let (ratio, interval) = match self.ratio {
             Some(ratio) => (
                 format!("{:.3}", ratio.ratio),
                 format!("{:.3} to {:.3}", ratio.low, ratio.high),
             ),
-            None => (format!("{:.3}", b / a), "?".to_owned()),
+            None if a > 0.0 => (format!("{:.3}", b / a), "?".to_owned()),
+            None => ("–".to_owned(), "?".to_owned()),
+        };
+        let mean = |mean: f64| match self.unit {
+            Unit::Requests => number(mean),
+            Unit::Bytes => format!("{} MiB/s", number(mean / (1_u64 << 20) as f64)),
+        };
+        let p99 = |p99: Option<u64>| p99.map_or("–".to_owned(), latency);
+        let p99s = match self.p99 {
+            (None, None) => String::new(),
+            (a, b) => format!("{} → {}", p99(a), p99(b)),
+        };
+        let phase = match &self.other {
+            Some(other) => format!("{} / {other}", self.phase),
+            None => self.phase.clone(),
         };
         vec![
-            self.phase.clone(),
-            self.direction.word().to_owned(),
-            number(a),
-            number(b),
+            phase,
+            self.what.to_owned(),
+            mean(a),
+            mean(b),
             ratio,
             interval,
-            format!("{} → {}", latency(self.p99.0), latency(self.p99.1)),
+            p99s,
         ]
     }
 
@@ -267,11 +313,20 @@ impl Row {
     }
 
     fn value(&self) -> Value {
+        let (counts, moves) = (self.unit == Unit::Requests, self.unit == Unit::Bytes);
+        let side = |mean: f64, p99: Option<u64>| {
+            json!({
+                "iops": counts.then_some(mean),
+                "bytes_per_s": moves.then_some(mean),
+                "p99_ns": p99,
+            })
+        };
         json!({
             "name": self.phase,
-            "direction": self.direction,
-            "a": { "iops": self.iops.0, "p99_ns": self.p99.0 },
-            "b": { "iops": self.iops.1, "p99_ns": self.p99.1 },
+            "name_in_b": self.other.as_ref().unwrap_or(&self.phase),
+            "direction": self.what,
+            "a": side(self.means.0, self.p99.0),
+            "b": side(self.means.1, self.p99.1),
             "ratio": self.ratio.map(|ratio| json!({
                 "mean": ratio.ratio,
                 "low": ratio.low,
@@ -284,73 +339,4 @@ impl Row {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::render::sample;
-
-    #[test]
-    fn a_run_does_not_differ_from_itself() {
-        let run = sample::database_run(1);
-        let comparison = Comparison::of(&run, &run, Some(0.05));
-        assert_eq!(comparison.answer(), Answer::Done);
-        let text = comparison.text(100);
-        assert!(
-            text.contains("page-read read: no difference shown."),
-            "{text}"
-        );
-        assert!(!text.contains("B is"), "{text}");
-        assert!(text.lines().all(|line| line.chars().count() <= 100));
-    }
-
-    #[test]
-    fn a_run_at_half_the_rate_fails_the_bar() {
-        let a = sample::database_run(1);
-        let mut b = a.clone();
-        for phase in &mut b.0.phases {
-            for window in &mut phase.windows {
-                let flows = [&mut window.read, &mut window.write, &mut window.sync];
-                for slice in flows
-                    .into_iter()
-                    .flatten()
-                    .flat_map(|flow| &mut flow.slices)
-                {
-                    slice.ops /= 2;
-                }
-            }
-        }
-        let comparison = Comparison::of(&a, &b, Some(0.05));
-        assert_eq!(comparison.answer(), Answer::No);
-        assert!(
-            comparison
-                .text(100)
-                .contains("page-read read: B is slower by 5")
-        );
-        // Without a bar it is an answer like any other.
-        assert_eq!(Comparison::of(&a, &b, None).answer(), Answer::Done);
-        assert_eq!(Comparison::of(&b, &a, Some(0.05)).answer(), Answer::Done);
-        let document: Value = serde_json::from_str(&comparison.document()).unwrap();
-        assert_eq!(document["slower"], true);
-    }
-
-    #[test]
-    fn without_windows_nothing_is_claimed() {
-        let a = sample::database_run(1);
-        let b = sample::imported_run(2);
-        let text = Comparison::of(&a, &b, Some(0.05)).text(100);
-        assert!(text.contains("no interval"), "{text}");
-    }
-
-    #[test]
-    fn different_work_is_said() {
-        let a = sample::database_run(1);
-        let mut b = a.clone();
-        b.0.phases[1].workload.depth = 64;
-        b.0.phases.remove(0);
-        b.1.phases.remove(0);
-        b.1.verdict = Verdict::Invalid;
-        let text = Comparison::of(&a, &b, None).text(100);
-        assert!(text.contains("did not do the same work"), "{text}");
-        assert!(text.contains("has no phase seek"), "{text}");
-        assert!(text.contains("is invalid"), "{text}");
-    }
-}
+mod tests;

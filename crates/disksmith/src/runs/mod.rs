@@ -1,18 +1,22 @@
 //! The verbs that look into the ledger: `runs`, `show`, `compare`, `report`.
 
 mod compare;
+mod side;
+mod work;
 
-use ledger::{Filter, Ledger, RunSummary};
-use record::{Origin, Run};
+use ledger::{Filter, Kept, Ledger, RunSummary};
+use record::{ImportedRun, Origin, Run};
 use serde_json::json;
 
 use crate::bench::conclusion::Conclusion;
 use crate::cli::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::imported::Judged;
 use crate::render;
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout};
+use side::Side;
 
 /// Lists runs, or removes some.
 pub(crate) fn runs(args: &RunsArgs, context: &mut Context) -> Outcome {
@@ -83,8 +87,8 @@ fn list_text(found: &[RunSummary], filter: &Filter, columns: usize) -> String {
             vec![
                 run.id.to_string(),
                 run.started.strftime("%Y-%m-%d %H:%M").to_string(),
-                run.host.clone(),
-                run.target.clone(),
+                known(&run.host),
+                known(&run.target),
                 run.device.clone().unwrap_or_default(),
                 match &run.origin {
                     Origin::Measured => run.suite.clone(),
@@ -97,6 +101,14 @@ fn list_text(found: &[RunSummary], filter: &Filter, columns: usize) -> String {
     layout(&COLUMNS, &rows, columns)
 }
 
+/// A dash for what another tool's output does not say.
+fn known(text: &str) -> String {
+    match text {
+        "" => "–".to_owned(),
+        text => text.to_owned(),
+    }
+}
+
 fn list_document(found: &[RunSummary]) -> String {
     let runs: Vec<_> = found
         .iter()
@@ -104,8 +116,9 @@ fn list_document(found: &[RunSummary]) -> String {
             json!({
                 "run": run.id,
                 "started": run.started,
-                "hostname": run.host,
-                "target": run.target,
+                // Another tool's output may not say.
+                "hostname": Some(&run.host).filter(|host| !host.is_empty()),
+                "target": Some(&run.target).filter(|target| !target.is_empty()),
                 "device": run.device,
                 "suite": run.suite,
                 "phases": run.phases,
@@ -121,23 +134,60 @@ fn list_document(found: &[RunSummary]) -> String {
     )
 }
 
-/// A run as it was measured, and what this version concludes of it.
-type Concluded = (Run, Conclusion);
+/// A run as it is kept, and what this version concludes of it.
+enum Concluded {
+    /// Measured here.
+    Measured(Box<Run>, Conclusion),
+    /// Another tool's.
+    Imported(Box<ImportedRun>, Judged),
+}
+
+impl Concluded {
+    /// What a comparison needs of it.
+    fn side(&self) -> Side {
+        match self {
+            Concluded::Measured(run, conclusion) => Side::measured(run, conclusion),
+            Concluded::Imported(run, judged) => Side::imported(run, judged),
+        }
+    }
+}
 
 fn load(ledger: &Ledger, word: &str) -> Result<Concluded, Failure> {
-    let run = ledger.load(word).refused()?;
-    let conclusion = Conclusion::of(&run);
-    Ok((run, conclusion))
+    Ok(match ledger.load_kept(word).refused()? {
+        Kept::Measured(run) => {
+            let conclusion = Conclusion::of(&run);
+            Concluded::Measured(run, conclusion)
+        }
+        Kept::Imported(run) => {
+            let judged = Judged::of(&run);
+            Concluded::Imported(run, judged)
+        }
+    })
 }
 
 /// Shows a run again.
 pub(crate) fn show(args: &ShowArgs, context: &mut Context) -> Outcome {
     let ledger = context.open_ledger()?;
-    let (run, conclusion) = load(&ledger, &args.run)?;
-    let text = if args.json {
-        render::json::document(&run, &conclusion)
-    } else {
-        render::text::run(&run, &conclusion, context.columns, true)
+    let run = load(&ledger, &args.run)?;
+    let text = match (&run, args.format) {
+        (Concluded::Measured(run, _), Some(format)) => {
+            formats::write(format.into(), &formats::sum_up(run)).refused()?
+        }
+        (Concluded::Imported(run, _), Some(format)) => {
+            formats::write(format.into(), &run.summary).refused()?
+        }
+        (Concluded::Measured(run, conclusion), None) if args.json => {
+            render::json::document(run, conclusion)
+        }
+        (Concluded::Measured(run, conclusion), None) => {
+            render::text::run(run, conclusion, context.columns, true)
+        }
+        (Concluded::Imported(run, judged), None) if args.json => {
+            render::imported::json::document(run, judged)
+        }
+        (Concluded::Imported(run, judged), None) => {
+            render::imported::text::run(run, judged, context.columns)
+        }
     };
     context.print(&text)?;
     Ok(Answer::Done)
@@ -146,8 +196,8 @@ pub(crate) fn show(args: &ShowArgs, context: &mut Context) -> Outcome {
 /// Compares two runs, phase by phase.
 pub(crate) fn compare(args: &CompareArgs, context: &mut Context) -> Outcome {
     let ledger = context.open_ledger()?;
-    let a = load(&ledger, &args.a)?;
-    let b = load(&ledger, &args.b)?;
+    let a = load(&ledger, &args.a)?.side();
+    let b = load(&ledger, &args.b)?.side();
     let comparison = compare::Comparison::of(&a, &b, args.fail_if_slower.map(|bar| bar.0));
     let text = if args.json {
         comparison.document()
@@ -161,11 +211,14 @@ pub(crate) fn compare(args: &CompareArgs, context: &mut Context) -> Outcome {
 /// Draws runs as an HTML page.
 pub(crate) fn report(args: &ReportArgs, context: &mut Context) -> Outcome {
     let ledger = context.open_ledger()?;
-    let runs: Vec<Concluded> = args
-        .runs
-        .iter()
-        .map(|word| load(&ledger, word))
-        .collect::<Result<_, _>>()?;
-    render::html::write_file(&args.output, &runs).refused()?;
+    let mut measured = Vec::new();
+    let mut imported = Vec::new();
+    for word in &args.runs {
+        match load(&ledger, word)? {
+            Concluded::Measured(run, conclusion) => measured.push((*run, conclusion)),
+            Concluded::Imported(run, judged) => imported.push((*run, judged)),
+        }
+    }
+    render::html::write_file(&args.output, &measured, &imported).refused()?;
     Ok(Answer::Done)
 }

@@ -25,6 +25,21 @@ pub(crate) struct Factors {
     pub survives: usize,
 }
 
+#[cfg(test)]
+impl Factors {
+    /// Those of a sweep whose layouts are made up.
+    pub(crate) fn made_up() -> Factors {
+        Factors {
+            members: vec![1],
+            levels: Vec::new(),
+            chunks: Vec::new(),
+            file_systems: Vec::new(),
+            schedulers: Vec::new(),
+            survives: 0,
+        }
+    }
+}
+
 /// The layouts, and what of the factors makes none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Planned {

@@ -164,8 +164,8 @@ mod tests {
     use record::{Bytes, Ranges};
 
     use super::super::one::Ending;
-    use super::super::volume::Resumes;
     use super::*;
+    use crate::reading::Resumes;
 
     const MIB: f64 = (1 << 20) as f64;
 

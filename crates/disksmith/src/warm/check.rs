@@ -16,10 +16,11 @@ use study::interval::Interval;
 
 use super::pace::Manners;
 use super::reading::MOST_DEPTH;
-use super::volume::Volume;
+use super::volume::is_locked;
 use crate::cli::WarmArgs;
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::reading::Volume;
 use pairs::{DEPTH, LEAD, PAGE, Pairs, places};
 use say::say;
 
@@ -130,7 +131,7 @@ fn sample<'a>(
         choice: Choice::Auto,
         interrupt,
     };
-    let is_warmed = volume.is_locked();
+    let is_warmed = is_locked(volume);
     let mut pairs = Pairs::new(&places, seed, target);
     let end = lister.run(&list, &mut pairs).midway()?;
     if end.ended == Ended::Interrupted {
@@ -149,7 +150,7 @@ fn sample<'a>(
         failed: pairs.failed(),
         places,
         sample,
-        is_warmed: is_warmed || volume.is_locked(),
+        is_warmed: is_warmed || is_locked(volume),
     })
 }
 

@@ -18,9 +18,9 @@ use linux::mapping::{Map, Why};
 use record::{Ranges, Severity};
 
 use super::finding::{Code, Finding};
-use super::volume::Volume;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::reading::Volume;
 
 /// So many files are named in a finding; the others are counted.
 const MOST_NAMED: usize = 5;

@@ -15,26 +15,23 @@ mod files;
 mod finding;
 mod forecast;
 mod later;
-mod meter;
 mod one;
 mod pace;
 mod place;
 mod plan;
 mod present;
 mod progress;
-mod queue;
 mod reading;
 mod report;
 mod space;
 mod start;
 mod turns;
-mod units;
-mod volume;
+pub(crate) mod units;
+pub(crate) mod volume;
 mod watching;
 
 use std::fs::File;
 use std::io::BufReader;
-use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -47,6 +44,7 @@ use record::{Bytes, Ranges};
 use crate::cli::WarmArgs;
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::reading::Volume;
 use finding::{Code, Finding};
 use later::Wanted;
 use one::{Shared, Task, Warmed};
@@ -55,7 +53,6 @@ use plan::{Extent, Known};
 use progress::Lines;
 use start::Ask;
 use turns::Turns;
-use volume::Volume;
 
 /// The smallest block that makes sense to be asked for: a page.
 const SMALLEST_BLOCK: Bytes = Bytes(4096);
@@ -101,7 +98,7 @@ fn open_all(paths: &[PathBuf], devices: &Devices, root: &Root) -> Result<Vec<Vol
     let mut volumes: Vec<Volume> = Vec::new();
     let mut problems = Vec::new();
     for path in paths {
-        match Volume::open(path, devices, root) {
+        match volume::open(path, devices, root) {
             Ok(volume) => {
                 let twice = volumes.iter().find(|one| one.number() == volume.number());
                 if let Some(other) = twice {
@@ -140,7 +137,7 @@ fn warm_all(
     }
     let held = held.map(|path| held_of(path, &volumes));
     let held = held.transpose().refused()?;
-    let locks = lock_disks(&volumes).map_err(Failure::refused)?;
+    let locks = volume::lock_disks(&volumes).map_err(Failure::refused)?;
     let are_parts = locks.len() < volumes.len();
     let first = files::find(&args.first, devices, &volumes, context, interrupt)?;
     if interrupt.load(Ordering::Relaxed) {
@@ -197,19 +194,6 @@ fn below_ledger(args: &WarmArgs, devices: &Devices, context: &Context) -> Vec<De
     path.map_or_else(Vec::new, |path| {
         place::below_ledger(&context.root, devices, &path)
     })
-}
-
-/// The names of the disks, each once: several partitions of one may be warmed together.
-fn lock_disks(volumes: &[Volume]) -> Result<Vec<UnixDatagram>, String> {
-    let mut disks = Vec::new();
-    let mut locks = Vec::new();
-    for volume in volumes {
-        if !disks.contains(&volume.disk.number) {
-            disks.push(volume.disk.number);
-            locks.push(volume.lock()?);
-        }
-    }
-    Ok(locks)
 }
 
 /// The blocks that a list names, which may be the one of each volume's snapshot.

@@ -24,8 +24,8 @@ use super::reading::{MOST_DEPTH, Over, Reading};
 use super::start::Started;
 use super::turns::Turns;
 use super::units::{rate, span};
-use super::volume::{Resumes, Volume};
 use super::watching::Watching;
+use crate::reading::{Resumes, Volume};
 
 /// What is to be done to a volume.
 pub(crate) struct Task {

@@ -110,8 +110,8 @@ struct Courtesy {
 }
 
 impl<'a> Pace<'a> {
-    /// With a limit, and what others may expect. The kernel counts a request once for each part of the size `split`; where that is not known, others
-    /// may always be there.
+    /// With a limit, and what others may expect. The kernel counts a request once for each part of the
+    /// size `split`; where that is not known, others may always be there.
     pub(crate) fn new(limit: &'a Limit, manners: Manners, split: Option<Bytes>) -> Pace<'a> {
         let keeper = match manners {
             Manners::Target(target) => keeper(target.as_secs_f64()),
@@ -274,14 +274,6 @@ fn pacer(target_s: f64, least: f64) -> Option<Pacer> {
 /// Keeps others' requests under this latency in seconds, or what they have by themselves.
 fn keeper(target_s: f64) -> Option<Keeper> {
     Keeper::new(Rates::new(LEAST, MOST)?, FEW, target_s)
-}
-
-/// The value that so many of 100 do not exceed.
-fn percentile(values: &[f64], percent: usize) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let rank = (sorted.len() * percent).div_ceil(100);
-    sorted.get(rank.checked_sub(1)?).copied()
 }
 
 #[cfg(test)]

@@ -1,30 +1,15 @@
 //! Where the warming of a volume stands: what the ledger keeps of it.
-//!
-//! The state is kept on a thread of its own: a commit waits for the ledger's disk, and requests
-//! should not wait with it.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::thread::JoinHandle;
 
 use jiff::Timestamp;
-use ledger::{Claim, Ledger, LongWork};
+use ledger::LongWork;
 use linux::Root;
 use linux::block::{self, DevNum, Devices};
 use record::{Bytes, Ranges};
 use serde::{Deserialize, Serialize};
 
-/// Which attachment of a disk it was: no other disk has the same, and the same disk has another one
-/// after it was detached.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Attached {
-    /// The boot of the host.
-    pub boot: String,
-    /// The disk's number among all that were attached since.
-    pub diskseq: u64,
-}
+use crate::reading::Attached;
 
 /// How a start of a warming ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +56,9 @@ impl LongWork for Kept {
     const FORM: u32 = 1;
 }
 
+/// Keeps how a warming stands.
+pub(crate) type Keeper = crate::keeper::Keeper<Kept>;
+
 /// The disks that a ledger of this path lies on: its commits are writes there that are no stranger's.
 /// Empty where that is not known.
 pub(crate) fn below_ledger(root: &Root, devices: &Devices, path: &Path) -> Vec<DevNum> {
@@ -87,111 +75,9 @@ pub(crate) fn below_ledger(root: &Root, devices: &Devices, path: &Path) -> Vec<D
     place.devices.into_iter().flat_map(of).collect()
 }
 
-/// Keeps how the work stands, without making the caller wait.
-pub(crate) struct Keeper {
-    states: SyncSender<Kept>,
-    /// Whether a state was taken and is not written yet.
-    is_writing: Arc<AtomicBool>,
-    thread: JoinHandle<Held>,
-}
-
-/// What the keeper's thread holds, and the error after which nothing was kept any more.
-struct Held {
-    ledger: Ledger,
-    claim: Claim<Kept>,
-    failed: Option<ledger::Error>,
-    is_writing: Arc<AtomicBool>,
-}
-
-impl Keeper {
-    /// Starts to keep the work of a claim.
-    ///
-    /// # Errors
-    /// When there is no thread to be had.
-    pub(crate) fn start(ledger: Ledger, claim: Claim<Kept>) -> std::io::Result<Keeper> {
-        // One state waits at most: the next one says all that it says.
-        let (states, arriving) = sync_channel(1);
-        let is_writing = Arc::new(AtomicBool::new(false));
-        let held = Held {
-            ledger,
-            claim,
-            failed: None,
-            is_writing: Arc::clone(&is_writing),
-        };
-        let thread = std::thread::Builder::new()
-            .name("keeper".to_owned())
-            .spawn(move || held.keep_all(&arriving))?;
-        Ok(Keeper {
-            states,
-            is_writing,
-            thread,
-        })
-    }
-
-    /// Hands over how the work stands now. Whether it was taken: not while an earlier state is
-    /// still being written, nor after a failure.
-    pub(crate) fn keep(&self, state: &Kept) -> bool {
-        // Before it is handed over, or it could be written before this is said.
-        self.is_writing.store(true, Relaxed);
-        match self.states.try_send(state.clone()) {
-            Ok(()) => true,
-            Err(TrySendError::Full(_)) => false,
-            Err(TrySendError::Disconnected(_)) => {
-                self.is_writing.store(false, Relaxed);
-                false
-            }
-        }
-    }
-
-    /// Whether a state is being written to the ledger's disk.
-    pub(crate) fn is_writing(&self) -> bool {
-        self.is_writing.load(Relaxed)
-    }
-
-    /// Keeps the last state, as finished or not, and waits until that is done.
-    ///
-    /// # Errors
-    /// What has gone wrong with keeping, now or earlier.
-    pub(crate) fn end(self, state: &Kept, finished: bool) -> anyhow::Result<()> {
-        drop(self.states);
-        let held = self
-            .thread
-            .join()
-            .map_err(|_| anyhow::anyhow!("the thread that keeps the state has panicked"))?;
-        if let Some(error) = held.failed {
-            return Err(error.into());
-        }
-        let Held {
-            mut ledger, claim, ..
-        } = held;
-        if finished {
-            ledger.finish_work(claim, state)?;
-        } else {
-            ledger.keep_work(&claim, state)?;
-        }
-        Ok(())
-    }
-}
-
-impl Held {
-    /// Until the other end is closed, or a state cannot be kept.
-    fn keep_all(mut self, arriving: &Receiver<Kept>) -> Held {
-        for state in arriving {
-            self.is_writing.store(true, Relaxed);
-            let kept = self.ledger.keep_work(&self.claim, &state);
-            self.is_writing.store(false, Relaxed);
-            if let Err(error) = kept {
-                self.failed = Some(error);
-                break;
-            }
-        }
-        self
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use ledger::{Owner, Standing};
+    use ledger::{Ledger, Owner, Standing};
 
     use super::*;
 

@@ -2,13 +2,11 @@
 //! of them.
 //!
 //! - `doubt`: whether a device that fails everything answers at all;
-//! - `narrowing`: the pieces of blocks that failed;
 //! - `outcome`: what came of it;
 //! - `probes`: where to ask how long others wait;
 //! - `together`: what it gives beside other volumes.
 
 mod doubt;
-mod narrowing;
 mod outcome;
 mod probes;
 mod together;
@@ -21,13 +19,11 @@ use study::cold::stream::Stream;
 use study::depth::{Bounds, Controller};
 
 use super::later::Later;
-use super::meter::Meter;
 use super::pace::{Counted, Pace};
 use super::plan::{Plan, Stage};
-use super::queue::Queue;
 use super::turns::{Turn, Turns};
+use crate::reading::{Asked, Meter, Work};
 use doubt::Doubt;
-use narrowing::Narrowing;
 use together::Together;
 
 /// The least and the most requests in flight. At 512 KiB and 50 ms a request the most is 1.3 GB/s, which
@@ -99,7 +95,7 @@ fn bounds() -> Option<Bounds> {
 
 /// Reads what a plan names.
 pub(crate) struct Reading<'a> {
-    queue: Queue,
+    work: Work<Stage>,
     /// What to read in the end, if that is not known yet.
     later: Later,
     pace: Pace<'a>,
@@ -116,22 +112,13 @@ pub(crate) struct Reading<'a> {
     alone: Option<f64>,
     /// What it gave while all volumes were read together.
     together: Together,
-    planned: Ranges,
-    done: Ranges,
-    unreadable: Ranges,
-    /// Bytes that were read at this start.
-    read: u64,
-    /// Bytes of the plan that were neither read nor given up.
-    left: u64,
     gone: bool,
     block: Bytes,
     size: Bytes,
-    smallest_size: Bytes,
     probes: u64,
     looked: Nanos,
     /// Requests of all kinds.
     in_flight: u32,
-    narrowing: Narrowing,
     doubt: Doubt,
 }
 
@@ -148,7 +135,7 @@ impl<'a> Reading<'a> {
         watch: &'a mut dyn Watch,
     ) -> Reading<'a> {
         Reading {
-            queue: Queue::new(plan, block),
+            work: Work::new(&plan.stages, block, done, size),
             later,
             pace,
             meter: Meter::default(),
@@ -160,19 +147,12 @@ impl<'a> Reading<'a> {
             turn_began: None,
             alone: None,
             together: Together::default(),
-            planned: plan.all(),
-            done,
-            unreadable: Ranges::new(),
-            read: 0,
-            left: plan.total().0,
             gone: false,
             block,
             size,
-            smallest_size: size,
             probes: 0,
             looked: Nanos(0),
             in_flight: 0,
-            narrowing: Narrowing::default(),
             doubt: Doubt::default(),
         }
     }
@@ -184,7 +164,7 @@ impl<'a> Reading<'a> {
 
     /// Whether it may read now, by its turn.
     fn has_turn(&mut self, now: Nanos) -> bool {
-        if self.queue.stage() != Some(Stage::First) {
+        if self.work.set() != Some(Stage::First) {
             self.turns.needs_no_hurry(self.number);
         }
         match self.turns.of(self.number) {
@@ -257,18 +237,9 @@ impl<'a> Reading<'a> {
         let Some((plan, asked)) = self.later.take() else {
             return;
         };
-        let todo = plan.without(&self.done.union(&self.unreadable).union(&asked));
-        self.queue.replace(&todo);
-        self.planned = self.planned.union(&plan.all().subtract(&self.done));
-        self.end_at(self.smallest_size);
-    }
-
-    /// What lies behind this is not read.
-    fn end_at(&mut self, size: Bytes) {
-        self.queue.cut_at(size.0);
-        self.planned = self.planned.intersect(&Ranges::all(size));
-        let covered = self.done.union(&self.unreadable);
-        self.left = self.planned.subtract(&covered).total().0;
+        let covered = self.work.done().union(self.work.unreadable());
+        let todo = plan.without(&covered.union(&asked));
+        self.work.replace(&todo.stages, &plan.all());
     }
 
     fn look_at_device(&mut self) {
@@ -276,11 +247,8 @@ impl<'a> Reading<'a> {
             None => self.gone = true,
             Some(size) => {
                 self.size = size;
-                if size < self.smallest_size {
-                    self.smallest_size = size;
-                    // Should it grow again, other data is there.
-                    self.done = self.done.intersect(&Ranges::all(size));
-                    self.end_at(size);
+                if size < self.work.end() {
+                    self.work.end_at(size);
                 }
             }
         }
@@ -289,13 +257,13 @@ impl<'a> Reading<'a> {
     /// Tells how the work stands.
     pub(crate) fn tell(&mut self) {
         self.watch.stands(&At {
-            done: &self.done,
-            unreadable: &self.unreadable,
-            stage: self.queue.stage(),
+            done: self.work.done(),
+            unreadable: self.work.unreadable(),
+            stage: self.work.set(),
             rate: self.meter.recent_rate(),
             cold: self.stream.cold_share(),
             depth: self.wanted(),
-            left: Bytes(self.left),
+            left: self.work.left(),
         });
     }
 
@@ -309,40 +277,20 @@ impl<'a> Reading<'a> {
             self.gone = true;
             return;
         }
-        let within = range.start..range.end.min(self.smallest_size.0);
-        if within.is_empty() || self.doubt.is_silent() {
+        if self.doubt.is_silent() || range.start >= self.work.end().0 {
             return;
         }
         self.doubt.failed();
-        if !self.narrowing.has_time(now) {
-            for piece in self.queue.give_up_pieces() {
-                self.give_up(piece);
-            }
-            self.give_up(within);
-        } else if !self.queue.narrow(&within) {
-            self.give_up(within);
+        for given_up in self.work.failed(now, &range).iter() {
+            self.doubt.blames(given_up);
         }
-    }
-
-    /// Calls a place unreadable.
-    fn give_up(&mut self, range: Range<u64>) {
-        if range.end - range.start > u64::from(PROBE_BYTES) {
-            self.narrowing.is_coarse_now();
-        }
-        self.left = self.left.saturating_sub(range.end - range.start);
-        self.doubt.blames(range.clone());
-        self.unreadable.insert(range);
     }
 
     /// The next request of the warming itself.
     fn next_of_plan(&mut self, now: Nanos) -> Next {
-        let near = self.narrowing.with_room();
-        if let Some(piece) = near.and_then(|near| self.queue.next_piece(near)) {
-            self.narrowing.goes(now, piece.clone());
-            return self.request(now, piece, PIECE);
-        }
-        match self.queue.next_block() {
-            Some(range) => {
+        match self.work.next(now) {
+            Some(Asked::Piece(piece)) => self.request(now, piece, PIECE),
+            Some(Asked::Block(range)) => {
                 self.later.asks(range.clone());
                 self.request(now, range, BLOCK)
             }
@@ -400,7 +348,7 @@ impl Feed for Reading<'_> {
         }
         let range = offset..offset + u64::from(len);
         if tag == PIECE {
-            self.narrowing.came(now, &range);
+            self.work.came(now, &range);
         }
         let moved = if done.result.is_ok() {
             u64::from(len)
@@ -417,15 +365,8 @@ impl Feed for Reading<'_> {
             Ok(()) => {
                 self.doubt.succeeded();
                 self.stream.watch(done.latency.as_secs_f64());
-                self.read += moved;
-                // What lies behind a new end was taken off already.
-                let within = range.end.min(self.smallest_size.0);
-                let counts = within.saturating_sub(range.start);
-                self.left = self.left.saturating_sub(counts);
                 self.together.came(now, moved);
-                if counts > 0 {
-                    self.done.insert(range.start..within);
-                }
+                self.work.was_read(range);
             }
             Err(error) => self.failed(now, range, error),
         }

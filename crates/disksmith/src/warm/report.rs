@@ -7,7 +7,7 @@ use super::finding::{Code, Finding};
 use super::one::{Ending, Warmed};
 use super::plan::{Extent, Known, Plan};
 use super::units::{rate, span};
-use super::volume::Resumes;
+use crate::reading::Resumes;
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout, wrap};
 

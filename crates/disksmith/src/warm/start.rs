@@ -1,20 +1,13 @@
 //! How the warming of a volume starts: anew, or where the ledger says that it was left.
 
-use std::path::Path;
-
 use jiff::Timestamp;
-use ledger::{Error, LongWork as _, Standing, WorkError};
 use record::{Bytes, Ranges};
 
 use super::finding::{Code, Finding};
 use super::place::{Keeper, Kept};
-use super::volume::{Key, Resumes, Volume};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::longwork::Here;
-
-/// Where programs keep their settings.
-const ETC: &str = "/etc";
+use crate::reading::{Begin, Key, Refused, Resumes, Volume, begin};
 
 /// A warming that can go on.
 pub(crate) struct Started {
@@ -107,23 +100,6 @@ fn fresh(volume: &Volume, ask: Ask) -> Kept {
     }
 }
 
-/// Why the ledger is not used.
-enum Refused {
-    /// Somebody is at it.
-    UnderWay(Error),
-    /// It does not work.
-    NotKept(anyhow::Error),
-}
-
-impl From<Error> for Refused {
-    fn from(error: Error) -> Refused {
-        match error {
-            Error::Work(WorkError::UnderWay { .. }) => Refused::UnderWay(error),
-            other => Refused::NotKept(other.into()),
-        }
-    }
-}
-
 fn with_ledger(
     volume: &Volume,
     ask: Ask,
@@ -131,46 +107,20 @@ fn with_ledger(
     kept: &mut Kept,
     findings: &mut Vec<Finding>,
 ) -> Result<Keeper, Refused> {
-    let broken = |error: anyhow::Error| Refused::NotKept(error);
-    let mut ledger = context
-        .open_ledger()
-        .map_err(|failure| broken(failure.error()))?;
-    let here =
-        Here::of_process(&context.root, Path::new(ETC)).map_err(|error| broken(error.into()))?;
-    // A volume is where it is attached: whoever was at it on another host is not any more, and if he
-    // were, no more would be lost than the time of reading something twice.
-    let standing = |owner: &ledger::Owner| match here.standing(owner) {
-        Standing::Alive => Standing::Alive,
-        Standing::Dead | Standing::Elsewhere => Standing::Dead,
+    let what = Begin {
+        key: volume.key.text(),
+        anew: ask.anew,
     };
-    let before = match ledger.work::<Kept>(volume.key.text()) {
-        Ok(before) => before,
-        Err(error) => {
-            findings.push(Finding::warn(
-                Code::NotKept,
-                format!("What was read before is not known, and all is read: {error}."),
-            ));
-            // What cannot be read is of use to nobody; what a later version has written is.
-            if ask.anew || matches!(error, Error::Work(WorkError::Unreadable { .. })) {
-                ledger.remove_work(Kept::KIND, volume.key.text(), standing)?;
-            }
-            None
+    begin(what, context, kept, |before, kept| match before {
+        Ok(work) => {
+            let unfinished = work.summary.finished.is_none();
+            take_over(volume, ask, &work.document, unfinished, kept, findings);
         }
-    };
-    let unfinished = before
-        .as_ref()
-        .is_some_and(|work| work.summary.finished.is_none());
-    if let Some(work) = &before {
-        take_over(volume, ask, &work.document, unfinished, kept, findings);
-    }
-    let claim = if unfinished {
-        let (claim, _) = ledger.claim_work::<Kept>(volume.key.text(), here.owner(), standing)?;
-        ledger.keep_work(&claim, kept)?;
-        claim
-    } else {
-        ledger.begin_work(volume.key.text(), here.owner(), kept, standing)?
-    };
-    Keeper::start(ledger, claim).map_err(|error| broken(error.into()))
+        Err(error) => findings.push(Finding::warn(
+            Code::NotKept,
+            format!("What was read before is not known, and all is read: {error}."),
+        )),
+    })
 }
 
 /// Takes over what was read before, where it can be believed.
@@ -275,8 +225,8 @@ fn doubt(key: &Key, size: Bytes, before: &Kept, unfinished: bool) -> Option<Doub
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::Attached;
     use super::*;
+    use crate::reading::Attached;
 
     #[test]
     fn only_the_same_volume_is_believed_to_be_warm() {

@@ -10,7 +10,7 @@ use super::pace::Counted;
 use super::place::{End, Keeper, Kept};
 use super::progress::Line;
 use super::reading::{At, Watch};
-use super::volume::Volume;
+use crate::reading::Volume;
 
 /// Looks at one volume.
 pub(crate) struct Watching<'a> {
@@ -90,11 +90,10 @@ impl<'a> Watching<'a> {
 
     /// Whether what was written of late may be our own, the ledger's.
     fn writes_itself(&mut self) -> bool {
-        let is_writing = self.keeper.as_ref().is_some_and(Keeper::is_writing);
         if !self.holds_ledger {
             return false;
         }
-        if is_writing {
+        if self.keeper.as_ref().is_some_and(Keeper::is_writing) {
             self.last_write = Some(Instant::now());
         }
         self.last_write.is_some_and(|last| last.elapsed() < AFTER)
@@ -108,10 +107,7 @@ impl<'a> Watching<'a> {
 
 impl Watch for Watching<'_> {
     fn size(&self) -> Option<Bytes> {
-        let name = self.volume.device.sysfs_name();
-        let listed = self.root.sys.join("class/block").join(name).exists();
-        let size = self.volume.size_now().ok();
-        size.filter(|size| listed && size.0 > 0)
+        self.volume.size_if_there(self.root)
     }
 
     fn counted(&mut self) -> Option<Counted> {

@@ -54,6 +54,18 @@ impl Limiter {
             self.due = self.due.max(now - BURST) + Nanos(takes as u64);
         }
     }
+
+    /// The request for a range, which is issued now. A range is at most as long as the largest
+    /// piece, which is far below 4 GiB.
+    fn request(&mut self, now: Nanos, range: Range<u64>) -> Request {
+        let len = range.end - range.start;
+        self.issued(now, Bytes(len));
+        Request {
+            offset: range.start,
+            len: len as u32,
+            tag: 0,
+        }
+    }
 }
 
 /// Writes zeros over a set of bytes, in rising order.
@@ -200,14 +212,7 @@ impl Feed for Stream<'_> {
         let Some(range) = self.piece() else {
             return Next::End;
         };
-        let len = range.end - range.start;
-        self.limiter.issued(now, Bytes(len));
-        Next::Request(Request {
-            offset: range.start,
-            // A piece is at most `largest`, which is far below 4 GiB.
-            len: len as u32,
-            tag: 0,
-        })
+        Next::Request(self.limiter.request(now, range))
     }
 
     fn done(&mut self, now: Nanos, done: Done) {
@@ -286,13 +291,7 @@ impl Feed for Twice {
         }
         let range = self.places[self.asked % self.places.len()].clone();
         self.asked += 1;
-        let len = range.end - range.start;
-        self.limiter.issued(now, Bytes(len));
-        Next::Request(Request {
-            offset: range.start,
-            len: len as u32,
-            tag: 0,
-        })
+        Next::Request(self.limiter.request(now, range))
     }
 
     fn done(&mut self, _now: Nanos, done: Done) {

@@ -92,6 +92,27 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
+    /// A disk of which nothing is zeroed yet, and no model or serial number known. Zeros are sent.
+    pub(crate) fn fresh(stamp: String, path: PathBuf, name: String, size: Bytes) -> Disk {
+        Disk {
+            stamp,
+            path,
+            name,
+            model: None,
+            serial: None,
+            size,
+            method: Method::Writes,
+            zeroed: Ranges::new(),
+            failed: Ranges::new(),
+            why_failed: None,
+            pace: Pace::new(),
+            latency: Histogram::new(),
+            passes: None,
+            starts: 1,
+            unstamped: false,
+        }
+    }
+
     /// What has been dealt with, well or not.
     pub(crate) fn settled(&self) -> Bytes {
         self.zeroed.total() + self.failed.total()
@@ -194,21 +215,10 @@ impl Keeper {
 /// A disk of which nothing is zeroed yet, in tests.
 #[cfg(test)]
 pub(crate) fn for_tests(size: Bytes) -> Disk {
-    Disk {
-        stamp: "20261122-000437-k7q2/1".to_owned(),
-        path: PathBuf::from("/dev/test"),
-        name: "test".to_owned(),
-        model: None,
-        serial: None,
+    Disk::fresh(
+        "20261122-000437-k7q2/1".to_owned(),
+        PathBuf::from("/dev/test"),
+        "test".to_owned(),
         size,
-        method: Method::Writes,
-        zeroed: Ranges::new(),
-        failed: Ranges::new(),
-        why_failed: None,
-        pace: Pace::new(),
-        latency: Histogram::new(),
-        passes: None,
-        starts: 1,
-        unstamped: false,
-    }
+    )
 }

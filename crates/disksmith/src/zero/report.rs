@@ -115,14 +115,7 @@ fn value(one: &Finished, slow: Option<RatioInterval>) -> Value {
             "max_ns": disk.latency.max(),
         })
     });
-    json!({
-        "path": disk.path,
-        "device": disk.name,
-        "model": disk.model,
-        "serial": disk.serial,
-        "size_bytes": disk.size,
-        "method": disk.method.word(),
-        "starts": disk.starts,
+    let found = json!({
         "seconds": disk.pace.took().as_secs_f64(),
         "bytes_per_s": {
             "mean": interval.map_or(disk.pace.mean(), |rate| rate.mean),
@@ -143,7 +136,20 @@ fn value(one: &Finished, slow: Option<RatioInterval>) -> Value {
             "unreadable": places(&back.unreadable),
         },
         "well": one.is_well(),
-    })
+    });
+    of_disk(disk, found)
+}
+
+/// What is said of a disk, with which one it is and how it is zeroed.
+fn of_disk(disk: &Disk, mut said: Value) -> Value {
+    said["path"] = json!(disk.path);
+    said["device"] = json!(disk.name);
+    said["model"] = json!(disk.model);
+    said["serial"] = json!(disk.serial);
+    said["size_bytes"] = json!(disk.size);
+    said["method"] = json!(disk.method.word());
+    said["starts"] = json!(disk.starts);
+    said
 }
 
 fn ratio(ratio: &RatioInterval) -> Value {
@@ -162,18 +168,7 @@ pub(crate) fn rehearsal(disks: &[Disk], json: bool) -> String {
     if json {
         let disks: Vec<Value> = disks
             .iter()
-            .map(|disk| {
-                json!({
-                    "path": disk.path,
-                    "device": disk.name,
-                    "model": disk.model,
-                    "serial": disk.serial,
-                    "size_bytes": disk.size,
-                    "left_bytes": disk.left().total(),
-                    "method": disk.method.word(),
-                    "starts": disk.starts,
-                })
-            })
+            .map(|disk| of_disk(disk, json!({ "left_bytes": disk.left().total() })))
             .collect();
         let document = json!({
             "schema": SCHEMA,

@@ -8,10 +8,9 @@ use linux::Root;
 use linux::block::{DevNum, Devices};
 use linux::consent::{Consent, open_for_destroying};
 use linux::offload;
-use record::{Histogram, Ranges, RunId};
+use record::{Ranges, RunId};
 
 use super::kept::{Disk, Keeper, Method, Zeroing};
-use super::pace::Pace;
 use super::place::{LARGEST_BLOCK, Place};
 use super::report::rehearsal;
 use super::sample::read_back;
@@ -198,22 +197,12 @@ fn suits(
 /// A disk of which nothing is zeroed yet.
 fn fresh(place: &Place, path: &Path, devices: &Devices, method: Method, stamp: String) -> Disk {
     let device = devices.get(place.number);
+    let name = device.map_or_else(|| place.number.to_string(), |device| device.name.clone());
     Disk {
-        stamp,
-        path: path.to_path_buf(),
-        name: device.map_or_else(|| place.number.to_string(), |device| device.name.clone()),
         model: device.and_then(|device| device.model.clone()),
         serial: device.and_then(|device| device.serial.clone()),
-        size: place.size(),
         method,
-        zeroed: Ranges::new(),
-        failed: Ranges::new(),
-        why_failed: None,
-        pace: Pace::new(),
-        latency: Histogram::new(),
-        passes: None,
-        starts: 1,
-        unstamped: false,
+        ..Disk::fresh(stamp, path.to_path_buf(), name, place.size())
     }
 }
 

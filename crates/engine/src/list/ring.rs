@@ -31,7 +31,7 @@ impl Ringed {
     /// # Errors
     /// What the kernel said when it refused the ring.
     pub(super) fn new(list: &List<'_>, buffers: Buffers, clock: Clock) -> io::Result<Ringed> {
-        let ring = Ring::new(list.file, list.most_in_flight, clock)?;
+        let ring = Ring::new(&[list.file], list.most_in_flight, clock)?;
         // The kernel takes a large request in several pieces, and without waiting it takes none.
         ring.let_block(list.most_in_flight);
         Ok(Ringed {

@@ -1,11 +1,12 @@
 //! The loop in simulated time against a simulated disk.
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::arrivals::Arrivals;
+use crate::budget::Budget;
 use crate::places::Places;
 use crate::simulated::SimulatedDisk;
 use crate::tally::{Flows, Timetable, merge_flows, ops_of, tests::workload};
@@ -21,7 +22,11 @@ fn run(
     seconds: u64,
     budget: Option<u64>,
 ) -> Result<(Vec<WindowTally>, WorkerEnd), EngineError> {
-    let budget = budget.map(AtomicU64::new);
+    let limited = Workload {
+        ops: budget,
+        ..workload.clone()
+    };
+    let budget = Budget::of(&limited);
     let (interrupt, enough) = (AtomicBool::new(false), AtomicBool::new(false));
     let plan = Plan {
         workload,
@@ -32,14 +37,15 @@ fn run(
         },
         seed: 1,
         budget: budget.as_ref(),
+        free_until: 0,
         interrupt: &interrupt,
         enough: &enough,
     };
     let share = Share {
-        places: Places::new(workload.pattern, 1 << 30, workload.block.0, 0, 1),
+        places: Places::of(workload, 1 << 30, 0, 1),
         arrivals: workload
             .rate_per_s
-            .map(|rate| Arc::new(Mutex::new(Arrivals::new(1e9 / rate, 0, 2)))),
+            .map(|rate| Arc::new(Mutex::new(Arrivals::new(1e9 / rate, 0, 2, false)))),
         leads: true,
         slots: workload.depth,
     };
@@ -205,7 +211,7 @@ fn requests_of_another_size_are_counted_in_bytes() {
     let mut workload = workload();
     workload.block = Bytes::kib(16);
     let mut disk = SimulatedDisk::new(MS);
-    disk.block = 16 << 10;
+    disk.block = Some(16 << 10);
     let (windows, _) = run(&workload, disk, 1, None).unwrap();
     let slice = windows[0].flows[0].as_ref().unwrap().slices[5];
     assert_eq!(slice.bytes, slice.ops * (16 << 10));
@@ -222,4 +228,49 @@ fn a_commit_of_several_writers_counts_from_the_first_write() {
     let (sync, commit) = (flows[2].as_ref().unwrap(), flows[3].as_ref().unwrap());
     assert_eq!(sync.latency.max(), MS);
     assert_eq!(commit.latency.min(), 2 * MS, "the writes' time is in it");
+}
+
+/// A workload with details, on a disk that answers after a millisecond.
+fn with_details(details: record::Details) -> Workload {
+    Workload {
+        details: Some(Box::new(details)),
+        ..workload()
+    }
+}
+
+#[test]
+fn sizes_that_differ_are_asked_for_and_counted_each_as_it_is() {
+    let share = |kib, share| record::SizeShare {
+        size: Bytes::kib(kib),
+        share,
+    };
+    let mut workload = with_details(record::Details {
+        read_sizes: vec![share(4, 0.5), share(64, 0.5)],
+        write_sizes: vec![share(8, 1.0)],
+        ..record::Details::default()
+    });
+    workload.read_fraction = 0.5;
+    workload.depth = 8;
+    let (windows, end) = run(&workload, SimulatedDisk::new(MS), 2, None).unwrap();
+    let total = total(&windows, &end, &workload);
+    let mean = |direction: Direction| {
+        let slices = &total[direction as usize].as_ref().unwrap().slices;
+        let bytes: u64 = slices.iter().map(|slice| slice.bytes).sum();
+        bytes as f64 / slices.iter().map(|slice| slice.ops).sum::<u64>() as f64
+    };
+    assert!((mean(Direction::Write) - 8192.0).abs() < 1e-9);
+    // 8,000 reads of 4 and 64 KiB: the mean's deviation is 343 bytes.
+    let read = mean(Direction::Read);
+    assert!((read - 34.0 * 1024.0).abs() < 2000.0, "{read}");
+}
+
+#[test]
+fn a_phase_ends_when_its_bytes_are_issued() {
+    let workload = with_details(record::Details {
+        bytes: Some(Bytes(4096 * 100 + 1)),
+        ..record::Details::default()
+    });
+    let (windows, end) = run(&workload, SimulatedDisk::new(MS), 5, None).unwrap();
+    let total = total(&windows, &end, &workload);
+    assert_eq!(ops_of(&total), 101);
 }

@@ -95,12 +95,26 @@ relaying() {
     return 1
 }
 
+# What the processes of a group do and run.
+group() { ps -o pgid,stat,pid,args | grep "^ *$1 "; }
+
 # The host can ask for an interruption, once; the command leads a group of its own, which may not be
-# there yet.
+# there yet. A shell that is about to start a program can lose an interruption: dash leaves it until
+# the program has ended, and its child ignores it until it has become the program. So a command that
+# is younger than five seconds gets it when two looks have seen the same programs, asleep.
 while read -r word <&3; do
     [ "$word" = interrupt ] || continue
     until [ -s /run/command.pid ]; do sleep 0.1; done
-    kill -INT "-$(cat /run/command.pid)"
+    leader=$(cat /run/command.pid)
+    began=$(stat -c %Y /run/command.pid)
+    seen=
+    while [ $(($(date +%s) - began)) -lt 5 ]; do
+        now=$(group "$leader")
+        [ "$now" = "$seen" ] && ! echo "$now" | grep -q "^ *$leader *[RD]" && break
+        seen=$now
+        sleep 0.2
+    done
+    kill -INT "-$leader"
     break
 done &
 

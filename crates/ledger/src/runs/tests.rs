@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{Scratch, arbitrary, database_run, finding, small_run};
+use crate::testing::{Scratch, arbitrary, database_run, finding, imported_run, small_run};
 use proptest::prelude::*;
 use record::Verdict::{Doubtful, Invalid, Trusted};
 
@@ -306,4 +306,30 @@ proptest! {
         prop_assert_eq!(summary.started, run.started);
         prop_assert_eq!(&summary.origin, &run.origin);
     }
+}
+
+#[test]
+fn an_imported_run_is_listed_with_its_tool_and_is_no_measured_one() {
+    let (_scratch, mut ledger) = empty();
+    let run = imported_run(1);
+    ledger.save_imported(&run, Doubtful, &[finding()]).unwrap();
+    let [listed] = &ledger.list(&Filter::default()).unwrap()[..] else {
+        panic!("not one run");
+    };
+    assert_eq!((listed.host.as_str(), listed.target.as_str()), ("", ""));
+    assert_eq!(
+        (listed.suite.as_str(), listed.device.as_deref()),
+        ("fio", None)
+    );
+    assert_eq!(listed.phases, ["page-read"]);
+    let tool = "fio 3.33".to_owned();
+    assert_eq!(listed.origin, Origin::Imported { tool });
+    let kept = ledger.load_kept("last").unwrap();
+    assert_eq!(kept, crate::Kept::Imported(Box::new(run.clone())));
+    let error = ledger.load("last").unwrap_err();
+    assert!(matches!(error, Error::NotMeasured { .. }), "{error}");
+    assert!(matches!(
+        ledger.save_imported(&run, Doubtful, &[]).unwrap_err(),
+        Error::AlreadyKept { .. }
+    ));
 }

@@ -76,6 +76,7 @@ prop_compose! {
             shortest: Nanos(shortest),
             precision,
             ops,
+            details: None,
         }
     }
 }
@@ -102,7 +103,7 @@ prop_compose! {
         (began_s, seconds, drain_seconds) in (figure(), figure(), figure()),
         (user_s, system_s) in (figure(), figure()),
         (read, write, sync, commit) in (of(flow()), of(flow()), of(flow()), of(flow())),
-        thread_ops in vec(any::<u64>(), 0..4),
+        (thread_ops, thread_seconds) in (vec(any::<u64>(), 0..4), vec(figure(), 0..4)),
         windows in vec(window(), 0..3),
     ) -> Phase {
         Phase {
@@ -118,6 +119,7 @@ prop_compose! {
             sync,
             commit,
             thread_ops,
+            thread_seconds,
             cpu: CpuTime { user_s, system_s },
             windows,
         }
@@ -182,7 +184,7 @@ prop_compose! {
         target in target(),
         machine in machine(),
         phases in vec(phase(), 0..3),
-        interrupted in any::<bool>(),
+        (interrupted, p99_target) in any::<(bool, Option<u64>)>(),
     ) -> Run {
         let started = Timestamp::from_nanosecond(nanoseconds).unwrap();
         Run {
@@ -194,6 +196,7 @@ prop_compose! {
             target,
             machine,
             suite,
+            p99_target: p99_target.map(Nanos),
             phases,
             notes,
             interrupted,

@@ -345,6 +345,15 @@ impl DestroyTarget {
     }
 }
 
+/// Another descriptor of an open file, which does not go through its path and shares no flags with
+/// the first. What was not allowed of the first may be refused.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn open_again(file: &File, flags: OFlags) -> io::Result<File> {
+    Ok(reopen(file, flags)?)
+}
+
 /// Opens a file or block device for reading.
 ///
 /// # Errors

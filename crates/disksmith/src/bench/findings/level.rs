@@ -5,7 +5,7 @@ use study::level::find_drop;
 use study::plateau::{self, Capped, Throughput};
 use study::steady::{self, Reason};
 
-use super::finding;
+use super::{finding, longer};
 use crate::bench::conclusion::PhaseFigures;
 use crate::render::words::{number, percent};
 
@@ -13,8 +13,8 @@ use crate::render::words::{number, percent};
 const KEPT: f64 = 0.95;
 /// An interval wider than this is a warning; narrower, but wider than asked for, a note.
 const WIDE: f64 = 0.10;
-/// The phase of a suite that says how long a request takes that does not wait.
-const BASE_PHASE: &str = "seek";
+/// The phases of suites that say how long a request takes that does not wait.
+const BASE_PHASES: [&str; 2] = ["seek", "seek-1"];
 
 /// The level wanders or drifts, so that the mean describes no moment of it.
 pub(super) fn unsteady(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
@@ -38,7 +38,13 @@ pub(super) fn unsteady(phase: &Phase, figures: &PhaseFigures) -> Option<Finding>
         Code::Unsteady,
         Severity::Warn,
         Some(phase),
-        format!("{how}, so its mean describes no moment of it. Measure longer (--seconds)."),
+        format!(
+            "{how}, so its mean describes no moment of it. {}.",
+            match phase.workload.calls() {
+                None => "Measure longer (--seconds)".to_owned(),
+                Some(_) => format!("To measure longer, {}", longer(phase)),
+            }
+        ),
     ))
 }
 
@@ -139,7 +145,7 @@ fn base_latency(run: &Run, phase: &Phase) -> Option<f64> {
     let alone = run
         .phases
         .iter()
-        .find(|other| other.name == BASE_PHASE && other.name != phase.name)
+        .find(|other| BASE_PHASES.contains(&other.name.as_str()) && other.name != phase.name)
         .filter(|other| other.workload.in_flight() == 1)
         .and_then(|other| other.read.as_ref())
         .map(|flow| flow.latency.quantile(0.5));
@@ -199,7 +205,7 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
         Some(phase),
         match phase.stopped {
             Stopped::Signal => format!("{why}."),
-            _ => format!("{why}; give more --seconds to know it better."),
+            _ => format!("{why}; {} to know it better.", longer(phase)),
         },
     ))
 }

@@ -138,6 +138,7 @@ impl Made {
             sync: None,
             commit: None,
             thread_ops: vec![ops],
+            thread_seconds: Vec::new(),
             cpu: CpuTime::default(),
             windows,
         })
@@ -158,6 +159,7 @@ impl Made {
             shortest: Nanos::from_secs(3),
             precision: 0.03,
             ops: None,
+            details: None,
         }
     }
 
@@ -254,6 +256,7 @@ fn run_of(phase: Phase) -> Run {
             ..Machine::default()
         },
         suite: "database".to_owned(),
+        p99_target: None,
         phases: vec![phase],
         notes: Vec::new(),
         interrupted: false,

@@ -4,19 +4,22 @@
 //! are about: `source` (where the data came from), `level` (whether there is one figure to give),
 //! `trouble` (what got in the way). Each has a test that makes it happen and one that does not.
 
+mod bonnie;
 mod foreign;
 mod level;
 #[cfg(test)]
 mod made;
 mod source;
+mod suites;
 mod trouble;
 
-use record::{Code, Finding, Phase, Run, Severity};
+use record::{Calls, Code, Finding, Phase, Run, Severity};
 
+use super::answer::Answer;
 use super::conclusion::PhaseFigures;
 
 /// All that speaks against the figures of `run`, the heaviest first.
-pub(super) fn of(run: &Run, figures: &[PhaseFigures]) -> Vec<Finding> {
+pub(super) fn of(run: &Run, figures: &[PhaseFigures], answer: Option<&Answer>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = [
         source::unwritten(run),
         source::blank(run),
@@ -24,20 +27,36 @@ pub(super) fn of(run: &Run, figures: &[PhaseFigures]) -> Vec<Finding> {
         source::buffered(run),
         source::served(run),
         source::small_span(run),
+        bonnie::through_cache(run),
     ]
     .into_iter()
     .flatten()
     .collect();
+    findings.extend(suites::of_answer(answer));
     for (phase, figures) in run.phases.iter().zip(figures) {
-        findings.extend(of_phase(run, phase, figures));
+        findings.extend(match suites::has_level(answer, phase) {
+            true => of_phase(run, phase, figures),
+            false => of_source(run, phase),
+        });
     }
+    let mut findings = suites::condense(run, answer, findings);
     // Stable: what weighs the same stays in the order of the phases.
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }
 
+/// What is said of a phase whose level is no matter of findings.
+fn of_source(run: &Run, phase: &Phase) -> Vec<Finding> {
+    let findings = [
+        source::cached(run, phase),
+        foreign::foreign_io(run, phase),
+        trouble::cpu_bound(run, phase),
+    ];
+    findings.into_iter().flatten().collect()
+}
+
 fn of_phase(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
-    let stall = trouble::stall(phase);
+    let stall = trouble::stall(phase).filter(|_| !bonnie::waits_at_end_only(phase));
     let burst = level::burst(phase);
     let cpu_bound = trouble::cpu_bound(run, phase);
     // A stall or a spent burst is why the level is not one, and says more.
@@ -46,7 +65,8 @@ fn of_phase(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
     let capped = level::capped(run, phase, figures);
     [
         source::cached(run, phase),
-        foreign::foreign_io(run, phase),
+        // Beside a given work a file system writes its own, which nobody can tell from others'.
+        foreign::foreign_io(run, phase).filter(|_| phase.workload.calls().is_none()),
         level::short(phase, figures),
         unsteady.filter(|_| !explained),
         capped.filter(|_| !explained && cpu_bound.is_none()),
@@ -57,6 +77,17 @@ fn of_phase(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// What would make a phase last longer, as a clause.
+fn longer(phase: &Phase) -> &'static str {
+    match phase.workload.calls() {
+        None => "give more --seconds",
+        // The tests of single bytes have one size.
+        Some(Calls::Data) if phase.workload.block.0 == 1 => "measure several times",
+        Some(Calls::Data) => "give a larger --size",
+        Some(Calls::Create | Calls::Stat | Calls::Delete) => "give more --files",
+    }
 }
 
 fn finding(code: Code, severity: Severity, phase: Option<&Phase>, text: String) -> Finding {

@@ -30,6 +30,12 @@ pub(super) fn stall(phase: &Phase) -> Option<Finding> {
     Some(finding(Code::Stall, Severity::Warn, Some(phase), text))
 }
 
+/// For how long nothing came back in all, counting only what is long enough for a stall.
+pub(super) fn silent_seconds(phase: &Phase) -> f64 {
+    let silences = silences(phase);
+    silences.iter().map(|silence| silence.seconds).sum()
+}
+
 /// A time in which nothing came back.
 struct Silence {
     t_s: f64,
@@ -108,8 +114,12 @@ pub(super) fn cpu_bound(run: &Run, phase: &Phase) -> Option<Finding> {
     let text = if idle < IDLE {
         format!(
             "The I/O threads waited for the disk for only {} of the time: the figure is this \
-             host's, and the disk may do more. Give more --threads.",
+             host's, and the disk may do more.{}",
             percent(idle),
+            match phase.workload.calls() {
+                None => " Give more --threads.",
+                Some(_) => "",
+            }
         )
     } else if used > cores * (1.0 - IDLE) {
         format!(

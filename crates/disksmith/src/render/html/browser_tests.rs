@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use super::tests::{hostile_run, render};
+use super::tests::{hostile_run, render, render_imported};
 use crate::render::sample;
 
 /// A browser that has not answered by then never will.
@@ -162,6 +162,7 @@ fn chromium_renders_imported_interrupted_and_hostile_runs() {
         "imported",
         &render(&[sample::imported_run(1), sample::database_run(9)]),
     );
+    assert_drawn("another tool's", &render_imported());
     assert_drawn("interrupted", &render(&[sample::interrupted_run(3)]));
     assert_drawn(
         "hostile",

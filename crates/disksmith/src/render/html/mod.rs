@@ -4,10 +4,12 @@
 //! figures (`charts`); the templates beside this file put it in place and escape every string. The
 //! page says everything that matters without its script too: only the charts need it.
 
+mod answer;
 mod charts;
 mod escape;
 mod facts;
 mod header;
+mod imported;
 mod names;
 mod phases;
 mod results;
@@ -27,9 +29,10 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use askama::Template;
 use plotly::Plot;
-use record::Run;
+use record::{ImportedRun, Run};
 
 use crate::bench::conclusion::Conclusion;
+use crate::imported::Judged;
 use charts::Figure;
 
 /// The whole page.
@@ -44,6 +47,8 @@ struct Page<'a> {
     plotly: &'a str,
     script: &'static str,
     runs: Vec<header::RunCard>,
+    imported: Vec<imported::ImportedView>,
+    answers: Vec<answer::AnswerView>,
     results: results::Table,
     phases: Vec<phases::Section>,
     facts: facts::Table,
@@ -51,14 +56,18 @@ struct Page<'a> {
     figures: Vec<Figure>,
 }
 
-/// Writes the report of `runs` to the file at `path`, which is replaced. A pipe or a terminal is
+/// Writes the report of `runs`, and of those of other tools, to the file at `path`, which is replaced. A pipe or a terminal is
 /// written to; a block device never is.
 ///
 /// # Errors
 /// When the file cannot be written; a part of a page is not left behind.
-pub(crate) fn write_file(path: &Path, runs: &[(Run, Conclusion)]) -> anyhow::Result<()> {
+pub(crate) fn write_file(
+    path: &Path,
+    runs: &[(Run, Conclusion)],
+    imported: &[(ImportedRun, Judged)],
+) -> anyhow::Result<()> {
     let mut page = Vec::new();
-    write_page(&mut page, runs)?;
+    write_page(&mut page, runs, imported)?;
     save(path, &page)
 }
 
@@ -95,18 +104,27 @@ fn save(path: &Path, page: &[u8]) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// When `out` cannot be written to.
-pub(crate) fn write_page(out: &mut dyn io::Write, runs: &[(Run, Conclusion)]) -> io::Result<()> {
+pub(crate) fn write_page(
+    out: &mut dyn io::Write,
+    runs: &[(Run, Conclusion)],
+    imported: &[(ImportedRun, Judged)],
+) -> io::Result<()> {
     let subjects = names::subjects(runs);
     let groups = phases::groups(&subjects);
     let mut figures = Vec::new();
     let sources = Plot::offline_js_sources();
     let page = Page {
-        title: title(&subjects),
+        title: title(&subjects, imported),
         nonce: nonce(),
         style: include_str!("style.css"),
         plotly: plotly_script(&sources),
         script: include_str!("page.js"),
         runs: subjects.iter().map(header::card).collect(),
+        imported: imported.iter().map(imported::view).collect(),
+        answers: subjects
+            .iter()
+            .filter_map(|subject| answer::view(subject, &mut figures))
+            .collect(),
         results: results::table(&groups, subjects.len() > 1),
         phases: groups
             .iter()
@@ -118,14 +136,15 @@ pub(crate) fn write_page(out: &mut dyn io::Write, runs: &[(Run, Conclusion)]) ->
     page.write_into(out)
 }
 
-fn title(subjects: &[names::Subject<'_>]) -> String {
-    match subjects {
-        [] => "disksmith report".to_owned(),
-        [only] => format!(
+fn title(subjects: &[names::Subject<'_>], imported: &[(ImportedRun, Judged)]) -> String {
+    match (subjects, imported) {
+        ([], []) => "disksmith report".to_owned(),
+        ([only], []) => format!(
             "{} on {} – disksmith",
             only.run.target.path, only.run.machine.hostname
         ),
-        several => format!("{} runs compared – disksmith", several.len()),
+        ([], [(only, _)]) => format!("{}, imported – disksmith", only.summary.tool),
+        (several, others) => format!("{} runs compared – disksmith", several.len() + others.len()),
     }
 }
 

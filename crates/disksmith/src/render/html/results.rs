@@ -68,9 +68,10 @@ pub(super) fn table(groups: &[Group<'_>], several: bool) -> Table {
 fn phase_rows(group: &Group<'_>) -> PhaseRows {
     let mut rows = Vec::new();
     for direction in group.directions() {
-        add_rows(&mut rows, direction.word(), group, |member| {
-            row(member, direction)
-        });
+        let first = group.members.first();
+        let activity = first.map(|member| member.phase.workload.activity(direction));
+        let word = activity.map_or(direction.word(), |activity| activity.word());
+        add_rows(&mut rows, word, group, |member| row(member, direction));
         // In an open loop the latency counts from the scheduled time; how long the device itself
         // took stands below it.
         add_rows(

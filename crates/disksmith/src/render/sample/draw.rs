@@ -251,6 +251,7 @@ pub(super) fn phase(plan: &Plan, began_s: f64, speed: f64, random: &mut Random) 
             shortest: Nanos::from_secs(3),
             precision: 0.03,
             ops: None,
+            details: None,
         },
         engine: EngineUsed {
             kind: EngineKind::Uring,
@@ -270,6 +271,7 @@ pub(super) fn phase(plan: &Plan, began_s: f64, speed: f64, random: &mut Random) 
         sync: total(Direction::Sync),
         commit: total(Direction::Commit),
         thread_ops: vec![windows.iter().map(Window::ops).sum()],
+        thread_seconds: Vec::new(),
         cpu: CpuTime {
             user_s: 0.02 * plan.seconds,
             system_s: 0.11 * plan.seconds,

@@ -222,6 +222,14 @@ mod tests {
         decide(&truth.all(sweep(objective, layouts()), blocks)).effects
     }
 
+    /// All layouts do the same.
+    const FLAT: Truth = Truth {
+        of: &|_| vec![("page-mixed.iops", 1000.0)],
+        noise: 0.01,
+        drift: 0.0,
+        seed: 1,
+    };
+
     fn of_factor(effects: &[Effect], factor: Factor) -> &Effect {
         effects
             .iter()
@@ -293,15 +301,8 @@ mod tests {
 
     #[test]
     fn a_single_pair_in_one_block_has_no_interval() {
-        let of = |_: &Layout| vec![("page-mixed.iops", 1000.0)];
-        let truth = Truth {
-            of: &of,
-            noise: 0.01,
-            drift: 0.0,
-            seed: 1,
-        };
         let two = layouts().into_iter().take(2).collect();
-        let decided = decide(&truth.all(sweep("page-mixed.iops", two), 1));
+        let decided = decide(&FLAT.all(sweep("page-mixed.iops", two), 1));
         let fs = of_factor(&decided.effects, Factor::Fs);
         assert!(!fs.shown && fs.ratio.low.is_none());
         assert!(
@@ -317,14 +318,7 @@ mod tests {
         two.truncate(4);
         // 64 KiB with ext4 and 256 KiB with XFS.
         let two = vec![two[0].clone(), two[3].clone()];
-        let of = |_: &Layout| vec![("page-mixed.iops", 1000.0)];
-        let truth = Truth {
-            of: &of,
-            noise: 0.01,
-            drift: 0.0,
-            seed: 1,
-        };
-        let decided = decide(&truth.all(sweep("page-mixed.iops", two), 2));
+        let decided = decide(&FLAT.all(sweep("page-mixed.iops", two), 2));
         assert_eq!(decided.effects, []);
         assert!(decided.answers.iter().any(|text| text
             == "What the chunk does was not measured: no two layouts that differ in it alone were \

@@ -7,7 +7,7 @@ use record::{Bytes, Histogram, Nanos};
 use study::pace::{Interval, Pacer};
 
 use super::company::Presence;
-use super::{Counted, LEAST, PROBE_EVERY, pacer, percentile};
+use super::{Counted, LEAST, PROBE_EVERY, pacer};
 
 /// Others may wait so many times as long as beside none of our requests.
 const FACTOR: f64 = 2.0;
@@ -30,7 +30,7 @@ const LEAST_PROBES: usize = 20;
 /// The last second of probes.
 const PROBES: usize = 50;
 /// What 9 of 10 probes do not exceed is what others feel: of so few a higher one is chance.
-const PERCENT: usize = 90;
+const QUANTILE: f64 = 0.9;
 /// The weight of the last half second in what the volume gives.
 const RECENT: f64 = 0.1;
 /// Others must get at least this share of what they read and write by themselves.
@@ -82,8 +82,8 @@ pub(super) struct Idle {
     next_probe: Nanos,
     /// How many probes were due.
     probes: f64,
-    /// The latencies of the last probes in seconds, the oldest first.
-    felt: Vec<f64>,
+    /// The latencies of the last probes, the oldest first.
+    felt: Vec<Nanos>,
     /// Bytes of the warming, and of all our own requests, in this interval.
     bytes: u64,
     own: u64,
@@ -123,8 +123,7 @@ impl Idle {
         let nanos = |seconds: f64| Nanos((seconds * 1e9) as u64);
         (self.yielded.0 > 0).then(|| Yielded {
             time: self.yielded,
-            felt: (!self.beside.is_empty())
-                .then(|| Nanos(self.beside.quantile(PERCENT as f64 / 100.0))),
+            felt: felt_in(&self.beside),
             held_to: self.held_to_s.map(nanos),
             at_least: self.at_least,
             least: self.least(),
@@ -157,7 +156,7 @@ impl Idle {
         if self.felt.len() == PROBES {
             self.felt.remove(0);
         }
-        self.felt.push(latency.as_secs_f64());
+        self.felt.push(latency);
     }
 
     pub(super) fn came(&mut self, bytes: Bytes) {
@@ -255,11 +254,18 @@ impl Idle {
         is_known && self.others_rate() + DOUBT < THEIR_SHARE * self.by_themselves
     }
 
+    /// What the last probes felt, in seconds.
+    fn felt_lately(&self) -> Option<f64> {
+        let mut felt = Histogram::new();
+        self.felt.iter().for_each(|latency| felt.record(latency.0));
+        felt_in(&felt).map(Nanos::as_secs_f64)
+    }
+
     /// What others feel, in seconds. Who fills what a volume gives waits long for some requests anyway, and
     /// could lose nearly all of it without that these wait longer: so getting too little counts
     /// as waiting too long, while there is anything to give back.
     fn others_feel(&self, pacer: &Pacer) -> Option<f64> {
-        let felt = percentile(&self.felt, PERCENT)?;
+        let felt = self.felt_lately()?;
         let held_to = pacer.held_to_s();
         Some(if !self.others_lack() {
             felt
@@ -279,7 +285,9 @@ impl Idle {
 
     /// How long others wait by themselves is known now.
     fn listened(&mut self, now: Nanos) -> State {
-        let own = percentile(&self.felt, PERCENT).filter(|_| self.felt.len() >= LEAST_PROBES);
+        let own = self
+            .felt_lately()
+            .filter(|_| self.felt.len() >= LEAST_PROBES);
         let target = own.map(|own| (FACTOR * own).max(LEAST_TARGET_S));
         self.by_themselves = self.others_rate();
         self.in_vain = Nanos(0);
@@ -296,6 +304,11 @@ impl Idle {
             },
         }
     }
+}
+
+/// What others feel by these latencies in nanoseconds; `None` where there are none.
+fn felt_in(latencies: &Histogram) -> Option<Nanos> {
+    (!latencies.is_empty()).then(|| Nanos(latencies.quantile(QUANTILE)))
 }
 
 fn settling(now: Nanos) -> State {

@@ -23,7 +23,7 @@ const PAUSE: Nanos = Nanos(1_000_000_000);
 impl Reading<'_> {
     /// While it is found out whether the device answers, what to do for that.
     pub(super) fn next_of_doubt(&mut self, now: Nanos) -> Option<Next> {
-        self.doubt.look(now, &self.done, self.smallest_size);
+        self.doubt.look(now, self.work.done(), self.work.end());
         if !self.doubt.is_open() {
             return None;
         }
@@ -37,9 +37,8 @@ impl Reading<'_> {
     pub(super) fn has_answered(&mut self, is_good: bool) {
         self.doubt.came(is_good);
         if self.doubt.is_silent() {
-            self.unreadable = self.unreadable.subtract(&self.doubt.take_blamed());
+            self.work.take_back(&self.doubt.take_blamed());
             self.look_at_device();
-            self.end_at(self.smallest_size);
         }
     }
 }

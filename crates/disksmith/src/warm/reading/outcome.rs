@@ -21,27 +21,27 @@ impl Reading<'_> {
 
     /// Whether all that is to be read was read, or given up as unreadable.
     pub(crate) fn is_complete(&self) -> bool {
-        self.left == 0 && !self.later.may_add()
+        self.work.left().0 == 0 && !self.later.may_add()
     }
 
     /// What was read, now or at an earlier start.
     pub(crate) fn done_ranges(&self) -> &Ranges {
-        &self.done
+        self.work.done()
     }
 
     /// What could not be read.
     pub(crate) fn unreadable(&self) -> &Ranges {
-        &self.unreadable
+        self.work.unreadable()
     }
 
     /// Whether more is called unreadable than may be, since to look closer would have taken too long.
     pub(crate) fn is_coarse(&self) -> bool {
-        self.narrowing.is_coarse()
+        self.work.is_coarse()
     }
 
     /// How much was read at this start.
     pub(crate) fn read(&self) -> Bytes {
-        Bytes(self.read)
+        self.work.read()
     }
 
     /// The share of what was read at this start that was cold, where that could be told.
@@ -76,7 +76,7 @@ impl Reading<'_> {
 
     /// The size of the volume at the last look, and the smallest that was seen.
     pub(crate) fn sizes(&self) -> (Bytes, Bytes) {
-        (self.size, self.smallest_size)
+        (self.size, self.work.end())
     }
 
     /// The share of the bytes that went through the device meanwhile which were others'; `None` where

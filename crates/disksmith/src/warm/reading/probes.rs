@@ -10,12 +10,12 @@ impl Reading<'_> {
     /// A place that is warm, another one each time.
     pub(super) fn warm_place(&mut self) -> Option<Range<u64>> {
         let length = u64::from(PROBE_BYTES);
-        let pages = self.done.total().0 / length;
+        let pages = self.work.done().total().0 / length;
         self.probes = self.probes.wrapping_add(1);
         // A multiplication by the golden ratio spreads the places over all (Knuth, volume 3, 6.4).
         let spread = self.probes.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let at = ((u128::from(spread) * u128::from(pages)) >> 64) as u64 * length;
-        page_at(&self.done, at)
+        page_at(self.work.done(), at)
     }
 }
 

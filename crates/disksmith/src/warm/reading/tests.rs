@@ -102,11 +102,9 @@ fn read_plan<T>(
     };
     let end = volume.run(&list, &mut reading).unwrap();
     assert_eq!(end.ended, Ended::End);
-    let covered = reading.done.union(&reading.unreadable);
-    let left = reading.planned.subtract(&covered).total();
     assert_eq!(
-        Bytes(reading.left),
-        left,
+        reading.work.left(),
+        reading.work.truly_left(),
         "the running total is the true one"
     );
     then(&reading)
@@ -198,9 +196,9 @@ fn a_disk_with_many_bad_blocks_is_not_looked_at_page_by_page_for_ever() {
     read(&volume, &mut there, Ranges::new(), None, |reading| {
         assert!(reading.is_coarse());
         assert_eq!(reading.unreadable(), &bad);
-        let spent = reading.narrowing.spent(volume.now());
+        let spent = reading.work.spent(volume.now());
         assert!(
-            spent < narrowing::LONGEST + Nanos::from_secs(1),
+            spent < crate::reading::LONGEST + Nanos::from_secs(1),
             "{spent:?}"
         );
     });
@@ -252,7 +250,7 @@ fn a_device_that_answers_nothing_is_not_called_unreadable() {
         read(&volume, &mut there, done, None, |reading| {
             assert_eq!(reading.over(), Over::Silent);
             assert!(reading.unreadable().is_empty());
-            assert_eq!(Bytes(reading.left), left.total());
+            assert_eq!(reading.work.left(), left.total());
             assert!(!reading.is_complete());
         });
         assert!(volume.made().len() < 400, "{}", volume.made().len());
@@ -404,7 +402,10 @@ fn bad_places_are_looked_at_several_at_once() {
         pieces.iter().filter(flies).count()
     };
     let most = pieces.iter().map(with).max().unwrap();
-    assert!((4..=narrowing::PIECES_IN_FLIGHT).contains(&most), "{most}");
+    assert!(
+        (4..=crate::reading::PIECES_IN_FLIGHT).contains(&most),
+        "{most}"
+    );
 }
 
 /// Counts as the kernel does on a volume on which others read `others` pages in each half second from

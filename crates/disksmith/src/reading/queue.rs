@@ -5,8 +5,6 @@ use std::ops::Range;
 
 use record::{Bytes, Ranges};
 
-use super::plan::{Plan, Stage};
-
 /// The smallest piece of a block that is asked for alone, to find out what of it can be read.
 const SMALLEST: u64 = 4096;
 /// Into so many pieces a request that failed is cut.
@@ -18,42 +16,41 @@ const MOST_PIECES: u32 = 16_384;
 /// Among so many of the next pieces one is looked for that touches none in flight.
 const NEAR: usize = 64;
 
-/// The requests that a plan consists of.
+/// The requests that some sets of ranges consist of, set after set. Each has a mark.
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct Queue<S> {
     block: u64,
-    stages: VecDeque<(Stage, VecDeque<Range<u64>>)>,
+    sets: VecDeque<(S, VecDeque<Range<u64>>)>,
     /// Pieces of what failed.
     pieces: VecDeque<Range<u64>>,
     pieces_left: u32,
 }
 
-impl Queue {
-    /// All requests of a plan, a block each.
-    pub(crate) fn new(plan: &Plan, block: Bytes) -> Queue {
-        let stages = plan.stages.iter();
+impl<S: Copy> Queue<S> {
+    /// All requests of these sets, a block each.
+    pub(crate) fn new(sets: &[(S, Ranges)], block: Bytes) -> Queue<S> {
         Queue {
             block: block.0.max(1),
-            stages: stages
-                .map(|(stage, ranges)| (*stage, ranges.iter().collect()))
-                .collect(),
+            sets: listed(sets),
             pieces: VecDeque::new(),
             pieces_left: MOST_PIECES,
         }
     }
 
-    /// The set that is being read; `None` when all was asked for.
-    pub(crate) fn stage(&self) -> Option<Stage> {
-        self.stages.front().map(|(stage, _)| *stage)
+    /// The mark of the set that is being read; `None` when all was asked for.
+    pub(crate) fn set(&self) -> Option<S> {
+        self.sets.front().map(|(mark, _)| *mark)
     }
 
-    /// Puts the blocks of a plan in the place of those that were not asked for yet. Pieces of what
-    /// failed stay.
-    pub(crate) fn replace(&mut self, plan: &Plan) {
-        let stages = plan.stages.iter();
-        self.stages = stages
-            .map(|(stage, ranges)| (*stage, ranges.iter().collect()))
-            .collect();
+    /// Puts the blocks of these sets in the place of those that were not asked for yet. Pieces of
+    /// what failed stay.
+    pub(crate) fn replace(&mut self, sets: &[(S, Ranges)]) {
+        self.sets = listed(sets);
+    }
+
+    /// Cuts into blocks of this size from now on.
+    pub(crate) fn cut_by(&mut self, block: Bytes) {
+        self.block = block.0.max(1);
     }
 
     /// The next piece of a request that failed, which touches none of those in flight: the kernel makes
@@ -75,7 +72,7 @@ impl Queue {
 
     /// The next block.
     pub(crate) fn next_block(&mut self) -> Option<Range<u64>> {
-        while let Some((_, ranges)) = self.stages.front_mut() {
+        while let Some((_, ranges)) = self.sets.front_mut() {
             if let Some(range) = ranges.front_mut() {
                 let start = range.start;
                 let end = range.end.min((start / self.block + 1) * self.block);
@@ -85,7 +82,7 @@ impl Queue {
                 }
                 return Some(start..end);
             }
-            self.stages.pop_front();
+            self.sets.pop_front();
         }
         None
     }
@@ -117,26 +114,32 @@ impl Queue {
             !range.is_empty()
         };
         self.pieces.retain_mut(within);
-        for (_, ranges) in &mut self.stages {
+        for (_, ranges) in &mut self.sets {
             ranges.retain_mut(within);
         }
     }
 }
 
+fn listed<S: Copy>(sets: &[(S, Ranges)]) -> VecDeque<(S, VecDeque<Range<u64>>)> {
+    sets.iter()
+        .map(|(mark, ranges)| (*mark, ranges.iter().collect()))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::plan::{Extent, Known};
     use super::*;
 
     const BLOCK: Bytes = Bytes::kib(512);
 
-    fn queue() -> Queue {
-        let known = Known {
-            first: Ranges::from(BLOCK.0 * 2..BLOCK.0 * 2 + 1),
-            ..Known::default()
-        };
-        let size = Bytes(BLOCK.0 * 3 + 4096);
-        Queue::new(&Plan::new(&known, size, BLOCK, Extent::All), BLOCK)
+    fn queue() -> Queue<&'static str> {
+        let end = BLOCK.0 * 3 + 4096;
+        let rest = [0..2 * BLOCK.0, 3 * BLOCK.0..end];
+        let sets = [
+            ("first", Ranges::from(block(2))),
+            ("rest", rest.into_iter().collect()),
+        ];
+        Queue::new(&sets, BLOCK)
     }
 
     fn block(number: u64) -> Range<u64> {
@@ -146,11 +149,21 @@ mod tests {
     #[test]
     fn blocks_come_one_by_one_set_after_set() {
         let mut queue = queue();
-        assert_eq!(queue.stage(), Some(Stage::First));
+        assert_eq!(queue.set(), Some("first"));
         let all: Vec<_> = std::iter::from_fn(|| queue.next_block()).collect();
         let end = BLOCK.0 * 3;
         assert_eq!(all, [block(2), block(0), block(1), end..end + 4096]);
-        assert_eq!(queue.stage(), None);
+        assert_eq!(queue.set(), None);
+    }
+
+    #[test]
+    fn blocks_may_become_smaller_on_the_way() {
+        let mut queue = queue();
+        queue.next_block();
+        queue.cut_by(Bytes::kib(128));
+        assert_eq!(queue.next_block(), Some(0..128 << 10));
+        queue.cut_by(BLOCK);
+        assert_eq!(queue.next_block(), Some(128 << 10..BLOCK.0));
     }
 
     #[test]

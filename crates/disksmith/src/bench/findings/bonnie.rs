@@ -1,0 +1,176 @@
+//! What it means that the tests of Bonnie++ go through the page cache.
+
+use record::{Bytes, Code, Finding, Phase, Run, Severity, Workload};
+
+use super::finding;
+use crate::render::words::percent;
+
+/// The file is so many times the memory, or its tests say more of memory than of the disk.
+const TIMES_MEMORY: u64 = 2;
+/// What a silence may lie off the slice in which the last call began, in seconds.
+const SLICE_S: f64 = 0.2;
+
+/// Reads and writes went through the page cache, as Bonnie++ makes them: how much of them it can
+/// hold decides what the figures say.
+pub(super) fn through_cache(run: &Run) -> Option<Finding> {
+    if run.suite != "bonnie" || run.target.in_memory {
+        return None;
+    }
+    let of = |wanted: fn(&Workload) -> bool| {
+        let mut all = run.phases.iter().map(|phase| &phase.workload);
+        all.find(|workload| wanted(workload))
+    };
+    let large = of(|work| !work.is_of_files() && work.block.0 > 1);
+    let bytes = of(|work| !work.is_of_files() && work.block.0 == 1);
+    let (mut severity, mut parts) = (Severity::Warn, Vec::new());
+    match large.or(bytes).and_then(|work| work.span) {
+        Some(span) if span.0 < TIMES_MEMORY * run.machine.memory.0 => {
+            severity = Severity::Invalid;
+            parts.push(too_small(span, run.machine.memory, large.is_some()));
+        }
+        Some(span) => parts.push(large_enough(span, run.machine.memory)),
+        None => {}
+    }
+    if of(Workload::is_of_files).is_some() {
+        let files = "Small files are created, looked at and removed in memory, and reach the disk \
+                     later.";
+        parts.push(files.to_owned());
+    }
+    let text = format!(
+        "Bonnie++'s tests go through the page cache. {}",
+        parts.join(" ")
+    );
+    (!parts.is_empty()).then(|| finding(Code::Cached, severity, None, text))
+}
+
+/// The data fits into memory, or much of it does. Only the large file's size is the user's.
+fn too_small(span: Bytes, memory: Bytes, large: bool) -> String {
+    let (what, advice) = match large {
+        true => ("file", "Give a larger --size."),
+        false => (
+            "file of single bytes",
+            "Measure block-write for the disk's.",
+        ),
+    };
+    format!(
+        "The {what}, {span}, is less than twice this machine's memory ({memory}), and what is read \
+         or written may have stayed there: the figures are the memory's as much as the disk's. \
+         {advice}"
+    )
+}
+
+fn large_enough(span: Bytes, memory: Bytes) -> String {
+    format!(
+        "Of the file of {span} it can hold up to {} ({memory}), which is in the figures.",
+        percent(memory.0 as f64 / span.0.max(1) as f64)
+    )
+}
+
+/// How much of what a test reads memory may answer without a word against the run: what it can hold
+/// of a file that is large enough. 0 is nothing, as for all other suites.
+pub(super) fn share_in_memory(run: &Run, phase: &Phase) -> f64 {
+    let (span, memory) = (phase.workload.span.unwrap_or_default(), run.machine.memory);
+    if run.suite != "bonnie" || span.0 < TIMES_MEMORY * memory.0 {
+        return 0.0;
+    }
+    memory.0 as f64 / span.0.max(1) as f64
+}
+
+/// Whether nothing came back only because of the one fsync that ends the work: it is no stall, and
+/// has a row of its own.
+pub(super) fn waits_at_end_only(phase: &Phase) -> bool {
+    let Some(sync) = phase
+        .sync
+        .as_ref()
+        .filter(|_| phase.workload.calls().is_some())
+    else {
+        return false;
+    };
+    let last_s = sync.latency.max() as f64 / 1e9;
+    let silent: f64 = super::trouble::silent_seconds(phase);
+    phase.workload.sync_every == 0 && silent <= last_s + SLICE_S
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{Calls, Details, Verdict};
+
+    use super::super::made::{self, Made};
+    use super::*;
+
+    /// A run of the suite that read a file of `times` the memory, on this machine's odd KiB.
+    fn reading(times: f64, device_share: f64) -> Run {
+        let mut run = Made::steady(1000.0).device_share(device_share).run();
+        run.suite = "bonnie".to_owned();
+        run.target.direct = false;
+        run.machine.memory = Bytes::kib(24_684_084);
+        let workload = &mut run.phases[0].workload;
+        workload.block = Bytes::kib(8);
+        workload.span = Some(Bytes((run.machine.memory.0 as f64 * times) as u64));
+        of_calls(workload, Calls::Data);
+        run
+    }
+
+    fn of_calls(workload: &mut record::Workload, calls: Calls) {
+        workload.details = Some(Box::new(Details {
+            calls: Some(calls),
+            ..Details::default()
+        }));
+    }
+
+    #[test]
+    fn a_file_of_twice_the_memory_is_doubtful_and_no_more() {
+        for device_share in [1.0, 0.55] {
+            let run = reading(2.0, device_share);
+            let said = made::conclude(&run);
+            assert_eq!(said.verdict, Verdict::Doubtful, "{:?}", said.findings);
+        }
+        // Memory cannot have answered so much.
+        let said = made::conclude(&reading(2.0, 0.3));
+        assert_eq!(said.verdict, Verdict::Invalid);
+    }
+
+    #[test]
+    fn a_smaller_file_is_invalid() {
+        let said = made::conclude(&reading(1.9, 1.0));
+        assert_eq!(said.verdict, Verdict::Invalid);
+        let text = &said.findings[0].text;
+        assert!(text.contains("Give a larger --size"), "{text}");
+    }
+
+    fn with(run: &mut Run, block: u64, span: Bytes, calls: Calls) {
+        let mut phase = run.phases[0].clone();
+        phase.workload.block = Bytes(block);
+        phase.workload.span = Some(span);
+        of_calls(&mut phase.workload, calls);
+        run.phases.push(phase);
+    }
+
+    #[test]
+    fn each_kind_of_test_has_its_words() {
+        let said = |data: bool, bytes: bool, files: bool| {
+            let mut run = reading(2.0, 1.0);
+            if bytes {
+                with(&mut run, 1, Bytes::mib(3), Calls::Data);
+            }
+            if files {
+                with(&mut run, 0, Bytes(0), Calls::Create);
+            }
+            if !data {
+                run.phases.remove(0);
+            }
+            let finding = through_cache(&run).unwrap();
+            let has = |words: &str| finding.text.contains(words);
+            (
+                finding.severity,
+                [has("file of 47"), has("single bytes"), has("Small files")],
+            )
+        };
+        let (warn, invalid) = (Severity::Warn, Severity::Invalid);
+        assert_eq!(said(true, true, true), (warn, [true, false, true]));
+        assert_eq!(said(true, false, false), (warn, [true, false, false]));
+        assert_eq!(said(false, true, false), (invalid, [false, true, false]));
+        assert_eq!(said(false, true, true), (invalid, [false, true, true]));
+        assert_eq!(said(false, false, true), (warn, [false, false, true]));
+    }
+}

@@ -1,0 +1,70 @@
+//! How large the requests of a job are.
+
+use fiojob::{Job, Share};
+use record::{Bytes, SizeShare};
+
+/// The sizes of a job's requests.
+pub(super) struct Blocks {
+    /// Of reads.
+    pub read: Vec<SizeShare>,
+    /// Of writes.
+    pub write: Vec<SizeShare>,
+    /// The mean size, in bytes.
+    pub mean: u64,
+    /// The smallest, of which the span is a multiple, in bytes.
+    pub grain: u64,
+    /// The largest, in bytes.
+    pub largest: u64,
+}
+
+impl Blocks {
+    /// Those that `bs` and `bssplit` say.
+    pub(super) fn of(job: &Job) -> Blocks {
+        let pattern = job.pattern;
+        // A direction that is not used has no say in how requests are aligned.
+        let (read, write) = match (pattern.reads, pattern.writes) {
+            (true, false) => (&job.sizes.read, &job.sizes.read),
+            (false, true) => (&job.sizes.write, &job.sizes.write),
+            _ => (&job.sizes.read, &job.sizes.write),
+        };
+        let fraction = read_fraction(job);
+        let mean = mean(read) * fraction + mean(write) * (1.0 - fraction);
+        let all = || read.iter().chain(write).map(|share| share.bytes);
+        Blocks {
+            mean: mean.round() as u64,
+            grain: all().min().unwrap_or(4096),
+            largest: all().max().unwrap_or(4096),
+            read: shares(read),
+            write: shares(write),
+        }
+    }
+
+    /// Whether there is more than one size.
+    pub(super) fn differ(&self) -> bool {
+        self.grain != self.largest
+    }
+}
+
+fn mean(shares: &[Share]) -> f64 {
+    shares
+        .iter()
+        .map(|share| share.bytes as f64 * share.percent / 100.0)
+        .sum()
+}
+
+fn shares(shares: &[Share]) -> Vec<SizeShare> {
+    let share = |share: &Share| SizeShare {
+        size: Bytes(share.bytes),
+        share: share.percent / 100.0,
+    };
+    shares.iter().map(share).collect()
+}
+
+/// The share of requests that read, 0 to 1.
+pub(super) fn read_fraction(job: &Job) -> f64 {
+    match (job.pattern.reads, job.pattern.writes) {
+        (true, true) => job.read_percent as f64 / 100.0,
+        (true, false) => 1.0,
+        _ => 0.0,
+    }
+}

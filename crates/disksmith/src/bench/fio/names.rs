@@ -1,0 +1,186 @@
+//! Which files the jobs are about. The target of the command line decides what is touched; a job
+//! file can only agree with it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use fiojob::{FioError, Job};
+
+/// For each job the files of each of its clones, by number.
+pub(super) struct Names {
+    /// By job and clone.
+    pub of: Vec<Vec<Vec<usize>>>,
+    /// How many files there are.
+    pub count: usize,
+}
+
+/// The files of `jobs` on the target `path`.
+///
+/// # Errors
+/// When a job names something that is not the target, or a file in it that is somebody's.
+pub(super) fn of(jobs: &[Job], path: &Path) -> Result<Names, FioError> {
+    let mut known = BTreeMap::new();
+    let directory = path.is_dir();
+    let mut of = Vec::new();
+    for job in jobs {
+        let clones = 0..job.numjobs;
+        of.push(if directory {
+            clones
+                .map(|clone| in_directory(job, clone, path, &mut known))
+                .collect::<Result<Vec<_>, _>>()?
+        } else {
+            check_existing(job, path)?;
+            clones.map(|_| vec![0]).collect()
+        });
+    }
+    Ok(Names {
+        of,
+        count: if directory { known.len() } else { 1 },
+    })
+}
+
+/// A file or a device: the job may name it, and nothing else.
+fn check_existing(job: &Job, path: &Path) -> Result<(), FioError> {
+    if job.nrfiles > 1 {
+        return Err(job.error(
+            "nrfiles",
+            format!(
+                "several files need a directory, and {} is none",
+                path.display()
+            ),
+        ));
+    }
+    let named = match &job.filename[..] {
+        [] => {
+            return match &job.directory {
+                None => Ok(()),
+                Some(directory) => Err(job.error(
+                    "directory",
+                    format!(
+                        "the job lays out its files in {directory}, and the target is {}; name \
+                         the directory as the target",
+                        path.display()
+                    ),
+                )),
+            };
+        }
+        [name] => named(job, name),
+        _ => {
+            return Err(job.error(
+                "filename",
+                "several files or devices in one job are not done on a file or device; run it on \
+                 one after another, or in a directory",
+            ));
+        }
+    };
+    if is_same(&named, path) {
+        return Ok(());
+    }
+    Err(job.error(
+        "filename",
+        format!(
+            "the job is about {}, and the target is {}; name as the target what is to be measured",
+            named.display(),
+            path.display()
+        ),
+    ))
+}
+
+/// A name as fio puts it together with the directory.
+fn named(job: &Job, name: &str) -> PathBuf {
+    match &job.directory {
+        Some(directory) => Path::new(directory).join(name),
+        None => name.into(),
+    }
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let (Ok(one), Ok(other)) = (fs::metadata(one), fs::metadata(other)) else {
+        return false;
+    };
+    if one.file_type().is_block_device() && other.file_type().is_block_device() {
+        return one.rdev() == other.rdev();
+    }
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// A directory: files of our own, one for each name that fio would use. They bear no name, so the
+/// names only say which jobs and clones share a file.
+fn in_directory(
+    job: &Job,
+    clone: u32,
+    path: &Path,
+    known: &mut BTreeMap<PathBuf, usize>,
+) -> Result<Vec<usize>, FioError> {
+    if let Some(directory) = &job.directory
+        && !is_same(Path::new(directory), path)
+    {
+        return Err(job.error(
+            "directory",
+            format!(
+                "the job is about {directory}, and the target is {}; name as the target what is \
+                 to be measured",
+                path.display()
+            ),
+        ));
+    }
+    let names: Vec<PathBuf> = if job.filename.is_empty() {
+        let own = |file| PathBuf::from(format!("{}.{clone}.{file}", job.name));
+        (0..job.nrfiles).map(own).collect()
+    } else {
+        let names = job.filename.iter();
+        names
+            .map(|name| own_name(job, name, path))
+            .collect::<Result<_, _>>()?
+    };
+    if names.len() > MOST_FILES {
+        return Err(job.error(
+            "filename",
+            format!("at most {MOST_FILES} files are used by a job"),
+        ));
+    }
+    let numbers = names.into_iter().map(|name| {
+        let next = known.len();
+        *known.entry(name).or_insert(next)
+    });
+    Ok(numbers.collect())
+}
+
+/// More files than this are not opened for one job.
+const MOST_FILES: usize = 1024;
+
+/// A name that a job gives to a file of its own, relative to the target.
+///
+/// # Errors
+/// When it lies elsewhere, or there is such a file already, which is somebody's.
+fn own_name(job: &Job, name: &str, path: &Path) -> Result<PathBuf, FioError> {
+    let name = Path::new(name);
+    let inside = match (name.is_absolute(), name.parent()) {
+        (false, Some(parent)) => parent.as_os_str().is_empty(),
+        (true, Some(parent)) => is_same(parent, path),
+        (_, None) => false,
+    };
+    let Some(last) = name.file_name().filter(|_| inside) else {
+        return Err(job.error(
+            "filename",
+            format!(
+                "{} does not lie in the target {}; name as the target what is to be measured",
+                name.display(),
+                path.display()
+            ),
+        ));
+    };
+    if path.join(last).symlink_metadata().is_ok() {
+        return Err(job.error(
+            "filename",
+            format!(
+                "{} exists, and in a directory only files of disksmith's own are read and \
+                 written; name the file as the target, or another file in the job",
+                path.join(last).display()
+            ),
+        ));
+    }
+    Ok(last.into())
+}

@@ -1,0 +1,215 @@
+//! The calls of the tests of one large file.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use engine::calls::{self, Task, Timer};
+use engine::{EngineError, part_of_seed};
+use record::{Bytes, Direction};
+use rustix::io::{Errno, pread, pwrite, retry_on_intr};
+
+/// What is done with each block of a file, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Write,
+    Read,
+    /// It is read, changed and written back.
+    Rewrite,
+}
+
+/// A file, with the memory of the calls on it.
+struct Blocks {
+    file: File,
+    memory: Vec<u8>,
+    /// Whether each write is flushed at once.
+    sync: bool,
+    stamp: u64,
+}
+
+impl Blocks {
+    fn new(file: File, block: Bytes, seed: u64, sync: bool) -> Blocks {
+        // Data that neither a disk nor a file system makes smaller.
+        let words = (0..block.0.div_ceil(8)).map(|word| part_of_seed(seed, word));
+        let mut memory: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
+        memory.truncate(block.0 as usize);
+        Blocks {
+            file,
+            memory,
+            sync,
+            stamp: seed,
+        }
+    }
+
+    /// Makes the block one that was not written before.
+    fn change(&mut self) {
+        self.stamp = self.stamp.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let stamp = self.stamp.to_ne_bytes();
+        self.memory.iter_mut().zip(stamp).for_each(|(a, b)| *a = b);
+    }
+
+    fn read(&mut self, timer: &mut Timer<'_>, at: u64, len: usize) -> Result<(), EngineError> {
+        let fd = self.file.as_fd();
+        let memory = &mut self.memory[..len];
+        let moved = timer.time(Direction::Read, len as u64, || {
+            retry_on_intr(|| pread(fd, &mut *memory, at))
+        });
+        whole(Direction::Read, at, len, moved)
+    }
+
+    fn write(&mut self, timer: &mut Timer<'_>, at: u64, len: usize) -> Result<(), EngineError> {
+        let fd = self.file.as_fd();
+        let memory = &self.memory[..len];
+        let since = timer.mark();
+        let moved = timer.time(Direction::Write, len as u64, || {
+            retry_on_intr(|| pwrite(fd, memory, at))
+        });
+        whole(Direction::Write, at, len, moved)?;
+        if self.sync {
+            self.flush(timer)?;
+            timer.record(Direction::Commit, 0, since);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, timer: &mut Timer<'_>) -> Result<(), EngineError> {
+        let fd = self.file.as_fd();
+        let done = timer.time(Direction::Sync, 0, || {
+            retry_on_intr(|| rustix::fs::fsync(fd))
+        });
+        done.map_err(|errno| calls::failed("fsync of the test file", errno))
+    }
+}
+
+/// Whether a call moved all that it was to.
+fn whole(
+    direction: Direction,
+    offset: u64,
+    asked: usize,
+    moved: Result<usize, Errno>,
+) -> Result<(), EngineError> {
+    match moved {
+        Ok(moved) if moved == asked => Ok(()),
+        Ok(moved) => Err(EngineError::Short {
+            direction,
+            offset,
+            moved: moved as u64,
+            asked: asked as u64,
+        }),
+        Err(errno) => Err(EngineError::Io {
+            direction,
+            offset,
+            source: errno.into(),
+        }),
+    }
+}
+
+/// Goes over a file from its start to its end.
+pub(super) struct InOrder {
+    blocks: Blocks,
+    way: Way,
+    at: u64,
+    size: u64,
+}
+
+impl InOrder {
+    /// In blocks of `block`; where it writes, an fsync follows the last one.
+    pub(super) fn new(
+        file: File,
+        way: Way,
+        block: Bytes,
+        size: Bytes,
+        seed: u64,
+        sync: bool,
+    ) -> InOrder {
+        InOrder {
+            blocks: Blocks::new(file, block, seed, sync),
+            way,
+            at: 0,
+            size: size.0,
+        }
+    }
+}
+
+impl Task for InOrder {
+    #[inline]
+    fn step(&mut self, timer: &mut Timer<'_>) -> Result<bool, EngineError> {
+        let left = self.size - self.at;
+        if left == 0 {
+            if self.way != Way::Read {
+                self.blocks.flush(timer)?;
+            }
+            return Ok(false);
+        }
+        let len = self.blocks.memory.len().min(left as usize);
+        if self.way != Way::Write {
+            self.blocks.read(timer, self.at, len)?;
+        }
+        if self.way != Way::Read {
+            self.blocks.change();
+            self.blocks.write(timer, self.at, len)?;
+        }
+        self.at += len as u64;
+        Ok(true)
+    }
+}
+
+/// A seeker writes back every so many of the blocks that it reads.
+const WRITES_BACK: u64 = 10;
+
+/// Reads blocks anywhere, and writes some of them back.
+pub(super) struct Seeker {
+    blocks: Blocks,
+    /// How many blocks the file has.
+    count: u64,
+    /// The seeks that are left to all seekers.
+    left: Arc<AtomicU64>,
+    done: u64,
+    seed: u64,
+}
+
+impl Seeker {
+    /// On a file of `size`, until no seeks are `left`; then it calls fsync.
+    pub(super) fn new(
+        file: File,
+        block: Bytes,
+        size: Bytes,
+        left: Arc<AtomicU64>,
+        seed: u64,
+        sync: bool,
+    ) -> Seeker {
+        Seeker {
+            blocks: Blocks::new(file, block, seed, sync),
+            count: (size.0 / block.0).max(1),
+            left,
+            done: 0,
+            seed,
+        }
+    }
+
+    /// The next place. A multiplication and a shift take the place of a division (Lemire, 2019).
+    fn place(&self) -> u64 {
+        let random = u128::from(part_of_seed(self.seed, self.done));
+        ((random * u128::from(self.count)) >> 64) as u64
+    }
+}
+
+impl Task for Seeker {
+    fn step(&mut self, timer: &mut Timer<'_>) -> Result<bool, EngineError> {
+        let take = |left: u64| left.checked_sub(1);
+        if self.left.fetch_update(Relaxed, Relaxed, take).is_err() {
+            self.blocks.flush(timer)?;
+            return Ok(false);
+        }
+        let len = self.blocks.memory.len();
+        let at = self.place() * len as u64;
+        self.blocks.read(timer, at, len)?;
+        if self.done.is_multiple_of(WRITES_BACK) {
+            self.blocks.change();
+            self.blocks.write(timer, at, len)?;
+        }
+        self.done += 1;
+        Ok(true)
+    }
+}

@@ -1,0 +1,427 @@
+//! The directory of the tests of small files. It must have a name, as they must, so a kill leaves
+//! it behind: its own lock tells whether its owner is alive, and the next start removes it.
+//!
+//! What a kill left is removed only when all of it is ours: the directory has exactly a name that
+//! we give, is this user's and no other may enter it, and so has whatever lies in it. With anything
+//! else in it, it stays as it is, and the run says so.
+
+use std::ffi::{CStr, CString};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use linux::space::{self, Medium};
+use rustix::fs::{
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, mkdirat, openat,
+    statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::names;
+
+/// How often a name is tried: another start may take the directory for abandoned before it is
+/// locked.
+const ATTEMPTS: u32 = 10;
+
+/// The directory, which is removed with the directories in it. Whoever puts files there removes
+/// them before.
+pub(crate) struct Folder {
+    parent: OwnedFd,
+    name: CString,
+    directory: OwnedFd,
+}
+
+impl Folder {
+    /// Creates it in `parent`, as [`open_parent`] gives it, and locks it.
+    ///
+    /// # Errors
+    /// When `parent` may not be written.
+    pub(super) fn create(parent: &OwnedFd) -> io::Result<Folder> {
+        let parent = parent.try_clone()?;
+        for _ in 0..ATTEMPTS {
+            // In a container all runs may have one process id, and a host that shares the file system
+            // may have it too.
+            let number = Timestamp::now().as_nanosecond() as u64;
+            let name = CString::new(names::folder(std::process::id(), number))?;
+            match mkdirat(&parent, &name, Mode::RWXU) {
+                Err(Errno::EXIST) => continue,
+                other => other?,
+            }
+            // Where directories have no locks, nobody can find it abandoned.
+            let free = |locked| locked != Err(Errno::WOULDBLOCK);
+            if let Some(directory) = locked(parent.as_fd(), &name, free) {
+                return Ok(Folder {
+                    parent,
+                    name,
+                    directory,
+                });
+            }
+        }
+        Err(io::Error::other(
+            "each directory for the small files was there before, or was taken away as soon as it \
+             was created; measure where nobody else does",
+        ))
+    }
+
+    /// Its descriptor.
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Only what is empty goes: what somebody else put here stays, and the next start says so.
+        let below = listed(self.as_fd()).unwrap_or_default();
+        for name in below {
+            if names::is_subdirectory(name.to_bytes()) {
+                let _ = unlinkat(&self.directory, &*name, AtFlags::REMOVEDIR);
+            }
+        }
+        let _ = unlinkat(&self.parent, &*self.name, AtFlags::REMOVEDIR);
+    }
+}
+
+/// What became of a directory whose owner is gone.
+#[derive(Debug, PartialEq)]
+pub(crate) enum LeftOver {
+    /// It is gone, with what was in it.
+    Removed(PathBuf),
+    /// It is as it was, since this is not ours: the directory, or what of it.
+    Kept(PathBuf, PathBuf),
+    /// It is as it was, since another host may be using it.
+    Shared(PathBuf),
+}
+
+impl LeftOver {
+    /// What the user should know of it, as a sentence.
+    pub(crate) fn note(&self) -> String {
+        match self {
+            LeftOver::Removed(path) => {
+                format!("Removed {}, which a killed run had left.", path.display())
+            }
+            LeftOver::Kept(path, foreign) => format!(
+                "Left {} as it is: it has a name of ours and no run uses it, but {} is not this \
+                 user's alone, or nothing that a run creates. Remove it if nobody needs it.",
+                path.display(),
+                foreign.display()
+            ),
+            LeftOver::Shared(path) => format!(
+                "Left {} as it is: it has a name of ours, and a run on another host may be using it. \
+                 Remove it if none does.",
+                path.display()
+            ),
+        }
+    }
+}
+
+/// Removes directories in `parent` that bear our name, whose owner is gone and which hold nothing
+/// that is not ours. Returns what became of each that no run of this host uses.
+pub(crate) fn remove_left_over(parent: &Path) -> Vec<LeftOver> {
+    match space::of(parent) {
+        Ok(space) => remove_on(space.medium(), parent),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// As [`remove_left_over`], on a file system of this kind: the locks of one that other hosts may
+/// mount too are of each host alone (NFS has none for directories, FUSE mostly none), so there
+/// nobody can tell what is abandoned.
+fn remove_on(medium: Medium, parent: &Path) -> Vec<LeftOver> {
+    let shared = matches!(medium, Medium::Network | Medium::Fuse);
+    let Ok(above) = open_parent(parent) else {
+        return Vec::new();
+    };
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| names::is_folder(entry.file_name().as_bytes()))
+        .filter_map(|entry| {
+            let name = CString::new(entry.file_name().as_bytes()).ok()?;
+            let path = entry.path();
+            if shared {
+                return Some(LeftOver::Shared(path));
+            }
+            let directory = locked(above.as_fd(), &name, |locked| locked.is_ok())?;
+            let removed = remove(above.as_fd(), &name, directory.as_fd());
+            Some(match removed {
+                Ok(()) => LeftOver::Removed(path),
+                Err(foreign) => {
+                    let foreign = path.join(foreign);
+                    LeftOver::Kept(path, foreign)
+                }
+            })
+        })
+        .collect()
+}
+
+/// The directory of that name, if what came of locking it is `enough`, and it is still the one of
+/// that name.
+fn locked(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    enough: impl Fn(Result<(), Errno>) -> bool,
+) -> Option<OwnedFd> {
+    let directory = open_directory(parent, name).ok()?;
+    if !enough(flock(&directory, FlockOperation::NonBlockingLockExclusive)) {
+        return None;
+    }
+    let (own, named) = (
+        fstat(&directory).ok()?,
+        statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).ok()?,
+    );
+    (own.st_dev == named.st_dev && own.st_ino == named.st_ino).then_some(directory)
+}
+
+/// Opens the directory that a user has named, which may be by a link. It need not be readable.
+///
+/// # Errors
+/// When it is not there, or no directory.
+pub(super) fn open_parent(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+/// Opens a directory by the name that it has in another. A link in its place is not followed, since
+/// nobody has named it.
+fn open_directory(at: BorrowedFd<'_>, path: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(at, path, flags, Mode::empty())
+}
+
+/// What is not ours, or could not be looked at or removed: a path below the directory, which is
+/// empty for itself.
+type Foreign = PathBuf;
+
+/// What lies in a directory of ours.
+struct Contents {
+    files: Vec<CString>,
+    /// Directories, with the files in each.
+    directories: Vec<(CString, Vec<CString>)>,
+}
+
+/// Removes the directory if it and all that is in it is ours, and nothing otherwise.
+fn remove(parent: BorrowedFd<'_>, name: &CStr, directory: BorrowedFd<'_>) -> Result<(), Foreign> {
+    let contents = contents(directory)?;
+    for (below, files) in &contents.directories {
+        let foreign = |_: Errno| path_of(below);
+        let inner = open_directory(directory, &**below).map_err(foreign)?;
+        remove_files(inner.as_fd(), files).map_err(|file| path_of(below).join(file))?;
+        unlinkat(directory, &**below, AtFlags::REMOVEDIR).map_err(foreign)?;
+    }
+    remove_files(directory, &contents.files)?;
+    unlinkat(parent, name, AtFlags::REMOVEDIR).map_err(|_| Foreign::new())
+}
+
+fn remove_files(directory: BorrowedFd<'_>, files: &[CString]) -> Result<(), Foreign> {
+    files.iter().try_for_each(|file| {
+        unlinkat(directory, &**file, AtFlags::empty()).map_err(|_| path_of(file))
+    })
+}
+
+/// What lies in the directory and one level below.
+///
+/// # Errors
+/// With the first that is not ours.
+fn contents(directory: BorrowedFd<'_>) -> Result<Contents, Foreign> {
+    let own = fstat(directory).map_err(|_| Foreign::new())?;
+    let private = Mode::from_raw_mode(own.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO);
+    if !is_this_users(&own) || private != Mode::RWXU {
+        return Err(Foreign::new());
+    }
+    let mut contents = Contents {
+        files: Vec::new(),
+        directories: Vec::new(),
+    };
+    for name in listed(directory).map_err(|_| Foreign::new())? {
+        if names::is_subdirectory(name.to_bytes()) {
+            let files =
+                files_below(directory, &name).map_err(|foreign| path_of(&name).join(foreign))?;
+            contents.directories.push((name, files));
+        } else {
+            contents.files.push(our_file(directory, name)?);
+        }
+    }
+    Ok(contents)
+}
+
+/// The files in a directory below, which must be all that is in it.
+fn files_below(directory: BorrowedFd<'_>, name: &CStr) -> Result<Vec<CString>, Foreign> {
+    let unseen = |_: Errno| Foreign::new();
+    let inner = open_directory(directory, name).map_err(unseen)?;
+    if !is_this_users(&fstat(&inner).map_err(unseen)?) {
+        return Err(Foreign::new());
+    }
+    let files = listed(inner.as_fd()).map_err(unseen)?;
+    files
+        .into_iter()
+        .map(|file| our_file(inner.as_fd(), file))
+        .collect()
+}
+
+/// The name, if a test gave it, and to a file of this user.
+fn our_file(directory: BorrowedFd<'_>, name: CString) -> Result<CString, Foreign> {
+    let seen = statat(directory, &*name, AtFlags::SYMLINK_NOFOLLOW).map_err(|_| path_of(&name))?;
+    let file = FileType::from_raw_mode(seen.st_mode) == FileType::RegularFile;
+    match file && is_this_users(&seen) && names::is_file(name.to_bytes()) {
+        true => Ok(name),
+        false => Err(path_of(&name)),
+    }
+}
+
+fn is_this_users(seen: &Stat) -> bool {
+    seen.st_uid == rustix::process::geteuid().as_raw()
+}
+
+fn path_of(name: &CStr) -> PathBuf {
+    PathBuf::from(std::ffi::OsStr::from_bytes(name.to_bytes()))
+}
+
+/// What is in a directory.
+fn listed(directory: BorrowedFd<'_>) -> Result<Vec<CString>, Errno> {
+    Dir::read_from(directory)?
+        .map(|entry| entry.map(|entry| entry.file_name().to_owned()))
+        .filter(|name| !matches!(name, Ok(name) if matches!(name.to_bytes(), b"." | b"..")))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+
+    /// What a killed run left: all of it ours.
+    fn left(parent: &Path) -> PathBuf {
+        let path = parent.join(".disksmith-7-0.dir");
+        fs::create_dir_all(path.join("00001")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        fs::write(path.join("0000000001aB3"), "x").unwrap();
+        fs::write(path.join("00001/zZ000000000f"), "x").unwrap();
+        path
+    }
+
+    fn only_entry(parent: &Path) -> PathBuf {
+        fs::read_dir(parent)
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path()
+    }
+
+    #[test]
+    fn it_goes_when_it_is_empty() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = Folder::create(&open_parent(parent.path()).unwrap()).unwrap();
+        let path = only_entry(parent.path());
+        fs::create_dir(path.join("00000")).unwrap();
+        assert_eq!(remove_left_over(parent.path()), []);
+        assert!(path.is_dir(), "its owner is alive");
+        drop(folder);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_next_start_removes_what_a_killed_one_left() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = left(parent.path());
+        assert_eq!(remove_left_over(parent.path()), [LeftOver::Removed(path)]);
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_link_that_was_named_is_followed() {
+        let parent = tempfile::tempdir().unwrap();
+        let (real, link) = (parent.path().join("real"), parent.path().join("link"));
+        fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let folder = Folder::create(&open_parent(&link).unwrap()).unwrap();
+        assert_eq!(fs::read_dir(&real).unwrap().count(), 1);
+        drop(folder);
+        let path = link.join(left(&real).file_name().unwrap());
+        assert_eq!(remove_left_over(&link), [LeftOver::Removed(path)]);
+        assert_eq!(fs::read_dir(&real).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_another_host_may_use_stays() {
+        for medium in [Medium::Network, Medium::Fuse] {
+            let parent = tempfile::tempdir().unwrap();
+            let path = left(parent.path());
+            let shared = LeftOver::Shared(path.clone());
+            assert_eq!(remove_on(medium, parent.path()), [shared]);
+            assert!(path.join("00001/zZ000000000f").exists());
+        }
+    }
+
+    #[test]
+    fn what_a_process_of_the_same_number_left_is_in_nobodys_way() {
+        let parent = tempfile::tempdir().unwrap();
+        for number in 0..200 {
+            let name = names::folder(std::process::id(), number);
+            fs::create_dir(parent.path().join(name)).unwrap();
+        }
+        Folder::create(&open_parent(parent.path()).unwrap()).unwrap();
+    }
+
+    /// Makes `foreign` of what a kill left, and sees that nothing of it is touched.
+    fn stays_whole(foreign: &str, make: impl FnOnce(&Path)) {
+        let parent = tempfile::tempdir().unwrap();
+        let path = left(parent.path());
+        make(&path);
+        let kept = LeftOver::Kept(path.clone(), path.join(foreign));
+        assert_eq!(remove_left_over(parent.path()), [kept]);
+        for ours in ["0000000001aB3", "00001/zZ000000000f"] {
+            assert!(path.join(ours).exists(), "{ours} beside {foreign}");
+        }
+    }
+
+    #[test]
+    fn what_holds_anything_else_stays_whole() {
+        for foreign in ["notes.txt", "20231105120000", "00001/deadbeefcafe"] {
+            stays_whole(foreign, |path| {
+                fs::write(path.join(foreign), "mine").unwrap();
+            });
+        }
+        stays_whole("Music", |path| {
+            fs::create_dir(path.join("Music")).unwrap();
+            fs::write(path.join("Music/0000000000"), "mine").unwrap();
+        });
+        stays_whole("0000000002", |path| {
+            std::os::unix::fs::symlink("/etc/hostname", path.join("0000000002")).unwrap();
+        });
+        stays_whole("", |path| {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        });
+    }
+
+    #[test]
+    fn with_root_what_is_another_users_stays() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        stays_whole("", |path| chown(path, Some(65_534), None).unwrap());
+        stays_whole("0000000001aB3", |path| {
+            chown(path.join("0000000001aB3"), Some(65_534), None).unwrap();
+        });
+    }
+
+    #[test]
+    fn what_has_another_name_is_not_looked_at() {
+        let parent = tempfile::tempdir().unwrap();
+        for name in [".disksmith-notes.dir", "disksmith-1-0.dir", "elsewhere"] {
+            let path = parent.path().join(name);
+            fs::create_dir(&path).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+            fs::write(path.join("0000000000"), "mine").unwrap();
+        }
+        let link = parent.path().join(".disksmith-8-0.dir");
+        std::os::unix::fs::symlink(parent.path().join("elsewhere"), link).unwrap();
+        assert_eq!(remove_left_over(parent.path()), []);
+        for name in [".disksmith-notes.dir", "disksmith-1-0.dir", "elsewhere"] {
+            assert!(parent.path().join(name).join("0000000000").exists());
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The names of what the tests of small files create, and how they are known again. A name is ours
+//! only when it is exactly what would be written for its numbers.
+
+use std::ffi::CString;
+
+use engine::part_of_seed;
+
+use super::plan::Round;
+
+/// How the name of their directory begins and ends.
+const PREFIX: &str = ".disksmith-";
+const SUFFIX: &str = ".dir";
+/// So many digits of base 16 give a file's number,
+const DIGITS: usize = 10;
+/// and behind or before them stand up to so many letters and digits.
+const LETTERS: usize = 12;
+
+/// The name of a directory for small files: a process, and a number that differs within it.
+pub(super) fn folder(process: u32, number: u64) -> String {
+    format!("{PREFIX}{process}-{number}{SUFFIX}")
+}
+
+/// Whether a name is one that [`folder`] gives.
+pub(super) fn is_folder(name: &[u8]) -> bool {
+    let numbers = || {
+        let name = std::str::from_utf8(name).ok()?;
+        let inner = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+        let (process, number) = inner.split_once('-')?;
+        Some((process.parse().ok()?, number.parse().ok()?))
+    };
+    numbers().is_some_and(|(process, number)| folder(process, number).as_bytes() == name)
+}
+
+/// The name of a directory in it.
+pub(super) fn subdirectory(number: u32) -> String {
+    format!("{number:05}")
+}
+
+/// Whether a name is one that [`subdirectory`] gives.
+pub(super) fn is_subdirectory(name: &[u8]) -> bool {
+    let text = std::str::from_utf8(name).ok();
+    let number = text.and_then(|text| text.parse().ok());
+    number.is_some_and(|number| subdirectory(number).as_bytes() == name)
+}
+
+/// The name of a file: its number, with up to twelve random letters and digits behind it, or before
+/// it where the names are to be scattered.
+pub(super) fn file(round: Round, number: u32, random: u64) -> CString {
+    const SIGNS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let count = random % (LETTERS as u64 + 1);
+    let letters: String = (0..count)
+        .map(|at| char::from(SIGNS[(part_of_seed(random, at) % 62) as usize]))
+        .collect();
+    let text = match round {
+        Round::Sequential => format!("{number:0DIGITS$x}{letters}"),
+        Round::Random => format!("{letters}{number:0DIGITS$x}"),
+    };
+    // It has no zero byte: nothing here makes one.
+    CString::new(text).unwrap_or_default()
+}
+
+/// The number in a file's name, if it can be one that [`file`] gives in this round.
+pub(super) fn number_of(round: Round, name: &[u8]) -> Option<u32> {
+    let letters = name.len().checked_sub(DIGITS)?;
+    if letters > LETTERS || !name.iter().all(u8::is_ascii_alphanumeric) {
+        return None;
+    }
+    let digits = match round {
+        Round::Sequential => &name[..DIGITS],
+        Round::Random => &name[letters..],
+    };
+    let number = u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    (format!("{number:0DIGITS$x}").as_bytes() == digits).then_some(number)
+}
+
+/// Whether a name can be one that [`file`] gives.
+pub(super) fn is_file(name: &[u8]) -> bool {
+    let rounds = [Round::Sequential, Round::Random];
+    let mut known = rounds.into_iter().map(|round| number_of(round, name));
+    known.any(|number| number.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_known_again() {
+        assert!(is_folder(folder(71, 1_700_000_000).as_bytes()));
+        for number in [0, 7, 99_999, 100_000] {
+            assert!(is_subdirectory(subdirectory(number).as_bytes()));
+        }
+        for round in [Round::Sequential, Round::Random] {
+            for number in [0, 1, 16_383, u32::MAX] {
+                for random in 0..200 {
+                    let name = file(round, number, random);
+                    assert_eq!(number_of(round, name.to_bytes()), Some(number), "{name:?}");
+                    assert!(is_file(name.to_bytes()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_that_look_alike_are_not_taken() {
+        for name in [
+            ".disksmith-archive.dir",
+            ".disksmith-1.dir",
+            ".disksmith-1-x.dir",
+            ".disksmith-01-2.dir",
+            ".disksmith-1-+2.dir",
+            ".disksmith-1-2-3.dir",
+            "disksmith-1-2.dir",
+            ".disksmith-1-2.tmp",
+        ] {
+            assert!(!is_folder(name.as_bytes()), "{name}");
+        }
+        for name in ["notes", "Music", "1", "000001", "+0001", "12a45"] {
+            assert!(!is_subdirectory(name.as_bytes()), "{name}");
+        }
+        for name in [
+            "20231105120000",
+            "deadbeefcafe",
+            "65fac16aaaaaaa",
+            "000000001",
+            "000000000A",
+            "0000000001-b",
+            "0000000001abcdefghijklm",
+            "+000000001",
+        ] {
+            assert!(!is_file(name.as_bytes()), "{name}");
+        }
+    }
+}

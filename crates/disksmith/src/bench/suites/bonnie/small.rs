@@ -1,0 +1,335 @@
+//! The calls of the tests of many small files.
+
+use std::cell::Cell;
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use engine::calls::{self, Task, Timer};
+use engine::{EngineError, part_of_seed};
+use record::{Bytes, Direction};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, fsync, mkdirat, openat, statat, syncfs, unlinkat};
+use rustix::io::{Errno, read, retry_on_intr, write};
+
+use super::folder::Folder;
+use super::names;
+use super::plan::{Files, Round};
+
+/// What is done with each file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    Create,
+    Stat,
+    Delete,
+}
+
+impl Deed {
+    /// The word for it in a record.
+    pub(super) fn calls(self) -> record::Calls {
+        match self {
+            Deed::Create => record::Calls::Create,
+            Deed::Stat => record::Calls::Stat,
+            Deed::Delete => record::Calls::Delete,
+        }
+    }
+}
+
+/// Data moves in pieces of at most this size.
+const PIECE: Bytes = Bytes::kib(64);
+
+/// One of the files.
+struct Entry {
+    directory: usize,
+    name: CString,
+    size: u64,
+}
+
+/// The files of a round.
+pub(super) struct Small {
+    folder: Folder,
+    /// Those in the folder that the files are spread over; empty where they lie in itself.
+    directories: Vec<OwnedFd>,
+    entries: Vec<Entry>,
+    round: Round,
+    seed: u64,
+    sync: bool,
+    memory: Vec<u8>,
+    /// So many of the entries were created.
+    created: Cell<usize>,
+}
+
+/// Removes what was created and is still there, by its names alone.
+impl Drop for Small {
+    fn drop(&mut self) {
+        for entry in &self.entries[..self.created.get()] {
+            let directory = self.directory(entry.directory);
+            let _ = unlinkat(directory, &entry.name, AtFlags::empty());
+        }
+    }
+}
+
+impl Small {
+    /// Names the files, and creates the directories that they will lie in.
+    ///
+    /// # Errors
+    /// When a directory cannot be created.
+    pub(super) fn new(
+        folder: Folder,
+        files: &Files,
+        round: Round,
+        seed: u64,
+        sync: bool,
+    ) -> Result<Small, EngineError> {
+        let seed = part_of_seed(seed, round as u64);
+        let directories = (0..files.directories).map(|number| {
+            let name = names::subdirectory(number);
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            mkdirat(folder.as_fd(), &name, Mode::RWXU)
+                .and_then(|()| openat(folder.as_fd(), &name, flags, Mode::empty()))
+                .map_err(|errno| {
+                    calls::failed(format!("creating the directory {name} of the test"), errno)
+                })
+        });
+        let directories = directories.collect::<Result<_, _>>()?;
+        let spread = u64::from(files.directories.max(1));
+        let entry = |number: u32| Entry {
+            // As Bonnie++ spreads them: the first part of the numbers in the first directory.
+            directory: (u64::from(number) * spread / u64::from(files.count)) as usize,
+            name: names::file(round, number, part_of_seed(seed, u64::from(number))),
+            size: size(files, part_of_seed(!seed, u64::from(number))),
+        };
+        let words = (0..PIECE.0 / 8).flat_map(|word| part_of_seed(seed, word).to_ne_bytes());
+        Ok(Small {
+            entries: (0..files.count).map(entry).collect(),
+            folder,
+            directories,
+            round,
+            seed,
+            sync,
+            memory: words.collect(),
+            created: Cell::new(0),
+        })
+    }
+
+    /// What a test does with them.
+    pub(super) fn task(&mut self, deed: Deed) -> Box<dyn Task + '_> {
+        match (deed, self.round) {
+            (Deed::Create, _) => Box::new(Creation { small: self, at: 0 }),
+            (_, Round::Sequential) => Box::new(AsListed {
+                small: self,
+                deed,
+                directory: 0,
+                listing: None,
+            }),
+            (_, Round::Random) => {
+                let seed = part_of_seed(self.seed, deed as u64);
+                let mut order: Vec<usize> = (0..self.entries.len()).collect();
+                order.sort_by_key(|at| part_of_seed(seed, *at as u64));
+                Box::new(Scattered {
+                    small: self,
+                    deed,
+                    order,
+                    at: 0,
+                })
+            }
+        }
+    }
+
+    fn directory(&self, number: usize) -> BorrowedFd<'_> {
+        self.directories
+            .get(number)
+            .map_or(self.folder.as_fd(), AsFd::as_fd)
+    }
+
+    /// Whether a file of that name was created in that directory.
+    fn has(&self, directory: usize, name: &CStr) -> bool {
+        let number = names::number_of(self.round, name.to_bytes());
+        let entry = number.and_then(|number| self.entries.get(number as usize));
+        entry.is_some_and(|entry| entry.directory == directory && *entry.name == *name)
+    }
+
+    fn create(&mut self, at: usize, timer: &mut Timer<'_>) -> Result<(), EngineError> {
+        let entry = &self.entries[at];
+        let directory = self.directory(entry.directory);
+        let wrong = |errno: Errno| of_file("creating", &entry.name, errno);
+        let since = timer.mark();
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file = openat(directory, &entry.name, flags, Mode::RUSR | Mode::WUSR).map_err(wrong)?;
+        self.created.set(at + 1);
+        let mut left = entry.size as usize;
+        while left > 0 {
+            let piece = &self.memory[..left.min(self.memory.len())];
+            left -= retry_on_intr(|| write(&file, piece)).map_err(wrong)?;
+        }
+        if self.sync {
+            timer.record(Direction::Write, 0, since);
+            for descriptor in [file.as_fd(), directory] {
+                let flush = || retry_on_intr(|| fsync(descriptor));
+                timer.time(Direction::Sync, 0, flush).map_err(wrong)?;
+            }
+            timer.record(Direction::Commit, 0, since);
+        } else {
+            drop(file);
+            timer.record(Direction::Write, 0, since);
+        }
+        Ok(())
+    }
+
+    fn stat(
+        &mut self,
+        directory: usize,
+        name: &CStr,
+        timer: &mut Timer<'_>,
+    ) -> Result<(), EngineError> {
+        let wrong = |errno: Errno| of_file("looking at", name, errno);
+        let directory = self
+            .directories
+            .get(directory)
+            .map_or(self.folder.as_fd(), AsFd::as_fd);
+        let memory = &mut self.memory;
+        let since = timer.mark();
+        let seen = statat(directory, name, AtFlags::empty()).map_err(wrong)?;
+        if seen.st_size > 0 {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            let file = openat(directory, name, flags, Mode::empty()).map_err(wrong)?;
+            while retry_on_intr(|| read(&file, &mut memory[..])).map_err(wrong)? > 0 {}
+        }
+        timer.record(Direction::Read, 0, since);
+        Ok(())
+    }
+
+    fn delete(
+        &self,
+        directory: usize,
+        name: &CStr,
+        timer: &mut Timer<'_>,
+    ) -> Result<(), EngineError> {
+        let wrong = |errno: Errno| of_file("removing", name, errno);
+        let directory = self.directory(directory);
+        let since = timer.mark();
+        let remove = || unlinkat(directory, name, AtFlags::empty());
+        timer.time(Direction::Write, 0, remove).map_err(wrong)?;
+        if self.sync {
+            let flush = || retry_on_intr(|| fsync(directory));
+            timer.time(Direction::Sync, 0, flush).map_err(wrong)?;
+            timer.record(Direction::Commit, 0, since);
+        }
+        Ok(())
+    }
+
+    fn deed(
+        &mut self,
+        deed: Deed,
+        directory: usize,
+        name: &CStr,
+        timer: &mut Timer<'_>,
+    ) -> Result<bool, EngineError> {
+        match deed {
+            Deed::Delete => self.delete(directory, name, timer)?,
+            Deed::Create | Deed::Stat => self.stat(directory, name, timer)?,
+        }
+        Ok(true)
+    }
+
+    /// What a test ends with: Bonnie++ calls sync(2) where it changed something. Here it is the
+    /// one file system, since others are nobody's business.
+    fn end(&self, deed: Deed, timer: &mut Timer<'_>) -> Result<bool, EngineError> {
+        if deed != Deed::Stat {
+            let flush = || retry_on_intr(|| syncfs(self.folder.as_fd()));
+            let done = timer.time(Direction::Sync, 0, flush);
+            done.map_err(|errno| calls::failed("syncfs of the file system", errno))?;
+        }
+        Ok(false)
+    }
+}
+
+fn of_file(doing: &str, name: &CStr, errno: Errno) -> EngineError {
+    calls::failed(
+        format!("{doing} the file {}", name.to_string_lossy()),
+        errno,
+    )
+}
+
+fn size(files: &Files, random: u64) -> u64 {
+    let (smallest, largest) = (files.smallest.0, files.largest.0);
+    smallest + random % (largest.saturating_sub(smallest) + 1)
+}
+
+/// Creates the files in the order of their numbers.
+struct Creation<'a> {
+    small: &'a mut Small,
+    at: usize,
+}
+
+impl Task for Creation<'_> {
+    fn step(&mut self, timer: &mut Timer<'_>) -> Result<bool, EngineError> {
+        if self.at == self.small.entries.len() {
+            return self.small.end(Deed::Create, timer);
+        }
+        self.small.create(self.at, timer)?;
+        self.at += 1;
+        Ok(true)
+    }
+}
+
+/// Does it to the files in the order in which their directories list them. Whatever else somebody
+/// put there is passed over.
+struct AsListed<'a> {
+    small: &'a mut Small,
+    deed: Deed,
+    directory: usize,
+    listing: Option<Dir>,
+}
+
+impl Task for AsListed<'_> {
+    fn step(&mut self, timer: &mut Timer<'_>) -> Result<bool, EngineError> {
+        let listing = match &mut self.listing {
+            Some(listing) => listing,
+            None => {
+                let opened = Dir::read_from(self.small.directory(self.directory));
+                self.listing.insert(opened.map_err(listing_failed)?)
+            }
+        };
+        match listing.next() {
+            Some(entry) => {
+                let entry = entry.map_err(listing_failed)?;
+                let name = entry.file_name();
+                if !self.small.has(self.directory, name) {
+                    return Ok(true);
+                }
+                self.small.deed(self.deed, self.directory, name, timer)
+            }
+            None => {
+                self.listing = None;
+                self.directory += 1;
+                if self.directory < self.small.directories.len() {
+                    return Ok(true);
+                }
+                self.small.end(self.deed, timer)
+            }
+        }
+    }
+}
+
+fn listing_failed(errno: Errno) -> EngineError {
+    calls::failed("listing the directory of the small files", errno)
+}
+
+/// Does it to each file, in an order that nobody can foresee.
+struct Scattered<'a> {
+    small: &'a mut Small,
+    deed: Deed,
+    order: Vec<usize>,
+    at: usize,
+}
+
+impl Task for Scattered<'_> {
+    fn step(&mut self, timer: &mut Timer<'_>) -> Result<bool, EngineError> {
+        let Some(number) = self.order.get(self.at) else {
+            return self.small.end(self.deed, timer);
+        };
+        self.at += 1;
+        let entry = &self.small.entries[*number];
+        let (directory, name) = (entry.directory, entry.name.clone());
+        self.small.deed(self.deed, directory, &name, timer)
+    }
+}

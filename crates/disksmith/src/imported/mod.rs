@@ -1,0 +1,183 @@
+//! The verb `import`: what other tools measured is kept beside what this program measured.
+
+mod judged;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use anyhow::{Context as _, anyhow};
+use jiff::Timestamp;
+use ledger::Ledger;
+use record::{ImportedRun, RunId, Summary};
+use serde_json::{Value, json};
+
+use crate::cli::ImportArgs;
+use crate::context::Context;
+use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::render;
+use crate::render::json::SCHEMA;
+use crate::render::table::wrap;
+
+pub(crate) use judged::Judged;
+
+/// More than hundreds of fio's longest documents; a device that was named by mistake is larger. As a
+/// tree one document takes some times the memory of its text.
+const LARGEST: u64 = 64 << 20;
+
+/// How often another name is tried for a run. Four letters stand behind the second, so that among
+/// hundreds of documents of one second some pair meets.
+const ATTEMPTS: u64 = 100;
+
+/// Reads all files, and keeps all that they hold, or nothing when one of them is not understood.
+pub(crate) fn import(args: &ImportArgs, context: &mut Context) -> Outcome {
+    let imported = Timestamp::now();
+    let mut runs = Vec::new();
+    for file in &args.files {
+        let text = text_of(file).refused()?;
+        let summaries = formats::read(&text)
+            .with_context(|| named(file))
+            .refused()?;
+        for summary in summaries {
+            let source = file.to_string_lossy().into_owned();
+            runs.push(made(summary, source, imported, runs.len() as u64));
+        }
+    }
+    let judged: Vec<(ImportedRun, Judged)> = match args.dry_run {
+        true => runs.into_iter().map(judge).collect(),
+        false => keep_all(runs, context)?,
+    };
+    let text = if args.json {
+        document(&judged, args.dry_run)
+    } else {
+        sentences(&judged, args.dry_run, context.columns)
+    };
+    context.print(&text)?;
+    Ok(Answer::Done)
+}
+
+fn named(file: &Path) -> String {
+    match file.as_os_str() == "-" {
+        true => "standard input cannot be imported".to_owned(),
+        false => format!("{} cannot be imported", file.display()),
+    }
+}
+
+/// What is in a file, or on standard input. Bytes that are not UTF-8 may stand in somebody's path,
+/// and are no reason to refuse the figures beside it.
+fn text_of(file: &Path) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    let mut source: Box<dyn Read> = match file.as_os_str() == "-" {
+        true => Box::new(io::stdin()),
+        false => Box::new(File::open(file).with_context(|| named(file))?),
+    };
+    let limited = source.as_mut().take(LARGEST + 1);
+    { limited }
+        .read_to_end(&mut bytes)
+        .with_context(|| named(file))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(anyhow!("it is larger than 64 MiB; split it").context(named(file)));
+    }
+    // Only what is not UTF-8 is copied.
+    Ok(String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+}
+
+/// The run that a summary becomes.
+fn made(summary: Summary, source: String, imported: Timestamp, number: u64) -> ImportedRun {
+    let mut run = ImportedRun {
+        id: RunId::new(imported, 0),
+        imported,
+        disksmith: env!("CARGO_PKG_VERSION").to_owned(),
+        source,
+        summary,
+    };
+    name(&mut run, number << 32);
+    run
+}
+
+fn name(run: &mut ImportedRun, entropy: u64) {
+    let own = u64::from(std::process::id()) ^ run.imported.as_nanosecond() as u64;
+    run.id = RunId::new(run.started(), own.wrapping_add(entropy));
+}
+
+fn judge(run: ImportedRun) -> (ImportedRun, Judged) {
+    let judged = Judged::of(&run);
+    (run, judged)
+}
+
+fn keep_all(
+    runs: Vec<ImportedRun>,
+    context: &Context,
+) -> Result<Vec<(ImportedRun, Judged)>, Failure> {
+    let mut ledger = context.open_ledger()?;
+    let mut kept = Vec::new();
+    for (index, run) in runs.into_iter().enumerate() {
+        let outcome = keep(&mut ledger, run, (index as u64) << 32);
+        kept.push(match index {
+            0 => outcome.refused()?,
+            _ => outcome
+                .with_context(|| format!("only the first {index} runs are kept"))
+                .midway()?,
+        });
+    }
+    Ok(kept)
+}
+
+/// Keeps a run, under another name where its own is taken.
+fn keep(
+    ledger: &mut Ledger,
+    mut run: ImportedRun,
+    entropy: u64,
+) -> Result<(ImportedRun, Judged), ledger::Error> {
+    let judged = Judged::of(&run);
+    let mut attempt = 0;
+    loop {
+        match ledger.save_imported(&run, judged.verdict, &judged.findings) {
+            Err(ledger::Error::AlreadyKept { .. }) if attempt < ATTEMPTS => {
+                attempt += 1;
+                name(&mut run, entropy + attempt);
+            }
+            outcome => return outcome.map(|()| (run, judged)),
+        }
+    }
+}
+
+fn sentences(runs: &[(ImportedRun, Judged)], dry: bool, columns: usize) -> String {
+    let line = |(run, judged): &(ImportedRun, Judged)| {
+        let names: Vec<&str> = run.summary.phases.iter().map(|p| p.name.as_str()).collect();
+        let kept = match dry {
+            true => "would be kept".to_owned(),
+            false => format!("kept as run {}", run.id),
+        };
+        let text = format!(
+            "{} from {}: {kept}, {} ({}).",
+            run.summary.tool,
+            run.source,
+            judged.verdict,
+            names.join(", ")
+        );
+        format!("{}\n", wrap(&text, columns, "  "))
+    };
+    runs.iter().map(line).collect()
+}
+
+fn document(runs: &[(ImportedRun, Judged)], dry: bool) -> String {
+    let runs: Vec<Value> = runs
+        .iter()
+        .map(|(run, judged)| {
+            let mut value = render::imported::json::value(run, judged);
+            if dry {
+                value["run"] = Value::Null;
+            }
+            value
+        })
+        .collect();
+    let document = json!({
+        "schema": SCHEMA,
+        "command": "import",
+        "dry_run": dry,
+        "runs": runs,
+    });
+    format!("{document:#}\n")
+}

@@ -1,0 +1,21 @@
+//! What all verbs share that read devices from end to end: `warm` and `scrub --read`.
+//!
+//! - `work`: what is still to be asked for, what was read, and what cannot be; over `queue`, the
+//!   requests in their order, and `narrowing`, the pieces of those that failed;
+//! - `meter`: what comes back, counted;
+//! - `volume`: the device, and by what it is known again;
+//! - `begin`: a start, as the ledger has it.
+
+mod begin;
+mod meter;
+mod narrowing;
+mod queue;
+mod volume;
+mod work;
+
+pub(crate) use begin::{Begin, Refused, begin};
+pub(crate) use meter::Meter;
+#[cfg(test)]
+pub(crate) use narrowing::{LONGEST, PIECES_IN_FLIGHT};
+pub(crate) use volume::{Attached, Key, NotOpened, Resumes, Volume};
+pub(crate) use work::{Asked, Work};

@@ -1,0 +1,318 @@
+//! The volume that is read: what it is, and by what it is known again elsewhere.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use linux::block::{DevNum, Device, Devices, Kind};
+use linux::consent::{ReadTarget, open_for_reading};
+use linux::ebs::Counters;
+use linux::root::number;
+use linux::{Root, process};
+use record::Bytes;
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+
+/// Which attachment of a disk it was: no other disk has the same, and the same disk has another one
+/// after it was detached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Attached {
+    /// The boot of the host.
+    pub boot: String,
+    /// The disk's number among all that were attached since.
+    pub diskseq: u64,
+}
+
+/// By what the ledger knows a volume. What it may believe depends on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// The id of an EBS volume. No other volume ever has it, and its content comes from a snapshot
+    /// only once, so that what was read of it is warm for good.
+    Ebs(String),
+    /// A name that is unique in the world. Its content may be restored anew under the same name, so
+    /// that work goes on that was interrupted, and what had ended only while the disk stays attached.
+    Unique(String, Option<Attached>),
+    /// Only its path, which another volume may have later. Work goes on while the same disk stays
+    /// attached, if the kernel tells that.
+    Path(String, Option<Attached>),
+}
+
+/// For how long a volume can be known to be the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resumes {
+    /// After a reboot, and on another host.
+    Anywhere,
+    /// Until it is detached, or the host starts anew.
+    WhileAttached,
+    /// When the process has ended, it cannot be known again, or nothing is kept of it.
+    Never,
+}
+
+impl Key {
+    /// As the ledger has it.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Key::Ebs(text) | Key::Unique(text, _) | Key::Path(text, _) => text,
+        }
+    }
+
+    /// The attachment by which it is known, where its name is not enough.
+    pub(crate) fn attached(&self) -> Option<&Attached> {
+        match self {
+            Key::Unique(_, attached) | Key::Path(_, attached) => attached.as_ref(),
+            Key::Ebs(_) => None,
+        }
+    }
+
+    /// For how long an interrupted warming can go on.
+    pub(crate) fn resumes(&self) -> Resumes {
+        match self {
+            Key::Ebs(_) | Key::Unique(..) => Resumes::Anywhere,
+            Key::Path(_, Some(_)) => Resumes::WhileAttached,
+            Key::Path(_, None) => Resumes::Never,
+        }
+    }
+}
+
+/// Why a device cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NotOpened {
+    /// It is a file, of this path.
+    File(String),
+    /// What else speaks against it, as a sentence.
+    Other(String),
+}
+
+/// A volume that can be read.
+pub(crate) struct Volume {
+    /// The path by which it was named.
+    pub path: PathBuf,
+    /// The kernel's name for it.
+    pub device: Device,
+    /// The whole disk, of a partition; otherwise the same.
+    pub disk: Device,
+    /// Its size when it was opened, in whole logical blocks: what lies behind the last one cannot be
+    /// asked for, and holds nothing.
+    pub size: Bytes,
+    /// By what the ledger knows it.
+    pub key: Key,
+    target: ReadTarget,
+}
+
+impl Volume {
+    /// Opens the device of a path.
+    ///
+    /// # Errors
+    /// When it is no device that can be read.
+    pub(crate) fn open(path: &Path, devices: &Devices, root: &Root) -> Result<Volume, NotOpened> {
+        let target = open_for_reading(path).map_err(|error| NotOpened::Other(error.to_string()))?;
+        let shown = path.display();
+        let number = target
+            .device
+            .ok_or_else(|| NotOpened::File(shown.to_string()))?;
+        let device = devices.get(number).ok_or_else(|| {
+            NotOpened::Other(format!(
+                "the kernel does not list the device {number} of {shown}; it may just have been removed"
+            ))
+        })?;
+        if target.size.0 == 0 {
+            return Err(NotOpened::Other(format!(
+                "{shown} has no size: there is nothing to read"
+            )));
+        }
+        Ok(Volume {
+            path: path.to_path_buf(),
+            key: key(device, devices, root),
+            size: target.size.round_down(logical_block(device)),
+            disk: device
+                .partition_of()
+                .and_then(|disk| devices.get(disk))
+                .unwrap_or(device)
+                .clone(),
+            device: device.clone(),
+            target,
+        })
+    }
+
+    /// The device's number.
+    pub(crate) fn number(&self) -> DevNum {
+        self.device.number
+    }
+
+    /// Whether it says that it is an EBS volume, as these do on instances of the Nitro system (EC2
+    /// User Guide, "Amazon EBS volumes and NVMe").
+    pub(crate) fn is_ebs(&self) -> bool {
+        is_ebs(&self.device)
+    }
+
+    /// What the volume itself has counted; `None` where it is no EBS volume, or a partition of one, or
+    /// does not tell.
+    pub(crate) fn own_counters(&self) -> Option<Counters> {
+        let asks = self.is_ebs() && self.device.partition_of().is_none();
+        asks.then(|| Counters::read(&self.target.file).ok())?
+    }
+
+    /// A descriptor for direct I/O.
+    ///
+    /// # Errors
+    /// When the kernel refuses that.
+    pub(crate) fn direct(&self) -> io::Result<File> {
+        self.target.reopen(OFlags::DIRECT)
+    }
+
+    /// The size that it has now; `None` when it is gone.
+    pub(crate) fn size_if_there(&self, root: &Root) -> Option<Bytes> {
+        let name = self.device.sysfs_name();
+        let listed = root.sys.join("class/block").join(name).exists();
+        let size = self.size_now().ok();
+        size.filter(|size| listed && size.0 > 0)
+    }
+
+    /// The size that it has now, in whole logical blocks.
+    ///
+    /// # Errors
+    /// When the device is gone.
+    pub(crate) fn size_now(&self) -> io::Result<Bytes> {
+        let end = rustix::fs::seek(&self.target.file, rustix::fs::SeekFrom::End(0))?;
+        Ok(Bytes(end).round_down(logical_block(&self.device)))
+    }
+}
+
+/// What requests must be aligned to.
+fn logical_block(device: &Device) -> Bytes {
+    device.logical_block.unwrap_or(Bytes(512))
+}
+
+fn is_ebs(device: &Device) -> bool {
+    let model = device.model.as_deref().unwrap_or_default();
+    model.trim() == "Amazon Elastic Block Store"
+}
+
+/// By what a volume is known. A serial number alone is none: that of NVMe is the controller's, which
+/// several disks of a host share, and that of many virtual disks is the same on all hosts.
+fn key(device: &Device, devices: &Devices, root: &Root) -> Key {
+    let of_part = |name: &str| match device.kind {
+        Kind::Partition { number, .. } => format!("{name} part {number}"),
+        _ => name.to_owned(),
+    };
+    let serial = device.serial.as_deref().map(str::trim);
+    if let Some(id) = serial.filter(|serial| is_ebs(device) && serial.starts_with("vol")) {
+        return Key::Ebs(of_part(id));
+    }
+    match device.wwid.as_deref().map(str::trim) {
+        Some(wwid) if is_unique(wwid) => {
+            Key::Unique(of_part(wwid), attached(device, devices, root))
+        }
+        _ => Key::Path(path_key(device), attached(device, devices, root)),
+    }
+}
+
+/// Whether a disk has this name from an authority, and not from its controller's serial number, as
+/// Linux makes one up for a namespace without a name (`nvme_ns_wwid_show` in
+/// drivers/nvme/host/sysfs.c), or from a text of its maker's own (SPC-4, 7.8.6.4), which of virtual
+/// disks is the same on every host.
+fn is_unique(wwid: &str) -> bool {
+    ["uuid.", "eui.", "naa."].iter().any(|kind| {
+        let rest = wwid.strip_prefix(kind);
+        rest.is_some_and(|rest| rest.bytes().any(|byte| !b"0-".contains(&byte)))
+    })
+}
+
+/// Since when a disk is attached: its number in the sequence of all media since the boot, which no
+/// two have (`diskseq` in Linux, Documentation/ABI/stable/sysfs-block, since 5.15).
+fn attached(device: &Device, devices: &Devices, root: &Root) -> Option<Attached> {
+    let disk = match device.partition_of() {
+        Some(disk) => devices.get(disk)?,
+        None => device,
+    };
+    let folder = root.sys.join("class/block").join(disk.sysfs_name());
+    Some(Attached {
+        boot: process::boot_id(root).ok()?,
+        diskseq: number(&folder.join("diskseq"))?,
+    })
+}
+
+/// What stands for a device without a name of its own.
+fn path_key(device: &Device) -> String {
+    let node = device.node().display().to_string();
+    match &device.kind {
+        Kind::Loop {
+            backing_file: Some(file),
+            ..
+        } => format!("{node} on {}", file.display()),
+        _ => node,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// The devices of a host with disks of this model and serial number, and their names.
+    fn host(disks: &[(&str, &str, &str, Option<&str>)]) -> (tempfile::TempDir, Root) {
+        let place = tempfile::tempdir().unwrap();
+        let root = Root::under(place.path());
+        for (index, (name, model, serial, wwid)) in disks.iter().enumerate() {
+            let folder = root.sys.join("class/block").join(name);
+            fs::create_dir_all(folder.join("device")).unwrap();
+            fs::create_dir_all(folder.join("queue")).unwrap();
+            let put = |file: &str, text: &str| fs::write(folder.join(file), text).unwrap();
+            put("dev", &format!("259:{index}\n"));
+            put("size", "2048\n");
+            put("diskseq", &format!("{}\n", index + 1));
+            put("device/model", model);
+            put("device/serial", serial);
+            if let Some(wwid) = wwid {
+                put("wwid", wwid);
+            }
+        }
+        let boot = root.proc.join("sys/kernel/random");
+        fs::create_dir_all(&boot).unwrap();
+        fs::write(boot.join("boot_id"), "b\n").unwrap();
+        (place, root)
+    }
+
+    #[test]
+    fn a_serial_number_that_disks_share_names_none_of_them() {
+        let (azure, ebs) = ("MSFT NVMe Accelerator v1.0", "Amazon Elastic Block Store");
+        let made_up = "nvme.1414-534e3a20303030303031-4d534654-00000002";
+        let (_place, root) = host(&[
+            ("nvme0n2", azure, "SN: 000001", Some(made_up)),
+            ("nvme0n3", azure, "SN: 000001", None),
+            ("nvme1n1", ebs, "vol0123456789abcdef0", None),
+            ("nvme2n1", ebs, "AWS6D2", None),
+            (
+                "sda",
+                "QEMU HARDDISK",
+                "drive-scsi0",
+                Some("t10.QEMU drive-scsi0"),
+            ),
+            ("sdb", "PersistentDisk", "x", Some("naa.600508b1001c")),
+            ("sdc", "Blank", "x", Some("eui.0000000000000000")),
+        ]);
+        let devices = Devices::read(&root).unwrap();
+        let key = |name: &str| {
+            let device = devices.iter().find(|device| device.name == name).unwrap();
+            key(device, &devices, &root)
+        };
+        for name in ["nvme0n2", "nvme0n3", "nvme2n1", "sda", "sdc"] {
+            let Key::Path(path, Some(attached)) = key(name) else {
+                panic!("{name}: {:?}", key(name));
+            };
+            assert_eq!(path, format!("/dev/{name}"));
+            assert_eq!(attached.boot, "b");
+        }
+        assert_ne!(key("nvme0n2").attached(), key("nvme0n3").attached());
+        assert_eq!(key("nvme1n1"), Key::Ebs("vol0123456789abcdef0".to_owned()));
+        let attached = key("nvme0n2").attached().cloned();
+        let sdb = attached.map(|one| Attached { diskseq: 6, ..one });
+        assert_eq!(key("sdb"), Key::Unique("naa.600508b1001c".to_owned(), sdb));
+        // Before 5.15 the kernel did not number the disks.
+        assert_eq!(key("sda").resumes(), Resumes::WhileAttached);
+        fs::remove_file(root.sys.join("class/block/sda/diskseq")).unwrap();
+        assert_eq!(key("sda"), Key::Path("/dev/sda".to_owned(), None));
+        assert_eq!(key("sda").resumes(), Resumes::Never);
+    }
+}

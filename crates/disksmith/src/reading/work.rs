@@ -1,0 +1,236 @@
+//! The work of reading a device: what is still to be asked for, what was read, and what cannot be.
+
+use std::ops::Range;
+
+use record::{Bytes, Nanos, Ranges};
+
+use super::narrowing::Narrowing;
+use super::queue::Queue;
+
+/// The smallest part that is told apart: a page.
+const PAGE: u64 = 4096;
+
+/// What is to be asked for next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// A block of what was planned.
+    Block(Range<u64>),
+    /// A piece of a block that failed.
+    Piece(Range<u64>),
+}
+
+/// The work on one device. Its sets, each with a mark, are read one after the other. All is in bytes
+/// of the device.
+#[derive(Debug)]
+pub(crate) struct Work<S> {
+    queue: Queue<S>,
+    narrowing: Narrowing,
+    planned: Ranges,
+    done: Ranges,
+    unreadable: Ranges,
+    /// Bytes that were read at this start.
+    read: u64,
+    /// Bytes of the plan that were neither read nor given up.
+    left: u64,
+    /// Where the device ends, or ended when it was smallest.
+    end: Bytes,
+}
+
+impl<S: Copy> Work<S> {
+    /// Reads these sets in blocks of `block`, of a device of `size` of which `done` is read already.
+    pub(crate) fn new(sets: &[(S, Ranges)], block: Bytes, done: Ranges, size: Bytes) -> Work<S> {
+        let planned = all(sets);
+        Work {
+            queue: Queue::new(sets, block),
+            narrowing: Narrowing::default(),
+            left: planned.total().0,
+            planned,
+            done,
+            unreadable: Ranges::new(),
+            read: 0,
+            end: size,
+        }
+    }
+
+    /// The mark of the set that is being read; `None` when all was asked for.
+    pub(crate) fn set(&self) -> Option<S> {
+        self.queue.set()
+    }
+
+    /// What was read, now or at an earlier start.
+    pub(crate) fn done(&self) -> &Ranges {
+        &self.done
+    }
+
+    /// What could not be read.
+    pub(crate) fn unreadable(&self) -> &Ranges {
+        &self.unreadable
+    }
+
+    /// How much was read at this start.
+    pub(crate) fn read(&self) -> Bytes {
+        Bytes(self.read)
+    }
+
+    /// How much of what was planned was neither read nor given up.
+    pub(crate) fn left(&self) -> Bytes {
+        Bytes(self.left)
+    }
+
+    /// The smallest size that the device was seen to have.
+    pub(crate) fn end(&self) -> Bytes {
+        self.end
+    }
+
+    /// Whether more is called unreadable than may be, since to look closer would have taken too long.
+    pub(crate) fn is_coarse(&self) -> bool {
+        self.narrowing.is_coarse()
+    }
+
+    /// For how long pieces of what failed were in flight.
+    #[cfg(test)]
+    pub(crate) fn spent(&self, now: Nanos) -> Nanos {
+        self.narrowing.spent(now)
+    }
+
+    /// Reads these sets instead of what was not asked for yet. `planned` is all that they were made
+    /// from.
+    pub(crate) fn replace(&mut self, sets: &[(S, Ranges)], planned: &Ranges) {
+        self.queue.replace(sets);
+        self.planned = self.planned.union(&planned.subtract(&self.done));
+        self.end_at(self.end);
+    }
+
+    /// Asks for blocks of this size from now on.
+    pub(crate) fn cut_by(&mut self, block: Bytes) {
+        self.queue.cut_by(block);
+    }
+
+    /// What is to be asked for next, which counts as in flight then; `None` while there is nothing,
+    /// which what is in flight may change.
+    pub(crate) fn next(&mut self, now: Nanos) -> Option<Asked> {
+        let near = self.narrowing.with_room();
+        if let Some(piece) = near.and_then(|near| self.queue.next_piece(near)) {
+            self.narrowing.goes(now, piece.clone());
+            return Some(Asked::Piece(piece));
+        }
+        self.queue.next_block().map(Asked::Block)
+    }
+
+    /// A piece came back, whatever came of it.
+    pub(crate) fn came(&mut self, now: Nanos, piece: &Range<u64>) {
+        self.narrowing.came(now, piece);
+    }
+
+    /// This was read.
+    pub(crate) fn was_read(&mut self, range: Range<u64>) {
+        self.read += range.end - range.start;
+        // What lies behind a new end was taken off already.
+        let within = range.start..range.end.min(self.end.0);
+        if within.is_empty() {
+            return;
+        }
+        self.left = self.left.saturating_sub(within.end - within.start);
+        self.done.insert(within);
+    }
+
+    /// This could not be read: it is asked for again in pieces, as long as there is time for that, and
+    /// then called unreadable. What is called so now.
+    pub(crate) fn failed(&mut self, now: Nanos, range: &Range<u64>) -> Ranges {
+        let within = range.start..range.end.min(self.end.0);
+        let mut given_up = Ranges::new();
+        if within.is_empty() {
+            return given_up;
+        }
+        if !self.narrowing.has_time(now) {
+            let pieces = self.queue.give_up_pieces();
+            for piece in pieces.into_iter().chain([within]) {
+                given_up.insert(piece.clone());
+                self.give_up(piece);
+            }
+        } else if !self.queue.narrow(&within) {
+            given_up.insert(within.clone());
+            self.give_up(within);
+        }
+        given_up
+    }
+
+    /// These are not unreadable after all, and count as left.
+    pub(crate) fn take_back(&mut self, ranges: &Ranges) {
+        self.unreadable = self.unreadable.subtract(ranges);
+        self.left = self.truly_left().0;
+    }
+
+    /// What lies behind this is not read: the device ends there now.
+    pub(crate) fn end_at(&mut self, size: Bytes) {
+        self.end = size;
+        // Should it grow again, other data is there.
+        self.done = self.done.intersect(&Ranges::all(size));
+        self.queue.cut_at(size.0);
+        self.planned = self.planned.intersect(&Ranges::all(size));
+        self.left = self.truly_left().0;
+    }
+
+    /// How much is left, computed anew.
+    pub(crate) fn truly_left(&self) -> Bytes {
+        let covered = self.done.union(&self.unreadable);
+        self.planned.subtract(&covered).total()
+    }
+
+    /// Calls a place unreadable.
+    fn give_up(&mut self, range: Range<u64>) {
+        if range.end - range.start > PAGE {
+            self.narrowing.is_coarse_now();
+        }
+        self.left = self.left.saturating_sub(range.end - range.start);
+        self.unreadable.insert(range);
+    }
+}
+
+fn all<S>(sets: &[(S, Ranges)]) -> Ranges {
+    sets.iter()
+        .fold(Ranges::new(), |all, (_, ranges)| all.union(ranges))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_pages_are_told_from_good_ones_and_nothing_is_left() {
+        let size = Bytes::mib(4);
+        let bad: Ranges = [8192..12_288, 2_097_152..2_105_344].into_iter().collect();
+        let mut work = Work::new(
+            &[((), Ranges::all(size))],
+            Bytes::kib(512),
+            Ranges::new(),
+            size,
+        );
+        let mut given_up = Ranges::new();
+        while let Some(asked) = work.next(Nanos(0)) {
+            let (Asked::Block(range) | Asked::Piece(range)) = asked.clone();
+            if matches!(asked, Asked::Piece(_)) {
+                work.came(Nanos(0), &range);
+            }
+            if bad.intersect(&Ranges::from(range.clone())).is_empty() {
+                work.was_read(range);
+            } else {
+                given_up = given_up.union(&work.failed(Nanos(0), &range));
+            }
+        }
+        assert_eq!(given_up, bad);
+        assert_eq!(work.unreadable(), &bad);
+        assert_eq!(work.done(), &Ranges::all(size).subtract(&bad));
+        assert_eq!((work.left(), work.truly_left()), (Bytes(0), Bytes(0)));
+        assert!(!work.is_coarse());
+        work.take_back(&bad);
+        assert_eq!(
+            (work.left(), work.unreadable().is_empty()),
+            (bad.total(), true)
+        );
+        // Behind an end that came nearer other data may lie later.
+        work.end_at(Bytes::mib(1));
+        let within = Ranges::all(Bytes::mib(1));
+        assert_eq!(work.done(), &within.subtract(&bad));
+    }
+}

@@ -1,0 +1,10 @@
+//! How imported runs are shown: the same tables and documents as for runs of our own, with a dash
+//! or a null where the tool did not say.
+
+pub(crate) mod json;
+mod rows;
+#[cfg(test)]
+pub(crate) mod sample;
+pub(crate) mod text;
+
+pub(crate) use rows::{Row, rows};

@@ -1,0 +1,67 @@
+//! The figures of an imported run as the cells of a table.
+
+use record::{FlowSummary, ImportedRun, PhaseSummary};
+
+use crate::render::words::{latency, number};
+
+/// What stands where the tool did not say.
+const UNKNOWN: &str = "–";
+
+/// One kind of request of one phase.
+pub(crate) struct Row {
+    /// The phase's name.
+    pub phase: String,
+    /// What the figures are about.
+    pub what: &'static str,
+    /// Requests a second.
+    pub iops: String,
+    /// MiB a second.
+    pub mib: String,
+    /// The median, the 95th, 99th and 99.9th percentile and the largest latency.
+    pub latencies: [String; 5],
+    /// Seconds that were measured.
+    pub seconds: String,
+}
+
+/// A row for each kind of request; one for a phase that has none.
+pub(crate) fn rows(run: &ImportedRun) -> Vec<Row> {
+    run.summary.phases.iter().flat_map(of_phase).collect()
+}
+
+fn of_phase(phase: &PhaseSummary) -> Vec<Row> {
+    if phase.flows.is_empty() {
+        return vec![row(phase, None)];
+    }
+    phase
+        .flows
+        .iter()
+        .map(|flow| row(phase, Some(flow)))
+        .collect()
+}
+
+fn row(phase: &PhaseSummary, flow: Option<&FlowSummary>) -> Row {
+    let given = |value: Option<f64>| value.map_or(UNKNOWN.to_owned(), number);
+    let timed = |nanos: Option<f64>| {
+        nanos.map_or(UNKNOWN.to_owned(), |nanos| latency(nanos.round() as u64))
+    };
+    let rate = |value: Option<f64>| match flow {
+        Some(flow) if flow.too_fast => "+++++".to_owned(),
+        _ => given(value),
+    };
+    let quantile = |q| timed(flow.and_then(|flow| flow.latency.quantile(q)));
+    let mib = |bytes: f64| bytes / (1_u64 << 20) as f64;
+    Row {
+        phase: phase.name.clone(),
+        what: flow.map_or("", |flow| flow.activity.word()),
+        iops: rate(flow.and_then(|flow| flow.ops_per_s)),
+        mib: rate(flow.and_then(|flow| flow.bytes_per_s).map(mib)),
+        latencies: [
+            quantile(0.50),
+            quantile(0.95),
+            quantile(0.99),
+            quantile(0.999),
+            timed(flow.and_then(|flow| flow.latency.max_ns)),
+        ],
+        seconds: given(phase.seconds),
+    }
+}

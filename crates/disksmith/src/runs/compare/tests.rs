@@ -1,0 +1,200 @@
+//! What is said of two runs beside each other.
+
+use super::*;
+use crate::imported::Judged;
+use crate::render::{imported, sample};
+use record::{Bytes, ImportedRun, Run, SizeShare, SmallFiles, Spread};
+
+fn side(of: &(Run, crate::bench::conclusion::Conclusion)) -> Side {
+    Side::measured(&of.0, &of.1)
+}
+
+fn other(run: &ImportedRun) -> Side {
+    Side::imported(run, &Judged::of(run))
+}
+
+#[test]
+fn a_run_does_not_differ_from_itself() {
+    let run = side(&sample::database_run(1));
+    let comparison = Comparison::of(&run, &run, Some(0.05));
+    assert_eq!(comparison.answer(), Answer::Done);
+    let text = comparison.text(100);
+    assert!(
+        text.contains("page-read read: no difference shown."),
+        "{text}"
+    );
+    assert!(!text.contains("B is"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100));
+}
+
+#[test]
+fn a_run_at_half_the_rate_fails_the_bar() {
+    let a = sample::database_run(1);
+    let mut b = a.clone();
+    for phase in &mut b.0.phases {
+        for window in &mut phase.windows {
+            let flows = [&mut window.read, &mut window.write, &mut window.sync];
+            for slice in flows
+                .into_iter()
+                .flatten()
+                .flat_map(|flow| &mut flow.slices)
+            {
+                slice.ops /= 2;
+            }
+        }
+    }
+    let (a, b) = (side(&a), side(&b));
+    let comparison = Comparison::of(&a, &b, Some(0.05));
+    assert_eq!(comparison.answer(), Answer::No);
+    assert!(
+        comparison
+            .text(100)
+            .contains("page-read read: B is slower by 5")
+    );
+    // Without a bar it is an answer like any other.
+    assert_eq!(Comparison::of(&a, &b, None).answer(), Answer::Done);
+    assert_eq!(Comparison::of(&b, &a, Some(0.05)).answer(), Answer::Done);
+    let document: Value = serde_json::from_str(&comparison.document()).unwrap();
+    assert_eq!(document["slower"], true);
+}
+
+#[test]
+fn without_windows_nothing_is_claimed() {
+    let a = sample::database_run(1);
+    let b = sample::imported_run(2);
+    let text = Comparison::of(&side(&a), &side(&b), Some(0.05)).text(100);
+    assert!(text.contains("no interval"), "{text}");
+}
+
+#[test]
+fn different_work_is_said() {
+    let a = sample::database_run(1);
+    let mut b = a.clone();
+    b.0.phases[1].workload.depth = 64;
+    b.0.phases.remove(0);
+    b.1.phases.remove(0);
+    b.1.verdict = Verdict::Invalid;
+    let text = Comparison::of(&side(&a), &side(&b), None).text(100);
+    assert!(text.contains("did not do the same work"), "{text}");
+    assert!(text.contains("has no phase seek"), "{text}");
+    assert!(text.contains("is invalid"), "{text}");
+}
+
+/// A run beside another in which `change` was made to the second phase's workload.
+fn beside(
+    change: impl FnOnce(&mut record::Workload, &mut record::Target),
+    a: impl FnOnce(&mut record::Workload),
+) -> String {
+    let mut one = sample::database_run(1);
+    a(&mut one.0.phases[1].workload);
+    let mut other = one.clone();
+    change(&mut other.0.phases[1].workload, &mut other.0.target);
+    Comparison::of(&side(&one), &side(&other), Some(0.05)).text(400)
+}
+
+#[test]
+fn work_that_differs_in_its_details_is_said() {
+    type Change = fn(&mut record::Details);
+    let changes: [(&str, Change); 9] = [
+        ("directories", |details| {
+            details.small_files = Some(SmallFiles {
+                directories: 512,
+                ..SmallFiles::default()
+            });
+        }),
+        ("smallest", |details| {
+            details.small_files = Some(SmallFiles {
+                smallest: Bytes::kib(64),
+                ..SmallFiles::default()
+            });
+        }),
+        ("zipf", |details| details.spread = Spread::Zipf(1.2)),
+        ("once", |details| details.spread = Spread::Once),
+        ("offset", |details| details.offset = Bytes::mib(1)),
+        ("files", |details| details.files = 4),
+        ("sizes", |details| {
+            details.read_sizes = [(4, 0.1), (16, 0.9)]
+                .map(|(kib, share)| SizeShare {
+                    size: Bytes::kib(kib),
+                    share,
+                })
+                .to_vec();
+        }),
+        ("cadence", |details| details.even_rate = true),
+        ("sync", |details| details.full_sync = true),
+    ];
+    for (name, change) in changes {
+        let text = beside(
+            |workload, _| change(workload.details.get_or_insert_default()),
+            |workload| {
+                (workload.rate_per_s, workload.sync_every) = (Some(100.0), 1);
+                let details = workload.details.get_or_insert_default();
+                details.small_files = Some(SmallFiles::default());
+            },
+        );
+        assert!(text.contains("did not do the same work"), "{name}: {text}");
+    }
+    let same = beside(
+        |workload, _| {
+            let details = workload.details.get_or_insert_default();
+            (details.even_rate, details.full_sync, details.files) = (true, true, 1);
+        },
+        |workload| (workload.rate_per_s, workload.sync_every) = (None, 0),
+    );
+    assert!(!same.contains("did not do"), "without rate or sync: {same}");
+}
+
+#[test]
+fn the_page_cache_is_another_work() {
+    let text = beside(|_, target| target.direct = false, |_| {});
+    assert!(text.contains("did not do the same work"), "{text}");
+    assert!(text.contains("past the page cache"), "{text}");
+    let mut fio = imported::sample::fio();
+    fio.summary.phases[0].work.direct = Some(false);
+    let text = Comparison::of(&side(&sample::database_run(1)), &other(&fio), None).text(400);
+    assert!(text.contains("did not do the same work"), "{text}");
+    assert!(text.contains("through the page cache"), "{text}");
+    assert!(text.contains("is invalid"), "{text}");
+}
+
+#[test]
+fn another_tools_phase_of_the_same_work_is_compared_and_nothing_decided() {
+    let mut fio = imported::sample::fio();
+    fio.summary.phases[0].name = "randread-16k".to_owned();
+    let a = side(&sample::database_run(1));
+    let b = other(&fio);
+    for (a, b) in [(&a, &b), (&b, &a)] {
+        let comparison = Comparison::of(a, b, Some(0.05));
+        assert_eq!(comparison.answer(), Answer::Done);
+        let text = comparison.text(100);
+        assert!(text.contains("no interval"), "{text}");
+        assert!(text.contains("cannot be said"), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 100),
+            "{text}"
+        );
+        let document: Value = serde_json::from_str(&comparison.document()).unwrap();
+        assert!(document["slower"].is_null() && document["phases"][0]["ratio"].is_null());
+        assert!(document["phases"][0]["difference_shown"].is_null());
+    }
+    let text = Comparison::of(&a, &b, None).text(100);
+    assert!(text.contains("page-read / randread-16k"), "{text}");
+    assert!(text.contains("400"), "{text}");
+    // Other work is no pair.
+    fio.summary.phases[0].work.depth = Some(1);
+    let text = Comparison::of(&a, &other(&fio), None).text(100);
+    assert!(text.contains("no phase in common"), "{text}");
+}
+
+#[test]
+fn what_counts_bytes_only_is_compared_by_bytes() {
+    let bonnie = imported::sample::bonnie();
+    let comparison = Comparison::of(&other(&bonnie), &other(&bonnie), None);
+    let text = comparison.text(100);
+    assert!(text.contains("59.6 MiB/s"), "{text}");
+    let document: Value = serde_json::from_str(&comparison.document()).unwrap();
+    let rows = document["phases"].as_array().unwrap();
+    assert_eq!(rows.len(), 1, "what was too fast has no figure to compare");
+    assert!(rows[0]["a"]["iops"].is_null() && rows[0]["a"]["p99_ns"].is_null());
+    assert_eq!(rows[0]["a"]["bytes_per_s"], 61022.0 * 1024.0);
+}

@@ -1,0 +1,200 @@
+//! What a phase did, as far as it is known, to tell whether another did the same.
+
+use record::{Details, Pattern, Phase, SizeShare, SmallFiles, Spread, WorkSummary};
+
+use crate::render::words::engine;
+
+/// What a phase did. What is not known is `None`, and differs from nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Work {
+    pattern: Option<Pattern>,
+    read_fraction: Option<f64>,
+    /// `None` also where the sizes differ, which then stand below.
+    block: Option<u64>,
+    in_flight: Option<u64>,
+    span: Option<u64>,
+    sync_every: Option<u32>,
+    sync_at_end: Option<bool>,
+    rate_per_s: Option<f64>,
+    direct: Option<bool>,
+    threads: Option<u32>,
+    engine: Option<&'static str>,
+    asked: Option<Asked>,
+}
+
+/// What was asked for beyond that.
+#[derive(Clone, Debug, PartialEq)]
+struct Asked {
+    /// Of reads, and of writes; empty where all have one size.
+    sizes: [Vec<SizeShare>; 2],
+    offset: u64,
+    files: u32,
+    /// How places are drawn, where some are drawn more often than others.
+    skew: Option<Spread>,
+    /// Whether every block is drawn before any is drawn again.
+    once: Option<bool>,
+    /// Where there is a rate: whether requests are due at equal gaps.
+    even_rate: Option<bool>,
+    /// Where there are syncs: whether they are fsync(2).
+    full_sync: Option<bool>,
+    /// Where files themselves are the work: how they differ.
+    small_files: Option<SmallFiles>,
+}
+
+impl Work {
+    /// Of a phase that was measured here. `direct` says whether the page cache was bypassed.
+    pub(super) fn measured(phase: &Phase, direct: bool) -> Work {
+        let w = &phase.workload;
+        let plain = Details::default();
+        let details = w.details.as_deref().unwrap_or(&plain);
+        let random = w.pattern == Pattern::Random;
+        let asked = Asked {
+            once: random.then_some(details.spread == Spread::Once),
+            ..Asked::of(details, random)
+        }
+        .with(w.rate_per_s, Some(w.sync_every), Some(w.sync_at_end));
+        let of_bytes = w.calls().is_some() && w.block.0 <= 1;
+        Work {
+            // Bonnie++ says neither of its tests of files, nor that single bytes are moved in some,
+            // and how many: these moved a part of its file, whose size stands there.
+            pattern: Some(w.pattern).filter(|_| !w.is_of_files()),
+            read_fraction: Some(w.read_fraction).filter(|_| !w.is_of_files()),
+            block: Some(w.block.0).filter(|_| asked.is_of_one_size() && !of_bytes),
+            in_flight: Some(w.in_flight()),
+            span: w
+                .span
+                .filter(|_| !of_bytes)
+                .map(|span| span.0.saturating_mul(u64::from(details.files.max(1)))),
+            sync_every: Some(w.sync_every),
+            sync_at_end: Some(w.sync_at_end),
+            // None is a closed loop, and known to be one.
+            rate_per_s: Some(w.rate_per_s.unwrap_or(0.0)),
+            direct: Some(direct),
+            threads: Some(w.threads),
+            engine: Some(engine(phase.engine.kind)),
+            asked: Some(asked).filter(|_| !details.mixed),
+        }
+    }
+
+    /// Of another tool's phase. Between two tools, threads of depth one and one thread of depth ten
+    /// are the same work, and so are their ways to the kernel and whether a block may be drawn again
+    /// before all were, of which every tool has its own: they stay unknown.
+    pub(super) fn imported(w: &WorkSummary) -> Work {
+        let in_flight = w.threads.zip(w.depth);
+        let random = w.pattern != Some(Pattern::Sequential);
+        let asked = w.details.as_deref();
+        let asked = asked.map(|details| {
+            Asked::of(details, random).with(w.rate_per_s, w.sync_every, w.sync_at_end)
+        });
+        Work {
+            pattern: w.pattern,
+            read_fraction: w.read_fraction,
+            block: w.block.map(|block| block.0),
+            in_flight: in_flight.map(|(threads, depth)| u64::from(threads) * u64::from(depth)),
+            span: w.span.map(|span| span.0),
+            sync_every: w.sync_every,
+            sync_at_end: w.sync_at_end,
+            rate_per_s: w.rate_per_s,
+            direct: w.direct,
+            asked,
+            ..Work::default()
+        }
+    }
+
+    /// Whether anything that is known of both differs.
+    pub(super) fn differs(&self, other: &Work) -> bool {
+        let rates = self.rate_per_s.zip(other.rate_per_s);
+        let asked = self.asked.as_ref().zip(other.asked.as_ref());
+        far_apart(self.read_fraction, other.read_fraction)
+            // A job file has whole numbers for each process.
+            || rates.is_some_and(|(a, b)| (a - b).abs() > 0.005 * a.max(b))
+            || apart(self.pattern, other.pattern)
+            || apart(self.block, other.block)
+            || apart(self.in_flight, other.in_flight)
+            || apart(self.span, other.span)
+            || apart(self.sync_every, other.sync_every)
+            || apart(self.sync_at_end, other.sync_at_end)
+            || apart(self.direct, other.direct)
+            || apart(self.threads, other.threads)
+            || apart(self.engine, other.engine)
+            || asked.is_some_and(|(a, b)| a.differs(b))
+    }
+
+    /// Whether two phases of unlike names do the same: enough is known of both, and nothing of it
+    /// differs. The span may: tools have files of their own sizes, which a remark tells.
+    pub(super) fn is_like(&self, other: &Work) -> bool {
+        let sized = |work: &Work| {
+            let asked = work.asked.as_ref();
+            work.block.is_some() || asked.is_some_and(|asked| !asked.is_of_one_size())
+        };
+        let known =
+            |work: &Work| work.pattern.is_some() && work.read_fraction.is_some() && sized(work);
+        let mut spanless = self.clone();
+        spanless.span = None;
+        known(self) && known(other) && !spanless.differs(other)
+    }
+}
+
+impl Asked {
+    fn of(details: &Details, random: bool) -> Asked {
+        let sorted = |shares: &[SizeShare]| {
+            let mut shares = shares.to_vec();
+            shares.sort_by_key(|share| share.size);
+            shares
+        };
+        let even = matches!(details.spread, Spread::Uniform | Spread::Once);
+        Asked {
+            sizes: [sorted(&details.read_sizes), sorted(&details.write_sizes)],
+            offset: details.offset.0,
+            files: details.files.max(1),
+            skew: Some(details.spread).filter(|_| random && !even),
+            once: None,
+            even_rate: Some(details.even_rate),
+            full_sync: Some(details.full_sync),
+            small_files: details.small_files,
+        }
+    }
+
+    /// Without what has no meaning where there is no rate, or no sync.
+    fn with(self, rate: Option<f64>, sync_every: Option<u32>, sync_at_end: Option<bool>) -> Asked {
+        let paced = rate.is_some_and(|rate| rate > 0.0);
+        let syncs = sync_every.is_some_and(|every| every > 0) || sync_at_end == Some(true);
+        Asked {
+            even_rate: self.even_rate.filter(|_| paced),
+            full_sync: self.full_sync.filter(|_| syncs),
+            ..self
+        }
+    }
+
+    fn is_of_one_size(&self) -> bool {
+        self.sizes.iter().all(Vec::is_empty)
+    }
+
+    fn differs(&self, other: &Asked) -> bool {
+        let sizes = self.sizes.iter().zip(&other.sizes);
+        sizes.into_iter().any(|(a, b)| sizes_differ(a, b))
+            || self.offset != other.offset
+            || self.files != other.files
+            || self.skew != other.skew
+            || apart(self.small_files, other.small_files)
+            || apart(self.once, other.once)
+            || apart(self.even_rate, other.even_rate)
+            || apart(self.full_sync, other.full_sync)
+    }
+}
+
+fn apart<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
+    a.zip(b).is_some_and(|(a, b)| a != b)
+}
+
+/// Shares that differ by more than what they are rounded to.
+fn far_apart(a: Option<f64>, b: Option<f64>) -> bool {
+    a.zip(b).is_some_and(|(a, b)| (a - b).abs() > 0.005)
+}
+
+fn sizes_differ(a: &[SizeShare], b: &[SizeShare]) -> bool {
+    let same = |(a, b): (&SizeShare, &SizeShare)| {
+        a.size == b.size && !far_apart(Some(a.share), Some(b.share))
+    };
+    a.len() != b.len() || !a.iter().zip(b).all(same)
+}

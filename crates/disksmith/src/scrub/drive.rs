@@ -1,0 +1,476 @@
+//! Drives md's check of one array: begins it where it was left, lets it go on as far and as fast as
+//! the pace says, and ends it when there is a reason to.
+//!
+//! The check stands between a position and `sync_max`, the *fence*. To go on is to raise the fence. In
+//! company it is raised by steps. A step costs writes of the superblock on all members
+//! (`linux::md::sync`), which is why it is not smaller. It cannot be lowered. To yield at once, wherever the
+//! fence is, both speed limits are set to the least: md then sleeps after 128 KiB. The limits are no
+//! substitute for the fence, since md sleeps for half a second each time; where the fence was set far
+//! ahead, on an array that was idle, they are what there is.
+//!
+//! What is done is known exactly only at the fence, where md has drained. There the position and
+//! the mismatches are kept: they belong together, so that nothing is counted twice after a kill.
+
+#[cfg(test)]
+mod company;
+mod fence;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+mod waits;
+
+use linux::md::sync::{Action, Knob, Look, Sectors, Speed, Until};
+use record::Nanos;
+
+use super::felt::{Seen, Targets};
+use super::pace::{May, Pace};
+pub(super) use fence::is_limit;
+use fence::{Fence, Gate};
+pub(super) use waits::{Waiting, Waits, makes_whole};
+
+/// How often it is looked whether md has come to where it is waited for.
+const TICK: Nanos = Nanos(10_000_000);
+/// How often the whole state is looked at.
+const LOOK: Nanos = Nanos(100_000_000);
+/// How often it is looked at what changes seldom: the speed limits, which nobody else should turn, and
+/// what md waits to do.
+const LOOK_SELDOM: Nanos = Nanos(1_000_000_000);
+/// A check that md has not let begin after so long waits for another one.
+const DELAYED: Nanos = Nanos(5_000_000_000);
+/// When it is to end, md has so long to come to the fence.
+const SETTLES: Nanos = Nanos(5_000_000_000);
+/// md has so long to end a check that is told to.
+const PATIENCE: Nanos = Nanos(10_000_000_000);
+
+/// What the driver needs of the world.
+pub(crate) trait World {
+    /// Time since any moment.
+    fn now(&mut self) -> Nanos;
+    /// Lets time pass.
+    fn rest(&mut self, span: Nanos);
+    /// How the array's work stands.
+    ///
+    /// # Errors
+    /// When the array cannot be looked at.
+    fn look(&mut self) -> linux::Result<Look>;
+    /// Where md is at this moment.
+    fn live(&mut self) -> Option<Sectors>;
+    /// A knob, as the kernel shows it.
+    fn knob(&mut self, knob: Knob) -> Option<String>;
+    /// Turns a knob.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    fn turn(&mut self, knob: Knob, text: &str) -> linux::Result<()>;
+    /// Begins or ends md's work.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    fn act(&mut self, action: Action) -> linux::Result<()>;
+    /// What md waits to do until the check has ended.
+    fn waits(&mut self) -> Option<Waits>;
+    /// Whether the array is there.
+    fn is_there(&mut self) -> bool;
+    /// What was felt since the last time; `probing` says whether to probe from now on.
+    fn seen(&mut self, probing: bool) -> Seen;
+    /// Whether the members have nothing to do.
+    fn are_idle(&mut self) -> bool;
+    /// Whether it is to end before its end.
+    fn order(&mut self) -> Option<Order>;
+    /// Is told how it stands.
+    fn stands(&mut self, at: &At);
+}
+
+/// Why it is to end before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// A signal.
+    Interrupted,
+    /// The time that it was given is over.
+    TimeUp,
+}
+
+/// What is to be driven.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    /// [`Action::Check`] or [`Action::Repair`].
+    pub action: Action,
+    /// Where to begin.
+    pub from: Sectors,
+    /// What was found before that.
+    pub mismatches: u64,
+    /// How much lies on one member before the next has its turn; 0 at RAID 1.
+    pub chunk: Sectors,
+    /// Over how many members, or pairs of them, md goes at once.
+    pub wide: u64,
+    /// What is to be kept; `None` for a multiple of what is measured.
+    pub targets: Option<Targets>,
+    /// When it must be done, on the world's clock, if that counts more than the latency.
+    pub deadline: Option<Nanos>,
+}
+
+/// How it stands.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct At {
+    /// Where md is.
+    pub live: Sectors,
+    /// Where the end is; zero until that is known.
+    pub of: Sectors,
+    /// Up to where it is done, with all that was found before.
+    pub done: Sectors,
+    /// The sectors that differed, up to there.
+    pub mismatches: u64,
+    /// The same, as far as md is; some of it may lie behind `done`.
+    pub mismatches_seen: u64,
+    /// The mean latency felt, in seconds.
+    pub mean: Option<f64>,
+    /// The latency that 1 of 100 exceeds, in seconds.
+    pub p99: Option<f64>,
+    /// What is kept.
+    pub targets: Option<Targets>,
+    /// Whether anybody else uses the array.
+    pub company: bool,
+    /// Whether the foreground is measured, and the check waits.
+    pub measuring: bool,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    /// At its end.
+    Done,
+    /// As it was ordered.
+    Ordered(Order),
+    /// Somebody ended it.
+    Stopped,
+    /// The array is there no more.
+    Gone,
+    /// A member failed.
+    Degraded,
+    /// md began something else, which was let go at once.
+    Recovery(Action),
+    /// md waits to do this, which comes first.
+    Waits(Waits),
+    /// md does not let the check begin, since it works on an array that shares a disk with this one.
+    Delayed,
+    /// Somebody turned this knob.
+    Turned(Knob),
+    /// The kernel refused something, or said what cannot be understood.
+    Failed(linux::Error),
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// How it ended.
+    pub ending: Ending,
+    /// How it stood then.
+    pub at: At,
+    /// Whether md's check was begun here, and nobody else has ended it: then it is to be ended here.
+    pub is_own: bool,
+}
+
+/// Drives a check until it ends. The knobs are then to be put back.
+pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
+    let now = world.now();
+    let mut drive = Drive {
+        pace: Pace::new(task.targets, now),
+        fence: Fence::new(task.from, task.chunk, task.wide, now),
+        at: At {
+            live: task.from,
+            done: task.from,
+            mismatches: task.mismatches,
+            mismatches_seen: task.mismatches,
+            targets: task.targets,
+            ..At::default()
+        },
+        world,
+        task,
+        began: false,
+        gate: None,
+        looked: Nanos(0),
+        looked_seldom: now,
+        delayed: None,
+        ticked: now,
+    };
+    let ending = match drive.begin() {
+        Ok(()) => drive.run(),
+        Err(error) => drive.trouble(error),
+    };
+    drive.end(&ending);
+    Ended {
+        is_own: drive.began && !is_over(&ending),
+        ending,
+        at: drive.at,
+    }
+}
+
+/// Whether there is no check any more, or none that was begun here.
+fn is_over(ending: &Ending) -> bool {
+    matches!(
+        ending,
+        Ending::Done | Ending::Stopped | Ending::Gone | Ending::Recovery(_)
+    )
+}
+
+struct Drive<'a, W: World> {
+    world: &'a mut W,
+    task: &'a Task,
+    pace: Pace,
+    fence: Fence,
+    at: At,
+    /// Whether md was told to begin.
+    began: bool,
+    gate: Option<Gate>,
+    looked: Nanos,
+    looked_seldom: Nanos,
+    /// Since when md does not let it begin.
+    delayed: Option<Nanos>,
+    ticked: Nanos,
+}
+
+impl<W: World> Drive<'_, W> {
+    /// Begins, with the fence where it begins: nothing moves yet.
+    fn begin(&mut self) -> linux::Result<()> {
+        self.set(Gate::Gentle)?;
+        let from = self.fence.at().0.to_string();
+        // The fence stands before the beginning is moved: who finds a finite `sync_max` after a kill
+        // knows that the rest is to be put back too. It may not be below where a check begins.
+        self.world.turn(Knob::Min, "0")?;
+        self.world.turn(Knob::Max, &from)?;
+        self.world.turn(Knob::Min, &from)?;
+        self.world.act(self.task.action)?;
+        self.began = true;
+        Ok(())
+    }
+
+    fn run(&mut self) -> Ending {
+        loop {
+            if let Some(order) = self.world.order() {
+                return self.settle(order);
+            }
+            let tick = self.fence.rest(self.pace.may(), self.at.live);
+            self.world.rest(tick);
+            match self.tick() {
+                Ok(None) => {}
+                Ok(Some(ending)) => return ending,
+                Err(error) => return self.trouble(error),
+            }
+        }
+    }
+
+    /// Lets md come to the fence, where what is done is known, unless that takes long, or it is held
+    /// because of others.
+    fn settle(&mut self, order: Order) -> Ending {
+        if self.gate == Some(Gate::Shut) {
+            return Ending::Ordered(order);
+        }
+        let until = self.world.now() + SETTLES;
+        while self.at.done < self.fence.at() && self.world.now() < until {
+            match self.look(self.looked) {
+                Ok(None) => self.world.rest(TICK),
+                Ok(Some(ending)) => return ending,
+                Err(error) => return self.trouble(error),
+            }
+        }
+        Ending::Ordered(order)
+    }
+
+    fn tick(&mut self) -> linux::Result<Option<Ending>> {
+        let now = self.world.now();
+        let before = self.at.live;
+        if let Some(live) = self.world.live() {
+            self.at.live = live.max(before);
+        }
+        let moved = self.at.live.0.saturating_sub(before.0);
+        let bytes = Sectors(moved).bytes().0 as f64;
+        if now.0.saturating_sub(self.looked.0) >= LOOK.0 {
+            self.looked = now;
+            if let Some(ending) = self.look(now)? {
+                return Ok(Some(ending));
+            }
+            let seen = self.world.seen(self.pace.probes());
+            // What moved in other ticks was taken with no feeling.
+            self.pace.take(now, &seen, bytes);
+            self.tell();
+        } else {
+            self.pace.moved(bytes);
+        }
+        let passed = Nanos(now.0.saturating_sub(self.ticked.0)).as_secs_f64();
+        self.ticked = now;
+        let may = self.pace.may();
+        let gate = self.fence.gate(may, self.at.live, bytes, passed);
+        if let Some(turned) = self.set(gate)? {
+            return Ok(Some(turned));
+        }
+        if self.pace.is_measuring() && bytes > 0.0 {
+            // What was let loose before is no part of what the foreground is by itself.
+            self.pace.measure_anew(now);
+        }
+        if self.at.of.0 > 0 && self.fence.is_wanted(may, self.at.live, now) {
+            let waits = matches!(may, May::Rate(_)) && !self.world.are_idle();
+            let stood = self.fence.at();
+            if let Some(to) = self.fence.raise(may, self.at.live, waits, now)
+                && let Err(error) = self.world.turn(Knob::Max, &to.0.to_string())
+            {
+                return self.refused(stood, error).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Why the fence that stood there could not be raised: because of what somebody else did, or of
+    /// what the kernel says.
+    fn refused(&mut self, stood: Sectors, error: linux::Error) -> linux::Result<Ending> {
+        let look = self.world.look()?;
+        if look.action == self.task.action && look.degraded == 0 {
+            return match look.until == Until::At(stood) {
+                true => Err(error),
+                false => Ok(Ending::Turned(Knob::Max)),
+            };
+        }
+        let now = self.world.now();
+        self.look(now)?.ok_or(error)
+    }
+
+    /// Looks at the whole state: at what to keep, and for a reason to end.
+    fn look(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
+        let look = self.world.look()?;
+        let counted = self.task.mismatches.saturating_add(look.mismatches);
+        // Until md has moved, its count may be that of the check before.
+        let moved = |done: Sectors| done > self.task.from;
+        if moved(self.at.live) || look.completed.is_some_and(|(done, _)| moved(done)) {
+            self.at.mismatches_seen = counted;
+        }
+        match look.action {
+            action if action == self.task.action => {}
+            // md takes the fence away when it has come to the end.
+            Action::Idle if look.until == Until::End && self.fence.is_last() => {
+                self.at.done = self.at.of;
+                self.at.live = self.at.of;
+                self.at.mismatches_seen = counted;
+                self.at.mismatches = counted;
+                return Ok(Some(Ending::Done));
+            }
+            _ if look.degraded > 0 => return Ok(Some(Ending::Degraded)),
+            Action::Idle | Action::Check | Action::Repair => return Ok(Some(Ending::Stopped)),
+            other => return Ok(Some(Ending::Recovery(other))),
+        }
+        if look.degraded > 0 {
+            return Ok(Some(Ending::Degraded));
+        }
+        // At the end md first takes the fence away, and is idle a moment later.
+        let is_ending = look.until == Until::End && self.fence.is_last();
+        if look.until != Until::At(self.fence.at()) && !is_ending {
+            return Ok(Some(Ending::Turned(Knob::Max)));
+        }
+        if let Some((done, of)) = look.completed {
+            self.at.of = of;
+            self.fence.ends_at(of);
+            if done == self.fence.at() {
+                self.at.done = done;
+                self.at.mismatches = self.at.mismatches_seen;
+                self.fence.stood(now);
+            }
+        }
+        self.hurry(now);
+        self.look_seldom(now, look.delayed)
+    }
+
+    /// Looks at what changes seldom.
+    fn look_seldom(&mut self, now: Nanos, delayed: bool) -> linux::Result<Option<Ending>> {
+        if now.0.saturating_sub(self.looked_seldom.0) < LOOK_SELDOM.0 {
+            return Ok(None);
+        }
+        self.looked_seldom = now;
+        if let Some(waits) = self.world.waits() {
+            return Ok(Some(Ending::Waits(waits)));
+        }
+        if !delayed {
+            self.delayed = None;
+        } else if now.0.saturating_sub(self.delayed.get_or_insert(now).0) >= DELAYED.0 {
+            return Ok(Some(Ending::Delayed));
+        }
+        Ok(self.limits())
+    }
+
+    /// Where a deadline counts more than the latency, it sets how slow it may be.
+    fn hurry(&mut self, now: Nanos) {
+        let Some(deadline) = self.task.deadline else {
+            return;
+        };
+        let left = Sectors(self.at.of.0.saturating_sub(self.at.live.0)).bytes();
+        // What is late already goes as fast as it can.
+        let seconds = Nanos(deadline.0.saturating_sub(now.0))
+            .as_secs_f64()
+            .max(0.001);
+        self.pace.at_least(left.0 as f64 / seconds);
+    }
+
+    /// Whether somebody has turned a speed limit.
+    fn limits(&mut self) -> Option<Ending> {
+        let limits = self.gate?.limits();
+        let turned = limits.into_iter().find(|(knob, kib)| {
+            let shown = self.world.knob(*knob).and_then(|text| Speed::parse(&text));
+            shown
+                != Some(Speed {
+                    kib: *kib,
+                    local: true,
+                })
+        });
+        turned.map(|(knob, _)| Ending::Turned(knob))
+    }
+
+    /// Sets the limits, unless somebody else has written to one of them since they were set last.
+    fn set(&mut self, gate: Gate) -> linux::Result<Option<Ending>> {
+        if self.gate == Some(gate) {
+            return Ok(None);
+        }
+        if let Some(turned) = self.limits() {
+            return Ok(Some(turned));
+        }
+        for (knob, kib) in gate.limits() {
+            self.world.turn(knob, &kib.to_string())?;
+        }
+        self.gate = Some(gate);
+        Ok(None)
+    }
+
+    fn tell(&mut self) {
+        let felt = self.pace.felt();
+        self.at.mean = felt.and_then(super::felt::Felt::mean);
+        self.at.p99 = felt.and_then(super::felt::Felt::p99);
+        self.at.targets = self.pace.targets();
+        self.at.company = felt.is_some();
+        self.at.measuring = self.pace.is_measuring();
+        self.world.stands(&self.at);
+    }
+
+    /// What an error means: of an array that is gone nothing can be read.
+    fn trouble(&mut self, error: linux::Error) -> Ending {
+        if self.world.is_there() {
+            Ending::Failed(error)
+        } else {
+            Ending::Gone
+        }
+    }
+
+    /// Ends md's work, if it is still the one that was begun here.
+    fn end(&mut self, ending: &Ending) {
+        if is_over(ending) || !self.began {
+            return;
+        }
+        let ours = self.task.action;
+        let is_ours = |look: &linux::Result<Look>| matches!(look, Ok(look) if look.action == ours);
+        if !is_ours(&self.world.look()) {
+            return;
+        }
+        // What stands in its way is found when the knobs are put back.
+        let _ = self.world.act(Action::Idle);
+        let until = self.world.now() + PATIENCE;
+        while is_ours(&self.world.look()) && self.world.now() < until {
+            self.world.rest(TICK);
+        }
+    }
+}

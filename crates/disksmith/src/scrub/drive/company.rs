@@ -1,0 +1,306 @@
+//! The whole steering against a modelled array with noise, and with superblocks that md writes: whether
+//! the foreground keeps what it was promised, and whether the check gets what that leaves.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::model::{Event, Load, Model, Noise};
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+/// 100 MB a second.
+const FASTEST: f64 = 200_000.0;
+
+fn task(targets: Option<Targets>) -> Task {
+    Task {
+        action: Action::Check,
+        from: Sectors(0),
+        mismatches: 0,
+        chunk: Sectors(128),
+        wide: 4,
+        targets,
+        deadline: None,
+    }
+}
+
+fn p99(seconds: f64) -> Option<Targets> {
+    Some(Targets {
+        mean: None,
+        p99: Some(seconds),
+    })
+}
+
+/// An array of which the foreground takes this share. At a third of what is left, the latency is half as
+/// much again, as in a queue (M/M/1); a check that takes notice of it goes at half of what is left.
+fn at(share: f64, noise: Noise) -> Load {
+    let left = 1.0 - share;
+    let alone = 0.002 / left;
+    Load {
+        rate: 2400.0 * share,
+        alone,
+        cost: 0.5 * alone / (left / 3.0),
+        gentle: 0.5 * left,
+        noise,
+    }
+}
+
+/// Lets it run for so many seconds.
+fn run(model: &mut Model, targets: Option<Targets>, seconds: u64) -> Ended {
+    let end = (seconds * SECOND, Event::Order(Order::Interrupted));
+    model.events.push(end);
+    drive(model, &task(targets))
+}
+
+fn quantile(model: &Model, from: u64, to: u64, share: f64) -> f64 {
+    let within = from * SECOND..to * SECOND;
+    let felt = model.latencies.iter();
+    let mut felt: Vec<f64> = felt
+        .filter(|(then, _)| within.contains(then))
+        .map(|(_, felt)| *felt)
+        .collect();
+    felt.sort_by(f64::total_cmp);
+    felt[((felt.len() - 1) as f64 * share) as usize]
+}
+
+/// Sectors a second that keep the p99.9 within 1.5 times what it is `alone`: the check goes in turns at its
+/// gentle speed or not at all, and that is how long it may go.
+fn spare(load: Load, alone: f64) -> f64 {
+    let mut model = Model::new(1, FASTEST);
+    model.load = load;
+    let slower = 1.0 + load.gentle * load.cost / load.alone;
+    let beyond = |model: &mut Model, slower: f64| {
+        let passed = |_: &u32| model.noise() * load.alone * slower > 1.5 * alone;
+        f64::from((0..1_000_000).filter(passed).count() as u32) / 1e6
+    };
+    let (still, going) = (beyond(&mut model, 1.0), beyond(&mut model, slower));
+    let turn = ((0.001 - still) / (going - still)).clamp(0.0, 1.0);
+    turn * load.gentle * FASTEST
+}
+
+/// Sectors a second.
+fn rate(model: &Model, from: usize, to: usize) -> f64 {
+    model.history[from..to].iter().map(|one| one.0).sum::<f64>() / (to - from) as f64
+}
+
+#[test]
+fn the_foreground_keeps_what_it_was_promised_and_the_check_gets_the_rest() {
+    const RUNS: u64 = 3;
+    let mut bad = Vec::new();
+    for noise in [Noise::Exponential, Noise::Tail] {
+        for share in [0.3, 0.6, 0.9] {
+            let load = at(share, noise);
+            let mut nothing = Model::new(u64::MAX / 4096, FASTEST);
+            nothing.load = load;
+            nothing.rest(Nanos(200 * SECOND));
+            let alone = quantile(&nothing, 0, 200, 0.999);
+            let (mut slower, mut got) = (0.0, 0.0);
+            for run_of in 0..RUNS {
+                let mut model = Model::new(u64::MAX / 4096, FASTEST);
+                model.load = load;
+                model.random = 77 + run_of;
+                run(&mut model, None, 400);
+                let felt = quantile(&model, 60, 400, 0.999);
+                slower += felt / alone / RUNS as f64;
+                got += rate(&model, 60, 400) / spare(load, alone) / RUNS as f64;
+            }
+            let what = format!(
+                "{noise:?} {share}: p99.9 {slower:.2} times, rate {got:.2} of what is spare"
+            );
+            println!("{what}");
+            // The aims are 1.5 and 0.83. Where latencies have tails, the promise for the mean is reached before
+            // that of the slowest, and fewer of what is spare is got.
+            let least = match noise {
+                Noise::Tail => 0.55,
+                _ => 0.75,
+            };
+            if slower > 1.55 || got < least {
+                bad.push(what);
+            }
+        }
+    }
+    assert_eq!(bad, [""; 0]);
+}
+
+#[test]
+fn a_deadline_far_away_leaves_the_steering_to_what_is_felt() {
+    let of = 30_000_000;
+    let mut model = Model::new(of, FASTEST);
+    model.load = at(0.3, Noise::Exponential);
+    let deadline = 3000 * SECOND;
+    let end = Event::Order(Order::Interrupted);
+    model.events.push((300 * SECOND, end));
+    drive(
+        &mut model,
+        &Task {
+            deadline: Some(Nanos(deadline)),
+            ..task(None)
+        },
+    );
+    let told: Vec<&At> = model.told.iter().filter(|at| at.live.0 > 0).collect();
+    let measuring = told.iter().filter(|at| at.measuring).count();
+    let share = measuring as f64 / told.len() as f64;
+    assert!(share < 0.1, "it measures {share:.2} of the time");
+    let (got, demanded) = (rate(&model, 60, 300), of as f64 / 3000.0);
+    println!("{got:.0} sectors a second, of which the deadline demands {demanded:.0}");
+    assert!(got > 1.5 * demanded, "{got:.0} of {demanded:.0}");
+}
+
+#[test]
+fn noise_alone_does_not_keep_it_low() {
+    for noise in [Noise::Exponential, Noise::Tail] {
+        let mut model = Model::new(u64::MAX / 4096, FASTEST);
+        model.load = Load {
+            cost: 0.0,
+            gentle: 0.4,
+            ..at(0.3, noise)
+        };
+        run(&mut model, None, 300);
+        let got = rate(&model, 60, 300) / (0.4 * FASTEST);
+        println!("{noise:?}: {got:.2}");
+        assert!(got > 0.75, "{noise:?}: {got:.2}");
+    }
+}
+
+#[test]
+fn a_foreground_that_is_slow_by_itself_does_not_stop_the_check() {
+    for noise in [Noise::None, Noise::Exponential] {
+        let mut model = Model::new(u64::MAX / 4096, FASTEST);
+        model.load = Load {
+            alone: 0.050,
+            cost: 0.0,
+            ..at(0.3, noise)
+        };
+        let ended = run(&mut model, p99(0.005), 180);
+        let got = rate(&model, 10, 180) * 512.0;
+        assert!(got > super::super::pace::LEAST / 2.0, "{noise:?}: {got}");
+        let kept = ended.at.targets.unwrap().p99.unwrap();
+        assert!(kept > 0.050, "it is held to what it has: {kept}");
+        assert!(rate(&model, 120, 180) > 0.2 * FASTEST, "and goes on");
+    }
+}
+
+#[test]
+fn whoever_comes_gets_the_disks_within_a_second_however_far_the_fence_is() {
+    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    let load = Load {
+        gentle: 0.3,
+        ..at(0.3, Noise::Exponential)
+    };
+    model
+        .events
+        .push((60 * SECOND + 300_000_000, Event::Load(load)));
+    run(&mut model, None, 75);
+    assert!(rate(&model, 20, 60) > 0.95 * FASTEST, "alone");
+    let after = rate(&model, 61, 68);
+    assert!(after < 0.01 * FASTEST, "{after}");
+    // A load that grows while the check goes on is felt too.
+    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    model.load = load;
+    let heavy = Load { cost: 2.0, ..load };
+    model.events.push((90 * SECOND, Event::Load(heavy)));
+    run(&mut model, None, 100);
+    let (before, after) = (rate(&model, 80, 90), rate(&model, 91, 95));
+    assert!(after < 0.3 * before, "{after} of {before}");
+}
+
+#[test]
+fn bursts_do_not_meet_a_check_at_full_speed_each_time() {
+    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    let busy = at(0.3, Noise::None);
+    for burst in 0..40 {
+        let at = (20 + 8 * burst) * SECOND;
+        model.events.push((at, Event::Load(busy)));
+        model
+            .events
+            .push((at + SECOND, Event::Load(Load { rate: 0.0, ..busy })));
+    }
+    run(&mut model, None, 340);
+    let alone = |from: u64, to: u64| {
+        let met = (from..to).filter(|burst| {
+            let before = (20 + 8 * burst) as usize - 1;
+            model.history[before].0 > 0.8 * FASTEST
+        });
+        met.count()
+    };
+    assert!(alone(20, 40) < 5, "{} of 20", alone(20, 40));
+}
+
+#[test]
+fn a_journal_is_no_company() {
+    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    let busy = Load {
+        rate: 200.0,
+        ..at(0.3, Noise::None)
+    };
+    for commit in 1..20 {
+        let at = 5 * commit * SECOND;
+        model.events.push((at, Event::Load(busy)));
+        model
+            .events
+            .push((at + SECOND / 10, Event::Load(Load { rate: 0.0, ..busy })));
+    }
+    run(&mut model, None, 100);
+    let got = rate(&model, 10, 100);
+    assert!(got > 0.93 * FASTEST, "{got}");
+}
+
+/// A request waits for 0.3 seconds behind a check at full speed.
+fn slow_volumes() -> Load {
+    Load {
+        rate: 0.0,
+        alone: 0.002,
+        cost: 0.3,
+        gentle: 0.3,
+        noise: Noise::None,
+    }
+}
+
+#[test]
+fn one_who_waits_for_each_answer_is_met_though_the_check_makes_him_few_requests() {
+    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    model.load = slow_volumes();
+    let comes = 30 * SECOND + 300_000_000;
+    model.events.push((comes, Event::Client));
+    run(&mut model, None, 40);
+    assert!(rate(&model, 10, 30) > 0.95 * FASTEST, "alone");
+    let after = rate(&model, 32, 37);
+    assert!(after < 0.01 * FASTEST, "{after}");
+    let slow = model.latencies.iter().skip(1);
+    let slow = slow.filter(|(then, felt)| *then > comes + SECOND && *felt > 0.1);
+    assert_eq!(slow.count(), 0, "within a second");
+}
+
+#[test]
+fn a_journal_on_slow_volumes_is_no_company_either() {
+    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    let commits = Load {
+        rate: 20.0,
+        ..slow_volumes()
+    };
+    model.load = slow_volumes();
+    for commit in 1..40 {
+        let at = 5 * commit * SECOND;
+        model.events.push((at, Event::Load(commits)));
+        let over = at + 3 * SECOND / 10;
+        model.events.push((over, Event::Load(slow_volumes())));
+    }
+    run(&mut model, None, 200);
+    let got = rate(&model, 10, 200);
+    println!("{:.3} of full speed", got / FASTEST);
+    assert!(got > 0.93 * FASTEST, "{got}");
+}
+
+#[test]
+fn the_least_rate_costs_few_superblocks() {
+    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    // Whatever is checked is felt by all.
+    model.load = Load {
+        cost: 50.0,
+        ..at(0.3, Noise::None)
+    };
+    run(&mut model, None, 180);
+    let mib = model.position * 512.0 / super::super::pace::LEAST;
+    assert!((30.0..400.0).contains(&mib), "near the least: {mib}");
+    let each = f64::from(model.superblocks) / mib;
+    println!("{each:.1} superblocks for each MiB");
+    // Steps of 256 KiB, two or three superblocks each, would be ten and more.
+    assert!(each < 3.0, "{each}");
+}

@@ -1,0 +1,487 @@
+//! A model of md's check, of the array below it and of a foreground, with known truth.
+//!
+//! As in the kernel (drivers/md/md.c, md_do_sync): a thread goes from `sync_min` to `sync_max`, drains
+//! and waits there, sleeps for half a second where it is faster than `sync_speed_max`, forgets both
+//! ends when it is done, and keeps where it was when it is ended. What is done is shown at a stop, or
+//! every ten seconds, or when half of the way to the stop is done; then md drains and writes the superblock
+//! of all members. Below `sync_speed_min` it takes no notice of others; above, it goes slower while there
+//! are any. `mismatch_cnt` begins at zero with each check.
+
+use linux::md::beside::Beside;
+use linux::md::sync::{Action, Knob, Look, Sectors, Speed, Until};
+use record::Nanos;
+
+use super::{At, Order, Seen, Waits, World};
+
+/// The step in which time goes on.
+const STEP: u64 = 1_000_000;
+const SECOND: u64 = 1_000_000_000;
+
+/// How latencies spread about their mean.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Noise {
+    None,
+    Exponential,
+    /// One request in fifty waits for something else, as on cloud volumes.
+    Tail,
+}
+
+/// The foreground at a moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load {
+    /// Requests a second.
+    pub rate: f64,
+    /// The latency by itself, in seconds.
+    pub alone: f64,
+    /// What a check at full speed adds, in seconds.
+    pub cost: f64,
+    /// The share of its full speed that a check has which takes notice.
+    pub gentle: f64,
+    pub noise: Noise,
+}
+
+/// One who makes the next request when the last one is answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Client {
+    since: u64,
+    until: u64,
+}
+
+/// md drains and writes the superblock in this time.
+const SUPERBLOCK: u64 = 8_000_000;
+/// Which the foreground feels as so much of a check at full speed.
+const ITS_SHARE: f64 = 0.1;
+
+/// What happens at a moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Event {
+    Order(Order),
+    /// Somebody writes this to `sync_action`.
+    Act(Action),
+    /// md begins this by itself.
+    Begins(Action),
+    Fails,
+    Turns(Knob, u64),
+    Gone,
+    /// An array on the same disks is to be made whole.
+    Waits,
+    /// md does not let it begin, because of such an array.
+    Delayed,
+    Load(Load),
+    /// Somebody comes who asks for one thing after the other.
+    Client,
+}
+
+pub(super) struct Model {
+    pub now: u64,
+    pub action: Action,
+    pub position: f64,
+    completed: u64,
+    completed_at: u64,
+    pub of: u64,
+    pub min: u64,
+    pub until: Until,
+    pub speed_min: Speed,
+    pub speed_max: Speed,
+    /// Sectors a second that the members give.
+    pub fastest: f64,
+    sleeps_until: u64,
+    writes_until: u64,
+    /// How often it has written the superblock.
+    pub superblocks: u32,
+    due: f64,
+    /// The latencies of the foreground's requests, with when they were made.
+    pub latencies: Vec<(u64, f64)>,
+    /// Where what differs lies.
+    pub bad: Vec<u64>,
+    pub found: u64,
+    /// Whether its thread is about to begin, and shows what the last check counted.
+    begins: bool,
+    pub degraded: u32,
+    pub there: bool,
+    waits: Option<Waits>,
+    delayed: bool,
+    pub load: Load,
+    pub events: Vec<(u64, Event)>,
+    order: Option<Order>,
+    probed: Vec<f64>,
+    client: Option<Client>,
+    others: f64,
+    busy: f64,
+    /// Seconds in which others wait, and since when they are counted.
+    waited: f64,
+    seen_at: u64,
+    probes_at: u64,
+    probing: bool,
+    pub random: u64,
+    /// For each second: sectors checked, and the mean latency of the foreground.
+    pub history: Vec<(f64, f64)>,
+    second: (f64, f64, u32),
+    pub told: Vec<At>,
+    /// What was refused.
+    pub refused: Vec<String>,
+}
+
+impl Model {
+    pub(super) fn new(of: u64, fastest: f64) -> Model {
+        Model {
+            now: 0,
+            action: Action::Idle,
+            position: 0.0,
+            completed: 0,
+            completed_at: 0,
+            of,
+            min: 0,
+            until: Until::End,
+            speed_min: Speed {
+                kib: 1000,
+                local: false,
+            },
+            speed_max: Speed {
+                kib: 200_000,
+                local: false,
+            },
+            fastest,
+            sleeps_until: 0,
+            writes_until: 0,
+            superblocks: 0,
+            due: 0.0,
+            latencies: Vec::new(),
+            bad: Vec::new(),
+            found: 0,
+            begins: false,
+            degraded: 0,
+            there: true,
+            waits: None,
+            delayed: false,
+            load: Load {
+                rate: 0.0,
+                alone: 0.001,
+                cost: 0.0,
+                gentle: 1.0,
+                noise: Noise::None,
+            },
+            events: Vec::new(),
+            order: None,
+            probed: Vec::new(),
+            client: None,
+            others: 0.0,
+            busy: 0.0,
+            waited: 0.0,
+            seen_at: 0,
+            probes_at: 0,
+            probing: false,
+            random: 1,
+            history: Vec::new(),
+            second: (0.0, 0.0, 0),
+            told: Vec::new(),
+            refused: Vec::new(),
+        }
+    }
+
+    fn fence(&self) -> f64 {
+        match self.until {
+            Until::End => self.of as f64,
+            Until::At(at) => (at.0 as f64).min(self.of as f64),
+        }
+    }
+
+    /// Ends md's work before its end, as an error or a word does.
+    fn break_off(&mut self) {
+        if self.action != Action::Idle {
+            self.min = self.completed;
+            self.action = Action::Idle;
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Order(order) => self.order = Some(order),
+            Event::Act(Action::Idle) => self.break_off(),
+            Event::Act(action) => self.action = action,
+            Event::Begins(action) => {
+                self.break_off();
+                self.action = action;
+            }
+            Event::Fails => {
+                self.break_off();
+                self.degraded += 1;
+            }
+            Event::Turns(Knob::SpeedMin, kib) => self.speed_min = Speed { kib, local: true },
+            Event::Turns(Knob::SpeedMax, kib) => self.speed_max = Speed { kib, local: true },
+            Event::Turns(_, sectors) => self.until = Until::At(Sectors(sectors)),
+            Event::Gone => self.there = false,
+            Event::Waits => {
+                self.waits = Some(Waits::Beside(Beside {
+                    name: "md1".to_owned(),
+                    action: Action::Recover,
+                }));
+            }
+            Event::Delayed => self.delayed = true,
+            Event::Load(load) => self.load = load,
+            Event::Client => self.client = Some(Client::default()),
+        }
+    }
+
+    fn step(&mut self) {
+        let due: Vec<Event> = {
+            let now = self.now;
+            let (due, later): (Vec<_>, Vec<_>) =
+                self.events.drain(..).partition(|(at, _)| *at <= now);
+            self.events = later;
+            due.into_iter().map(|(_, event)| event).collect()
+        };
+        due.into_iter().for_each(|event| self.happen(event));
+        let seconds = STEP as f64 / SECOND as f64;
+        let before = self.position;
+        if matches!(self.action, Action::Check | Action::Repair) && !self.delayed {
+            self.check(seconds);
+        }
+        let mut share = (self.position - before) / (self.fastest * seconds);
+        if self.now < self.writes_until {
+            share = ITS_SHARE;
+        }
+        let latency = self.load.alone + share * self.load.cost;
+        self.others += self.load.rate * seconds;
+        self.due += self.load.rate * seconds;
+        while self.due >= 1.0 {
+            self.due -= 1.0;
+            let felt = latency * self.noise();
+            self.busy += felt;
+            self.waited += felt;
+            self.latencies.push((self.now, felt));
+        }
+        if let Some(client) = &mut self.client {
+            self.waited += seconds;
+            if self.now >= client.until {
+                let felt = Nanos(self.now - client.since).as_secs_f64();
+                self.busy += felt;
+                self.others += 1.0;
+                self.latencies.push((self.now, felt));
+                let until = self.now + (latency * 1e9) as u64;
+                *client = Client {
+                    since: self.now,
+                    until,
+                };
+            }
+        }
+        if self.probing && self.now >= self.probes_at {
+            // At odd moments: at even ones each would meet the same moment of a step.
+            let odd = (self.draw() * 2e7) as u64;
+            let felt = latency * self.noise();
+            self.probes_at = self.now + SECOND / 100 + odd + (felt * 1e9) as u64;
+            self.probed.push(felt);
+        }
+        self.second.0 += self.position - before;
+        self.second.1 += latency;
+        self.second.2 += 1;
+        self.now += STEP;
+        if self.now.is_multiple_of(SECOND) {
+            let (sectors, latency, count) = std::mem::take(&mut self.second);
+            self.history.push((sectors, latency / f64::from(count)));
+        }
+    }
+
+    /// Evenly between 0 and 1 (Knuth's generator for 64 bits).
+    fn draw(&mut self) -> f64 {
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((self.random >> 33) as f64 + 0.5) / f64::from(1_u32 << 31)
+    }
+
+    /// A factor with a mean of 1.
+    pub(super) fn noise(&mut self) -> f64 {
+        match self.load.noise {
+            Noise::None => 1.0,
+            Noise::Exponential => -self.draw().ln(),
+            Noise::Tail => match self.draw() < 0.02 {
+                true => 0.7 * (8.0 - 12.0 * self.draw().ln()),
+                false => 0.7 * (0.6 + 0.4 * self.draw()),
+            },
+        }
+    }
+
+    /// md writes the superblocks when half of the way to the stop is done.
+    fn is_to_write(&self) -> bool {
+        let done = self.position - self.completed as f64;
+        let way = self.fence() - self.completed as f64;
+        done >= 128.0 && 2.0 * done >= way || self.now - self.completed_at >= 10 * SECOND
+    }
+
+    fn check(&mut self, seconds: f64) {
+        if self.now < self.writes_until {
+            return;
+        }
+        let stands = self.position >= self.fence();
+        if self.now >= self.sleeps_until && self.is_to_write() {
+            self.completed = self.position as u64;
+            self.completed_at = self.now;
+            self.superblocks += 1;
+            self.writes_until = self.now + SUPERBLOCK;
+            return;
+        }
+        if stands {
+            self.completed = self.position as u64;
+            self.completed_at = self.now;
+        }
+        if self.position >= self.of as f64 {
+            // It has come to the end, and forgets both ends.
+            (self.min, self.until) = (0, Until::End);
+            self.action = Action::Idle;
+            return;
+        }
+        if self.now < self.sleeps_until || stands {
+            return;
+        }
+        let speed_max = self.speed_max.kib as f64 * 2.0;
+        let takes_notice = self.fastest > self.speed_min.kib as f64 * 2.0;
+        if takes_notice && speed_max < 1000.0 {
+            self.sleeps_until = self.now + SECOND / 2;
+            return;
+        }
+        let others = takes_notice && self.load.rate > 0.0;
+        let share = if others { self.load.gentle } else { 1.0 };
+        let step = (share * self.fastest).min(speed_max) * seconds;
+        let to = (self.position + step).min(self.fence());
+        let (from, to_sector) = (self.position as u64, to as u64);
+        let passed = |bad: &&u64| (from..to_sector).contains(*bad);
+        if std::mem::take(&mut self.begins) {
+            self.found = 0;
+        }
+        self.found += self.bad.iter().filter(passed).count() as u64;
+        self.position = to;
+    }
+
+    fn refuse(&mut self, what: &str) -> linux::Result<()> {
+        self.refused.push(what.to_owned());
+        Err(linux::Error::Write {
+            path: what.into(),
+            source: std::io::ErrorKind::ResourceBusy.into(),
+        })
+    }
+}
+
+impl World for Model {
+    fn now(&mut self) -> Nanos {
+        Nanos(self.now)
+    }
+
+    fn rest(&mut self, span: Nanos) {
+        let until = self.now + span.0;
+        while self.now < until {
+            self.step();
+        }
+    }
+
+    fn look(&mut self) -> linux::Result<Look> {
+        if !self.there {
+            return Err(linux::Error::NoDevice("md0".to_owned()));
+        }
+        let is_busy = self.action != Action::Idle;
+        Ok(Look {
+            action: self.action,
+            state: "clean".to_owned(),
+            degraded: self.degraded,
+            completed: (is_busy && !self.delayed)
+                .then_some((Sectors(self.completed), Sectors(self.of))),
+            delayed: is_busy && self.delayed,
+            mismatches: self.found,
+            until: self.until,
+        })
+    }
+
+    fn live(&mut self) -> Option<Sectors> {
+        (self.action != Action::Idle && !self.delayed).then_some(Sectors(self.position as u64))
+    }
+
+    fn knob(&mut self, knob: Knob) -> Option<String> {
+        let speed = |speed: Speed| {
+            let whose = if speed.local { "local" } else { "system" };
+            format!("{} ({whose})", speed.kib)
+        };
+        match knob {
+            Knob::SpeedMin => Some(speed(self.speed_min)),
+            Knob::SpeedMax => Some(speed(self.speed_max)),
+            Knob::Max => Some(self.until.to_write()),
+            Knob::Min => Some(self.min.to_string()),
+            Knob::IoDepth | Knob::StripeCache => None,
+        }
+    }
+
+    fn turn(&mut self, knob: Knob, text: &str) -> linux::Result<()> {
+        let is_busy = self.action != Action::Idle;
+        match (knob, text.parse::<u64>()) {
+            (Knob::SpeedMin, Ok(kib)) => self.speed_min = Speed { kib, local: true },
+            (Knob::SpeedMax, Ok(kib)) => self.speed_max = Speed { kib, local: true },
+            (Knob::Min, Ok(_)) if is_busy => return self.refuse("sync_min"),
+            (Knob::Min, Ok(at)) => self.min = at,
+            (Knob::Max, Ok(at)) => {
+                let lowers = match self.until {
+                    Until::End => true,
+                    Until::At(there) => at < there.0,
+                };
+                if (is_busy && lowers) || !at.is_multiple_of(128) {
+                    return self.refuse("sync_max");
+                }
+                self.until = Until::At(Sectors(at));
+            }
+            (Knob::Max, Err(_)) => self.until = Until::End,
+            _ => return self.refuse(knob.file()),
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, action: Action) -> linux::Result<()> {
+        match action {
+            Action::Idle => self.break_off(),
+            _ if self.action != Action::Idle => return self.refuse("sync_action"),
+            _ => {
+                self.action = action;
+                self.position = self.min as f64;
+                self.completed = self.min;
+                self.completed_at = self.now;
+                // Its thread takes a moment to begin, and only then counts from zero.
+                self.begins = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn waits(&mut self) -> Option<Waits> {
+        self.waits.clone()
+    }
+
+    fn is_there(&mut self) -> bool {
+        self.there
+    }
+
+    fn seen(&mut self, probing: bool) -> Seen {
+        let probes = std::mem::take(&mut self.probed);
+        let others = std::mem::take(&mut self.others);
+        let busy = std::mem::take(&mut self.busy);
+        let waited = std::mem::take(&mut self.waited);
+        let passed = Nanos(self.now - std::mem::replace(&mut self.seen_at, self.now));
+        self.probing = probing;
+        Seen {
+            probes,
+            waiting: 0.0,
+            others: Some(others.round() as u64),
+            counted: Some((others.round() as u64, busy)),
+            busy: waited.min(passed.as_secs_f64()),
+        }
+    }
+
+    fn are_idle(&mut self) -> bool {
+        self.load.rate <= 0.0 || self.draw() < 0.5
+    }
+
+    fn order(&mut self) -> Option<Order> {
+        self.order
+    }
+
+    fn stands(&mut self, at: &At) {
+        self.told.push(at.clone());
+    }
+}

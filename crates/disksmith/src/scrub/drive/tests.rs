@@ -1,0 +1,314 @@
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::model::{Event, Load, Model, Noise};
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+/// 100 MB a second.
+const FASTEST: f64 = 200_000.0;
+
+fn task() -> Task {
+    Task {
+        action: Action::Check,
+        from: Sectors(0),
+        mismatches: 0,
+        chunk: Sectors(128),
+        wide: 1,
+        targets: None,
+        deadline: None,
+    }
+}
+
+fn p99(seconds: f64) -> Option<Targets> {
+    Some(Targets {
+        mean: None,
+        p99: Some(seconds),
+    })
+}
+
+fn busy(alone: f64, cost: f64) -> Load {
+    Load {
+        rate: 700.0,
+        alone,
+        cost,
+        gentle: 1.0,
+        noise: Noise::None,
+    }
+}
+
+#[test]
+fn on_an_idle_array_it_is_as_fast_as_md() {
+    let of = 60 * FASTEST as u64;
+    let mut model = Model::new(of, FASTEST);
+    let ended = drive(&mut model, &task());
+    assert!(matches!(ended.ending, Ending::Done), "{ended:?}");
+    assert_eq!(ended.at.done, Sectors(of));
+    // The first two seconds show that nobody is there.
+    let seconds = model.now as f64 / SECOND as f64;
+    assert!(seconds < 2.5 + 60.0 / 0.97, "{seconds}");
+    assert_eq!(model.refused, [""; 0]);
+    assert_eq!((model.min, model.until), (0, Until::End));
+}
+
+#[test]
+fn in_company_it_takes_what_leaves_the_target_kept() {
+    // At full speed the latency is 21 ms; a quarter of it keeps 6 ms.
+    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    model.load = busy(0.001, 0.020);
+    model
+        .events
+        .push((120 * SECOND, Event::Order(Order::TimeUp)));
+    let ended = drive(
+        &mut model,
+        &Task {
+            targets: Some(Targets {
+                mean: Some(0.006),
+                p99: None,
+            }),
+            ..task()
+        },
+    );
+    assert!(matches!(ended.ending, Ending::Ordered(Order::TimeUp)));
+    let late = &model.history[60..115];
+    let mean = |of: fn(&(f64, f64)) -> f64| late.iter().map(of).sum::<f64>() / late.len() as f64;
+    let (rate, latency) = (mean(|one| one.0), mean(|one| one.1));
+    assert!(latency < 0.0065, "{latency}");
+    assert!(rate > 0.15 * FASTEST, "{rate}");
+}
+
+#[test]
+fn the_disks_are_free_a_second_after_the_foreground_suffers() {
+    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    model.load = busy(0.001, 0.002);
+    model
+        .events
+        .push((60 * SECOND, Event::Load(busy(0.004, 0.200))));
+    model
+        .events
+        .push((64 * SECOND, Event::Order(Order::Interrupted)));
+    drive(
+        &mut model,
+        &Task {
+            targets: p99(0.005),
+            ..task()
+        },
+    );
+    let (before, after) = (model.history[58].0, model.history[61].0);
+    assert!(before > 0.5 * FASTEST, "{before}");
+    // What it may then do is a twentieth of that, in steps.
+    assert!(after <= 0.1 * FASTEST, "{after} of {before}");
+    assert!(model.history[62].0 < 0.1 * FASTEST);
+}
+
+#[test]
+fn somebody_who_comes_to_an_idle_array_is_not_run_over() {
+    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    model
+        .events
+        .push((20 * SECOND, Event::Load(busy(0.001, 0.050))));
+    model
+        .events
+        .push((30 * SECOND, Event::Order(Order::Interrupted)));
+    drive(&mut model, &task());
+    assert!(model.history[18].0 > 0.95 * FASTEST);
+    let after = model.history[21].0;
+    assert!(after < 0.05 * FASTEST, "{after}");
+    let measuring = model.told.iter().any(|at| at.measuring && at.live.0 > 0);
+    assert!(measuring, "it is measured with the check held");
+}
+
+#[test]
+fn all_is_found_once_over_any_number_of_interruptions() {
+    let of = 30 * FASTEST as u64 + 77;
+    let bad: Vec<u64> = (0..400_u64)
+        .map(|number| number * 7_919 * 131 % of)
+        .collect();
+    let mut done = (Sectors(0), 0);
+    let mut starts = 0_u64;
+    loop {
+        let mut model = Model::new(of, FASTEST);
+        model.bad.clone_from(&bad);
+        if starts % 3 == 1 {
+            model.load = busy(0.001, 0.001);
+        }
+        // Signals and kills come at odd moments; a kill leaves what was told last.
+        let when = (1 + starts % 7) * SECOND + starts * 61_000_000;
+        let killed = starts.is_multiple_of(2);
+        model.events.push((when, Event::Order(Order::Interrupted)));
+        let ended = drive(
+            &mut model,
+            &Task {
+                from: done.0,
+                mismatches: done.1,
+                ..task()
+            },
+        );
+        starts += 1;
+        assert!(starts < 500, "it goes on");
+        if matches!(ended.ending, Ending::Done) {
+            assert_eq!(ended.at.mismatches, bad.len() as u64);
+            break;
+        }
+        let at = if killed {
+            model.told.last().cloned().unwrap_or_default()
+        } else {
+            ended.at
+        };
+        if at.done > done.0 {
+            done = (at.done, at.mismatches);
+        }
+        let truth = bad.iter().filter(|bad| **bad < done.0.0).count() as u64;
+        assert_eq!(done.1, truth, "start {starts}, at {:?}", done.0);
+    }
+    assert!(starts > 3, "{starts}");
+}
+
+/// Runs with something that happens after eleven seconds, and gives what came of it.
+fn with(event: Event) -> (Ended, Model) {
+    let mut model = Model::new(600 * FASTEST as u64, FASTEST);
+    model.events.push((11 * SECOND, event));
+    let ended = drive(&mut model, &task());
+    assert!(model.now < 14 * SECOND, "{:?}", ended.ending);
+    (ended, model)
+}
+
+#[test]
+fn what_others_do_ends_it_at_once() {
+    let (ended, _) = with(Event::Act(Action::Idle));
+    assert!(matches!(ended.ending, Ending::Stopped), "{ended:?}");
+    let (ended, _) = with(Event::Fails);
+    assert!(matches!(ended.ending, Ending::Degraded), "{ended:?}");
+    let (ended, _) = with(Event::Gone);
+    assert!(matches!(ended.ending, Ending::Gone), "{ended:?}");
+    for action in [
+        Action::Recover,
+        Action::Resync,
+        Action::Reshape,
+        Action::Frozen,
+    ] {
+        let (ended, model) = with(Event::Begins(action));
+        assert!(
+            matches!(ended.ending, Ending::Recovery(begun) if begun == action),
+            "{ended:?}"
+        );
+        assert_eq!(model.action, action, "it is let be");
+    }
+    for knob in [Knob::SpeedMin, Knob::SpeedMax] {
+        let (ended, model) = with(Event::Turns(knob, 5000));
+        assert!(
+            matches!(ended.ending, Ending::Turned(turned) if turned == knob),
+            "{ended:?}"
+        );
+        assert_eq!(model.action, Action::Idle, "the check is ended");
+    }
+    let (ended, model) = with(Event::Turns(Knob::Max, 1 << 40));
+    assert!(
+        matches!(ended.ending, Ending::Turned(Knob::Max)),
+        "{ended:?}"
+    );
+    assert_eq!(model.action, Action::Idle);
+}
+
+#[test]
+fn a_limit_that_somebody_sets_while_the_gate_turns_is_not_overwritten() {
+    let mut lost = Vec::new();
+    for moment in 0..40 {
+        let mut model = Model::new(600 * FASTEST as u64, FASTEST);
+        // What was let loose alone lies far ahead, so that the gate paces it.
+        let when = 11 * SECOND;
+        model.events.push((when, Event::Load(busy(0.001, 0.020))));
+        model.events.push((
+            when + SECOND / 2 + moment * 97_000_000,
+            Event::Turns(Knob::SpeedMax, 5000),
+        ));
+        model
+            .events
+            .push((when + 8 * SECOND, Event::Order(Order::Interrupted)));
+        let task = Task {
+            targets: p99(0.006),
+            ..task()
+        };
+        let ended = drive(&mut model, &task);
+        let kept = model.speed_max.kib == 5000;
+        if !matches!(ended.ending, Ending::Turned(Knob::SpeedMax)) || !kept {
+            lost.push((moment, format!("{:?}", ended.ending)));
+        }
+    }
+    assert!(lost.is_empty(), "{lost:?}");
+}
+
+#[test]
+fn a_recovery_of_an_array_on_the_same_disks_ends_it_at_once() {
+    let (ended, model) = with(Event::Waits);
+    assert!(matches!(ended.ending, Ending::Waits(_)), "{ended:?}");
+    assert_eq!(model.action, Action::Idle, "the check is ended");
+}
+
+#[test]
+fn a_check_that_md_does_not_let_begin_does_not_stand_there_for_ever() {
+    let mut model = Model::new(600 * FASTEST as u64, FASTEST);
+    model.events.push((0, Event::Delayed));
+    model
+        .events
+        .push((60 * SECOND, Event::Order(Order::Interrupted)));
+    let ended = drive(&mut model, &task());
+    assert!(matches!(ended.ending, Ending::Delayed), "{ended:?}");
+    assert!(model.now < 10 * SECOND, "{}", model.now);
+    assert_eq!(model.action, Action::Idle, "the check is ended");
+}
+
+#[test]
+fn an_order_ends_it_and_what_is_done_is_known() {
+    for order in [Order::Interrupted, Order::TimeUp] {
+        let (ended, model) = with(Event::Order(order));
+        assert!(matches!(ended.ending, Ending::Ordered(given) if given == order));
+        assert_eq!(model.action, Action::Idle);
+        assert!(ended.at.done.0 > 0, "{:?}", ended.at);
+        assert_eq!(ended.at.done.0, model.position as u64, "md stands there");
+    }
+}
+
+#[test]
+fn what_an_earlier_check_has_counted_is_none_of_its_own() {
+    let mut model = Model::new(600 * FASTEST as u64, FASTEST);
+    model.found = 4096;
+    model.load = busy(0.001, 0.020);
+    // Nothing moves before the foreground was measured.
+    model
+        .events
+        .push((SECOND / 2, Event::Order(Order::Interrupted)));
+    let ended = drive(&mut model, &task());
+    assert!(matches!(ended.ending, Ending::Ordered(_)), "{ended:?}");
+    assert_eq!((ended.at.mismatches, ended.at.mismatches_seen), (0, 0));
+    assert_eq!(
+        model.found, 4096,
+        "md still shows the count of the check before"
+    );
+}
+
+#[test]
+fn a_deadline_is_kept_against_the_latency() {
+    let of = 30 * FASTEST as u64;
+    let mut model = Model::new(of, FASTEST);
+    model.load = busy(0.001, 0.100);
+    let ended = drive(
+        &mut model,
+        &Task {
+            targets: p99(0.002),
+            deadline: Some(Nanos(120 * SECOND)),
+            ..task()
+        },
+    );
+    assert!(matches!(ended.ending, Ending::Done), "{ended:?}");
+    let seconds = model.now / SECOND;
+    assert!((60..=122).contains(&seconds), "{seconds}");
+}
+
+#[test]
+fn a_check_that_is_refused_is_no_check() {
+    let mut model = Model::new(1000, FASTEST);
+    model.action = Action::Recover;
+    let ended = drive(&mut model, &task());
+    assert!(matches!(ended.ending, Ending::Failed(_)), "{ended:?}");
+    assert_eq!(model.action, Action::Recover, "it is let be");
+}

@@ -1,0 +1,162 @@
+//! Where the mismatches of a check are, as far as its count tells: md says how many it has found, and
+//! so they lie in what it went through between two looks.
+
+use linux::md::sync::Sectors;
+use record::{Bytes, Ranges};
+
+use super::drive::At;
+
+/// So many ranges are kept; more are joined where they are nearest to each other.
+const MOST: usize = 256;
+/// md compares so much at once in any order, in sectors: 16 MiB is more than RAID 1 and 10 hold in
+/// flight (`RESYNC_DEPTH` and `RESYNC_WINDOW` in linux, drivers/md).
+const IN_FLIGHT: u64 = (16 << 20) / 512;
+
+/// The ranges of a check's positions, in sectors, in which its count of mismatches grew.
+#[derive(Clone, Debug)]
+pub(crate) struct Grown {
+    list: Ranges,
+    /// How far around its place md may be at work.
+    margin: u64,
+    /// What is found from now on lies behind this.
+    low: u64,
+    /// What had been found at the last look.
+    seen: u64,
+    /// Where a range begins whose end the next look will tell.
+    open: Option<u64>,
+}
+
+impl Grown {
+    /// Of a check that begins at `from`, with `seen` sectors found and in these ranges. `cache` is what
+    /// the stripe cache holds of one member, where there is one.
+    pub(crate) fn new(from: u64, seen: u64, before: Ranges, cache: Bytes) -> Grown {
+        Grown {
+            list: before,
+            margin: IN_FLIGHT.saturating_add(Sectors::of(cache).0),
+            low: from,
+            seen,
+            open: None,
+        }
+    }
+
+    /// Takes how the check stands.
+    pub(crate) fn take(&mut self, at: &At) {
+        // md was at this place after what was seen last had been counted.
+        if let Some(start) = self.open.take() {
+            self.add(start, at);
+        }
+        if at.mismatches_seen > self.seen {
+            self.seen = at.mismatches_seen;
+            self.open = Some(self.low);
+        }
+        self.low = self.low.max(at.done.0);
+        self.low = self.low.max(at.live.0.saturating_sub(self.margin));
+    }
+
+    /// Takes how the check stood in the end.
+    pub(crate) fn end(&mut self, at: &At) {
+        self.take(at);
+        if let Some(start) = self.open.take() {
+            self.add(start, at);
+        }
+    }
+
+    fn add(&mut self, start: u64, at: &At) {
+        let end = at.live.max(at.done).0.saturating_add(self.margin);
+        let end = if at.of.0 > 0 { end.min(at.of.0) } else { end };
+        self.list.insert(start..end);
+        while self.list.count() > MOST {
+            let ranges: Vec<_> = self.list.iter().collect();
+            let gaps = ranges.windows(2).map(|pair| pair[0].end..pair[1].start);
+            let Some(gap) = gaps.min_by_key(|gap| gap.end - gap.start) else {
+                return;
+            };
+            self.list.insert(gap);
+        }
+    }
+
+    /// The ranges so far, with one that is still open up to where md is now.
+    pub(crate) fn list(&self, at: &At) -> Ranges {
+        let mut all = self.clone();
+        all.end(at);
+        all.list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use super::*;
+    use proptest::prelude::*;
+
+    const END: u64 = 400 * IN_FLIGHT;
+
+    fn at(live: u64, done: u64, seen: u64) -> At {
+        At {
+            live: Sectors(live),
+            done: Sectors(done),
+            of: Sectors(END),
+            mismatches_seen: seen,
+            ..At::default()
+        }
+    }
+
+    #[test]
+    fn a_range_is_around_where_the_count_grew_and_begins_after_what_was_done() {
+        let mut grown = Grown::new(0, 8, Ranges::new(), Bytes(0));
+        let far = 10 * IN_FLIGHT;
+        for look in [
+            at(far, far, 8),
+            at(far + 10, far, 16),
+            at(far + 20, far, 16),
+        ] {
+            grown.take(&look);
+        }
+        let list = grown.list(&at(END / 2, far, 16));
+        assert_eq!(list, Ranges::from(far..far + 20 + IN_FLIGHT));
+    }
+
+    #[test]
+    fn ranges_are_bounded_in_number_and_by_the_end() {
+        let mut grown = Grown::new(0, 0, Ranges::new(), Bytes(0));
+        for step in 0..1200 {
+            let place = step * 100 * IN_FLIGHT / 3;
+            grown.take(&at(place, place, step / 3));
+        }
+        let mut last = at(0, 0, 1000);
+        last.of = Sectors(1);
+        grown.end(&last);
+        assert!(grown.list.count() <= MOST, "{}", grown.list.count());
+    }
+
+    proptest! {
+        /// md at work: it takes places in order, holds some of them, and finishes any of those.
+        #[test]
+        fn every_mismatch_lies_in_a_range(
+            steps in prop::collection::vec((0_u64..3 * IN_FLIGHT, 0_u64..IN_FLIGHT, any::<bool>()), 1..40),
+            drains in 2_usize..9,
+        ) {
+            let mut grown = Grown::new(0, 0, Ranges::new(), Bytes(0));
+            let (mut current, mut done, mut found) = (0_u64, 0, Vec::<u64>::new());
+            for (index, (ahead, back, finds)) in steps.iter().enumerate() {
+                let live = current;
+                current += ahead;
+                if *finds {
+                    // Of what is held, any may be the one.
+                    found.push(current.saturating_sub(*back).max(done));
+                }
+                if index % drains == 0 {
+                    done = current;
+                    grown.take(&at(done, done, found.len() as u64));
+                } else {
+                    grown.take(&at(live, done, found.len() as u64));
+                }
+            }
+            let list = grown.list(&at(current, done, found.len() as u64));
+            for place in found.iter().filter(|place| **place < END) {
+                let held = list.iter().any(|range| range.start <= *place && *place <= range.end);
+                prop_assert!(held, "{place} is not in {list:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! A second process that puts the knobs back where the first cannot.
+//!
+//! It holds the reading end of a pipe, and reads until its end. As long as the first process lives,
+//! it has the writing end; when it is killed, the kernel closes that. Before it ends by itself it says
+//! so, and there is nothing to do, or only what md does not let be done before it has recovered.
+//!
+//! A process may also live and do nothing: stopped by Ctrl-Z, or waiting for a terminal that does not
+//! take what it writes. While md only checks, that is no harm: the check stands at the fence. When a
+//! member fails, of this array or of one that shares a disk with it, the guard does not let it stand in the
+//! way of a recovery.
+//!
+//! Signals of the terminal do not reach the guard, which is in a process group of its own.
+
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use linux::Root;
+use linux::block::{DevNum, Devices};
+use linux::md::sync::{Action, Sync};
+use serde::{Deserialize, Serialize};
+
+use super::drive::{Waiting, makes_whole};
+use super::lock;
+use super::old::{Back, By, Old, is_held};
+
+/// What the first process says when all is back.
+const DONE: u8 = b'.';
+/// So long a later start waits for a guard at work.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(50);
+/// How often a guard looks whether a recovery stands.
+const TURN: Duration = Duration::from_secs(1);
+/// After so many looks at one it steps in: the first process does within a tenth of a second.
+const LOOKS: u32 = 3;
+
+/// What the guard is told.
+#[derive(Debug, Serialize, Deserialize)]
+struct Charge {
+    /// The array's number, as `9:127`.
+    number: String,
+    /// Its id.
+    uuid: String,
+    old: Old,
+}
+
+/// A guard that watches this process.
+pub(crate) struct Guard {
+    child: Child,
+}
+
+impl Guard {
+    /// Starts one for an array.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(crate) fn start(number: DevNum, uuid: &str, old: &Old) -> io::Result<Guard> {
+        let charge = serde_json::to_string(&Charge {
+            number: number.to_string(),
+            uuid: uuid.to_owned(),
+            old: old.clone(),
+        })?;
+        // By this name it is found also after the program's file was replaced.
+        let mut child = Command::new("/proc/self/exe")
+            .arg0("disksmith")
+            .args(["scrub", "--guard"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()?;
+        let told = child.stdin.as_mut().map(|pipe| {
+            pipe.write_all(charge.as_bytes())
+                .and_then(|()| pipe.write_all(b"\n"))
+                .and_then(|()| pipe.flush())
+        });
+        match told {
+            Some(Ok(())) => Ok(Guard { child }),
+            Some(Err(error)) => Err(error),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    /// It may go; or it stays, and this process does not wait for it, until what is left for later can
+    /// be put back.
+    pub(crate) fn dismiss(mut self, back: &Back) {
+        // One that is gone already needs not be told.
+        let Some(mut pipe) = self.child.stdin.take() else {
+            return;
+        };
+        if let Some(later) = &back.later {
+            let _ = serde_json::to_writer(pipe, later);
+            return;
+        }
+        let _ = pipe.write_all(&[DONE]);
+        drop(pipe);
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until no guard is at work on an array: it would put the knobs back under a new scrub.
+///
+/// # Errors
+/// When one is at work for too long.
+pub(crate) fn wait_for_others(number: DevNum) -> Result<(), String> {
+    let until = Instant::now() + PATIENCE;
+    while let Err(error) = lock::hold(Path::new(lock::FOLDER), &name(number)) {
+        if error.kind() != io::ErrorKind::WouldBlock {
+            return Err(format!(
+                "whether the guard of a scrub that was killed is still at work is not known, since its \
+                 lock cannot be had: {error}"
+            ));
+        }
+        if Instant::now() >= until {
+            return Err(
+                "the guard of a scrub that was killed is still putting its knobs back; try again in a \
+                 moment"
+                    .to_owned(),
+            );
+        }
+        sleep(LOOK);
+    }
+    Ok(())
+}
+
+fn name(number: DevNum) -> String {
+    format!("scrub-guard-{number}")
+}
+
+/// The file that says that the knobs of an array are back, whatever the ledger says of it.
+fn mark(uuid: &str) -> PathBuf {
+    Path::new(lock::FOLDER).join(format!("scrub-back-{uuid}"))
+}
+
+/// Notes that the knobs of an array are back. Where that cannot be, the knobs themselves must tell.
+pub(crate) fn note_back(uuid: &str) {
+    let _ = fs::write(mark(uuid), "");
+}
+
+/// Notes that they are about to be turned.
+pub(crate) fn note_turned(uuid: &str) {
+    let _ = fs::remove_file(mark(uuid));
+}
+
+/// Whether it was noted that they are back, since they were turned last.
+pub(crate) fn are_back(uuid: &str) -> bool {
+    mark(uuid).exists()
+}
+
+/// What the guard does.
+///
+/// # Errors
+/// When it was told nothing that it understands.
+pub(crate) fn guard(root: &Root) -> anyhow::Result<()> {
+    let mut told = Vec::new();
+    let mut byte = [0];
+    while io::stdin().read(&mut byte)? == 1 && byte != [b'\n'] {
+        told.extend(byte);
+    }
+    let charge: Charge = serde_json::from_slice(&told)?;
+    let number: DevNum = charge.number.parse()?;
+    // Whoever starts next waits as long as this is held.
+    let lock = lock::hold(Path::new(lock::FOLDER), &name(number));
+    let devices = Devices::read(root)?;
+    let Some(array) = devices.get(number) else {
+        return Ok(());
+    };
+    let sync = Sync::of(root, array);
+    let said = watch(&sync, &charge.old)?;
+    // Another array may have got the number.
+    let is_same = || sync.uuid().is_none_or(|uuid| uuid == charge.uuid);
+    let back = match said.as_slice() {
+        [DONE] => return Ok(()),
+        _ if !is_same() => return Ok(()),
+        later => match serde_json::from_slice(later) {
+            Ok(later) => Back {
+                later: Some(later),
+                ..Back::default()
+            },
+            Err(_) => charge.old.put_back(&sync, By::Another),
+        },
+    };
+    drop(lock);
+    let back = stay(&sync, back, is_same);
+    if back.is_all() {
+        note_back(&charge.uuid);
+    }
+    Ok(())
+}
+
+/// Waits until the first process is gone, and gives what it said before. Meanwhile no recovery stands.
+fn watch(sync: &Sync, old: &Old) -> io::Result<Vec<u8>> {
+    let (sender, said) = channel();
+    std::thread::Builder::new().spawn(move || {
+        let mut said = Vec::new();
+        // What was said before an error counts.
+        let _ = io::stdin().read_to_end(&mut said);
+        let _ = sender.send(said);
+    })?;
+    Ok(watch_until(sync, old, &said, TURN))
+}
+
+fn watch_until(sync: &Sync, old: &Old, said: &Receiver<Vec<u8>>, turn: Duration) -> Vec<u8> {
+    // The check begins only after its guard, and md has begun by then what it can.
+    let waiting = Waiting::before(sync);
+    let mut stood = 0;
+    loop {
+        match said.recv_timeout(turn) {
+            Ok(said) => return said,
+            Err(RecvTimeoutError::Disconnected) => return Vec::new(),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        stood = if stands_in_the_way(sync, &waiting) {
+            stood + 1
+        } else {
+            0
+        };
+        if stood >= LOOKS {
+            old.put_back(sync, By::Another);
+            stood = 0;
+        }
+    }
+}
+
+/// Whether the fence or a limit keeps md from making the array whole, or one beside it. While a check stands
+/// at the fence, md does not even begin to recover; and under the limit that stops a check a recovery would
+/// take years.
+fn stands_in_the_way(sync: &Sync, waiting: &Waiting) -> bool {
+    let Ok(look) = sync.look() else {
+        return false;
+    };
+    let checks = matches!(look.action, Action::Check | Action::Repair);
+    is_held(sync)
+        && (look.degraded > 0 || makes_whole(look.action) || checks && waiting.now().is_some())
+}
+
+/// Waits until the rest can be put back, as long as it is the same array.
+fn stay(sync: &Sync, mut back: Back, is_same: impl Fn() -> bool) -> Back {
+    while let Some(later) = back.later.clone() {
+        sleep(TURN);
+        if !sync.is_there() || !is_same() {
+            return back;
+        }
+        let idle = sync.look().is_ok_and(|look| look.action == Action::Idle);
+        if idle {
+            back = later.put_back(sync, By::Another);
+        }
+    }
+    back
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::super::drive::Waits;
+    use super::super::old::tests::{Knobs, TURNED};
+    use super::*;
+
+    /// What becomes of knobs beside which the guard watches for some looks.
+    fn watched(changes: &[(&str, &str)]) -> Knobs {
+        watched_beside(changes, &[])
+    }
+
+    /// The same, with another array on the disk of one of its members.
+    fn watched_beside(changes: &[(&str, &str)], beside: &[(&str, &str)]) -> Knobs {
+        let old = Old::read(&Knobs::new(&[]).sync, false).unwrap();
+        let knobs = Knobs::new(&TURNED);
+        knobs.write(&[("degraded", "0")]);
+        knobs.write(changes);
+        knobs.beside(beside);
+        let (sender, said) = channel();
+        std::thread::scope(|scope| {
+            let sync = &knobs.sync;
+            let watch =
+                scope.spawn(move || watch_until(sync, &old, &said, Duration::from_millis(20)));
+            sleep(Duration::from_millis(500));
+            sender.send(vec![DONE]).unwrap();
+            assert_eq!(watch.join().unwrap(), [DONE]);
+        });
+        knobs
+    }
+
+    #[test]
+    fn a_recovery_is_let_go_and_a_check_that_stands_is_left() {
+        let knobs = watched(&[]);
+        for (file, text) in TURNED {
+            knobs.is_untouched(file, text);
+        }
+        let knobs = watched(&[("sync_action", "recover")]);
+        knobs.begins_with("sync_max", "max");
+        knobs.begins_with("sync_speed_max", "system");
+    }
+
+    #[test]
+    fn a_recovery_of_an_array_on_the_same_disk_is_let_go() {
+        let knobs = watched_beside(&[], &[("sync_action", "idle")]);
+        knobs.is_untouched("sync_max", "128");
+        let knobs = watched_beside(&[], &[("sync_action", "recover")]);
+        knobs.begins_with("sync_action", "idle");
+        knobs.begins_with("sync_max", "max");
+    }
+
+    #[test]
+    fn a_member_that_is_to_be_replaced_is() {
+        let knobs = Knobs::new(&TURNED);
+        knobs.write(&[("degraded", "0")]);
+        let member = |name: &str, slot: &str, state: &str| {
+            knobs.member(name, &[("slot", slot), ("state", state)]);
+        };
+        member("vda", "0", "in_sync");
+        member("vdb", "none", "spare");
+        let before = Waiting::before(&knobs.sync);
+        assert!(!stands_in_the_way(&knobs.sync, &before));
+        member("vda", "0", "in_sync,want_replacement");
+        assert!(stands_in_the_way(&knobs.sync, &before));
+        assert_eq!(before.now(), Some(Waits::Replacement));
+        // md was idle, and has not begun it.
+        let left = Waiting::before(&knobs.sync);
+        assert!(!stands_in_the_way(&knobs.sync, &left));
+    }
+
+    #[test]
+    fn a_recovery_is_not_left_at_the_speed_that_stops_a_check() {
+        let stopped = [
+            ("sync_action", "recover"),
+            ("sync_max", "max"),
+            ("sync_speed_max", "1 (local)"),
+        ];
+        watched(&stopped).begins_with("sync_speed_max", "system");
+    }
+}

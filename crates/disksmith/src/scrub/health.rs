@@ -1,0 +1,129 @@
+//! What md could not read while it checked. It counts that as no mismatch: a sector that cannot be read
+//! is written anew from the others, and agrees then; and what it takes for unreadable for good it leaves
+//! out.
+
+use std::collections::BTreeMap;
+
+use linux::md::health::Health;
+use serde::{Deserialize, Serialize};
+
+/// What could not be read since a scrub was begun, by the members' places in the array.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Errors {
+    /// What each member's count was when it was looked at last.
+    seen: BTreeMap<u32, u64>,
+    /// By how many sectors it has grown.
+    found: BTreeMap<u32, u64>,
+}
+
+impl Errors {
+    /// Takes what the members count now. What was counted between a kill and the next start is in it too.
+    pub(crate) fn take(&mut self, members: &[Health]) {
+        for member in members {
+            let before = self.seen.insert(member.slot, member.errors);
+            // A member in the place of another counts from its own beginning.
+            let grown = before.and_then(|before| member.errors.checked_sub(before));
+            if let Some(grown) = grown.filter(|grown| *grown > 0) {
+                let found = self.found.entry(member.slot).or_default();
+                *found = found.saturating_add(grown);
+            }
+        }
+    }
+
+    /// The sectors that a member could not read.
+    pub(crate) fn of(&self, member: &Health) -> u64 {
+        self.found.get(&member.slot).copied().unwrap_or(0)
+    }
+
+    /// Whether all could be read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+}
+
+/// Whether nothing is known of any member that could not be read.
+pub(crate) fn are_sound(errors: &Errors, members: &[Health]) -> bool {
+    errors.is_empty() && members.iter().all(|member| member.bad.0 == 0)
+}
+
+/// What is to be said of members that could not be read, in sentences.
+pub(crate) fn sentences(errors: &Errors, members: &[Health]) -> Vec<String> {
+    let unread = members.iter().filter(|member| errors.of(member) > 0);
+    let unread = unread.map(|member| {
+        format!(
+            "{} sectors of /dev/{} could not be read since the scrub was begun, and md wrote them anew \
+             from the other members. That is no mismatch, and nothing is lost; but look at what the \
+             disk says of itself, it may be about to fail.",
+            errors.of(member),
+            member.name
+        )
+    });
+    let bad = members.iter().filter(|member| member.bad.0 > 0);
+    let bad = bad.map(|member| {
+        format!(
+            "md takes {} of /dev/{} for unreadable (its bad_blocks) and leaves them out of every check: \
+             what lies there has one copy less. Replace the member.",
+            member.bad, member.name
+        )
+    });
+    unread.chain(bad).collect()
+}
+
+/// The same for a JSON document.
+pub(crate) fn document(errors: &Errors, members: &[Health]) -> serde_json::Value {
+    let concerned = members
+        .iter()
+        .filter(|member| errors.of(member) > 0 || member.bad.0 > 0);
+    concerned
+        .map(|member| {
+            serde_json::json!({
+                "member": format!("/dev/{}", member.name),
+                "unreadable_sectors": errors.of(member),
+                "bad_blocks_bytes": member.bad.0,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::Bytes;
+
+    fn members(errors: [u64; 2], bad: u64) -> Vec<Health> {
+        let member = |slot, errors| Health {
+            name: format!("vd{slot}"),
+            slot,
+            errors,
+            bad: Bytes(bad),
+        };
+        vec![member(0, errors[0]), member(1, errors[1])]
+    }
+
+    #[test]
+    fn what_was_counted_before_does_not_count_and_what_came_over_a_kill_does() {
+        let mut errors = Errors::default();
+        errors.take(&members([7, 100], 0));
+        assert!(are_sound(&errors, &members([7, 100], 0)));
+        errors.take(&members([15, 100], 0));
+        // The next start, from what the ledger holds; the second member is a new one.
+        let mut errors = errors.clone();
+        errors.take(&members([23, 0], 0));
+        errors.take(&members([23, 8], 0));
+        let now = members([23, 8], 0);
+        assert_eq!((errors.of(&now[0]), errors.of(&now[1])), (16, 8));
+        assert!(!are_sound(&errors, &now));
+        assert_eq!(sentences(&errors, &now).len(), 2);
+    }
+
+    #[test]
+    fn what_md_leaves_out_is_told_at_each_scrub() {
+        let now = members([0, 0], 4096);
+        let errors = Errors::default();
+        assert!(!are_sound(&errors, &now));
+        let said = sentences(&errors, &now);
+        assert!(said[0].contains("4 KiB of /dev/vd0"), "{said:?}");
+        let document = document(&errors, &now);
+        assert_eq!(document[1]["bad_blocks_bytes"], 4096);
+    }
+}

@@ -1,0 +1,112 @@
+//! The world of a driver on a real host.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use linux::Root;
+use linux::diskstats::Counter;
+use linux::md::sync::{Action, Knob, Look, Sectors, Sync};
+use record::Nanos;
+
+use super::drive::{At, Order, Waiting, Waits, World};
+use super::felt::Seen;
+use super::foreground::Foreground;
+use super::target::Target;
+
+/// One array of this host.
+pub(crate) struct OnHost<'a> {
+    sync: &'a Sync,
+    waiting: Waiting,
+    began: Instant,
+    members: Vec<Counter>,
+    foreground: Foreground,
+    interrupt: &'a AtomicBool,
+    ends: Option<Timestamp>,
+    stands: &'a mut dyn FnMut(&At),
+}
+
+impl<'a> OnHost<'a> {
+    /// The array `target`, until `interrupt` or the time `ends`. `stands` is told how it stands.
+    pub(crate) fn new(
+        target: &'a Target,
+        root: &Root,
+        interrupt: &'a AtomicBool,
+        ends: Option<Timestamp>,
+        stands: &'a mut dyn FnMut(&At),
+    ) -> OnHost<'a> {
+        let members = target.members.iter();
+        OnHost {
+            sync: &target.sync,
+            waiting: Waiting::before(&target.sync),
+            began: Instant::now(),
+            members: members
+                .filter_map(|member| Counter::open(root, member).ok())
+                .collect(),
+            foreground: Foreground::of(&target.device, root).and_beside(&target.shared, root),
+            interrupt,
+            ends,
+            stands,
+        }
+    }
+}
+
+impl World for OnHost<'_> {
+    fn now(&mut self) -> Nanos {
+        Nanos::from(self.began.elapsed())
+    }
+
+    fn rest(&mut self, span: Nanos) {
+        sleep(Duration::from_nanos(span.0));
+    }
+
+    fn look(&mut self) -> linux::Result<Look> {
+        self.sync.look()
+    }
+
+    fn live(&mut self) -> Option<Sectors> {
+        self.sync.live()
+    }
+
+    fn knob(&mut self, knob: Knob) -> Option<String> {
+        self.sync.knob(knob)
+    }
+
+    fn turn(&mut self, knob: Knob, text: &str) -> linux::Result<()> {
+        self.sync.turn(knob, text)
+    }
+
+    fn act(&mut self, action: Action) -> linux::Result<()> {
+        self.sync.act(action)
+    }
+
+    fn waits(&mut self) -> Option<Waits> {
+        self.waiting.now()
+    }
+
+    fn is_there(&mut self) -> bool {
+        self.sync.is_there()
+    }
+
+    fn seen(&mut self, probing: bool) -> Seen {
+        self.foreground.seen(probing)
+    }
+
+    fn are_idle(&mut self) -> bool {
+        let in_flight = |member: &Counter| member.read().map_or(0, |stats| stats.in_flight);
+        self.members.iter().all(|member| in_flight(member) == 0)
+    }
+
+    fn order(&mut self) -> Option<Order> {
+        if self.interrupt.load(Relaxed) {
+            return Some(Order::Interrupted);
+        }
+        let is_over = self.ends.is_some_and(|ends| Timestamp::now() >= ends);
+        is_over.then_some(Order::TimeUp)
+    }
+
+    fn stands(&mut self, at: &At) {
+        (self.stands)(at);
+    }
+}

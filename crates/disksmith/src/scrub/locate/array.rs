@@ -1,0 +1,294 @@
+//! An array's geometry and its members, from sysfs (linux, Documentation/admin-guide/md.rst).
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use linux::Root;
+use linux::block::{Device, Devices};
+use linux::root::{attribute, names_in, number};
+use rustix::fs::OFlags;
+
+use super::geometry::{Copies, Geometry, Parity, Rotation, Ten};
+use super::search::Members;
+
+/// Offsets in sysfs are in sectors of this many bytes.
+const SECTOR: u64 = 512;
+
+/// Why an array's members cannot be compared.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum NotCompared {
+    /// sysfs does not say something.
+    Silent(String, &'static str),
+    /// It is of a level that has nothing to compare.
+    Level(String, String),
+    /// Its layout is not followed.
+    Layout(String, u64),
+    /// It is being reshaped.
+    Reshaped(String),
+    /// It keeps its metadata outside of the kernel, such as imsm.
+    External(String),
+    /// A member could not be opened.
+    Member(String, String),
+}
+
+impl std::fmt::Display for NotCompared {
+    fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            NotCompared::Silent(array, what) => {
+                write!(out, "{array} does not say its {what} in sysfs")
+            }
+            NotCompared::Level(array, level) => write!(
+                out,
+                "{array} is of level {level}, whose members hold nothing twice; RAID 1, 4, 5, 6 and 10 \
+                 are compared"
+            ),
+            NotCompared::Layout(array, layout) => write!(
+                out,
+                "how {array} lies on its members (layout {layout:#x}) is not followed"
+            ),
+            NotCompared::Reshaped(array) => {
+                write!(
+                    out,
+                    "{array} is being reshaped; ask again when that is done"
+                )
+            }
+            NotCompared::External(array) => write!(
+                out,
+                "{array} has its metadata outside of the kernel, and its members are not followed"
+            ),
+            NotCompared::Member(member, error) => {
+                write!(
+                    out,
+                    "{member} could not be opened: {error}; run this as root"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for NotCompared {}
+
+/// An array whose members can be compared.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// How it lies on them.
+    pub geometry: Geometry,
+    /// They themselves.
+    pub members: Disks,
+}
+
+/// The members of an array, opened for reading past all caches.
+#[derive(Debug)]
+pub(crate) struct Disks {
+    /// By slot; `None` where one is missing, failed, or being rebuilt.
+    slots: Vec<Option<Disk>>,
+}
+
+#[derive(Debug)]
+struct Disk {
+    /// As a person knows it.
+    label: String,
+    file: File,
+    /// Where the array's data begins on it, in bytes.
+    offset: u64,
+}
+
+impl Disks {
+    /// The member of a slot, as a person knows it.
+    pub(crate) fn label(&self, slot: u32) -> Option<&str> {
+        let disk = self.slots.get(slot as usize)?.as_ref()?;
+        Some(&disk.label)
+    }
+}
+
+impl Members for Disks {
+    fn has(&self, slot: u32) -> bool {
+        matches!(self.slots.get(slot as usize), Some(Some(_)))
+    }
+
+    fn read(&mut self, slot: u32, at: u64, into: &mut [u8]) -> io::Result<()> {
+        let disk = self.slots.get(slot as usize).and_then(Option::as_ref);
+        let disk = disk.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        let from = disk
+            .offset
+            .checked_add(at)
+            .ok_or(io::ErrorKind::InvalidInput)?;
+        disk.file.read_exact_at(into, from)
+    }
+}
+
+/// Opens an array's members for comparison.
+///
+/// # Errors
+/// When the array has nothing to compare, its layout is not followed, or a member cannot be opened.
+pub(crate) fn open(root: &Root, devices: &Devices, array: &Device) -> Result<Opened, NotCompared> {
+    let folder = folder(root, array);
+    let geometry = geometry(&folder, array)?;
+    let members = members(root, &folder, devices, array)?;
+    Ok(Opened { geometry, members })
+}
+
+/// Where sysfs shows an array.
+pub(crate) fn folder(root: &Root, array: &Device) -> PathBuf {
+    let folder = root.sys.join("class/block").join(array.sysfs_name());
+    folder.join("md")
+}
+
+/// How an array lies on its members.
+///
+/// # Errors
+/// As [`open`], but for the members.
+pub(crate) fn geometry(folder: &Path, array: &Device) -> Result<Geometry, NotCompared> {
+    let label = || array.label();
+    let silent = |what| move || NotCompared::Silent(array.label(), what);
+    let level = attribute(&folder.join("level")).ok_or_else(silent("md/level"))?;
+    if attribute(&folder.join("reshape_position")).is_some_and(|position| position != "none") {
+        return Err(NotCompared::Reshaped(label()));
+    }
+    let is_external = |form: String| form.starts_with("external");
+    if attribute(&folder.join("metadata_version")).is_some_and(is_external) {
+        return Err(NotCompared::External(label()));
+    }
+    let disks: u32 = number(&folder.join("raid_disks")).ok_or_else(silent("md/raid_disks"))?;
+    let kib: u64 =
+        number(&folder.join("component_size")).ok_or_else(silent("md/component_size"))?;
+    let component = kib.saturating_mul(1024);
+    let chunk: u64 = number(&folder.join("chunk_size")).unwrap_or(0);
+    let layout: u64 = number(&folder.join("layout")).unwrap_or(0);
+    let refused = || NotCompared::Layout(array.label(), layout);
+    let parity = |parities, rotation: Option<Rotation>| {
+        let rotation = rotation.ok_or_else(refused)?;
+        Parity::new(disks.into(), parities, chunk, rotation, component)
+            .map(Geometry::Parity)
+            .ok_or_else(refused)
+    };
+    match level.as_str() {
+        "raid1" => Ok(Geometry::Mirror {
+            disks,
+            size: component,
+        }),
+        "raid10" => Copies::of(layout, disks.into())
+            .and_then(|copies| Ten::new(disks.into(), chunk, copies, component))
+            .map(Geometry::Ten)
+            .ok_or_else(refused),
+        "raid4" => parity(1, Some(Rotation::Last)),
+        "raid5" => parity(1, Rotation::of(layout)),
+        "raid6" => parity(2, Rotation::of(layout)),
+        _ => Err(NotCompared::Level(label(), level)),
+    }
+}
+
+/// Opens the members that are in sync.
+fn members(
+    root: &Root,
+    folder: &Path,
+    devices: &Devices,
+    array: &Device,
+) -> Result<Disks, NotCompared> {
+    let silent = |what| NotCompared::Silent(array.label(), what);
+    let mut slots = Vec::new();
+    let entries = names_in(folder).map_err(|_| silent("members"))?;
+    for entry in entries {
+        let entry = entry.to_string_lossy();
+        let Some(name) = entry.strip_prefix("dev-") else {
+            continue;
+        };
+        let own = folder.join(&*entry);
+        let state = attribute(&own.join("state")).unwrap_or_default();
+        let Some(slot) = number::<usize>(&own.join("slot")) else {
+            continue;
+        };
+        if !state.split(',').any(|word| word == "in_sync") || state.contains("faulty") {
+            continue;
+        }
+        let Some(device) = devices.named(&name.replace('!', "/")) else {
+            continue;
+        };
+        let offset: u64 = number(&own.join("offset")).ok_or_else(|| silent("md/dev-*/offset"))?;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::DIRECT.bits().cast_signed())
+            .open(root.locate(&device.node()))
+            .map_err(|error| NotCompared::Member(device.label(), error.to_string()))?;
+        if slots.len() <= slot {
+            slots.resize_with(slot + 1, || None);
+        }
+        slots[slot] = Some(Disk {
+            label: device.label(),
+            file,
+            offset: offset.saturating_mul(SECTOR),
+        });
+    }
+    Ok(Disks { slots })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linux::block::Devices;
+    use std::fs;
+
+    /// What is read of an array whose attributes are these.
+    fn read(attributes: &[(&str, &str)]) -> Result<Geometry, NotCompared> {
+        let place = tempfile::tempdir().unwrap();
+        let root = Root::under(place.path());
+        let md = root.sys.join("class/block/md0/md");
+        fs::create_dir_all(&md).unwrap();
+        fs::write(md.join("../dev"), "9:0\n").unwrap();
+        for (name, value) in attributes {
+            fs::write(md.join(name), format!("{value}\n")).unwrap();
+        }
+        let devices = Devices::read(&root).unwrap();
+        geometry(&md, devices.named("md0").unwrap())
+    }
+
+    fn array<'a>(level: &'a str, layout: &'a str) -> Vec<(&'a str, &'a str)> {
+        vec![
+            ("level", level),
+            ("layout", layout),
+            ("raid_disks", "4"),
+            ("chunk_size", "65536"),
+            ("component_size", "1024"),
+            ("reshape_position", "none"),
+            ("metadata_version", "1.2"),
+        ]
+    }
+
+    #[test]
+    fn geometries_are_read_in_bytes() {
+        for (level, layout, span) in [
+            ("raid1", "0", 1 << 20),
+            ("raid10", "258", 2 << 20),
+            ("raid10", "513", 2 << 20),
+            ("raid4", "0", 1 << 20),
+            ("raid5", "2", 1 << 20),
+            ("raid6", "2", 1 << 20),
+        ] {
+            assert_eq!(read(&array(level, layout)).unwrap().span(), span, "{level}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_refused_with_a_sentence() {
+        let mut reshaped = array("raid5", "2");
+        reshaped[5].1 = "1024";
+        let mut external = array("raid5", "2");
+        external[6].1 = "external:/md127/0";
+        for (attributes, words) in [
+            (array("raid0", "0"), "hold nothing twice"),
+            (array("raid6", "18"), "(layout 0x12) is not followed"),
+            (array("raid10", "0"), "is not followed"),
+            (
+                array("raid5", "2")[..2].to_vec(),
+                "does not say its md/raid_disks",
+            ),
+            (reshaped, "is being reshaped"),
+            (external, "outside of the kernel"),
+        ] {
+            let error = read(&attributes).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}

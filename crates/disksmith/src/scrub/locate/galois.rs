@@ -1,0 +1,162 @@
+//! The arithmetic of RAID 6: GF(2^8) with the polynomial x^8 + x^4 + x^3 + x^2 + 1 and the generator
+//! 2 (linux, lib/raid6; H. P. Anvin, "The mathematics of RAID-6").
+
+/// The polynomial without its highest term.
+const POLYNOMIAL: u8 = 0x1d;
+
+/// Twice a byte.
+const fn twice(byte: u8) -> u8 {
+    (byte << 1) ^ (if byte & 0x80 == 0 { 0 } else { POLYNOMIAL })
+}
+
+/// For each byte but 0, the power of the generator that it is.
+const LOGS: [u8; 256] = {
+    let mut logs = [0; 256];
+    let mut power = 1;
+    let mut exponent = 0;
+    while exponent < 255 {
+        logs[power as usize] = exponent;
+        power = twice(power);
+        exponent += 1;
+    }
+    logs
+};
+
+/// What a stripe says of itself, byte for byte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Syndromes {
+    /// The first parity with all data taken out: zeros where it agrees.
+    pub p: Vec<u8>,
+    /// The second parity with all data taken out.
+    pub q: Vec<u8>,
+}
+
+impl Syndromes {
+    /// Of equal parts of a stripe: the data in the order of the second parity, and the parities as
+    /// they are on the disks.
+    pub(crate) fn of(data: &[&[u8]], p: &[u8], q: &[u8]) -> Syndromes {
+        let mut sums = Syndromes {
+            p: p.to_vec(),
+            q: vec![0; q.len()],
+        };
+        // Horner's rule: from the highest power down.
+        for part in data.iter().rev() {
+            for (sum, byte) in sums.q.iter_mut().zip(*part) {
+                *sum = twice(*sum) ^ byte;
+            }
+            xor_into(&mut sums.p, part);
+        }
+        xor_into(&mut sums.q, q);
+        sums
+    }
+
+    /// Which one part would explain them all.
+    pub(crate) fn odd(&self) -> Odd {
+        let mut odd = Odd::None;
+        for (p, q) in self.p.iter().zip(&self.q) {
+            let one = match (p, q) {
+                (0, 0) => continue,
+                (_, 0) => Odd::P,
+                (0, _) => Odd::Q,
+                // Only a data disk is in both: by z powers of the generator more in Q.
+                (p, q) => {
+                    let log = |byte: &u8| u16::from(LOGS[usize::from(*byte)]);
+                    Odd::Data(usize::from((log(q) + 255 - log(p)) % 255))
+                }
+            };
+            if odd != Odd::None && odd != one {
+                return Odd::Several;
+            }
+            odd = one;
+        }
+        odd
+    }
+}
+
+/// Which part of a stripe does not fit the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Odd {
+    /// None.
+    None,
+    /// The first parity.
+    P,
+    /// The second parity.
+    Q,
+    /// This one of the data, in the order of the second parity. It may be more than there are: then
+    /// several parts are odd.
+    Data(usize),
+    /// Not one alone.
+    Several,
+}
+
+/// Adds, which is to subtract, bytes to others.
+pub(crate) fn xor_into(sum: &mut [u8], bytes: &[u8]) {
+    for (sum, byte) in sum.iter_mut().zip(bytes) {
+        *sum ^= byte;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The product, bit by bit, as it is taught.
+    fn product(mut a: u8, b: u8) -> u8 {
+        let mut sum = 0;
+        for bit in 0..8 {
+            if b >> bit & 1 == 1 {
+                sum ^= a;
+            }
+            let carry = a & 0x80 != 0;
+            a <<= 1;
+            if carry {
+                a ^= 0x1d;
+            }
+        }
+        sum
+    }
+
+    fn parities(data: &[Vec<u8>]) -> (Vec<u8>, Vec<u8>) {
+        let length = data[0].len();
+        let (mut p, mut q) = (vec![0; length], vec![0; length]);
+        let mut power = 1;
+        for part in data {
+            for at in 0..length {
+                p[at] ^= part[at];
+                q[at] ^= product(power, part[at]);
+            }
+            power = product(power, 2);
+        }
+        (p, q)
+    }
+
+    proptest! {
+        #[test]
+        fn the_part_that_was_changed_is_named(
+            data in prop::collection::vec(prop::collection::vec(any::<u8>(), 16), 1..20),
+            which: prop::sample::Index,
+            at in 0_usize..16,
+            change in 1_u8..,
+        ) {
+            let (mut p, mut q) = parities(&data);
+            let mut data = data;
+            let odd = |data: &[Vec<u8>], p: &[u8], q: &[u8]| {
+                let data: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+                Syndromes::of(&data, p, q).odd()
+            };
+            prop_assert_eq!(odd(&data, &p, &q), Odd::None);
+            let which = which.index(data.len() + 2);
+            let wanted = match which.checked_sub(data.len()) {
+                None => { data[which][at] ^= change; Odd::Data(which) }
+                Some(0) => { p[at] ^= change; Odd::P }
+                Some(_) => { q[at] ^= change; Odd::Q }
+            };
+            prop_assert_eq!(odd(&data, &p, &q), wanted);
+            // Another byte of another part speaks against it.
+            let other = (at + 1) % 16;
+            if wanted == Odd::P { q[other] ^= change } else { p[other] ^= change }
+            prop_assert_eq!(odd(&data, &p, &q), Odd::Several);
+        }
+    }
+}

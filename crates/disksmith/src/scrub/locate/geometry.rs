@@ -1,0 +1,164 @@
+//! Which bytes of an array's members belong together, and which bytes of the array they are: for
+//! every position of md's check.
+//!
+//! md counts a check's position in bytes of the array for RAID 1 and RAID 10, and in bytes of one
+//! member for RAID 4, 5 and 6 (linux, drivers/md/md.c, md_do_sync: `resync_max_sectors` is the array's
+//! for RAID 10, and the members' otherwise). Members are named by their slots, and positions on them
+//! are counted from where the array's data begins on them.
+
+use std::ops::Range;
+
+mod inverse;
+mod parity;
+mod ten;
+
+pub(crate) use parity::{Parity, Rotation};
+pub(crate) use ten::{Copies, Ten};
+
+/// As much is compared at once at most, in bytes.
+pub(crate) const MOST: u64 = 128 << 10;
+
+/// How an array lies on its members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Geometry {
+    /// RAID 1: each of so many members has all of the array, which is so long.
+    Mirror {
+        /// How many slots there are.
+        disks: u32,
+        /// In bytes.
+        size: u64,
+    },
+    /// RAID 10.
+    Ten(Ten),
+    /// RAID 4, 5 and 6.
+    Parity(Parity),
+}
+
+/// A place on a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    /// The member's slot.
+    pub slot: u32,
+    /// In bytes from where the array's data begins on it.
+    pub at: u64,
+}
+
+/// What belongs together at one position: as many bytes of each as [`Group::length`] says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// The position of the check.
+    pub position: u64,
+    /// In bytes: at most [`MOST`].
+    pub length: u64,
+    /// What belongs together.
+    pub kin: Kin,
+}
+
+/// How parts of members are related.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kin {
+    /// They are copies of the array's bytes at the position.
+    Copies(Vec<Place>),
+    /// They are a part of a stripe.
+    Stripe {
+        /// The data, each with its offset in the array, in the order in which the second parity
+        /// counts it: the first is multiplied by 1, the next by the generator, and so forth.
+        data: Vec<(Place, u64)>,
+        /// The first parity.
+        p: Place,
+        /// The second parity, of RAID 6.
+        q: Option<Place>,
+    },
+}
+
+impl Group {
+    /// The places of all members in it: those of the data first.
+    pub(crate) fn places(&self) -> Vec<Place> {
+        match &self.kin {
+            Kin::Copies(places) => places.clone(),
+            Kin::Stripe { data, p, q } => {
+                let data = data.iter().map(|(place, _)| *place);
+                data.chain([*p]).chain(*q).collect()
+            }
+        }
+    }
+
+    /// The bytes of the array that a part of the group holds, given in bytes from its begin.
+    pub(crate) fn array(&self, part: &Range<u64>) -> Vec<Range<u64>> {
+        let from = |offset: u64| offset + part.start..offset + part.end;
+        match &self.kin {
+            Kin::Copies(_) => vec![from(self.position)],
+            Kin::Stripe { data, .. } => data.iter().map(|(_, offset)| from(*offset)).collect(),
+        }
+    }
+}
+
+impl Geometry {
+    /// How many positions there are: what a check counts up to, in bytes.
+    pub(crate) fn span(&self) -> u64 {
+        match self {
+            Geometry::Mirror { size, .. } => *size,
+            Geometry::Ten(ten) => ten.span(),
+            Geometry::Parity(parity) => parity.span(),
+        }
+    }
+
+    /// What belongs together from a position on; `None` behind the end.
+    pub(crate) fn group(&self, position: u64) -> Option<Group> {
+        if position >= self.span() {
+            return None;
+        }
+        let (room, kin) = match self {
+            Geometry::Mirror { disks, size } => {
+                let place = |slot| Place { slot, at: position };
+                (
+                    size - position,
+                    Kin::Copies((0..*disks).map(place).collect()),
+                )
+            }
+            Geometry::Ten(ten) => (ten.room(position), Kin::Copies(ten.places(position))),
+            Geometry::Parity(parity) => (parity.room(position), parity.kin(position)),
+        };
+        let room = room.min(self.span() - position);
+        Some(Group {
+            position,
+            length: room.min(MOST - position % MOST),
+            kin,
+        })
+    }
+
+    /// The groups of a range of positions, in order.
+    pub(crate) fn groups(&self, range: &Range<u64>) -> impl Iterator<Item = Group> + '_ {
+        let Range { start, end } = *range;
+        let mut at = start;
+        std::iter::from_fn(move || {
+            let mut group = self.group(at).filter(|_| at < end)?;
+            group.length = group.length.min(end - at);
+            at += group.length;
+            Some(group)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mirror_is_the_same_everywhere_and_is_cut_into_parts() {
+        let mirror = Geometry::Mirror {
+            disks: 2,
+            size: MOST + 4096,
+        };
+        let groups: Vec<Group> = mirror.groups(&(4096..u64::MAX)).collect();
+        let lengths: Vec<u64> = groups.iter().map(|group| group.length).collect();
+        assert_eq!(lengths, [MOST - 4096, 4096]);
+        assert_eq!(
+            groups[1].places(),
+            [0, 1].map(|slot| Place { slot, at: MOST })
+        );
+        let array = groups[1].array(&(512..1024));
+        assert_eq!((array.len(), &array[0]), (1, &(MOST + 512..MOST + 1024)));
+        assert!(mirror.group(MOST + 4096).is_none());
+    }
+}

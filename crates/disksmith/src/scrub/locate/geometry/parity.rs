@@ -1,0 +1,277 @@
+//! RAID 4, 5 and 6 (linux, drivers/md/raid5.c, raid5_compute_sector and raid6_d0).
+
+use super::{Kin, Place};
+
+/// How parity goes round the members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rotation {
+    /// From the last member down to the first; data in the order of the members.
+    LeftAsymmetric,
+    /// From the first member up; data in the order of the members.
+    RightAsymmetric,
+    /// From the last member down; data begins behind the parity.
+    LeftSymmetric,
+    /// From the first member up; data begins behind the parity.
+    RightSymmetric,
+    /// Always on the first member.
+    First,
+    /// Always behind the data: RAID 4.
+    Last,
+}
+
+impl Rotation {
+    /// As sysfs gives it in `md/layout` (drivers/md/raid5.h, ALGORITHM_*). `None` for those of DDF,
+    /// and those that have the second parity always on the last member, which arise from a RAID 5
+    /// that became a RAID 6.
+    pub(crate) fn of(layout: u64) -> Option<Rotation> {
+        Some(match layout {
+            0 => Rotation::LeftAsymmetric,
+            1 => Rotation::RightAsymmetric,
+            2 => Rotation::LeftSymmetric,
+            3 => Rotation::RightSymmetric,
+            4 => Rotation::First,
+            5 => Rotation::Last,
+            _ => return None,
+        })
+    }
+}
+
+/// An array with parity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Parity {
+    /// How many slots there are.
+    disks: u64,
+    /// How many of a stripe are parity: 1 or 2.
+    parities: u64,
+    /// In bytes.
+    chunk: u64,
+    rotation: Rotation,
+    /// How much of each member is used, in whole chunks.
+    component: u64,
+}
+
+impl Parity {
+    /// Of so many members, of which the array uses `component` bytes each, in chunks of `chunk`
+    /// bytes. `None` where there is no room for data, or there are no chunks.
+    pub(crate) fn new(
+        disks: u64,
+        parities: u64,
+        chunk: u64,
+        rotation: Rotation,
+        component: u64,
+    ) -> Option<Parity> {
+        let component = component.checked_div(chunk)? * chunk;
+        let data = disks.checked_sub(parities).filter(|data| *data > 0)?;
+        component.checked_mul(data)?;
+        Some(Parity {
+            disks,
+            parities,
+            chunk,
+            rotation,
+            component,
+        })
+    }
+
+    /// How much of each member is used, in bytes.
+    pub(crate) fn span(&self) -> u64 {
+        self.component
+    }
+
+    /// How much is left of the chunk, in bytes.
+    pub(crate) fn room(&self, position: u64) -> u64 {
+        self.chunk - position % self.chunk
+    }
+
+    /// The slots of a stripe's parities: of the first, and of the second if there is one, which
+    /// follows it.
+    fn parity_slots(&self, stripe: u64) -> (u64, Option<u64>) {
+        let turn = stripe % self.disks;
+        let p = match self.rotation {
+            Rotation::LeftAsymmetric | Rotation::LeftSymmetric => self.disks - 1 - turn,
+            Rotation::RightAsymmetric | Rotation::RightSymmetric => turn,
+            Rotation::First => 0,
+            Rotation::Last => self.disks - self.parities,
+        };
+        let q = (p + 1) % self.disks;
+        (p, (self.parities == 2).then_some(q))
+    }
+
+    /// What belongs together at a position.
+    pub(crate) fn kin(&self, position: u64) -> Kin {
+        let stripe = position / self.chunk;
+        let (p, q) = self.parity_slots(stripe);
+        let last = q.unwrap_or(p);
+        let place = |slot: u64| Place {
+            slot: slot as u32,
+            at: position,
+        };
+        let is_symmetric = matches!(
+            self.rotation,
+            Rotation::LeftSymmetric | Rotation::RightSymmetric
+        );
+        let width = self.disks - self.parities;
+        // Q counts the data from behind itself on, round the members, whatever their order in the
+        // array is (raid6_d0).
+        let around = (1..=width).map(|step| (last + step) % self.disks);
+        let data = around.enumerate().map(|(index, slot)| {
+            let before = (slot > p) as u64 + q.is_some_and(|q| slot > q) as u64;
+            let index = if is_symmetric {
+                index as u64
+            } else {
+                slot - before
+            };
+            let offset = (stripe * width + index) * self.chunk + position % self.chunk;
+            (place(slot), offset)
+        });
+        Kin::Stripe {
+            data: data.collect(),
+            p: place(p),
+            q: q.map(place),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const CHUNK: u64 = 4096;
+
+    /// The rows of an array as they are drawn: what each member has of each stripe.
+    fn drawn(disks: u64, parities: u64, rotation: Rotation, stripes: u64) -> Vec<String> {
+        let parity = Parity::new(disks, parities, CHUNK, rotation, stripes * CHUNK).unwrap();
+        (0..stripes)
+            .map(|stripe| {
+                let mut row = vec![String::new(); disks as usize];
+                let Kin::Stripe { data, p, q } = parity.kin(stripe * CHUNK) else {
+                    panic!();
+                };
+                row[p.slot as usize] = "P".to_owned();
+                if let Some(q) = q {
+                    row[q.slot as usize] = "Q".to_owned();
+                }
+                for (place, offset) in data {
+                    row[place.slot as usize] = (offset / CHUNK).to_string();
+                }
+                row.join(" ")
+            })
+            .collect()
+    }
+
+    #[test]
+    fn raid_5_is_laid_out_as_it_is_drawn() {
+        for (rotation, wanted) in [
+            (
+                Rotation::LeftAsymmetric,
+                ["0 1 2 P", "3 4 P 5", "6 P 7 8", "P 9 10 11", "12 13 14 P"],
+            ),
+            (
+                Rotation::RightAsymmetric,
+                ["P 0 1 2", "3 P 4 5", "6 7 P 8", "9 10 11 P", "P 12 13 14"],
+            ),
+            (
+                Rotation::LeftSymmetric,
+                ["0 1 2 P", "4 5 P 3", "8 P 6 7", "P 9 10 11", "12 13 14 P"],
+            ),
+            (
+                Rotation::RightSymmetric,
+                ["P 0 1 2", "5 P 3 4", "7 8 P 6", "9 10 11 P", "P 12 13 14"],
+            ),
+            (
+                Rotation::First,
+                ["P 0 1 2", "P 3 4 5", "P 6 7 8", "P 9 10 11", "P 12 13 14"],
+            ),
+            (
+                Rotation::Last,
+                ["0 1 2 P", "3 4 5 P", "6 7 8 P", "9 10 11 P", "12 13 14 P"],
+            ),
+        ] {
+            assert_eq!(drawn(4, 1, rotation, 5), wanted, "{rotation:?}");
+        }
+    }
+
+    #[test]
+    fn raid_6_is_laid_out_as_it_is_drawn() {
+        for (rotation, wanted) in [
+            (
+                Rotation::LeftAsymmetric,
+                ["Q 0 1 P", "2 3 P Q", "4 P Q 5", "P Q 6 7", "Q 8 9 P"],
+            ),
+            (
+                Rotation::RightAsymmetric,
+                ["P Q 0 1", "2 P Q 3", "4 5 P Q", "Q 6 7 P", "P Q 8 9"],
+            ),
+            (
+                Rotation::LeftSymmetric,
+                ["Q 0 1 P", "2 3 P Q", "5 P Q 4", "P Q 6 7", "Q 8 9 P"],
+            ),
+            (
+                Rotation::RightSymmetric,
+                ["P Q 0 1", "3 P Q 2", "4 5 P Q", "Q 6 7 P", "P Q 8 9"],
+            ),
+            (
+                Rotation::First,
+                ["P Q 0 1", "P Q 2 3", "P Q 4 5", "P Q 6 7", "P Q 8 9"],
+            ),
+            (
+                Rotation::Last,
+                ["0 1 P Q", "2 3 P Q", "4 5 P Q", "6 7 P Q", "8 9 P Q"],
+            ),
+        ] {
+            assert_eq!(drawn(4, 2, rotation, 5), wanted, "{rotation:?}");
+        }
+    }
+
+    fn rotations() -> impl Strategy<Value = Rotation> {
+        (0_u64..6).prop_map(|layout| Rotation::of(layout).unwrap())
+    }
+
+    proptest! {
+        #[test]
+        fn every_byte_of_the_array_has_one_place_and_every_place_one_use(
+            parities in 1_u64..3,
+            data in 1_u64..6,
+            rotation in rotations(),
+            stripes in 1_u64..20,
+        ) {
+            let disks = data + parities;
+            let parity = Parity::new(disks, parities, CHUNK, rotation, stripes * CHUNK).unwrap();
+            let mut chunks = Vec::new();
+            for stripe in 0..stripes {
+                let Kin::Stripe { data, p, q } = parity.kin(stripe * CHUNK + 1024) else {
+                    panic!();
+                };
+                let mut slots: Vec<u32> = data.iter().map(|(place, _)| place.slot).collect();
+                slots.push(p.slot);
+                slots.extend(q.map(|q| q.slot));
+                slots.sort_unstable();
+                prop_assert_eq!(slots, (0..disks as u32).collect::<Vec<_>>());
+                for (place, offset) in data {
+                    prop_assert_eq!((place.at, offset % CHUNK), (stripe * CHUNK + 1024, 1024));
+                    chunks.push(offset / CHUNK);
+                }
+            }
+            chunks.sort_unstable();
+            prop_assert_eq!(chunks, (0..stripes * data).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn the_second_parity_counts_the_data_from_behind_itself() {
+        // Stripe 1 of the second table above: `2 P Q 3`: Q counts chunk 3 first.
+        let parity = Parity::new(4, 2, CHUNK, Rotation::RightAsymmetric, 8 * CHUNK).unwrap();
+        let Kin::Stripe { data, .. } = parity.kin(CHUNK) else {
+            panic!();
+        };
+        let order: Vec<u64> = data.iter().map(|(_, offset)| offset / CHUNK).collect();
+        assert_eq!(order, [3, 2]);
+    }
+
+    #[test]
+    fn arrays_that_cannot_be_are_refused() {
+        assert!(Parity::new(2, 2, CHUNK, Rotation::Last, CHUNK).is_none());
+        assert!(Parity::new(3, 1, 0, Rotation::Last, CHUNK).is_none());
+        assert!(Rotation::of(8).is_none() && Rotation::of(16).is_none());
+    }
+}

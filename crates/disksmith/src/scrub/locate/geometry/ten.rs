@@ -1,0 +1,244 @@
+//! RAID 10 (linux, drivers/md/raid10.c, setup_geo, calc_sectors and __raid10_find_phys).
+
+use super::Place;
+
+/// How the copies of RAID 10 lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Copies {
+    /// How often a chunk is laid down side by side.
+    pub near: u64,
+    /// How often all that is laid down again, further down on the members.
+    pub far: u64,
+    /// Whether the next copy follows each row, instead of all of them.
+    pub offset: bool,
+    /// How many members make a set, within which the further copies are turned; all of them in the
+    /// usual layouts.
+    pub set: u64,
+}
+
+impl Copies {
+    /// As sysfs gives it in `md/layout`, for so many members. `None` where it is not understood: sets
+    /// of members that do not go up.
+    pub(crate) fn of(layout: u64, disks: u64) -> Option<Copies> {
+        let (near, far) = (layout & 0xff, (layout >> 8) & 0xff);
+        if near == 0 || far == 0 || disks == 0 || near * far > disks {
+            return None;
+        }
+        let set = match layout >> 17 {
+            0 => disks,
+            1 => disks / far,
+            2 => far * near,
+            _ => return None,
+        };
+        (set > 0 && disks.is_multiple_of(set)).then_some(Copies {
+            near,
+            far,
+            offset: layout & (1 << 16) != 0,
+            set,
+        })
+    }
+}
+
+/// A RAID 10.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ten {
+    /// How many slots there are.
+    disks: u64,
+    /// In bytes.
+    chunk: u64,
+    copies: Copies,
+    /// How many chunks the array has.
+    chunks: u64,
+    /// How much further down the next of the far copies is, in bytes.
+    stride: u64,
+}
+
+impl Ten {
+    /// Of so many members, of which the array uses `component` bytes each, in chunks of `chunk`
+    /// bytes. `None` where there are no chunks.
+    pub(crate) fn new(disks: u64, chunk: u64, copies: Copies, component: u64) -> Option<Ten> {
+        let rows = component.checked_div(chunk)? / copies.far;
+        let chunks = rows.checked_mul(disks)? / copies.near;
+        let used = (chunks * copies.near * copies.far).div_ceil(disks);
+        let stride = match copies.offset {
+            true => chunk,
+            false => (used / copies.far).checked_mul(chunk)?,
+        };
+        chunks.checked_mul(chunk)?;
+        Some(Ten {
+            disks,
+            chunk,
+            copies,
+            chunks,
+            stride,
+        })
+    }
+
+    /// How long the array is, in bytes.
+    pub(crate) fn span(&self) -> u64 {
+        self.chunks * self.chunk
+    }
+
+    /// How much is left of the chunk, in bytes.
+    pub(crate) fn room(&self, position: u64) -> u64 {
+        self.chunk - position % self.chunk
+    }
+
+    /// Where the copies of a byte of the array are.
+    pub(crate) fn places(&self, position: u64) -> Vec<Place> {
+        let Copies {
+            near,
+            far,
+            offset,
+            set,
+            ..
+        } = self.copies;
+        let first = position / self.chunk * near;
+        let mut places = Vec::new();
+        for copy in first..first + near {
+            let (row, member) = (copy / self.disks, copy % self.disks);
+            let row = if offset { row * far } else { row };
+            for turn in 0..far {
+                let within = (member % set + turn * near) % set;
+                places.push(Place {
+                    slot: (member / set * set + within) as u32,
+                    at: row * self.chunk + position % self.chunk + turn * self.stride,
+                });
+            }
+        }
+        places
+    }
+
+    /// Which byte of the array is at a place; `None` where nothing of it is.
+    pub(crate) fn position(&self, place: Place) -> Option<u64> {
+        let Copies {
+            near,
+            far,
+            offset,
+            set,
+        } = self.copies;
+        let (down, within) = (place.at / self.chunk, place.at % self.chunk);
+        let (row, turn) = match (offset, self.stride / self.chunk) {
+            (true, _) => (down / far, down % far),
+            (false, 0) => return None,
+            (false, stride) => (down % stride, down / stride),
+        };
+        let slot = u64::from(place.slot);
+        // What the turn has added to the member is taken off again.
+        let back = (turn * near) % set;
+        let member = slot / set * set + (slot % set + set - back) % set;
+        let chunk = (row * self.disks + member) / near;
+        let position = chunk * self.chunk + within;
+        (position < self.span() && self.places(position).contains(&place)).then_some(position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    /// Every member as a column of chunk numbers, filled as md(4) describes the layouts: the chunks
+    /// are dealt out in rows with their near copies side by side; far copies are all rows again,
+    /// turned by as many members as there are near copies; offset copies are each row again, so
+    /// turned.
+    fn filled(disks: u64, near: u64, far: u64, offset: bool, rows: u64) -> Vec<Vec<Option<u64>>> {
+        let mut first = Vec::new();
+        let chunks = rows * disks / near;
+        let mut deal = (0..chunks).flat_map(|chunk| (0..near).map(move |_| chunk));
+        for _ in 0..rows {
+            first.push((0..disks).map(|_| deal.next()).collect::<Vec<_>>());
+        }
+        let turned = |row: &Vec<Option<u64>>, turn: u64| {
+            let mut row = row.clone();
+            row.rotate_right((turn * near % disks) as usize);
+            row
+        };
+        let mut all = Vec::new();
+        if offset {
+            for row in &first {
+                (0..far).for_each(|turn| all.push(turned(row, turn)));
+            }
+        } else {
+            for turn in 0..far {
+                first.iter().for_each(|row| all.push(turned(row, turn)));
+            }
+        }
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn copies_lie_where_the_layouts_put_them(
+            disks in 2_u64..8,
+            near in 1_u64..4,
+            far in 1_u64..4,
+            offset: bool,
+            rows in 1_u64..12,
+            rest in 0_u64..3,
+        ) {
+            prop_assume!(near * far <= disks && near * far > 1);
+            let chunk = 4096;
+            let layout = near | far << 8 | u64::from(offset) << 16;
+            let copies = Copies::of(layout, disks).unwrap();
+            let component = (rows * far + rest.min(far - 1)) * chunk;
+            let ten = Ten::new(disks, chunk, copies, component).unwrap();
+            let mut model: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
+            for (row, members) in filled(disks, near, far, offset, rows).iter().enumerate() {
+                for (slot, held) in members.iter().enumerate() {
+                    if let Some(held) = held {
+                        model.entry(*held).or_default().push((slot as u64, row as u64));
+                    }
+                }
+            }
+            prop_assert_eq!(ten.span(), rows * disks / near * chunk);
+            for position in (0..ten.span()).step_by(chunk as usize) {
+                let found = ten.places(position + 512);
+                let mut found: Vec<(u64, u64)> = found
+                    .iter()
+                    .map(|place| {
+                        assert_eq!(place.at % chunk, 512);
+                        (u64::from(place.slot), place.at / chunk)
+                    })
+                    .collect();
+                found.sort_unstable();
+                let wanted = model.entry(position / chunk).or_default();
+                wanted.sort_unstable();
+                prop_assert_eq!(&found, wanted, "chunk {}", position / chunk);
+            }
+        }
+    }
+
+    #[test]
+    fn sets_of_members_turn_within_themselves() {
+        // Two far copies on four members in sets of two, as dm-raid makes them.
+        let copies = Copies::of(1 | 2 << 8 | 2 << 17, 4).unwrap();
+        let ten = Ten::new(4, 4096, copies, 8 * 4096).unwrap();
+        let slots = |chunk: u64| {
+            ten.places(chunk * 4096)
+                .iter()
+                .map(|p| p.slot)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            [0, 1, 2, 3].map(slots),
+            [[0, 1], [1, 0], [2, 3], [3, 2]].map(Vec::from)
+        );
+    }
+
+    #[test]
+    fn layouts_that_cannot_be_are_refused() {
+        for (layout, disks) in [
+            (0, 4),
+            (0x302, 4),
+            (0x100, 4),
+            (0x102 | 3 << 17, 4),
+            (0x201 | 2 << 17, 5),
+        ] {
+            assert_eq!(Copies::of(layout, disks), None, "{layout:#x}");
+        }
+        let copies = Copies::of(0x102, 4).unwrap();
+        assert!(Ten::new(4, 0, copies, 4096).is_none());
+    }
+}

@@ -1,0 +1,144 @@
+//! Where an array's members do not agree, and which file lies there: `scrub --locate`.
+//!
+//! md counts mismatches and does not say where they are. So the members are read and compared here,
+//! past md: nothing is written.
+
+mod array;
+mod buffer;
+mod galois;
+mod gentle;
+mod geometry;
+mod judge;
+mod owners;
+mod search;
+mod upward;
+mod walk;
+
+pub(crate) use array::{NotCompared, Opened, geometry, open};
+pub(super) use buffer::Buffer;
+pub(crate) use judge::Odd;
+#[cfg(test)]
+pub(crate) use owners::Owner;
+pub(crate) use owners::{Owners, What, owners};
+pub(crate) use search::{Again, Mismatch, Summary, search};
+pub(crate) use upward::above;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use linux::Root;
+use linux::block::{Device, Devices};
+use record::{Bytes, Ranges};
+
+use gentle::Gentle;
+
+/// So many mismatches are listed; the rest is counted.
+const MOST_LISTED: usize = 10_000;
+
+/// What was located.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Located {
+    /// The mismatches, in order, up to 10,000.
+    pub mismatches: Vec<Mismatch>,
+    /// The bytes of the check's positions that mismatch, also of those that are not listed.
+    pub bytes: u64,
+    /// How many mismatches are not listed.
+    pub more: u64,
+    /// What else is to be said of the search.
+    pub summary: Summary,
+    /// What lies there.
+    pub owners: Owners,
+    /// The members that are named, by their slots, as a person knows them.
+    pub members: BTreeMap<u32, String>,
+}
+
+/// How many bytes of the members are read to find the mismatches in these positions of an array's
+/// check, in bytes.
+///
+/// # Errors
+/// When the array cannot be compared.
+pub(crate) fn to_read(
+    root: &Root,
+    array: &Device,
+    positions: &Ranges,
+) -> Result<Bytes, NotCompared> {
+    let geometry = array::geometry(&array::folder(root, array), array)?;
+    let groups = positions.iter().flat_map(|range| {
+        let groups: Vec<u64> = geometry
+            .groups(&range)
+            .map(|group| group.length * group.places().len() as u64)
+            .collect();
+        groups
+    });
+    Ok(Bytes(groups.sum()))
+}
+
+/// Finds the mismatches in these positions of an array's check, in bytes, and what lies there.
+///
+/// # Errors
+/// A sentence: when the array cannot be compared, or mounts cannot be read.
+pub(crate) fn locate(
+    root: &Root,
+    devices: &Devices,
+    array: &Device,
+    positions: &Ranges,
+    again: Again,
+    interrupt: &AtomicBool,
+) -> anyhow::Result<Located> {
+    let Opened {
+        geometry,
+        mut members,
+    } = open(root, devices, array)?;
+    let mut located = Located::default();
+    for range in positions.iter() {
+        let Located {
+            mismatches,
+            bytes,
+            more,
+            ..
+        } = &mut located;
+        let summary = search(
+            &geometry,
+            &mut Gentle::new(&mut members),
+            &range,
+            again,
+            interrupt,
+            &mut |one| {
+                *bytes += one.position.end - one.position.start;
+                if mismatches.len() < MOST_LISTED {
+                    mismatches.push(one);
+                } else {
+                    *more += 1;
+                }
+            },
+        );
+        located.summary.join(summary);
+    }
+    let odd = located.mismatches.iter().map(|one| one.odd);
+    let unreadable = located.summary.unreadable.iter().map(|one| one.slot);
+    let slots: Vec<u32> = odd.filter_map(Odd::slot).chain(unreadable).collect();
+    for slot in slots {
+        if let Some(label) = members.label(slot) {
+            located.members.insert(slot, label.to_owned());
+        }
+    }
+    let listed = located
+        .mismatches
+        .iter()
+        .flat_map(|one| one.array.iter().collect::<Vec<_>>());
+    let wanted: Ranges = listed.collect();
+    if !wanted.is_empty() {
+        located.owners = owners(root, devices, array.number, &wanted, interrupt)?;
+    }
+    Ok(located)
+}
+
+/// What is to be said with a mismatch that is no damage, if there is such at an array's level, as a
+/// sentence.
+pub(crate) fn harmless(level: &str) -> Option<&'static str> {
+    matches!(level, "raid1" | "raid10").then_some(
+        "On RAID 1 and 10 a mismatch need not be damage: a page that changes while md writes it to one \
+         copy after the other, as swap and memory-mapped files do, may leave copies that differ in \
+         data that nobody reads again (md(4), SCRUBBING AND MISMATCHES).",
+    )
+}

@@ -1,0 +1,336 @@
+//! Finds the places at which members do not agree, by reading them.
+//!
+//! An array that is in use is written while it is read, and its members are not written at the same
+//! instant. So a place counts only when it still differs in several reads some time apart, and holds
+//! the same bytes in all of them.
+
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use record::Ranges;
+
+use super::buffer::Buffer;
+use super::geometry::{self, Geometry, Group, Kin};
+use super::judge::{Odd, culprit, hash, judge};
+
+/// What is compared at a time, and told apart, in bytes: a page, in which md compares RAID 5 and 6.
+pub(crate) const BLOCK: u64 = 4096;
+/// So many places are remembered before they are looked at again.
+const MOST_SUSPECTS: usize = 4096;
+/// So many unreadable places are listed; more are counted.
+const MOST_UNREADABLE: usize = 256;
+/// How long a pause goes on without a look at whether it was interrupted.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Reads an array's members.
+pub(crate) trait Members {
+    /// Whether the member of a slot is there and in use: what is missing, or being rebuilt, agrees
+    /// with nothing.
+    fn has(&self, slot: u32) -> bool;
+
+    /// Reads from `at`, in bytes from where the array's data begins on the member, until `into` is
+    /// full. The disk itself is read, and no cache.
+    ///
+    /// # Errors
+    /// When the disk cannot read it.
+    fn read(&mut self, slot: u32, at: u64, into: &mut [u8]) -> io::Result<()>;
+}
+
+/// Places that follow one another and do not agree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mismatch {
+    /// The positions of the check.
+    pub position: Range<u64>,
+    /// What of the array they may be: of RAID 5 and 6, all data of their stripes.
+    pub array: Ranges,
+    /// Of these, what the odd member holds: nothing where none is named, or it holds parity there.
+    pub culprit: Ranges,
+    /// Which member is the odd one out.
+    pub odd: Odd,
+}
+
+/// A part of a member that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unreadable {
+    /// The positions of the check.
+    pub position: Range<u64>,
+    /// The member's slot.
+    pub slot: u32,
+    /// What the disk said.
+    pub error: String,
+}
+
+/// What else is to be said of a search.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Summary {
+    /// How many positions were compared, in bytes.
+    pub compared: u64,
+    /// How many positions have no second member to be compared with, in bytes.
+    pub alone: u64,
+    /// How many places of [`BLOCK`] bytes differed at first, and then agreed or had changed: they were
+    /// being written.
+    pub moving: u64,
+    /// What could not be read, the first of it.
+    pub unreadable: Vec<Unreadable>,
+    /// How many more parts could not be read.
+    pub more_unreadable: u64,
+    /// Whether it was interrupted before its end.
+    pub interrupted: bool,
+}
+
+impl Summary {
+    /// Adds what is to be said of another range.
+    pub(crate) fn join(&mut self, other: Summary) {
+        self.compared += other.compared;
+        self.alone += other.alone;
+        self.moving += other.moving;
+        self.more_unreadable += other.more_unreadable;
+        self.interrupted |= other.interrupted;
+        for one in other.unreadable {
+            if self.unreadable.len() < MOST_UNREADABLE {
+                self.unreadable.push(one);
+            } else {
+                self.more_unreadable += 1;
+            }
+        }
+    }
+}
+
+/// How a place is looked at again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Again {
+    /// How often.
+    pub rounds: u32,
+    /// How long before each.
+    pub pause: Duration,
+}
+
+impl Again {
+    /// As a live array wants it: md writes a block to its members within milliseconds, seldom within
+    /// some hundred.
+    pub(crate) const LIVE: Again = Again {
+        rounds: 3,
+        pause: Duration::from_millis(300),
+    };
+}
+
+/// Finds the mismatches in a range of positions of the check, and calls `each` for every one, in
+/// order; neighbours are joined.
+pub(crate) fn search(
+    geometry: &Geometry,
+    members: &mut dyn Members,
+    range: &Range<u64>,
+    again: Again,
+    interrupt: &AtomicBool,
+    each: &mut dyn FnMut(Mismatch),
+) -> Summary {
+    let mut search = Search {
+        geometry,
+        buffer: None,
+        members,
+        again,
+        interrupt,
+        suspects: Vec::new(),
+        pending: None,
+        each,
+        summary: Summary::default(),
+    };
+    // A place begins where md's do.
+    search.run(range.start / BLOCK * BLOCK..range.end);
+    search.summary
+}
+
+/// A place that differed.
+struct Suspect {
+    position: u64,
+    /// Stands for all bytes there, of all members.
+    hash: u64,
+}
+
+struct Search<'a> {
+    geometry: &'a Geometry,
+    members: &'a mut dyn Members,
+    buffer: Option<Buffer>,
+    again: Again,
+    interrupt: &'a AtomicBool,
+    suspects: Vec<Suspect>,
+    /// A mismatch that its neighbour may go on with.
+    pending: Option<Mismatch>,
+    each: &'a mut dyn FnMut(Mismatch),
+    summary: Summary,
+}
+
+impl Search<'_> {
+    fn run(&mut self, range: Range<u64>) {
+        let geometry = self.geometry;
+        for group in geometry.groups(&range) {
+            if self.is_interrupted() {
+                break;
+            }
+            self.look_at(&group);
+            if self.suspects.len() >= MOST_SUSPECTS {
+                self.confirm();
+            }
+        }
+        self.confirm();
+        if let Some(last) = self.pending.take() {
+            (self.each)(last);
+        }
+        self.summary.interrupted = self.is_interrupted();
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+
+    /// The group without the members that are not there; `None` where there is nothing to compare.
+    fn present(&self, group: &Group) -> Option<Group> {
+        let mut group = group.clone();
+        match &mut group.kin {
+            Kin::Copies(places) => {
+                places.retain(|place| self.members.has(place.slot));
+                (places.len() > 1).then_some(group)
+            }
+            Kin::Stripe { .. } => {
+                let all = group.places();
+                let is_whole = all.iter().all(|place| self.members.has(place.slot));
+                is_whole.then_some(group)
+            }
+        }
+    }
+
+    /// Compares a group, and suspects the places of it that differ.
+    fn look_at(&mut self, group: &Group) {
+        let Some(group) = self.present(group) else {
+            self.summary.alone += group.length;
+            return;
+        };
+        if !self.read(&group) {
+            return;
+        }
+        self.summary.compared += group.length;
+        let Some(buffer) = &self.buffer else {
+            return;
+        };
+        let mut at = 0;
+        while at < group.length {
+            let end = (at + BLOCK).min(group.length);
+            let parts = buffer.parts(at as usize..end as usize);
+            if judge(&group.kin, &parts).is_some() {
+                self.suspects.push(Suspect {
+                    position: group.position + at,
+                    hash: hash(&parts),
+                });
+            }
+            at = end;
+        }
+    }
+
+    /// Reads a group whole; whether that went well.
+    fn read(&mut self, group: &Group) -> bool {
+        let places = group.places();
+        let length = group.length as usize;
+        let mut buffer = match self.buffer.take() {
+            Some(buffer) if buffer.fits(places.len(), length) => buffer,
+            _ => Buffer::new(places.len(), length.max(geometry::MOST as usize)),
+        };
+        buffer.set(places.len(), length);
+        let mut went_well = true;
+        for (index, place) in places.iter().enumerate() {
+            if let Err(error) = self
+                .members
+                .read(place.slot, place.at, buffer.part_mut(index))
+            {
+                went_well = false;
+                self.note_unreadable(group, place.slot, &error);
+            }
+        }
+        self.buffer = Some(buffer);
+        went_well
+    }
+
+    fn note_unreadable(&mut self, group: &Group, slot: u32, error: &io::Error) {
+        if self.summary.unreadable.len() >= MOST_UNREADABLE {
+            self.summary.more_unreadable += 1;
+            return;
+        }
+        self.summary.unreadable.push(Unreadable {
+            position: group.position..group.position + group.length,
+            slot,
+            error: error.to_string(),
+        });
+    }
+
+    /// Looks at the suspects again and again, and gives those that stayed as they were.
+    fn confirm(&mut self) {
+        let mut suspects = std::mem::take(&mut self.suspects);
+        for _ in 0..self.again.rounds {
+            if suspects.is_empty() || !self.pause() {
+                break;
+            }
+            let before = suspects.len();
+            suspects.retain(|suspect| self.judge_again(suspect).is_some());
+            self.summary.moving += (before - suspects.len()) as u64;
+        }
+        if self.is_interrupted() {
+            return;
+        }
+        for suspect in &suspects {
+            match self.judge_again(suspect) {
+                Some(found) => self.give(found),
+                None => self.summary.moving += 1,
+            }
+        }
+    }
+
+    /// Waits; whether it was not interrupted.
+    fn pause(&self) -> bool {
+        let mut left = self.again.pause;
+        while !left.is_zero() && !self.is_interrupted() {
+            let step = left.min(LOOK);
+            thread::sleep(step);
+            left -= step;
+        }
+        !self.is_interrupted()
+    }
+
+    /// A place again; `None` when it agrees now, has changed, or cannot be read any more.
+    fn judge_again(&mut self, suspect: &Suspect) -> Option<Mismatch> {
+        let mut group = self.geometry.group(suspect.position)?;
+        group.length = group.length.min(BLOCK);
+        let group = self.present(&group)?;
+        if !self.read(&group) {
+            return None;
+        }
+        let parts = self.buffer.as_ref()?.parts(0..group.length as usize);
+        let odd = judge(&group.kin, &parts)?;
+        (hash(&parts) == suspect.hash).then(|| Mismatch {
+            position: group.position..group.position + group.length,
+            array: group.array(&(0..group.length)).into_iter().collect(),
+            culprit: culprit(&group, odd),
+            odd,
+        })
+    }
+
+    /// Gives a mismatch, joined to the one before it where they touch.
+    fn give(&mut self, found: Mismatch) {
+        match &mut self.pending {
+            Some(last) if last.position.end == found.position.start && last.odd == found.odd => {
+                last.position.end = found.position.end;
+                last.array = last.array.union(&found.array);
+                last.culprit = last.culprit.union(&found.culprit);
+            }
+            pending => {
+                if let Some(last) = pending.replace(found) {
+                    (self.each)(last);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+//! Arrays in memory, written by a model of each level, and damaged.
+
+use proptest::prelude::*;
+
+use super::super::galois::Syndromes;
+use super::super::geometry::{Copies, Parity, Place, Rotation, Ten};
+use super::*;
+
+const SIZE: u64 = 64 << 10;
+const AT_ONCE: Again = Again {
+    rounds: 2,
+    pause: Duration::ZERO,
+};
+static GO_ON: AtomicBool = AtomicBool::new(false);
+
+/// Members in memory.
+struct Memory {
+    disks: Vec<Option<Vec<u8>>>,
+    /// A place that another write changes with every read of it.
+    moving: Option<Place>,
+    /// A place that cannot be read.
+    bad: Option<Place>,
+}
+
+impl Members for Memory {
+    fn has(&self, slot: u32) -> bool {
+        self.disks[slot as usize].is_some()
+    }
+
+    fn read(&mut self, slot: u32, at: u64, into: &mut [u8]) -> io::Result<()> {
+        assert_eq!(into.as_ptr().align_offset(4096), 0);
+        let touches = |place: Option<Place>| {
+            place.filter(|place| {
+                place.slot == slot && (at..at + into.len() as u64).contains(&place.at)
+            })
+        };
+        if touches(self.bad).is_some() {
+            return Err(io::Error::from_raw_os_error(5));
+        }
+        let place = touches(self.moving);
+        let disk = self.disks[slot as usize].as_mut().unwrap();
+        if let Some(place) = place {
+            disk[place.at as usize] = disk[place.at as usize].wrapping_add(1);
+        }
+        into.copy_from_slice(&disk[at as usize..at as usize + into.len()]);
+        Ok(())
+    }
+}
+
+/// Members that all agree, of a geometry.
+fn agreeing(geometry: &Geometry, disks: u32, seed: u8) -> Memory {
+    let mut memory = Memory {
+        disks: vec![Some(vec![0; SIZE as usize]); disks as usize],
+        moving: None,
+        bad: None,
+    };
+    for group in geometry.groups(&(0..u64::MAX)) {
+        for at in 0..group.length {
+            let mut put = |place: Place, byte: u8| {
+                let disk = memory.disks[place.slot as usize].as_mut().unwrap();
+                disk[(place.at + at) as usize] = byte;
+            };
+            let byte = |offset: u64| (offset % 251) as u8 ^ (offset >> 12) as u8 ^ seed;
+            match &group.kin {
+                Kin::Copies(places) => {
+                    places
+                        .iter()
+                        .for_each(|place| put(*place, byte(group.position + at)));
+                }
+                Kin::Stripe { data, p, q } => {
+                    let own: Vec<[u8; 1]> =
+                        data.iter().map(|(_, offset)| [byte(offset + at)]).collect();
+                    let parts: Vec<&[u8]> = own.iter().map(|one| &one[..]).collect();
+                    let sums = Syndromes::of(&parts, &[0], &[0]);
+                    data.iter()
+                        .zip(&own)
+                        .for_each(|((place, _), one)| put(*place, one[0]));
+                    put(*p, sums.p[0]);
+                    q.iter().for_each(|q| put(*q, sums.q[0]));
+                }
+            }
+        }
+    }
+    memory
+}
+
+fn found(geometry: &Geometry, memory: &mut Memory) -> (Vec<Mismatch>, Summary) {
+    let mut found = Vec::new();
+    let all = 0..u64::MAX;
+    let summary = search(geometry, memory, &all, AT_ONCE, &GO_ON, &mut |one| {
+        found.push(one)
+    });
+    (found, summary)
+}
+
+fn mirror(disks: u32) -> Geometry {
+    Geometry::Mirror { disks, size: SIZE }
+}
+
+fn parity(disks: u64, parities: u64) -> Geometry {
+    let parity = Parity::new(disks, parities, 8192, Rotation::LeftSymmetric, SIZE);
+    Geometry::Parity(parity.unwrap())
+}
+
+fn ten(layout: u64) -> Geometry {
+    let copies = Copies::of(layout, 4).unwrap();
+    Geometry::Ten(Ten::new(4, 8192, copies, SIZE).unwrap())
+}
+
+/// The geometries, with how many members they have.
+fn geometries() -> Vec<(Geometry, u32)> {
+    vec![
+        (mirror(2), 2),
+        (mirror(3), 3),
+        (parity(4, 1), 4),
+        (parity(5, 2), 5),
+        (ten(0x102), 4),
+        (ten(0x201), 4),
+        (ten(0x1_0201), 4),
+        (ten(0x103), 4),
+    ]
+}
+
+#[test]
+fn members_that_agree_have_no_mismatch() {
+    for (geometry, disks) in geometries() {
+        let mut memory = agreeing(&geometry, disks, 7);
+        let (found, summary) = found(&geometry, &mut memory);
+        assert_eq!(found, [], "{geometry:?}");
+        assert_eq!(summary.compared, geometry.span());
+        assert_eq!(
+            Summary {
+                compared: 0,
+                ..summary
+            },
+            Summary::default()
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn a_byte_that_rots_is_found_at_its_place_in_the_array(
+        which in 0_usize..8, position in 0..SIZE, member: prop::sample::Index, change in 1_u8..,
+    ) {
+        let (geometry, disks) = geometries().swap_remove(which);
+        let mut memory = agreeing(&geometry, disks, 3);
+        let position = position % geometry.span();
+        let group = geometry.group(position).unwrap();
+        let places = group.places();
+        let place = places[member.index(places.len())];
+        let disk = memory.disks[place.slot as usize].as_mut().unwrap();
+        disk[place.at as usize] ^= change;
+        let (found, summary) = found(&geometry, &mut memory);
+        let [one] = &found[..] else {
+            panic!("{found:?}, {summary:?}");
+        };
+        let block = position / BLOCK * BLOCK;
+        prop_assert_eq!(&one.position, &(block..block + BLOCK));
+        let array: Ranges = geometry.group(block).unwrap().array(&(0..BLOCK)).into_iter().collect();
+        prop_assert_eq!(&one.array, &array);
+        let told = match &group.kin {
+            Kin::Copies(places) => places.len() > 2,
+            Kin::Stripe { q, .. } => q.is_some(),
+        };
+        let wanted = if told { Odd::Member(place.slot) } else { Odd::Untold };
+        prop_assert_eq!(one.odd, wanted);
+        let held = match &group.kin {
+            Kin::Copies(_) => array,
+            Kin::Stripe { data, .. } => data
+                .iter()
+                .filter(|(own, _)| own.slot == place.slot)
+                .map(|(_, offset)| offset / BLOCK * BLOCK..offset / BLOCK * BLOCK + BLOCK)
+                .collect(),
+        };
+        prop_assert_eq!(&one.culprit, &if told { held } else { Ranges::new() });
+    }
+}
+
+#[test]
+fn neighbours_are_joined_and_others_are_not() {
+    let mut memory = agreeing(&mirror(2), 2, 1);
+    for at in [4096, 8192, 16384] {
+        memory.disks[1].as_mut().unwrap()[at] ^= 1;
+    }
+    let (found, _) = found(&mirror(2), &mut memory);
+    let positions: Vec<_> = found.iter().map(|one| one.position.clone()).collect();
+    assert_eq!(positions, [4096..12288, 16384..20480]);
+}
+
+#[test]
+fn a_place_that_is_being_written_is_no_mismatch() {
+    let mut memory = agreeing(&mirror(2), 2, 1);
+    memory.moving = Some(Place { slot: 1, at: 5000 });
+    let (found, summary) = found(&mirror(2), &mut memory);
+    assert_eq!((found, summary.moving), (Vec::new(), 1));
+}
+
+#[test]
+fn what_cannot_be_read_is_told_and_the_rest_is_compared() {
+    let mut memory = agreeing(&parity(4, 1), 4, 1);
+    memory.bad = Some(Place { slot: 2, at: 100 });
+    memory.disks[0].as_mut().unwrap()[40_000] ^= 1;
+    let (found, summary) = found(&parity(4, 1), &mut memory);
+    assert_eq!(found.len(), 1);
+    assert_eq!(summary.unreadable.len(), 1);
+    let bad = &summary.unreadable[0];
+    assert_eq!((bad.slot, bad.position.clone()), (2, 0..8192));
+    assert_eq!(summary.compared, SIZE - 8192);
+}
+
+#[test]
+fn a_member_that_is_missing_is_not_compared_with() {
+    let mut memory = agreeing(&mirror(3), 3, 1);
+    memory.disks[0] = None;
+    memory.disks[1].as_mut().unwrap()[0] ^= 1;
+    let (one, _) = found(&mirror(3), &mut memory);
+    assert_eq!(one[0].odd, Odd::Untold);
+    let mut memory = agreeing(&parity(4, 1), 4, 1);
+    memory.disks[3] = None;
+    let (none, summary) = found(&parity(4, 1), &mut memory);
+    assert_eq!(
+        (none, summary.compared, summary.alone),
+        (Vec::new(), 0, SIZE)
+    );
+}
+
+#[test]
+fn an_interruption_ends_it() {
+    let mut memory = agreeing(&mirror(2), 2, 1);
+    memory.disks[1].as_mut().unwrap()[0] ^= 1;
+    let stop = AtomicBool::new(true);
+    let mut count = 0;
+    let summary = search(
+        &mirror(2),
+        &mut memory,
+        &(0..SIZE),
+        AT_ONCE,
+        &stop,
+        &mut |_| count += 1,
+    );
+    assert!(summary.interrupted && summary.compared == 0 && count == 0);
+}

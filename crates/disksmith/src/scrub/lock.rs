@@ -1,0 +1,131 @@
+//! What one process has at a time: locks on files in a folder of root's alone (flock(2)). They go with
+//! the process, however it ends. The files stay, empty, until the next boot: who takes one away while
+//! another waits for it would leave both with a lock.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use linux::block::{DevNum, Device};
+
+/// Where the files are. A boot empties it, as it does the knobs.
+pub(super) const FOLDER: &str = "/run/disksmith";
+/// Why an array that another process scrubs cannot be.
+pub(super) const TAKEN: &str = "another disksmith is scrubbing it already; wait for it, or end it";
+/// Who only looks whether a lock is taken shares it for a moment; who takes it waits for that.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// How often it is tried meanwhile.
+const AGAIN: Duration = Duration::from_millis(10);
+
+/// Takes the lock of a name.
+///
+/// # Errors
+/// [`io::ErrorKind::WouldBlock`] when another process has it; any other kind when there can be none.
+pub(super) fn hold(folder: &Path, name: &str) -> io::Result<File> {
+    let file = open(folder, name)?;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() >= until => {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            Err(TryLockError::WouldBlock) => sleep(AGAIN),
+        }
+    }
+}
+
+/// Whether another process has the lock of a name. Where that may not be looked at, it counts as free.
+fn is_held(folder: &Path, name: &str) -> bool {
+    let Ok(file) = File::open(folder.join(name)) else {
+        return false;
+    };
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+/// The file of a name, which is made where there is none.
+fn open(folder: &Path, name: &str) -> io::Result<File> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(folder.join(name))
+}
+
+/// Makes sure that no other process scrubs a device, or another one that shares one of its disks.
+///
+/// # Errors
+/// A sentence, when another one does.
+pub(super) fn take(device: DevNum, disks: &[DevNum]) -> Result<Vec<File>, String> {
+    std::iter::once(name(device))
+        .chain(disks.iter().map(|disk| format!("scrub-disk-{disk}")))
+        .map(|name| {
+            hold(Path::new(FOLDER), &name).map_err(|error| match error.kind() {
+                io::ErrorKind::WouldBlock if name.contains("-disk-") => {
+                    "another disksmith is scrubbing its disk, or an array that shares a disk with it; \
+                     wait for it, or end it"
+                        .to_owned()
+                }
+                io::ErrorKind::WouldBlock => TAKEN.to_owned(),
+                _ => format!(
+                    "the lock {FOLDER}/{name}, which keeps others from scrubbing it, cannot be had: \
+                     {error}"
+                ),
+            })
+        })
+        .collect()
+}
+
+/// Whether another process scrubs an array.
+pub(super) fn is_taken(target: &Device) -> bool {
+    is_held(Path::new(FOLDER), &name(target.number))
+}
+
+fn name(array: DevNum) -> String {
+    format!("scrub-{array}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::thread;
+
+    #[test]
+    fn a_name_is_had_once_and_is_free_when_its_holder_is_gone() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("disksmith");
+        assert!(!is_held(&folder, "a"), "there is no folder");
+        let held = hold(&folder, "a").unwrap();
+        assert!(is_held(&folder, "a") && !is_held(&folder, "b"));
+        let again = hold(&folder, "a").unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::WouldBlock);
+        drop(held);
+        assert!(!is_held(&folder, "a"));
+        hold(&folder, "a").unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&folder), mode(&folder.join("a"))), (0o700, 0o600));
+    }
+
+    #[test]
+    fn who_only_looks_keeps_nobody_from_it() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path();
+        thread::scope(|scope| {
+            let looks = scope.spawn(|| (0..20_000).filter(|_| is_held(folder, "a")).count());
+            while !looks.is_finished() {
+                drop(hold(folder, "a").unwrap());
+                sleep(Duration::from_micros(100));
+            }
+        });
+    }
+}

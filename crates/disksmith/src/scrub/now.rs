@@ -1,0 +1,196 @@
+//! How a running scrub stands at this moment, for `--status`: at what rate, and what others feel.
+//!
+//! It is a file beside the locks, in memory, and no part of the ledger: that is told every ten seconds
+//! only, since it may lie on the array.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::{SignedDuration, Timestamp};
+use linux::md::sync::Sectors;
+use serde::{Deserialize, Serialize};
+
+use super::drive::At;
+use super::felt::Targets;
+use super::lock::FOLDER;
+
+/// It is told so often.
+const EACH: SignedDuration = SignedDuration::from_secs(1);
+/// What is older is no more how it stands: the process is stopped, or hangs.
+const OLD: SignedDuration = SignedDuration::from_secs(30);
+
+/// How a scrub stands. Latencies are in seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Now {
+    /// When.
+    pub moment: Timestamp,
+    /// Where md is, and where its end is, in sectors.
+    live: u64,
+    of: u64,
+    mismatches: u64,
+    /// Bytes a second of late.
+    pub rate: Option<f64>,
+    mean: Option<f64>,
+    p99: Option<f64>,
+    keep_mean: Option<f64>,
+    keep_p99: Option<f64>,
+    company: bool,
+    measuring: bool,
+}
+
+impl Now {
+    /// How it stands at a moment, with so many bytes a second.
+    pub(super) fn new(at: &At, rate: Option<f64>, moment: Timestamp) -> Now {
+        let targets = at.targets.unwrap_or_default();
+        Now {
+            moment,
+            live: at.live.0,
+            of: at.of.0,
+            mismatches: at.mismatches_seen,
+            rate,
+            mean: at.mean,
+            p99: at.p99,
+            keep_mean: targets.mean,
+            keep_p99: targets.p99,
+            company: at.company,
+            measuring: at.measuring,
+        }
+    }
+
+    /// How it stands, as its process knows it.
+    pub(super) fn at(&self) -> At {
+        let targets = Targets {
+            mean: self.keep_mean,
+            p99: self.keep_p99,
+        };
+        At {
+            live: Sectors(self.live),
+            of: Sectors(self.of),
+            mismatches_seen: self.mismatches,
+            mean: self.mean,
+            p99: self.p99,
+            targets: (targets != Targets::default()).then_some(targets),
+            company: self.company,
+            measuring: self.measuring,
+            ..At::default()
+        }
+    }
+
+    /// How many seconds it takes at this rate, if anything moves.
+    pub(super) fn left_s(&self) -> Option<f64> {
+        let left = Sectors(self.of.saturating_sub(self.live)).bytes().0 as f64;
+        self.rate.filter(|_| self.of > 0).map(|rate| left / rate)
+    }
+
+    /// When it will be done at this rate.
+    pub(super) fn done(&self) -> Option<Timestamp> {
+        let left = SignedDuration::try_from_secs_f64(self.left_s()?).ok()?;
+        self.moment.checked_add(left).ok()
+    }
+}
+
+/// The file of one scrub. It goes with it.
+pub(super) struct Told {
+    path: PathBuf,
+    last: Option<Timestamp>,
+}
+
+impl Told {
+    /// That of an array, by its id.
+    pub(super) fn of(uuid: &str) -> Told {
+        Told::beside(Path::new(FOLDER), uuid)
+    }
+
+    fn beside(folder: &Path, uuid: &str) -> Told {
+        Told {
+            path: file(folder, uuid),
+            last: None,
+        }
+    }
+
+    /// Tells how it stands, if that was not told just before. Where it cannot be, nobody is the worse.
+    pub(super) fn tell(&mut self, at: &At, rate: Option<f64>, moment: Timestamp) {
+        // A clock that is set back does not stop it.
+        let is_due = |last| moment.duration_since(last).abs() >= EACH;
+        if self.last.is_none_or(is_due) {
+            self.last = Some(moment);
+            let _ = self.write(&Now::new(at, rate, moment));
+        }
+    }
+
+    /// Whoever reads it finds the old one or the new one, and no part of one.
+    fn write(&self, now: &Now) -> io::Result<()> {
+        let new = self.path.with_extension("new");
+        fs::write(&new, serde_json::to_vec(now)?)?;
+        fs::rename(new, &self.path)
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn file(folder: &Path, uuid: &str) -> PathBuf {
+    folder.join(format!("scrub-now-{uuid}"))
+}
+
+/// How the scrub of an array stands, by the array's id; `None` where that is not known at `moment`.
+pub(super) fn read(uuid: &str, moment: Timestamp) -> Option<Now> {
+    read_in(Path::new(FOLDER), uuid, moment)
+}
+
+fn read_in(folder: &Path, uuid: &str, moment: Timestamp) -> Option<Now> {
+    let bytes = fs::read(file(folder, uuid)).ok()?;
+    let now: Now = serde_json::from_slice(&bytes).ok()?;
+    (moment.duration_since(now.moment).abs() < OLD).then_some(now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_what_is_read_until_it_is_old_or_over() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path();
+        let at = At {
+            live: Sectors(1 << 20),
+            of: Sectors(1 << 22),
+            mismatches_seen: 8,
+            p99: Some(0.0031),
+            targets: Some(Targets {
+                mean: None,
+                p99: Some(0.005),
+            }),
+            company: true,
+            ..At::default()
+        };
+        let moment = Timestamp::from_second(1_000).unwrap();
+        let mut told = Told::beside(folder, "a:b");
+        assert_eq!(read_in(folder, "a:b", moment), None);
+        told.tell(&at, Some(1_048_576.0), moment);
+        let now = read_in(folder, "a:b", moment).unwrap();
+        assert_eq!(now.at(), at);
+        // Three quarters of 2 GiB at a MiB a second.
+        assert_eq!(now.left_s(), Some(1536.0));
+        assert_eq!(now.done().unwrap().as_second(), 2_536);
+        // Not more than once a second.
+        told.tell(
+            &At::default(),
+            None,
+            moment + SignedDuration::from_millis(500),
+        );
+        assert_eq!(read_in(folder, "a:b", moment), Some(now));
+        let later = moment + EACH;
+        told.tell(&At::default(), None, later);
+        let now = read_in(folder, "a:b", later).unwrap();
+        assert_eq!((now.at(), now.left_s()), (At::default(), None));
+        assert_eq!(read_in(folder, "a:b", later + OLD), None, "it is stopped");
+        drop(told);
+        assert_eq!(read_in(folder, "a:b", later), None);
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 0);
+    }
+}

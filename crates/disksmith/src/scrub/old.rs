@@ -1,0 +1,278 @@
+//! The knobs as they were before a scrub, and how they are put back.
+
+use linux::md::sync::{Action, Knob, Speed, Sync, Until};
+use serde::{Deserialize, Serialize};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::drive;
+
+/// A stripe cache of so many stripes is enough for a check to have work for all members.
+pub(crate) const STRIPES: u64 = 1024;
+/// In company md lets go this much at once, of what it checks at once: as little as it can.
+pub(crate) const DEPTH: u64 = 1;
+/// md has so long to end what it is told to end, or what it ends by itself.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it is looked.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What a knob was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Setting {
+    /// The file's name in the array's folder `md`.
+    pub file: String,
+    /// What must be written for it to be so again.
+    pub write: String,
+    /// What it shows for as long as nobody else has written to it; `None` where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shows: Option<String>,
+}
+
+/// What all knobs that a scrub turns were, and what it let md do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Old {
+    /// Each knob that there is, and that is still to be put back.
+    pub settings: Vec<Setting>,
+    /// Whether md repairs, and does not only check.
+    pub repairs: bool,
+}
+
+/// Who puts knobs back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// The scrub that has turned them. Its own are those that are still as it sets them, and the ends of its
+    /// check, but for one to which somebody else has written. With `ends` the check is its own too, and is
+    /// ended.
+    Scrub { but_for: Option<Knob>, ends: bool },
+    /// Anybody else, after it was killed. What has become of them since is not known, so that only
+    /// those are put back that are still as a scrub sets them; and a check is only its own where it
+    /// stands between a position and a finite `sync_max`, which nothing else leaves.
+    Another,
+}
+
+/// What came of putting back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Back {
+    /// What could not be put back, as a sentence each.
+    pub failed: Vec<String>,
+    /// What cannot be put back before md has done what it does now.
+    pub later: Option<Old>,
+}
+
+impl Back {
+    /// Whether all is as it was.
+    pub(crate) fn is_all(&self) -> bool {
+        self.failed.is_empty() && self.later.is_none()
+    }
+
+    /// What is not as it was, in sentences.
+    pub(crate) fn left(&self) -> Vec<String> {
+        let later = self.later.iter().flat_map(|old| &old.settings);
+        let later = later.map(|setting| {
+            format!(
+                "{} is {} until md has done what it does now, and is put back then (by the guard that \
+                 waits for it, or else by the next 'disksmith scrub --status')",
+                setting.file,
+                setting.shows.as_deref().unwrap_or_default()
+            )
+        });
+        self.failed.iter().cloned().chain(later).collect()
+    }
+}
+
+impl Old {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// A sentence, when one without which nothing can be steered is not there, or is no longer as
+    /// the kernel sets it at the start.
+    pub(crate) fn read(sync: &Sync, repairs: bool) -> Result<Old, String> {
+        let mut settings = Vec::new();
+        for knob in Knob::ALL {
+            let shown = sync.knob(knob);
+            let Some(write) = shown.as_deref().and_then(|shown| knob.to_write(shown)) else {
+                if matches!(knob, Knob::IoDepth | Knob::StripeCache) {
+                    continue;
+                }
+                return Err(format!(
+                    "the kernel shows no usable {} of it, so that a check could not be paced; this \
+                     needs Linux 2.6.30 or later and /sys",
+                    knob.file()
+                ));
+            };
+            settings.push(Setting {
+                file: knob.file().to_owned(),
+                write,
+                shows: None,
+            });
+        }
+        Ok(Old { settings, repairs })
+    }
+
+    /// Why these cannot be what somebody wants them to be, if they were left by a scrub that was
+    /// killed and of which nothing else is known.
+    pub(crate) fn left_over(sync: &Sync) -> Option<String> {
+        let folder = sync.folder().display();
+        let max = sync.knob(Knob::Max).unwrap_or_default();
+        matches!(Until::parse(&max), Some(Until::At(_))).then(|| {
+            format!(
+                "its sync_max is {max}, not 'max': something has stopped there and not put it back, \
+                 such as a scrub that was killed and whose ledger is gone, and no recovery would get \
+                 past it. Put it back first: echo idle > {folder}/sync_action; echo 0 > \
+                 {folder}/sync_min; echo max > {folder}/sync_max; echo system > \
+                 {folder}/sync_speed_min; echo system > {folder}/sync_speed_max"
+            )
+        })
+    }
+
+    /// What is to be said of a check that somebody else has left in the middle: a later one begins
+    /// there, and says nothing of what lies before.
+    pub(crate) fn midway(&self, sync: &Sync) -> Option<String> {
+        let from = self.write_of(Knob::Min).filter(|write| *write != "0")?;
+        Some(format!(
+            "Its sync_min is {from}, where somebody's check was left, and is that again afterwards: any \
+             other check begins there, and does not see what lies before (echo 0 > {} ends that).",
+            sync.folder().join(Knob::Min.file()).display()
+        ))
+    }
+
+    fn of(&self, knob: Knob) -> Option<&Setting> {
+        self.settings
+            .iter()
+            .find(|setting| setting.file == knob.file())
+    }
+
+    fn write_of(&self, knob: Knob) -> Option<&str> {
+        self.of(knob).map(|setting| setting.write.as_str())
+    }
+
+    /// Puts all back that is a scrub's own. Its check is ended first; anything else that md does is let
+    /// go at once. Of an array that is not there any more there is nothing to put back.
+    pub(crate) fn put_back(&self, sync: &Sync, by: By) -> Back {
+        let fenced = self.of(Knob::Max).is_some() && is_fenced(sync);
+        let ends = match by {
+            By::Scrub { ends, .. } => ends,
+            By::Another => fenced,
+        };
+        if ends {
+            self.end_check(sync);
+        }
+        // What holds back a recovery goes first. Where a check begins cannot be set while md works
+        // (EBUSY), and matters to a check only.
+        let order = [
+            Knob::SpeedMax,
+            Knob::SpeedMin,
+            Knob::Max,
+            Knob::IoDepth,
+            Knob::Min,
+            Knob::StripeCache,
+        ];
+        let turn = |knob: &Knob| match self.of(*knob) {
+            Some(setting) if is_own(*knob, setting, sync, by, fenced) => {
+                sync.turn(*knob, &setting.write).is_err()
+            }
+            _ => false,
+        };
+        let mut failed: Vec<Knob> = order.into_iter().filter(turn).collect();
+        if failed.contains(&Knob::Max) {
+            // It may not be below sync_min, which is back by now.
+            failed.retain(|knob| *knob != Knob::Max || turn(knob));
+        }
+        if !sync.is_there() {
+            return Back::default();
+        }
+        let later = self.later(sync).filter(|_| failed.contains(&Knob::Min));
+        failed.retain(|knob| *knob != Knob::Min || later.is_none());
+        Back {
+            failed: failed
+                .into_iter()
+                .map(|knob| self.sentence(knob, sync))
+                .collect(),
+            later,
+        }
+    }
+
+    /// Where a check begins, which is to be put back when md has done what it does now; `None` when that
+    /// is nothing, or a check, which would still move it.
+    fn later(&self, sync: &Sync) -> Option<Old> {
+        let setting = self.of(Knob::Min)?;
+        let action = sync.look().ok()?.action;
+        let moves = matches!(action, Action::Idle | Action::Check | Action::Repair);
+        (!moves).then(|| Old {
+            settings: vec![Setting {
+                shows: sync.knob(Knob::Min),
+                ..setting.clone()
+            }],
+            repairs: self.repairs,
+        })
+    }
+
+    fn sentence(&self, knob: Knob, sync: &Sync) -> String {
+        format!(
+            "{} could not be put back: echo {} > {}",
+            knob.file(),
+            self.write_of(knob).unwrap_or_default(),
+            sync.folder().join(knob.file()).display()
+        )
+    }
+
+    /// Ends the check that was begun here, if it goes on.
+    fn end_check(&self, sync: &Sync) {
+        let ours = if self.repairs {
+            Action::Repair
+        } else {
+            Action::Check
+        };
+        let until = Instant::now() + PATIENCE;
+        let is_ours = || sync.look().is_ok_and(|look| look.action == ours);
+        if is_ours() {
+            // An error means that it has ended meanwhile, which is seen next.
+            let _ = sync.act(Action::Idle);
+            while is_ours() && Instant::now() < until {
+                sleep(LOOK);
+            }
+        }
+    }
+}
+
+/// Whether something of a scrub holds md back: a number in `sync_max`, or a speed limit as it sets them.
+pub(super) fn is_held(sync: &Sync) -> bool {
+    is_fenced(sync)
+        || [Knob::SpeedMin, Knob::SpeedMax].into_iter().any(|knob| {
+            sync.knob(knob)
+                .is_some_and(|shown| is_limit_of_scrub(&shown))
+        })
+}
+
+fn is_limit_of_scrub(shown: &str) -> bool {
+    Speed::parse(shown).is_some_and(|speed| speed.local && drive::is_limit(speed.kib))
+}
+
+/// Whether `sync_max` is a number.
+pub(super) fn is_fenced(sync: &Sync) -> bool {
+    let shown = sync.knob(Knob::Max);
+    matches!(shown.as_deref().and_then(Until::parse), Some(Until::At(_)))
+}
+
+/// Whether a knob is as a scrub has left it.
+fn is_own(knob: Knob, setting: &Setting, sync: &Sync, by: By, fenced: bool) -> bool {
+    let shown = sync.knob(knob);
+    if setting.shows.is_some() {
+        return shown == setting.shows;
+    }
+    let shown = shown.unwrap_or_default();
+    match (knob, by) {
+        (_, By::Scrub { but_for, .. }) if but_for == Some(knob) => false,
+        // At its end md has taken the fence away, and nobody can write a beginning while it works.
+        (Knob::Max | Knob::Min, By::Scrub { .. }) => true,
+        (Knob::Max | Knob::Min, By::Another) => fenced,
+        (Knob::SpeedMin | Knob::SpeedMax, _) => is_limit_of_scrub(&shown),
+        (Knob::IoDepth, _) => {
+            Speed::parse(&shown).is_some_and(|depth| depth.local && depth.kib == DEPTH)
+        }
+        (Knob::StripeCache, _) => shown.trim().parse() == Ok(STRIPES),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,186 @@
+//! What a database would feel: single direct reads of an array, at random places and moments.
+//!
+//! The array is opened for each read alone, so that nobody is kept from stopping it. The moments are
+//! random because the check goes on in steps: probes at even distances would meet each step at the
+//! same moment.
+
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+use record::Bytes;
+use rustix::fs::OFlags;
+
+/// What a probe reads: a page.
+const PROBE: usize = 4096;
+/// Between two probes are at least so many microseconds, and at most three times as many: 50 a
+/// second cost an array next to nothing.
+const LEAST_US: u64 = 10_000;
+/// How often it is looked whether probes are wanted.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What probes have shown since the last look.
+#[derive(Debug, Default)]
+struct Shown {
+    took: Vec<f64>,
+    /// Since when one is waiting.
+    waits: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    wanted: AtomicBool,
+    over: AtomicBool,
+    shown: Mutex<Shown>,
+}
+
+/// Probes an array on a thread of its own, which ends with this, unless a probe does not come back.
+#[derive(Debug)]
+pub(crate) struct Prober {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Prober {
+    /// Starts one that does not probe yet.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub(crate) fn start(node: PathBuf, size: Bytes) -> std::io::Result<Prober> {
+        let shared = Arc::new(Shared {
+            wanted: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+            shown: Mutex::default(),
+        });
+        let own = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("probe".to_owned())
+            .spawn(move || own.run(&node, size))?;
+        Ok(Prober {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// Says whether to probe from now on.
+    pub(crate) fn want(&self, wanted: bool) {
+        self.shared.wanted.store(wanted, Relaxed);
+    }
+
+    /// How long each of those took that came back since the last time, in seconds, and how long one
+    /// waits that has not.
+    pub(crate) fn take(&self) -> (Vec<f64>, f64) {
+        let mut shown = self.shared.shown();
+        let waits = shown
+            .waits
+            .map_or(0.0, |since| since.elapsed().as_secs_f64());
+        (std::mem::take(&mut shown.took), waits)
+    }
+}
+
+impl Drop for Prober {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Relaxed);
+        let is_stuck = self
+            .shared
+            .shown()
+            .waits
+            .is_some_and(|since| since.elapsed() > LOOK * 50);
+        if let Some(thread) = self.thread.take()
+            && !is_stuck
+        {
+            // It catches everything, and has nothing to say.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self, node: &PathBuf, size: Bytes) {
+        let seed = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+        let mut random = Random(seed.as_nanos() as u64 | 1);
+        let places = (size.0 / PROBE as u64).max(1);
+        let mut space = vec![0_u8; 2 * PROBE];
+        let start = space.as_ptr().align_offset(PROBE);
+        while !self.over.load(Relaxed) {
+            if !self.wanted.load(Relaxed) {
+                sleep(LOOK);
+                continue;
+            }
+            let pause = LEAST_US + random.below(2 * LEAST_US);
+            sleep(Duration::from_micros(pause));
+            let Some(buffer) = space.get_mut(start..start + PROBE) else {
+                return;
+            };
+            let opened = File::options()
+                .read(true)
+                .custom_flags(OFlags::DIRECT.bits() as i32)
+                .open(node);
+            // An array that is being stopped is none of ours to say something of.
+            let Ok(file) = opened else { continue };
+            let began = Instant::now();
+            self.shown().waits = Some(began);
+            let read = std::os::unix::fs::FileExt::read_at(
+                &file,
+                buffer,
+                random.below(places) * PROBE as u64,
+            );
+            let mut shown = self.shown();
+            shown.waits = None;
+            // A place that cannot be read is md's to find.
+            if read.is_ok() {
+                shown.took.push(began.elapsed().as_secs_f64());
+            }
+        }
+    }
+}
+
+/// Numbers that need only not be even (Marsaglia 2003, xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_probes_when_it_is_wanted_and_ends_with_its_owner() {
+        // A file takes the part of an array; not every file system has direct I/O.
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let file = folder.path().join("array");
+        std::fs::write(&file, vec![7_u8; 1 << 20]).unwrap();
+        let direct = File::options()
+            .read(true)
+            .custom_flags(OFlags::DIRECT.bits() as i32)
+            .open(&file);
+        let prober = Prober::start(file, Bytes::mib(1)).unwrap();
+        sleep(Duration::from_millis(100));
+        assert_eq!(prober.take().0.len(), 0);
+        prober.want(true);
+        let mut seen = 0;
+        for _ in 0..200 {
+            sleep(Duration::from_millis(50));
+            seen += prober.take().0.len();
+            if seen > 3 {
+                break;
+            }
+        }
+        assert!(seen > 3 || direct.is_err(), "{seen}");
+    }
+}

@@ -1,0 +1,146 @@
+//! The rate of a check in company: it grows while the foreground is well, and is cut when it is not.
+//!
+//! The rule is that of [`study::pace`]: additive increase, multiplicative decrease, with a memory of where
+//! the target was passed (CUBIC, RFC 9438). What differs is what it is told: not a latency in each
+//! interval, but a [`Verdict`](super::felt::Verdict) that has spent its evidence. A foreground that is slow by itself is not
+//! guessed from that, but measured (`pace`).
+
+/// What a cut leaves of the rate.
+const CUT: f64 = 0.7;
+/// What is left where the foreground suffers, and what the limit is then taken to be.
+const LITTLE: f64 = 0.05;
+const HALF: f64 = 0.5;
+/// After a cut the rate returns to this share of that at which the target was passed.
+const RETURN: f64 = 0.92;
+/// How fast it returns: in so many seconds by all but a third of the way.
+const RETURN_S: f64 = 2.0;
+/// So long after a cut it does not grow: what is felt first was begun before.
+const DEAF_S: f64 = 0.5;
+/// A target that is passed again so soon after a cut has its limit lower.
+const STILL_S: f64 = 4.0;
+/// The growth beyond the limit, as a share of it a second, at first; it becomes e times as fast in so
+/// many seconds.
+const CREEP: f64 = 0.002;
+const CREEP_FASTER_S: f64 = 20.0;
+/// Growth a second, as a factor, where no limit is known.
+const FREE: f64 = 2.0;
+
+/// Bytes a second.
+#[derive(Clone, Debug)]
+pub(super) struct Rate {
+    least: f64,
+    allowed: f64,
+    limit: Option<f64>,
+    since_cut_s: f64,
+}
+
+impl Rate {
+    /// Begins at the least.
+    pub(super) fn new(least: f64) -> Rate {
+        Rate {
+            least,
+            allowed: least,
+            limit: None,
+            since_cut_s: f64::INFINITY,
+        }
+    }
+
+    /// What is allowed now.
+    pub(super) fn allowed(&self) -> f64 {
+        self.allowed
+    }
+
+    /// Whether it can be no less.
+    pub(super) fn is_least(&self) -> bool {
+        self.allowed <= self.least
+    }
+
+    /// So many seconds passed.
+    pub(super) fn pass(&mut self, seconds: f64) {
+        self.since_cut_s += seconds;
+    }
+
+    /// The foreground was well for so many seconds, in which all that was allowed was used.
+    pub(super) fn grow(&mut self, seconds: f64) {
+        if self.since_cut_s < DEAF_S {
+            return;
+        }
+        let to = match self.limit {
+            None => self.allowed * FREE.powf(seconds),
+            Some(limit) if self.allowed < RETURN * limit => {
+                let way = 1.0 - (-seconds / RETURN_S).exp();
+                // Beyond by a trifle, or the way would never end.
+                self.allowed + way * ((RETURN + 0.01) * limit - self.allowed)
+            }
+            Some(limit) => {
+                let faster = (self.since_cut_s.min(1e3) / CREEP_FASTER_S).exp();
+                let step = CREEP * faster * limit * seconds;
+                self.allowed + step.min((FREE - 1.0) * seconds * self.allowed)
+            }
+        };
+        if to.is_finite() {
+            self.allowed = to.max(self.least);
+        }
+    }
+
+    /// The target was passed at `used` bytes a second.
+    pub(super) fn cut(&mut self, used: f64) {
+        // A limit comes down by little, so that a few bad moments do not pull it to the floor, unless
+        // the target is passed still.
+        let known = self.limit.filter(|_| self.since_cut_s >= STILL_S);
+        let used = self.within(used);
+        let limit = known.map_or(used, |limit| used.max(RETURN * limit));
+        self.lower(CUT * used, limit);
+    }
+
+    /// The target was passed by far.
+    pub(super) fn collapse(&mut self, used: f64) {
+        let used = self.within(used);
+        self.lower(LITTLE * used, HALF * used);
+    }
+
+    fn within(&self, used: f64) -> f64 {
+        used.clamp(self.least, self.allowed.max(self.least))
+    }
+
+    fn lower(&mut self, to: f64, limit: f64) {
+        // At the floor nothing is learned of where the limit is.
+        self.limit = Some(limit).filter(|limit| *limit > self.least);
+        self.allowed = to.max(self.least);
+        self.since_cut_s = 0.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grown(rate: &mut Rate, seconds: f64) -> f64 {
+        for _ in 0..(seconds * 2.0) as u32 {
+            rate.pass(0.5);
+            rate.grow(0.5);
+        }
+        rate.allowed()
+    }
+
+    #[test]
+    fn it_returns_to_a_little_below_where_the_target_was_passed_and_stays_there() {
+        let mut rate = Rate::new(1.0);
+        assert!(grown(&mut rate, 7.0) > 100.0);
+        rate.cut(100.0);
+        assert!((rate.allowed() - 70.0).abs() < 1e-9);
+        let after = grown(&mut rate, 10.0);
+        assert!((90.0..98.0).contains(&after), "{after}");
+        // Nobody else is there any more: some minutes later it is far beyond.
+        assert!(grown(&mut rate, 180.0) > 1000.0);
+    }
+
+    #[test]
+    fn what_is_passed_still_has_its_limit_lower_and_it_never_ends() {
+        let mut rate = Rate::new(1.0);
+        grown(&mut rate, 7.0);
+        (0..20).for_each(|_| rate.collapse(rate.allowed()));
+        assert!(rate.is_least());
+        assert!(grown(&mut rate, 30.0) > 1.0, "it begins anew");
+    }
+}

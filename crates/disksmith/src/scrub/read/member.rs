@@ -1,0 +1,289 @@
+//! The requests to one member or disk, at the pace that all members share.
+
+use std::time::Instant;
+
+use engine::list::{Done, Errno, Feed, Next, Request, RequestError};
+use linux::Root;
+use record::{Bytes, Nanos, Ranges};
+use study::depth::{Bounds, Controller};
+
+use super::super::pace::May;
+use super::kept::Kept;
+use super::share::Share;
+use super::source::Part;
+use crate::keeper::Keeper;
+use crate::reading::{Asked, Meter, Work};
+
+/// What is asked for at once while nobody else is there.
+pub(crate) const BLOCK: Bytes = Bytes::kib(512);
+/// What is asked for at once in company: others wait behind it.
+const SMALL: Bytes = Bytes::kib(128);
+/// The most requests in flight, for each member: at 512 KiB and 10 ms a request, 800 MiB/s.
+pub(crate) const MOST_DEPTH: usize = 16;
+/// With so many it begins.
+const START_DEPTH: usize = 4;
+/// The mark of a piece of a block that failed, and that of a block.
+const PIECE: u64 = 1;
+const WHOLE: u64 = 0;
+/// How often the disk is looked at.
+const LOOK_EVERY: Nanos = Nanos(250_000_000);
+/// How long to wait when nothing can be asked for.
+const NAP: Nanos = Nanos(10_000_000);
+/// How often how the work stands is kept. The ledger may lie on what is read, where each time is a commit of
+/// each member: they are not to be the company that holds the reading back.
+const KEEPS: Nanos = Nanos(10_000_000_000);
+/// So soon at first.
+const KEEPS_FIRST: Nanos = Nanos(2_000_000_000);
+
+/// Reads one member or disk.
+pub(crate) struct Member<'a> {
+    part: &'a Part,
+    root: &'a Root,
+    share: &'a Share,
+    work: Work<()>,
+    meter: Meter,
+    depth: Option<Controller>,
+    /// The kernel counts a request once for each part of this size.
+    split: u64,
+    gone: bool,
+    looked: Due,
+    kept: Kept,
+    keeper: Option<Keeper<Kept>>,
+    began: Instant,
+    ran_before_s: f64,
+    keeping: Due,
+}
+
+/// After how long it is kept again when it has run so long: a kill then costs no more than half of what was
+/// read since the start, or [`KEEPS`].
+fn keeps(ran: Nanos) -> Nanos {
+    Nanos((ran.0 / 2).clamp(KEEPS_FIRST.0, KEEPS.0))
+}
+
+/// Whether it is time again.
+#[derive(Debug, Default)]
+struct Due {
+    last: Nanos,
+}
+
+impl Due {
+    /// Whether so long has passed since the last time, which then is now.
+    fn is(&mut self, now: Nanos, span: Nanos) -> bool {
+        let is_due = now.0.saturating_sub(self.last.0) >= span.0;
+        if is_due {
+            self.last = now;
+        }
+        is_due
+    }
+}
+
+/// What came of it.
+pub(crate) struct Came {
+    /// Where it stands.
+    pub kept: Kept,
+    /// Bytes that were read at this start.
+    pub read: Bytes,
+    /// Bytes that are still to be read.
+    pub left: Bytes,
+    /// Whether the disk went away.
+    pub gone: bool,
+    /// Whether whole blocks are called unreadable of which a part may be read.
+    pub is_coarse: bool,
+    /// Whether the ledger knows how it stands, and why not if that went wrong.
+    pub is_kept: Result<bool, String>,
+}
+
+impl<'a> Member<'a> {
+    /// Reads what `kept` says is left.
+    pub(crate) fn new(
+        part: &'a Part,
+        root: &'a Root,
+        share: &'a Share,
+        kept: Kept,
+        keeper: Option<Keeper<Kept>>,
+    ) -> Member<'a> {
+        let todo = part.whole.subtract(&kept.done);
+        let split = part.volume.disk.largest_request(root);
+        Member {
+            part,
+            root,
+            share,
+            work: Work::new(&[((), todo)], BLOCK, kept.done.clone(), part.volume.size),
+            meter: Meter::default(),
+            depth: Bounds::new(1, MOST_DEPTH).map(|bounds| Controller::new(bounds, START_DEPTH)),
+            split: split.map_or(BLOCK.0, |split| split.0.max(1)),
+            gone: false,
+            looked: Due::default(),
+            ran_before_s: kept.ran_s,
+            kept,
+            keeper,
+            began: Instant::now(),
+            keeping: Due::default(),
+        }
+    }
+
+    /// What came of it; `is_done` says whether all was asked for. It is finished in the ledger then.
+    pub(crate) fn end(mut self, is_done: bool) -> Came {
+        self.take();
+        let finished = is_done && !self.gone;
+        let is_kept = match self.keeper.take() {
+            None => Ok(false),
+            Some(keeper) => keeper
+                .end(&self.kept, finished)
+                .map(|()| true)
+                .map_err(|error| format!("{error:#}")),
+        };
+        Came {
+            read: self.work.read(),
+            left: self.work.left(),
+            gone: self.gone,
+            is_coarse: self.work.is_coarse(),
+            kept: self.kept,
+            is_kept,
+        }
+    }
+
+    fn take(&mut self) {
+        self.kept.done.clone_from(self.work.done());
+        self.kept.unreadable.clone_from(self.work.unreadable());
+        self.kept.ran_s = self.ran_before_s + self.began.elapsed().as_secs_f64();
+    }
+
+    fn look(&mut self, now: Nanos) {
+        let is_free = self.share.may() == May::All;
+        if let (Some(interval), Some(depth)) = (self.meter.interval(now), &mut self.depth)
+            && is_free
+        {
+            depth.observe(&interval);
+        }
+        if !self.looked.is(now, LOOK_EVERY) {
+            return;
+        }
+        self.look_at_disk();
+        if self.keeper.is_some() && self.keeping.is(now, keeps(now)) {
+            self.take();
+            if let Some(keeper) = &self.keeper {
+                // A state that is not taken is in the next one too.
+                keeper.keep(&self.kept);
+            }
+        }
+    }
+
+    fn look_at_disk(&mut self) {
+        match self.part.volume.size_if_there(self.root) {
+            None => self.gone = true,
+            Some(size) if size < self.work.end() => self.work.end_at(size),
+            Some(_) => {}
+        }
+    }
+
+    /// How many requests are wanted in flight, of which size.
+    fn wanted(&self) -> (usize, Bytes) {
+        match self.share.may() {
+            May::All => (
+                self.depth.as_ref().map_or(START_DEPTH, Controller::depth),
+                BLOCK,
+            ),
+            May::Rate(_) | May::Nothing => (1, SMALL),
+        }
+    }
+
+    fn passes(&self, before: Bytes) {
+        self.share
+            .passes(before.0.saturating_sub(self.work.left().0));
+    }
+}
+
+impl Feed for Member<'_> {
+    fn depth(&self) -> u32 {
+        u32::try_from(self.wanted().0).unwrap_or(u32::MAX)
+    }
+
+    fn next(&mut self, now: Nanos) -> Next {
+        self.look(now);
+        if self.gone {
+            return Next::End;
+        }
+        let (depth, block) = self.wanted();
+        if self.meter.in_flight() as usize >= depth {
+            return Next::Wait(now + NAP);
+        }
+        if let Err(wait) = self.share.has_room() {
+            let wait = wait.map_or(NAP, Nanos::from);
+            return Next::Wait(now + wait.min(NAP));
+        }
+        self.work.cut_by(block);
+        let (range, tag) = match self.work.next(now) {
+            Some(Asked::Block(range)) => (range, WHOLE),
+            Some(Asked::Piece(range)) => (range, PIECE),
+            None => {
+                // What is in flight may fail, and is asked for again in pieces then.
+                return match self.meter.in_flight() {
+                    0 => Next::End,
+                    _ => Next::Wait(now + NAP),
+                };
+            }
+        };
+        self.meter.issued(now);
+        self.share.goes(range.end - range.start);
+        Next::Request(Request {
+            offset: range.start,
+            len: u32::try_from(range.end - range.start).unwrap_or(u32::MAX),
+            tag,
+        })
+    }
+
+    fn done(&mut self, now: Nanos, done: Done) {
+        let Request { offset, len, tag } = done.request;
+        let range = offset..offset + u64::from(len);
+        if tag == PIECE {
+            self.work.came(now, &range);
+        }
+        let moved = if done.result.is_ok() {
+            u64::from(len)
+        } else {
+            0
+        };
+        self.meter.came(now, Bytes(moved), done.latency);
+        self.share.came(moved, u64::from(len).div_ceil(self.split));
+        let before = self.work.left();
+        match done.result {
+            Ok(()) => self.work.was_read(range),
+            Err(RequestError::Kernel(Errno::NODEV | Errno::NXIO | Errno::NOMEDIUM)) => {
+                self.gone = true;
+            }
+            Err(_) => {
+                self.look_at_disk();
+                if !self.gone {
+                    self.work.failed(now, &range);
+                }
+            }
+        }
+        self.passes(before);
+        self.look(now);
+    }
+}
+
+/// What of a part is behind before it begins, in bytes.
+pub(crate) fn behind(whole: &Ranges, kept: &Kept) -> u64 {
+    whole.intersect(&kept.done).total().0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_members_that_are_looked_at_for_a_minute_are_kept_about_once_a_second() {
+        let mut kept = 0;
+        for _ in 0..8 {
+            let (mut looked, mut keeping) = (Due::default(), Due::default());
+            for tick in 0..6000 {
+                let now = Nanos(tick * 10_000_000);
+                kept += u32::from(looked.is(now, LOOK_EVERY) && keeping.is(now, keeps(now)));
+            }
+        }
+        // Of ten requests a second that are nobody a commit may take several.
+        assert!((8..70).contains(&kept), "{kept}");
+    }
+}

@@ -1,0 +1,309 @@
+//! The reading of one array or disk, from its start to what came of it.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{ScopedJoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+use engine::Choice;
+use engine::list::{Deed, Ended, List, Lister};
+use jiff::Timestamp;
+use linux::Root;
+use linux::md::sync::Sectors;
+use linux::root::attribute;
+use record::{Bytes, Nanos};
+
+use super::super::drive::At;
+use super::super::felt::Targets;
+use super::super::foreground::Foreground;
+use super::super::one::late;
+use super::super::outlook::Outlook;
+use super::super::pace::{May, Pace};
+use super::super::progress::{Line, Lines};
+use super::super::when::Due;
+use super::kept::Kept;
+use super::member::{BLOCK, Came, MOST_DEPTH, Member, behind};
+use super::share::Share;
+use super::source::{Part, Source};
+use crate::context::tell;
+use crate::keeper::Keeper;
+
+/// How often the pace is looked at.
+const TICK: Duration = Duration::from_millis(20);
+/// How often the array is looked at, and how the work stands is shown.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// What is shared by all that is read by a command.
+pub(crate) struct Shared<'a> {
+    pub root: &'a Root,
+    pub lister: &'a dyn Lister,
+    pub interrupt: &'a AtomicBool,
+    pub lines: &'a Lines,
+    /// What is to be kept; `None` for a multiple of what is measured.
+    pub targets: Option<Targets>,
+    /// When it must end, whether it is done or not.
+    pub ends: Option<Timestamp>,
+    /// When it is to be done.
+    pub due: Option<Due>,
+    /// Whether that counts more than the latency.
+    pub deadline_wins: bool,
+}
+
+/// The start of a part.
+pub(crate) struct Begun {
+    /// Where it stands.
+    pub kept: Kept,
+    /// What keeps that; `None` where it cannot be kept.
+    pub keeper: Option<Keeper<Kept>>,
+}
+
+/// How it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// All was asked for.
+    Done,
+    /// By a signal.
+    Interrupted,
+    /// Its time was up.
+    TimeUp,
+    /// The array was stopped, or a disk went away.
+    Gone(String),
+    /// md began something with the array.
+    Busy(String),
+    /// The engine could not go on.
+    Failed(String),
+}
+
+/// What came of an array or disk.
+pub(crate) struct Read {
+    pub source: Source,
+    /// Of each part.
+    pub parts: Vec<Came>,
+    pub ending: Ending,
+    /// How long this start took, in seconds.
+    pub seconds: f64,
+    /// How it stood at the end.
+    pub at: At,
+}
+
+/// Reads one array or disk.
+pub(crate) fn read(source: Source, begun: Vec<Begun>, shared: &Shared<'_>) -> Read {
+    let parts = source.parts.iter().zip(&begun);
+    let passed: u64 = parts
+        .map(|(part, one)| behind(&part.whole, &one.kept))
+        .sum();
+    let share = Share::new(passed);
+    let began = Instant::now();
+    let (parts, ending, at) = std::thread::scope(|scope| {
+        let threads: Vec<_> = source
+            .parts
+            .iter()
+            .zip(begun)
+            .map(|(part, begun)| {
+                let share = &share;
+                scope.spawn(move || read_part(part, begun, share, shared))
+            })
+            .collect();
+        let mut steering = Steering::new(&source, &share, shared, began);
+        let ordered = steering.steer(&threads);
+        if let Some(line) = steering.line.take() {
+            line.end();
+        }
+        let came: Vec<_> = threads.into_iter().map(joined).collect();
+        let of_parts = came.iter().find_map(|(_, ending)| match ending {
+            Ending::Done | Ending::Interrupted => None,
+            other => Some(other.clone()),
+        });
+        let is_done = came.iter().all(|(_, ending)| *ending == Ending::Done);
+        let ending = match (of_parts, ordered) {
+            (Some(ending), _) => ending,
+            (None, _) if is_done => Ending::Done,
+            (None, Some(ordered)) => ordered,
+            (None, None) => Ending::Interrupted,
+        };
+        let parts: Vec<Came> = came.into_iter().map(|(came, _)| came).collect();
+        (parts, ending, steering.at)
+    });
+    Read {
+        source,
+        parts,
+        ending,
+        seconds: began.elapsed().as_secs_f64(),
+        at,
+    }
+}
+
+pub(super) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    match thread.join() {
+        Ok(came) => came,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+fn read_part(part: &Part, begun: Begun, share: &Share, shared: &Shared<'_>) -> (Came, Ending) {
+    let mut member = Member::new(part, shared.root, share, begun.kept, begun.keeper);
+    let path = part.volume.path.display();
+    let ended = part
+        .volume
+        .direct()
+        .map_err(|error| format!("the kernel refuses direct I/O on {path}: {error}"))
+        .and_then(|file| {
+            let list = List {
+                file: &file,
+                deed: Deed::Read,
+                most_in_flight: MOST_DEPTH as u32,
+                largest: BLOCK,
+                choice: Choice::Auto,
+                interrupt: &share.over,
+            };
+            let end = shared.lister.run(&list, &mut member);
+            end.map(|end| end.ended).map_err(|error| error.to_string())
+        });
+    let came = member.end(matches!(ended, Ok(Ended::End)));
+    let ending = match ended {
+        Err(why) => Ending::Failed(why),
+        Ok(_) if came.gone => Ending::Gone(format!("{path} went away")),
+        Ok(Ended::Interrupted) => Ending::Interrupted,
+        Ok(Ended::End) => Ending::Done,
+    };
+    (came, ending)
+}
+
+/// Sets the pace of all parts by what is felt, until they are done.
+struct Steering<'a> {
+    source: &'a Source,
+    share: &'a Share,
+    shared: &'a Shared<'a>,
+    foreground: Foreground,
+    pace: Pace,
+    began: Instant,
+    line: Option<Line>,
+    outlook: Outlook,
+    of: u64,
+    at: At,
+}
+
+impl<'a> Steering<'a> {
+    fn new(source: &'a Source, share: &'a Share, shared: &'a Shared<'a>, began: Instant) -> Self {
+        let parts = source.parts.iter();
+        Steering {
+            foreground: Foreground::of(&source.felt, shared.root)
+                .and_beside(&source.shared, shared.root),
+            pace: Pace::new(shared.targets, Nanos(0)),
+            line: shared
+                .lines
+                .line(&source.path())
+                .map_err(|error| {
+                    tell(&format!(
+                        "disksmith: how it goes on cannot be shown: {error}."
+                    ));
+                })
+                .ok(),
+            outlook: Outlook::new(share.passed()),
+            of: parts.map(|part| part.whole.total().0).sum(),
+            at: At::default(),
+            source,
+            share,
+            shared,
+            began,
+        }
+    }
+
+    /// Goes on until all threads have ended, and gives why it made them end, if it did.
+    fn steer<T>(&mut self, threads: &[ScopedJoinHandle<'_, T>]) -> Option<Ending> {
+        let mut ordered = None;
+        let mut looked = Instant::now();
+        while !threads.iter().all(ScopedJoinHandle::is_finished) {
+            self.tick();
+            if ordered.is_none() {
+                let is_due = looked.elapsed() >= LOOK;
+                ordered = self.order().or_else(|| is_due.then(|| self.trouble())?);
+                if ordered.is_some() {
+                    self.share.over.store(true, Relaxed);
+                }
+            }
+            if looked.elapsed() >= LOOK {
+                looked = Instant::now();
+                self.show();
+            }
+            sleep(TICK);
+        }
+        self.show();
+        ordered
+    }
+
+    fn tick(&mut self) {
+        let now = Nanos::from(self.began.elapsed());
+        let (bytes, requests) = self.share.since();
+        let probing = self.pace.probes();
+        let seen = match self.source.array {
+            Some(_) => self.foreground.seen(probing),
+            None => self.foreground.seen_beside(probing, requests),
+        };
+        if let Some(due) = self
+            .shared
+            .due
+            .as_ref()
+            .filter(|_| self.shared.deadline_wins)
+        {
+            let left = self.of.saturating_sub(self.share.passed()) as f64;
+            self.pace.at_least(left / due.left().as_secs_f64().max(1.0));
+        }
+        self.pace.take(now, &seen, bytes as f64);
+        if self.pace.is_measuring() && self.share.is_busy() {
+            self.pace.measure_anew(now);
+        }
+        self.share.set(self.pace.may());
+    }
+
+    fn order(&self) -> Option<Ending> {
+        if self.shared.interrupt.load(Relaxed) {
+            return Some(Ending::Interrupted);
+        }
+        let is_over = self
+            .shared
+            .ends
+            .is_some_and(|ends| Timestamp::now() >= ends);
+        is_over.then_some(Ending::TimeUp)
+    }
+
+    /// What has happened to the array.
+    fn trouble(&self) -> Option<Ending> {
+        let sync = &self.source.array.as_ref()?.sync;
+        if !sync.is_there() {
+            return Some(Ending::Gone("the array was stopped".to_owned()));
+        }
+        let action = attribute(&sync.folder().join("sync_action"))?;
+        (action != "idle").then_some(Ending::Busy(action))
+    }
+
+    fn show(&mut self) {
+        let felt = self.pace.felt();
+        let passed = self.share.passed();
+        self.at = At {
+            live: Sectors::of(Bytes(passed)),
+            of: Sectors::of(Bytes(self.of)),
+            mean: felt.and_then(|felt| felt.mean()).or(self.at.mean),
+            p99: felt.and_then(|felt| felt.p99()).or(self.at.p99),
+            targets: self.pace.targets(),
+            company: self.pace.may() != May::All,
+            measuring: self.pace.is_measuring(),
+            ..At::default()
+        };
+        let seconds = self.began.elapsed().as_secs_f64();
+        let rate = self.outlook.rate(seconds, passed);
+        if let Some(line) = &self.line {
+            line.show(&self.at, rate);
+        }
+        if let (Some(due), Some(rate)) = (&self.shared.due, rate) {
+            let left = self.of.saturating_sub(passed) as f64 / rate;
+            let available = due.left().as_secs_f64();
+            if self.outlook.is_to_be_said(seconds, left, available) {
+                let wins = self.shared.deadline_wins;
+                let said = late(&self.source.path(), left, available, wins);
+                if self.line.as_ref().is_some_and(|line| line.say(said)) {
+                    self.outlook.said(seconds);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Which bytes of an array lie where a member cannot be read.
+
+use linux::Root;
+use linux::block::{DevNum, Device, Devices};
+use linux::mapping::Map;
+use linux::md::sync::Sync;
+use record::Ranges;
+
+use super::super::locate::{above, geometry};
+
+/// The bytes of an array that lie on these bytes of one of its members, which is in the slot `slot`
+/// and on which the array's data begins at `offset`.
+///
+/// # Errors
+/// A sentence, where it is not known how the array lies on its members.
+pub(crate) fn of_array(
+    (root, devices): (&Root, &Devices),
+    array: &Device,
+    member: DevNum,
+    (slot, offset): (u32, u64),
+    bad: &Ranges,
+) -> Result<Ranges, String> {
+    if let Ok(geometry) = geometry(Sync::of(root, array).folder(), array) {
+        let within = bad
+            .iter()
+            .map(|range| range.start.saturating_sub(offset)..range.end.saturating_sub(offset))
+            .collect();
+        return Ok(geometry.above(slot, &within));
+    }
+    let map = Map::down(root, devices, array.number, member).map_err(|error| error.to_string())?;
+    Ok(above(&map, array.size, bad))
+}

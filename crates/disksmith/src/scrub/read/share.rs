@@ -1,0 +1,151 @@
+//! How much the members of one array, which are read at once, may read together.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::super::pace::May;
+
+/// After a pause so much time is made up for at once.
+const SLACK: Duration = Duration::from_millis(50);
+
+/// What all members share.
+#[derive(Debug)]
+pub(crate) struct Share {
+    turn: Mutex<Turn>,
+    /// Bytes that came back since the last look.
+    moved: AtomicU64,
+    /// Requests that came back since then, as the kernel counts them.
+    requests: AtomicU64,
+    in_flight: AtomicU64,
+    /// Bytes that were read or given up, over all starts.
+    passed: AtomicU64,
+    /// Set when nothing more is to be asked for.
+    pub over: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Turn {
+    may: May,
+    not_before: Instant,
+}
+
+impl Share {
+    /// Of which so many bytes are behind already, and which may do nothing yet.
+    pub(crate) fn new(passed: u64) -> Share {
+        Share {
+            turn: Mutex::new(Turn {
+                may: May::Nothing,
+                not_before: Instant::now(),
+            }),
+            moved: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+            in_flight: AtomicU64::new(0),
+            passed: AtomicU64::new(passed),
+            over: AtomicBool::new(false),
+        }
+    }
+
+    fn turn(&self) -> MutexGuard<'_, Turn> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says what may be done from now on.
+    pub(crate) fn set(&self, may: May) {
+        self.turn().may = may;
+    }
+
+    /// What may be done.
+    pub(crate) fn may(&self) -> May {
+        self.turn().may
+    }
+
+    /// Whether something may be asked for; otherwise how long to wait at least, or `None` where that is
+    /// not known.
+    pub(crate) fn has_room(&self) -> Result<(), Option<Duration>> {
+        let turn = self.turn();
+        match turn.may {
+            May::All => Ok(()),
+            May::Nothing => Err(None),
+            May::Rate(_) => match turn.not_before.checked_duration_since(Instant::now()) {
+                Some(wait) if !wait.is_zero() => Err(Some(wait)),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// A request for so many bytes goes.
+    pub(crate) fn goes(&self, bytes: u64) {
+        let mut turn = self.turn();
+        if let May::Rate(rate) = turn.may {
+            let now = Instant::now();
+            let earliest = now.checked_sub(SLACK).unwrap_or(now);
+            let takes = Duration::try_from_secs_f64(bytes as f64 / rate).unwrap_or_default();
+            turn.not_before = turn.not_before.max(earliest) + takes;
+        }
+        self.in_flight.fetch_add(1, Relaxed);
+    }
+
+    /// A request came back with so many bytes, which the kernel counts as so many requests.
+    pub(crate) fn came(&self, bytes: u64, requests: u64) {
+        self.in_flight.fetch_sub(1, Relaxed);
+        self.moved.fetch_add(bytes, Relaxed);
+        self.requests.fetch_add(requests, Relaxed);
+    }
+
+    /// So many bytes more are behind.
+    pub(crate) fn passes(&self, bytes: u64) {
+        self.passed.fetch_add(bytes, Relaxed);
+    }
+
+    /// How many bytes are behind.
+    pub(crate) fn passed(&self) -> u64 {
+        self.passed.load(Relaxed)
+    }
+
+    /// The bytes and the requests that came back since this was asked last.
+    pub(crate) fn since(&self) -> (u64, u64) {
+        (self.moved.swap(0, Relaxed), self.requests.swap(0, Relaxed))
+    }
+
+    /// Whether anything is in flight.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.in_flight.load(Relaxed) > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_who_ask_get_one_rate_together() {
+        let share = Share::new(7);
+        assert_eq!(share.has_room(), Err(None), "nothing was allowed yet");
+        share.set(May::Rate(1e6));
+        // 50 ms are made up for, and one more request may always begin.
+        let mut taken = 0;
+        let wait = loop {
+            match share.has_room() {
+                Ok(()) => share.goes(10_000),
+                Err(wait) => break wait.unwrap(),
+            }
+            taken += 1;
+        };
+        assert!((1..=12).contains(&taken), "{taken}");
+        assert!(wait <= Duration::from_millis(70), "{wait:?}");
+        share.set(May::All);
+        for _ in 0..100 {
+            assert_eq!(share.has_room(), Ok(()));
+            share.goes(10_000);
+        }
+        for _ in 0..100 + taken {
+            assert!(share.is_busy());
+            share.came(10_000, 2);
+        }
+        assert!(!share.is_busy());
+        let all = 100 + taken;
+        assert_eq!(share.since(), (all * 10_000, all * 2));
+        assert_eq!((share.since(), share.passed()), ((0, 0), 7));
+    }
+}

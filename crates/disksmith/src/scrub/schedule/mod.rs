@@ -1,0 +1,199 @@
+//! What the distribution, or somebody else, has scheduled against arrays: Debian's checkarray, the
+//! mdcheck timers that come with mdadm, and Red Hat's raid-check; and whether one of them would
+//! begin while a scrub runs.
+
+mod calendar;
+mod collision;
+mod cron;
+mod crontabs;
+mod distribution;
+#[cfg(test)]
+pub(crate) mod tests;
+mod timers;
+mod times;
+mod units;
+
+use std::path::{Path, PathBuf};
+
+use jiff::Zoned;
+
+pub(crate) use calendar::times as calendar_times;
+pub(crate) use collision::collisions;
+pub(crate) use distribution::{DEBIAN, RED_HAT};
+pub(crate) use times::Times;
+pub(crate) use units::Units;
+
+/// What checks an array on a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Checker {
+    /// Debian's script, `/usr/share/mdadm/checkarray`.
+    Checkarray,
+    /// The script that comes with mdadm, `/usr/share/mdadm/mdcheck`.
+    Mdcheck,
+    /// Red Hat's script, `/usr/sbin/raid-check`.
+    RaidCheck,
+    /// Somebody's own command, which writes to `sync_action`.
+    Own,
+}
+
+impl Checker {
+    /// Which one a command runs, if it does.
+    fn of(command: &str) -> Option<Checker> {
+        let named = [
+            ("checkarray", Checker::Checkarray),
+            ("mdcheck", Checker::Mdcheck),
+            ("raid-check", Checker::RaidCheck),
+        ]
+        .into_iter()
+        .find(|(word, _)| command.contains(word))
+        .map(|(_, checker)| checker);
+        // Who only looks at it, such as a monitor, names no action.
+        let writes = command.contains("sync_action")
+            && (command.contains("check") || command.contains("repair"));
+        named.or(writes.then_some(Checker::Own))
+    }
+
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Checker::Checkarray => "checkarray",
+            Checker::Mdcheck => "mdcheck",
+            Checker::RaidCheck => "raid-check",
+            Checker::Own => "a command that writes to sync_action",
+        }
+    }
+}
+
+/// What starts it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A timer of systemd, by its unit's name.
+    Timer(String),
+    /// A line of a crontab: the file, as a path on the host, and the line's number from 1.
+    CronLine(PathBuf, usize),
+    /// A script in a folder such as `/etc/cron.weekly`.
+    CronScript(PathBuf),
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Source::Timer(unit) => out.write_str(unit),
+            Source::CronLine(file, line) => write!(out, "{}, line {line}", file.display()),
+            Source::CronScript(file) => write!(out, "{}", file.display()),
+        }
+    }
+}
+
+/// A check that is scheduled, or would be if it were not turned off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Scheduled {
+    /// What starts it.
+    pub source: Source,
+    /// What is started.
+    pub checker: Checker,
+    /// The command that starts it.
+    pub command: String,
+    /// Why it does not run, as the end of a sentence that begins with the source; `None` where it
+    /// does.
+    pub off: Option<String>,
+    /// When it begins: at any of these.
+    pub times: Vec<Times>,
+    /// By how many seconds it may begin later (`RandomizedDelaySec=`).
+    pub delay: u64,
+    /// After how many seconds it stops by itself; `None` where it runs to the end of the arrays.
+    pub lasts: Option<u64>,
+    /// Whether it only goes on with what another has begun.
+    pub continues: bool,
+    /// Arrays that it leaves out, by their names in the kernel.
+    pub skips: Vec<String>,
+    /// What of its times is not understood, or not known, as sentences.
+    pub unclear: Vec<String>,
+}
+
+impl Scheduled {
+    fn new(source: Source, checker: Checker, command: &str) -> Scheduled {
+        Scheduled {
+            source,
+            checker,
+            command: command.to_owned(),
+            off: None,
+            times: Vec::new(),
+            delay: 0,
+            lasts: None,
+            continues: false,
+            skips: Vec::new(),
+            unclear: Vec::new(),
+        }
+    }
+
+    /// Whether `AUTOCHECK` turns it off: checkarray heeds that when it is told that cron starts it.
+    pub(crate) fn heeds_autocheck(&self) -> bool {
+        let is_option = |word: &str| {
+            word == "--cron"
+                || (word.starts_with('-') && !word.starts_with("--") && word.contains('c'))
+        };
+        self.checker == Checker::Checkarray
+            && self
+                .command
+                .split(|c: char| c.is_whitespace() || c == ';')
+                .skip_while(|word| !word.ends_with("/checkarray") && *word != "checkarray")
+                .any(is_option)
+    }
+
+    /// When it begins next after a moment, the delay at random left out; `None` where it does not
+    /// run, or that is not known.
+    pub(crate) fn next(&self, after: &Zoned) -> Option<Zoned> {
+        if self.off.is_some() {
+            return None;
+        }
+        self.times
+            .iter()
+            .filter_map(|times| times.after(after))
+            .min()
+    }
+
+    /// As a sentence: what it is, and when it begins next.
+    pub(crate) fn sentence(&self, now: &Zoned) -> String {
+        let (source, checker) = (&self.source, self.checker.name());
+        if let Some(why) = &self.off {
+            return format!("{source} would run {checker}, and does not: {why}.");
+        }
+        let unclear: String = self.unclear.iter().map(|text| format!(" {text}")).collect();
+        match self.next(now) {
+            Some(next) => format!(
+                "{source} runs {checker}, next at {}.{unclear}",
+                collision::shown(&next)
+            ),
+            None => format!("{source} runs {checker}.{unclear}"),
+        }
+    }
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The checks that are scheduled, also those that are turned off.
+    pub scheduled: Vec<Scheduled>,
+    /// What could not be read, as sentences.
+    pub unread: Vec<String>,
+}
+
+impl Found {
+    /// Those that run.
+    pub(crate) fn running(&self) -> impl Iterator<Item = &Scheduled> {
+        self.scheduled.iter().filter(|one| one.off.is_none())
+    }
+}
+
+/// Finds what is scheduled on the host whose `/` is at `root`. Nothing is run, and what cannot be
+/// read is said and passed over.
+pub(crate) fn find(root: &Path) -> Found {
+    let mut found = Found::default();
+    timers::find(root, &mut found);
+    crontabs::find(root, &mut found);
+    for scheduled in &mut found.scheduled {
+        distribution::apply(root, scheduled, &mut found.unread);
+    }
+    found
+}

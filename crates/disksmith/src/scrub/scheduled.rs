@@ -1,0 +1,197 @@
+//! What is said of the checks that the distribution has scheduled: before a scrub, and in `--status`.
+
+use jiff::{SignedDuration, Timestamp, Zoned};
+use linux::Root;
+use serde_json::{Value, json};
+
+use super::kept::Kept;
+use super::schedule::{self, Found};
+use super::timer;
+use linux::md::sync::Sectors;
+
+/// The checks that are scheduled on a host.
+pub(crate) struct Plans {
+    found: Found,
+    has_own: bool,
+    now: Zoned,
+}
+
+impl Plans {
+    /// Reads them. Nothing is run.
+    pub(crate) fn read(root: &Root, now: &Zoned) -> Plans {
+        let system = root.system();
+        Plans {
+            found: schedule::find(system),
+            has_own: timer::is_installed(system),
+            now: now.clone(),
+        }
+    }
+
+    /// What is scheduled, and what is turned off, as sentences.
+    pub(crate) fn sentences(&self) -> Vec<String> {
+        let all = self.found.scheduled.iter();
+        let mut said: Vec<String> = all.map(|one| one.sentence(&self.now)).collect();
+        said.extend(self.found.unread.iter().cloned());
+        if self.has_own {
+            said.push(
+                "disksmith-scrub.timer, which 'disksmith scrub --install-timer' wrote, is there."
+                    .into(),
+            );
+        } else if self.found.running().next().is_none() {
+            said.push(
+                "Nothing checks the arrays of this host on a schedule: 'disksmith scrub --install-timer \
+                 --all' would."
+                    .to_owned(),
+            );
+        }
+        said
+    }
+
+    /// What gets in the way of a scrub that is under way or begins now, as sentences. `limit` is when
+    /// it ends in any case.
+    pub(crate) fn in_the_way(
+        &self,
+        array: &str,
+        kept: &Kept,
+        limit: Option<Timestamp>,
+    ) -> Vec<String> {
+        let zone = self.now.time_zone();
+        let limit = limit.map(|limit| limit.to_zoned(zone.clone()));
+        let until = [self.done(kept), limit].into_iter().flatten().min();
+        let mut said = match until {
+            Some(until) => schedule::collisions(&self.found, array, &self.now, &until),
+            // How long it takes is not known before it has begun.
+            None => {
+                let runs = self
+                    .found
+                    .running()
+                    .filter(|one| !one.skips.iter().any(|skipped| skipped == array));
+                runs.map(|one| one.sentence(&self.now)).collect()
+            }
+        };
+        if !said.is_empty() {
+            said.push(
+                "md runs one check of an array at a time, and what another program writes to its knobs \
+                 ends this one, which then goes on with the same command; 'disksmith scrub \
+                 --install-timer' replaces what is scheduled."
+                    .to_owned(),
+            );
+        }
+        said
+    }
+
+    /// When it is done at its rate so far.
+    fn done(&self, kept: &Kept) -> Option<Zoned> {
+        let left = Sectors(kept.of.saturating_sub(kept.done)).bytes().0 as f64;
+        let left = SignedDuration::try_from_secs_f64(left / kept.rate()?).ok()?;
+        self.now.checked_add(left).ok()
+    }
+
+    /// For the JSON document.
+    pub(crate) fn document(&self) -> Value {
+        let all = self.found.scheduled.iter().map(|one| {
+            json!({
+                "source": one.source.to_string(),
+                "checker": one.checker.name(),
+                "command": one.command,
+                "off": one.off,
+                "next": one.next(&self.now).map(|next| next.timestamp().to_string()),
+                "unclear": one.unclear,
+            })
+        });
+        json!({
+            "checks": all.collect::<Vec<_>>(),
+            "unread": self.found.unread,
+            "own_timer": self.has_own,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use super::super::kept::example;
+    use super::*;
+    use std::fs;
+
+    /// Debian's line of cron, and its setting.
+    fn debian(autocheck: &str) -> (tempfile::TempDir, Plans) {
+        let place = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            (
+                "etc/cron.d/mdadm",
+                "57 0 * * 0 root if [ -x /usr/share/mdadm/checkarray ]; then /usr/share/mdadm/checkarray \
+                 --cron --all --idle --quiet; fi\n",
+            ),
+            ("etc/default/mdadm", autocheck),
+        ] {
+            let path = place.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let now = "2026-11-21T12:00:00[UTC]".parse().unwrap();
+        let plans = Plans::read(&Root::under(place.path()), &now);
+        (place, plans)
+    }
+
+    /// A scrub that has so many seconds to go.
+    fn left(seconds: u64) -> Kept {
+        Kept {
+            done: 100,
+            of: 100 + 100 * seconds,
+            ran_s: 1.0,
+            ..example()
+        }
+    }
+
+    #[test]
+    fn what_would_begin_meanwhile_is_said_before_it_begins() {
+        let (_place, plans) = debian("AUTOCHECK=true\n");
+        let said = plans.in_the_way("md0", &left(24 * 3600), None).join(" ");
+        assert!(
+            said.contains("runs checkarray at 2026-11-22 00:57 UTC, while this scrub"),
+            "{said}"
+        );
+        assert!(said.contains("--install-timer"), "{said}");
+        assert!(plans.in_the_way("md0", &left(3600), None).is_empty());
+        let limit = "2026-11-21T13:00:00Z".parse().unwrap();
+        assert!(
+            plans
+                .in_the_way("md0", &left(24 * 3600), Some(limit))
+                .is_empty()
+        );
+        let unknown = plans
+            .in_the_way(
+                "md0",
+                &Kept {
+                    done: 0,
+                    ..example()
+                },
+                None,
+            )
+            .join(" ");
+        assert!(
+            unknown.contains("next at 2026-11-22 00:57 UTC"),
+            "{unknown}"
+        );
+        assert_eq!(
+            plans.document()["checks"][0]["next"],
+            "2026-11-22T00:57:00Z"
+        );
+    }
+
+    #[test]
+    fn that_nothing_checks_the_arrays_is_said() {
+        let (_place, plans) = debian("AUTOCHECK=false\n");
+        let said = plans.sentences().join(" ");
+        assert!(
+            said.contains("does not: AUTOCHECK=false in /etc/default/mdadm."),
+            "{said}"
+        );
+        assert!(
+            said.contains("Nothing checks the arrays of this host"),
+            "{said}"
+        );
+        assert!(plans.in_the_way("md0", &left(24 * 3600), None).is_empty());
+    }
+}

@@ -1,0 +1,281 @@
+//! The array that is scrubbed, and why it cannot be.
+
+use linux::Root;
+use linux::block::{DevNum, Device, Devices};
+use linux::md::sync::{Action, Sectors, Sync};
+use linux::md::{self, Array};
+use record::Bytes;
+use rustix::fs::{Access, access};
+
+use super::foreground::Shared;
+use super::lock;
+use super::old::Old;
+
+/// An array that can be scrubbed.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    /// The kernel's name for it.
+    pub device: Device,
+    /// What md says of it.
+    pub array: Array,
+    /// Its level, as the kernel has it: `raid10`.
+    pub level: String,
+    /// Its id, by which the ledger knows it.
+    pub uuid: String,
+    /// Its work.
+    pub sync: Sync,
+    /// Its members, as the kernel lists them.
+    pub members: Vec<Device>,
+    /// The disks that these are, or lie on.
+    pub disks: Vec<DevNum>,
+    /// The disks of which members are partitions.
+    pub shared: Vec<Shared>,
+    /// Where md's way through it ends.
+    pub end: Sectors,
+}
+
+impl Target {
+    /// The array that a person means by `word`, if it can be scrubbed.
+    ///
+    /// # Errors
+    /// A sentence for what speaks against it.
+    pub(crate) fn find(word: &str, root: &Root, devices: &Devices) -> Result<Target, String> {
+        // First, since the check of another disksmith is otherwise taken for that of somebody else.
+        if let Some(device) = md::find(root, devices, word)
+            && lock::is_taken(device)
+        {
+            return Err(format!(
+                "{} cannot be scrubbed: {}",
+                device.node().display(),
+                lock::TAKEN
+            ));
+        }
+        Target::look(word, root, devices)
+    }
+
+    /// The same array as it is now, if it can still be scrubbed. Its lock and those of its disks are held by
+    /// this process.
+    ///
+    /// # Errors
+    /// A sentence for what speaks against it by now.
+    pub(crate) fn again(&self, root: &Root) -> Result<Target, String> {
+        let devices = Devices::read(root).map_err(|error| error.to_string())?;
+        let now = Target::look(&self.path(), root, &devices)?;
+        let refuse = |why: &str| Err(format!("{} cannot be scrubbed: {why}", self.path()));
+        if now.uuid != self.uuid {
+            return refuse("its name is another array's by now");
+        }
+        if now.disks.iter().any(|disk| !self.disks.contains(disk)) {
+            return refuse("it has got another disk since the command began, which is not locked");
+        }
+        Ok(now)
+    }
+
+    fn look(word: &str, root: &Root, devices: &Devices) -> Result<Target, String> {
+        let device = md::find(root, devices, word).ok_or_else(|| {
+            format!(
+                "{word} is no array that the kernel lists; 'disksmith array list' shows those there are"
+            )
+        })?;
+        let node = device.node().display().to_string();
+        let refuse = |why: String| format!("{node} cannot be scrubbed: {why}");
+        let arrays = md::arrays(root, devices).map_err(|error| error.to_string())?;
+        let array = arrays
+            .into_iter()
+            .find(|array| array.number == device.number)
+            .ok_or_else(|| refuse("the kernel says nothing of it".to_owned()))?;
+        let sync = Sync::of(root, device);
+        let level = is_whole(&array).map_err(refuse)?;
+        may_be_turned(&sync).map_err(refuse)?;
+        is_free(&array, &sync).map_err(refuse)?;
+        let uuid = sync.uuid().ok_or_else(|| {
+            refuse(
+                "its id, by which its place would be known again, is not known: the kernel does not \
+                 show it (Linux does since 5.17), and no superblock of its members could be read"
+                    .to_owned(),
+            )
+        })?;
+        let members: Vec<Device> = array
+            .members
+            .iter()
+            .filter_map(|member| devices.get(member.number?).cloned())
+            .collect();
+        let mut disks: Vec<DevNum> = members
+            .iter()
+            .map(|member| member.partition_of().unwrap_or(member.number))
+            .collect();
+        disks.sort();
+        disks.dedup();
+        Ok(Target {
+            device: device.clone(),
+            shared: Shared::of(&members, devices),
+            end: end(&array, &level),
+            level,
+            uuid,
+            sync,
+            members,
+            disks,
+            array,
+        })
+    }
+
+    /// Its node, as users write it.
+    pub(crate) fn path(&self) -> String {
+        self.device.node().display().to_string()
+    }
+
+    /// How much lies on one member before the next has its turn.
+    pub(crate) fn chunk(&self) -> Sectors {
+        Sectors::of(self.array.chunk.unwrap_or(Bytes(0)))
+    }
+
+    /// What its members are known by over boots, in order of their places; empty for one without a name of
+    /// its own.
+    pub(crate) fn identities(&self) -> Vec<String> {
+        let members = self.array.members.iter();
+        members
+            .filter(|member| member.slot.is_some())
+            .map(|member| {
+                let devices = self.members.iter();
+                let mut device = devices.filter(|device| Some(device.number) == member.number);
+                device.next().and_then(Device::identity).unwrap_or_default()
+            })
+            .collect()
+    }
+
+    /// How many members have a place in it; a spare has none.
+    pub(crate) fn places(&self) -> usize {
+        let members = self.array.members.iter();
+        members.filter(|member| member.slot.is_some()).count()
+    }
+
+    /// Over how many members md goes at once, where it counts over the array: over pairs of them at
+    /// RAID 10, which lies twice on its members.
+    pub(crate) fn wide(&self) -> u64 {
+        match self.level.as_str() {
+            "raid10" => (self.members.len() as u64 / 2).max(1),
+            _ => 1,
+        }
+    }
+
+    /// How much of each member is read.
+    pub(crate) fn of_member(&self) -> Bytes {
+        let used = self.array.members.iter().filter_map(|member| member.used);
+        used.max().unwrap_or(Bytes(0))
+    }
+}
+
+/// md counts over the whole of RAID 10, and over a member of the other levels (`resync_max_sectors`
+/// in linux, drivers/md).
+fn end(array: &Array, level: &str) -> Sectors {
+    let used = array.members.iter().filter_map(|member| member.used).min();
+    match level {
+        "raid10" => Sectors::of(array.size),
+        _ => Sectors::of(used.unwrap_or(array.size)),
+    }
+}
+
+/// Whether it is there as a whole, and has something to compare. Its level then.
+fn is_whole(array: &Array) -> Result<String, String> {
+    if let Some(metadata) = array
+        .metadata
+        .as_deref()
+        .filter(|metadata| metadata.starts_with("external"))
+    {
+        return Err(format!(
+            "its metadata is '{metadata}', which another program (mdmon) keeps, and that program \
+             steers its checks"
+        ));
+    }
+    let state = array.state.as_deref().unwrap_or("inactive");
+    if matches!(state, "inactive" | "clear") || array.size.0 == 0 {
+        return Err(format!(
+            "it is not running (its state is '{state}'); mdadm --run starts one that lacks nothing it \
+             needs"
+        ));
+    }
+    let level = array.level.clone().unwrap_or_default();
+    if !matches!(
+        level.as_str(),
+        "raid1" | "raid4" | "raid5" | "raid6" | "raid10"
+    ) {
+        return Err(format!(
+            "{level} keeps no second copy and no parity to compare with. To find what cannot be read, \
+             read each member from end to end: disksmith scrub --read /dev/{}",
+            array.name
+        ));
+    }
+    if matches!(state, "readonly" | "read-auto") {
+        return Err(format!(
+            "it is read-only (its state is '{state}'), and md does not check such an array; mdadm \
+             --readwrite makes it writable"
+        ));
+    }
+    if array.degraded.unwrap_or(0) > 0 {
+        let missing = array.degraded.unwrap_or(0);
+        return Err(format!(
+            "it is degraded: {missing} of its {} members {} missing, so that there is nothing to \
+             compare with where it matters. Replace what is missing first",
+            array.wanted.unwrap_or(0),
+            if missing == 1 { "is" } else { "are" }
+        ));
+    }
+    Ok(level)
+}
+
+/// Whether this process may write to its files.
+fn may_be_turned(sync: &Sync) -> Result<(), String> {
+    let file = sync.folder().join("sync_action");
+    if !file.exists() {
+        return Err(format!(
+            "the kernel shows no {}, without which nothing can be begun",
+            file.display()
+        ));
+    }
+    access(&file, Access::WRITE_OK).map_err(|error| {
+        format!(
+            "{} may not be written ({error}); run this as root, and where /sys is writable",
+            file.display()
+        )
+    })
+}
+
+/// Whether md has nothing else to do with it, and nobody has left it half set.
+fn is_free(array: &Array, sync: &Sync) -> Result<(), String> {
+    let action = array.action.as_deref().and_then(Action::parse);
+    match action {
+        Some(Action::Idle) => {}
+        Some(Action::Check | Action::Repair) => {
+            return Err(format!(
+                "a {} that somebody else has begun is under way; wait for it, or end it: echo idle > {}",
+                array.action.as_deref().unwrap_or_default(),
+                sync.folder().join("sync_action").display()
+            ));
+        }
+        Some(other) => {
+            return Err(format!(
+                "md is busy with it (its sync_action is '{}'), which comes first; wait for that",
+                other.word()
+            ));
+        }
+        None => {
+            return Err(format!(
+                "its sync_action says '{}', which is not known",
+                array.action.as_deref().unwrap_or_default()
+            ));
+        }
+    }
+    if let Some(other) = sync.beside().first() {
+        return Err(format!(
+            "md is at work on /dev/{}, which shares a disk with it (its sync_action is '{}'), and does not \
+             begin a check of this one before that is done; wait for that",
+            other.name,
+            other.action.word()
+        ));
+    }
+    Old::read(sync, false)?;
+    Old::left_over(sync).map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,107 @@
+//! What was turned off for this program's timer, kept beside its units so that it can be turned on
+//! again: also by another user's ledger, and after this program was installed anew.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::keys::Change;
+
+/// What was turned off.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Replaced {
+    /// In the order in which it was done.
+    pub list: Vec<Off>,
+}
+
+/// One thing that was turned off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub(crate) enum Off {
+    /// A timer that was enabled and was disabled.
+    Disabled {
+        /// The unit.
+        unit: String,
+        /// The links in `/etc` that enabled it.
+        links: Vec<PathBuf>,
+    },
+    /// A timer that something else enables or starts, and was masked.
+    Masked {
+        /// The unit.
+        unit: String,
+        /// Whether it was running.
+        active: bool,
+    },
+    /// A variable in a file.
+    Set {
+        /// The file, as a path on the host.
+        file: PathBuf,
+        /// The line.
+        change: Change,
+    },
+}
+
+impl Replaced {
+    /// Reads it; empty where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is not what was written.
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Replaced> {
+        use anyhow::Context as _;
+        let said = || format!("what {} keeps could not be read", path.display());
+        match fs::read(path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).with_context(said),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Replaced::default()),
+            Err(error) => Err(error).with_context(said),
+        }
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
+        let mut text = serde_json::to_string_pretty(self)?;
+        text.push('\n');
+        replace(path, &text)
+    }
+}
+
+/// What a file is called while it is written.
+const NEW: &str = "disksmith-new";
+
+/// Writes a file so that it is there whole or not at all; one that is there keeps its owner and mode,
+/// and a link to it stays one.
+///
+/// # Errors
+/// When it cannot be written. Nothing is left of the attempt.
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let mut new = real.clone().into_os_string();
+    new.push(".");
+    new.push(NEW);
+    let new = PathBuf::from(new);
+    let write = || {
+        let mut file = fs::File::create(&new)?;
+        let mode = match fs::metadata(&real) {
+            Ok(found) => {
+                std::os::unix::fs::fchown(&file, Some(found.uid()), Some(found.gid()))?;
+                found.mode() & 0o7777
+            }
+            Err(_) => 0o644,
+        };
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, &real)
+    };
+    let written = write();
+    if written.is_err() {
+        // It may not be there.
+        let _ = fs::remove_file(&new);
+    }
+    written
+}

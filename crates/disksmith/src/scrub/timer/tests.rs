@@ -1,0 +1,349 @@
+//! Installing and taking out on a folder that stands for `/`, with a systemctl that only makes and
+//! removes links.
+
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+
+use linux::exec::{self, Ended, Output};
+
+use super::super::schedule::tests::Host;
+use super::*;
+
+/// A systemctl that does what is visible of the real one.
+struct Systemctl {
+    root: PathBuf,
+    lines: Vec<String>,
+    /// The command that fails.
+    fails: Option<&'static str>,
+}
+
+impl Systemctl {
+    /// The folder that `WantedBy=` of a unit names.
+    fn wants(&self, unit: &str) -> PathBuf {
+        let folders = ["etc/systemd/system", "usr/lib/systemd/system"];
+        let text = folders
+            .iter()
+            .find_map(|folder| fs::read_to_string(self.root.join(folder).join(unit)).ok())
+            .unwrap_or_default();
+        let by = text.lines().find_map(|line| line.strip_prefix("WantedBy="));
+        let by = by.unwrap_or("none.target").trim();
+        self.root.join(FOLDER).join(format!("{by}.wants"))
+    }
+}
+
+impl Programs for Systemctl {
+    fn run(&mut self, program: &Exec) -> Result<Output, exec::Error> {
+        let line = program.line();
+        let status = |code| ExitStatus::from_raw(code << 8);
+        self.lines.push(line.clone());
+        if self.fails.is_some_and(|fails| line.contains(fails)) {
+            return Err(exec::Error::Failed {
+                command: line,
+                status: Ended(status(1)),
+                stderr: "no".to_owned(),
+            });
+        }
+        let words: Vec<&str> = line.split(' ').collect();
+        let unit = words.last().unwrap();
+        let null = self.root.join(FOLDER).join(unit);
+        let link = self.wants(unit).join(unit);
+        match words[1] {
+            "enable" => {
+                fs::create_dir_all(link.parent().unwrap()).unwrap();
+                let _ = std::os::unix::fs::symlink(format!("/unit/{unit}"), &link);
+            }
+            "disable" => {
+                let _ = fs::remove_file(link);
+            }
+            "mask" => std::os::unix::fs::symlink("/dev/null", null).unwrap(),
+            "unmask" => fs::remove_file(null).unwrap(),
+            _ => {}
+        }
+        Ok(Output {
+            status: status(0),
+            stdout: if words[1] == "show" {
+                b"active\n".to_vec()
+            } else {
+                Vec::new()
+            },
+            stderr: Vec::new(),
+        })
+    }
+
+    fn has(&self, _: &str) -> bool {
+        true
+    }
+}
+
+fn wanted() -> Wanted {
+    Wanted {
+        program: "/usr/local/bin/disksmith".into(),
+        args: ["scrub", "--all"].map(Into::into).to_vec(),
+        ledger: "/var/lib/disksmith/ledger.db".into(),
+        calendar: "Sun *-*-1..7 01:00:00".to_owned(),
+        makes_up: true,
+        delay: 900,
+    }
+}
+
+/// Does something on a host; what came of it, what was said, and what systemctl was told.
+fn with<T>(
+    host: &Host,
+    dry: bool,
+    fails: Option<&'static str>,
+    work: impl FnOnce(&mut TimerHost) -> T,
+) -> (T, String, Vec<String>) {
+    let root = host.0.path().to_path_buf();
+    let mut programs = Systemctl {
+        root: root.clone(),
+        lines: Vec::new(),
+        fails,
+    };
+    let mut said = String::new();
+    let done = work(&mut TimerHost {
+        root,
+        programs: &mut programs,
+        say: &mut |text| said.push_str(text),
+        dry,
+    });
+    (done, said, programs.lines)
+}
+
+/// All files and links of a host, with what they hold or lead to.
+fn tree(host: &Host) -> BTreeMap<PathBuf, String> {
+    let mut tree = BTreeMap::new();
+    let mut folders = vec![host.0.path().to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let held = match fs::read_link(&path) {
+                Ok(_) => "link".to_owned(),
+                Err(_) if path.is_dir() => {
+                    folders.push(path);
+                    continue;
+                }
+                Err(_) => fs::read_to_string(&path).unwrap(),
+            };
+            tree.insert(path, held);
+        }
+    }
+    tree
+}
+
+fn hosts() -> [(&'static str, Host); 3] {
+    [
+        ("debian", Host::debian()),
+        ("mdcheck", Host::mdcheck()),
+        ("red hat", Host::red_hat()),
+    ]
+}
+
+#[test]
+fn what_was_replaced_comes_back_exactly() {
+    for (name, host) in hosts() {
+        let before = tree(&host);
+        assert!(host.found().running().count() > 0);
+        let (done, said, _) = with(&host, false, None, |host| install(host, &wanted()));
+        done.unwrap();
+        assert_eq!(host.found().running().count(), 0, "{name}: {said}");
+        let timer =
+            fs::read_to_string(host.at("etc/systemd/system/disksmith-scrub.timer")).unwrap();
+        assert!(timer.contains("OnCalendar=Sun *-*-1..7 01:00:00\nRandomizedDelaySec=900\n"));
+        assert!(said.contains("--uninstall-timer"), "{said}");
+        let (done, _, _) = with(&host, false, None, uninstall);
+        done.unwrap();
+        assert_eq!(tree(&host), before, "{name}");
+    }
+}
+
+#[test]
+fn to_install_again_changes_the_timer_and_nothing_else() {
+    for (name, host) in hosts() {
+        let before = tree(&host);
+        with(&host, false, None, |host| install(host, &wanted()))
+            .0
+            .unwrap();
+        let first = tree(&host);
+        let mut other = wanted();
+        other.calendar = "daily".to_owned();
+        with(&host, false, None, |host| install(host, &other))
+            .0
+            .unwrap();
+        let second = tree(&host);
+        let changed: Vec<_> = second
+            .iter()
+            .filter(|(path, text)| first.get(*path) != Some(*text))
+            .collect();
+        assert_eq!(changed.len(), 1, "{name}: {changed:?}");
+        with(&host, false, None, uninstall).0.unwrap();
+        assert_eq!(tree(&host), before, "{name}");
+    }
+}
+
+#[test]
+fn a_dry_run_says_it_all_and_touches_nothing() {
+    for (name, host) in hosts() {
+        let before = tree(&host);
+        let (done, said, lines) = with(&host, true, None, |host| install(host, &wanted()));
+        done.unwrap();
+        assert_eq!(
+            (tree(&host), lines),
+            (before, Vec::<String>::new()),
+            "{name}"
+        );
+        assert!(
+            said.contains("ExecStart=/usr/local/bin/disksmith scrub --all --ledger /"),
+            "{said}"
+        );
+        with(&host, false, None, |host| install(host, &wanted()))
+            .0
+            .unwrap();
+        let installed = tree(&host);
+        with(&host, true, None, uninstall).0.unwrap();
+        assert_eq!(tree(&host), installed, "{name}");
+    }
+}
+
+#[test]
+fn what_is_done_is_shown_as_commands() {
+    let host = Host::mdcheck();
+    let (done, said, lines) = with(&host, false, None, |host| install(host, &wanted()));
+    done.unwrap();
+    assert_eq!(
+        lines,
+        [
+            // Not enabled itself, and started by the other's service.
+            "systemctl show --property=ActiveState --value mdcheck_continue.timer",
+            "systemctl mask --now mdcheck_continue.timer",
+            "systemctl disable --now mdcheck_start.timer",
+            "systemctl daemon-reload",
+            "systemctl enable --now disksmith-scrub.timer",
+            "systemctl restart disksmith-scrub.timer",
+        ]
+    );
+    let mut done = lines.iter().filter(|line| !line.contains(" show "));
+    assert!(done.all(|line| said.contains(line)), "{said}");
+    let (done, _, lines) = with(&host, false, None, uninstall);
+    done.unwrap();
+    assert_eq!(
+        lines,
+        [
+            "systemctl disable --now disksmith-scrub.timer",
+            "systemctl daemon-reload",
+            "systemctl enable --now mdcheck_start.timer",
+            "systemctl unmask mdcheck_continue.timer",
+            "systemctl start mdcheck_continue.timer",
+        ]
+    );
+}
+
+#[test]
+fn a_failure_midway_can_be_taken_back() {
+    for (name, host) in hosts() {
+        let before = tree(&host);
+        for fails in [
+            "daemon-reload",
+            "enable --now disksmith",
+            "disable --now",
+            "mask --now",
+        ] {
+            let (done, _, lines) = with(&host, false, Some(fails), |host| install(host, &wanted()));
+            let failed = lines.iter().any(|line| line.contains(fails));
+            assert_eq!(
+                matches!(done, Err(Failure::Midway(_))),
+                failed,
+                "{name}, {fails}"
+            );
+            // What could not be masked is not there to be unmasked: the real one does not mind.
+            let mask = host.at("etc/systemd/system/mdcheck_continue.timer");
+            if failed && fails == "mask --now" {
+                std::os::unix::fs::symlink("/dev/null", mask).unwrap();
+            }
+            with(&host, false, None, uninstall).0.unwrap();
+            assert_eq!(tree(&host), before, "{name}, {fails}");
+        }
+    }
+}
+
+#[test]
+fn what_somebody_else_changed_since_is_left() {
+    let host = Host::debian();
+    with(&host, false, None, |host| install(host, &wanted()))
+        .0
+        .unwrap();
+    host.write("etc/default/mdadm", "AUTOCHECK=no # mine\n");
+    let (done, said, _) = with(&host, false, None, uninstall);
+    done.unwrap();
+    assert!(
+        said.contains("has no line AUTOCHECK=false any more"),
+        "{said}"
+    );
+    let text = fs::read_to_string(host.at("etc/default/mdadm")).unwrap();
+    assert_eq!(text, "AUTOCHECK=no # mine\n");
+}
+
+#[test]
+fn what_somebody_made_himself_is_said_and_left() {
+    let host = Host::debian();
+    host.write(
+        "etc/cron.d/own",
+        "0 3 * * 1 root echo check > /sys/block/md0/md/sync_action\n",
+    );
+    let (done, said, _) = with(&host, false, None, |host| install(host, &wanted()));
+    done.unwrap();
+    assert!(
+        said.contains("/etc/cron.d/own, line 1 runs a command"),
+        "{said}"
+    );
+    assert_eq!(host.found().running().count(), 1);
+}
+
+#[test]
+fn what_cannot_go_well_is_refused_and_nothing_touched() {
+    let refused = |host: &Host, wanted: &Wanted, words: &str| {
+        let before = tree(host);
+        let (done, _, lines) = with(host, false, None, |host| install(host, wanted));
+        let Err(Failure::Refused(error)) = done else {
+            panic!("{done:?}");
+        };
+        assert!(error.to_string().contains(words), "{error}");
+        assert_eq!((tree(host), lines), (before, Vec::new()));
+    };
+    let host = Host::debian();
+    let but = |change: fn(&mut Wanted)| {
+        let mut wanted = wanted();
+        change(&mut wanted);
+        wanted
+    };
+    refused(
+        &host,
+        &but(|w| w.program = "disksmith".into()),
+        "absolute path",
+    );
+    refused(
+        &host,
+        &but(|w| w.args.push("a\nb".into())),
+        "cannot be written into a unit",
+    );
+    refused(
+        &host,
+        &but(|w| w.ledger = "/a\nb".into()),
+        "cannot be written into a unit",
+    );
+    refused(
+        &host,
+        &but(|w| w.calendar = "at night".into()),
+        "'at night' is no time",
+    );
+    host.write(
+        "etc/systemd/system/disksmith-scrub.service",
+        "[Service]\nExecStart=/mine\n",
+    );
+    refused(&host, &wanted(), "was not written by this program");
+    let host = Host::debian();
+    fs::remove_dir_all(host.at("run")).unwrap();
+    refused(&host, &wanted(), "systemd does not run on this host");
+    let (done, _, _) = with(&Host::debian(), false, None, uninstall);
+    assert!(matches!(done, Err(Failure::Refused(_))));
+}

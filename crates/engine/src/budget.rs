@@ -1,0 +1,71 @@
+//! How much may still be issued, where that is limited.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use record::Workload;
+
+/// What all workers of a phase may still issue together.
+pub(crate) struct Budget {
+    ops: Option<AtomicU64>,
+    bytes: Option<AtomicU64>,
+}
+
+impl Budget {
+    /// The budget of a workload, if it is limited.
+    pub(crate) fn of(workload: &Workload) -> Option<Budget> {
+        let bytes = workload.details.as_ref().and_then(|details| details.bytes);
+        let limited = workload.ops.is_some() || bytes.is_some();
+        limited.then(|| Budget {
+            ops: workload.ops.map(AtomicU64::new),
+            bytes: bytes.map(|bytes| AtomicU64::new(bytes.0)),
+        })
+    }
+
+    /// Takes a request of so many bytes, unless nothing is left. The last one may be larger than
+    /// what is left of the bytes, as it is in fio.
+    #[inline(always)]
+    pub(crate) fn take(&self, bytes: u64) -> bool {
+        let one = |left: u64| left.checked_sub(1);
+        let some = |left: u64| (left > 0).then(|| left.saturating_sub(bytes));
+        self.ops
+            .as_ref()
+            .is_none_or(|ops| ops.fetch_update(Relaxed, Relaxed, one).is_ok())
+            && self
+                .bytes
+                .as_ref()
+                .is_none_or(|left| left.fetch_update(Relaxed, Relaxed, some).is_ok())
+    }
+
+    /// Whether nothing is left.
+    pub(crate) fn is_spent(&self) -> bool {
+        let zero = |left: &AtomicU64| left.load(Relaxed) == 0;
+        self.ops.as_ref().is_some_and(zero) || self.bytes.as_ref().is_some_and(zero)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tally::tests::workload;
+    use record::{Bytes, Details};
+
+    #[test]
+    fn requests_and_bytes_are_counted_and_the_first_that_is_spent_ends_it() {
+        let mut workload = workload();
+        assert!(Budget::of(&workload).is_none());
+        workload.details = Some(Box::new(Details {
+            bytes: Some(Bytes(10_000)),
+            ..Details::default()
+        }));
+        let budget = Budget::of(&workload).unwrap();
+        assert!(budget.take(4096) && budget.take(4096) && !budget.is_spent());
+        assert!(
+            budget.take(4096),
+            "the last one may be larger than what is left"
+        );
+        assert!(budget.is_spent() && !budget.take(1));
+        workload.ops = Some(1);
+        let budget = Budget::of(&workload).unwrap();
+        assert!(budget.take(4096) && budget.is_spent() && !budget.take(4096));
+    }
+}

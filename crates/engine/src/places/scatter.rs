@@ -1,0 +1,72 @@
+//! A random order of numbers that needs no memory: a Feistel network is a permutation whatever its
+//! round function does (Luby and Rackoff, 1988), and walking on until the number is one of ours
+//! (Black and Rogaway, 2002) makes it one of any length.
+
+/// A permutation of the numbers below a bound.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scatter {
+    bound: u64,
+    /// Bits in half a number.
+    half: u32,
+}
+
+impl Scatter {
+    /// For the numbers below `bound`.
+    pub(crate) fn new(bound: u64) -> Scatter {
+        let bits = u64::BITS - bound.saturating_sub(1).leading_zeros();
+        Scatter {
+            bound: bound.max(1),
+            half: bits.div_ceil(2).max(1),
+        }
+    }
+
+    /// Where `number` stands in the order that `key` stands for.
+    pub(crate) fn place(&self, number: u64, key: u64) -> u64 {
+        // The network's numbers are at most four times ours, so it takes few steps.
+        let mut place = number;
+        loop {
+            place = self.mix(place, key);
+            if place < self.bound {
+                return place;
+            }
+        }
+    }
+
+    fn mix(&self, number: u64, key: u64) -> u64 {
+        let mask = (1 << self.half) - 1;
+        let (mut left, mut right) = (number >> self.half, number & mask);
+        for round in 0..4_u32 {
+            let turned = crate::random::part_of_seed(key.rotate_left(round * 16), right);
+            (left, right) = (right, left ^ (turned & mask));
+        }
+        left << self.half | right
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_number_comes_once(bound in 1_u64..3000, key in any::<u64>()) {
+            let scatter = Scatter::new(bound);
+            let mut seen: Vec<u64> = (0..bound).map(|number| scatter.place(number, key)).collect();
+            seen.sort_unstable();
+            prop_assert_eq!(seen, (0..bound).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn orders_differ_and_neighbours_lie_apart() {
+        let scatter = Scatter::new(1_000_000);
+        let one: Vec<u64> = (0..1000).map(|number| scatter.place(number, 1)).collect();
+        let other: Vec<u64> = (0..1000).map(|number| scatter.place(number, 2)).collect();
+        assert_ne!(one, other);
+        let steps = one.windows(2).map(|pair| pair[0].abs_diff(pair[1]));
+        let mean = steps.sum::<u64>() as f64 / 999.0;
+        // Two places drawn at random lie a third of the whole apart.
+        assert!((mean - 333_333.0).abs() < 40_000.0, "{mean}");
+    }
+}

@@ -1,0 +1,152 @@
+//! Ranks that come by Zipf's law or a power law.
+
+use record::Spread;
+
+use crate::random::Random;
+
+/// Draws ranks below a bound, 0 the most frequent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Skew {
+    Zipf(Zipf),
+    /// The exponent by which a uniform number is bent, and how many ranks there are.
+    Pareto(f64, f64),
+}
+
+impl Skew {
+    /// The skewed ranks that `spread` asks for, below `bound`; `None` where it asks for none.
+    pub(crate) fn of(spread: Spread, bound: u64) -> Option<Skew> {
+        match spread {
+            Spread::Uniform | Spread::Once => None,
+            Spread::Zipf(theta) => Some(Skew::Zipf(Zipf::new(theta, bound))),
+            // u^p < h where u < h^(1/p): with p = ln h / ln (1 - h) that is 1 - h of the draws.
+            Spread::Pareto(h) => Some(Skew::Pareto(h.ln() / (-h).ln_1p(), bound as f64)),
+        }
+    }
+
+    /// The next rank.
+    pub(crate) fn draw(&self, random: &mut Random) -> u64 {
+        match self {
+            Skew::Zipf(zipf) => zipf.draw(random),
+            Skew::Pareto(power, bound) => {
+                let rank = (uniform(random).powf(*power) * bound) as u64;
+                rank.min(*bound as u64 - 1)
+            }
+        }
+    }
+}
+
+/// A number in [0, 1).
+fn uniform(random: &mut Random) -> f64 {
+    (random.next() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Zipf's law by rejection-inversion (Hörmann and Derflinger, 1996): exact, and without a sum over
+/// all ranks beforehand, which for a large device would take minutes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Zipf {
+    theta: f64,
+    ranks: f64,
+    /// The area under the curve up to 1.5, less the first rank's own.
+    first: f64,
+    /// The area up to the last rank and a half.
+    last: f64,
+    /// So close above its rank a number is accepted without a further look.
+    sure: f64,
+}
+
+impl Zipf {
+    fn new(theta: f64, ranks: u64) -> Zipf {
+        let mut zipf = Zipf {
+            theta,
+            ranks: ranks as f64,
+            first: 0.0,
+            last: 0.0,
+            sure: 0.0,
+        };
+        zipf.first = zipf.area(1.5) - 1.0;
+        zipf.last = zipf.area(zipf.ranks + 0.5);
+        zipf.sure = 2.0 - zipf.place(zipf.area(2.5) - zipf.height(2.0));
+        zipf
+    }
+
+    fn height(&self, x: f64) -> f64 {
+        x.powf(-self.theta)
+    }
+
+    /// The integral of the height from 1 to `x`.
+    fn area(&self, x: f64) -> f64 {
+        let power = 1.0 - self.theta;
+        (x.powf(power) - 1.0) / power
+    }
+
+    /// The `x` up to which the area is `area`.
+    fn place(&self, area: f64) -> f64 {
+        let power = 1.0 - self.theta;
+        // Rounding could take the root of a number below zero.
+        (area * power + 1.0).max(0.0).powf(1.0 / power)
+    }
+
+    fn draw(&self, random: &mut Random) -> u64 {
+        loop {
+            let area = self.last + uniform(random) * (self.first - self.last);
+            let x = self.place(area);
+            let rank = (x + 0.5).floor().clamp(1.0, self.ranks);
+            if rank - x <= self.sure || area >= self.area(rank + 0.5) - self.height(rank) {
+                return rank as u64 - 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zipf_draws_each_rank_as_often_as_the_law_says() {
+        for theta in [0.5, 0.99, 1.2, 2.0] {
+            let skew = Skew::of(Spread::Zipf(theta), 20).unwrap();
+            let mut random = Random::new(5);
+            let mut seen = [0_u32; 20];
+            for _ in 0..200_000 {
+                seen[skew.draw(&mut random) as usize] += 1;
+            }
+            let all: f64 = (1..=20).map(|rank| f64::from(rank).powf(-theta)).sum();
+            for (rank, seen) in seen.iter().enumerate() {
+                let wanted = 2e5 * (rank as f64 + 1.0).powf(-theta) / all;
+                // Five deviations of a Poisson count.
+                let apart = (f64::from(*seen) - wanted).abs();
+                assert!(
+                    apart < 5.0 * wanted.sqrt() + 1.0,
+                    "{theta} {rank}: {seen} {wanted}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn pareto_gives_the_share_of_the_blocks_its_share_of_the_draws() {
+        for h in [0.1, 0.2, 0.4] {
+            let skew = Skew::of(Spread::Pareto(h), 100_000).unwrap();
+            let mut random = Random::new(5);
+            let below = (h * 1e5) as u64;
+            let draws = (0..100_000).filter(|_| skew.draw(&mut random) < below);
+            let share = draws.count() as f64 / 1e5;
+            assert!((share - (1.0 - h)).abs() < 0.01, "{h}: {share}");
+        }
+    }
+
+    #[test]
+    fn a_rank_is_never_past_the_last() {
+        let mut random = Random::new(1);
+        for bound in [1, 2, 3, 1 << 40] {
+            for spread in [Spread::Zipf(0.3), Spread::Zipf(30.0), Spread::Pareto(0.9)] {
+                let skew = Skew::of(spread, bound).unwrap();
+                assert!(
+                    (0..1000).all(|_| skew.draw(&mut random) < bound),
+                    "{spread:?} {bound}"
+                );
+            }
+        }
+    }
+}

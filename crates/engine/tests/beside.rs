@@ -1,0 +1,148 @@
+//! Jobs that run at the same time, on real files.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs::{File, OpenOptions};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use engine::{Choice, Control, Disks, Engine, EngineError, Job, Observer, Start};
+use record::{Bytes, Nanos, Pattern, Phase, Window, Workload};
+
+const WINDOW: Nanos = Nanos(100_000_000);
+
+fn workload() -> Workload {
+    Workload {
+        pattern: Pattern::Random,
+        read_fraction: 1.0,
+        block: Bytes::kib(4),
+        threads: 1,
+        depth: 2,
+        rate_per_s: None,
+        span: None,
+        sync_every: 0,
+        sync_at_end: false,
+        longest: Nanos(300_000_000),
+        shortest: Nanos(0),
+        precision: 0.0,
+        ops: None,
+        details: None,
+    }
+}
+
+/// A file of a MiB, gone when it is closed.
+fn file() -> File {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("file");
+    std::fs::write(&path, vec![7; 1 << 20]).unwrap();
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap()
+}
+
+/// Says when the job's measured time begins.
+struct Watch<'a>(&'a AtomicBool);
+
+impl Observer for Watch<'_> {
+    fn begin(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+
+    fn window(&mut self, _window: &mut Window) -> Control {
+        Control::GoOn
+    }
+}
+
+fn run(
+    file: &File,
+    workload: &Workload,
+    choice: Choice,
+    start: &Start,
+    began: &AtomicBool,
+) -> Result<Phase, EngineError> {
+    let interrupt = AtomicBool::new(false);
+    let job = Job {
+        name: "test",
+        file,
+        span: Bytes::mib(1),
+        workload,
+        choice,
+        window: WINDOW,
+        seed: 5,
+        interrupt: &interrupt,
+    };
+    Disks.run_beside(&job, &[], start, &mut Watch(began))
+}
+
+#[test]
+fn no_job_begins_before_the_last_one_is_ready() {
+    for choice in [Choice::Uring, Choice::Sync] {
+        let (file, workload, start) = (file(), workload(), Start::of(2));
+        let (first, second) = (AtomicBool::new(false), AtomicBool::new(false));
+        thread::scope(|scope| {
+            let early = scope.spawn(|| run(&file, &workload, choice, &start, &first));
+            thread::sleep(Duration::from_millis(300));
+            assert!(!first.load(Relaxed), "it did not wait for the other");
+            let late = run(&file, &workload, choice, &start, &second).unwrap();
+            let early = early.join().unwrap().unwrap();
+            assert!(first.load(Relaxed) && second.load(Relaxed));
+            // What the first waited is in neither.
+            assert_eq!((early.windows.len(), late.windows.len()), (3, 3));
+        });
+    }
+}
+
+#[test]
+fn a_job_that_cannot_be_set_up_keeps_nobody_waiting() {
+    let (file, start, began) = (file(), Start::of(3), AtomicBool::new(false));
+    let unfit = Workload {
+        block: Bytes::mib(2),
+        ..workload()
+    };
+    thread::scope(|scope| {
+        let others: Vec<_> = (0..2)
+            .map(|_| scope.spawn(|| run(&file, &workload(), Choice::Sync, &start, &began)))
+            .collect();
+        thread::sleep(Duration::from_millis(100));
+        let error = run(&file, &unfit, Choice::Sync, &start, &AtomicBool::new(false)).unwrap_err();
+        assert!(
+            error.to_string().contains("has room for 0 blocks"),
+            "{error}"
+        );
+        for other in others {
+            other.join().unwrap().unwrap();
+        }
+    });
+}
+
+/// One reads the page cache as fast as it can, the other waits all the time. The process's time
+/// would be said of both.
+#[test]
+fn each_job_has_the_processor_time_of_its_own_threads() {
+    for choice in [Choice::Uring, Choice::Sync] {
+        let (file, start, began) = (file(), Start::of(2), AtomicBool::new(false));
+        let (busy, idle) = (
+            workload(),
+            Workload {
+                rate_per_s: Some(20.0),
+                ..workload()
+            },
+        );
+        let (busy, idle) = thread::scope(|scope| {
+            let busy = scope.spawn(|| run(&file, &busy, choice, &start, &began));
+            let idle = run(&file, &idle, choice, &start, &began).unwrap();
+            (busy.join().unwrap().unwrap(), idle)
+        });
+        let used = |phase: &Phase| phase.cpu.user_s + phase.cpu.system_s;
+        assert!(used(&busy) > 0.03, "{:?}", busy.cpu);
+        assert!(
+            used(&idle) < 0.2 * used(&busy),
+            "{:?} {:?}",
+            idle.cpu,
+            busy.cpu
+        );
+    }
+}

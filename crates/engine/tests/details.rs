@@ -1,0 +1,215 @@
+//! What a workload may ask for beyond a pattern, on real files and both ways to the kernel.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs::{File, OpenOptions};
+use std::io::Read as _;
+use std::sync::atomic::AtomicBool;
+
+use engine::{Choice, Control, Disks, Engine, EngineError, Job, Observer};
+use record::{Bytes, Details, Nanos, Pattern, Phase, SizeShare, Spread, Stopped, Window, Workload};
+
+const FILE: usize = 1 << 20;
+
+struct Files {
+    folder: tempfile::TempDir,
+    open: Vec<File>,
+}
+
+impl Files {
+    /// Files of a MiB of sevens.
+    fn new(count: usize) -> Files {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let open = (0..count).map(|index| {
+            let path = folder.path().join(index.to_string());
+            std::fs::write(&path, vec![7; FILE]).unwrap();
+            OpenOptions::new()
+                .read(true)
+                .write(true)
+                .open(path)
+                .unwrap()
+        });
+        Files {
+            open: open.collect(),
+            folder,
+        }
+    }
+
+    /// Which 4 KiB of a file were written.
+    fn written(&self, index: usize) -> Vec<bool> {
+        let mut bytes = Vec::new();
+        let path = self.folder.path().join(index.to_string());
+        File::open(path).unwrap().read_to_end(&mut bytes).unwrap();
+        assert_eq!(bytes.len(), FILE);
+        let blocks = bytes.chunks(4096);
+        blocks
+            .map(|block| block.iter().any(|byte| *byte != 7))
+            .collect()
+    }
+}
+
+fn workload(details: Details) -> Workload {
+    Workload {
+        pattern: Pattern::Random,
+        read_fraction: 0.0,
+        block: Bytes::kib(4),
+        threads: 1,
+        depth: 4,
+        rate_per_s: None,
+        span: None,
+        sync_every: 0,
+        sync_at_end: false,
+        longest: Nanos::from_secs(20),
+        shortest: Nanos(0),
+        precision: 0.0,
+        ops: None,
+        details: Some(Box::new(details)),
+    }
+}
+
+#[derive(Default)]
+struct Watch {
+    began: bool,
+    windows: Vec<f64>,
+}
+
+impl Observer for Watch {
+    fn begin(&mut self) {
+        self.began = true;
+    }
+
+    fn window(&mut self, window: &mut Window) -> Control {
+        assert!(self.began);
+        self.windows.push(window.t_s);
+        Control::GoOn
+    }
+}
+
+fn run(
+    files: &Files,
+    workload: &Workload,
+    span: Bytes,
+    choice: Choice,
+) -> Result<Phase, EngineError> {
+    let interrupt = AtomicBool::new(false);
+    let job = Job {
+        name: "test",
+        file: &files.open[0],
+        span,
+        workload,
+        choice,
+        window: Nanos(100_000_000),
+        seed: 5,
+        interrupt: &interrupt,
+    };
+    let mut watch = Watch::default();
+    let others: Vec<&File> = files.open[1..].iter().collect();
+    let phase = Disks.run_over(&job, &others, &mut watch)?;
+    let windows: Vec<f64> = phase.windows.iter().map(|window| window.t_s).collect();
+    assert_eq!(watch.windows, windows);
+    Ok(phase)
+}
+
+#[test]
+fn every_block_of_the_span_of_every_file_is_written_once_and_nothing_else() {
+    for choice in [Choice::Uring, Choice::Sync] {
+        for (pattern, spread) in [
+            (Pattern::Random, Spread::Once),
+            (Pattern::Sequential, Spread::Uniform),
+        ] {
+            let files = Files::new(3);
+            let mut workload = workload(Details {
+                files: 3,
+                offset: Bytes::kib(64),
+                spread,
+                full_sync: true,
+                bytes: Some(Bytes::kib(3 * 256)),
+                ..Details::default()
+            });
+            workload.pattern = pattern;
+            workload.sync_every = 16;
+            workload.sync_at_end = true;
+            let phase = run(&files, &workload, Bytes::kib(256), choice).unwrap();
+            assert_eq!(phase.stopped, Stopped::Ops);
+            assert_eq!(phase.write.unwrap().latency.count(), 192);
+            assert!(phase.sync.unwrap().latency.count() >= 12);
+            for file in 0..3 {
+                for (block, written) in files.written(file).into_iter().enumerate() {
+                    assert_eq!(
+                        written,
+                        (16..80).contains(&block),
+                        "{file} {block} {choice:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn sizes_that_differ_are_moved_whole() {
+    for choice in [Choice::Uring, Choice::Sync] {
+        let files = Files::new(1);
+        let share = |kib, share| SizeShare {
+            size: Bytes::kib(kib),
+            share,
+        };
+        let sizes = vec![share(4, 0.5), share(32, 0.5)];
+        let mut workload = workload(Details {
+            read_sizes: sizes.clone(),
+            write_sizes: sizes,
+            ..Details::default()
+        });
+        workload.block = Bytes::kib(18);
+        workload.read_fraction = 0.5;
+        workload.ops = Some(400);
+        let phase = run(&files, &workload, Bytes::mib(1), choice).unwrap();
+        let flows = [phase.read.unwrap(), phase.write.unwrap()];
+        let ops: u64 = flows.iter().map(|flow| flow.latency.count()).sum();
+        assert_eq!(ops, 400);
+        for flow in flows {
+            let mean = flow.bytes as f64 / flow.ops as f64 / 1024.0;
+            assert!((13.0..23.0).contains(&mean), "{mean} KiB");
+        }
+    }
+}
+
+#[test]
+fn a_ramp_is_not_counted_and_takes_nothing_of_the_budget() {
+    for choice in [Choice::Uring, Choice::Sync] {
+        let files = Files::new(1);
+        let mut workload = workload(Details {
+            ramp: Nanos(150_000_000),
+            ..Details::default()
+        });
+        workload.rate_per_s = Some(1000.0);
+        workload.longest = Nanos(300_000_000);
+        let phase = run(&files, &workload, Bytes::mib(1), choice).unwrap();
+        assert_eq!(phase.windows.len(), 3);
+        assert!((phase.seconds - 0.3).abs() < 1e-6, "{}", phase.seconds);
+        // 300 are due in what counts, 200 in the ramp; the deviation is 17.
+        let ops = phase.write.unwrap().latency.count();
+        assert!((200..400).contains(&ops), "{ops}");
+
+        workload.ops = Some(20);
+        let phase = run(&files, &workload, Bytes::mib(1), choice).unwrap();
+        assert_eq!((phase.stopped, phase.windows.len()), (Stopped::Ops, 1));
+        assert!((20..=30).contains(&phase.write.unwrap().latency.count()));
+    }
+}
+
+#[test]
+fn the_number_of_files_must_be_what_the_workload_says() {
+    let files = Files::new(2);
+    let workload = workload(Details {
+        files: 3,
+        ..Details::default()
+    });
+    let error = run(&files, &workload, Bytes::kib(64), Choice::Sync).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("turns with 3 files, and there are 2"),
+        "{error}"
+    );
+}

@@ -1,0 +1,379 @@
+//! An option's value into a [`Job`].
+
+use crate::error::FioError;
+use crate::job::{Cadence, Distribution, IoEngine, Job, Pair, Pattern, Share};
+use crate::lines::{Entry, Section, Surroundings};
+use crate::number::{amount, pair, time_us, whole};
+use crate::options::{self, Kind};
+
+/// fio's default exponent and share.
+const ZIPF: f64 = 1.1;
+const PARETO: f64 = 0.2;
+/// What is said of an option that is listed as done and that nothing here sets; a test sees to it
+/// that there is none.
+pub(crate) const UNPLACED: &str = "disksmith has no place for this option";
+/// Larger blocks are split by every kernel many times over, and memory for them is not endless.
+const LARGEST_BLOCK: u64 = 64 << 20;
+
+/// Puts all options of a section into its job.
+///
+/// # Errors
+/// The first that is unknown, cannot be read, or is not done.
+pub(crate) fn section(
+    job: &mut Job,
+    section: &Section,
+    surroundings: &Surroundings<'_>,
+) -> Result<(), FioError> {
+    // fio reads kb_base before the others of a section, wherever it stands.
+    let (first, rest): (Vec<&Entry>, Vec<&Entry>) = section
+        .entries
+        .iter()
+        .partition(|entry| entry.name == "kb_base");
+    first
+        .into_iter()
+        .chain(rest)
+        .try_for_each(|entry| one(job, entry, surroundings))
+}
+
+fn one(job: &mut Job, entry: &Entry, surroundings: &Surroundings<'_>) -> Result<(), FioError> {
+    let place = &entry.place;
+    let Some(row) = options::find(&entry.name) else {
+        return Err(place.error_in(
+            &entry.name,
+            "disksmith does not know this option, so it cannot say that the result would be the \
+             same without it; leave it out, or run fio",
+        ));
+    };
+    let value = match &entry.value {
+        None => None,
+        Some(text) => Some(place.substitute(&entry.name, text, job.kb_base, surroundings)?),
+    };
+    match row.kind {
+        Kind::Harmless(_) => Ok(()),
+        Kind::Stops(off, _) if value.as_deref().is_some_and(|value| off.contains(&value)) => Ok(()),
+        Kind::Stops(_, why) => Err(place.error_in(
+            &entry.name,
+            format!("disksmith does not do this ({why}), and it could change the result"),
+        )),
+        Kind::Done => {
+            let known = job.places.insert(row.name, place.clone());
+            let given = value.clone().unwrap_or_else(|| "1".to_owned());
+            job.given.insert(row.name, given);
+            set(job, row.name, value.as_deref(), known.is_some())
+                .map_err(|why| place.error_in(&entry.name, why))
+        }
+    }
+}
+
+/// Sets one option that is done. `again` says that it was set before.
+fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<(), String> {
+    if let Some(switch) = switch(job, option) {
+        *switch = is_set(value)?;
+        return Ok(());
+    }
+    let Some(value) = value else {
+        return Err(format!("it needs a value; write {option}=VALUE"));
+    };
+    if let Some(flag) = flag(job, option) {
+        *flag = truth(value)?;
+        return Ok(());
+    }
+    let kb_base = job.kb_base;
+    let number = |most: u64| within(value, kb_base, most);
+    match option {
+        "name" => job.name = value.to_owned(),
+        "description" => job.description = Some(value.to_owned()),
+        "kb_base" => {
+            job.kb_base = match value {
+                "1000" => 1000,
+                "1024" => 1024,
+                _ => return Err("it is 1000 or 1024".to_owned()),
+            }
+        }
+        "rw" => job.pattern = pattern(value)?,
+        "rwmixread" => job.read_percent = number(100)?,
+        "rwmixwrite" => job.read_percent = 100 - number(100)?,
+        "bs" => {
+            let sizes = pair(value, |text| block(text, kb_base))?;
+            // A second line changes what it names; a first one leaves the other at its default.
+            let all = |bytes: u64| {
+                vec![Share {
+                    bytes,
+                    percent: 100.0,
+                }]
+            };
+            if let Some(bytes) = sizes.read {
+                job.sizes.read = all(bytes);
+            }
+            if let Some(bytes) = sizes.write {
+                job.sizes.write = all(bytes);
+            }
+        }
+        "bssplit" => job.sizes = split(value, kb_base)?,
+        "size" => job.size = Some(some(amount(value, kb_base)?)?),
+        "io_size" => job.io_size = Some(some(amount(value, kb_base)?)?),
+        "offset" => job.offset = amount(value, kb_base)?,
+        "offset_increment" => job.offset_increment = whole(value, kb_base)?,
+        "number_ios" => job.number_ios = Some(number(u64::MAX)?).filter(|count| *count > 0),
+        "filename" => job.filename = filenames(value)?,
+        "directory" => job.directory = Some(directory(value)?),
+        "nrfiles" => job.nrfiles = at_least_one(number(1024)?)?,
+        "numjobs" => job.numjobs = at_least_one(number(1024)?)?,
+        "iodepth" => job.iodepth = at_least_one(number(16_384)?)?,
+        "loops" => job.loops = number(u64::from(u32::MAX))?.max(1),
+        "ioengine" => job.engine = engine(value)?,
+        "buffered" => job.direct = !truth(value)?,
+        "fadvise_hint" => job.advise = advice(value)?,
+        "fsync" => job.fsync = number(u64::from(u32::MAX))? as u32,
+        "fdatasync" => job.fdatasync = number(u64::from(u32::MAX))? as u32,
+        "runtime" => job.runtime_us = time(value)?,
+        "ramp_time" => job.ramp_us = time(value)?,
+        "rate_iops" => {
+            let rates = pair(value, |text| within(text, kb_base, 10_000_000))?;
+            let before = if again {
+                job.rate_iops
+            } else {
+                Pair::default()
+            };
+            job.rate_iops = Pair {
+                read: rates.read.unwrap_or(before.read),
+                write: rates.write.unwrap_or(before.write),
+            };
+        }
+        "rate_process" => {
+            job.cadence = match value {
+                "linear" => Cadence::Linear,
+                "poisson" => Cadence::Poisson,
+                _ => return Err("it is linear or poisson".to_owned()),
+            }
+        }
+        "random_distribution" => job.distribution = distribution(value)?,
+        "randseed" => job.randseed = Some(number(u64::MAX)?),
+        _ => return Err(UNPLACED.to_owned()),
+    }
+    Ok(())
+}
+
+/// Options that may stand without a value.
+fn switch<'a>(job: &'a mut Job, option: &str) -> Option<&'a mut bool> {
+    Some(match option {
+        "time_based" => &mut job.time_based,
+        "stonewall" => &mut job.stonewall,
+        "new_group" => &mut job.new_group,
+        "group_reporting" => &mut job.group_reporting,
+        "norandommap" => &mut job.with_replacement,
+        _ => return None,
+    })
+}
+
+/// Options that are 0 or 1.
+fn flag<'a>(job: &'a mut Job, option: &str) -> Option<&'a mut bool> {
+    Some(match option {
+        "direct" => &mut job.direct,
+        "invalidate" => &mut job.invalidate,
+        "end_fsync" => &mut job.end_fsync,
+        "fsync_on_close" => &mut job.fsync_on_close,
+        "randrepeat" => &mut job.randrepeat,
+        "allrandrepeat" => &mut job.allrandrepeat,
+        _ => return None,
+    })
+}
+
+fn is_set(value: Option<&str>) -> Result<bool, String> {
+    value.map_or(Ok(true), truth)
+}
+
+fn truth(value: &str) -> Result<bool, String> {
+    match value {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        _ => Err(format!("it is 0 or 1, not '{value}'")),
+    }
+}
+
+fn within(value: &str, kb_base: u64, most: u64) -> Result<u64, String> {
+    match whole(value, kb_base)? {
+        number if number <= most => Ok(number),
+        number => Err(format!("{number} is too large; the largest is {most}")),
+    }
+}
+
+fn at_least_one(number: u64) -> Result<u32, String> {
+    match u32::try_from(number) {
+        Ok(number @ 1..) => Ok(number),
+        _ => Err("it is at least 1".to_owned()),
+    }
+}
+
+fn time(value: &str) -> Result<u64, String> {
+    const YEAR: u64 = 365 * 86_400 * 1_000_000;
+    match time_us(value)? {
+        us if us <= YEAR => Ok(us),
+        _ => Err("it is more than a year".to_owned()),
+    }
+}
+
+fn some(amount: crate::Amount) -> Result<crate::Amount, String> {
+    match amount {
+        crate::Amount::Bytes(0) | crate::Amount::Percent(0) => {
+            Err("it is nothing; leave it out for all of the file or device".to_owned())
+        }
+        amount => Ok(amount),
+    }
+}
+
+fn block(text: &str, kb_base: u64) -> Result<u64, String> {
+    match whole(text, kb_base)? {
+        0 => Err("a block of nothing is no block".to_owned()),
+        bytes if bytes > LARGEST_BLOCK => Err(format!(
+            "{bytes} bytes are too large a block; the largest is {LARGEST_BLOCK}"
+        )),
+        bytes => Ok(bytes),
+    }
+}
+
+fn pattern(value: &str) -> Result<Pattern, String> {
+    let (random, reads, writes) = match value {
+        "read" => (false, true, false),
+        "write" => (false, false, true),
+        "rw" | "readwrite" => (false, true, true),
+        "randread" => (true, true, false),
+        "randwrite" => (true, false, true),
+        "randrw" => (true, true, true),
+        _ => {
+            return Err(format!(
+                "'{value}' is not done; read, write, rw, randread, randwrite and randrw are"
+            ));
+        }
+    };
+    Ok(Pattern {
+        random,
+        reads,
+        writes,
+    })
+}
+
+fn engine(value: &str) -> Result<IoEngine, String> {
+    match value {
+        "io_uring" | "libaio" => Ok(IoEngine::Queued),
+        "psync" | "sync" | "pvsync" | "pvsync2" => Ok(IoEngine::Blocking),
+        _ => Err(format!(
+            "'{value}' is not done; io_uring, libaio, psync, sync, pvsync and pvsync2 are"
+        )),
+    }
+}
+
+fn advice(value: &str) -> Result<bool, String> {
+    match value {
+        "0" | "none" => Ok(false),
+        "1" => Ok(true),
+        _ => Err(format!("'{value}' is not done; 0 and 1 are")),
+    }
+}
+
+/// Sizes and their shares: `4k/10:64k/50:32k/40`, with what is left divided among those that name
+/// none.
+fn split(value: &str, kb_base: u64) -> Result<Pair<Vec<Share>>, String> {
+    let mut parts = value.split(',');
+    let read = shares(parts.next().unwrap_or_default(), kb_base)?;
+    let write = match parts.next() {
+        None => read.clone(),
+        Some(text) => shares(text, kb_base)?,
+    };
+    if parts.count() > 1 {
+        return Err("it has a part for reads, one for writes and one for trims".to_owned());
+    }
+    Ok(Pair { read, write })
+}
+
+fn shares(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
+    let mut shares: Vec<(u64, Option<f64>)> = Vec::new();
+    for part in text.split(':') {
+        let (size, percent) = part.split_once('/').unwrap_or((part, ""));
+        let percent = match percent {
+            "" => None,
+            percent => Some(within(percent, kb_base, 100)? as f64),
+        };
+        shares.push((block(size, kb_base)?, percent));
+    }
+    let named: f64 = shares.iter().filter_map(|(_, percent)| *percent).sum();
+    let open = shares
+        .iter()
+        .filter(|(_, percent)| percent.is_none())
+        .count();
+    if named > 100.0 || (open == 0 && named < 100.0) {
+        return Err(format!("the shares add up to {named} %, not to 100 %"));
+    }
+    let rest = (100.0 - named) / open.max(1) as f64;
+    let all = shares.into_iter().map(|(bytes, percent)| Share {
+        bytes,
+        percent: percent.unwrap_or(rest),
+    });
+    // A size that is never drawn should not decide where requests are aligned.
+    Ok(all.filter(|share| share.percent > 0.0).collect())
+}
+
+fn distribution(value: &str) -> Result<Distribution, String> {
+    let (name, number) = match value.split_once(':') {
+        None => (value, None),
+        Some((name, number)) => {
+            // Rust reads 'nan' and 'inf' as numbers; nothing can be drawn by them.
+            let read = number
+                .parse()
+                .ok()
+                .filter(|number: &f64| number.is_finite());
+            let number = read.ok_or_else(|| format!("'{number}' is no number"))?;
+            (name, Some(number))
+        }
+    };
+    match (name, number) {
+        ("random", None) => Ok(Distribution::Uniform),
+        ("zipf", number) => match number.unwrap_or(ZIPF) {
+            theta if theta > 0.0 && theta != 1.0 && theta <= 100.0 => Ok(Distribution::Zipf(theta)),
+            theta => Err(format!(
+                "zipf's exponent is above 0 and not 1, and {theta} is not"
+            )),
+        },
+        ("pareto", number) => match number.unwrap_or(PARETO) {
+            h if h > 0.0 && h < 1.0 => Ok(Distribution::Pareto(h)),
+            h => Err(format!(
+                "pareto's share lies between 0 and 1, and {h} does not"
+            )),
+        },
+        _ => Err(format!(
+            "'{value}' is not done; random, zipf:THETA and pareto:H are"
+        )),
+    }
+}
+
+/// Names at their colons; one that belongs to a name is written `\:`.
+fn filenames(value: &str) -> Result<Vec<String>, String> {
+    let mut names = vec![String::new()];
+    let mut letters = value.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let escaped = letter == '\\' && letters.peek() == Some(&':');
+        match (letter, names.last_mut()) {
+            (':', _) => names.push(String::new()),
+            (_, Some(name)) if escaped => name.extend(letters.next()),
+            (_, Some(name)) => name.push(letter),
+            (_, None) => {}
+        }
+    }
+    if names.iter().any(String::is_empty) {
+        return Err("a name is empty; is a variable in it not set?".to_owned());
+    }
+    if names.iter().any(|name| name == "-") {
+        return Err("standard input and output are not measured".to_owned());
+    }
+    Ok(names)
+}
+
+fn directory(value: &str) -> Result<String, String> {
+    match value {
+        "" => Err("it is empty; is a variable in it not set?".to_owned()),
+        value if value.contains(':') => {
+            Err("several directories are not done; run one after another".to_owned())
+        }
+        value => Ok(value.to_owned()),
+    }
+}

@@ -1,0 +1,291 @@
+//! A job as fio understands it.
+
+use std::collections::BTreeMap;
+
+use crate::error::{FioError, Place};
+
+/// What `rw=` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// Whether places are drawn at random.
+    pub random: bool,
+    /// Whether it reads.
+    pub reads: bool,
+    /// Whether it writes.
+    pub writes: bool,
+}
+
+/// A size: in bytes, or as a share of the file or device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// In bytes.
+    Bytes(u64),
+    /// In percent, 0 to 100.
+    Percent(u64),
+}
+
+/// A value for reads and one for writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Pair<T> {
+    /// For reads.
+    pub read: T,
+    /// For writes.
+    pub write: T,
+}
+
+/// One size of a request and how often it is drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share {
+    /// The size, in bytes; above 0.
+    pub bytes: u64,
+    /// In percent of the requests of its direction.
+    pub percent: f64,
+}
+
+/// What `ioengine=` says, by what it means for the requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IoEngine {
+    /// `io_uring` and `libaio`: `iodepth` requests in flight.
+    Queued,
+    /// `psync`, `sync`, `pvsync` and `pvsync2`: one after another, whatever `iodepth` says.
+    Blocking,
+}
+
+/// Which call `fsync=` and `fdatasync=` ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncCall {
+    /// fsync(2).
+    Full,
+    /// fdatasync(2).
+    Data,
+}
+
+/// What `rate_process=` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cadence {
+    /// At equal gaps.
+    Linear,
+    /// At exponential gaps, as many users who know nothing of each other.
+    Poisson,
+}
+
+/// What `random_distribution=` says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Distribution {
+    /// Every block as likely as any other.
+    Uniform,
+    /// Zipf's law with this exponent.
+    Zipf(f64),
+    /// A power law: the share `h` of the blocks gets the share `1 - h` of the draws.
+    Pareto(f64),
+}
+
+/// One job section with the global ones before it. A clone by `numjobs` is not a job of its own
+/// here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Its name: the section's, or what `name=` says.
+    pub name: String,
+    /// Where its section begins.
+    pub place: Place,
+    /// `description=`, for people.
+    pub description: Option<String>,
+    /// `rw=`.
+    pub pattern: Pattern,
+    /// `rwmixread=`, in percent; it counts where the pattern both reads and writes.
+    pub read_percent: u64,
+    /// `bs=` and `bssplit=`: at least one for each direction.
+    pub sizes: Pair<Vec<Share>>,
+    /// `ioengine=`.
+    pub engine: IoEngine,
+    /// `iodepth=`.
+    pub iodepth: u32,
+    /// `numjobs=`.
+    pub numjobs: u32,
+    /// `nrfiles=`.
+    pub nrfiles: u32,
+    /// `loops=`.
+    pub loops: u64,
+    /// `size=`: of the job, over all its files.
+    pub size: Option<Amount>,
+    /// `io_size=`: how much is moved, where that is not `size`.
+    pub io_size: Option<Amount>,
+    /// `offset=`.
+    pub offset: Amount,
+    /// `offset_increment=`: how much farther each clone begins, in bytes.
+    pub offset_increment: u64,
+    /// `number_ios=`.
+    pub number_ios: Option<u64>,
+    /// `filename=`, at its colons.
+    pub filename: Vec<String>,
+    /// `directory=`.
+    pub directory: Option<String>,
+    /// `direct=` and `buffered=`.
+    pub direct: bool,
+    /// `invalidate=`: whether the page cache forgets the file first.
+    pub invalidate: bool,
+    /// `fadvise_hint=`: whether the kernel is told how a file will be read.
+    pub advise: bool,
+    /// `fsync=`: after how many writes; 0 never.
+    pub fsync: u32,
+    /// `fdatasync=`: after how many writes; 0 never.
+    pub fdatasync: u32,
+    /// `end_fsync=`: whether it syncs after its last write.
+    pub end_fsync: bool,
+    /// `fsync_on_close=`: whether it syncs a file before it is closed.
+    pub fsync_on_close: bool,
+    /// `runtime=`, in microseconds; 0 is without end.
+    pub runtime_us: u64,
+    /// `time_based`.
+    pub time_based: bool,
+    /// `ramp_time=`, in microseconds.
+    pub ramp_us: u64,
+    /// `rate_iops=`, 0 is no limit.
+    pub rate_iops: Pair<u64>,
+    /// `rate_process=`.
+    pub cadence: Cadence,
+    /// `random_distribution=`.
+    pub distribution: Distribution,
+    /// `norandommap`: a block may be drawn again before all were.
+    pub with_replacement: bool,
+    /// `randseed=`.
+    pub randseed: Option<u64>,
+    /// `randrepeat=`: the same places in every run.
+    pub randrepeat: bool,
+    /// `allrandrepeat=`: the same of all else that is drawn, and of places whatever `randrepeat`
+    /// says.
+    pub allrandrepeat: bool,
+    /// `stonewall`: it begins when all before it have ended.
+    pub stonewall: bool,
+    /// `new_group`: its figures are not summed with those before it.
+    pub new_group: bool,
+    /// `group_reporting`.
+    pub group_reporting: bool,
+    /// `kb_base=`: what `k` stands for, 1000 or 1024.
+    pub kb_base: u64,
+    /// Where each option stands, by its chief name.
+    pub places: BTreeMap<&'static str, Place>,
+    /// What each option was given that is done, by its chief name, with variables and keywords
+    /// replaced; a switch without a value has `1`.
+    pub given: BTreeMap<&'static str, String>,
+}
+
+impl Default for Job {
+    /// What fio does when nothing is said.
+    fn default() -> Job {
+        let page = vec![Share {
+            bytes: 4096,
+            percent: 100.0,
+        }];
+        Job {
+            name: String::new(),
+            place: Place::default(),
+            description: None,
+            pattern: Pattern {
+                random: false,
+                reads: true,
+                writes: false,
+            },
+            read_percent: 50,
+            sizes: Pair {
+                read: page.clone(),
+                write: page,
+            },
+            engine: IoEngine::Blocking,
+            iodepth: 1,
+            numjobs: 1,
+            nrfiles: 1,
+            loops: 1,
+            size: None,
+            io_size: None,
+            offset: Amount::Bytes(0),
+            offset_increment: 0,
+            number_ios: None,
+            filename: Vec::new(),
+            directory: None,
+            direct: false,
+            invalidate: true,
+            advise: true,
+            fsync: 0,
+            fdatasync: 0,
+            end_fsync: false,
+            fsync_on_close: false,
+            runtime_us: 0,
+            time_based: false,
+            ramp_us: 0,
+            rate_iops: Pair { read: 0, write: 0 },
+            cadence: Cadence::Linear,
+            distribution: Distribution::Uniform,
+            with_replacement: false,
+            randseed: None,
+            randrepeat: true,
+            allrandrepeat: false,
+            stonewall: false,
+            new_group: false,
+            group_reporting: false,
+            kb_base: 1024,
+            places: BTreeMap::new(),
+            given: BTreeMap::new(),
+        }
+    }
+}
+
+impl Job {
+    /// The error that says `text` of one of its options, where that stands; of the job's section
+    /// where it does not stand at all.
+    pub fn error(&self, option: &str, text: impl Into<String>) -> FioError {
+        self.places
+            .get(option)
+            .unwrap_or(&self.place)
+            .error_in(option, text)
+    }
+
+    /// After how many writes it syncs, and how.
+    pub fn sync(&self) -> Option<(SyncCall, u32)> {
+        match (self.fsync, self.fdatasync) {
+            (0, 0) => None,
+            (0, every) => Some((SyncCall::Data, every)),
+            (every, _) => Some((SyncCall::Full, every)),
+        }
+    }
+
+    /// Whether it syncs when its last write has come back. Both options ask for that, and neither
+    /// takes back what the other asks for.
+    pub fn syncs_at_end(&self) -> bool {
+        self.end_fsync || self.fsync_on_close
+    }
+
+    /// Whether every run draws the same places.
+    pub fn repeats(&self) -> bool {
+        self.randrepeat || self.allrandrepeat
+    }
+
+    /// What fits together only in part.
+    pub(crate) fn check(&self) -> Result<(), FioError> {
+        if self.fsync > 0 && self.fdatasync > 0 {
+            return Err(self.error("fdatasync", "the job has fsync too; keep one of them"));
+        }
+        if self.time_based && self.runtime_us == 0 {
+            return Err(self.error(
+                "time_based",
+                "there is no runtime; say how long it is to run",
+            ));
+        }
+        if self.places.contains_key("bs") && self.places.contains_key("bssplit") {
+            return Err(self.error(
+                "bs",
+                "the job has bssplit too, which fio heeds instead; keep one of them",
+            ));
+        }
+        let mixed = self.pattern.reads && self.pattern.writes;
+        let limited = self.rate_iops.read > 0 || self.rate_iops.write > 0;
+        if mixed && limited {
+            return Err(self.error(
+                "rate_iops",
+                "a rate for a job that reads and writes is not done; make it two jobs, one that \
+                 reads and one that writes",
+            ));
+        }
+        Ok(())
+    }
+}

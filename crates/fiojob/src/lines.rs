@@ -1,0 +1,160 @@
+//! Lines, comments, sections and included files.
+
+use crate::error::{FioError, Place};
+
+/// Files may include files so deep; fio allows as much.
+const DEEPEST: usize = 16;
+/// More lines than this are no job file.
+const MOST_LINES: usize = 100_000;
+/// More bytes than this are no job file, and are not to be read as one: with the files that it
+/// includes, each as often as it is included.
+pub const MOST_BYTES: usize = 1 << 20;
+
+/// What a job file may ask of the machine.
+pub struct Surroundings<'a> {
+    /// The value of an environment variable.
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
+    /// The text of a file that `from` includes by `name`, or why there is none.
+    pub include: &'a dyn Fn(&str, &str) -> Result<String, String>,
+    /// `$pagesize`, in bytes.
+    pub page_size: u64,
+    /// `$mb_memory`, in MiB.
+    pub memory_mb: u64,
+    /// `$ncpus`: processors that are online.
+    pub processors: u64,
+}
+
+/// One `name=value` or `name`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub place: Place,
+    pub name: String,
+    pub value: Option<String>,
+}
+
+/// A section and its options.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Section {
+    pub place: Place,
+    pub name: String,
+    pub entries: Vec<Entry>,
+}
+
+impl Section {
+    /// fio takes any name that begins so for a global section.
+    pub(crate) fn is_global(&self) -> bool {
+        self.name.starts_with("global")
+    }
+}
+
+/// The sections of a job file, with included files in place.
+pub(crate) fn sections(
+    file: &str,
+    text: &str,
+    surroundings: &Surroundings<'_>,
+) -> Result<Vec<Section>, FioError> {
+    let mut reader = Reader {
+        surroundings,
+        sections: Vec::new(),
+        lines: 0,
+        bytes: 0,
+    };
+    reader.read(file, text, 0)?;
+    Ok(reader.sections)
+}
+
+struct Reader<'a> {
+    surroundings: &'a Surroundings<'a>,
+    sections: Vec<Section>,
+    lines: usize,
+    bytes: usize,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, file: &str, text: &str, depth: usize) -> Result<(), FioError> {
+        self.bytes = self.bytes.saturating_add(text.len());
+        if self.bytes > MOST_BYTES {
+            let place = Place {
+                file: file.to_owned(),
+                line: 1,
+            };
+            return Err(place.error(format!(
+                "a job file has at most {} KiB with all that it includes, and here it is more",
+                MOST_BYTES >> 10
+            )));
+        }
+        for (index, line) in text.lines().enumerate() {
+            let place = Place {
+                file: file.to_owned(),
+                line: index + 1,
+            };
+            self.lines += 1;
+            if self.lines > MOST_LINES {
+                return Err(place.error(format!("a job file has at most {MOST_LINES} lines")));
+            }
+            let line = without_comment(line);
+            if !line.is_empty() {
+                self.line(place, line, depth)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, place: Place, line: &str, depth: usize) -> Result<(), FioError> {
+        if let Some(rest) = line.strip_prefix('[') {
+            let name = rest.strip_suffix(']').unwrap_or_default();
+            if name.is_empty() {
+                return Err(place.error(format!("'{line}' is no section; write [name]")));
+            }
+            self.sections.push(Section {
+                place,
+                name: name.to_owned(),
+                entries: Vec::new(),
+            });
+            return Ok(());
+        }
+        if let Some(name) = included(line) {
+            return self.include(&place, name, depth);
+        }
+        let Some(section) = self.sections.last_mut() else {
+            return Err(place.error(format!(
+                "'{line}' stands before the first section; write [global] or [name] above it"
+            )));
+        };
+        let (name, value) = match line.split_once('=') {
+            Some((name, value)) => (name.trim_end(), Some(value.to_owned())),
+            None => (line, None),
+        };
+        section.entries.push(Entry {
+            place,
+            name: name.to_owned(),
+            value,
+        });
+        Ok(())
+    }
+
+    fn include(&mut self, place: &Place, name: &str, depth: usize) -> Result<(), FioError> {
+        if depth >= DEEPEST {
+            return Err(place.error_in(
+                "include",
+                format!("files include each other more than {DEEPEST} deep"),
+            ));
+        }
+        let text = (self.surroundings.include)(&place.file, name)
+            .map_err(|why| place.error_in("include", format!("{name} cannot be read: {why}")))?;
+        self.read(name, &text, depth + 1)
+    }
+}
+
+/// The line without a comment, which `;` and `#` begin anywhere, and without blanks around it.
+fn without_comment(line: &str) -> &str {
+    let end = line.find([';', '#']).unwrap_or(line.len());
+    line[..end].trim_matches(|c: char| c.is_whitespace() || c.is_control())
+}
+
+/// The file's name in `include NAME`.
+fn included(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("include")?;
+    let name = rest.strip_prefix([' ', '\t'])?.trim();
+    (!name.is_empty()).then_some(name)
+}

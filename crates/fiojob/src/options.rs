@@ -1,0 +1,454 @@
+//! Which options there are, and what becomes of each. `docs/fio.md` shows this table; a test
+//! compares the two.
+
+/// What becomes of an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It is done.
+    Done,
+    /// It cannot change what is measured here, for this reason.
+    Harmless(&'static str),
+    /// It stops the run, except with one of these values, which ask for nothing; and why.
+    Stops(&'static [&'static str], &'static str),
+}
+
+/// An option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptionRow {
+    /// Its chief name.
+    pub name: &'static str,
+    /// Its other names.
+    pub aliases: &'static [&'static str],
+    /// What becomes of it.
+    pub kind: Kind,
+}
+
+const fn done(name: &'static str, aliases: &'static [&'static str]) -> OptionRow {
+    OptionRow {
+        name,
+        aliases,
+        kind: Kind::Done,
+    }
+}
+
+const fn harmless(name: &'static str, why: &'static str) -> OptionRow {
+    OptionRow {
+        name,
+        aliases: &[],
+        kind: Kind::Harmless(why),
+    }
+}
+
+const fn stops(name: &'static str, off: &'static [&'static str], why: &'static str) -> OptionRow {
+    OptionRow {
+        name,
+        aliases: &[],
+        kind: Kind::Stops(off, why),
+    }
+}
+
+const OUTPUT: &str = "it is about fio's own output";
+const MEMORY: &str = "buffers are aligned, in huge pages where there are some, and registered";
+const OWN_FILES: &str = "files in a directory are disksmith's own: laid out fully, and removed";
+const DATA: &str = "what is written never compresses and never repeats";
+const BATCH: &str = "how many requests are submitted and taken at once is not to be chosen";
+const CONTENT: &str = "data that compresses or repeats is not written";
+const VERIFY: &str = "data is not verified";
+const PROCESSOR: &str = "where and with which priority threads run is not changed";
+const ZONES: &str = "zones are not done";
+const REPLAY: &str = "recorded I/O is not played back";
+const FOREIGN: &str = "a job file starts no program and changes no setting of the machine";
+const LIMITS: &str = "a limit that follows latency or bandwidth is not done; rate_iops is";
+const ZERO: &[&str] = &["0"];
+const NONE: &[&str] = &["none"];
+
+/// All options that are known by name.
+pub const OPTIONS: &[OptionRow] = &[
+    done("name", &[]),
+    done("description", &[]),
+    done("rw", &["readwrite"]),
+    done("rwmixread", &[]),
+    done("rwmixwrite", &[]),
+    done("bs", &["blocksize"]),
+    done("bssplit", &[]),
+    done("size", &[]),
+    done("io_size", &["io_limit"]),
+    done("offset", &["fileoffset"]),
+    done("offset_increment", &[]),
+    done("number_ios", &[]),
+    done("filename", &[]),
+    done("directory", &[]),
+    done("nrfiles", &["nr_files"]),
+    done("numjobs", &[]),
+    done("iodepth", &[]),
+    done("ioengine", &[]),
+    done("direct", &[]),
+    done("buffered", &[]),
+    done("invalidate", &[]),
+    done("fadvise_hint", &["fadvise"]),
+    done("fsync", &[]),
+    done("fdatasync", &[]),
+    done("end_fsync", &[]),
+    done("fsync_on_close", &[]),
+    done("runtime", &["timeout"]),
+    done("time_based", &[]),
+    done("ramp_time", &[]),
+    done("loops", &[]),
+    done("rate_iops", &[]),
+    done("rate_process", &[]),
+    done("random_distribution", &[]),
+    done("norandommap", &[]),
+    done("randseed", &[]),
+    done("randrepeat", &[]),
+    done("allrandrepeat", &[]),
+    done("stonewall", &["wait_for_previous"]),
+    done("new_group", &[]),
+    done("group_reporting", &[]),
+    done("kb_base", &[]),
+    harmless(
+        "thread",
+        "all workers are threads; fio's processes differ from them in memory only",
+    ),
+    harmless(
+        "softrandommap",
+        "it is for fio's map of blocks, of which none is needed here",
+    ),
+    harmless(
+        "random_generator",
+        "which generator draws the places changes none of their odds",
+    ),
+    harmless("overwrite", OWN_FILES),
+    harmless("fallocate", OWN_FILES),
+    harmless("create_serialize", OWN_FILES),
+    harmless("create_fsync", OWN_FILES),
+    harmless("unlink", OWN_FILES),
+    harmless(
+        "allow_mounted_write",
+        "--destroy decides what is written, with stricter rules",
+    ),
+    harmless("exitall_on_error", "the first error always ends the run"),
+    harmless("refill_buffers", DATA),
+    harmless("mem", MEMORY),
+    harmless("iomem", MEMORY),
+    harmless("iomem_align", MEMORY),
+    harmless("mem_align", MEMORY),
+    harmless("hugepage-size", MEMORY),
+    harmless("fixedbufs", MEMORY),
+    harmless("registerfiles", "files are registered with the ring always"),
+    harmless("nonvectored", "requests have one buffer each always"),
+    harmless(
+        "userspace_reap",
+        "answers of io_uring are always taken without a call",
+    ),
+    harmless(
+        "clocksource",
+        "the clock is the best that the machine has, and the record names it",
+    ),
+    harmless("gtod_cpu", "the clock is read without a call"),
+    harmless(
+        "gtod_reduce",
+        "every request is timed always, at no cost that shows",
+    ),
+    harmless("write_bw_log", OUTPUT),
+    harmless("write_lat_log", OUTPUT),
+    harmless("write_iops_log", OUTPUT),
+    harmless("write_hist_log", OUTPUT),
+    harmless("per_job_logs", OUTPUT),
+    harmless("log_avg_msec", OUTPUT),
+    harmless("log_hist_msec", OUTPUT),
+    harmless("log_hist_coarseness", OUTPUT),
+    harmless("log_entries", OUTPUT),
+    harmless("log_max_value", OUTPUT),
+    harmless("log_offset", OUTPUT),
+    harmless("log_prio", OUTPUT),
+    harmless("log_compression", OUTPUT),
+    harmless("log_compression_cpus", OUTPUT),
+    harmless("log_store_compressed", OUTPUT),
+    harmless("log_unix_epoch", OUTPUT),
+    harmless("log_alternate_epoch", OUTPUT),
+    harmless("log_alternate_epoch_clock_id", OUTPUT),
+    harmless("bwavgtime", OUTPUT),
+    harmless("iopsavgtime", OUTPUT),
+    harmless("clat_percentiles", OUTPUT),
+    harmless("lat_percentiles", OUTPUT),
+    harmless("slat_percentiles", OUTPUT),
+    harmless("percentile_list", OUTPUT),
+    harmless("significant_figures", OUTPUT),
+    harmless("disable_lat", OUTPUT),
+    harmless("disable_clat", OUTPUT),
+    harmless("disable_slat", OUTPUT),
+    harmless("disable_bw_measurement", OUTPUT),
+    harmless("disable_bw", OUTPUT),
+    harmless("disk_util", OUTPUT),
+    harmless("unit_base", OUTPUT),
+    harmless("error_dump", OUTPUT),
+    harmless("block_error_percentiles", OUTPUT),
+    stops(
+        "bsrange",
+        &[],
+        "say the sizes and their shares with bssplit",
+    ),
+    stops(
+        "blocksize_range",
+        &[],
+        "say the sizes and their shares with bssplit",
+    ),
+    stops(
+        "ba",
+        &[],
+        "reads are aligned to the smallest read, writes to the smallest write",
+    ),
+    stops(
+        "blockalign",
+        &[],
+        "reads are aligned to the smallest read, writes to the smallest write",
+    ),
+    stops(
+        "bs_unaligned",
+        ZERO,
+        "reads are aligned to the smallest read, writes to the smallest write",
+    ),
+    stops(
+        "offset_align",
+        ZERO,
+        "reads are aligned to the smallest read, writes to the smallest write",
+    ),
+    stops(
+        "percentage_random",
+        &["100"],
+        "a job is random or sequential",
+    ),
+    stops("rw_sequencer", &[], "a job is random or sequential"),
+    stops("filesize", ZERO, "size is divided among the files"),
+    stops("file_append", ZERO, "files do not grow"),
+    stops(
+        "fill_device",
+        ZERO,
+        "files are laid out before they are measured; use size",
+    ),
+    stops(
+        "file_service_type",
+        &["roundrobin"],
+        "files take turns, as fio has it by default",
+    ),
+    stops("openfiles", ZERO, "all files are open all the time"),
+    stops(
+        "opendir",
+        &[],
+        "name the directory with filename or as the target",
+    ),
+    stops("filename_format", &[], "files in a directory have no names"),
+    stops(
+        "unique_filename",
+        ZERO,
+        "files in a directory have no names",
+    ),
+    stops("lockfile", NONE, "files are not locked"),
+    stops(
+        "create_on_open",
+        ZERO,
+        "files are laid out before they are measured",
+    ),
+    stops("create_only", ZERO, "files are laid out to be measured"),
+    stops(
+        "allow_file_create",
+        &["1"],
+        "files are laid out to be measured",
+    ),
+    stops("unlink_each_loop", ZERO, "files stay until the end"),
+    stops("pre_read", ZERO, "it would measure the page cache"),
+    stops("sync", &["0", "none"], "O_SYNC is not done; fdatasync=1 is"),
+    stops("sync_file_range", &[], "it is not done; fdatasync is"),
+    stops("write_barrier", ZERO, "it is not done; fdatasync is"),
+    stops("atomic", ZERO, "RWF_ATOMIC is not done"),
+    stops("write_hint", NONE, "it is not given"),
+    stops(
+        "startdelay",
+        ZERO,
+        "jobs begin together, or after a stonewall",
+    ),
+    stops("wait_for", &[], "jobs begin together, or after a stonewall"),
+    stops("exitall", ZERO, "each job ends on its own"),
+    stops("exit_what", &[], "each job ends on its own"),
+    stops("ignore_error", &[], "the first error ends the run"),
+    stops("continue_on_error", NONE, "the first error ends the run"),
+    stops("iodepth_batch", &["1"], BATCH),
+    stops("iodepth_batch_submit", &["1"], BATCH),
+    stops("iodepth_batch_complete", &["1"], BATCH),
+    stops("iodepth_batch_complete_min", &["1"], BATCH),
+    stops("iodepth_batch_complete_max", &["1"], BATCH),
+    stops("iodepth_low", &[], BATCH),
+    stops("io_submit_mode", &["inline"], BATCH),
+    stops("serialize_overlap", ZERO, "requests may overlap"),
+    stops("hipri", ZERO, "polled I/O is not done"),
+    stops("sqthread_poll", ZERO, "polled I/O is not done"),
+    stops("sqthread_poll_cpu", &[], "polled I/O is not done"),
+    stops("cmdprio_percentage", ZERO, PROCESSOR),
+    stops("rate", &[], LIMITS),
+    stops("rate_min", ZERO, LIMITS),
+    stops("rate_iops_min", ZERO, LIMITS),
+    stops("rate_cycle", &[], LIMITS),
+    stops("rate_ignore_thinktime", ZERO, LIMITS),
+    stops("max_latency", ZERO, LIMITS),
+    stops("latency_target", ZERO, LIMITS),
+    stops("latency_window", ZERO, LIMITS),
+    stops("latency_percentile", &["100"], LIMITS),
+    stops("latency_run", ZERO, LIMITS),
+    stops(
+        "thinktime",
+        ZERO,
+        "requests follow each other without a pause; rate_iops is done",
+    ),
+    stops(
+        "thinktime_spin",
+        ZERO,
+        "requests follow each other without a pause",
+    ),
+    stops(
+        "thinktime_blocks",
+        &["1"],
+        "requests follow each other without a pause",
+    ),
+    stops(
+        "thinktime_blocks_type",
+        &[],
+        "requests follow each other without a pause",
+    ),
+    stops(
+        "thinktime_iotime",
+        ZERO,
+        "requests follow each other without a pause",
+    ),
+    stops("flow", ZERO, "jobs do not wait for each other's share"),
+    stops("flow_id", &[], "jobs do not wait for each other's share"),
+    stops(
+        "flow_sleep",
+        ZERO,
+        "jobs do not wait for each other's share",
+    ),
+    stops(
+        "steadystate",
+        &[],
+        "the record says whether a phase was steady",
+    ),
+    stops("ss", &[], "the record says whether a phase was steady"),
+    stops(
+        "steadystate_duration",
+        &[],
+        "the record says whether a phase was steady",
+    ),
+    stops(
+        "steadystate_ramp_time",
+        &[],
+        "the record says whether a phase was steady",
+    ),
+    stops(
+        "stats",
+        &["1"],
+        "every job is counted; fio would leave it out of its group's sums",
+    ),
+    stops(
+        "unified_rw_reporting",
+        &["0", "none"],
+        "reads and writes are always told apart",
+    ),
+    stops("scramble_buffers", &["1"], CONTENT),
+    stops("zero_buffers", ZERO, CONTENT),
+    stops("buffer_pattern", &[], CONTENT),
+    stops("buffer_compress_percentage", ZERO, CONTENT),
+    stops("buffer_compress_chunk", &[], CONTENT),
+    stops("dedupe_percentage", ZERO, CONTENT),
+    stops("dedupe_mode", &[], CONTENT),
+    stops("dedupe_working_set_percentage", &[], CONTENT),
+    stops("dedupe_global", ZERO, CONTENT),
+    stops("verify", &["0"], VERIFY),
+    stops("do_verify", ZERO, VERIFY),
+    stops("verify_only", ZERO, VERIFY),
+    stops("verify_interval", &[], VERIFY),
+    stops("verify_offset", &[], VERIFY),
+    stops("verify_pattern", &[], VERIFY),
+    stops("verify_fatal", ZERO, VERIFY),
+    stops("verify_dump", ZERO, VERIFY),
+    stops("verify_async", ZERO, VERIFY),
+    stops("verify_backlog", ZERO, VERIFY),
+    stops("verify_backlog_batch", ZERO, VERIFY),
+    stops("verify_state_load", ZERO, VERIFY),
+    stops("verify_state_save", ZERO, VERIFY),
+    stops("experimental_verify", ZERO, VERIFY),
+    stops("trim_percentage", ZERO, "trims are not issued"),
+    stops("trim_verify_zero", ZERO, "trims are not issued"),
+    stops("trim_backlog", ZERO, "trims are not issued"),
+    stops("trim_backlog_batch", ZERO, "trims are not issued"),
+    stops("read_iolog", &[], REPLAY),
+    stops("write_iolog", &[], REPLAY),
+    stops("replay_no_stall", ZERO, REPLAY),
+    stops("replay_redirect", &[], REPLAY),
+    stops("zonemode", NONE, ZONES),
+    stops("zonesize", ZERO, ZONES),
+    stops("zonerange", ZERO, ZONES),
+    stops("zoneskip", ZERO, ZONES),
+    stops("zonecapacity", ZERO, ZONES),
+    stops("max_open_zones", ZERO, ZONES),
+    stops("nice", ZERO, PROCESSOR),
+    stops("prio", ZERO, PROCESSOR),
+    stops("prioclass", ZERO, PROCESSOR),
+    stops("cpumask", &[], PROCESSOR),
+    stops("cpus_allowed", &[], PROCESSOR),
+    stops("cpus_allowed_policy", &[], PROCESSOR),
+    stops("numa_cpu_nodes", &[], PROCESSOR),
+    stops("numa_mem_policy", &[], PROCESSOR),
+    stops("lockmem", ZERO, PROCESSOR),
+    stops("uid", &[], FOREIGN),
+    stops("gid", &[], FOREIGN),
+    stops("cgroup", &[], FOREIGN),
+    stops("cgroup_weight", &[], FOREIGN),
+    stops("cgroup_nodelete", ZERO, FOREIGN),
+    stops("exec_prerun", &[], FOREIGN),
+    stops("exec_postrun", &[], FOREIGN),
+    stops("ioscheduler", &[], FOREIGN),
+    stops("profile", &[], FOREIGN),
+];
+
+/// The option of this name, if it is known.
+pub(crate) fn find(name: &str) -> Option<&'static OptionRow> {
+    OPTIONS
+        .iter()
+        .find(|row| row.name == name || row.aliases.contains(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn no_name_stands_twice() {
+        let names = OPTIONS
+            .iter()
+            .flat_map(|row| row.aliases.iter().chain([&row.name]));
+        let mut seen = BTreeSet::new();
+        for name in names {
+            assert!(seen.insert(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_page_says_of_every_option_what_becomes_of_it() {
+        let page = include_str!("../../../docs/fio.md");
+        let (done, rest) = page.split_once("## Options that are harmless").unwrap();
+        let (harmless, stops) = rest.split_once("## Options that stop").unwrap();
+        for row in OPTIONS {
+            let part = match row.kind {
+                Kind::Done => done,
+                Kind::Harmless(_) => harmless,
+                Kind::Stops(..) => stops,
+            };
+            for name in row.aliases.iter().chain([&row.name]) {
+                assert!(part.contains(&format!("`{name}`")), "{name}");
+            }
+            if let Kind::Harmless(why) | Kind::Stops(_, why) = row.kind {
+                assert!(part.contains(why), "{}: {why}", row.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Job files as a whole.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn variable(name: &str) -> Option<String> {
+    match name {
+        "DEV" => Some("/dev/xvdf".to_owned()),
+        "LOOP" => Some("${LOOP}".to_owned()),
+        _ => None,
+    }
+}
+
+fn include(from: &str, name: &str) -> Result<String, String> {
+    match name {
+        "common.inc" => Ok(format!("bs=16k\n; included by {from}\ndirect=1\n")),
+        "broken.inc" => Ok("\nbs=sixteen\n".to_owned()),
+        "long.inc" => Ok(format!(";{}\n", "x".repeat(1000)).repeat(150)),
+        "self.inc" => Ok("include self.inc\n".to_owned()),
+        _ => Err("there is no such file".to_owned()),
+    }
+}
+
+fn parsed(text: &str) -> Result<Vec<Job>, FioError> {
+    let surroundings = Surroundings {
+        variable: &variable,
+        include: &include,
+        page_size: 4096,
+        memory_mb: 2000,
+        processors: 3,
+    };
+    read("job.fio", text, &surroundings)
+}
+
+fn said(text: &str) -> String {
+    parsed(text).unwrap_err().to_string()
+}
+
+const DATABASE: &str = "\
+; a database's day
+[global]
+ioengine=libaio   # asynchronous
+direct=1
+filename=${DEV}
+runtime=2m
+time_based
+include common.inc
+
+[pages]
+rw=randrw
+rwmixread=70
+iodepth=2*$ncpus
+numjobs=4
+random_distribution=zipf:1.2
+group_reporting
+
+[log]
+stonewall
+rw=write
+bs=4k
+fdatasync=1
+ioengine=psync
+offset=50%
+size=(1g+512m)
+
+[global]
+bs=1m
+
+[scan]
+stonewall
+rw=read
+ramp_time=500ms
+rate_iops=200
+rate_process=poisson
+";
+
+#[test]
+fn a_file_is_read_with_its_globals_variables_and_includes() {
+    let jobs = parsed(DATABASE).unwrap();
+    let [pages, log, scan] = &jobs[..] else {
+        panic!("{jobs:#?}")
+    };
+    assert_eq!(
+        (pages.name.as_str(), pages.numjobs, pages.iodepth),
+        ("pages", 4, 6)
+    );
+    assert_eq!(pages.filename, ["/dev/xvdf"]);
+    assert_eq!(pages.sizes.read[0].bytes, 16384);
+    assert_eq!(
+        (pages.engine, pages.direct, pages.read_percent),
+        (IoEngine::Queued, true, 70)
+    );
+    assert_eq!(pages.distribution, Distribution::Zipf(1.2));
+    assert_eq!((pages.runtime_us, pages.time_based), (120_000_000, true));
+    assert!(pages.group_reporting && !pages.stonewall && !log.group_reporting);
+    assert_eq!(
+        (log.engine, log.sync()),
+        (IoEngine::Blocking, Some((SyncCall::Data, 1)))
+    );
+    assert_eq!(
+        (log.offset, log.size),
+        (Amount::Percent(50), Some(Amount::Bytes(3 << 29)))
+    );
+    assert_eq!(log.sizes.write[0].bytes, 4096);
+    // The second global section holds for what comes behind it.
+    assert_eq!(scan.sizes.read[0].bytes, 1 << 20);
+    assert_eq!((scan.ramp_us, scan.cadence), (500_000, Cadence::Poisson));
+    assert_eq!(
+        scan.rate_iops,
+        Pair {
+            read: 200,
+            write: 200
+        }
+    );
+    assert_eq!(scan.place.line, 30);
+}
+
+#[test]
+fn an_option_that_is_not_done_stops_with_file_line_and_name() {
+    for (line, says) in [
+        (
+            "thinktime=5",
+            "job.fio, line 2: thinktime: disksmith does not do this (requests",
+        ),
+        ("verify=crc32c", "line 2: verify:"),
+        ("stats=0", "line 2: stats: disksmith does not do this"),
+        (
+            "frobnicate=1",
+            "line 2: frobnicate: disksmith does not know",
+        ),
+        ("rw=trim", "line 2: rw: 'trim' is not done"),
+        ("rw=randread:8", "'randread:8' is not done"),
+        ("ioengine=mmap", "line 2: ioengine: 'mmap'"),
+        ("random_distribution=normal:10", "'normal:10' is not done"),
+        ("random_distribution=zipf:1", "above 0 and not 1"),
+        ("random_distribution=zipf:1.2/0.5", "no number"),
+        ("random_distribution=zipf:nan", "'nan' is no number"),
+        ("random_distribution=zipf:inf", "'inf' is no number"),
+        ("random_distribution=pareto:-inf", "'-inf' is no number"),
+        (
+            "scramble_buffers=0",
+            "line 2: scramble_buffers: disksmith does not do this",
+        ),
+        ("direct", "direct: it needs a value"),
+        ("direct=yes", "it is 0 or 1"),
+        ("bs= 8k", "there is a blank before '8k'"),
+        ("bssplit=4k/60:8k/70", "add up to 130 %"),
+        ("bssplit=4k/60:8k/30", "add up to 90 %"),
+        ("iodepth=0", "at least 1"),
+        ("filename=${NOPE}", "is a variable in it not set?"),
+        (
+            "include gone.inc",
+            "gone.inc cannot be read: there is no such file",
+        ),
+        ("include broken.inc", "broken.inc, line 2: bs: "),
+        ("include self.inc", "more than 16 deep"),
+        ("time_based", "line 2: time_based: there is no runtime"),
+        (
+            "rate_iops=5\nrw=randrw",
+            "line 2: rate_iops: a rate for a job that reads and writes",
+        ),
+        (
+            "fsync=1\nfdatasync=1",
+            "line 3: fdatasync: the job has fsync too",
+        ),
+        (
+            "bs=4k\nbssplit=4k/50:8k/50",
+            "line 2: bs: the job has bssplit too",
+        ),
+        ("runtime=400d", "more than a year"),
+        ("iodepth=$ncpus/0", "divides by zero"),
+        ("[", "is no section"),
+        (
+            &"include long.inc\n".repeat(12),
+            "long.inc, line 1: a job file has at most 1024 KiB",
+        ),
+    ] {
+        let error = said(&format!("[job]\n{line}\n"));
+        assert!(error.contains(says), "{line}: {error}");
+    }
+    assert!(said("bs=4k\n[job]\n").contains("line 1: 'bs=4k' stands before"));
+    assert!(said("; nothing\n").contains("no job"));
+    assert!(said("[global]\nbs=4k\n").contains("no job"));
+}
+
+#[test]
+fn every_option_that_is_done_is_set() {
+    for row in OPTIONS.iter().filter(|row| row.kind == Kind::Done) {
+        for value in ["1", "none", "1000"] {
+            let answer = parsed(&format!("[job]\n{}={value}\n", row.name));
+            let error = answer.err().map(|error| error.text).unwrap_or_default();
+            assert_ne!(error, crate::assign::UNPLACED, "{}", row.name);
+        }
+    }
+}
+
+#[test]
+fn what_asks_for_nothing_does_not_stop() {
+    let text = "[job]\nthinktime=0\nverify=0\nzonemode=none\nthread\nstats=1\nscramble_buffers=1\nwrite_bw_log=x\nmem=mmaphuge\n";
+    assert_eq!(parsed(text).unwrap().len(), 1);
+}
+
+/// Options that ask for the same in part, and of which the one that asks for nothing is not to take
+/// back the other, in whichever order they stand.
+#[test]
+fn an_option_does_not_undo_another() {
+    let job = |lines: &str| parsed(&format!("[job]\n{lines}\n")).unwrap().remove(0);
+    for (lines, syncs) in [
+        ("fsync_on_close=1\nend_fsync=0", true),
+        ("end_fsync=1\nfsync_on_close=0", true),
+        ("end_fsync=1\nend_fsync=0", false),
+        ("rw=write", false),
+    ] {
+        assert_eq!(job(lines).syncs_at_end(), syncs, "{lines}");
+    }
+    for (lines, repeats) in [
+        ("allrandrepeat=0", true),
+        ("randrepeat=1\nallrandrepeat=0", true),
+        ("randrepeat=0\nallrandrepeat=1", true),
+        ("randrepeat=0", false),
+        ("rw=read", true),
+    ] {
+        assert_eq!(job(lines).repeats(), repeats, "{lines}");
+    }
+}
+
+#[test]
+fn shares_of_sizes_are_divided_among_those_that_name_none() {
+    let sizes = |text: &str| {
+        let jobs = parsed(&format!("[job]\nbssplit={text}\n")).unwrap();
+        let of = |shares: &[Share]| -> Vec<(u64, f64)> {
+            shares
+                .iter()
+                .map(|share| (share.bytes, share.percent))
+                .collect()
+        };
+        (of(&jobs[0].sizes.read), of(&jobs[0].sizes.write))
+    };
+    let both = vec![(4096, 10.0), (65536, 50.0), (32768, 40.0)];
+    assert_eq!(sizes("4k/10:64k/50:32k/40"), (both.clone(), both));
+    assert_eq!(
+        sizes("2k/50:4k:8k,1m"),
+        (
+            vec![(2048, 50.0), (4096, 25.0), (8192, 25.0)],
+            vec![(1 << 20, 100.0)]
+        )
+    );
+    assert_eq!(sizes("4k/100:8k/0").0, [(4096, 100.0)]);
+}
+
+#[test]
+fn names_of_files_are_told_apart_at_colons() {
+    let jobs = parsed("[job]\nfilename=a:b\\:c:/d\n").unwrap();
+    assert_eq!(jobs[0].filename, ["a", "b:c", "/d"]);
+}
+
+#[test]
+fn a_variable_is_not_looked_into_again() {
+    let jobs = parsed("[job]\nfilename=${LOOP}\n").unwrap();
+    assert_eq!(jobs[0].filename, ["${LOOP}"]);
+}
+
+/// A job file that was cut, doubled and sprinkled with signs that mean something in one.
+fn mutated() -> impl Strategy<Value = String> {
+    let edit = (
+        any::<prop::sample::Index>(),
+        0..4_u8,
+        "[\\[\\]=;#:,/$(){}%0-9kib+*^.\\\\\n -]{0,4}",
+    );
+    prop::collection::vec(edit, 0..12).prop_map(|edits| {
+        let mut text: Vec<char> = DATABASE.chars().collect();
+        for (index, kind, inserted) in edits {
+            let at = index.index(text.len() + 1);
+            let end = (at + inserted.len() * 3).min(text.len());
+            match kind {
+                0 => drop(text.drain(at..end)),
+                1 => text.truncate(at.max(1)),
+                2 => {
+                    let twice: Vec<char> = text[at..end].to_vec();
+                    text.splice(at..at, twice);
+                }
+                _ => drop(text.splice(at..at, inserted.chars())),
+            }
+        }
+        text.into_iter().collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_mutated_file_makes_it_panic(text in mutated()) {
+        if let Err(error) = parsed(&text) {
+            prop_assert!(error.place.line >= 1 && !error.text.is_empty());
+        }
+    }
+
+    #[test]
+    fn no_value_of_any_option_makes_it_panic(
+        row in prop::sample::select(OPTIONS),
+        value in "(.{0,20}|[0-9kmg:,/%()+*-]{0,20})",
+    ) {
+        let _ = parsed(&format!("[job]\n{}={value}\n", row.name));
+    }
+
+    #[test]
+    fn what_is_read_is_within_its_bounds(text in mutated()) {
+        for job in parsed(&text).unwrap_or_default() {
+            prop_assert!(job.numjobs >= 1 && job.iodepth >= 1 && job.nrfiles >= 1);
+            prop_assert!(job.read_percent <= 100 && job.loops >= 1);
+            for shares in [&job.sizes.read, &job.sizes.write] {
+                let percent: f64 = shares.iter().map(|share| share.percent).sum();
+                prop_assert!((percent - 100.0).abs() < 1e-9, "{shares:?}");
+                prop_assert!(shares.iter().all(|share| share.bytes > 0));
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Bonnie++'s CSV: one line a run, without or below a heading (`PrintHeader` and `DoReport` in its
+//! bon_time.cpp).
+//!
+//! | format | fields |
+//! | --- | --- |
+//! | 1.96, 1.97 | 48 |
+//! | 1.98 (written by 1.98 and 2.00) | 50: the number of seeks and of seeking processes stand behind the chunk size |
+//!
+//! Rates of the file tests are KiB/s, those of the rest are per second. `+++++` is a test that took
+//! less than half a second, and an empty field one that was skipped. Latencies are the longest call
+//! of the test.
+
+pub(crate) mod read;
+pub(crate) mod write;
+
+use record::{Activity, Pattern};
+
+/// A test of Bonnie++, in the order of the fields.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Test {
+    /// What this program calls it.
+    pub(crate) name: &'static str,
+    pub(crate) activity: Activity,
+    /// Where the next request goes, for tests that read and write.
+    pub(crate) pattern: Option<Pattern>,
+    /// The share of requests that read, where that has a meaning.
+    pub(crate) read_fraction: Option<f64>,
+    pub(crate) unit: Unit,
+}
+
+/// What a test's rate counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// KiB a second.
+    Kib,
+    /// Seeks, each with a read, or files a second.
+    Each,
+}
+
+const fn bytes(name: &'static str, activity: Activity, read_fraction: f64) -> Test {
+    Test {
+        name,
+        activity,
+        pattern: Some(Pattern::Sequential),
+        read_fraction: Some(read_fraction),
+        unit: Unit::Kib,
+    }
+}
+
+const fn files(name: &'static str, activity: Activity) -> Test {
+    Test {
+        name,
+        activity,
+        pattern: None,
+        read_fraction: None,
+        unit: Unit::Each,
+    }
+}
+
+/// The tests of the files' data come first.
+pub(crate) const DATA_TESTS: usize = 6;
+
+/// All tests. A tenth of the seeks writes the block back (bonnie++'s `do_seek`).
+pub(crate) const TESTS: [Test; 12] = [
+    bytes("char-write", Activity::Write, 0.0),
+    bytes("block-write", Activity::Write, 0.0),
+    bytes("rewrite", Activity::All, 0.5),
+    bytes("char-read", Activity::Read, 1.0),
+    bytes("block-read", Activity::Read, 1.0),
+    Test {
+        name: "seeks",
+        activity: Activity::All,
+        pattern: Some(Pattern::Random),
+        read_fraction: Some(10.0 / 11.0),
+        unit: Unit::Each,
+    },
+    files("seq-create", Activity::Create),
+    files("seq-stat", Activity::Stat),
+    files("seq-delete", Activity::Delete),
+    files("random-create", Activity::Create),
+    files("random-stat", Activity::Stat),
+    files("random-delete", Activity::Delete),
+];
+
+/// The block size that Bonnie++ has unless it is told otherwise.
+pub(crate) const CHUNK: record::Bytes = record::Bytes::kib(8);

@@ -1,0 +1,198 @@
+//! Reads a line of Bonnie++'s CSV.
+
+use record::{Bytes, CpuShares, FlowSummary, LatencySummary, PhaseSummary, Summary, WorkSummary};
+
+use super::{CHUNK, DATA_TESTS, TESTS, Test, Unit};
+use crate::ReadError;
+
+/// How many fields stand before the rates in 1.96 and 1.97, and how many between those of the data
+/// and those of the files.
+const BEFORE: usize = 7;
+const BETWEEN: usize = 5;
+/// What 1.98 put in behind the chunk size.
+const SEEK_FIELDS: usize = 2;
+
+/// Whether a line is a result of a format that is known.
+pub(crate) fn is_result(line: &str) -> bool {
+    ["1.96,", "1.97,", "1.98,"]
+        .iter()
+        .any(|start| line.starts_with(start))
+}
+
+/// The fields of a line, whose number was checked.
+struct Fields<'a> {
+    fields: Vec<&'a str>,
+    line: usize,
+    /// How many fields there are more than in 1.97.
+    more: usize,
+}
+
+impl<'a> Fields<'a> {
+    fn of(line: usize, text: &'a str) -> Result<Fields<'a>, ReadError> {
+        let mut fields: Vec<&str> = text.split(',').map(str::trim).collect();
+        let more = if fields[0] == "1.98" { SEEK_FIELDS } else { 0 };
+        let due = BEFORE + more + BETWEEN + 3 * TESTS.len();
+        if more == 0 && fields.len() == due - 1 && without_data(&fields) {
+            fields.insert(BEFORE - 1, "");
+        }
+        if fields.len() != due {
+            return Err(ReadError::at(
+                line,
+                format!(
+                    "a line of Bonnie++'s CSV {} has {due} fields, and this one {}; was it cut?",
+                    fields[0],
+                    fields.len()
+                ),
+            ));
+        }
+        Ok(Fields { fields, line, more })
+    }
+
+    fn get(&self, index: usize) -> &'a str {
+        self.fields.get(index).copied().unwrap_or_default()
+    }
+
+    /// Where the rate of test number `test` stands, and that of its share of the processor.
+    fn rate(&self, test: usize) -> (&'a str, &'a str) {
+        let between = if test < DATA_TESTS { 0 } else { BETWEEN };
+        let at = BEFORE + self.more + between + 2 * test;
+        (self.get(at), self.get(at + 1))
+    }
+
+    fn latency(&self, test: usize) -> &'a str {
+        self.get(BEFORE + self.more + BETWEEN + 2 * TESTS.len() + test)
+    }
+
+    fn wrong(&self, field: &str, what: &str) -> ReadError {
+        ReadError::at(self.line, format!("'{field}' is not {what}"))
+    }
+
+    fn number(&self, field: &str, what: &str) -> Result<f64, ReadError> {
+        let number = field.parse::<f64>().ok();
+        number
+            .filter(|number| number.is_finite() && *number >= 0.0)
+            .ok_or_else(|| self.wrong(field, what))
+    }
+
+    /// A size with a unit, or in MiB without one. Bonnie++ writes `32M` or `16G`.
+    fn size(&self, field: &str, unit: u64) -> Result<Option<Bytes>, ReadError> {
+        if field.is_empty() {
+            return Ok(None);
+        }
+        let bare = field.bytes().all(|byte| byte.is_ascii_digit());
+        let size: Bytes = field.parse().map_err(|_| self.wrong(field, "a size"))?;
+        match bare {
+            true => Ok(size.0.checked_mul(unit).map(Bytes)),
+            false => Ok(Some(size)),
+        }
+    }
+}
+
+/// Whether the tests of data were skipped (`-s 0`): then 1.96 prints a comma less before the files'
+/// fields (seen in published output).
+fn without_data(fields: &[&str]) -> bool {
+    let data = fields.get(BEFORE - 2..BEFORE - 1 + 2 * DATA_TESTS);
+    data.is_some_and(|data| data.iter().all(|field| field.is_empty()))
+}
+
+/// Reads the line of that number.
+pub(crate) fn summary(line: usize, text: &str) -> Result<Summary, ReadError> {
+    let fields = Fields::of(line, text)?;
+    let size = fields.size(fields.get(5), 1 << 20)?;
+    let chunk = fields.size(fields.get(6), 1)?.unwrap_or(CHUNK);
+    let threads = match fields.get(3) {
+        "" => None,
+        text => Some(
+            text.parse()
+                .map_err(|_| fields.wrong(text, "a concurrency"))?,
+        ),
+    };
+    let mut phases = Vec::new();
+    for (index, test) in TESTS.iter().enumerate() {
+        let work = WorkSummary {
+            pattern: test.pattern,
+            read_fraction: test.read_fraction,
+            block: test.pattern.map(|_| chunk),
+            threads,
+            span: size.filter(|_| test.pattern.is_some()),
+            // It has no option for O_DIRECT (bonnie++(8)) but -D, which the CSV does not tell.
+            direct: None,
+            ..WorkSummary::default()
+        };
+        phases.extend(phase(&fields, index, test, work)?);
+    }
+    let version = fields.get(1);
+    Ok(Summary {
+        tool: match version.strip_prefix("disksmith-") {
+            Some(version) => format!("disksmith {version}"),
+            None => format!("bonnie++ {version}").trim_end().to_owned(),
+        },
+        // The seed is the time and the process's number mixed (getpid() ^ time()): it dates nothing.
+        ran: None,
+        host: Some(fields.get(2).to_owned()).filter(|name| !name.is_empty()),
+        target: None,
+        target_kind: None,
+        phases,
+    })
+}
+
+/// One test; `None` when it was skipped.
+fn phase(
+    fields: &Fields<'_>,
+    index: usize,
+    test: &Test,
+    work: WorkSummary,
+) -> Result<Option<PhaseSummary>, ReadError> {
+    let (rate, cpu) = fields.rate(index);
+    if rate.is_empty() {
+        return Ok(None);
+    }
+    let mut flow = FlowSummary::of(test.activity);
+    if is_pluses(rate) {
+        flow.too_fast = true;
+    } else {
+        let rate = fields.number(rate, "a rate")?;
+        match test.unit {
+            Unit::Kib => flow.bytes_per_s = Some(rate * 1024.0),
+            Unit::Each => flow.ops_per_s = Some(rate),
+        }
+    }
+    flow.latency = LatencySummary {
+        max_ns: latency(fields, fields.latency(index))?,
+        ..LatencySummary::default()
+    };
+    let total = match cpu {
+        "" => None,
+        pluses if is_pluses(pluses) => None,
+        percent => Some(fields.number(percent, "a share of the processor")? / 100.0),
+    };
+    Ok(Some(PhaseSummary {
+        name: test.name.to_owned(),
+        work,
+        cpu: CpuShares {
+            total,
+            ..CpuShares::default()
+        },
+        flows: vec![flow],
+        ..PhaseSummary::default()
+    }))
+}
+
+fn is_pluses(field: &str) -> bool {
+    field.len() >= 3 && field.bytes().all(|byte| byte == b'+')
+}
+
+/// `8121us`, `174ms` or `101s`; empty where nothing was timed.
+fn latency(fields: &Fields<'_>, field: &str) -> Result<Option<f64>, ReadError> {
+    if field.is_empty() {
+        return Ok(None);
+    }
+    let digits = field.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let nanos = match &field[digits.len()..] {
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => return Err(fields.wrong(field, "a latency with us, ms or s")),
+    };
+    Ok(Some(fields.number(digits, "a latency")? * nanos))
+}

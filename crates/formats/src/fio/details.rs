@@ -1,0 +1,129 @@
+//! What a job of fio was asked for beyond a workload: sizes that differ, where it begins, how places
+//! are drawn.
+
+use record::{Bytes, Details, SizeShare, Spread};
+
+use super::options::Options;
+
+/// fio's exponent and share where none is given.
+const ZIPF: f64 = 1.1;
+const PARETO: f64 = 0.2;
+
+/// The details of a job. `None` where any of them is not understood. How long it ramps up and when
+/// it ends does not change what it does, and is left to the options themselves. So is whether a
+/// block is drawn again before all were: `norandommap` has no value, and is not in the document.
+pub(super) fn details(options: &Options<'_>) -> Option<Box<Details>> {
+    let (read_sizes, write_sizes) = sizes(options)?;
+    Some(Box::new(Details {
+        read_sizes,
+        write_sizes,
+        offset: match options.get("offset") {
+            Some(_) => options.size("offset")?,
+            None => Bytes(0),
+        },
+        files: files(options)?,
+        spread: spread(options.get("random_distribution").unwrap_or("random"))?,
+        even_rate: match options.get("rate_process").unwrap_or("linear") {
+            "linear" => true,
+            "poisson" => false,
+            _ => return None,
+        },
+        full_sync: options.get("fdatasync").is_none_or(|every| every == "0"),
+        ..Details::default()
+    }))
+}
+
+/// How many files take turns.
+pub(super) fn files(options: &Options<'_>) -> Option<u32> {
+    let named = options.get("filename");
+    // A colon parts names, and one with a backslash before it belongs to a name.
+    let names = |text: &str| text.replace("\\:", "").matches(':').count() as u32 + 1;
+    match named.map(names) {
+        Some(1) => Some(1),
+        Some(_) => None,
+        None => options.number("nrfiles", 1),
+    }
+}
+
+/// `bssplit=4k/10:16k/90`, or a size for reads and another for writes: `bs=4k,16k`. Both are empty
+/// where all requests have one size.
+fn sizes(options: &Options<'_>) -> Option<(Vec<SizeShare>, Vec<SizeShare>)> {
+    if let Some(split) = options.get("bssplit") {
+        let mut parts = split.split(',');
+        let reads = shares(options, parts.next()?)?;
+        let writes = match parts.next() {
+            Some(writes) => shares(options, writes)?,
+            None => reads.clone(),
+        };
+        return Some((reads, writes));
+    }
+    let whole = |text: &str| {
+        let size = options.size_of(text)?;
+        Some(vec![SizeShare { size, share: 1.0 }])
+    };
+    let given = options.get("bs").or_else(|| options.get("blocksize"));
+    match given.and_then(|given| given.split_once(',')) {
+        None => Some((Vec::new(), Vec::new())),
+        Some((reads, writes)) => {
+            let writes = writes.split(',').next()?;
+            Some((whole(reads)?, whole(writes)?))
+        }
+    }
+}
+
+/// Sizes with their percentages; those without one share what is left.
+fn shares(options: &Options<'_>, text: &str) -> Option<Vec<SizeShare>> {
+    let mut shares: Vec<(Bytes, Option<f64>)> = Vec::new();
+    for part in text.split(':') {
+        let (size, percent) = part.split_once('/').unwrap_or((part, ""));
+        let percent = match percent {
+            "" => None,
+            percent => Some(
+                percent
+                    .parse::<f64>()
+                    .ok()
+                    .filter(|p| (0.0..=100.0).contains(p))?,
+            ),
+        };
+        shares.push((options.size_of(size)?, percent));
+    }
+    let given: f64 = shares.iter().filter_map(|(_, percent)| *percent).sum();
+    let open = shares
+        .iter()
+        .filter(|(_, percent)| percent.is_none())
+        .count();
+    let rest = (100.0 - given).max(0.0) / open.max(1) as f64;
+    let share = |(size, percent): (Bytes, Option<f64>)| SizeShare {
+        size,
+        share: percent.unwrap_or(rest) / 100.0,
+    };
+    Some(shares.into_iter().map(share).collect())
+}
+
+fn spread(text: &str) -> Option<Spread> {
+    let (kind, number) = text.split_once(':').unwrap_or((text, ""));
+    let number = |default: f64| match number {
+        "" => Some(default),
+        text => text.parse::<f64>().ok().filter(|number| number.is_finite()),
+    };
+    match kind {
+        "random" => Some(Spread::Uniform),
+        "zipf" => number(ZIPF).map(Spread::Zipf),
+        "pareto" => number(PARETO).map(Spread::Pareto),
+        _ => None,
+    }
+}
+
+/// The value of `bssplit=` that says the same as the sizes, and `None` where there are none.
+pub(super) fn split(details: &Details) -> Option<String> {
+    let part = |share: &SizeShare| format!("{}/{}", share.size.0, (share.share * 100.0).round());
+    let list = |shares: &[SizeShare]| shares.iter().map(part).collect::<Vec<_>>().join(":");
+    let (reads, writes) = (list(&details.read_sizes), list(&details.write_sizes));
+    match (reads.as_str(), writes.as_str()) {
+        ("", "") => None,
+        (_, "") => Some(reads),
+        ("", _) => Some(writes),
+        _ if reads == writes => Some(reads),
+        _ => Some(format!("{reads},{writes}")),
+    }
+}

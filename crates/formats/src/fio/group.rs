@@ -1,0 +1,101 @@
+//! Whose figures an entry of `jobs` has. The document does not say whether clones and sections were
+//! summed up: fio repeats only options with a value, and `group_reporting` is mostly given without
+//! one. It shows in the entries (seen with fio 3.33):
+//!
+//! - clones that are not summed have an entry each, all of one name;
+//! - `job_runtime` is the sum over all that an entry sums up, and a direction's `runtime` is the
+//!   longest of them;
+//! - where sections are summed, the entry has the name of the first and the options of the last.
+
+use super::node::Node;
+use super::options::Options;
+use crate::ReadError;
+
+/// What the figures of an entry are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Summed {
+    /// So many processes with the options that stand there.
+    Clones(u32),
+    /// Processes with the options that stand there, and nobody can say how many.
+    Unsure,
+    /// Processes of which some had other options than those that stand there.
+    Sections,
+}
+
+impl Summed {
+    /// How many processes of those options there were.
+    pub(crate) fn clones(self) -> Option<u32> {
+        match self {
+            Summed::Clones(clones) => Some(clones),
+            Summed::Unsure | Summed::Sections => None,
+        }
+    }
+}
+
+/// What the entry `job` sums up, which is one of `jobs`.
+pub(crate) fn summed(
+    job: &Node<'_>,
+    jobs: &[Node<'_>],
+    options: &Options<'_>,
+) -> Result<Summed, ReadError> {
+    let name = job.value("jobname");
+    let own_name = options.own("name");
+    let of_all = name.is_some_and(|name| name == "All clients") && job.value("hostname").is_some();
+    if of_all || own_name.is_some() && own_name != name.and_then(|name| name.as_str()) {
+        return Ok(Summed::Sections);
+    }
+    let Some(asked) = options.number::<u32>("numjobs", 1).filter(|n| *n > 0) else {
+        return Ok(Summed::Unsure);
+    };
+    let same = |other: &&Node<'_>| {
+        ["jobname", "groupid", "hostname"]
+            .iter()
+            .all(|key| job.value(key) == other.value(key))
+    };
+    let entries = jobs.iter().filter(same).count() as u64;
+    let clones = match entries {
+        1 => asked,
+        all if all >= u64::from(asked) => 1,
+        _ => return Ok(Summed::Unsure),
+    };
+    let (Some(total), Some(time)) = (job.number("job_runtime")?, time(job, options)?) else {
+        return Ok(Summed::Clones(clones));
+    };
+    // fio rounds either to a millisecond, and a process takes a little to begin and to end.
+    let most = f64::from(clones) * (time * 1.1 + 5.0);
+    Ok(match total > most {
+        true => Summed::Sections,
+        false => Summed::Clones(clones),
+    })
+}
+
+/// How often the time that is shown is in the time over all processes: what fio's shares of the
+/// processor are to be multiplied by, since they are of the latter.
+pub(crate) fn times(
+    job: &Node<'_>,
+    options: &Options<'_>,
+    summed: Summed,
+) -> Result<f64, ReadError> {
+    let (total, time) = (job.number("job_runtime")?, time(job, options)?);
+    let times = total.zip(time).map(|(total, time)| total / time);
+    // Of one process the two are the same but for what was rounded off.
+    Ok(match summed {
+        Summed::Clones(1) => 1.0,
+        _ => times.filter(|times| *times > 1.0).unwrap_or(1.0),
+    })
+}
+
+/// How long the longest of the processes ran, in milliseconds. What verifies reads after it wrote.
+fn time(job: &Node<'_>, options: &Options<'_>) -> Result<Option<f64>, ReadError> {
+    let mut times = Vec::new();
+    for key in ["read", "write", "trim", "mixed"] {
+        if let Some(node) = job.object(key)? {
+            times.extend(node.number("runtime")?);
+        }
+    }
+    let time = match options.get("verify") {
+        Some(_) => times.into_iter().sum(),
+        None => times.into_iter().fold(0.0, f64::max),
+    };
+    Ok((time > 0.0).then_some(time))
+}

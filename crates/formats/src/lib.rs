@@ -1,0 +1,91 @@
+//! The formats of other tools: fio's JSON and JSON+, sysbench's fileio text and Bonnie++'s CSV, read
+//! and written.
+//!
+//! What is read becomes a [`Summary`], in which everything that a tool may not say is an `Option`.
+//! What is written is made of a summary too, so a run of this program is summed up first
+//! ([`sum_up`]). The text comes from files that anybody may have made: no input makes a function
+//! here panic, and what is wrong is named by its line.
+
+mod bonnie;
+mod error;
+mod fio;
+mod pieces;
+mod sum_up;
+mod sysbench;
+
+pub use error::{ReadError, WriteError};
+pub use sum_up::sum_up;
+
+use record::Summary;
+
+use pieces::Piece;
+
+/// A format that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// fio's JSON+, as fio 3 writes it.
+    FioJson,
+    /// The text of sysbench 1.0's `fileio`, one after the other for each phase.
+    Sysbench,
+    /// One line of Bonnie++'s CSV, format 1.98.
+    Bonnie,
+}
+
+/// Reads all documents that `text` holds, in their order. What they are is told by what they say,
+/// and never by a name; text around them that is none of ours is passed over.
+///
+/// # Errors
+/// When a document is damaged or cut short, or there is none.
+pub fn read(text: &str) -> Result<Vec<Summary>, ReadError> {
+    let mut summaries = Vec::new();
+    let mut grids = Vec::new();
+    for piece in pieces::pieces(text)? {
+        // What sysbench prints one after the other are the cells of a grid.
+        if !matches!(piece, Piece::Sysbench { .. }) {
+            summaries.extend(named(&mut grids));
+        }
+        match piece {
+            Piece::Fio(summary) => summaries.push(*summary),
+            Piece::Bonnie { line, text } => summaries.push(bonnie::read::summary(line, text)?),
+            Piece::Sysbench { line, text } => {
+                if let Some(cell) = sysbench::read::phase(line, text)? {
+                    add_cell(&mut grids, cell);
+                }
+            }
+        }
+    }
+    summaries.extend(named(&mut grids));
+    if summaries.is_empty() {
+        return Err(ReadError::nothing());
+    }
+    Ok(summaries)
+}
+
+/// The grids that are complete, with a name for each cell.
+fn named(grids: &mut Vec<Summary>) -> Vec<Summary> {
+    for grid in grids.iter_mut() {
+        sysbench::name_cells(&mut grid.phases);
+    }
+    std::mem::take(grids)
+}
+
+/// Adds a cell to its grid, or begins another one: each version of the tool has its own.
+fn add_cell(grids: &mut Vec<Summary>, cell: Summary) {
+    match grids.last_mut() {
+        Some(grid) if grid.tool == cell.tool => grid.phases.extend(cell.phases),
+        _ => grids.push(cell),
+    }
+}
+
+/// Writes a summary in another tool's format. What it does not know is left out where the format
+/// allows that; nothing is made up.
+///
+/// # Errors
+/// When the format has no place for any of its phases.
+pub fn write(format: Format, summary: &Summary) -> Result<String, WriteError> {
+    match format {
+        Format::FioJson => fio::write::document(summary),
+        Format::Sysbench => sysbench::write::text(summary),
+        Format::Bonnie => bonnie::write::line(summary),
+    }
+}

@@ -1,0 +1,114 @@
+//! Cuts a text into the documents that it holds, by what they begin with.
+
+use record::Summary;
+use serde_json::{Deserializer, Value};
+
+use crate::{ReadError, bonnie, fio, sysbench};
+
+/// A document, and the line where it begins, from 1, where it is still to be read.
+#[derive(Debug)]
+pub(crate) enum Piece<'a> {
+    /// What a JSON document of fio says. It was read at once, so that of several documents no two
+    /// are in memory as trees.
+    Fio(Box<Summary>),
+    /// What one call of sysbench printed, to where the next document begins.
+    Sysbench {
+        /// Where it begins.
+        line: usize,
+        /// All of it.
+        text: &'a str,
+    },
+    /// A line of Bonnie++'s CSV.
+    Bonnie {
+        /// Where it is.
+        line: usize,
+        /// The line.
+        text: &'a str,
+    },
+}
+
+/// The documents of `text`, in their order.
+pub(crate) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, ReadError> {
+    let mut cutter = Cutter {
+        text,
+        pieces: Vec::new(),
+        sysbench: None,
+        last_fio: text.rfind(fio::read::VERSION_KEY).unwrap_or(0),
+    };
+    let (mut at, mut line) = (0, 1);
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        let end = match cutter.json(at, line)? {
+            Some(end) => end,
+            None => {
+                let end = rest.find('\n').map_or(text.len(), |length| at + length + 1);
+                cutter.line(at, end, line);
+                end
+            }
+        };
+        line += text[at..end].matches('\n').count();
+        at = end;
+    }
+    cutter.end_sysbench(text.len());
+    Ok(cutter.pieces)
+}
+
+/// What a text was cut into so far.
+struct Cutter<'a> {
+    text: &'a str,
+    pieces: Vec<Piece<'a>>,
+    /// Where the output of sysbench began that is not at its end yet: its offset and line.
+    sysbench: Option<(usize, usize)>,
+    /// Where fio's version is named for the last time: no JSON behind it is fio's.
+    last_fio: usize,
+}
+
+impl Cutter<'_> {
+    /// Takes the JSON document that begins at `at`, and returns where it ends. `None` when there is
+    /// no document: a brace in somebody's message is no error.
+    fn json(&mut self, at: usize, line: usize) -> Result<Option<usize>, ReadError> {
+        let rest = &self.text[at..];
+        if at >= self.last_fio || !rest.trim_start_matches([' ', '\t']).starts_with('{') {
+            return Ok(None);
+        }
+        let mut values = Deserializer::from_str(rest).into_iter::<Value>();
+        match values.next() {
+            Some(Ok(document)) => {
+                let end = at + values.byte_offset();
+                if fio::read::is_fio(&document) {
+                    self.end_sysbench(at);
+                    let summary = fio::read::summary(line, &document)?;
+                    self.pieces.push(Piece::Fio(Box::new(summary)));
+                }
+                Ok(Some(end))
+            }
+            Some(Err(error)) if fio::read::begins_like_fio(rest) => Err(ReadError::at(
+                line + error.line().saturating_sub(1),
+                format!(
+                    "the JSON of fio that begins at line {line} is damaged or cut short ({error})"
+                ),
+            )),
+            _ => Ok(None),
+        }
+    }
+
+    /// Takes one line.
+    fn line(&mut self, at: usize, end: usize, line: usize) {
+        let text = self.text[at..end].trim_end();
+        if bonnie::read::is_result(text) {
+            self.end_sysbench(at);
+            self.pieces.push(Piece::Bonnie { line, text });
+        } else if sysbench::read::is_heading(text) {
+            self.end_sysbench(at);
+            self.sysbench = Some((at, line));
+        } else if self.sysbench.is_none() && sysbench::read::begins_headless(text) {
+            self.sysbench = Some((at, line));
+        }
+    }
+
+    fn end_sysbench(&mut self, end: usize) {
+        if let Some((at, line)) = self.sysbench.take() {
+            let text = &self.text[at..end];
+            self.pieces.push(Piece::Sysbench { line, text });
+        }
+    }
+}

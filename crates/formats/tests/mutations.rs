@@ -1,0 +1,194 @@
+//! No input makes the readers panic, hang, or answer with what cannot be: the fixtures, changed at
+//! random from fixed seeds. `fuzz/` does the same for longer and with the coverage in view.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use formats::{Format, read, write};
+use proptest::prelude::*;
+use record::Summary;
+
+/// What is read and written again, as a fuzz target does it.
+fn exercise(text: &str) -> usize {
+    let Ok(summaries) = read(text) else {
+        return 0;
+    };
+    for summary in &summaries {
+        assert_plausible(summary);
+        for format in [Format::FioJson, Format::Sysbench, Format::Bonnie] {
+            if let Ok(written) = write(format, summary) {
+                read(&written).unwrap_or_else(|error| panic!("{error}\n{written}"));
+            }
+        }
+    }
+    summaries.len()
+}
+
+/// Whatever was read, no figure is negative or no number, and percentiles rise.
+fn assert_plausible(summary: &Summary) {
+    assert!(!summary.tool.is_empty());
+    for phase in &summary.phases {
+        for flow in &phase.flows {
+            let latency = &flow.latency;
+            let figures = [
+                flow.ops_per_s,
+                flow.bytes_per_s,
+                latency.mean_ns,
+                latency.max_ns,
+            ];
+            for figure in figures.into_iter().flatten() {
+                assert!(figure.is_finite() && figure >= 0.0, "{flow:?}");
+            }
+            assert!(
+                latency
+                    .percentiles
+                    .is_sorted_by(|a, b| a.percent <= b.percent)
+            );
+        }
+    }
+}
+
+/// xorshift64* (Vigna 2014), so that a failure can be repeated.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+}
+
+/// What parsers stumble over.
+const WORDS: [&str; 22] = [
+    "",
+    "-1",
+    "0",
+    "1e308",
+    "1e-400",
+    "18446744073709551615",
+    "18446744073709551616",
+    "NaN",
+    "inf",
+    "+++++",
+    "{",
+    "}",
+    "[",
+    "\"",
+    "null",
+    ",",
+    "\n",
+    "\u{fffd}",
+    "%",
+    "ms",
+    "é",
+    ": ",
+];
+
+fn mutated(text: &str, other: &str, random: &mut Random) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    for _ in 0..=random.below(4) {
+        let at = random.below(bytes.len());
+        let end = (at + random.below(40)).min(bytes.len());
+        match random.below(7) {
+            0 => bytes.truncate(at),
+            1 => drop(bytes.drain(at..end)),
+            2 => {
+                let word = WORDS[random.below(WORDS.len())];
+                bytes.splice(at..end, word.bytes());
+            }
+            3 => {
+                let piece = bytes[at..end].to_vec();
+                bytes.splice(at..at, piece);
+            }
+            4 => {
+                let from = random.below(other.len());
+                bytes.splice(at..end, other.bytes().skip(from).take(200));
+            }
+            // A number becomes another one: most of the mutations of the rest hit no figure.
+            5 => {
+                let digit = bytes[at..].iter().position(u8::is_ascii_digit);
+                if let Some(place) = digit.map(|digit| at + digit) {
+                    let word = WORDS[random.below(WORDS.len())];
+                    bytes.splice(place..=place, word.bytes());
+                }
+            }
+            _ => {
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte = random.next() as u8;
+                }
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[test]
+fn no_mutation_of_a_fixture_makes_a_reader_panic() {
+    let folder = format!("{}/fixtures", env!("CARGO_MANIFEST_DIR"));
+    let mut names: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    names.sort();
+    let fixtures: Vec<String> = names
+        .iter()
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
+    let mut random = Random(0x5eed_0f0f);
+    let (mut read, mut refused) = (0, 0);
+    for fixture in &fixtures {
+        for _ in 0..150 {
+            let other = &fixtures[random.below(fixtures.len())];
+            match exercise(&mutated(fixture, other, &mut random)) {
+                0 => refused += 1,
+                _ => read += 1,
+            }
+        }
+    }
+    // Both happen, so that neither way is left untried.
+    assert!(
+        read > 200 && refused > 200,
+        "{read} read, {refused} refused"
+    );
+}
+
+#[test]
+fn deep_and_long_inputs_end() {
+    let behind = "\"fio version\"";
+    for (name, text) in [
+        ("deep", "{\"fio version\": [".repeat(50_000)),
+        ("lines", format!("{}{behind}", "{\"a\":[\n".repeat(5_000))),
+        ("braces", format!("{}{behind}", "{\n".repeat(50_000))),
+        ("no fio", "{\"a\":[\n".repeat(500_000)),
+        ("commas", format!("1.97{}", ",".repeat(1_000_000))),
+    ] {
+        let began = std::time::Instant::now();
+        assert!(read(&text).is_err(), "{name}");
+        // Half a minute is far from what is linear here, and near to nothing that is not.
+        assert!(
+            began.elapsed().as_secs() < 30,
+            "{name}: {:?}",
+            began.elapsed()
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn noise_never_panics(text in "(sysbench 1\\.0 |1\\.9[678],|\\{\"fio version\"|[ -~\n]){0,80}") {
+        exercise(&text);
+    }
+
+    #[test]
+    fn any_csv_of_the_right_length_is_read_or_refused(
+        fields in prop::collection::vec("[0-9]{0,7}|\\+{3,5}|[0-9]{1,4}(us|ms|s|M|k)|[a-z]{1,3}", 49),
+    ) {
+        exercise(&format!("1.98,{}", fields.join(",")));
+        exercise(&format!("1.97,{}", fields[2..].join(",")));
+    }
+}

@@ -1,0 +1,431 @@
+//! What md does to the whole of an array, a check above all, and what steers it (linux,
+//! Documentation/admin-guide/md.rst and drivers/md/md.c).
+//!
+//! - A check goes from `sync_min` to `sync_max`. At a finite `sync_max` its thread drains and waits,
+//!   and goes on as soon as that is raised; it cannot be lowered meanwhile (EBUSY), and must be a
+//!   multiple of the chunk (EINVAL).
+//! - Each such stop costs writes of the superblock on all members: one when half of the way to
+//!   `sync_max` is done, one at half of the rest, and so on down to what md checks at once (64 KiB;
+//!   4 KiB at levels with parity).
+//! - A thread that is faster than `sync_speed_max` sleeps for half a second; one that is faster than
+//!   `sync_speed_min` lets go 128 KiB at a time while others use the members; since Linux 6.16 it is
+//!   `sync_io_depth` times as much, 32 unless it is set.
+//! - A check that has reached the end puts `sync_min` back to 0 and `sync_max` to `max`; one that
+//!   was ended leaves both, with `sync_min` where it is sure to have been.
+//! - `mismatch_cnt` begins at 0 with each check, and stays after it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use record::Bytes;
+
+use super::superblock;
+use crate::block::Device;
+use crate::root::{Error, Result, Root, attribute, names_in, number, read_text};
+
+/// Positions are in sectors of this many bytes.
+const SECTOR: u64 = 512;
+
+/// What md is doing to the whole of an array: `sync_action`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing.
+    Idle,
+    /// It compares copies or parity, and counts what differs.
+    Check,
+    /// The same, and what differs is written anew.
+    Repair,
+    /// It makes all copies the same after a crash.
+    Resync,
+    /// It fills a new member.
+    Recover,
+    /// It moves the data to another shape.
+    Reshape,
+    /// Nothing may begin.
+    Frozen,
+}
+
+impl Action {
+    /// The kernel's word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Action::Idle => "idle",
+            Action::Check => "check",
+            Action::Repair => "repair",
+            Action::Resync => "resync",
+            Action::Recover => "recover",
+            Action::Reshape => "reshape",
+            Action::Frozen => "frozen",
+        }
+    }
+
+    /// The action of a word; `None` for a word that no kernel up to 6.18 writes.
+    pub fn parse(word: &str) -> Option<Action> {
+        [
+            Action::Idle,
+            Action::Check,
+            Action::Repair,
+            Action::Resync,
+            Action::Recover,
+            Action::Reshape,
+            Action::Frozen,
+        ]
+        .into_iter()
+        .find(|action| action.word() == word.trim())
+    }
+}
+
+/// A limit of md's speed, in KiB a second on each member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Speed {
+    /// KiB a second.
+    pub kib: u64,
+    /// Whether it was set for this array, and is not the system's.
+    pub local: bool,
+}
+
+impl Speed {
+    /// From what the kernel shows: `1000 (system)`, `5000 (local)`. `None` for anything else.
+    pub fn parse(text: &str) -> Option<Speed> {
+        let (kib, whose) = text.trim().split_once(' ')?;
+        let local = match whose {
+            "(local)" => true,
+            "(system)" => false,
+            _ => return None,
+        };
+        Some(Speed {
+            kib: kib.parse().ok()?,
+            local,
+        })
+    }
+
+    /// What must be written for it to be so again.
+    pub fn to_write(self) -> String {
+        if self.local {
+            self.kib.to_string()
+        } else {
+            "system".to_owned()
+        }
+    }
+}
+
+/// A place in an array that md goes through, in sectors of 512 bytes. At RAID 10 it counts over the
+/// array, at the other levels over each member.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sectors(pub u64);
+
+impl Sectors {
+    /// So many bytes, without what is less than a sector.
+    pub fn of(bytes: Bytes) -> Sectors {
+        Sectors(bytes.0 / SECTOR)
+    }
+
+    /// In bytes.
+    pub fn bytes(self) -> Bytes {
+        Bytes(self.0.saturating_mul(SECTOR))
+    }
+}
+
+/// Where a check stops and waits: `sync_max`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// At the end.
+    End,
+    /// There.
+    At(Sectors),
+}
+
+impl Until {
+    /// From what the kernel shows: `max`, or a number of sectors.
+    pub fn parse(text: &str) -> Option<Until> {
+        match text.trim() {
+            "max" => Some(Until::End),
+            sectors => Some(Until::At(Sectors(sectors.parse().ok()?))),
+        }
+    }
+
+    /// What must be written for it to be so.
+    pub fn to_write(self) -> String {
+        match self {
+            Until::End => "max".to_owned(),
+            Until::At(sectors) => sectors.0.to_string(),
+        }
+    }
+}
+
+/// What steers md's work on one array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Knob {
+    /// Where a check stops and waits.
+    Max,
+    /// Where it begins.
+    Min,
+    /// The speed up to which it takes no notice of others.
+    SpeedMin,
+    /// The speed beyond which it rests.
+    SpeedMax,
+    /// How much md lets go at once while others use the members, in units of what it checks at once (since
+    /// Linux 6.16, `sync_io_within_limit` in drivers/md/md.c); before, that was one of them.
+    IoDepth,
+    /// How many stripes a level with parity works on at once, 4 KiB of each member a stripe.
+    StripeCache,
+}
+
+impl Knob {
+    /// All, in the order in which they are best put back: what could hold back a recovery first.
+    pub const ALL: [Knob; 6] = [
+        Knob::SpeedMax,
+        Knob::SpeedMin,
+        Knob::IoDepth,
+        Knob::Min,
+        Knob::Max,
+        Knob::StripeCache,
+    ];
+
+    /// The file's name in the array's folder `md`.
+    pub fn file(self) -> &'static str {
+        match self {
+            Knob::Max => "sync_max",
+            Knob::Min => "sync_min",
+            Knob::SpeedMin => "sync_speed_min",
+            Knob::SpeedMax => "sync_speed_max",
+            Knob::IoDepth => "sync_io_depth",
+            Knob::StripeCache => "stripe_cache_size",
+        }
+    }
+
+    /// The knob of a file.
+    pub fn of_file(file: &str) -> Option<Knob> {
+        Knob::ALL.into_iter().find(|knob| knob.file() == file)
+    }
+
+    /// What must be written for the knob to be again as `shown` by the kernel; `None` for a text
+    /// that is none of its.
+    pub fn to_write(self, shown: &str) -> Option<String> {
+        let shown = shown.trim();
+        match self {
+            Knob::Max => Until::parse(shown).map(Until::to_write),
+            // A depth is shown as a speed is, with whose it is.
+            Knob::SpeedMin | Knob::SpeedMax | Knob::IoDepth => {
+                Speed::parse(shown).map(Speed::to_write)
+            }
+            Knob::Min | Knob::StripeCache => {
+                shown.parse::<u64>().ok().map(|number| number.to_string())
+            }
+        }
+    }
+}
+
+/// How an array's work stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// What is being done.
+    pub action: Action,
+    /// `clean`, `active`, `read-auto`, …
+    pub state: String,
+    /// How many members are missing.
+    pub degraded: u32,
+    /// Up to where it is surely done, and where the end is; `None` when nothing is being done.
+    pub completed: Option<(Sectors, Sectors)>,
+    /// Whether it waits for md's work on another array, which shares a disk with this one
+    /// (`sync_completed` says `delayed`); also for a moment at each beginning.
+    pub delayed: bool,
+    /// Sectors that differed, since this check began.
+    pub mismatches: u64,
+    /// Where it stops and waits.
+    pub until: Until,
+}
+
+/// The work of md on one array.
+#[derive(Clone, Debug)]
+pub struct Sync {
+    folder: PathBuf,
+    mdstat: PathBuf,
+    dev: PathBuf,
+    name: String,
+}
+
+impl Sync {
+    /// That of an array.
+    pub fn of(root: &Root, array: &Device) -> Sync {
+        Sync {
+            folder: root
+                .sys
+                .join("class/block")
+                .join(array.sysfs_name())
+                .join("md"),
+            mdstat: root.proc.join("mdstat"),
+            dev: root.dev.clone(),
+            name: array.name.clone(),
+        }
+    }
+
+    /// The array's folder.
+    pub fn folder(&self) -> &std::path::Path {
+        &self.folder
+    }
+
+    /// The array's id, as mdadm writes it. Kernels show it since 5.17; before, it is read from the
+    /// superblock of a member, where this process may. `None` where neither tells it.
+    pub fn uuid(&self) -> Option<String> {
+        match attribute(&self.folder.join("uuid")) {
+            Some(shown) => as_mdadm_writes(&shown),
+            None => self.uuid_of_members(),
+        }
+    }
+
+    /// The id in the first superblock that can be read.
+    fn uuid_of_members(&self) -> Option<String> {
+        let form = attribute(&self.folder.join("metadata_version"))?;
+        let entries = names_in(&self.folder).ok()?;
+        let names = entries
+            .iter()
+            .filter_map(|entry| entry.to_str()?.strip_prefix("dev-"));
+        let id = names
+            .filter_map(|name| fs::File::open(self.dev.join(name.replace('!', "/"))).ok())
+            .find_map(|member| superblock::uuid(&member, &form).ok().flatten())?;
+        let digits: Vec<String> = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        as_mdadm_writes(&digits.concat())
+    }
+
+    /// How its data lies over its members, in the kernel's words: what a position means depends on it. A
+    /// part that is not shown is empty.
+    pub fn shape(&self) -> String {
+        let word = |file| attribute(&self.folder.join(file)).unwrap_or_default();
+        format!(
+            "{} over {}, chunk {}, layout {}",
+            word("level"),
+            word("raid_disks"),
+            word("chunk_size"),
+            word("layout")
+        )
+    }
+
+    /// Whether the array is there, as far as the kernel shows it.
+    pub fn is_there(&self) -> bool {
+        attribute(&self.folder.join("array_state"))
+            .is_some_and(|state| state != "clear" && state != "inactive")
+    }
+
+    /// What a knob is, as the kernel shows it; `None` where it has none.
+    pub fn knob(&self, knob: Knob) -> Option<String> {
+        attribute(&self.folder.join(knob.file()))
+    }
+
+    /// Turns a knob.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn turn(&self, knob: Knob, text: &str) -> Result<()> {
+        self.write(knob.file(), text)
+    }
+
+    /// Begins a check or repair, or ends whatever is under way with [`Action::Idle`].
+    ///
+    /// # Errors
+    /// What the kernel says: EBUSY when something else is under way.
+    pub fn act(&self, action: Action) -> Result<()> {
+        self.write("sync_action", action.word())
+    }
+
+    /// Looks at all of it.
+    ///
+    /// # Errors
+    /// When something cannot be read or understood.
+    pub fn look(&self) -> Result<Look> {
+        let path = self.folder.join("sync_action");
+        let text = read_text(&path)?;
+        let action = Action::parse(&text).ok_or_else(|| Error::Parse {
+            path,
+            line: 1,
+            what: format!("the action '{text}' is not known"),
+        })?;
+        let path = self.folder.join("sync_max");
+        let text = read_text(&path)?;
+        let until = Until::parse(&text).ok_or_else(|| Error::Parse {
+            path,
+            line: 1,
+            what: format!("'{text}' is neither 'max' nor a number"),
+        })?;
+        let completed = attribute(&self.folder.join("sync_completed"));
+        Ok(Look {
+            action,
+            state: read_text(&self.folder.join("array_state"))?,
+            degraded: number(&self.folder.join("degraded")).unwrap_or(0),
+            delayed: completed.as_deref() == Some("delayed"),
+            completed: completed
+                .and_then(|text| super::position(&text))
+                .map(|(done, of)| (Sectors::of(done), Sectors::of(of))),
+            mismatches: number(&self.folder.join("mismatch_cnt")).unwrap_or(0),
+            until,
+        })
+    }
+
+    /// What was done last, or is being done (`last_sync_action`); `None` where that is not shown.
+    pub fn last_action(&self) -> Option<Action> {
+        Action::parse(&attribute(&self.folder.join("last_sync_action"))?)
+    }
+
+    /// Where the thread is at this moment, from /proc/mdstat, which is not rounded as
+    /// `sync_completed` is: `None` when nothing is under way.
+    pub fn live(&self) -> Option<Sectors> {
+        let text = fs::read_to_string(&self.mdstat).ok()?;
+        live(&text, &self.name)
+    }
+
+    fn write(&self, file: &str, text: &str) -> Result<()> {
+        let path = self.folder.join(file);
+        // One write(2), as sysfs wants it, and no file is made where there is none.
+        let write = || {
+            use std::io::Write as _;
+            let mut file = fs::OpenOptions::new().write(true).open(&path)?;
+            file.write_all(text.as_bytes())
+        };
+        write().map_err(|source| Error::Write {
+            path: path.clone(),
+            source,
+        })
+    }
+}
+
+/// `42a903bc-285c-4385-a4ec-0a93132a224d` as `42a903bc:285c4385:a4ec0a93:132a224d`.
+fn as_mdadm_writes(uuid: &str) -> Option<String> {
+    let digits: String = uuid
+        .chars()
+        .filter(|c| *c != '-' && *c != ':')
+        .collect::<String>()
+        .to_lowercase();
+    let fits = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_zero = digits.bytes().all(|byte| byte == b'0');
+    (fits && !is_zero).then(|| {
+        let parts: Vec<&str> = [0, 8, 16, 24]
+            .iter()
+            .filter_map(|&at| digits.get(at..at + 8))
+            .collect();
+        parts.join(":")
+    })
+}
+
+/// The position of an array in /proc/mdstat: `check = 12.3% (12345/522240)`, in KiB, below the line
+/// that begins with its name.
+fn live(mdstat: &str, name: &str) -> Option<Sectors> {
+    let is_own = |line: &&str| {
+        line.strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with(" :"))
+    };
+    let below = mdstat
+        .lines()
+        .skip_while(|line| !is_own(line))
+        .skip(1)
+        .take_while(|line| line.starts_with(' '));
+    let mut shown = below.filter_map(|line| {
+        let (_, rest) = line.split_once("% (")?;
+        let (done, _) = rest.split_once('/')?;
+        done.parse::<u64>().ok()
+    });
+    let kib = shown.next()?;
+    Some(Sectors(kib.saturating_mul(2)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,321 @@
+//! A run as tools report it: totals, without windows. What a tool does not say is `None`, and never
+//! a zero, so that nothing is concluded from what nobody knows.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, Details, Direction, Histogram, Pattern, RunId, TargetKind};
+
+/// What another tool's output says of one run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The tool and its version, such as `fio 3.33`.
+    pub tool: String,
+    /// When it ran, or wrote its output.
+    pub ran: Option<Timestamp>,
+    /// The host that it ran on.
+    pub host: Option<String>,
+    /// The file, directory or device that was measured.
+    pub target: Option<String>,
+    /// Which of them it was.
+    #[serde(default)]
+    pub target_kind: Option<TargetKind>,
+    /// What it measured, in the order of its output.
+    pub phases: Vec<PhaseSummary>,
+}
+
+/// One kind of I/O, as a tool reports it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PhaseSummary {
+    /// The job's or the test's name.
+    pub name: String,
+    /// What was asked for.
+    pub work: WorkSummary,
+    /// How long was measured.
+    pub seconds: Option<f64>,
+    /// Processor time used, as shares of one processor.
+    pub cpu: CpuShares,
+    /// What was done.
+    pub flows: Vec<FlowSummary>,
+    /// How evenly the threads were served.
+    pub fairness: Option<Fairness>,
+    /// What the tool says went wrong, as a clause.
+    pub failure: Option<String>,
+}
+
+/// What was asked for, as far as the output says it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WorkSummary {
+    /// Where the next request goes.
+    pub pattern: Option<Pattern>,
+    /// The share of requests that read, 0 to 1.
+    pub read_fraction: Option<f64>,
+    /// The size of a request.
+    pub block: Option<Bytes>,
+    /// How many threads or processes issue I/O.
+    pub threads: Option<u32>,
+    /// How many requests each keeps in flight.
+    pub depth: Option<u32>,
+    /// Requests a second that were asked for, over all threads; 0 where each was issued as soon as
+    /// another had come back.
+    pub rate_per_s: Option<f64>,
+    /// How much of the target is used.
+    pub span: Option<Bytes>,
+    /// In how many files of one size.
+    #[serde(default)]
+    pub files: Option<u32>,
+    /// A sync after every this many writes; 0 never.
+    pub sync_every: Option<u32>,
+    /// Whether the page cache was bypassed.
+    pub direct: Option<bool>,
+    /// The tool's own word for the way to the kernel, such as `libaio`.
+    pub engine: Option<String>,
+    /// A sync when the last write has come back.
+    #[serde(default)]
+    pub sync_at_end: Option<bool>,
+    /// What was asked for beyond this; without its options, which stand below.
+    #[serde(default)]
+    pub details: Option<Box<Details>>,
+    /// The options as the tool was given them, by name and value. Empty where they are not known,
+    /// and where the tool that measured has none.
+    #[serde(default)]
+    pub options: Vec<(String, String)>,
+}
+
+/// Shares of one processor's time; 2 is two processors busy all the time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuShares {
+    /// In user mode.
+    pub user: Option<f64>,
+    /// In the kernel.
+    pub system: Option<f64>,
+    /// Both, where the tool does not tell them apart.
+    pub total: Option<f64>,
+}
+
+/// sysbench's measure of how evenly the threads were served.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fairness {
+    /// Requests a thread: the mean.
+    pub ops_mean: f64,
+    /// Requests a thread: the standard deviation.
+    pub ops_stddev: f64,
+    /// Seconds a thread spent in requests: the mean.
+    pub seconds_mean: Option<f64>,
+    /// Seconds a thread spent in requests: the standard deviation.
+    pub seconds_stddev: Option<f64>,
+}
+
+/// What a figure of another tool is about. It is more than a [`Direction`]: tools also count files,
+/// and requests of all kinds together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Activity {
+    /// Requests that read.
+    Read,
+    /// Requests that write.
+    Write,
+    /// fsync and fdatasync calls.
+    Sync,
+    /// A group of writes and the fdatasync that ends it.
+    Commit,
+    /// Discards.
+    Trim,
+    /// Requests of all kinds, which the tool does not tell apart.
+    All,
+    /// Files created.
+    Create,
+    /// Files looked at.
+    Stat,
+    /// Files removed.
+    Delete,
+}
+
+impl Activity {
+    /// The word for it in tables and JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Activity::Read => "read",
+            Activity::Write => "write",
+            Activity::Sync => "sync",
+            Activity::Commit => "commit",
+            Activity::Trim => "trim",
+            Activity::All => "all",
+            Activity::Create => "create",
+            Activity::Stat => "stat",
+            Activity::Delete => "delete",
+        }
+    }
+}
+
+impl From<Direction> for Activity {
+    fn from(direction: Direction) -> Activity {
+        match direction {
+            Direction::Read => Activity::Read,
+            Direction::Write => Activity::Write,
+            Direction::Sync => Activity::Sync,
+            Direction::Commit => Activity::Commit,
+        }
+    }
+}
+
+/// What was done of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowSummary {
+    /// What the figures are about.
+    pub activity: Activity,
+    /// How many requests.
+    pub ops: Option<u64>,
+    /// How many bytes they moved.
+    pub bytes: Option<u64>,
+    /// Requests a second.
+    pub ops_per_s: Option<f64>,
+    /// Bytes a second.
+    pub bytes_per_s: Option<f64>,
+    /// It was done, and too fast for the tool to give a rate (Bonnie++'s `+++++`).
+    pub too_fast: bool,
+    /// The samples that the tool took of the requests a second.
+    pub ops_spread: Option<Samples>,
+    /// How long the requests took.
+    pub latency: LatencySummary,
+    /// How long they took from their submission on, where `latency` is from when they were due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<LatencySummary>,
+}
+
+/// What a tool says of the samples that it took of a rate. The samples themselves it keeps, so this
+/// gives no interval: nobody can say how much one depends on the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Samples {
+    /// The smallest.
+    pub min: f64,
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation.
+    pub stddev: f64,
+    /// The largest.
+    pub max: f64,
+    /// How many samples.
+    pub samples: u64,
+}
+
+impl FlowSummary {
+    /// One of which nothing is known yet.
+    pub fn of(activity: Activity) -> FlowSummary {
+        FlowSummary {
+            activity,
+            ops: None,
+            bytes: None,
+            ops_per_s: None,
+            bytes_per_s: None,
+            too_fast: false,
+            ops_spread: None,
+            latency: LatencySummary::default(),
+            service: None,
+        }
+    }
+}
+
+/// Latencies in nanoseconds, as far as the tool gives them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencySummary {
+    /// The smallest.
+    pub min_ns: Option<f64>,
+    /// The mean.
+    pub mean_ns: Option<f64>,
+    /// The standard deviation.
+    pub stddev_ns: Option<f64>,
+    /// The largest.
+    pub max_ns: Option<f64>,
+    /// The percentiles that the tool gives, rising.
+    pub percentiles: Vec<Percentile>,
+    /// All of them, where the tool gives its buckets. Its resolution is the tool's.
+    pub histogram: Option<Histogram>,
+}
+
+/// One percentile.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Percentile {
+    /// How many percent of the values do not exceed it, 0 to 100.
+    pub percent: f64,
+    /// The value, in nanoseconds.
+    pub ns: f64,
+}
+
+impl LatencySummary {
+    /// The value that a share `quantile` (0 to 1) does not exceed, in nanoseconds: as the tool gave
+    /// it, or else from its buckets. `None` where it gave neither; nothing is interpolated.
+    pub fn quantile(&self, quantile: f64) -> Option<f64> {
+        let same = |given: &&Percentile| (given.percent - quantile * 100.0).abs() < 1e-6;
+        let given = self.percentiles.iter().find(same).map(|given| given.ns);
+        let histogram = self.histogram.as_ref().filter(|all| !all.is_empty());
+        given.or_else(|| Some(histogram?.quantile(quantile) as f64))
+    }
+
+    /// Whether nothing is known.
+    pub fn is_unknown(&self) -> bool {
+        *self == LatencySummary::default()
+    }
+}
+
+/// A run that was read from another tool's output, as the ledger keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ImportedRun {
+    /// Its name in the ledger.
+    pub id: RunId,
+    /// When it was read.
+    pub imported: Timestamp,
+    /// The version of the program that read it.
+    pub disksmith: String,
+    /// The file that it was read from; bytes that are not UTF-8 are shown as U+FFFD.
+    pub source: String,
+    /// What was read.
+    pub summary: Summary,
+}
+
+impl ImportedRun {
+    /// When it ran, or else when it was read.
+    pub fn started(&self) -> Timestamp {
+        self.summary.ran.unwrap_or(self.imported)
+    }
+
+    /// The tool's name without its version, such as `fio`: it stands for the suite.
+    pub fn suite(&self) -> &str {
+        self.summary.tool.split(' ').next().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_that_nobody_gave_is_not_known() {
+        let mut latency = LatencySummary {
+            percentiles: vec![Percentile {
+                percent: 95.0,
+                ns: 140.0,
+            }],
+            ..LatencySummary::default()
+        };
+        assert_eq!(latency.quantile(0.95), Some(140.0));
+        assert_eq!(latency.quantile(0.99), None);
+        let mut all = Histogram::new();
+        all.record_many(100, 10);
+        latency.histogram = Some(all);
+        assert_eq!(latency.quantile(0.99), Some(100.0));
+        assert_eq!(
+            latency.quantile(0.95),
+            Some(140.0),
+            "what was given goes first"
+        );
+    }
+
+    #[test]
+    fn the_word_is_what_json_says() {
+        for activity in [Activity::All, Activity::Commit, Activity::Stat] {
+            let json = serde_json::to_string(&activity).unwrap();
+            assert_eq!(json, format!("\"{}\"", activity.word()));
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! How many requests a second may a disk be asked for, with their 99th percentile within a target?
+//!
+//! A rate keeps the target when at most one request in a hundred takes longer. Trials at rates that
+//! rise and then close in say for which rates that is so beyond doubt and for which it is not; the
+//! answer lies between.
+
+use crate::interval::mean_interval;
+
+/// The share of requests that may take longer than the target.
+const ALLOWED: f64 = 0.01;
+/// How often chance alone may look like an answer.
+const CHANCE: f64 = 0.01;
+/// A disk keeps up when this share of what was due came back.
+const KEPT_UP: f64 = 0.95;
+/// The search ends after so many trials, with what is known then.
+pub const MOST_TRIALS: usize = 32;
+/// No disk is asked for more requests a second, and none for fewer than 1.
+const FASTEST: f64 = 2e7;
+
+/// What came back in one slice of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tail {
+    /// Requests.
+    pub count: f64,
+    /// Those of them that took longer than the target.
+    pub over: f64,
+}
+
+/// Requests at one rate, for a while.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trial {
+    /// Requests due a second.
+    pub rate: f64,
+    /// How long.
+    pub seconds: f64,
+    /// What came back, slice by slice.
+    pub slices: Vec<Tail>,
+}
+
+/// Whether a rate keeps the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It does.
+    Yes,
+    /// It does not.
+    No,
+    /// Too little was seen to say, or it lies too near.
+    Unclear,
+}
+
+/// What is known at the end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Answer {
+    /// The best guess at the highest rate that keeps the target. `None` where no rate does, or all
+    /// do.
+    pub rate: Option<f64>,
+    /// The highest rate that was seen to keep it.
+    pub low: Option<f64>,
+    /// The lowest rate that was seen not to.
+    pub high: Option<f64>,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Next {
+    /// Measure at this rate.
+    Measure(f64),
+    /// It is known as well as was asked for.
+    Found(Answer),
+}
+
+/// Whether a trial keeps the target.
+///
+/// Requests over the target come in clusters, since what delays one delays its neighbours: the
+/// interval of their surplus over slices takes that into account. It says nothing where hardly any
+/// are over, and there the Poisson law of their number has to agree too.
+///
+/// A trial may end early for a `No`. For a `Yes` it may not: where the slow times come now and then,
+/// a short trial sees none of them.
+pub fn judge(trial: &Trial) -> Kept {
+    judge_all(trial.rate * trial.seconds, trial.slices.iter().copied())
+}
+
+fn judge_all(due: f64, slices: impl Iterator<Item = Tail> + Clone) -> Kept {
+    let count: f64 = slices.clone().map(|slice| slice.count).sum();
+    let over: f64 = slices.clone().map(|slice| slice.over).sum();
+    if count < due * KEPT_UP && count < due - 3.0 * due.sqrt() {
+        return Kept::No;
+    }
+    let surplus: Vec<f64> = slices
+        .map(|slice| slice.over - ALLOWED * slice.count)
+        .collect();
+    let Some(interval) = mean_interval(&surplus) else {
+        return Kept::Unclear;
+    };
+    let expected = ALLOWED * count;
+    if interval.high < 0.0 && poisson_at_most(over, expected) < CHANCE {
+        Kept::Yes
+    } else if interval.low > 0.0 && 1.0 - poisson_at_most(over - 1.0, expected) < CHANCE {
+        Kept::No
+    } else {
+        Kept::Unclear
+    }
+}
+
+/// The probability that a Poisson number with the mean `mean` is at most `most`.
+fn poisson_at_most(most: f64, mean: f64) -> f64 {
+    if most < 0.0 {
+        return 0.0;
+    }
+    if mean <= 0.0 {
+        return 1.0;
+    }
+    let mut log_term = -mean;
+    let mut sum = log_term.exp();
+    let mut number = 1.0;
+    while number <= most {
+        log_term += (mean / number).ln();
+        let term = log_term.exp();
+        sum += term;
+        // Beyond the mean the terms only get smaller.
+        if number > mean && term < 1e-12 {
+            break;
+        }
+        number += 1.0;
+    }
+    sum.min(1.0)
+}
+
+/// All trials at one rate.
+struct Known {
+    rate: f64,
+    trials: usize,
+    kept: Kept,
+}
+
+/// What the trials say together, by rate, rising.
+fn known(trials: &[Trial]) -> Vec<Known> {
+    let mut rates: Vec<f64> = trials.iter().map(|trial| trial.rate).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.dedup();
+    rates
+        .into_iter()
+        .map(|rate| {
+            let same = || trials.iter().filter(move |trial| trial.rate == rate);
+            let due = rate * same().map(|trial| trial.seconds).sum::<f64>();
+            Known {
+                rate,
+                trials: same().count(),
+                kept: judge_all(due, same().flat_map(|trial| trial.slices.iter().copied())),
+            }
+        })
+        .collect()
+}
+
+/// What to do after `trials`: `first` is the rate to begin with, and `width` how close the bounds
+/// shall come, as a share of the rate.
+///
+/// The rate doubles until one does not keep the target, and is then bisected; where a rate is too
+/// near to say, the gaps on both sides of it are closed instead. A bound is believed when it was
+/// measured twice: a disk with burst credit may keep a rate once that it cannot keep.
+pub fn next(trials: &[Trial], first: f64, width: f64) -> Next {
+    let known = known(trials);
+    let (Some(least), Some(most)) = (known.first(), known.last()) else {
+        return Next::Measure(first);
+    };
+    let answer = bounds(&known);
+    if trials.len() >= MOST_TRIALS {
+        return Next::Found(guessed(answer, &known));
+    }
+    let (low, high) = match (answer.low, answer.high) {
+        (_, None) if most.rate >= FASTEST => return Next::Found(answer),
+        (_, None) => return Next::Measure(most.rate * 2.0),
+        (None, Some(_)) if least.rate <= 1.0 => return Next::Found(answer),
+        (None, Some(_)) => return Next::Measure((least.rate / 2.0).max(1.0)),
+        (Some(low), Some(high)) => (low, high),
+    };
+    let between: Vec<f64> = between(&known, low, high).collect();
+    let near_low = between.first().copied().unwrap_or(high);
+    let near_high = between.last().copied().unwrap_or(low);
+    let (from, to) = if near_low / low >= high / near_high {
+        (low, near_low)
+    } else {
+        (near_high, high)
+    };
+    if to > from * (1.0 + width) {
+        return Next::Measure((from * to).sqrt());
+    }
+    let once = |bound: f64| {
+        known
+            .iter()
+            .any(|known| known.rate == bound && known.trials < 2)
+    };
+    match [low, high].into_iter().find(|bound| once(*bound)) {
+        Some(bound) => Next::Measure(bound),
+        None => Next::Found(guessed(answer, &known)),
+    }
+}
+
+/// The rates between two bounds: those that are too near to say.
+fn between(known: &[Known], low: f64, high: f64) -> impl DoubleEndedIterator<Item = f64> {
+    known
+        .iter()
+        .map(|known| known.rate)
+        .filter(move |rate| low < *rate && *rate < high)
+}
+
+/// The answer with its best guess: the middle of what is too near to say, or else of the bounds.
+fn guessed(answer: Answer, known: &[Known]) -> Answer {
+    let (Some(low), Some(high)) = (answer.low, answer.high) else {
+        return answer;
+    };
+    let mut between = between(known, low, high);
+    let nearest = between.next().unwrap_or(low);
+    let farthest = between.next_back().unwrap_or(match nearest == low {
+        true => high,
+        false => nearest,
+    });
+    Answer {
+        rate: Some((nearest * farthest).sqrt()),
+        ..answer
+    }
+}
+
+/// What `trials` say, whether or not the search is at its end.
+pub fn so_far(trials: &[Trial]) -> Answer {
+    let known = known(trials);
+    guessed(bounds(&known), &known)
+}
+
+/// The lowest rate that does not keep the target, and the highest below it that does.
+fn bounds(known: &[Known]) -> Answer {
+    let high = known.iter().find(|known| known.kept == Kept::No);
+    let below = |known: &&Known| high.is_none_or(|high| known.rate < high.rate);
+    let low = known
+        .iter()
+        .filter(below)
+        .rfind(|known| known.kept == Kept::Yes);
+    Answer {
+        rate: None,
+        low: low.map(|low| low.rate),
+        high: high.map(|high| high.rate),
+    }
+}
+
+/// Whether the trials at `rate` keep the target, together; `None` where there are none.
+pub fn kept_at(trials: &[Trial], rate: f64) -> Option<Kept> {
+    let found = known(trials).into_iter().find(|known| known.rate == rate);
+    found.map(|known| known.kept)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! Does throughput hold across a disk, from its first zone to its last?
+
+use crate::compare::{RatioInterval, ratio_of_intervals};
+use crate::distribution::student_quantile;
+use crate::interval::Interval;
+
+/// Fewer zones than this say too little about how much they scatter.
+pub const LEAST_ZONES: usize = 16;
+/// An end is this part of the zones.
+const END: usize = 8;
+/// How often ends that are alike may be called different.
+const TAIL: f64 = 0.01;
+/// Ends within this are alike, however little the zones scatter.
+const ALIKE: f64 = 0.02;
+/// A second read so many times as fast as the first is what a cold place gives.
+const FAR: f64 = 2.0;
+/// Where the rates are known with their intervals, the ratio may be no less than this.
+const SURELY: f64 = 1.5;
+
+/// How the two ends of a disk compare.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ends {
+    /// The geometric mean of the rates of the first eighth of the zones.
+    pub first: f64,
+    /// The same of the last eighth.
+    pub last: f64,
+    /// The last over the first, with its 99 % interval.
+    pub ratio: RatioInterval,
+    /// Whether they differ by more than the zones scatter, and by 2 % at least.
+    pub differ: bool,
+}
+
+/// Compares the ends of a disk by the rates of its zones, in the order of their positions.
+///
+/// What a zone's rate scatters by is learned from neighbours: the mean square of successive
+/// differences (von Neumann 1941) knows nothing of a slope, which is what is looked for. The zones
+/// must have been read in an order that has nothing to do with their position: otherwise a disk
+/// that gets slower with time would look like one that is slower at its end.
+///
+/// `None` with fewer than [`LEAST_ZONES`] zones, or with a rate that is not above zero.
+pub fn ends(rates: &[f64]) -> Option<Ends> {
+    if rates.len() < LEAST_ZONES || !rates.iter().all(|rate| *rate > 0.0 && rate.is_finite()) {
+        return None;
+    }
+    let logs: Vec<f64> = rates.iter().map(|rate| rate.ln()).collect();
+    let steps = (logs.len() - 1) as f64;
+    let squares: f64 = logs.windows(2).map(|two| (two[1] - two[0]).powi(2)).sum();
+    let scatter = (squares / (2.0 * steps)).sqrt();
+    let count = logs.len() / END;
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    let (first, last) = (mean(&logs[..count]), mean(&logs[logs.len() - count..]));
+    // The estimate is as good as one from two thirds as many independent values.
+    let deviation = student_quantile(TAIL, steps * 2.0 / 3.0);
+    let half = deviation * scatter * (2.0 / count as f64).sqrt();
+    let ratio = RatioInterval::of_logs(last - first, half)?;
+    Some(Ends {
+        first: first.exp(),
+        last: last.exp(),
+        ratio,
+        differ: ratio.shows_difference() && (last - first).abs() >= ALIKE.ln_1p(),
+    })
+}
+
+/// A rate, with its interval where there is one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// The mean.
+    pub mean: f64,
+    /// Its 95 % interval.
+    pub interval: Option<Interval>,
+}
+
+/// Whether a place was cold: its second read was far faster than its first. A slow place is as slow
+/// the second time.
+pub fn is_cold(first: Rate, again: Rate) -> bool {
+    let far = first.mean > 0.0 && again.mean >= FAR * first.mean;
+    let ratio = first
+        .interval
+        .zip(again.interval)
+        .and_then(|(first, again)| ratio_of_intervals(again, first));
+    far && ratio.is_none_or(|ratio| ratio.low > SURELY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proof::share;
+    use crate::simulate::Rng;
+    use proptest::prelude::*;
+
+    fn zones(rng: &mut Rng, noise: f64, rate: impl Fn(f64) -> f64) -> Vec<f64> {
+        (0..64)
+            .map(|zone| rate(f64::from(zone) / 63.0) * (noise * rng.normal()).exp())
+            .collect()
+    }
+
+    #[test]
+    fn even_disks_are_rarely_called_uneven() {
+        let wrong = share(2000, 7, |rng| {
+            ends(&zones(rng, 0.05, |_| 100.0)).unwrap().differ
+        });
+        assert!(wrong < 0.025, "{wrong}");
+        // Now and then a zone meets a stall.
+        let wrong = share(2000, 8, |rng| {
+            let mut rates = zones(rng, 0.03, |_| 100.0);
+            for rate in &mut rates {
+                if rng.uniform() < 0.05 {
+                    *rate *= 0.3;
+                }
+            }
+            ends(&rates).unwrap().differ
+        });
+        assert!(wrong < 0.04, "{wrong}");
+    }
+
+    #[test]
+    fn a_platter_s_slope_and_a_slow_end_are_found() {
+        let slope = share(500, 9, |rng| {
+            let ends = ends(&zones(rng, 0.05, |at| 200.0 * (1.0 - 0.45 * at))).unwrap();
+            ends.differ && ends.last < ends.first
+        });
+        assert!(slope > 0.99, "{slope}");
+        let step = share(500, 10, |rng| {
+            ends(&zones(rng, 0.05, |at| if at > 0.8 { 85.0 } else { 100.0 }))
+                .unwrap()
+                .differ
+        });
+        assert!(step > 0.95, "{step}");
+    }
+
+    #[test]
+    fn the_interval_covers_the_true_ratio() {
+        let covered = share(2000, 11, |rng| {
+            let ratio = ends(&zones(rng, 0.08, |at| if at > 0.5 { 80.0 } else { 100.0 }))
+                .unwrap()
+                .ratio;
+            ratio.low <= 0.8 && 0.8 <= ratio.high
+        });
+        assert!(covered > 0.98, "{covered}");
+    }
+
+    #[test]
+    fn a_difference_that_does_not_matter_is_none() {
+        let rates: Vec<f64> = (0..64).map(|zone| 100.0 + f64::from(zone) * 0.01).collect();
+        assert!(!ends(&rates).unwrap().differ);
+        assert_eq!(ends(&[100.0; 15]), None);
+        assert_eq!(ends(&[0.0; 64]), None);
+    }
+
+    #[test]
+    fn cold_is_told_from_slow() {
+        let rate = |mean: f64, half: f64| Rate {
+            mean,
+            interval: Some(Interval {
+                mean,
+                low: mean - half,
+                high: mean + half,
+            }),
+        };
+        assert!(is_cold(rate(10.0, 1.0), rate(100.0, 5.0)));
+        assert!(!is_cold(rate(10.0, 1.0), rate(10.5, 1.0)), "slow");
+        assert!(!is_cold(rate(10.0, 8.0), rate(21.0, 8.0)), "not known");
+        let plain = |mean| Rate {
+            mean,
+            interval: None,
+        };
+        assert!(is_cold(plain(10.0), plain(30.0)));
+        assert!(!is_cold(plain(10.0), plain(15.0)) && !is_cold(plain(0.0), plain(15.0)));
+    }
+
+    proptest! {
+        #[test]
+        fn any_rates_are_answered_or_refused(rates in proptest::collection::vec(any::<f64>(), 0..80)) {
+            if let Some(ends) = ends(&rates) {
+                prop_assert!(ends.ratio.low <= ends.ratio.ratio && ends.ratio.ratio <= ends.ratio.high);
+            }
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! What is written of anything that was read can be read again.
+
+#![no_main]
+
+use formats::Format;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(summaries) = formats::read(&String::from_utf8_lossy(data)) else {
+        return;
+    };
+    for summary in &summaries {
+        for format in [Format::FioJson, Format::Sysbench, Format::Bonnie] {
+            if let Ok(written) = formats::write(format, summary) {
+                assert!(formats::read(&written).is_ok(), "{written}");
+            }
+        }
+    }
+});

@@ -1,0 +1,75 @@
+//! That the options which stand in our JSON make real fio do the same work, and that fio's own JSON
+//! says so.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::loops::skipped;
+use crate::{Place, run};
+
+const JOBS: &str = "[global]\nsize=2m\nruntime=1\ntime_based\ngroup_reporting\n\
+                    [split]\nrw=randread\nnumjobs=2\nbssplit=4k/40:16k/60\n\
+                    random_distribution=zipf:1.2\nioengine=libaio\niodepth=4\nnrfiles=2\n\
+                    [paced]\nstonewall\nrw=randread\nnumjobs=2\nrate_iops=50\niodepth=16\n\
+                    rate_process=poisson\noffset=64k\nbs=8k\n\
+                    [log]\nstonewall\nrw=write\nbs=4k\nfsync=4\n";
+
+/// Runs fio with the options of one of our jobs, and gives what it printed.
+fn by_fio(place: &Place, options: &Value) -> String {
+    let mut fio = Command::new("fio");
+    // Without a name there is no job to give the options to.
+    fio.arg(format!("--name={}", options["name"].as_str().unwrap()));
+    let options = options.as_object().unwrap().iter();
+    fio.args(
+        options
+            .filter(|(name, _)| *name != "name")
+            .map(|(name, value)| format!("--{name}={}", value.as_str().unwrap())),
+    );
+    fio.arg("--output-format=json").current_dir(place.path(""));
+    let output = fio.output().unwrap();
+    assert!(output.status.success(), "{fio:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn imported(place: &Place, name: &str, text: &str) -> Value {
+    std::fs::write(place.path(name), text).unwrap();
+    let said = place.run(&["import", name, "--json"]).ends_with(0);
+    said.json()["runs"][0].clone()
+}
+
+#[test]
+fn fio_does_the_same_work_with_the_options_that_we_write() {
+    if Command::new("fio").arg("--version").output().is_err() {
+        skipped("fio is not installed");
+        return;
+    }
+    let place = Place::new();
+    let ours = run(&place, "data", JOBS, &["--format", "fio-json"]).ends_with(0);
+    let document: Value = serde_json::from_str(&ours.out).unwrap();
+    let measured = place.runs().remove(0);
+    let back = imported(&place, "ours.json", &ours.out);
+    let id = |run: &Value| run["run"].as_str().unwrap().to_owned();
+    for (index, name) in ["split", "paced", "log"].into_iter().enumerate() {
+        let options = &document["jobs"][index]["job options"];
+        assert_eq!(options["name"], name);
+        let theirs = imported(&place, "fio.json", &by_fio(&place, options));
+        let (ours, theirs_phase) = (&back["phases"][index], &theirs["phases"][0]);
+        assert_eq!(ours["workload"], theirs_phase["workload"], "{name}");
+        assert!(!ours["workload"]["threads"].is_null(), "{name}");
+        for ours in [&id(&back), &measured] {
+            let said = place.run(&["compare", ours, &id(&theirs)]).ends_with(0);
+            assert!(!said.out.contains("not do the same"), "{name}: {said:#?}");
+        }
+    }
+    let phase = |index: usize, key: &str| back["phases"][index]["workload"][key].as_f64();
+    assert_eq!(
+        (phase(0, "threads"), phase(0, "depth")),
+        (Some(2.0), Some(4.0))
+    );
+    assert_eq!(
+        (phase(1, "rate_per_s"), phase(1, "depth")),
+        (Some(100.0), Some(1.0))
+    );
+    assert_eq!(phase(2, "sync_every"), Some(4.0));
+}
