@@ -10,7 +10,7 @@ const KEYS: [(&str, &str); 13] = [
     (
         "",
         "schema:i command:s disksmith:s run:s started:s origin:s interrupted:b target:o machine:o \
-         suite:s phases:a findings:a verdict:s notes:a",
+         suite:s phases:a answer:o? findings:a verdict:s notes:a",
     ),
     (
         "/target",
@@ -26,8 +26,8 @@ const KEYS: [(&str, &str); 13] = [
     (
         "/phases/0",
         "name:s workload:o engine:o began_s:n seconds:n drain_seconds:n warmup_seconds:n \
-         stopped:s read:o? write:o? sync:o? commit:o? threads_fairness:o cpu:o device:o? \
-         windows:a",
+         stopped:s read:o? write:o? create:o? stat:o? delete:o? sync:o? commit:o? \
+         threads_fairness:o cpu:o device:o? windows:a",
     ),
     (
         "/phases/0/workload",
@@ -45,7 +45,10 @@ const KEYS: [(&str, &str); 13] = [
         "/phases/0/read/latency_ns",
         "min:i mean:n stddev:n p50:i p90:i p95:i p99:i p99_9:i p99_99:i max:i",
     ),
-    ("/phases/0/threads_fairness", "ops_mean:n ops_stddev:n"),
+    (
+        "/phases/0/threads_fairness",
+        "ops_mean:n ops_stddev:n seconds_mean:n? seconds_stddev:n?",
+    ),
     ("/phases/0/cpu", "user_s:n system_s:n"),
     (
         "/phases/0/windows/0",
