@@ -122,30 +122,45 @@ done &
 exec 4>/run/stdout 5>/run/stderr
 # By its path: busybox would otherwise start the shell that it has itself.
 run() { setsid /bin/sh "$1" </dev/null >&4 2>&5 3>&- 4>&- 5>&-; }
+# Ends the relays, and waits for what is on its way, however long it takes. What was left in the
+# background may hold the pipes open: it is given a moment, and then ended.
+drain() {
+    exec 4>&- 5>&-
+    tries=0
+    while relaying; do
+        sleep 0.1
+        tries=$((tries + 1))
+        [ $tries -gt 20 ] || continue
+        for process in /proc/[0-9]*; do
+            case " 1 $relays " in *" ${process##*/} "*) continue ;; esac
+            for open in "$process"/fd/*; do
+                if [ "$open" -ef /run/stdout ] || [ "$open" -ef /run/stderr ]; then
+                    kill -KILL "${process##*/}" 2>/dev/null
+                fi
+            done
+        done
+    done
+}
+# How it ended, and how many bytes the host is to wait for.
+report() {
+    read -r out </run/stdout.bytes
+    read -r err </run/stderr.bytes
+    echo "$1 $2 ${out:-0} ${err:-0}" >&3
+    while :; do sleep 3600; done
+}
+
 if [ -e /lab/prepare ]; then
-    run /lab/prepare || stop "what was to prepare it ended with status $?"
+    run /lab/prepare
+    status=$?
+    if [ $status -ne 0 ]; then
+        drain
+        report unprepared $status
+    fi
 fi
 echo started >&3
 run /lab/command
 status=$?
-exec 4>&- 5>&-
-
-# What the command left in the background may hold the pipes open: it is given a moment, and then
-# ended. What was written is waited for, however long it takes.
-tries=0
-while relaying; do
-    sleep 0.1
-    tries=$((tries + 1))
-    [ $tries -gt 20 ] || continue
-    for process in /proc/[0-9]*; do
-        case " 1 $relays " in *" ${process##*/} "*) continue ;; esac
-        for open in "$process"/fd/*; do
-            if [ "$open" -ef /run/stdout ] || [ "$open" -ef /run/stderr ]; then
-                kill -KILL "${process##*/}" 2>/dev/null
-            fi
-        done
-    done
-done
+drain
 kill -KILL "-$(cat /run/command.pid)" 2>/dev/null
 
 for file in ledger.db ledger.db-wal; do
@@ -163,7 +178,4 @@ grep '^/dev/' /proc/mounts | cut -d ' ' -f 1 | tac | while read -r device; do
 done
 mdadm --stop --scan >/dev/null 2>&1
 sync
-read -r out </run/stdout.bytes
-read -r err </run/stderr.bytes
-echo "end $status ${out:-0} ${err:-0}" >&3
-while :; do sleep 3600; done
+report end $status

@@ -284,6 +284,11 @@ impl Machine {
         while self.booted_in.is_none() {
             match self.next()? {
                 Some(Event::Started) => self.booted_in = Some(self.began.elapsed()),
+                Some(Event::Unprepared { status, written }) => {
+                    self.wait_for_output(written)?;
+                    let what = "the machine stopped: what was to prepare it ended with status";
+                    return Err(self.failed(&format!("{what} {status}")));
+                }
                 Some(event) => return Err(self.unexpected(event)),
                 None if interrupt.load(Ordering::Relaxed) => {
                     let what = "the machine was interrupted before its command began";
@@ -442,7 +447,9 @@ impl Machine {
                     (None, false) => "QEMU failed".into(),
                 })
             }
-            Event::Started | Event::Ended { .. } => self.failed("the machine repeats itself"),
+            Event::Started | Event::Unprepared { .. } | Event::Ended { .. } => {
+                self.failed("the machine repeats itself")
+            }
         }
     }
 

@@ -19,6 +19,8 @@ pub(super) enum Event {
     Started,
     /// The command ended: its status, and how many bytes it wrote to its two streams.
     Ended { status: u8, written: [u64; 2] },
+    /// What was to prepare the machine failed, with this status, and its command is not started.
+    Unprepared { status: u8, written: [u64; 2] },
     /// The machine's first process could not go on.
     Stopped(String),
     /// What the command wrote could not be passed on.
@@ -149,6 +151,10 @@ pub(super) fn control(from: impl Read, ledger: Option<&Path>, events: &Sender<Ev
                 }
                 continue;
             }
+            ["unprepared", numbers @ ..] => {
+                let (status, written) = ending(numbers);
+                Event::Unprepared { status, written }
+            }
             ["end", numbers @ ..] => {
                 if let Some(ledger) = ledger
                     && !arrived.is_empty()
@@ -156,12 +162,8 @@ pub(super) fn control(from: impl Read, ledger: Option<&Path>, events: &Sender<Ev
                 {
                     let _ = events.send(Event::LedgerRefused(ledger.to_path_buf(), error));
                 }
-                let number = |at: usize| numbers.get(at)?.parse::<u64>().ok();
-                let status = number(0).and_then(|status| u8::try_from(status).ok());
-                Event::Ended {
-                    status: status.unwrap_or(u8::MAX),
-                    written: [number(1).unwrap_or(0), number(2).unwrap_or(0)],
-                }
+                let (status, written) = ending(numbers);
+                Event::Ended { status, written }
             }
             _ => continue,
         };
@@ -173,6 +175,14 @@ pub(super) fn control(from: impl Read, ledger: Option<&Path>, events: &Sender<Ev
         // The machine was cut off before it was done: what came is not to be relied on.
         let _ = fs::remove_file(new);
     }
+}
+
+/// A status, and how many bytes were written to the two streams.
+fn ending(numbers: &[&str]) -> (u8, [u64; 2]) {
+    let number = |at: usize| numbers.get(at)?.parse::<u64>().ok();
+    let status = number(0).and_then(|status| u8::try_from(status).ok());
+    let written = [number(1).unwrap_or(0), number(2).unwrap_or(0)];
+    (status.unwrap_or(u8::MAX), written)
 }
 
 /// A path with something behind its name.
@@ -267,6 +277,17 @@ mod tests {
             ),
             "{ended:?}"
         );
+    }
+
+    #[test]
+    fn a_failed_preparation_is_told_with_what_it_wrote() {
+        let (events, received) = mpsc::channel();
+        control(&b"unprepared 4 9 0\n"[..], None, &events);
+        let told = received.recv().unwrap();
+        let Event::Unprepared { status, written } = told else {
+            panic!("{told:?}");
+        };
+        assert_eq!((status, written), (4, [9, 0]));
     }
 
     #[test]
