@@ -24,6 +24,7 @@
 //! | [`supply`] | how many must be started so that enough good ones come? |
 //! | [`zones`] | does throughput hold across a disk? |
 //! | [`curve`] | how many requests a second keep a latency target? |
+//! | [`outlying`] | which of many alike are not like the others? |
 //! | [`drift`] | how far did the machine drift while all was measured? |
 
 pub mod burnin;
@@ -38,6 +39,7 @@ pub mod few;
 pub mod interval;
 pub mod level;
 mod noise;
+pub mod outlying;
 pub mod pace;
 pub mod plateau;
 #[cfg(test)]
