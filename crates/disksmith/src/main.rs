@@ -75,6 +75,7 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
             zero::zero(args, context, &interrupt)
         }
         Verb::Fleet(args) => fleet::fleet(args, context),
+        Verb::Agent => fleet::agent::agent(context),
         Verb::Lab(args) => {
             let interrupt = signals::interrupt_flag().refused()?;
             lab::lab(args, context, &interrupt)

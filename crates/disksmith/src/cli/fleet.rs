@@ -7,12 +7,15 @@ use clap::{Args, Subcommand};
 use super::{Percent, Span};
 use crate::fleet::floor::Floor;
 use crate::fleet::hosts::{Address, Pattern};
+use crate::fleet::top::{Only, Sort};
 use crate::sweep::Requirement;
 
 /// What `fleet` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith fleet hosts --list burnin --exclude '^spare'
+  disksmith fleet top --list burnin --sort latency
+  disksmith fleet run --list burnin -- bench /mnt/data
   disksmith fleet plan --want 3 --per zone --from race.json")]
 pub(crate) struct FleetArgs {
     /// What to do
@@ -25,6 +28,14 @@ pub(crate) struct FleetArgs {
 pub(crate) enum FleetVerb {
     /// List the hosts of a list, an inventory or EC2 as the other verbs would take them
     Hosts(HostsArgs),
+    /// Show what all hosts do: network, disks, load, and the worst disk's latency
+    Top(TopArgs),
+    /// Run any verb on all hosts, and gather the answers
+    Run(RunArgs),
+    /// Show the answers of a 'fleet run' or 'fleet zero' again
+    Show(FleetShowArgs),
+    /// Write zeros over disks of all hosts, after one plan of all was agreed to
+    Zero(FleetZeroArgs),
     /// Say from past results how many hosts to start so that enough good ones come, and what the
     /// race among them will cost
     Plan(PlanArgs),
@@ -54,6 +65,127 @@ pub(crate) struct SourceArgs {
     /// Without hosts whose name or address this regular expression matches
     #[arg(long, value_name = "REGEX")]
     pub exclude: Vec<Pattern>,
+}
+
+/// How hosts are reached.
+#[derive(Args, Debug)]
+pub(crate) struct ReachArgs {
+    /// Who to log in as, where the list and ssh's configuration say nothing else
+    #[arg(long, value_name = "NAME", value_parser = user)]
+    pub user: Option<String>,
+    /// Be root on the hosts by sudo, which must ask for no password
+    #[arg(long)]
+    pub sudo: bool,
+    /// How many hosts are being worked on at the same time; of 'top', being connected to
+    #[arg(long, value_name = "N", default_value_t = 64,
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub batch: u32,
+    /// How long a connection may take to be made
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub connect: Span,
+    /// A configuration for ssh in place of the user's own
+    #[arg(long, value_name = "FILE")]
+    pub ssh_config: Option<PathBuf>,
+    /// Send this disksmith, as to hosts with another processor; may be repeated, and the one that
+    /// fits is sent [default: the one that runs]
+    #[arg(long, value_name = "FILE")]
+    pub binary: Vec<PathBuf>,
+}
+
+/// What `fleet run` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith fleet run --list burnin -- bench /mnt/data --seconds 30s
+  disksmith fleet run --list burnin --sudo --batch 8 -- warm /dev/nvme1n1
+  disksmith fleet run --ec2 'Name=tag:role,Values=burnin' --user admin --json -- devices")]
+pub(crate) struct RunArgs {
+    /// Which hosts
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// How they are reached
+    #[command(flatten)]
+    pub reach: ReachArgs,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// The verb and its arguments, as they would be given on each host
+    #[arg(last = true, required = true, value_name = "VERB")]
+    pub verb: Vec<String>,
+}
+
+/// What `fleet show` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith fleet show
+  disksmith fleet show 20260301-101500-bcdf --json")]
+pub(crate) struct FleetShowArgs {
+    /// Its id, the beginning of one, or 'last'
+    #[arg(value_name = "ID", default_value = "last")]
+    pub run: String,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `fleet zero` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith fleet zero --list burnin --sudo --dry-run -- /dev/nvme1n1 --destroy /dev/nvme1n1
+  disksmith fleet zero --list burnin --sudo -- /dev/sdf /dev/sdg --destroy /dev/sdf \\
+      --destroy /dev/sdg=ext4
+
+Where one host refuses, nothing is written on any. One that was stopped goes on where it was when the
+same command is run again.")]
+pub(crate) struct FleetZeroArgs {
+    /// Which hosts
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// How they are reached
+    #[command(flatten)]
+    pub reach: ReachArgs,
+    /// Agree to the plan
+    #[arg(long)]
+    pub yes: bool,
+    /// Show the plan, and touch nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// What 'disksmith zero' takes, as on each host: the disks, each also behind a --destroy
+    #[arg(last = true, required = true, value_name = "DEVICE")]
+    pub zero: Vec<String>,
+}
+
+/// What `fleet top` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith fleet top --list burnin
+  disksmith fleet top --list burnin --sort latency --only 'latency>=10ms'
+  disksmith fleet top --list burnin --every 5s --for 1m --json")]
+pub(crate) struct TopArgs {
+    /// Which hosts
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// How they are reached
+    #[command(flatten)]
+    pub reach: ReachArgs,
+    /// How often it is looked
+    #[arg(long, value_name = "TIME", default_value = "2s")]
+    pub every: Span,
+    /// End after so long [default: with Ctrl-C]
+    #[arg(long = "for", value_name = "TIME")]
+    pub lasts: Option<Span>,
+    /// What the hosts are sorted by; the largest stands first
+    #[arg(long, value_enum, default_value_t)]
+    pub sort: Sort,
+    /// Show only hosts of which this is so, such as 'latency>=10ms', 'iops<100' or 'load>8'; all
+    /// must be
+    #[arg(long, value_name = "WHAT>=BAR")]
+    pub only: Vec<Only>,
+    /// Write one JSON document a line, each time it is looked
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What `fleet hosts` takes.
@@ -152,6 +284,15 @@ pub(crate) struct RaceArgs {
     /// Show what would be raced, and touch nothing
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// A user's name that ssh cannot take for an option.
+fn user(text: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_alphanumeric() || "._-@\\".contains(c);
+    if text.is_empty() || text.starts_with('-') || !text.chars().all(fits) {
+        return Err(format!("'{text}' is no name of a user"));
+    }
+    Ok(text.to_owned())
 }
 
 fn price(text: &str) -> Result<f64, String> {

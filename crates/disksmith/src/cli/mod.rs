@@ -19,7 +19,10 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use array::{ArrayArgs, ArrayVerb, CreateArgs, Fs, Layout, Level, ListArgs};
 pub(crate) use bench::{BenchArgs, EngineChoice, SuiteName};
-pub(crate) use fleet::{FleetArgs, FleetVerb, HostsArgs, Per, PlanArgs, RaceArgs, SourceArgs};
+pub(crate) use fleet::{
+    FleetArgs, FleetShowArgs, FleetVerb, FleetZeroArgs, HostsArgs, Per, PlanArgs, RaceArgs,
+    ReachArgs, RunArgs, SourceArgs, TopArgs,
+};
 pub(crate) use import::{ImportArgs, OutputFormat};
 pub(crate) use lab::{
     AccelChoice, CutTimes, LabArgs, LabRunArgs, LabServeArgs, LabVerb, VolumesArgs,
@@ -102,8 +105,11 @@ pub(crate) enum Verb {
     Scrub(Box<ScrubArgs>),
     /// Write zeros over whole disks, and say which of them is slow or bad
     Zero(ZeroArgs),
-    /// Start many hosts and keep the best: which they are, and how many to start
-    Fleet(FleetArgs),
+    /// Many hosts at once: what they do, any verb on all of them, and how many to start
+    Fleet(Box<FleetArgs>),
+    /// Serve 'fleet' on a host, which starts this there
+    #[command(hide = true, after_help = "Example: disksmith agent")]
+    Agent,
     /// Rehearse on virtual volumes with known truth
     Lab(LabArgs),
     /// Print a completion script for a shell

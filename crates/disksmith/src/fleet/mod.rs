@@ -1,18 +1,41 @@
-//! `fleet`: many hosts at once. Which they are, how many to start, and which to keep.
+//! `fleet`: many hosts at once. Which they are, what they do, any verb on all of them, how many to
+//! start, and which to keep.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `hosts` | which hosts |
+//! | `link` | the way to a host: OpenSSH, or what a test puts in its place |
+//! | `talk` | what is said on that way |
+//! | `session` | a conversation with the agent on a host |
+//! | `agent` | what runs on a host |
+//! | `pool` | many hosts at the same time |
+//! | `run`, `zero`, `top` | the verbs that are done on the hosts |
+//! | `setup`, `floor` | how a race is set up |
+//! | `past`, `plan` | how many hosts to start |
 
+pub(crate) mod agent;
 pub(crate) mod floor;
 pub(crate) mod hosts;
+mod link;
 mod past;
 mod plan;
+mod pool;
+mod run;
 mod say;
+mod session;
 mod setup;
+mod talk;
+pub(crate) mod top;
+mod zero;
 
 use std::path::PathBuf;
 
-use crate::cli::{FleetArgs, FleetVerb, HostsArgs, PlanArgs, RaceArgs, SourceArgs};
+use crate::cli::{FleetArgs, FleetVerb, HostsArgs, PlanArgs, RaceArgs, ReachArgs, SourceArgs};
 use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome};
+use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::signals;
 use hosts::{Found, Host, Selection, Source};
+use link::{OpenSsh, Program};
 use past::Past;
 use plan::{Asked, Plan};
 use setup::Setup;
@@ -21,6 +44,19 @@ use setup::Setup;
 pub(crate) fn fleet(args: &FleetArgs, context: &mut Context) -> Outcome {
     match &args.verb {
         FleetVerb::Hosts(args) => list(args, context),
+        FleetVerb::Top(args) => {
+            let interrupt = signals::interrupt_flag().refused()?;
+            top::top(args, context, &interrupt)
+        }
+        FleetVerb::Zero(args) => {
+            let interrupt = signals::interrupt_flag().refused()?;
+            zero::zero(args, context, &interrupt)
+        }
+        FleetVerb::Run(args) => {
+            let interrupt = signals::interrupt_flag().refused()?;
+            run::run(args, context, &interrupt)
+        }
+        FleetVerb::Show(args) => run::show(args, context),
         FleetVerb::Plan(args) => plan(args, context),
         FleetVerb::Race(args) => race(args, context),
     }
@@ -82,6 +118,29 @@ fn find(args: &SourceArgs) -> Result<Found, Failure> {
     };
     let hosts: Vec<Host> = selection.of(found.hosts).map_err(Failure::refused)?;
     Ok(Found { hosts, ..found })
+}
+
+/// The way to the hosts that the arguments ask for.
+///
+/// # Errors
+/// Refused, where a program that shall be sent cannot be.
+fn reach(args: &ReachArgs) -> Result<OpenSsh, Failure> {
+    let mut programs = args
+        .binary
+        .iter()
+        .map(|path| Program::read(path))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(Failure::refused)?;
+    if programs.is_empty() {
+        programs.push(Program::own().map_err(Failure::refused)?);
+    }
+    Ok(OpenSsh {
+        config: args.ssh_config.clone(),
+        user: args.user.clone(),
+        patience: std::time::Duration::from_nanos(args.connect.0.0),
+        sudo: args.sudo,
+        programs,
+    })
 }
 
 /// Says how many to start.

@@ -1,0 +1,338 @@
+//! A verb that runs on the host: this program once more, in a process group of its own.
+
+use std::fs::{self, DirBuilder};
+use std::io::Read;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use ledger::{Filter, Ledger};
+use linux::exec::spawn_bound;
+use linux::{Root, process};
+use record::Run;
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::Value;
+
+use crate::fleet::talk::{Ended, EndedBy, MOST_SAID, Order};
+
+/// How long a verb may take to end in order, before it is killed.
+pub(super) const GRACE: Duration = Duration::from_millis(2500);
+/// How often it is looked whether it has ended, or shall.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long the last words of a verb that has ended may be on their way.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How the name of the folder begins in which a verb keeps what it measures until it has ended.
+const PRIVATE: &str = "disksmith-agent-ledger.";
+
+/// A verb that runs.
+pub(super) struct Task {
+    /// Why it shall end: 0 while it may run.
+    stop: Arc<AtomicU8>,
+}
+
+impl Task {
+    /// Starts a verb; `done` is called when it has ended.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(super) fn start(
+        order: Order,
+        root: &Root,
+        done: impl FnOnce(Ended) + Send + 'static,
+    ) -> std::io::Result<Task> {
+        let stop = Arc::new(AtomicU8::new(0));
+        let asked = Arc::clone(&stop);
+        let private = Private::new(root, &order);
+        // What is bound dies with the thread that started it, so the thread waits for it.
+        let (told, started) = std::sync::mpsc::channel();
+        let run = move || match Running::start(&order, private.as_ref()) {
+            Ok(running) => {
+                let _ = told.send(Ok(()));
+                done(running.end(order, &asked, private));
+            }
+            Err(why) => {
+                let _ = told.send(Err(why));
+            }
+        };
+        thread::Builder::new().name("task".to_owned()).spawn(run)?;
+        match started.recv() {
+            Ok(Ok(())) => Ok(Task { stop }),
+            Ok(Err(why)) => Err(why),
+            Err(_) => Err(std::io::Error::other("its thread ended")),
+        }
+    }
+
+    /// Asks it to end.
+    pub(super) fn stop(&self, by: EndedBy) {
+        let word = match by {
+            EndedBy::Itself => 0,
+            EndedBy::Order => 1,
+            EndedBy::Loss => 2,
+        };
+        let _ = self.stop.compare_exchange(0, word, Relaxed, Relaxed);
+    }
+}
+
+/// The process.
+struct Running {
+    child: Child,
+    out: Said,
+    err: Said,
+    began: Instant,
+}
+
+impl Running {
+    fn start(order: &Order, private: Option<&Private>) -> std::io::Result<Running> {
+        // The program's file may have no name any more, and this link leads to it all the same.
+        let mut command = Command::new("/proc/self/exe");
+        command
+            .arg0("disksmith")
+            .args(&order.args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        if let Some(private) = private {
+            command.env("DISKSMITH_LEDGER", private.ledger());
+        }
+        let mut child = spawn_bound(&mut command)?;
+        let out = Said::listen(child.stdout.take());
+        let err = Said::listen(child.stderr.take());
+        Ok(Running {
+            child,
+            out,
+            err,
+            began: Instant::now(),
+        })
+    }
+
+    /// Waits for its end, or brings it about.
+    fn end(mut self, order: Order, asked: &AtomicU8, private: Option<Private>) -> Ended {
+        let mut asked_at: Option<Instant> = None;
+        let status = loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => break Some(status),
+                Ok(None) => {}
+                Err(_) => break None,
+            }
+            match asked_at {
+                None if asked.load(Relaxed) != 0 => {
+                    asked_at = Some(Instant::now());
+                    self.signal(Signal::TERM);
+                }
+                Some(since) if since.elapsed() > GRACE => {
+                    self.signal(Signal::KILL);
+                    // A process that waits for a disk that answers nothing ends only when it does.
+                    break self.child.try_wait().ok().flatten();
+                }
+                _ => {}
+            }
+            thread::sleep(LOOK);
+        };
+        let by = match asked.load(Relaxed) {
+            1 => EndedBy::Order,
+            2 => EndedBy::Loss,
+            _ => EndedBy::Itself,
+        };
+        let out = self.out.text();
+        Ended {
+            name: name(&order),
+            order,
+            by,
+            status: status.and_then(|status: ExitStatus| status.code()),
+            seconds: self.began.elapsed().as_secs_f64(),
+            answer: serde_json::from_str(&out).unwrap_or(Value::String(out)),
+            stderr: self.err.text(),
+            runs: private.map(|private| private.runs()).unwrap_or_default(),
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Its number is not given away before it was waited for.
+        let _ = kill_process_group(Pid::from_child(&self.child), signal);
+    }
+}
+
+/// What an answer is called: by its fleet's run and what `fleet` calls the host, as far as both are
+/// good for the name of a file.
+fn name(order: &Order) -> String {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "-_".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
+    let word = |text: &str| -> String { text.chars().take(60).map(plain).collect() };
+    // One that was kept earlier must not be replaced, as where a run is repeated after a loss.
+    let own = std::process::id();
+    format!("{}.{}.{own}", word(&order.fleet), word(&order.host))
+}
+
+/// What comes from a pipe, read on a thread of its own.
+struct Said {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Said {
+    fn listen(pipe: Option<impl Read + Send + 'static>) -> Said {
+        let bytes: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let kept = Arc::clone(&bytes);
+        let listen = move || {
+            let Some(mut pipe) = pipe else { return };
+            let mut buffer = vec![0; 1 << 16];
+            // What is too much is read all the same, or the verb would wait for ever.
+            while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                let room = MOST_SAID.saturating_sub(kept.len()).min(count);
+                kept.extend_from_slice(buffer.get(..room).unwrap_or_default());
+            }
+        };
+        let listener = thread::Builder::new().spawn(listen).ok();
+        Said { bytes, listener }
+    }
+
+    /// All that was said. What the verb has left behind may hold the pipe open, and is not waited
+    /// for.
+    fn text(&self) -> String {
+        let until = Instant::now() + LAST_WORDS;
+        let is_over = || self.listener.as_ref().is_none_or(JoinHandle::is_finished);
+        while !is_over() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(2));
+        }
+        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+/// A ledger for one verb, in memory where there is such a place. What `bench` measures goes with
+/// its answer to the ledger of who asked, and nothing stays on the host.
+///
+/// Verbs that go on where they stopped keep that in the host's own ledger: it must be found again.
+struct Private {
+    folder: PathBuf,
+}
+
+impl Private {
+    /// One for a verb that measures; `None` for others, and where there is no place.
+    fn new(root: &Root, order: &Order) -> Option<Private> {
+        if order.args.first().is_none_or(|verb| verb != "bench") {
+            return None;
+        }
+        let own = process::own(root).ok()?;
+        let name = format!("{PRIVATE}{}.{}", own.pid, own.started);
+        places().into_iter().find_map(|place| {
+            remove_left(root, &place);
+            let folder = place.join(&name);
+            let made = DirBuilder::new().mode(0o700).create(&folder);
+            made.is_ok().then_some(Private { folder })
+        })
+    }
+
+    fn ledger(&self) -> PathBuf {
+        self.folder.join("ledger.db")
+    }
+
+    /// The runs in it.
+    fn runs(&self) -> Vec<Run> {
+        if !self.ledger().exists() {
+            return Vec::new();
+        }
+        let Ok(ledger) = Ledger::open(self.ledger()) else {
+            return Vec::new();
+        };
+        let listed = ledger.list(&Filter::default()).unwrap_or_default();
+        let load = |id: &str| ledger.load(id).ok();
+        listed
+            .iter()
+            .filter_map(|run| load(run.id.as_str()))
+            .collect()
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Where such a ledger may lie, those in memory first.
+fn places() -> Vec<PathBuf> {
+    let mut places: Vec<PathBuf> = std::env::var_os("XDG_RUNTIME_DIR")
+        .map(PathBuf::from)
+        .filter(|place| place.is_absolute())
+        .into_iter()
+        .collect();
+    places.extend(["/dev/shm", "/run"].map(PathBuf::from));
+    places.push(std::env::temp_dir());
+    places
+}
+
+/// Removes the ledgers of agents that were killed, as far as this user may.
+fn remove_left(root: &Root, place: &Path) {
+    let Ok(entries) = fs::read_dir(place) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| {
+            let (pid, started) = name.strip_prefix(PRIVATE)?.split_once('.')?;
+            Some((pid.parse().ok()?, started.parse::<u64>().ok()?))
+        });
+        let Some((pid, started)) = owner else {
+            continue;
+        };
+        let is_there = match process::of(root, pid) {
+            Ok(found) => found.is_some_and(|process| process.started == started),
+            Err(_) => true,
+        };
+        if !is_there {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_s_name_is_good_for_a_file() {
+        let order = Order {
+            fleet: "20260101-000000-abcd".to_owned(),
+            host: "../etc/p@ss:wd".to_owned(),
+            args: Vec::new(),
+        };
+        let name = name(&order);
+        assert!(
+            name.starts_with("20260101-000000-abcd.___etc_p_ss_wd."),
+            "{name}"
+        );
+    }
+
+    #[test]
+    fn what_a_killed_agent_left_is_removed_and_what_runs_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Root::host();
+        let own = process::own(&root).unwrap();
+        let mine = format!("{PRIVATE}{}.{}", own.pid, own.started);
+        let dead = format!("{PRIVATE}{}.{}", own.pid, own.started.wrapping_sub(1));
+        for name in [
+            mine.as_str(),
+            dead.as_str(),
+            "disksmith-agent-ledger.x",
+            "other",
+        ] {
+            fs::create_dir(place.path().join(name)).unwrap();
+        }
+        remove_left(&root, place.path());
+        assert!(!place.path().join(dead).exists());
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3);
+    }
+}

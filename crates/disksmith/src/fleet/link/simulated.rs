@@ -1,0 +1,133 @@
+//! Hosts that are threads: agents that answer as real ones do, without ssh between.
+
+use std::io::{BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::RecvTimeoutError;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::{Transport, Trouble, Wire, WireEnd};
+use crate::fleet::hosts::Host;
+use crate::fleet::talk::{
+    self, BEAT, DiskSample, Ended, EndedBy, Facts, FromAgent, Hello, PROTOCOL, SMALL_STACK, Sample,
+    ToAgent,
+};
+
+/// A way to hosts that are threads. What a host is called says how it behaves: `dead…` is not
+/// reached, and `mute…` is lost as soon as it shall do something.
+#[derive(Default)]
+pub(crate) struct Simulated {
+    /// How often a host was connected to.
+    pub opened: AtomicUsize,
+}
+
+/// So many hosts.
+pub(crate) fn hosts(count: usize) -> Vec<Host> {
+    let host = |at: usize| Host {
+        name: format!("h{at}"),
+        address: format!("h{at}"),
+        ..Host::default()
+    };
+    (0..count).map(host).collect()
+}
+
+impl Transport for Simulated {
+    fn open(&self, host: &Host, _: &AtomicBool) -> Result<Wire, Trouble> {
+        self.opened.fetch_add(1, Relaxed);
+        if host.name.starts_with("dead") {
+            return Err(Trouble::Unreached(format!(
+                "{} was not reached.",
+                host.name
+            )));
+        }
+        let (near, far) = UnixStream::pair().unwrap();
+        let is_mute = host.name.starts_with("mute");
+        let serve = move || serve(far, is_mute);
+        let agent = thread::Builder::new().stack_size(SMALL_STACK);
+        agent.spawn(serve).unwrap();
+        let lines = talk::lines(BufReader::new(near.try_clone().unwrap())).unwrap();
+        Ok(Wire {
+            input: Box::new(near),
+            lines,
+            end: Box::new(NoWord),
+        })
+    }
+}
+
+/// The end of a wire that says nothing.
+struct NoWord;
+
+impl WireEnd for NoWord {
+    fn why(&mut self) -> String {
+        String::new()
+    }
+}
+
+/// An agent.
+fn serve(mut wire: UnixStream, is_mute: bool) {
+    let lines = talk::lines(BufReader::new(wire.try_clone().unwrap())).unwrap();
+    let hello = Hello {
+        protocol: PROTOCOL,
+        disksmith: env!("CARGO_PKG_VERSION").to_owned(),
+        left: Vec::new(),
+    };
+    let mut say = |message: FromAgent| talk::say(&mut wire as &mut dyn Write, &message).is_ok();
+    say(FromAgent::Hello(hello));
+    let mut every: Option<Duration> = None;
+    let mut last = Instant::now();
+    loop {
+        let pause = every.unwrap_or(BEAT).saturating_sub(last.elapsed());
+        let is_heard = match lines.recv_timeout(pause) {
+            Ok(line) => match talk::understand(&line).unwrap() {
+                ToAgent::End => return,
+                _ if is_mute => return,
+                ToAgent::Facts => say(FromAgent::Facts(Box::new(Facts::default()))),
+                ToAgent::Sample { every_ms } => {
+                    every = Some(Duration::from_millis(every_ms));
+                    true
+                }
+                ToAgent::Run(order) => say(FromAgent::Ended(Box::new(Ended {
+                    name: order.host.clone(),
+                    order,
+                    by: EndedBy::Itself,
+                    status: Some(0),
+                    seconds: 1.0,
+                    answer: json!({ "command": "devices", "devices": vec!["x".repeat(60); 50] }),
+                    stderr: String::new(),
+                    runs: Vec::new(),
+                }))),
+                _ => true,
+            },
+            Err(RecvTimeoutError::Timeout) => {
+                last = Instant::now();
+                say(every.map_or(FromAgent::Alive, |_| FromAgent::Sample(Box::new(sample()))))
+            }
+            Err(RecvTimeoutError::Disconnected) => false,
+        };
+        if !is_heard {
+            return;
+        }
+    }
+}
+
+/// A sample of a host with four disks.
+fn sample() -> Sample {
+    let disk = |at: usize| DiskSample {
+        name: format!("nvme{at}n1"),
+        reads_per_s: 1234.5678,
+        writes_per_s: 234.5678,
+        read_bytes_per_s: 1e8 + 0.125,
+        write_bytes_per_s: 1e7 + 0.125,
+        latency_ns: Some(123_456.789),
+    };
+    Sample {
+        seconds: 1.001,
+        received_per_s: 1e6 + 0.5,
+        sent_per_s: 1e5 + 0.5,
+        load: Some([1.0, 2.0, 3.0]),
+        disks: (0..4).map(disk).collect(),
+    }
+}

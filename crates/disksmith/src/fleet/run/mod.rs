@@ -1,0 +1,191 @@
+//! `fleet run`: a verb on every host, with the answers in the ledger under one run of the fleet.
+
+mod book;
+mod figure;
+mod host;
+mod outcome;
+mod say;
+mod verb;
+
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
+use anyhow::anyhow;
+use jiff::Timestamp;
+use ledger::LongWork as _;
+use record::RunId;
+
+use super::hosts::Host;
+use super::pool::each;
+use super::{find, reach};
+use crate::cli::{FleetShowArgs, ReachArgs, RunArgs};
+use crate::context::Context;
+use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::longwork::Here;
+use book::Book;
+use host::Ordered;
+pub(super) use outcome::{Came, FleetRun, HostRun};
+pub(super) use verb::checked;
+
+/// What the newest run is called.
+const LAST: &str = "last";
+
+/// Runs a verb on every host.
+pub(super) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    let words = checked(&args.verb)?;
+    let found = find(&args.source)?;
+    for one in &found.left_out {
+        context.tell(one);
+    }
+    let run = on_all(words, &found.hosts, &args.reach, context, interrupt)?;
+    answer(&run, args.json, context, interrupt)
+}
+
+/// Runs a verb on all of these hosts, and keeps what comes of it in the ledger.
+///
+/// # Errors
+/// Refused, before any host is touched, where the ledger or the program that is to be sent is in the
+/// way; failed midway, where no thread can be started.
+pub(super) fn on_all(
+    words: Vec<String>,
+    hosts: &[Host],
+    reach_args: &ReachArgs,
+    context: &Context,
+    interrupt: &AtomicBool,
+) -> Result<FleetRun, Failure> {
+    let ssh = reach(reach_args)?;
+    let here = Here::of_process(&context.root, Path::new("/etc")).refused()?;
+    let mut ledger = context.open_ledger()?;
+    let run = begun(words, hosts);
+    let standing = |owner: &ledger::Owner| here.standing(owner);
+    let claim = ledger
+        .begin_work(&run.id, here.owner(), &run, standing)
+        .refused()?;
+    let (fleet, args) = (run.id.clone(), run.args.clone());
+    let book = Book::new(run);
+    let ordered = Ordered {
+        transport: &ssh,
+        fleet: &fleet,
+        args: &args,
+        interrupt,
+        book: &book,
+    };
+    let mut number = 0;
+    let done = |at: usize, came: HostRun| {
+        number += 1;
+        if context.watched {
+            progress(&hosts[at].name, &came, number, hosts.len());
+        }
+    };
+    let worked = thread::scope(|scope| {
+        scope.spawn(|| book.keep_all(ledger, claim, &here));
+        let batch = reach_args.batch as usize;
+        let worked = each(hosts, batch, |at, host| ordered.do_on(at, host), done);
+        book.close();
+        worked
+    });
+    worked.midway()?;
+    if let Some(why) = book.failed() {
+        context.tell(&format!(
+            "disksmith: the answers are not in the ledger: {why}. What the hosts have kept of them is \
+             collected by the next 'fleet run'."
+        ));
+    }
+    Ok(book.run())
+}
+
+/// Shows a run of the fleet again.
+pub(super) fn show(args: &FleetShowArgs, context: &mut Context) -> Outcome {
+    let none = || Failure::refused("the ledger has no run of a fleet");
+    let ledger = context.open_ledger_if_there()?.ok_or_else(none)?;
+    let kept = ledger.list_work(Some(FleetRun::KIND)).refused()?;
+    let mut fitting = kept
+        .iter()
+        .filter(|work| args.run == LAST || work.key.starts_with(&args.run));
+    let first = fitting.next().ok_or_else(none)?;
+    if args.run != LAST && fitting.next().is_some() {
+        return Err(Failure::refused(format!(
+            "several runs of a fleet begin with '{}'; write more of the id",
+            args.run
+        )));
+    }
+    let work = ledger.work::<FleetRun>(&first.key).refused()?;
+    let run = work.ok_or_else(none)?.document;
+    let shown = if args.json {
+        say::json(&run)
+    } else {
+        say::text(&run, context.columns)
+    };
+    context.print(&shown)?;
+    Ok(Answer::Done)
+}
+
+/// Answers with what came of a run, and ends as it did.
+pub(super) fn answer(
+    run: &FleetRun,
+    as_json: bool,
+    context: &mut Context,
+    interrupt: &AtomicBool,
+) -> Outcome {
+    let answer = if as_json {
+        say::json(run)
+    } else {
+        say::text(run, context.columns)
+    };
+    context.print(&answer)?;
+    ended(run, interrupt.load(Relaxed))
+}
+
+/// The run as it begins.
+fn begun(args: Vec<String>, hosts: &[Host]) -> FleetRun {
+    let began = Timestamp::now();
+    FleetRun {
+        id: RunId::new(began, u64::from(std::process::id())).to_string(),
+        began,
+        args,
+        hosts: hosts.iter().map(HostRun::waiting).collect(),
+    }
+}
+
+/// Says on standard error that a host is done.
+fn progress(name: &str, came: &HostRun, number: usize, all: usize) {
+    let line =
+        crate::context::printable(&format!("{number} of {all}: {name}: {}", came.came.word()));
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// How the command ends: badly where a host did, unless nothing was touched anywhere.
+fn ended(run: &FleetRun, interrupted: bool) -> Outcome {
+    let is = |came: Came| move |host: &HostRun| host.came == came;
+    let badly: Vec<&HostRun> = run
+        .hosts
+        .iter()
+        .filter(|host| !matches!(host.came, Came::Done | Came::No))
+        .collect();
+    let told = format!(
+        "{} of {} hosts did not come to an end; the answer says why, host by host",
+        badly.len(),
+        run.hosts.len()
+    );
+    if interrupted {
+        return Err(Failure::Midway(anyhow!("interrupted: {told}")));
+    }
+    if run.hosts.iter().all(|host| host.came.is_untouched()) {
+        return Err(Failure::refused(format!(
+            "nothing was touched on any host: {told}"
+        )));
+    }
+    if !badly.is_empty() {
+        return Err(Failure::Midway(anyhow!(told)));
+    }
+    Ok(if run.hosts.iter().any(is(Came::No)) {
+        Answer::No
+    } else {
+        Answer::Done
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! A verb on very many hosts, simulated at the transport, with a real ledger.
+
+use std::time::Instant;
+
+use ledger::Ledger;
+use linux::Root;
+
+use super::*;
+use crate::fleet::link::{Simulated, simulated_hosts};
+
+/// Runs on these hosts, and gives what came of it and what the ledger has.
+fn run_on(hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("ledger.db");
+    let mut ledger = Ledger::open(&path).unwrap();
+    let here = Here::of_process(&Root::host(), Path::new("/etc")).unwrap();
+    let run = begun(vec!["devices".to_owned()], hosts);
+    let claim = ledger
+        .begin_work(&run.id, here.owner(), &run, |owner| here.standing(owner))
+        .unwrap();
+    let id = run.id.clone();
+    let book = Book::new(run);
+    let ordered = Ordered {
+        transport: &Simulated::default(),
+        fleet: &id,
+        args: &["devices".to_owned()],
+        interrupt,
+        book: &book,
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| book.keep_all(ledger, claim, &here));
+        each(hosts, 256, |at, host| ordered.do_on(at, host), |_, _| {}).unwrap();
+        book.close();
+    });
+    assert_eq!(book.failed(), None);
+    let kept = Ledger::open(&path)
+        .unwrap()
+        .work::<FleetRun>(&id)
+        .unwrap()
+        .unwrap();
+    assert!(kept.summary.finished.is_some());
+    (book.run(), kept.document)
+}
+
+#[test]
+fn a_thousand_answers_are_in_the_ledger() {
+    let began = Instant::now();
+    let (run, kept) = run_on(&simulated_hosts(1000), &AtomicBool::new(false));
+    assert_eq!(run, kept);
+    assert!(run.hosts.iter().all(|host| host.came == Came::Done));
+    assert!(
+        run.hosts
+            .iter()
+            .all(|host| host.answer["command"] == "devices")
+    );
+    assert!(began.elapsed().as_secs() < 120, "{:?}", began.elapsed());
+}
+
+#[test]
+fn who_is_dead_or_lost_is_told_and_costs_the_others_nothing() {
+    let mut hosts = simulated_hosts(4);
+    hosts[1].name = "dead".to_owned();
+    hosts[3].name = "mute".to_owned();
+    let (run, kept) = run_on(&hosts, &AtomicBool::new(false));
+    assert_eq!(run, kept);
+    let came: Vec<Came> = run.hosts.iter().map(|host| host.came).collect();
+    assert_eq!(came, [Came::Done, Came::Unreached, Came::Done, Came::Lost]);
+    let text = say::text(&run, 100);
+    for told in [
+        "dead: unreached: dead was not reached.",
+        "mute: lost: the connection",
+        "2 of 4 hosts are done",
+    ] {
+        assert!(text.contains(told), "{text}");
+    }
+    assert!(matches!(ended(&run, false), Err(Failure::Midway(_))));
+}
+
+#[test]
+fn after_a_signal_nothing_is_begun() {
+    let (run, _) = run_on(&simulated_hosts(3), &AtomicBool::new(true));
+    assert!(
+        run.hosts.iter().all(|host| host.came == Came::Interrupted),
+        "{run:?}"
+    );
+    assert!(matches!(ended(&run, true), Err(Failure::Midway(_))));
+}
+
+#[test]
+fn the_exit_status_says_whether_anything_was_touched() {
+    let mut run = begun(Vec::new(), &simulated_hosts(2));
+    let mut set = |came: [Came; 2]| {
+        for (host, came) in run.hosts.iter_mut().zip(came) {
+            host.came = came;
+        }
+        run.clone()
+    };
+    assert!(matches!(
+        ended(&set([Came::Done, Came::Done]), false),
+        Ok(Answer::Done)
+    ));
+    assert!(matches!(
+        ended(&set([Came::Done, Came::No]), false),
+        Ok(Answer::No)
+    ));
+    assert!(matches!(
+        ended(&set([Came::Refused, Came::Unreached]), false),
+        Err(Failure::Refused(_))
+    ));
+    for bad in [
+        Came::Failed,
+        Came::Lost,
+        Came::Unreached,
+        Came::Refused,
+        Came::Unfit,
+    ] {
+        assert!(
+            matches!(
+                ended(&set([Came::Done, bad]), false),
+                Err(Failure::Midway(_))
+            ),
+            "{bad:?}"
+        );
+    }
+}

@@ -1,0 +1,180 @@
+//! `fleet zero`: `zero` on all hosts, after one plan of all was shown and agreed to.
+//!
+//! Each host decides by its own rules whether a disk may be overwritten, twice: for the plan, and
+//! again when the disk is opened to be written. Where one host refuses, nothing is written anywhere.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use record::Bytes;
+use serde_json::{Value, json};
+
+use super::find;
+use super::run::{self, Came, FleetRun, HostRun};
+use crate::cli::FleetZeroArgs;
+use crate::context::{Context, printable};
+use crate::failure::{Answer, Failure, Outcome, listed};
+use crate::render::json::SCHEMA;
+use crate::render::table::{Column, layout, wrap};
+
+/// The word that agrees to the plan.
+const AGREED: &str = "yes";
+
+/// Zeroes disks on all hosts.
+pub(super) fn zero(args: &FleetZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    let words = |more: &[&str]| -> Result<Vec<String>, Failure> {
+        let verb = std::iter::once("zero").chain(args.zero.iter().map(String::as_str));
+        let all: Vec<String> = verb
+            .chain(more.iter().copied())
+            .map(str::to_owned)
+            .collect();
+        run::checked(&all)
+    };
+    let (rehearsal, work) = (words(&["--dry-run"])?, words(&[])?);
+    let found = find(&args.source)?;
+    for one in &found.left_out {
+        context.tell(one);
+    }
+    let plan = run::on_all(rehearsal, &found.hosts, &args.reach, context, interrupt)?;
+    let refusals = refusals(&plan);
+    if args.dry_run || !refusals.is_empty() {
+        let plan = if args.json {
+            as_json(&plan)
+        } else {
+            as_text(&plan, context.columns)
+        };
+        context.print(&plan)?;
+    } else {
+        context.tell(&as_text(&plan, context.columns));
+    }
+    if interrupt.load(Relaxed) {
+        return Err(Failure::refused("interrupted; nothing was written"));
+    }
+    if !refusals.is_empty() {
+        return Err(Failure::refused(format!(
+            "nothing is written on any host, since some refuse; leave them out with --exclude:{}",
+            listed(&refusals)
+        )));
+    }
+    if args.dry_run {
+        return Ok(Answer::Done);
+    }
+    if !args.yes && !is_agreed(disks(&plan).len(), plan.hosts.len())? {
+        return Err(Failure::refused("nothing was written"));
+    }
+    let done = run::on_all(work, &found.hosts, &args.reach, context, interrupt)?;
+    run::answer(&done, args.json, context, interrupt)
+}
+
+/// Whether the user agrees to the plan.
+///
+/// # Errors
+/// Refused, where there is nobody to be asked.
+fn is_agreed(disks: usize, hosts: usize) -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() {
+        return Err(Failure::refused(
+            "nothing is written before somebody has agreed to the plan; say --yes if you have",
+        ));
+    }
+    let _ = write!(
+        io::stderr(),
+        "All that is on these {disks} disks of {hosts} hosts will be lost. Write {AGREED} to go on: "
+    );
+    let mut line = String::new();
+    let heard = io::stdin().lock().read_line(&mut line);
+    Ok(heard.is_ok() && line.trim() == AGREED)
+}
+
+/// Why hosts do not zero, as sentences.
+fn refusals(plan: &FleetRun) -> Vec<String> {
+    let refusal = |host: &HostRun| {
+        let is_well = host.came == Came::Done && host.answer["disks"].is_array();
+        let why = host
+            .why
+            .as_deref()
+            .unwrap_or("it did not say what it would do.");
+        (!is_well).then(|| format!("{}: {why}", host.host))
+    };
+    plan.hosts.iter().filter_map(refusal).collect()
+}
+
+/// The disks of the plan, each with its host.
+fn disks(plan: &FleetRun) -> Vec<(&HostRun, &Value)> {
+    let hosts = plan.hosts.iter();
+    hosts
+        .flat_map(|host| {
+            let disks = host.answer["disks"].as_array().into_iter().flatten();
+            disks.map(move |disk| (host, disk))
+        })
+        .collect()
+}
+
+const COLUMNS: [Column; 8] = [
+    Column::words("host"),
+    Column::words("zone").ranked(3),
+    Column::words("disk"),
+    Column::numbers("size", 0),
+    Column::numbers("left", 1),
+    Column::words("how").ranked(2),
+    Column::words("model").ranked(2),
+    Column::words("serial").ranked(1),
+];
+
+/// The plan as a table.
+fn as_text(plan: &FleetRun, columns: usize) -> String {
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let size = |value: &Value| {
+        value
+            .as_u64()
+            .map_or_else(String::new, |size| Bytes(size).to_string())
+    };
+    let row = |(host, disk): &(&HostRun, &Value)| {
+        vec![
+            host.host.clone(),
+            host.zone.clone().unwrap_or_default(),
+            word(&disk["path"]),
+            size(&disk["size_bytes"]),
+            size(&disk["left_bytes"]),
+            word(&disk["method"]),
+            word(&disk["model"]),
+            word(&disk["serial"]),
+        ]
+    };
+    let disks = disks(plan);
+    let rows: Vec<Vec<String>> = disks.iter().map(row).collect();
+    let told = format!(
+        "This would be zeroed: {} disks of {} hosts. Nothing was touched yet.",
+        disks.len(),
+        plan.hosts.len()
+    );
+    let table = layout(&COLUMNS, &rows, columns);
+    printable(&format!("{table}{}\n", wrap(&told, columns, "")))
+}
+
+/// The plan as one JSON document.
+fn as_json(plan: &FleetRun) -> String {
+    let hosts: Vec<Value> = plan
+        .hosts
+        .iter()
+        .map(|host| {
+            json!({
+                "host": host.host,
+                "zone": host.zone,
+                "type": host.kind,
+                "id": host.id,
+                "came": host.came.word(),
+                "why": host.why,
+                "disks": host.answer["disks"],
+            })
+        })
+        .collect();
+    let document = json!({
+        "schema": SCHEMA,
+        "command": "fleet zero",
+        "dry_run": true,
+        "disksmith": env!("CARGO_PKG_VERSION"),
+        "fleet": plan.id,
+        "hosts": hosts,
+    });
+    format!("{document:#}\n")
+}
