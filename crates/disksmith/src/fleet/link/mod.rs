@@ -2,6 +2,7 @@
 
 mod openssh;
 mod program;
+mod sentences;
 #[cfg(test)]
 mod simulated;
 

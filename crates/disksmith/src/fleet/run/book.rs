@@ -5,7 +5,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use ledger::{Claim, Ledger, Owner};
-use record::Run;
+use record::{Run, RunId};
 
 use super::super::hosts::Host;
 use super::super::talk::Ended;
@@ -21,8 +21,8 @@ pub(super) struct Book {
 
 struct State {
     run: FleetRun,
-    /// Runs that are to be kept.
-    runs: Vec<Run>,
+    /// Runs that are to be kept, each with the place of its host.
+    runs: Vec<(usize, Run)>,
     /// Answers of earlier runs of the fleet.
     earlier: Vec<Ended>,
     /// How often something was put down, and how much of that is on the disk.
@@ -59,7 +59,7 @@ impl Book {
             if let Some(place) = state.run.hosts.get_mut(at) {
                 *place = host;
             }
-            state.runs.extend(runs);
+            state.runs.extend(runs.into_iter().map(|run| (at, run)));
         })
     }
 
@@ -67,16 +67,14 @@ impl Book {
     pub(super) fn put_collected(&self, ended: Ended) -> bool {
         self.write(|state| {
             let own = state.run.id == ended.order.fleet;
+            let hosts = &mut state.run.hosts;
             let name = &ended.order.host;
-            match state
-                .run
-                .hosts
-                .iter_mut()
-                .find(|host| own && host.host == *name)
-            {
-                Some(host) => {
+            let at = hosts.iter().position(|host| own && host.host == *name);
+            match at.and_then(|at| Some((at, hosts.get_mut(at)?))) {
+                Some((at, host)) => {
                     host.take(&ended);
-                    state.runs.extend(ended.runs);
+                    let runs = ended.runs.into_iter();
+                    state.runs.extend(runs.map(|run| (at, run)));
                 }
                 None => state.earlier.push(ended),
             }
@@ -125,17 +123,25 @@ impl Book {
                     .wait(state)
                     .unwrap_or_else(PoisonError::into_inner);
             }
-            let (over, put, run) = (state.over, state.put, state.run.clone());
-            let runs = std::mem::take(&mut state.runs);
-            let earlier = std::mem::take(&mut state.earlier);
+            let (over, put) = (state.over, state.put);
+            let mut run = state.run.clone();
+            let mut runs = std::mem::take(&mut state.runs);
+            let mut earlier = std::mem::take(&mut state.earlier);
             drop(state);
-            let kept = keep(&mut ledger, &runs, &earlier, here).and_then(|()| {
+            let kept = keep(&mut ledger, &mut run, &mut runs, &mut earlier, here).and_then(|()| {
                 if over {
                     return Ok(());
                 }
                 ledger.keep_work(&claim, &run)
             });
             let mut state = self.lock();
+            for (at, _) in &runs {
+                // What they are called in the ledger.
+                if let (Some(now), Some(host)) = (run.hosts.get(*at), state.run.hosts.get_mut(*at))
+                {
+                    host.runs.clone_from(&now.runs);
+                }
+            }
             match kept {
                 Ok(()) => state.kept = put,
                 Err(why) => state.failed = Some(why.to_string()),
@@ -155,20 +161,49 @@ impl Book {
 }
 
 /// Keeps runs, and answers that belong to earlier runs of the fleet.
-fn keep(ledger: &mut Ledger, runs: &[Run], earlier: &[Ended], here: &Here) -> ledger::Result<()> {
-    let of_earlier = earlier.iter().flat_map(|ended| &ended.runs);
-    for run in runs.iter().chain(of_earlier) {
-        let conclusion = Conclusion::of(run);
-        match ledger.save(run, conclusion.verdict, &conclusion.findings) {
-            // One that was collected twice, as when two do so at once.
-            Ok(()) | Err(ledger::Error::AlreadyKept { .. }) => {}
-            Err(why) => return Err(why),
+fn keep(
+    ledger: &mut Ledger,
+    fleet: &mut FleetRun,
+    runs: &mut [(usize, Run)],
+    earlier: &mut [Ended],
+    here: &Here,
+) -> ledger::Result<()> {
+    for (at, run) in runs {
+        let before = run.id.to_string();
+        save(ledger, run)?;
+        let ids = fleet.hosts.get_mut(*at).map(|host| &mut host.runs);
+        for id in ids.into_iter().flatten().filter(|id| **id == before) {
+            *id = run.id.to_string();
         }
     }
     for ended in earlier {
+        for run in &mut ended.runs {
+            save(ledger, run)?;
+        }
         amend(ledger, ended, here)?;
     }
     Ok(())
+}
+
+/// Keeps a run, under another id where another host's run has its own. The id of a run tells apart
+/// the runs of one host: hosts that are alike, and begin in the same second, may give it twice.
+fn save(ledger: &mut Ledger, run: &mut Run) -> ledger::Result<()> {
+    let conclusion = Conclusion::of(run);
+    let mut entropy = run.machine.hostname.bytes().fold(0_u64, |sum, byte| {
+        sum.wrapping_mul(31).wrapping_add(u64::from(byte))
+    });
+    loop {
+        match ledger.save(run, conclusion.verdict, &conclusion.findings) {
+            Err(ledger::Error::AlreadyKept { .. }) => {}
+            kept => return kept,
+        }
+        if ledger.load(run.id.as_str()).is_ok_and(|kept| kept == *run) {
+            // It was collected twice, as when two do so at once.
+            return Ok(());
+        }
+        entropy = entropy.wrapping_add(1);
+        run.id = RunId::new(run.started, entropy);
+    }
 }
 
 /// Puts a late answer to the run of the fleet that it belongs to. Where this ledger does not know
@@ -225,4 +260,63 @@ fn put(run: &mut FleetRun, ended: &Ended) {
     });
     host.take(ended);
     run.hosts.push(host);
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{Bytes, Machine, Origin, Target, TargetKind};
+
+    use super::*;
+
+    /// A run of a host that has measured nothing.
+    fn run_of(host: &str) -> Run {
+        let started = jiff::Timestamp::UNIX_EPOCH;
+        Run {
+            id: RunId::new(started, 1),
+            started,
+            disksmith: "0.1.0".to_owned(),
+            command: Vec::new(),
+            origin: Origin::Measured,
+            target: Target {
+                path: "/data".to_owned(),
+                kind: TargetKind::Directory,
+                device: None,
+                disks: Vec::new(),
+                model: None,
+                serial: None,
+                size: Bytes::gib(100),
+                unwritten_fraction: None,
+                zero_fraction: None,
+                direct: true,
+                in_memory: false,
+            },
+            machine: Machine {
+                hostname: host.to_owned(),
+                ..Machine::default()
+            },
+            suite: "database".to_owned(),
+            p99_target: None,
+            phases: Vec::new(),
+            notes: Vec::new(),
+            interrupted: true,
+        }
+    }
+
+    #[test]
+    fn two_hosts_may_give_the_same_id_and_a_run_that_comes_twice_is_kept_once() {
+        let place = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::open(place.path().join("ledger.db")).unwrap();
+        let first = run_of("h1");
+        let mut second = first.clone();
+        second.machine.hostname = "h2".to_owned();
+        let id = first.id.clone();
+        for run in [&first, &second, &first, &second] {
+            save(&mut ledger, &mut run.clone()).unwrap();
+        }
+        let kept = ledger.list(&ledger::Filter::default()).unwrap();
+        let mut hosts: Vec<&str> = kept.iter().map(|run| run.host.as_str()).collect();
+        hosts.sort_unstable();
+        assert_eq!(hosts, ["h1", "h2"]);
+        assert_eq!(kept.iter().filter(|run| run.id == id).count(), 1);
+    }
 }

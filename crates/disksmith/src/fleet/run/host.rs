@@ -47,6 +47,7 @@ impl Ordered<'_> {
                 came.take_trouble(&Trouble::Lost(why));
                 self.book.put(at, came.clone(), Vec::new());
                 self.collect_after_loss(host, &mut came);
+                return came;
             }
             Err(trouble) => came.take_trouble(&trouble),
         }
