@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{Transport, Trouble, Wire, WireEnd};
 use crate::fleet::hosts::Host;
 use crate::fleet::talk::{
-    self, BEAT, DiskSample, Ended, EndedBy, Facts, FromAgent, Hello, PROTOCOL, SMALL_STACK, Sample,
+    self, BEAT, DiskSample, Ended, EndedBy, FromAgent, Hello, PROTOCOL, SMALL_STACK, Sample,
     ToAgent,
 };
 
@@ -84,7 +84,7 @@ fn serve(mut wire: UnixStream, is_mute: bool) {
             Ok(line) => match talk::understand(&line).unwrap() {
                 ToAgent::End => return,
                 _ if is_mute => return,
-                ToAgent::Facts => say(FromAgent::Facts(Box::new(Facts::default()))),
+                ToAgent::Facts => say(FromAgent::Facts(Box::default())),
                 ToAgent::Sample { every_ms } => {
                     every = Some(Duration::from_millis(every_ms));
                     true
