@@ -3,9 +3,9 @@
 //! The distance from the median is compared with the median distance (MAD), which up to half of
 //! the values cannot shift, however wild they are. The bar of 3.5 is that of Iglewicz and Hoaglin
 //! ("How to Detect and Handle Outliers", 1993), where 0.6745 is the MAD of the standard normal
-//! distribution. Of lists of 30 values that are normal and alike, it marks one by chance in 1.4 %
-//! where the spread is known, and in more of those whose MAD is rough; so what lies near
-//! the median is never marked, however narrow the others are.
+//! distribution. Of simulated lists of 30 values that are normal and alike, 9 % have one that is
+//! marked: more than the 1.4 % of a spread that is known, since the MAD of few values is rough. What
+//! lies near the median is never marked, however narrow the others are.
 
 /// The distance, in standard deviations of most values, beyond which a value is outlying.
 const BAR: f64 = 3.5;
@@ -90,8 +90,7 @@ mod tests {
                 .collect();
             lists += usize::from(outlying(&values, 0.1).unwrap().contains(&true));
         }
-        // What is marked must be 3.5 deviations out, with a MAD that is itself rough.
-        assert!(lists < 160, "{lists} of 2000 lists");
-        assert!(lists > 0);
+        // The 9 % that are told above.
+        assert!((160..200).contains(&lists), "{lists} of 2000 lists");
     }
 }
