@@ -59,10 +59,10 @@ pub(crate) struct SourceArgs {
     /// By which address an instance of EC2 is reached
     #[arg(long, value_enum, default_value_t, requires = "ec2")]
     pub address: Address,
-    /// Only hosts whose name or address this regular expression matches
+    /// Only hosts whose name, address or id this regular expression matches
     #[arg(long, value_name = "REGEX")]
     pub include: Vec<Pattern>,
-    /// Without hosts whose name or address this regular expression matches
+    /// Without hosts whose name, address or id this regular expression matches
     #[arg(long, value_name = "REGEX")]
     pub exclude: Vec<Pattern>,
 }

@@ -75,7 +75,7 @@ impl Source {
     /// Sentences that say what is wrong with the source, with its name and line.
     pub(crate) fn ask(&self, home: Option<&Path>) -> Result<Found, Vec<String>> {
         let alone = |why: String| vec![why];
-        match self {
+        let found = match self {
             Source::List(name) => {
                 let file = list::place(name, home).map_err(alone)?;
                 let bytes = read(&file).map_err(alone)?;
@@ -98,8 +98,41 @@ impl Source {
             Source::Ec2(filters, address) => ec2::ask(filters, *address, &mut |page| {
                 run(&page.clone().limit(LIMIT))
             }),
-        }
+        }?;
+        Ok(Found {
+            hosts: told_apart(found.hosts),
+            ..found
+        })
     }
+}
+
+/// The hosts with names that tell them apart. Instances that were started together have one name, and
+/// a list may have two ports of one address; everything later goes by the name.
+fn told_apart(mut hosts: Vec<Host>) -> Vec<Host> {
+    let mut named: BTreeMap<String, usize> = BTreeMap::new();
+    for host in &hosts {
+        *named.entry(host.name.clone()).or_default() += 1;
+    }
+    for host in &mut hosts {
+        if named.get(&host.name).is_none_or(|count| *count < 2) {
+            continue;
+        }
+        let own = match (&host.id, host.port) {
+            (Some(id), _) => id.clone(),
+            (None, Some(port)) if host.address == host.name => format!("port {port}"),
+            (None, Some(port)) => format!("{}, port {port}", host.address),
+            (None, None) if host.address == host.name => "port 22".to_owned(),
+            (None, None) => host.address.clone(),
+        };
+        let mut name = format!("{} ({own})", host.name);
+        // Somebody may have called another host just so.
+        while named.contains_key(&name) {
+            name.push('\'');
+        }
+        named.insert(name.clone(), 1);
+        host.name = name;
+    }
+    hosts
 }
 
 /// The hosts of a list's text; `file` is its name, for errors.
@@ -237,6 +270,51 @@ mod tests {
             .ask(Some(home.path()))
             .unwrap_err();
         assert!(none[0].contains("machines.absent"), "{none:?}");
+    }
+
+    #[test]
+    fn hosts_of_one_name_are_told_apart() {
+        let host = |name: &str, address: &str, port: Option<u16>, id: &str| Host {
+            name: name.to_owned(),
+            address: address.to_owned(),
+            port,
+            id: Some(id.to_owned()).filter(|id| !id.is_empty()),
+            ..Host::default()
+        };
+        let hosts = told_apart(vec![
+            host("burnin", "10.0.0.1", None, "i-1"),
+            host("burnin", "10.0.0.2", None, "i-2"),
+            host("burnin (i-2)", "10.0.0.3", None, "i-3"),
+            host("127.0.0.1", "127.0.0.1", None, ""),
+            host("127.0.0.1", "127.0.0.1", Some(2201), ""),
+            host("db", "10.0.0.4", None, ""),
+            host("db", "10.0.0.4", Some(2201), ""),
+            host("other", "10.0.0.5", None, "i-5"),
+        ]);
+        let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "burnin (i-1)",
+                "burnin (i-2)'",
+                "burnin (i-2)",
+                "127.0.0.1 (port 22)",
+                "127.0.0.1 (port 2201)",
+                "db (10.0.0.4)",
+                "db (10.0.0.4, port 2201)",
+                "other"
+            ]
+        );
+    }
+
+    #[test]
+    fn instances_that_were_started_together_are_found_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("hosts");
+        std::fs::write(&file, "h port=2201\nh port=2202\n").unwrap();
+        let found = Source::List(file).ask(None).unwrap();
+        let names: Vec<&str> = found.hosts.iter().map(|host| host.name.as_str()).collect();
+        assert_eq!(names, ["h (port 2201)", "h (port 2202)"]);
     }
 
     #[test]

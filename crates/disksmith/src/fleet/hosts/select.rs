@@ -20,9 +20,12 @@ impl FromStr for Pattern {
 }
 
 impl Pattern {
-    /// Whether it matches any part of the host's name or address.
+    /// Whether it matches any part of the host's name, address or id.
     fn takes(&self, host: &Host) -> bool {
-        self.0.is_match(&host.name) || self.0.is_match(&host.address)
+        let id = host.id.as_deref();
+        self.0.is_match(&host.name)
+            || self.0.is_match(&host.address)
+            || id.is_some_and(|id| self.0.is_match(id))
     }
 }
 
@@ -65,6 +68,7 @@ mod tests {
         let host = |name: &str, address: &str| Host {
             name: name.to_owned(),
             address: address.to_owned(),
+            id: Some(format!("i-{name}")),
             ..Host::default()
         };
         vec![
@@ -85,10 +89,11 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_chosen_by_name_and_address() {
+    fn hosts_are_chosen_by_name_address_and_id() {
         assert_eq!(left(&[], &[]).unwrap().len(), 3);
         assert_eq!(left(&["^db"], &[]).unwrap(), ["db1", "db2"]);
         assert_eq!(left(&["^db", "web"], &["1$"]).unwrap(), ["db2"]);
+        assert_eq!(left(&["^i-web1$"], &[]).unwrap(), ["web1"]);
         assert_eq!(left(&[r"^10\.0\.1\."], &[]).unwrap(), ["web1"]);
         let told = left(&["^x"], &[]).unwrap_err();
         assert!(told.starts_with("None of the 3 hosts"), "{told}");
