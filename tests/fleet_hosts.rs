@@ -238,7 +238,7 @@ fn root_watches_hosts_of_which_one_goes_and_comes_back() {
     assert!(host(last, "h1")["load"][0].is_number(), "{last:#}");
     // The heartbeats go over the wire.
     assert!(
-        host(last, "h1")["received_per_s"].as_f64().unwrap() > 0.0,
+        host(last, "h1")["received_bytes_per_s"].as_f64().unwrap() > 0.0,
         "{last:#}"
     );
     net.assert_nothing_left();

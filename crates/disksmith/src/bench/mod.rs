@@ -2,7 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod conclusion;
-mod descriptors;
+pub(crate) mod descriptors;
 mod findings;
 mod fio;
 mod layout;

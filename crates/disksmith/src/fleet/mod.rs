@@ -30,6 +30,7 @@ mod zero;
 
 use std::path::PathBuf;
 
+use crate::bench::descriptors;
 use crate::cli::{FleetArgs, FleetVerb, HostsArgs, PlanArgs, RaceArgs, ReachArgs, SourceArgs};
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
@@ -141,6 +142,23 @@ fn reach(args: &ReachArgs) -> Result<OpenSsh, Failure> {
         sudo: args.sudo,
         programs,
     })
+}
+
+/// The descriptors of a connection to ssh: its three pipes.
+const OF_CONNECTION: u64 = 3;
+/// Those of one that is being made: the other ends of its pipes too, and the pipe by which a program that
+/// cannot be executed is told.
+const OF_START: u64 = 8;
+
+/// Lets this process have so many connections: some that are being made at the same time, and some
+/// that stay. `fewer` says what to give less of where it may not.
+///
+/// # Errors
+/// Refused, where that is more than the hard limit of open files. To find that out later would be to
+/// take hosts for dead that were never tried.
+fn allow_connections(starting: usize, staying: usize, fewer: &str) -> Result<(), Failure> {
+    let needed = OF_START * starting as u64 + OF_CONNECTION * staying as u64;
+    descriptors::allow(needed, fewer).refused()
 }
 
 /// Says how many to start.

@@ -1,7 +1,8 @@
 //! `fleet zero`: `zero` on all hosts, after one plan of all was shown and agreed to.
 //!
 //! Each host decides by its own rules whether a disk may be overwritten, twice: for the plan, and
-//! again when the disk is opened to be written. Where one host refuses, nothing is written anywhere.
+//! again when the disk is opened to be written; a disk that is not the one that was shown then is refused.
+//! Where one host refuses, nothing is written anywhere.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -10,7 +11,7 @@ use record::Bytes;
 use serde_json::{Value, json};
 
 use super::find;
-use super::run::{self, Came, FleetRun, HostRun};
+use super::run::{self, Came, FleetRun, HostRun, Kind, Work};
 use crate::cli::FleetZeroArgs;
 use crate::context::{Context, printable};
 use crate::failure::{Answer, Failure, Outcome, listed};
@@ -22,19 +23,13 @@ const AGREED: &str = "yes";
 
 /// Zeroes disks on all hosts.
 pub(super) fn zero(args: &FleetZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
-    let words = |more: &[&str]| -> Result<Vec<String>, Failure> {
-        let verb = std::iter::once("zero").chain(args.zero.iter().map(String::as_str));
-        let all: Vec<String> = verb
-            .chain(more.iter().copied())
-            .map(str::to_owned)
-            .collect();
-        run::checked(&all)
-    };
-    let (rehearsal, work) = (words(&["--dry-run"])?, words(&[])?);
+    let words = |is_rehearsal| run::words_of_zero(&args.zero, is_rehearsal);
+    let (rehearsal, work) = (words(true)?, words(false)?);
     let found = find(&args.source)?;
     for one in &found.left_out {
         context.tell(one);
     }
+    let rehearsal = Work::alike(Kind::Zero, rehearsal);
     let plan = run::on_all(rehearsal, &found.hosts, &args.reach, context, interrupt)?;
     let refusals = refusals(&plan);
     if args.dry_run || !refusals.is_empty() {
@@ -62,6 +57,10 @@ pub(super) fn zero(args: &FleetZeroArgs, context: &mut Context, interrupt: &Atom
     if !args.yes && !is_agreed(disks(&plan).len(), plan.hosts.len())? {
         return Err(Failure::refused("nothing was written"));
     }
+    let work = Work {
+        own: plan.hosts.iter().map(planned).collect(),
+        ..Work::alike(Kind::Zero, work)
+    };
     let done = run::on_all(work, &found.hosts, &args.reach, context, interrupt)?;
     run::answer(&done, args.json, context, interrupt)
 }
@@ -88,7 +87,11 @@ fn is_agreed(disks: usize, hosts: usize) -> Result<bool, Failure> {
 /// Why hosts do not zero, as sentences.
 fn refusals(plan: &FleetRun) -> Vec<String> {
     let refusal = |host: &HostRun| {
-        let is_well = host.came == Came::Done && host.answer["disks"].is_array();
+        let disks = host.answer["disks"].as_array();
+        // Without what was seen of a disk, another could be written in its place.
+        let are_known =
+            disks.is_some_and(|disks| disks.iter().all(|disk| disk["seen"].is_object()));
+        let is_well = host.came == Came::Done && are_known;
         let why = host
             .why
             .as_deref()
@@ -96,6 +99,15 @@ fn refusals(plan: &FleetRun) -> Vec<String> {
         (!is_well).then(|| format!("{}: {why}", host.host))
     };
     plan.hosts.iter().filter_map(refusal).collect()
+}
+
+/// The options that bind a host's work to the plan: what was seen of each of its disks. A disk that has
+/// come under the name of one of them since is refused on the host when it is opened.
+fn planned(host: &HostRun) -> Vec<String> {
+    let disks = host.answer["disks"].as_array().into_iter().flatten();
+    disks
+        .flat_map(|disk| ["--planned".to_owned(), disk["seen"].to_string()])
+        .collect()
 }
 
 /// The disks of the plan, each with its host.
@@ -170,7 +182,7 @@ fn as_json(plan: &FleetRun) -> String {
         .collect();
     let document = json!({
         "schema": SCHEMA,
-        "command": "fleet zero",
+        "command": plan.kind.word(),
         "dry_run": true,
         "disksmith": env!("CARGO_PKG_VERSION"),
         "fleet": plan.id,

@@ -9,7 +9,7 @@ use record::{Run, RunId};
 
 use super::super::hosts::Host;
 use super::super::talk::Ended;
-use super::outcome::{FleetRun, HostRun};
+use super::outcome::{FleetRun, HostRun, Kind};
 use crate::bench::conclusion::Conclusion;
 use crate::longwork::Here;
 
@@ -241,6 +241,7 @@ fn alone(ended: &Ended) -> FleetRun {
     FleetRun {
         id: ended.order.fleet.clone(),
         began: jiff::Timestamp::now(),
+        kind: Kind::Run,
         args: ended.order.args.clone(),
         hosts: Vec::new(),
     }

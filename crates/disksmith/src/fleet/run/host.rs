@@ -31,6 +31,8 @@ pub(super) struct Ordered<'a> {
     pub fleet: &'a str,
     /// The verb and its arguments.
     pub args: &'a [String],
+    /// Options of the verb that a host has for itself, by its place.
+    pub own: &'a [Vec<String>],
     /// Whether the user wants the end.
     pub interrupt: &'a AtomicBool,
     /// Where what comes of it is put.
@@ -58,7 +60,8 @@ impl Ordered<'_> {
     fn converse(&self, at: usize, host: &Host, came: &mut HostRun) -> Result<(), Trouble> {
         let mut session = Session::open(self.transport, host, self.interrupt)?;
         if let Some((facts, ahead)) = facts(&mut session)? {
-            know(came, &facts, ahead);
+            came.clock_ahead_s = Some(ahead);
+            know(came, &facts)?;
         }
         for ended in self.collect(&mut session)? {
             came.collected.push(ended.order.fleet);
@@ -70,7 +73,7 @@ impl Ordered<'_> {
         session.say(&ToAgent::Run(Order {
             fleet: self.fleet.to_owned(),
             host: host.name.clone(),
-            args: self.args.to_vec(),
+            args: self.words(at),
         }))?;
         let ended = wait(&mut session, host)?;
         came.take(&ended);
@@ -80,6 +83,13 @@ impl Ordered<'_> {
         }
         session.end();
         Ok(())
+    }
+
+    /// The verb and its arguments, with a host's own options right behind the verb.
+    fn words(&self, at: usize) -> Vec<String> {
+        let own = self.own.get(at).map_or(&[][..], Vec::as_slice);
+        let (verb, rest) = self.args.split_at(self.args.len().min(1));
+        [verb, own, rest].concat()
     }
 
     /// Collects what the host has kept.
@@ -155,14 +165,37 @@ fn now_ms() -> i64 {
     since.map_or(0, |since| since.as_millis() as i64)
 }
 
-/// What the source did not say, the host's cloud may.
-fn know(came: &mut HostRun, facts: &Facts, ahead: f64) {
-    came.clock_ahead_s = Some(ahead);
-    if let Some(cloud) = &facts.cloud {
-        came.zone = came.zone.take().or_else(|| cloud.zone.clone());
-        came.kind = came.kind.take().or_else(|| cloud.instance_type.clone());
-        came.id = came.id.take().or_else(|| cloud.instance_id.clone());
+/// Takes in what the host's cloud says of it. That counts more than what the source said, which may
+/// be of last week.
+///
+/// # Errors
+/// Unfit, where the address is another instance's by now: what is measured of this one must not be
+/// put down to the other, which somebody may terminate for it.
+fn know(came: &mut HostRun, facts: &Facts) -> Result<(), Trouble> {
+    let Some(cloud) = &facts.cloud else {
+        return Ok(());
+    };
+    if let (Some(listed), Some(own)) = (&came.id, &cloud.instance_id)
+        && listed != own
+    {
+        return Err(Trouble::Unfit(format!(
+            "{} calls itself {own}, and it was given as {listed}: another instance has its address \
+             now; correct the list, or leave the host out with --exclude.",
+            came.host
+        )));
     }
+    came.id = came.id.take().or_else(|| cloud.instance_id.clone());
+    let mut take = |what: &str, said: &mut Option<String>, own: &Option<String>| {
+        let Some(own) = own else { return };
+        if let Some(listed) = said.replace(own.clone()).filter(|listed| listed != own) {
+            came.notes.push(format!(
+                "its {what} is {own}, and was given as {listed}, which does not count."
+            ));
+        }
+    };
+    take("zone", &mut came.zone, &cloud.zone);
+    take("type", &mut came.kind, &cloud.instance_type);
+    Ok(())
 }
 
 /// Waits for the verb's end, which the user may bring about.
@@ -190,5 +223,59 @@ fn wait(session: &mut Session<'_>, host: &Host) -> Result<Ended, Trouble> {
                 host.name
             )));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::Cloud;
+
+    use super::*;
+
+    fn know_of(id: Option<&str>, zone: Option<&str>) -> (HostRun, Result<(), Trouble>) {
+        let mut came = HostRun::waiting(&Host {
+            name: "db1".to_owned(),
+            id: id.map(str::to_owned),
+            zone: zone.map(str::to_owned),
+            ..Host::default()
+        });
+        let facts = Facts {
+            cloud: Some(Cloud {
+                provider: "aws".to_owned(),
+                instance_type: Some("i4i.large".to_owned()),
+                zone: Some("us-east-1b".to_owned()),
+                instance_id: Some("i-new".to_owned()),
+            }),
+            ..Facts::default()
+        };
+        let known = know(&mut came, &facts);
+        (came, known)
+    }
+
+    #[test]
+    fn what_the_host_s_cloud_says_counts_more_than_what_the_list_says() {
+        let (came, known) = know_of(None, None);
+        assert_eq!(known, Ok(()));
+        assert_eq!(came.id.as_deref(), Some("i-new"));
+        assert_eq!(came.notes, [""; 0]);
+        let (came, known) = know_of(Some("i-new"), Some("us-east-1a"));
+        assert_eq!(known, Ok(()));
+        assert_eq!(came.zone.as_deref(), Some("us-east-1b"));
+        assert_eq!(
+            came.notes,
+            ["its zone is us-east-1b, and was given as us-east-1a, which does not count."]
+        );
+    }
+
+    #[test]
+    fn a_host_that_is_another_instance_than_the_list_s_is_left_alone() {
+        let (_, known) = know_of(Some("i-old"), None);
+        let Err(Trouble::Unfit(why)) = known else {
+            panic!("{known:?}")
+        };
+        assert!(
+            why.contains("calls itself i-new, and it was given as i-old"),
+            "{why}"
+        );
     }
 }

@@ -19,18 +19,21 @@ use record::RunId;
 
 use super::hosts::Host;
 use super::pool::each;
-use super::{find, reach};
+use super::{allow_connections, find, reach};
 use crate::cli::{FleetShowArgs, ReachArgs, RunArgs};
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::longwork::Here;
 use book::Book;
 use host::Ordered;
-pub(super) use outcome::{Came, FleetRun, HostRun};
-pub(super) use verb::checked;
+pub(super) use outcome::{Came, FleetRun, HostRun, Kind};
+use verb::checked;
+pub(super) use verb::zero as words_of_zero;
 
 /// What the newest run is called.
 const LAST: &str = "last";
+/// What there can be fewer of where a process may not have as many connections.
+const BATCH: &str = "hosts at the same time (--batch)";
 
 /// Runs a verb on every host.
 pub(super) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
@@ -39,8 +42,30 @@ pub(super) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool)
     for one in &found.left_out {
         context.tell(one);
     }
-    let run = on_all(words, &found.hosts, &args.reach, context, interrupt)?;
+    let work = Work::alike(Kind::Run, words);
+    let run = on_all(work, &found.hosts, &args.reach, context, interrupt)?;
     answer(&run, args.json, context, interrupt)
+}
+
+/// What is to be done on hosts.
+pub(super) struct Work {
+    /// Which verb of `fleet` it is.
+    pub kind: Kind,
+    /// The verb and its arguments.
+    pub words: Vec<String>,
+    /// Options of the verb that a host has for itself, by its place; none where all do the same.
+    pub own: Vec<Vec<String>>,
+}
+
+impl Work {
+    /// The same on all hosts.
+    pub(super) fn alike(kind: Kind, words: Vec<String>) -> Work {
+        Work {
+            kind,
+            words,
+            own: Vec::new(),
+        }
+    }
 }
 
 /// Runs a verb on all of these hosts, and keeps what comes of it in the ledger.
@@ -49,16 +74,17 @@ pub(super) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool)
 /// Refused, before any host is touched, where the ledger or the program that is to be sent is in the
 /// way; failed midway, where no thread can be started.
 pub(super) fn on_all(
-    words: Vec<String>,
+    work: Work,
     hosts: &[Host],
     reach_args: &ReachArgs,
     context: &Context,
     interrupt: &AtomicBool,
 ) -> Result<FleetRun, Failure> {
     let ssh = reach(reach_args)?;
+    allow_connections(hosts.len().min(reach_args.batch as usize), 0, BATCH)?;
     let here = Here::of_process(&context.root, Path::new("/etc")).refused()?;
     let mut ledger = context.open_ledger()?;
-    let run = begun(words, hosts);
+    let run = begun(work.kind, work.words, hosts);
     let standing = |owner: &ledger::Owner| here.standing(owner);
     let claim = ledger
         .begin_work(&run.id, here.owner(), &run, standing)
@@ -69,6 +95,7 @@ pub(super) fn on_all(
         transport: &ssh,
         fleet: &fleet,
         args: &args,
+        own: &work.own,
         interrupt,
         book: &book,
     };
@@ -139,11 +166,12 @@ pub(super) fn answer(
 }
 
 /// The run as it begins.
-fn begun(args: Vec<String>, hosts: &[Host]) -> FleetRun {
+fn begun(kind: Kind, args: Vec<String>, hosts: &[Host]) -> FleetRun {
     let began = Timestamp::now();
     FleetRun {
         id: RunId::new(began, u64::from(std::process::id())).to_string(),
         began,
+        kind,
         args,
         hosts: hosts.iter().map(HostRun::waiting).collect(),
     }

@@ -12,6 +12,27 @@ use super::super::talk::{Ended, EndedBy};
 /// How much of what a verb said on standard error is kept, in characters from its end.
 const KEPT: usize = 2000;
 
+/// Which verb of `fleet` it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Kind {
+    /// `fleet run`.
+    #[default]
+    Run,
+    /// `fleet zero`.
+    Zero,
+}
+
+impl Kind {
+    /// As the answer has it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Kind::Run => "fleet run",
+            Kind::Zero => "fleet zero",
+        }
+    }
+}
+
 /// A verb on many hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FleetRun {
@@ -19,6 +40,9 @@ pub(crate) struct FleetRun {
     pub id: String,
     /// When it began.
     pub began: Timestamp,
+    /// Which verb of `fleet` it is.
+    #[serde(default)]
+    pub kind: Kind,
     /// The verb and its arguments.
     pub args: Vec<String>,
     /// The hosts, in the order of their source.
@@ -97,6 +121,9 @@ pub(crate) struct HostRun {
     pub came: Came,
     /// Why, as a sentence, where it did not come out well.
     pub why: Option<String>,
+    /// What else is to be known of it, as sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// The verb's exit status, where it has one.
     pub status: Option<i32>,
     /// How long it ran, in seconds.
@@ -124,6 +151,7 @@ impl HostRun {
             id: host.id.clone(),
             came: Came::Waiting,
             why: None,
+            notes: Vec::new(),
             status: None,
             seconds: None,
             clock_ahead_s: None,

@@ -75,6 +75,10 @@ fn sentences(run: &FleetRun, compared: &Comparison) -> Vec<String> {
             Some(format!("{}: {}: {why}", host.host, host.came.word()))
         })
         .collect();
+    for host in &run.hosts {
+        let notes = host.notes.iter();
+        sentences.extend(notes.map(|note| format!("{}: {note}", host.host)));
+    }
     sentences.extend(outliers(run, compared));
     for host in run.hosts.iter().filter(|host| !host.collected.is_empty()) {
         sentences.push(format!(
@@ -143,6 +147,7 @@ pub(super) fn json(run: &FleetRun) -> String {
                 "id": host.id,
                 "came": host.came.word(),
                 "why": host.why,
+                "notes": host.notes,
                 "status": host.status,
                 "seconds": host.seconds,
                 "clock_ahead_s": host.clock_ahead_s,
@@ -157,7 +162,7 @@ pub(super) fn json(run: &FleetRun) -> String {
         .collect();
     let document = json!({
         "schema": SCHEMA,
-        "command": "fleet run",
+        "command": run.kind.word(),
         "disksmith": env!("CARGO_PKG_VERSION"),
         "fleet": run.id,
         "began": run.began,

@@ -14,7 +14,7 @@ fn run_on(hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
     let path = place.path().join("ledger.db");
     let mut ledger = Ledger::open(&path).unwrap();
     let here = Here::of_process(&Root::host(), Path::new("/etc")).unwrap();
-    let run = begun(vec!["devices".to_owned()], hosts);
+    let run = begun(Kind::Run, vec!["devices".to_owned()], hosts);
     let claim = ledger
         .begin_work(&run.id, here.owner(), &run, |owner| here.standing(owner))
         .unwrap();
@@ -24,6 +24,7 @@ fn run_on(hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
         transport: &Simulated::default(),
         fleet: &id,
         args: &["devices".to_owned()],
+        own: &[],
         interrupt,
         book: &book,
     };
@@ -88,7 +89,7 @@ fn after_a_signal_nothing_is_begun() {
 
 #[test]
 fn the_exit_status_says_whether_anything_was_touched() {
-    let mut run = begun(Vec::new(), &simulated_hosts(2));
+    let mut run = begun(Kind::Run, Vec::new(), &simulated_hosts(2));
     let mut set = |came: [Came; 2]| {
         for (host, came) in run.hosts.iter_mut().zip(came) {
             host.came = came;

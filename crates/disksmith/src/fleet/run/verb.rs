@@ -7,6 +7,8 @@ use crate::failure::Failure;
 
 /// Verbs that answer with a JSON document when they are asked for one.
 const JSON: &str = "--json";
+/// The verb that writes zeros.
+const ZERO: &str = "zero";
 
 /// Checks the verb and its arguments, and lets it answer with a JSON document where it can.
 ///
@@ -21,8 +23,7 @@ pub(in super::super) fn checked(words: &[String]) -> Result<Vec<String>, Failure
             words.join(" ")
         )));
     }
-    let mut with_json = words.to_vec();
-    with_json.push(JSON.to_owned());
+    let with_json = with(words, JSON);
     let takes_json = !words.iter().any(|word| word == JSON)
         // What stands behind '--' there is another program's.
         && !matches!(verb, Verb::Lab(_))
@@ -32,6 +33,40 @@ pub(in super::super) fn checked(words: &[String]) -> Result<Vec<String>, Failure
     } else {
         words.to_vec()
     })
+}
+
+/// The words with an option more. What stands behind a '--' is no option any more, so that it is put
+/// before.
+fn with(words: &[String], option: &str) -> Vec<String> {
+    let end = words.iter().position(|word| word == "--");
+    let (before, behind) = words.split_at(end.unwrap_or(words.len()));
+    let mut all = before.to_vec();
+    all.push(option.to_owned());
+    all.extend_from_slice(behind);
+    all
+}
+
+/// The words of a `zero` with these arguments, or of its rehearsal.
+///
+/// # Errors
+/// Refused, where they make no sense, or would be a rehearsal in place of the work or the other way
+/// round.
+pub(in super::super) fn zero(
+    arguments: &[String],
+    is_rehearsal: bool,
+) -> Result<Vec<String>, Failure> {
+    let mut words = vec![ZERO.to_owned()];
+    words.extend_from_slice(arguments);
+    if is_rehearsal {
+        words = with(&words, "--dry-run");
+    }
+    let words = checked(&words)?;
+    match parse(&words) {
+        Ok(Verb::Zero(args)) if args.dry_run == is_rehearsal => Ok(words),
+        _ => Err(Failure::refused(
+            "what stands behind '--' is given to 'disksmith zero'; --dry-run stands before it",
+        )),
+    }
 }
 
 fn parse(words: &[String]) -> Result<Verb, String> {
@@ -78,9 +113,28 @@ mod tests {
         assert_eq!(check("devices").unwrap(), "devices --json");
         assert_eq!(check("devices --json").unwrap(), "devices --json");
         assert_eq!(check("bench /mnt/a").unwrap(), "bench /mnt/a --json");
-        assert_eq!(check("bench -- /mnt/a").unwrap(), "bench -- /mnt/a");
+        assert_eq!(check("bench -- /mnt/a").unwrap(), "bench --json -- /mnt/a");
         let lab = "lab run --volumes nvme:1GiB -- lsblk";
         assert_eq!(check(lab).unwrap(), lab);
+    }
+
+    #[test]
+    fn a_rehearsal_writes_nothing_whatever_stands_behind() {
+        let words = |line: &str| -> Vec<String> { line.split(' ').map(str::to_owned).collect() };
+        let line = "--destroy /dev/a -- /dev/a";
+        let rehearsal = zero(&words(line), true).unwrap().join(" ");
+        assert_eq!(
+            rehearsal,
+            "zero --destroy /dev/a --dry-run --json -- /dev/a"
+        );
+        let work = zero(&words(line), false).unwrap().join(" ");
+        assert_eq!(work, "zero --destroy /dev/a --json -- /dev/a");
+        for bad in ["--dry-run /dev/a", "--destroy /dev/a"] {
+            assert!(
+                zero(&words(bad), true).is_err() && zero(&words(bad), false).is_err(),
+                "{bad}"
+            );
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::link::{Transport, Trouble};
 use super::pool::STACK;
 use super::session::{Heard, Session};
 use super::talk::{FromAgent, Sample, ToAgent};
-use super::{find, reach};
+use super::{allow_connections, find, reach};
 use crate::cli::TopArgs;
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
@@ -40,6 +40,8 @@ pub(super) fn top(args: &TopArgs, context: &mut Context, interrupt: &AtomicBool)
         context.tell(one);
     }
     let ssh = reach(&args.reach)?;
+    let starting = found.hosts.len().min(args.reach.batch as usize);
+    allow_connections(starting, found.hosts.len(), "hosts")?;
     let mut show = Show::of(args, context);
     let every = Duration::from_nanos(args.every.0.0);
     let lasts = args.lasts.map(|lasts| Duration::from_nanos(lasts.0.0));

@@ -229,8 +229,8 @@ pub(super) fn json(all: &[Row], shown: &[&Row]) -> String {
                 "zone": row.zone,
                 "state": state,
                 "why": why,
-                "received_per_s": row.value(Sort::Received),
-                "sent_per_s": row.value(Sort::Sent),
+                "received_bytes_per_s": row.value(Sort::Received),
+                "sent_bytes_per_s": row.value(Sort::Sent),
                 "reads_per_s": row.value(Sort::Reads),
                 "writes_per_s": row.value(Sort::Writes),
                 "load": row.sample().and_then(|sample| sample.load),
@@ -244,8 +244,8 @@ pub(super) fn json(all: &[Row], shown: &[&Row]) -> String {
     let sums = |by: Over| {
         let total = |what| by.all(&live, |row| row.value(what));
         json!({
-            "received_per_s": total(Sort::Received),
-            "sent_per_s": total(Sort::Sent),
+            "received_bytes_per_s": total(Sort::Received),
+            "sent_bytes_per_s": total(Sort::Sent),
             "reads_per_s": total(Sort::Reads),
             "writes_per_s": total(Sort::Writes),
             "load": total(Sort::Load),
@@ -334,5 +334,8 @@ mod tests {
         assert_eq!(value["hosts"][7]["state"], "dead");
         assert_eq!(value["hosts"][6]["worst"]["disk"], "sdb");
         assert_eq!(value["totals"]["reads_per_s"], 700.0);
+        for rate in ["received_bytes_per_s", "sent_bytes_per_s"] {
+            assert!(value["totals"][rate].is_number() && value["hosts"][0][rate].is_number());
+        }
     }
 }
