@@ -105,6 +105,9 @@ pub(crate) struct RunArgs {
     /// How they are reached
     #[command(flatten)]
     pub reach: ReachArgs,
+    /// Tell the verb to end on a host where it takes longer [default: it may take as long as it wants]
+    #[arg(long, value_name = "TIME")]
+    pub limit: Option<Span>,
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,

@@ -107,6 +107,12 @@ impl<'a> Session<'a> {
         said.map_err(|_| self.lost())
     }
 
+    /// Lets the agent know that somebody is there, where this thread waits for something else.
+    pub(crate) fn beat(&mut self) {
+        // Where the connection is lost, the next that is said or heard tells so.
+        let _ = self.say(&ToAgent::Alive);
+    }
+
     /// Listens, at most for `limit`, and lets the agent know meanwhile that somebody does. After the
     /// user has wanted the end it goes on listening only if it is called again.
     ///

@@ -43,7 +43,10 @@ pub(crate) enum ToAgent {
     /// Run a verb.
     Run(Order),
     /// End what runs, in order.
-    Stop,
+    Stop {
+        /// How long it may take to undo what it has begun, in milliseconds, before it is killed.
+        grace_ms: u64,
+    },
     /// Say the answer of this name that was kept.
     Collect(String),
     /// The answer of this name is in a ledger: it need not be kept any more.

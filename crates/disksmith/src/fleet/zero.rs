@@ -6,12 +6,13 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use record::Bytes;
 use serde_json::{Value, json};
 
 use super::find;
-use super::run::{self, Came, FleetRun, HostRun, Kind, Work};
+use super::run::{self, Came, FleetRun, HostRun, Kind, Limits, Work};
 use crate::cli::FleetZeroArgs;
 use crate::context::{Context, printable};
 use crate::failure::{Answer, Failure, Outcome, listed};
@@ -20,6 +21,12 @@ use crate::render::table::{Column, layout, wrap};
 
 /// The word that agrees to the plan.
 const AGREED: &str = "yes";
+/// A rehearsal looks at the disks and writes nothing, so that there is little to wait for and nothing to
+/// undo; one that takes longer waits for a disk that answers nothing, and holds up the plan of all.
+const REHEARSAL: Limits = Limits {
+    verb: Some(Duration::from_secs(60)),
+    grace: Duration::from_secs(2),
+};
 
 /// Zeroes disks on all hosts.
 pub(super) fn zero(args: &FleetZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
@@ -29,7 +36,10 @@ pub(super) fn zero(args: &FleetZeroArgs, context: &mut Context, interrupt: &Atom
     for one in &found.left_out {
         context.tell(one);
     }
-    let rehearsal = Work::alike(Kind::Zero, rehearsal);
+    let rehearsal = Work {
+        limits: REHEARSAL,
+        ..Work::alike(Kind::Zero, rehearsal)
+    };
     let plan = run::on_all(rehearsal, &found.hosts, &args.reach, context, interrupt)?;
     let refusals = refusals(&plan);
     if args.dry_run || !refusals.is_empty() {

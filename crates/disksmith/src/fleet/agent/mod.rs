@@ -223,9 +223,9 @@ impl Agent {
                 self.sampler = Some(Sampler::start(&self.root, Duration::from_millis(every_ms)));
             }
             ToAgent::Run(order) => self.run(order),
-            ToAgent::Stop => {
+            ToAgent::Stop { grace_ms } => {
                 if let Some(task) = &self.task {
-                    task.stop(EndedBy::Order);
+                    task.stop(EndedBy::Order, Duration::from_millis(grace_ms));
                 }
             }
             ToAgent::Collect(name) => self.mouth.say(match self.spool.get(&name) {
@@ -257,7 +257,7 @@ impl Agent {
     /// Ends what runs, and keeps its answer for the next contact.
     fn end(&mut self, arriving: &Receiver<Event>) {
         if let Some(task) = self.task.take() {
-            task.stop(EndedBy::Loss);
+            task.stop(EndedBy::Loss, GRACE);
             let until = Instant::now() + GRACE + Duration::from_secs(1);
             while let Some(left) = until.checked_duration_since(Instant::now()) {
                 match arriving.recv_timeout(left) {

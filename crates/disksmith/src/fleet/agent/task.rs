@@ -6,7 +6,6 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -20,7 +19,8 @@ use serde_json::Value;
 
 use crate::fleet::talk::{Ended, EndedBy, MOST_SAID, Order};
 
-/// How long a verb may take to end in order, before it is killed.
+/// How long a verb may take to end where the connection is lost, before it is killed: its I/O ends within
+/// 10 s then, and what it had not undone is left to its next start.
 pub(super) const GRACE: Duration = Duration::from_millis(2500);
 /// How often it is looked whether it has ended, or shall.
 const LOOK: Duration = Duration::from_millis(20);
@@ -31,8 +31,29 @@ const PRIVATE: &str = "disksmith-agent-ledger.";
 
 /// A verb that runs.
 pub(super) struct Task {
-    /// Why it shall end: 0 while it may run.
-    stop: Arc<AtomicU8>,
+    stop: Arc<Asked>,
+}
+
+/// Whether a verb shall end: why, and how long it may take.
+#[derive(Default)]
+struct Asked(Mutex<Option<(EndedBy, Duration)>>);
+
+impl Asked {
+    fn get(&self) -> Option<(EndedBy, Duration)> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks it to end. Where the connection is lost while a verb ends in order there is less time.
+    fn ask(&self, by: EndedBy, grace: Duration) {
+        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = match *asked {
+            None => true,
+            Some((before, _)) => before == EndedBy::Order && by == EndedBy::Loss,
+        };
+        if counts {
+            *asked = Some((by, grace));
+        }
+    }
 }
 
 impl Task {
@@ -45,7 +66,7 @@ impl Task {
         root: &Root,
         done: impl FnOnce(Ended) + Send + 'static,
     ) -> std::io::Result<Task> {
-        let stop = Arc::new(AtomicU8::new(0));
+        let stop = Arc::<Asked>::default();
         let asked = Arc::clone(&stop);
         let private = Private::new(root, &order);
         // What is bound dies with the thread that started it, so the thread waits for it.
@@ -67,14 +88,9 @@ impl Task {
         }
     }
 
-    /// Asks it to end.
-    pub(super) fn stop(&self, by: EndedBy) {
-        let word = match by {
-            EndedBy::Itself => 0,
-            EndedBy::Order => 1,
-            EndedBy::Loss => 2,
-        };
-        let _ = self.stop.compare_exchange(0, word, Relaxed, Relaxed);
+    /// Asks it to end. It is killed where it takes longer than `grace`.
+    pub(super) fn stop(&self, by: EndedBy, grace: Duration) {
+        self.stop.ask(by, grace);
     }
 }
 
@@ -112,7 +128,7 @@ impl Running {
     }
 
     /// Waits for its end, or brings it about.
-    fn end(mut self, order: Order, asked: &AtomicU8, private: Option<Private>) -> Ended {
+    fn end(mut self, order: Order, asked: &Asked, private: Option<Private>) -> Ended {
         let mut asked_at: Option<Instant> = None;
         let status = loop {
             match self.child.try_wait() {
@@ -120,12 +136,12 @@ impl Running {
                 Ok(None) => {}
                 Err(_) => break None,
             }
-            match asked_at {
-                None if asked.load(Relaxed) != 0 => {
+            match (asked_at, asked.get()) {
+                (None, Some(_)) => {
                     asked_at = Some(Instant::now());
                     self.signal(Signal::TERM);
                 }
-                Some(since) if since.elapsed() > GRACE => {
+                (Some(since), Some((_, grace))) if since.elapsed() > grace => {
                     self.signal(Signal::KILL);
                     // A process that waits for a disk that answers nothing ends only when it does.
                     break self.child.try_wait().ok().flatten();
@@ -134,12 +150,14 @@ impl Running {
             }
             thread::sleep(LOOK);
         };
-        let by = match asked.load(Relaxed) {
-            1 => EndedBy::Order,
-            2 => EndedBy::Loss,
-            _ => EndedBy::Itself,
+        let by = asked.get().map_or(EndedBy::Itself, |(by, _)| by);
+        // Of what is stuck nothing more is to be heard, and who waits for the answer has little time.
+        let patience = match asked_at {
+            Some(_) => LAST_WORDS / 4,
+            None => LAST_WORDS,
         };
-        let out = self.out.text();
+        let until = Instant::now() + patience;
+        let out = self.out.text(until);
         Ended {
             name: name(&order),
             order,
@@ -147,7 +165,7 @@ impl Running {
             status: status.and_then(|status: ExitStatus| status.code()),
             seconds: self.began.elapsed().as_secs_f64(),
             answer: serde_json::from_str(&out).unwrap_or(Value::String(out)),
-            stderr: self.err.text(),
+            stderr: self.err.text(until),
             runs: private.map(|private| private.runs()).unwrap_or_default(),
         }
     }
@@ -198,10 +216,9 @@ impl Said {
         Said { bytes, listener }
     }
 
-    /// All that was said. What the verb has left behind may hold the pipe open, and is not waited
-    /// for.
-    fn text(&self) -> String {
-        let until = Instant::now() + LAST_WORDS;
+    /// All that was said by then at the latest. What the verb has left behind may hold the pipe open,
+    /// and is not waited for.
+    fn text(&self, until: Instant) -> String {
         let is_over = || self.listener.as_ref().is_none_or(JoinHandle::is_finished);
         while !is_over() && Instant::now() < until {
             thread::sleep(Duration::from_millis(2));
@@ -314,6 +331,19 @@ mod tests {
             name.starts_with("20260101-000000-abcd.___etc_p_ss_wd."),
             "{name}"
         );
+    }
+
+    #[test]
+    fn a_loss_leaves_less_time_than_an_order_and_an_order_no_more_than_a_loss() {
+        let asked = Asked::default();
+        assert_eq!(asked.get(), None);
+        let (order, loss) = (Duration::from_secs(60), GRACE);
+        asked.ask(EndedBy::Order, order);
+        asked.ask(EndedBy::Order, Duration::ZERO);
+        assert_eq!(asked.get(), Some((EndedBy::Order, order)));
+        asked.ask(EndedBy::Loss, loss);
+        asked.ask(EndedBy::Order, order);
+        assert_eq!(asked.get(), Some((EndedBy::Loss, loss)));
     }
 
     #[test]

@@ -2,13 +2,14 @@
 //! is on the ledger's disk, many of them for one commit: what a host has kept may be forgotten
 //! there only then.
 
+use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use ledger::{Claim, Ledger, Owner};
 use record::{Run, RunId};
 
 use super::super::hosts::Host;
-use super::super::talk::Ended;
+use super::super::talk::{BEAT, Ended};
 use super::outcome::{FleetRun, HostRun, Kind};
 use crate::bench::conclusion::Conclusion;
 use crate::longwork::Here;
@@ -54,8 +55,15 @@ impl Book {
     }
 
     /// Puts down what came of a host, and the runs that belong to it. Whether it is kept now.
-    pub(super) fn put(&self, at: usize, host: HostRun, runs: Vec<Run>) -> bool {
-        self.write(|state| {
+    /// `beat` is called as often as an agent wants to hear something, while that is waited for.
+    pub(super) fn put(
+        &self,
+        at: usize,
+        host: HostRun,
+        runs: Vec<Run>,
+        beat: &mut dyn FnMut(),
+    ) -> bool {
+        self.write(beat, |state| {
             if let Some(place) = state.run.hosts.get_mut(at) {
                 *place = host;
             }
@@ -63,9 +71,9 @@ impl Book {
         })
     }
 
-    /// Puts down an answer that a host has kept. Whether it is kept now.
-    pub(super) fn put_collected(&self, ended: Ended) -> bool {
-        self.write(|state| {
+    /// Puts down an answer that a host has kept. Whether it is kept now. `beat` is as in [`Book::put`].
+    pub(super) fn put_collected(&self, ended: Ended, beat: &mut dyn FnMut()) -> bool {
+        self.write(beat, |state| {
             let own = state.run.id == ended.order.fleet;
             let hosts = &mut state.run.hosts;
             let name = &ended.order.host;
@@ -82,17 +90,24 @@ impl Book {
     }
 
     /// Writes, and waits until it is on the disk.
-    fn write(&self, write: impl FnOnce(&mut State)) -> bool {
+    fn write(&self, beat: &mut dyn FnMut(), write: impl FnOnce(&mut State)) -> bool {
         let mut state = self.lock();
         write(&mut state);
         state.put += 1;
         let own = state.put;
         self.changed.notify_all();
         while state.kept < own && state.failed.is_none() && !state.over {
-            state = self
+            let (next, waited) = self
                 .changed
-                .wait(state)
+                .wait_timeout(state, BEAT)
                 .unwrap_or_else(PoisonError::into_inner);
+            state = next;
+            if waited.timed_out() {
+                // An agent that hears nothing for long takes the connection for lost.
+                drop(state);
+                beat();
+                state = self.lock();
+            }
         }
         state.kept >= own
     }
@@ -176,11 +191,17 @@ fn keep(
             *id = run.id.to_string();
         }
     }
-    for ended in earlier {
+    let mut by_fleet: BTreeMap<&str, Vec<&Ended>> = BTreeMap::new();
+    for ended in earlier.iter_mut() {
         for run in &mut ended.runs {
             save(ledger, run)?;
         }
-        amend(ledger, ended, here)?;
+    }
+    for ended in earlier.iter() {
+        by_fleet.entry(&ended.order.fleet).or_default().push(ended);
+    }
+    for (fleet, answers) in by_fleet {
+        amend(ledger, fleet, &answers, here)?;
     }
     Ok(())
 }
@@ -206,31 +227,36 @@ fn save(ledger: &mut Ledger, run: &mut Run) -> ledger::Result<()> {
     }
 }
 
-/// Puts a late answer to the run of the fleet that it belongs to. Where this ledger does not know
-/// that, since another did it, or where somebody is at it, it is kept under its own name.
-fn amend(ledger: &mut Ledger, ended: &Ended, here: &Here) -> ledger::Result<()> {
-    let fleet = &ended.order.fleet;
-    let known = ledger.work::<FleetRun>(fleet)?;
-    let finished = known
-        .as_ref()
-        .is_none_or(|work| work.summary.finished.is_some());
-    let mut run = known.map_or_else(|| alone(ended), |work| work.document);
-    put(&mut run, ended);
+/// Puts late answers to the run of the fleet that they belong to, all of them at once: what is kept of
+/// it has the answers of all its hosts. Where this ledger does not know it, since another did it, it is
+/// begun here; where somebody is at it, each answer is kept beside it, under its own name.
+fn amend(ledger: &mut Ledger, fleet: &str, answers: &[&Ended], here: &Here) -> ledger::Result<()> {
+    let Some(first) = answers.first() else {
+        return Ok(());
+    };
     let owner = here.owner();
     let standing = |other: &Owner| here.standing(other);
-    let claim = if finished {
-        ledger.begin_work(fleet, owner, &run, standing)
-    } else {
-        let claimed = ledger.claim_work::<FleetRun>(fleet, owner, standing);
-        claimed.map(|(claim, _)| claim)
+    let Some(work) = ledger.work::<FleetRun>(fleet)? else {
+        let mut run = alone(first);
+        answers.iter().for_each(|ended| put(&mut run, ended));
+        let claim = ledger.begin_work(fleet, owner, &run, standing)?;
+        return ledger.finish_work(claim, &run);
     };
-    match claim {
-        Ok(claim) => ledger.finish_work(claim, &run),
+    let mut run = work.document;
+    answers.iter().for_each(|ended| put(&mut run, ended));
+    if work.summary.finished.is_some() {
+        return ledger.amend_work(fleet, &run);
+    }
+    match ledger.claim_work::<FleetRun>(fleet, owner, standing) {
+        Ok((claim, _)) => ledger.finish_work(claim, &run),
         Err(ledger::Error::Work(_)) => {
-            let mut run = alone(ended);
-            put(&mut run, ended);
-            let claim = ledger.begin_work(&ended.name, owner, &run, standing)?;
-            ledger.finish_work(claim, &run)
+            for ended in answers {
+                let mut run = alone(ended);
+                put(&mut run, ended);
+                let claim = ledger.begin_work(&ended.name, owner, &run, standing)?;
+                ledger.finish_work(claim, &run)?;
+            }
+            Ok(())
         }
         Err(why) => Err(why),
     }

@@ -1,6 +1,7 @@
 //! A verb on one host, from the connection to its end.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -15,9 +16,10 @@ use crate::fleet::talk::{Ended, Facts, FromAgent, Order, ToAgent};
 const FACTS: Duration = Duration::from_secs(20);
 /// How long it may take to say an answer that it has kept.
 const COLLECT: Duration = Duration::from_secs(30);
-/// How long a verb that was told to end may take: the agent kills it before.
+/// How long it may take, beyond the verb's own time to undo what it has begun, to say that it has ended:
+/// the agent kills it before.
 const STOP: Duration = Duration::from_secs(8);
-/// A verb may take for ever; this is how long one look for its end lasts.
+/// A verb may take long; this is how long one look for its end lasts.
 const LONG: Duration = Duration::from_secs(3600);
 /// How long after a loss the host is tried once more, to collect what it had: the agent has ended
 /// its work by then.
@@ -35,8 +37,30 @@ pub(super) struct Ordered<'a> {
     pub own: &'a [Vec<String>],
     /// Whether the user wants the end.
     pub interrupt: &'a AtomicBool,
+    /// How long the verb may take.
+    pub limits: Limits,
+    /// The hosts that were lost, with when: they are tried once more when no other waits for its turn.
+    pub lost: Mutex<Vec<(usize, Instant)>>,
     /// Where what comes of it is put.
     pub book: &'a Book,
+}
+
+/// How long a verb may take.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Limits {
+    /// After how long it is told to end; `None` where it may take as long as it wants.
+    pub verb: Option<Duration>,
+    /// How long it may then take to undo what it has begun, before it is killed.
+    pub grace: Duration,
+}
+
+impl Limits {
+    /// A verb may take as long as it wants, and has as long to end as a Ctrl-C on the host itself would
+    /// leave it in most cases: it takes arrays apart, and unmounts what must first be written.
+    pub(in super::super) const NONE: Limits = Limits {
+        verb: None,
+        grace: Duration::from_secs(60),
+    };
 }
 
 impl Ordered<'_> {
@@ -47,13 +71,14 @@ impl Ordered<'_> {
             Ok(()) => return came,
             Err(Trouble::Lost(why)) => {
                 came.take_trouble(&Trouble::Lost(why));
-                self.book.put(at, came.clone(), Vec::new());
-                self.collect_after_loss(host, &mut came);
+                self.book.put(at, came.clone(), Vec::new(), &mut || {});
+                let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+                lost.push((at, Instant::now()));
                 return came;
             }
             Err(trouble) => came.take_trouble(&trouble),
         }
-        self.book.put(at, came.clone(), Vec::new());
+        self.book.put(at, came.clone(), Vec::new(), &mut || {});
         came
     }
 
@@ -75,9 +100,13 @@ impl Ordered<'_> {
             host: host.name.clone(),
             args: self.words(at),
         }))?;
-        let ended = wait(&mut session, host)?;
+        let (ended, is_late) = wait(&mut session, host, self.limits)?;
         came.take(&ended);
-        if self.book.put(at, came.clone(), ended.runs) {
+        if let Some(limit) = self.limits.verb.filter(|_| is_late) {
+            came.why = Some(format!("it was ended after {} s.", limit.as_secs_f64()));
+        }
+        let beat = &mut || session.beat();
+        if self.book.put(at, came.clone(), ended.runs, beat) {
             // Where it does not hear that, the answer is collected once more, and is the same.
             let _ = session.say(&ToAgent::Forget(ended.name));
         }
@@ -101,7 +130,8 @@ impl Ordered<'_> {
             while let Some(left) = until.checked_duration_since(Instant::now()) {
                 match session.hear_out(left)? {
                     Heard::Said(FromAgent::Kept(ended)) if ended.name == name => {
-                        if self.book.put_collected((*ended).clone()) {
+                        let beat = &mut || session.beat();
+                        if self.book.put_collected((*ended).clone(), beat) {
                             session.say(&ToAgent::Forget(name))?;
                         }
                         collected.push(*ended);
@@ -116,27 +146,22 @@ impl Ordered<'_> {
         Ok(collected)
     }
 
-    /// Tries once more to reach a host that was lost, for what it had until then.
-    fn collect_after_loss(&self, host: &Host, came: &mut HostRun) {
-        let until = Instant::now() + AFTER_LOSS;
+    /// Tries once more to reach a host that was lost, for what it had until then: it goes to the book.
+    pub(super) fn collect_after_loss(&self, host: &Host, lost: Instant) {
+        let until = lost + AFTER_LOSS;
         while Instant::now() < until {
             if self.interrupt.load(Relaxed) {
                 return;
             }
             thread::sleep(Duration::from_millis(100));
         }
-        let collected =
-            Session::open(self.transport, host, self.interrupt).and_then(|mut session| {
-                let collected = self.collect(&mut session)?;
-                session.end();
-                Ok(collected)
-            });
-        let own = |ended: &&Ended| ended.order.fleet == self.fleet;
-        if let Ok(collected) = collected
-            && let Some(ended) = collected.iter().find(own)
-        {
-            came.take(ended);
-        }
+        // Where it is still away, the next 'fleet run' collects it.
+        let opened = Session::open(self.transport, host, self.interrupt);
+        let _ = opened.and_then(|mut session| {
+            self.collect(&mut session)?;
+            session.end();
+            Ok(())
+        });
     }
 }
 
@@ -198,28 +223,41 @@ fn know(came: &mut HostRun, facts: &Facts) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Waits for the verb's end, which the user may bring about.
-fn wait(session: &mut Session<'_>, host: &Host) -> Result<Ended, Trouble> {
+/// Waits for the verb's end, which the user or its limit may bring about. Whether its limit did.
+fn wait(session: &mut Session<'_>, host: &Host, limits: Limits) -> Result<(Ended, bool), Trouble> {
+    let began = Instant::now();
     let mut stopped: Option<Instant> = None;
+    let mut is_late = false;
     loop {
+        let left = limits.verb.map_or(LONG, |limit| {
+            limit.saturating_sub(began.elapsed()).min(LONG)
+        });
         let heard = match stopped {
-            None => session.hear(LONG)?,
+            None => session.hear(left)?,
             Some(_) => session.hear_out(Duration::from_secs(1))?,
         };
-        match heard {
-            Heard::Said(FromAgent::Ended(ended)) => return Ok(*ended),
+        let is_wanted = match heard {
+            Heard::Said(FromAgent::Ended(ended)) => return Ok((*ended, is_late)),
             Heard::Said(FromAgent::Failed(why)) => {
                 return Err(Trouble::Unfit(format!("{}: {why}.", host.name)));
             }
-            Heard::Said(_) | Heard::Nothing => {}
-            Heard::Interrupt => {
-                session.say(&ToAgent::Stop)?;
-                stopped = Some(Instant::now());
+            Heard::Said(_) | Heard::Nothing => {
+                let is_over = limits.verb.is_some_and(|limit| began.elapsed() >= limit);
+                is_late |= is_over && stopped.is_none();
+                is_late && stopped.is_none()
             }
+            Heard::Interrupt => true,
+        };
+        if is_wanted {
+            session.say(&ToAgent::Stop {
+                grace_ms: limits.grace.as_millis() as u64,
+            })?;
+            stopped = Some(Instant::now());
         }
-        if stopped.is_some_and(|since| since.elapsed() > STOP) {
+        if stopped.is_some_and(|since| since.elapsed() > limits.grace + STOP) {
             return Err(Trouble::Lost(format!(
-                "{} did not say that it has ended.",
+                "{} was told to end and did not say that it has; it may wait for a disk that answers \
+                 nothing.",
                 host.name
             )));
         }

@@ -5,12 +5,15 @@ mod figure;
 mod host;
 mod outcome;
 mod say;
+mod under_way;
 mod verb;
 
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use jiff::Timestamp;
@@ -25,8 +28,10 @@ use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::longwork::Here;
 use book::Book;
+pub(super) use host::Limits;
 use host::Ordered;
 pub(super) use outcome::{Came, FleetRun, HostRun, Kind};
+use under_way::UnderWay;
 use verb::checked;
 pub(super) use verb::zero as words_of_zero;
 
@@ -42,7 +47,13 @@ pub(super) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool)
     for one in &found.left_out {
         context.tell(one);
     }
-    let work = Work::alike(Kind::Run, words);
+    let work = Work {
+        limits: Limits {
+            verb: args.limit.map(|limit| Duration::from_nanos(limit.0.0)),
+            ..Limits::NONE
+        },
+        ..Work::alike(Kind::Run, words)
+    };
     let run = on_all(work, &found.hosts, &args.reach, context, interrupt)?;
     answer(&run, args.json, context, interrupt)
 }
@@ -55,6 +66,8 @@ pub(super) struct Work {
     pub words: Vec<String>,
     /// Options of the verb that a host has for itself, by its place; none where all do the same.
     pub own: Vec<Vec<String>>,
+    /// How long it may take.
+    pub limits: Limits,
 }
 
 impl Work {
@@ -64,6 +77,7 @@ impl Work {
             kind,
             words,
             own: Vec::new(),
+            limits: Limits::NONE,
         }
     }
 }
@@ -97,8 +111,11 @@ pub(super) fn on_all(
         args: &args,
         own: &work.own,
         interrupt,
+        limits: work.limits,
+        lost: Mutex::default(),
         book: &book,
     };
+    let under_way = UnderWay::new(hosts);
     let mut number = 0;
     let done = |at: usize, came: HostRun| {
         number += 1;
@@ -108,8 +125,11 @@ pub(super) fn on_all(
     };
     let worked = thread::scope(|scope| {
         scope.spawn(|| book.keep_all(ledger, claim, &here));
+        scope.spawn(|| under_way.tell());
         let batch = reach_args.batch as usize;
-        let worked = each(hosts, batch, |at, host| ordered.do_on(at, host), done);
+        let work = |at: usize, host: &Host| under_way.work(at, || ordered.do_on(at, host));
+        let worked = each(hosts, batch, work, done).and_then(|()| try_lost(&ordered, hosts, batch));
+        under_way.end();
         book.close();
         worked
     });
@@ -121,6 +141,25 @@ pub(super) fn on_all(
         ));
     }
     Ok(book.run())
+}
+
+/// Tries the hosts once more that were lost.
+fn try_lost(ordered: &Ordered<'_>, hosts: &[Host], batch: usize) -> std::io::Result<()> {
+    let lost = ordered
+        .lost
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    let (since, lost): (Vec<Instant>, Vec<Host>) = lost
+        .into_iter()
+        .filter_map(|(at, since)| Some((since, hosts.get(at)?.clone())))
+        .unzip();
+    let work = |at: usize, host: &Host| {
+        if let Some(since) = since.get(at) {
+            ordered.collect_after_loss(host, *since);
+        }
+    };
+    each(&lost, batch, work, |_, ()| {})
 }
 
 /// Shows a run of the fleet again.

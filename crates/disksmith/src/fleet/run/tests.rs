@@ -26,6 +26,8 @@ fn run_on(hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
         args: &["devices".to_owned()],
         own: &[],
         interrupt,
+        limits: Limits::NONE,
+        lost: Mutex::default(),
         book: &book,
     };
     thread::scope(|scope| {
