@@ -167,18 +167,16 @@ pub(super) fn show(args: &FleetShowArgs, context: &mut Context) -> Outcome {
     let none = || Failure::refused("the ledger has no run of a fleet");
     let ledger = context.open_ledger_if_there()?.ok_or_else(none)?;
     let kept = ledger.list_work(Some(FleetRun::KIND)).refused()?;
-    let mut fitting = kept
-        .iter()
-        .filter(|work| args.run == LAST || work.key.starts_with(&args.run));
-    let first = fitting.next().ok_or_else(none)?;
-    if args.run != LAST && fitting.next().is_some() {
-        return Err(Failure::refused(format!(
-            "several runs of a fleet begin with '{}'; write more of the id",
-            args.run
-        )));
+    let keys: Vec<&str> = kept.iter().map(|work| work.key.as_str()).collect();
+    let key = chosen(&keys, &args.run)
+        .map_err(Failure::refused)?
+        .ok_or_else(none)?;
+    let work = ledger.work::<FleetRun>(key).refused()?;
+    let mut run = work.ok_or_else(none)?.document;
+    for late in keys.iter().filter(|other| is_beside(other, key)) {
+        let late = ledger.work::<FleetRun>(late).refused()?;
+        late.into_iter().for_each(|late| run.merge(late.document));
     }
-    let work = ledger.work::<FleetRun>(&first.key).refused()?;
-    let run = work.ok_or_else(none)?.document;
     let shown = if args.json {
         say::json(&run)
     } else {
@@ -186,6 +184,36 @@ pub(super) fn show(args: &FleetShowArgs, context: &mut Context) -> Outcome {
     };
     context.print(&shown)?;
     Ok(Answer::Done)
+}
+
+/// Whether an answer was kept beside this run, since somebody was at it when it came: its name begins
+/// with the run's id and a dot, which is in no id.
+fn is_beside(key: &str, run: &str) -> bool {
+    key.strip_prefix(run)
+        .is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// The run that is asked for; `None` where there is none. Ids begin with when a run began, so that the
+/// last of them is that of the newest; the ledger may have got to know an older one later.
+///
+/// # Errors
+/// A sentence, where several are meant.
+fn chosen<'a>(keys: &[&'a str], asked: &str) -> Result<Option<&'a str>, String> {
+    if let Some(key) = keys.iter().find(|key| **key == asked) {
+        return Ok(Some(key));
+    }
+    let runs = || keys.iter().copied().filter(|key| !key.contains('.'));
+    if asked == LAST {
+        return Ok(runs().max());
+    }
+    let mut fitting = runs().filter(|key| key.starts_with(asked));
+    let first = fitting.next();
+    match fitting.next() {
+        None => Ok(first),
+        Some(_) => Err(format!(
+            "several runs of a fleet begin with '{asked}'; write more of the id"
+        )),
+    }
 }
 
 /// Answers with what came of a run, and ends as it did.

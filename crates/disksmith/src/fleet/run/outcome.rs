@@ -12,6 +12,30 @@ use super::super::talk::{Ended, EndedBy};
 /// How much of what a verb said on standard error is kept, in characters from its end.
 const KEPT: usize = 2000;
 
+impl FleetRun {
+    /// Takes in answers of the same run that were kept beside it.
+    pub(crate) fn merge(&mut self, late: FleetRun) {
+        for host in late.hosts {
+            match self.hosts.iter_mut().find(|own| own.host == host.host) {
+                // What was known of the host, but not from its answer, stays.
+                Some(own) => {
+                    *own = HostRun {
+                        address: own.address.clone(),
+                        zone: own.zone.clone(),
+                        kind: own.kind.clone(),
+                        id: own.id.clone(),
+                        clock_ahead_s: own.clock_ahead_s,
+                        notes: own.notes.clone(),
+                        collected: own.collected.clone(),
+                        ..host
+                    };
+                }
+                None => self.hosts.push(host),
+            }
+        }
+    }
+}
+
 /// Which verb of `fleet` it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::figure::{Comparison, compare};
+use super::figure::{Comparison, Figure, compare};
 use super::outcome::{Came, FleetRun, HostRun};
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout, wrap};
@@ -14,7 +14,7 @@ const CLOCKS: f64 = 2.0;
 
 /// The table, what is to be said, and the answers that are text.
 pub(super) fn text(run: &FleetRun, columns: usize) -> String {
-    let compared = compare(run.hosts.iter().map(|host| &host.answer));
+    let compared = compare(&run.hosts);
     let figure = compared.name.clone().unwrap_or_default();
     let titles = [
         Column::words("host"),
@@ -24,6 +24,8 @@ pub(super) fn text(run: &FleetRun, columns: usize) -> String {
         Column::words("came"),
         Column::numbers("took", 3),
         Column::numbers(&figure, 0),
+        Column::numbers("95 %", 2),
+        Column::words("verdict").ranked(1),
         Column::words(""),
     ];
     let rows: Vec<Vec<String>> = (0..run.hosts.len())
@@ -48,6 +50,7 @@ pub(super) fn text(run: &FleetRun, columns: usize) -> String {
 
 fn row(host: &HostRun, at: usize, compared: &Comparison) -> Vec<String> {
     let word = |text: &Option<String>| text.clone().unwrap_or_default();
+    let shown = |of: &dyn Fn(&Figure) -> String| figure(compared, at).map_or_else(String::new, of);
     let is_outlying = compared.outlying.get(at) == Some(&true);
     vec![
         host.host.clone(),
@@ -56,13 +59,20 @@ fn row(host: &HostRun, at: usize, compared: &Comparison) -> Vec<String> {
         word(&host.id),
         host.came.word().to_owned(),
         host.seconds.map_or_else(String::new, words::seconds),
-        figure(compared, at).map_or_else(String::new, words::number),
+        shown(&|figure| words::number(figure.value)),
+        shown(&|figure| {
+            let interval = figure.interval;
+            interval.map_or_else(String::new, |(low, high)| {
+                format!("{}–{}", words::number(low), words::number(high))
+            })
+        }),
+        shown(&|figure| figure.verdict.clone().unwrap_or_default()),
         if is_outlying { "outlier" } else { "" }.to_owned(),
     ]
 }
 
-fn figure(compared: &Comparison, at: usize) -> Option<f64> {
-    compared.figures.get(at).copied().flatten()
+fn figure(compared: &Comparison, at: usize) -> Option<&Figure> {
+    compared.figures.get(at)?.as_ref()
 }
 
 /// All sentences: who failed, who is not like the others, whose clock is wrong, and where it is.
@@ -120,11 +130,11 @@ fn outliers(run: &FleetRun, compared: &Comparison) -> Vec<String> {
         return Vec::new();
     };
     let outlier = |(at, host): (usize, &HostRun)| {
-        let value = figure(compared, at).filter(|_| compared.outlying.get(at) == Some(&true))?;
+        let figure = figure(compared, at).filter(|_| compared.outlying.get(at) == Some(&true))?;
         Some(format!(
             "{}: is not like the others: its {name} is {}, and half of the hosts have {} or more.",
             host.host,
-            words::number(value),
+            words::number(figure.value),
             words::number(median)
         ))
     };
@@ -133,12 +143,14 @@ fn outliers(run: &FleetRun, compared: &Comparison) -> Vec<String> {
 
 /// The JSON document, with a line's end behind it.
 pub(super) fn json(run: &FleetRun) -> String {
-    let compared = compare(run.hosts.iter().map(|host| &host.answer));
+    let compared = compare(&run.hosts);
     let hosts: Vec<Value> = run
         .hosts
         .iter()
         .enumerate()
         .map(|(at, host)| {
+            let figure = figure(&compared, at);
+            let bounds = figure.and_then(|figure| figure.interval);
             json!({
                 "host": host.host,
                 "address": host.address,
@@ -151,7 +163,10 @@ pub(super) fn json(run: &FleetRun) -> String {
                 "status": host.status,
                 "seconds": host.seconds,
                 "clock_ahead_s": host.clock_ahead_s,
-                "figure": figure(&compared, at),
+                "figure": figure.map(|figure| figure.value),
+                "low": bounds.map(|(low, _)| low),
+                "high": bounds.map(|(_, high)| high),
+                "verdict": figure.and_then(|figure| figure.verdict.as_ref()),
                 "outlier": compared.outlying.get(at) == Some(&true),
                 "answer": host.answer,
                 "stderr": host.stderr,

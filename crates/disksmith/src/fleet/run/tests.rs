@@ -90,6 +90,37 @@ fn after_a_signal_nothing_is_begun() {
 }
 
 #[test]
+fn the_run_that_is_asked_for_is_found_whatever_is_beside_it() {
+    let (old, new) = ("20260101-000000-aaaa", "20260102-000000-bbbb");
+    let beside = "20260101-000000-aaaa.h1.4711";
+    // The ledger lists what it has got to know last first, and an answer is kept beside its run.
+    let keys = [beside, old, new];
+    assert_eq!(chosen(&keys, LAST), Ok(Some(new)));
+    assert_eq!(chosen(&keys, old), Ok(Some(old)));
+    assert_eq!(chosen(&keys, "20260101"), Ok(Some(old)));
+    assert_eq!(chosen(&keys, "2025"), Ok(None));
+    assert!(chosen(&keys, "2026").unwrap_err().contains("several runs"));
+    assert!(is_beside(beside, old) && !is_beside(new, old) && !is_beside(old, old));
+}
+
+#[test]
+fn an_answer_that_was_kept_beside_its_run_is_shown_with_it() {
+    let mut run = begun(Kind::Run, Vec::new(), &simulated_hosts(2));
+    run.hosts[0].zone = Some("z".to_owned());
+    let mut late = begun(Kind::Run, Vec::new(), &simulated_hosts(1));
+    late.hosts[0].came = Came::Lost;
+    late.hosts[0].seconds = Some(2.0);
+    run.merge(late);
+    assert_eq!(run.hosts.len(), 2);
+    assert_eq!(
+        (run.hosts[0].came, run.hosts[0].seconds),
+        (Came::Lost, Some(2.0))
+    );
+    assert_eq!(run.hosts[0].zone.as_deref(), Some("z"));
+    assert_eq!(run.hosts[1].came, Came::Waiting);
+}
+
+#[test]
 fn the_exit_status_says_whether_anything_was_touched() {
     let mut run = begun(Kind::Run, Vec::new(), &simulated_hosts(2));
     let mut set = |came: [Came; 2]| {
