@@ -17,13 +17,13 @@
 use std::io::{BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use linux::exec::spawn_bound;
+use linux::exec::spawn_bound_apart;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::sentences::{refusal, unreached};
@@ -39,6 +39,11 @@ const PREFIX: &str = "disksmith-fleet ";
 const STEP: Duration = Duration::from_secs(30);
 /// How long the program may be on its way. The script gives up after as long.
 const UPLOAD: Duration = Duration::from_secs(900);
+/// A host that takes nothing of the program for so long is given up. What is on its way in buffers, some
+/// 2 MiB, may be all that a slow line carries in that time.
+const STALLED: Duration = Duration::from_secs(120);
+/// The program is sent in pieces of so many bytes.
+const PIECE: usize = 1 << 16;
 /// How often it is looked whether the user wants the end.
 const LOOK: Duration = Duration::from_millis(100);
 /// How much of what ssh says is kept, in bytes from its end.
@@ -187,13 +192,14 @@ struct Ssh {
 /// The process, and what it says.
 struct ChildEnd {
     child: Child,
+    /// How it ended, since when its number may be another's.
+    status: Option<ExitStatus>,
     said: Arc<Mutex<Vec<u8>>>,
     listener: Option<JoinHandle<()>>,
 }
 
 impl Ssh {
     fn start(command: &mut Command) -> Result<Ssh, Trouble> {
-        use std::os::unix::process::CommandExt as _;
         let failed = |why: std::io::Error| {
             Trouble::Unreached(match why.kind() {
                 std::io::ErrorKind::NotFound => {
@@ -206,13 +212,16 @@ impl Ssh {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Ctrl-C in a terminal is for this program, which ends the agents first.
-            .process_group(0);
-        let mut child = spawn_bound(command).map_err(failed)?;
+            // BatchMode is not handed on to the ssh of a jump host: what has no terminal, and no
+            // window to ask in, cannot wait for an answer.
+            .env("SSH_ASKPASS_REQUIRE", "never");
+        // Ctrl-C in a terminal is for this program, which ends the agents first.
+        let mut child = spawn_bound_apart(command).map_err(failed)?;
         let (input, output, errors) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let mut end = ChildEnd {
             child,
+            status: None,
             said: Arc::default(),
             listener: None,
         };
@@ -245,13 +254,21 @@ fn keep_end(from: &mut impl std::io::Read, said: &Mutex<Vec<u8>>) {
 }
 
 impl ChildEnd {
+    /// How it ended; `None` while it runs.
+    fn ended(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().ok().flatten();
+        }
+        self.status
+    }
+
     /// What it said, and how it ended where it did.
     fn last_words(&mut self) -> (String, Option<ExitStatus>) {
         let began = Instant::now();
-        while self.child.try_wait().ok().flatten().is_none() && began.elapsed() < LAST_WORDS {
+        while self.ended().is_none() && began.elapsed() < LAST_WORDS {
             thread::sleep(Duration::from_millis(10));
         }
-        let status = self.child.try_wait().ok().flatten();
+        let status = self.ended();
         if status.is_some() && self.listener.as_ref().is_some_and(|one| !one.is_finished()) {
             // What it said last may still be on its way.
             thread::sleep(Duration::from_millis(50));
@@ -264,6 +281,9 @@ impl ChildEnd {
 
 impl Drop for ChildEnd {
     fn drop(&mut self) {
+        if self.status.is_some() {
+            return;
+        }
         // With it goes what it has started: the ssh to a jump host, a proxy's command.
         let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         let _ = self.child.kill();
@@ -307,6 +327,16 @@ struct Bootstrap<'a> {
 impl Bootstrap<'_> {
     /// Waits for the script to come to a step, and gives what else it says.
     fn step(&mut self, step: &str, limit: Duration) -> Result<String, Trouble> {
+        self.step_while(step, limit, &mut || true)
+    }
+
+    /// The same, as long as something goes on.
+    fn step_while(
+        &mut self,
+        step: &str,
+        limit: Duration,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<String, Trouble> {
         let until = Instant::now() + limit;
         loop {
             if self.interrupt.load(Relaxed) {
@@ -315,6 +345,13 @@ impl Bootstrap<'_> {
             let line = match self.ssh.lines.recv_timeout(LOOK) {
                 Ok(line) => line,
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended(step)),
+                Err(RecvTimeoutError::Timeout) if !goes_on() => {
+                    return Err(Trouble::Unreached(format!(
+                        "{} took nothing of the program for {} s.",
+                        self.host.name,
+                        STALLED.as_secs()
+                    )));
+                }
                 Err(RecvTimeoutError::Timeout) if Instant::now() < until => continue,
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(Trouble::Unreached(format!(
@@ -369,16 +406,29 @@ impl Bootstrap<'_> {
             return Err(lost(&self.host.name));
         };
         let bytes = Arc::clone(&program.bytes);
+        let taken = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&taken);
         let send = move || {
-            let sent = input.write_all(&bytes).and_then(|()| input.flush());
-            sent.map(|()| input)
+            for piece in bytes.chunks(PIECE) {
+                input.write_all(piece)?;
+                counted.fetch_add(piece.len(), Relaxed);
+            }
+            input.flush().map(|()| input)
         };
         let sender = thread::Builder::new()
             .stack_size(SMALL_STACK)
             .spawn(send)
             .map_err(|why| Trouble::Lost(format!("no thread could be started: {why}.")))?;
         // Where this fails, ssh is killed, the pipe breaks, and the thread ends.
-        self.step("received", UPLOAD)?;
+        let mut moved = (0, Instant::now());
+        let mut goes_on = || {
+            let now = taken.load(Relaxed);
+            if now != moved.0 {
+                moved = (now, Instant::now());
+            }
+            moved.1.elapsed() < STALLED
+        };
+        self.step_while("received", UPLOAD, &mut goes_on)?;
         match sender.join() {
             Ok(Ok(input)) => Ok(input),
             _ => Err(lost(&self.host.name)),

@@ -1,10 +1,12 @@
 //! The program that is sent to the hosts: this one, or one that was built for another processor.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use linux::exec::Exec;
+use linux::exec::spawn_bound;
 
 /// A program that can be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +38,7 @@ impl Program {
             path: path.to_owned(),
             arch,
             is_static,
-            hash: hash(path)?,
+            hash: hash(&bytes)?,
             bytes: bytes.into(),
         })
     }
@@ -51,20 +53,22 @@ impl Program {
     }
 }
 
-/// The SHA-256 of a file, in hexadecimal, by the same program that the hosts use.
-fn hash(path: &Path) -> Result<String, String> {
-    // Of this process, whose number the link leads through; another's /proc/self is another.
-    let file = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let file = if file.exists() {
-        file
-    } else {
-        PathBuf::from(format!("/proc/{}/exe", std::process::id()))
-    };
-    let said = Exec::new("sha256sum").arg("--").arg(file).run();
-    let text = said.map_err(|why| why.to_string())?.text();
-    // A name with a backslash in it makes sha256sum begin the line with one.
-    let word = text.split_whitespace().next().unwrap_or_default();
-    let hash = word.trim_start_matches('\\');
+/// The SHA-256 of these bytes, in hexadecimal, by the same program that the hosts use. It is given what
+/// will be sent, and not the file: that may be another by now, as after a build.
+fn hash(bytes: &[u8]) -> Result<String, String> {
+    let failed = |why: std::io::Error| format!("sha256sum could not be run: {why}.");
+    let mut command = Command::new("sha256sum");
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut child = spawn_bound(&mut command).map_err(failed)?;
+    // It says nothing before it has heard all, so that neither waits for the other.
+    let written = child.stdin.take().map(|mut input| input.write_all(bytes));
+    let output = child.wait_with_output().map_err(failed)?;
+    written.transpose().map_err(failed)?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let hash = text.split_whitespace().next().unwrap_or_default();
     if hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         Ok(hash.to_owned())
     } else {
@@ -143,12 +147,18 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_is_that_of_the_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("a b");
-        fs::write(&file, "abc").unwrap();
+    fn a_hash_is_that_of_what_is_sent() {
         // FIPS 180-4's own example.
         let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(hash(&file).unwrap(), known);
+        assert_eq!(hash(b"abc").unwrap(), known);
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("sent");
+        let program = Program::own().unwrap();
+        fs::write(&file, &program.bytes).unwrap();
+        let said = linux::exec::Exec::new("sha256sum")
+            .arg(&file)
+            .run()
+            .unwrap();
+        assert!(said.text().starts_with(&program.hash), "{said:?}");
     }
 }

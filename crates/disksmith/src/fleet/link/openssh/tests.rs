@@ -98,9 +98,16 @@ fn the_script_holds_nothing_that_a_login_shell_would_change() {
 
 /// Speaks with the script as it runs in this shell, without ssh between.
 fn by_hand(shell: &str, place: &Path, go: &str, program: &[u8]) -> Vec<String> {
+    let path = std::env::var("PATH").unwrap();
+    by_hand_with(&path, shell, place, go, program)
+}
+
+/// The same, with this PATH.
+fn by_hand_with(path: &str, shell: &str, place: &Path, go: &str, program: &[u8]) -> Vec<String> {
     let mut child = Command::new(shell)
         .args(["-c", &one_line()])
         .env("TMPDIR", place)
+        .env("PATH", path)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -154,6 +161,45 @@ fn the_script_takes_a_program_in_checks_it_runs_it_and_leaves_nothing() {
         );
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
     }
+}
+
+/// Puts a program that runs this script where it is found first, and gives that PATH.
+fn path_with(folder: &Path, programs: &[(&str, &str)]) -> String {
+    use std::os::unix::fs::PermissionsExt as _;
+    for (name, script) in programs {
+        let file = folder.join(name);
+        std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
+}
+
+#[test]
+fn the_agent_is_root_by_sudo_or_it_is_said_why_not() {
+    let (place, programs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let bytes = b"#!/bin/sh\necho \"I am $1, $SUDO\"\n";
+    let hash = sum(bytes, place.path());
+    let go = format!("go {} {hash} yes\n", bytes.len());
+    let user = ("id", "echo 1000");
+    let sudo = (
+        "sudo",
+        "[ \"$1\" = -n ] || exit 9\nshift\nexec env SUDO=root \"$@\"",
+    );
+    let path = path_with(programs.path(), &[user, sudo]);
+    let said = by_hand_with(&path, "sh", place.path(), &go, bytes);
+    assert!(said.contains(&"I am agent, root".to_owned()), "{said:?}");
+    // Who is root already asks nobody.
+    let deny = ("sudo", "echo 'sudo: a password is required' >&2; exit 1");
+    let path = path_with(programs.path(), &[("id", "echo 0"), deny]);
+    let said = by_hand_with(&path, "sh", place.path(), &go, bytes);
+    assert!(said.contains(&"I am agent, ".to_owned()), "{said:?}");
+    let path = path_with(programs.path(), &[user, deny]);
+    let said = by_hand_with(&path, "sh", place.path(), &go, bytes);
+    assert_eq!(
+        said.last().map(String::as_str),
+        Some("disksmith-fleet refused sudo sudo: a password is required")
+    );
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
 }
 
 #[test]
