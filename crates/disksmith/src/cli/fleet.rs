@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use super::{Percent, Span};
 use crate::fleet::floor::Floor;
-use crate::fleet::hosts::{Address, Pattern};
+use crate::fleet::hosts::{Address, Pattern, user};
 use crate::fleet::top::{Only, Sort};
 use crate::sweep::Requirement;
 
@@ -287,15 +287,6 @@ pub(crate) struct RaceArgs {
     /// Show what would be raced, and touch nothing
     #[arg(long)]
     pub dry_run: bool,
-}
-
-/// A user's name that ssh cannot take for an option.
-fn user(text: &str) -> Result<String, String> {
-    let fits = |c: char| c.is_alphanumeric() || "._-@\\".contains(c);
-    if text.is_empty() || text.starts_with('-') || !text.chars().all(fits) {
-        return Err(format!("'{text}' is no name of a user"));
-    }
-    Ok(text.to_owned())
 }
 
 fn price(text: &str) -> Result<f64, String> {

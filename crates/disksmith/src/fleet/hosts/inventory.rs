@@ -10,7 +10,7 @@ use std::path::Path;
 use linux::exec::Exec;
 use serde_json::{Map, Value};
 
-use super::{Found, Host, duplicates, no_address, port, shortened};
+use super::{Found, Host, duplicates, no_address, port, shortened, user};
 
 /// The variables that name a zone, a type and an id: plain ones, and those of the inventory plugin
 /// `amazon.aws.aws_ec2`, whose placement is an object.
@@ -43,9 +43,16 @@ pub(super) fn parse(file: &str, json: &[u8]) -> Result<Found, Vec<String>> {
         .map_err(|why| vec![format!("{file} is no inventory in JSON: {why}.")])?;
     let variables = groups.get("_meta").and_then(|meta| meta.get("hostvars"));
     let mut hosts = Vec::new();
+    let mut left_out = Vec::new();
     let mut problems = Vec::new();
     for name in names(&groups) {
         let own = variables.and_then(|all| all.get(&name)?.as_object());
+        if let Some(way) = own.and_then(other_way) {
+            left_out.push(format!(
+                "{name} is not reached by ssh but by '{way}' (ansible_connection), and was left out."
+            ));
+            continue;
+        }
         match host_of(&name, own) {
             Ok(host) => hosts.push(host),
             Err(why) => problems.push(format!("{file}: {why}.")),
@@ -58,10 +65,14 @@ pub(super) fn parse(file: &str, json: &[u8]) -> Result<Found, Vec<String>> {
     if !problems.is_empty() {
         return Err(shortened(problems));
     }
-    Ok(Found {
-        hosts,
-        left_out: Vec::new(),
-    })
+    Ok(Found { hosts, left_out })
+}
+
+/// How Ansible reaches a host, where that is not by ssh: what is done there is not meant for it.
+fn other_way(variables: &Map<String, Value>) -> Option<String> {
+    let way = word(variables.get("ansible_connection")?)?;
+    let plain = way.strip_prefix("ansible.builtin.").unwrap_or(&way);
+    (!["ssh", "smart", "paramiko", "paramiko_ssh"].contains(&plain)).then_some(way)
 }
 
 /// The hosts of all groups, each once: a host may be in several groups.
@@ -84,6 +95,10 @@ fn host_of(name: &str, variables: Option<&Map<String, Value>>) -> Result<Host, S
     if let Some(why) = no_address(&address) {
         return Err(why);
     }
+    let login = first(&["ansible_user", "ansible_ssh_user"]);
+    if let Some(Err(why)) = login.as_deref().map(user) {
+        return Err(format!("{why}, which {name} has"));
+    }
     let said = first(&["ansible_port", "ansible_ssh_port"]);
     let number = said.as_deref().map(port);
     if number == Some(None) {
@@ -99,7 +114,7 @@ fn host_of(name: &str, variables: Option<&Map<String, Value>>) -> Result<Host, S
     Ok(Host {
         name: name.to_owned(),
         address,
-        user: first(&["ansible_user", "ansible_ssh_user"]),
+        user: login,
         port: number.flatten(),
         zone: first(&ZONE).or_else(placed),
         kind: first(&KIND),
@@ -164,8 +179,22 @@ mod tests {
     }
 
     #[test]
+    fn what_ansible_does_not_reach_by_ssh_is_left_out() {
+        let text = r#"{"all": {"hosts": ["a", "localhost"]}, "_meta": {"hostvars": {
+            "a": {"ansible_connection": "ssh"}, "localhost": {"ansible_connection": "local"}}}}"#;
+        let found = parse("inventory", text.as_bytes()).unwrap();
+        assert_eq!(found.hosts.len(), 1);
+        assert_eq!(found.hosts[0].name, "a");
+        assert!(found.left_out[0].starts_with("localhost is not reached by ssh but by 'local'"));
+    }
+
+    #[test]
     fn what_is_wrong_is_told() {
         for (text, told) in [
+            (
+                r#"{"a": {"hosts": ["x"]}, "_meta": {"hostvars": {"x": {"ansible_user": "$(y)"}}}}"#,
+                "inventory: '$(y)' is no name of a user, which x has",
+            ),
             ("{}", "inventory has no host"),
             ("[]", "inventory is no inventory in JSON"),
             ("{", "inventory is no inventory in JSON"),

@@ -168,11 +168,44 @@ fn no_address(word: &str) -> Option<String> {
         ));
     }
     let bad = word.chars().find(|c| !fits(*c));
+    let host = word.rsplit_once('@').map_or(word, |(_, host)| host);
+    if bad.is_none() && !is_one_address(host) {
+        return Some(format!(
+            "'{word}' is no address: a port is said apart, as in 'db1 port=2222', and brackets stand \
+             around a whole IPv6 address"
+        ));
+    }
     match bad {
         Some(bad) => Some(format!("'{word}' is no host: {bad:?} is in no name of one")),
         None if word.is_empty() => Some("an empty name is no host".to_owned()),
         None => None,
     }
+}
+
+/// Whether colons and brackets stand only where they do in one IPv6 address. With a port behind it, ssh
+/// would be given another address, which may well be somebody's.
+fn is_one_address(host: &str) -> bool {
+    if !host.contains([':', '[', ']']) {
+        return true;
+    }
+    let inner = host
+        .strip_prefix('[')
+        .map_or(Some(host), |rest| rest.strip_suffix(']'));
+    let address = inner.map(|inner| inner.split_once('%').map_or(inner, |(address, _)| address));
+    address.is_some_and(|address| address.parse::<std::net::Ipv6Addr>().is_ok())
+}
+
+/// A user's name that ssh cannot take for an option, and a shell for nothing else: ssh's own
+/// configuration may hand it to one (`%r` in ssh_config(5)).
+///
+/// # Errors
+/// A sentence, where it is none.
+pub(crate) fn user(text: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_alphanumeric() || "._-@\\".contains(c);
+    if text.is_empty() || text.starts_with('-') || !text.chars().all(fits) {
+        return Err(format!("'{text}' is no name of a user"));
+    }
+    Ok(text.to_owned())
 }
 
 /// The port that a word names.
@@ -239,6 +272,8 @@ mod tests {
             "fe80::1%eth0",
             "[::1]",
             "münchen.example",
+            "admin@[2001:db8::5]",
+            "::ffff:10.0.0.1",
         ] {
             assert_eq!(no_address(good), None);
         }
@@ -250,8 +285,26 @@ mod tests {
             "a;b",
             "$(x)",
             "a\0",
+            "[2001:db8::5]:2222",
+            "db1:2222",
+            "root@db1:2222",
+            "[db1]",
+            "[::1",
+            "a[b]",
         ] {
             assert!(no_address(bad).is_some(), "{bad}");
+        }
+        // This one is another host, and nothing can tell.
+        assert_eq!(no_address("2001:db8::5:2222"), None);
+    }
+
+    #[test]
+    fn only_what_can_be_a_user_is_given_to_ssh() {
+        for good in ["root", "ec2-user", "DOMAIN\\me", "a.b@c"] {
+            assert!(user(good).is_ok(), "{good}");
+        }
+        for bad in ["", "-l", "a b", "$(x)", "a;b", "`x`"] {
+            assert!(user(bad).is_err(), "{bad}");
         }
     }
 
