@@ -4,7 +4,7 @@
 //! the other does not know is an error, not a dialect.
 
 use std::io::{self, BufRead, Read as _, Write};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use record::{Cloud, Run};
@@ -22,6 +22,9 @@ pub(crate) const SILENCE: Duration = Duration::from_secs(6);
 /// A longer line is no message. The longest is an answer, of [`MOST_SAID`] on either stream, with
 /// the runs that belong to it.
 const LONGEST_LINE: u64 = 128 << 20;
+/// More lines than so many are not taken in before somebody has heard them: a host that says very much
+/// must not fill the memory.
+const MOST_WAITING: usize = 16;
 /// More of a command's output than so many bytes is not kept.
 pub(crate) const MOST_SAID: usize = 8 << 20;
 /// The stack of a thread that only hands lines on, in bytes: there are several for each host.
@@ -227,7 +230,7 @@ pub(crate) fn understand<M: DeserializeOwned>(line: &str) -> Result<M, String> {
 /// # Errors
 /// When there is no thread to be had.
 pub(crate) fn lines(mut from: impl BufRead + Send + 'static) -> io::Result<Receiver<String>> {
-    let (sender, lines) = channel();
+    let (sender, lines) = sync_channel(MOST_WAITING);
     let read = move || {
         while let Some(line) = next_line(&mut from) {
             if sender.send(line).is_err() {
