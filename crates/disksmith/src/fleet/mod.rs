@@ -74,7 +74,7 @@ fn race(args: &RaceArgs, context: &mut Context) -> Outcome {
     for one in &found.left_out {
         context.tell(one);
     }
-    let setup = Setup::of(&found.hosts, args);
+    let setup = Setup::of(&found.hosts, args).map_err(Failure::refused)?;
     let answer = if args.json {
         say::setup_json(&setup, &found.hosts)
     } else {

@@ -29,13 +29,18 @@ pub(crate) struct Setup {
     pub round_s: f64,
     /// In how many rounds a host is measured before it is kept.
     pub proof_rounds: usize,
+    /// In how many it would be, were the race as long as it takes.
+    proof_wanted: usize,
     /// How many hosts are of an unknown group.
     unknown: usize,
 }
 
 impl Setup {
     /// Groups the hosts, and lets no host drop out before the longest floor was watched.
-    pub(crate) fn of(hosts: &[Host], args: &RaceArgs) -> Setup {
+    ///
+    /// # Errors
+    /// A sentence, where the race would be over before.
+    pub(crate) fn of(hosts: &[Host], args: &RaceArgs) -> Result<Setup, String> {
         let names: Vec<&str> = hosts.iter().map(|host| name(host, args.per)).collect();
         let mut places: BTreeMap<&str, usize> = names.iter().map(|name| (*name, 0)).collect();
         for (at, place) in places.values_mut().enumerate() {
@@ -50,7 +55,22 @@ impl Setup {
             least: ((longest / round_s).ceil() as usize).max(2),
             ..Rule::keeping(args.keep as usize)
         };
-        Setup {
+        if rule.least > rule.rounds {
+            return Err(format!(
+                "a floor is watched for {}, which is {} rounds of {}, and the race has {} at most; \
+                 shorten the floor, or give more --rounds",
+                duration(longest),
+                rule.least,
+                duration(round_s),
+                rule.rounds
+            ));
+        }
+        let unbounded = Rule {
+            rounds: usize::MAX,
+            ..rule
+        };
+        Ok(Setup {
+            proof_wanted: Race::new(&group_of, unbounded).proof_rounds(),
             groups: places.keys().map(|name| (*name).to_owned()).collect(),
             proof_rounds: Race::new(&group_of, rule).proof_rounds(),
             unknown: names.iter().filter(|name| **name == UNKNOWN).count(),
@@ -58,7 +78,7 @@ impl Setup {
             rule,
             floors: args.floor.clone(),
             round_s,
-        }
+        })
     }
 
     /// How many hosts each group has.
@@ -83,6 +103,15 @@ impl Setup {
             self.rule.rounds,
             lasts(self.rule.rounds)
         )];
+        if self.proof_wanted > self.rule.rounds {
+            sentences.push(format!(
+                "That is too short to see a host that is slow in one of {:.0} rounds: it takes {} rounds \
+                 ({}) for that; give more --rounds.",
+                1.0 / self.rule.unseen,
+                self.proof_wanted,
+                lasts(self.proof_wanted)
+            ));
+        }
         for floor in &self.floors {
             sentences.push(format!("A host that misses {floor} would be removed."));
         }
@@ -113,6 +142,10 @@ mod tests {
     use clap::Parser as _;
 
     fn setup(words: &[&str]) -> Setup {
+        tried(words).unwrap()
+    }
+
+    fn tried(words: &[&str]) -> Result<Setup, String> {
         let line = ["disksmith", "fleet", "race", "--list", "x", "--keep", "3"];
         let cli = Cli::parse_from([&line[..], words].concat());
         let host = |zone: Option<&str>| Host {
@@ -155,6 +188,30 @@ mod tests {
             "{said}"
         );
         assert!(said.contains("Of 1 hosts"), "{said}");
+    }
+
+    #[test]
+    fn a_floor_that_is_longer_than_the_race_is_refused() {
+        let floor = ["--floor", "page-write.iops>=10000 for 1h"];
+        let why = tried(&floor).unwrap_err();
+        assert!(
+            why.contains("360 rounds") && why.contains("240 at most"),
+            "{why}"
+        );
+        let longer = [&floor[..], &["--rounds", "360"]].concat();
+        assert_eq!(setup(&longer).rule.least, 360);
+    }
+
+    #[test]
+    fn a_race_that_is_too_short_for_a_proof_says_so() {
+        let said = |words: &[&str]| setup(words).sentences(4).join(" ");
+        let short = said(&["--rounds", "20"]);
+        assert!(
+            short.contains("too short to see a host that is slow in one of 10 rounds"),
+            "{short}"
+        );
+        let long = said(&[]);
+        assert!(!long.contains("too short"), "{long}");
     }
 
     #[test]
