@@ -2,18 +2,21 @@
 //!
 //! They are read from the answer of `fleet race --json`, of which `figure` (its name) and, for each of
 //! `hosts`, `host`, `zone`, `type`, `figure.value` and `decision` are used; from a list of hosts with the
-//! attributes `figure` and `decision`; or from the runs in a ledger, of each host the worst. A host
-//! without a figure, such as one that was never reached, came out bad.
+//! attributes `figure` and `decision`; or from a ledger, of each host the worst of its runs, and the hosts
+//! of `fleet run -- bench …` that never came to one. A host without a figure, such as one that was never
+//! reached, came out bad.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use ledger::{Filter, Ledger};
+use ledger::{Filter, Ledger, LongWork as _};
+use record::Verdict;
 use serde::Deserialize;
 
 use super::hosts::{Host, listed};
+use super::run::{Came, FleetRun};
 use crate::bench::conclusion::Conclusion;
 use crate::failure::{Failure, Standing as _};
 use crate::sweep::{Requirement, figures_of};
@@ -236,17 +239,20 @@ fn of_attributes(host: &Host) -> Result<PastHost, String> {
     })
 }
 
-/// The hosts of a ledger's runs that have the figure of the bar: of each the worst.
+/// The hosts of a ledger's runs that have the figure of the bar: of each the worst. What was measured to
+/// its end and is valid counts before what was not, which may be a burst.
 fn of_ledger(path: &Path, bar: &Requirement) -> Result<Vec<PastHost>, Failure> {
     let ledger = Ledger::open(path).refused()?;
     let phase = &bar.figure.phase;
-    let mut hosts: BTreeMap<String, PastHost> = BTreeMap::new();
+    let mut hosts: BTreeMap<String, (bool, PastHost)> = BTreeMap::new();
     for summary in ledger.list(&Filter::default()).refused()? {
         if !summary.phases.contains(phase) {
             continue;
         }
         let run = ledger.load(summary.id.as_str()).refused()?;
-        let figures = figures_of(&run, &Conclusion::of(&run));
+        let conclusion = Conclusion::of(&run);
+        let counts = !run.interrupted && conclusion.verdict != Verdict::Invalid;
+        let figures = figures_of(&run, &conclusion);
         let Some(value) = figures.get(&bar.figure) else {
             continue;
         };
@@ -259,7 +265,10 @@ fn of_ledger(path: &Path, bar: &Requirement) -> Result<Vec<PastHost>, Failure> {
         };
         let id = cloud.and_then(|cloud| cloud.instance_id.clone());
         let key = id.unwrap_or_else(|| run.machine.hostname.clone());
-        let worse = |old: &PastHost| {
+        let comes_before = |(old_counts, old): &(bool, PastHost)| {
+            if *old_counts != counts {
+                return counts;
+            }
             let better = |old: f64| {
                 if bar.side.is_low() {
                     old < value.mean
@@ -269,15 +278,46 @@ fn of_ledger(path: &Path, bar: &Requirement) -> Result<Vec<PastHost>, Failure> {
             };
             old.figure.is_none_or(better)
         };
-        if hosts.get(&key).is_none_or(worse) {
-            hosts.insert(key, one);
+        if hosts.get(&key).is_none_or(comes_before) {
+            hosts.insert(key, (counts, one));
         }
     }
-    Ok(hosts.into_values().collect())
+    let mut hosts: Vec<PastHost> = hosts.into_values().map(|(_, one)| one).collect();
+    hosts.extend(never_measured(&ledger)?);
+    Ok(hosts)
+}
+
+/// The hosts on which a `bench` was to be run and never came to a run: they were dead, failed or lost. To
+/// leave them out would be to ask only the survivors how many survive.
+fn never_measured(ledger: &Ledger) -> Result<Vec<PastHost>, Failure> {
+    let mut hosts: BTreeMap<String, Option<PastHost>> = BTreeMap::new();
+    for summary in ledger.list_work(Some(FleetRun::KIND)).refused()? {
+        let work = ledger.work::<FleetRun>(&summary.key).refused()?;
+        let benches = work
+            .map(|work| work.document)
+            .filter(|run| run.args.first().is_some_and(|verb| verb == "bench"));
+        for host in benches.into_iter().flat_map(|run| run.hosts) {
+            let key = host.id.clone().unwrap_or_else(|| host.host.clone());
+            let is_bad = matches!(host.came, Came::Unreached | Came::Failed | Came::Lost);
+            if !host.runs.is_empty() {
+                hosts.insert(key, None);
+            } else if is_bad {
+                let one = PastHost {
+                    zone: host.zone,
+                    kind: host.kind,
+                    figure: None,
+                    kept: None,
+                };
+                hosts.entry(key).or_insert(Some(one));
+            }
+        }
+    }
+    Ok(hosts.into_values().flatten().collect())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::run::{HostRun, Kind};
     use super::*;
     use proptest::prelude::*;
 
@@ -291,6 +331,62 @@ mod tests {
 
     fn goods(past: &Past) -> Vec<bool> {
         past.hosts.iter().map(|(_, good)| *good).collect()
+    }
+
+    #[test]
+    fn a_host_that_never_came_to_a_run_is_of_the_past_too() {
+        let place = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::open(place.path().join("ledger.db")).unwrap();
+        let root = linux::Root::host();
+        let here = crate::longwork::Here::of_process(&root, Path::new("/etc")).unwrap();
+        let host = |name: &str, came: Came, runs: &[&str]| HostRun {
+            came,
+            runs: runs.iter().map(|run| (*run).to_owned()).collect(),
+            ..HostRun::waiting(&Host {
+                name: name.to_owned(),
+                zone: Some("z".to_owned()),
+                ..Host::default()
+            })
+        };
+        let all = [
+            (
+                "a",
+                "bench",
+                vec![
+                    host("dead", Came::Unreached, &[]),
+                    host("well", Came::Done, &["r1"]),
+                    host("once", Came::Lost, &[]),
+                    host("wrong", Came::Refused, &[]),
+                ],
+            ),
+            (
+                "b",
+                "bench",
+                vec![
+                    host("dead", Came::Unreached, &[]),
+                    host("once", Came::Done, &["r2"]),
+                ],
+            ),
+            ("c", "devices", vec![host("other", Came::Failed, &[])]),
+        ];
+        for (id, verb, hosts) in all {
+            let run = FleetRun {
+                id: id.to_owned(),
+                began: jiff::Timestamp::UNIX_EPOCH,
+                kind: Kind::Run,
+                args: vec![verb.to_owned()],
+                hosts,
+            };
+            let standing = |owner: &ledger::Owner| here.standing(owner);
+            let claim = ledger.begin_work(id, here.owner(), &run, standing).unwrap();
+            ledger.finish_work(claim, &run).unwrap();
+        }
+        let never = never_measured(&ledger).unwrap();
+        assert_eq!(never.len(), 1, "{never:?}");
+        assert_eq!(
+            (never[0].zone.as_deref(), never[0].figure),
+            (Some("z"), None)
+        );
     }
 
     const RACE: &str = r#"{"command": "fleet race", "figure": "page-write.iops", "hosts": [
