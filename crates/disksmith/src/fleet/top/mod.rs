@@ -45,7 +45,11 @@ pub(super) fn top(args: &TopArgs, context: &mut Context, interrupt: &AtomicBool)
     let mut show = Show::of(args, context);
     let every = Duration::from_nanos(args.every.0.0);
     let lasts = args.lasts.map(|lasts| Duration::from_nanos(lasts.0.0));
-    let mut look = |rows: &[Row]| show.show(rows);
+    let mut was_seen = false;
+    let mut look = |rows: &[Row]| {
+        was_seen |= rows.iter().any(|row| row.sample().is_some());
+        show.show(rows)
+    };
     let watching = Watching {
         every,
         lasts,
@@ -53,7 +57,7 @@ pub(super) fn top(args: &TopArgs, context: &mut Context, interrupt: &AtomicBool)
         interrupt,
     };
     let rows = watching.watch(&ssh, &found.hosts, &mut look)?;
-    if rows.iter().all(|row| row.sample().is_none()) {
+    if !was_seen && rows.iter().all(|row| row.sample().is_none()) {
         return Err(Failure::refused("no host was reached"));
     }
     Ok(Answer::Done)

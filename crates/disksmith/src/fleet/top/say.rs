@@ -229,6 +229,10 @@ pub(super) fn json(all: &[Row], shown: &[&Row]) -> String {
                 "zone": row.zone,
                 "state": state,
                 "why": why,
+                "age_s": match &row.state {
+                    State::Live(_, came) => Some(came.elapsed().as_secs_f64()),
+                    _ => None,
+                },
                 "received_bytes_per_s": row.value(Sort::Received),
                 "sent_bytes_per_s": row.value(Sort::Sent),
                 "reads_per_s": row.value(Sort::Reads),
@@ -332,6 +336,8 @@ mod tests {
         let value: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(value["live"], 7);
         assert_eq!(value["hosts"][7]["state"], "dead");
+        assert!(value["hosts"][7]["age_s"].is_null());
+        assert!(value["hosts"][0]["age_s"].as_f64().unwrap() >= 0.0);
         assert_eq!(value["hosts"][6]["worst"]["disk"], "sdb");
         assert_eq!(value["totals"]["reads_per_s"], 700.0);
         for rate in ["received_bytes_per_s", "sent_bytes_per_s"] {
