@@ -6,6 +6,8 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
 use std::time::Duration;
 
 use record::Bytes;
@@ -15,12 +17,14 @@ use super::find;
 use super::run::{self, Came, FleetRun, HostRun, Kind, Limits, Work};
 use crate::cli::FleetZeroArgs;
 use crate::context::{Context, printable};
-use crate::failure::{Answer, Failure, Outcome, listed};
+use crate::failure::{Answer, Failure, Outcome, Standing as _, listed};
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout, wrap};
 
 /// The word that agrees to the plan.
 const AGREED: &str = "yes";
+/// How often it is looked whether the user wants the end in place of an answer.
+const LOOK: Duration = Duration::from_millis(100);
 /// A rehearsal looks at the disks and writes nothing, so that there is little to wait for and nothing to
 /// undo; one that takes longer waits for a disk that answers nothing, and holds up the plan of all.
 const REHEARSAL: Limits = Limits {
@@ -64,7 +68,7 @@ pub(super) fn zero(args: &FleetZeroArgs, context: &mut Context, interrupt: &Atom
     if args.dry_run {
         return Ok(Answer::Done);
     }
-    if !args.yes && !is_agreed(disks(&plan).len(), plan.hosts.len())? {
+    if !args.yes && !is_agreed(disks(&plan).len(), plan.hosts.len(), interrupt)? {
         return Err(Failure::refused("nothing was written"));
     }
     let work = Work {
@@ -78,8 +82,8 @@ pub(super) fn zero(args: &FleetZeroArgs, context: &mut Context, interrupt: &Atom
 /// Whether the user agrees to the plan.
 ///
 /// # Errors
-/// Refused, where there is nobody to be asked.
-fn is_agreed(disks: usize, hosts: usize) -> Result<bool, Failure> {
+/// Refused, where there is nobody to be asked, or a signal came in place of an answer.
+fn is_agreed(disks: usize, hosts: usize, interrupt: &AtomicBool) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
         return Err(Failure::refused(
             "nothing is written before somebody has agreed to the plan; say --yes if you have",
@@ -89,9 +93,28 @@ fn is_agreed(disks: usize, hosts: usize) -> Result<bool, Failure> {
         io::stderr(),
         "All that is on these {disks} disks of {hosts} hosts will be lost. Write {AGREED} to go on: "
     );
-    let mut line = String::new();
-    let heard = io::stdin().lock().read_line(&mut line);
-    Ok(heard.is_ok() && line.trim() == AGREED)
+    // On a thread of its own, since a read goes on after a signal. It ends with the process.
+    let (sender, heard) = channel();
+    let listen = move || {
+        let mut line = String::new();
+        let read = io::stdin().lock().read_line(&mut line);
+        // Where nobody listens any more, nobody needs it.
+        let _ = sender.send(read.is_ok() && line.trim() == AGREED);
+    };
+    thread::Builder::new()
+        .name("question".to_owned())
+        .spawn(listen)
+        .refused()?;
+    loop {
+        match heard.recv_timeout(LOOK) {
+            Ok(agreed) => return Ok(agreed),
+            Err(RecvTimeoutError::Disconnected) => return Ok(false),
+            Err(RecvTimeoutError::Timeout) if interrupt.load(Relaxed) => {
+                return Err(Failure::refused("interrupted; nothing was written"));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
 }
 
 /// Why hosts do not zero, as sentences.
@@ -199,4 +222,60 @@ fn as_json(plan: &FleetRun) -> String {
         "hosts": hosts,
     });
     format!("{document:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::hosts::Host;
+
+    fn host(came: Came, answer: Value) -> HostRun {
+        let host = Host {
+            name: "h".to_owned(),
+            ..Host::default()
+        };
+        HostRun {
+            came,
+            answer,
+            ..HostRun::waiting(&host)
+        }
+    }
+
+    #[test]
+    fn the_work_is_bound_to_what_the_plan_has_seen_of_each_disk() {
+        let seen = |boot: &str| json!({ "boot": boot, "size_bytes": 1 });
+        let answer = json!({ "disks": [{ "seen": seen("b1") }, { "seen": seen("b2") }] });
+        let options = planned(&host(Came::Done, answer));
+        assert_eq!(options.len(), 4);
+        assert_eq!(
+            (options[0].as_str(), options[2].as_str()),
+            ("--planned", "--planned")
+        );
+        assert_eq!(
+            serde_json::from_str::<Value>(&options[3]).unwrap(),
+            seen("b2")
+        );
+    }
+
+    #[test]
+    fn a_host_that_does_not_say_which_disks_it_saw_refuses() {
+        let well = json!({ "disks": [{ "path": "/dev/a", "seen": { "boot": "b" } }] });
+        let blind = json!({ "disks": [{ "path": "/dev/a" }] });
+        let plan = |came, answer: &Value| FleetRun {
+            id: "f".to_owned(),
+            began: jiff::Timestamp::UNIX_EPOCH,
+            kind: Kind::Zero,
+            args: Vec::new(),
+            hosts: vec![host(came, answer.clone())],
+        };
+        assert_eq!(refusals(&plan(Came::Done, &well)), [""; 0]);
+        for bad in [
+            plan(Came::Done, &blind),
+            plan(Came::Done, &json!("text")),
+            plan(Came::Lost, &well),
+            plan(Came::Interrupted, &well),
+        ] {
+            assert_eq!(refusals(&bad).len(), 1, "{bad:?}");
+        }
+    }
 }

@@ -18,6 +18,8 @@ const DAYS: u64 = 30;
 const MOST: usize = 64;
 /// What the name of an answer's file ends with.
 const SUFFIX: &str = ".json";
+/// What takes the place of that for an answer that cannot be read.
+const ASIDE: &str = "unread";
 
 /// Where answers are kept; nowhere, where the user has no place for it.
 pub(super) struct Spool {
@@ -59,9 +61,13 @@ impl Spool {
             .ok_or_else(|| format!("'{name}' is no name of an answer that is kept"))?;
         let bytes = fs::read(&file).map_err(|why| format!("{}: {why}", file.display()))?;
         serde_json::from_slice(&bytes).map_err(|why| {
-            // Nobody will ever read it.
-            let _ = fs::remove_file(&file);
-            format!("{} was damaged and is removed: {why}", file.display())
+            // It may be of another version, which can read it.
+            let aside = file.with_extension(ASIDE);
+            let _ = fs::rename(&file, &aside);
+            format!(
+                "an answer cannot be read by this version, and stays in {}: {why}",
+                aside.display()
+            )
         })
     }
 
@@ -75,6 +81,7 @@ impl Spool {
 
     /// Removes what is too old or too much.
     fn tidy(&self) {
+        self.tidy_aside();
         let files = self.files();
         let excess = files.len().saturating_sub(MOST);
         let limit = Duration::from_secs(DAYS * 24 * 60 * 60);
@@ -83,6 +90,22 @@ impl Spool {
             let age = now.duration_since(*changed).unwrap_or_default();
             if at < excess || age > limit {
                 self.forget(name);
+            }
+        }
+    }
+
+    /// Removes what was put aside and is too old.
+    fn tidy_aside(&self) {
+        let Some(Ok(entries)) = self.folder.as_ref().map(fs::read_dir) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let changed = entry.metadata().and_then(|about| about.modified());
+            let age = changed.ok().and_then(|changed| changed.elapsed().ok());
+            let is_old = age.is_some_and(|age| age > Duration::from_secs(DAYS * 24 * 60 * 60));
+            if is_old && path.extension().is_some_and(|end| end == ASIDE) {
+                let _ = fs::remove_file(path);
             }
         }
     }
@@ -205,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_is_removed_and_of_very_many_the_oldest_go() {
+    fn what_cannot_be_read_is_put_aside_and_of_very_many_the_oldest_go() {
         let place = tempfile::tempdir().unwrap();
         let spool = spool(place.path());
         for at in 0..MOST + 3 {
@@ -217,8 +240,13 @@ mod tests {
         assert_eq!((names.len(), names[0].as_str()), (MOST, "f.003.1"));
         let file = spool.file("f.003.1").unwrap();
         fs::write(&file, "{\"half").unwrap();
-        assert!(spool.get("f.003.1").unwrap_err().contains("was damaged"));
-        assert!(!file.exists());
+        let told = spool.get("f.003.1").unwrap_err();
+        assert!(
+            told.contains("stays in") && told.contains("f.003.1.unread"),
+            "{told}"
+        );
+        assert!(!file.exists() && file.with_extension(ASIDE).exists());
+        assert!(!spool.names().contains(&"f.003.1".to_owned()));
     }
 
     #[test]

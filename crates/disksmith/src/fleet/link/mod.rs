@@ -16,7 +16,7 @@ use super::hosts::Host;
 pub(crate) use openssh::OpenSsh;
 pub(crate) use program::Program;
 #[cfg(test)]
-pub(crate) use simulated::{Simulated, hosts as simulated_hosts};
+pub(crate) use simulated::{EARLIER, Simulated, hosts as simulated_hosts};
 
 /// A way to hosts. Each call is made on a thread that lives as long as the wire is wanted.
 pub(crate) trait Transport: Sync {

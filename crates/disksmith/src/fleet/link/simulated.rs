@@ -7,17 +7,20 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Transport, Trouble, Wire, WireEnd};
 use crate::fleet::hosts::Host;
 use crate::fleet::talk::{
-    self, BEAT, DiskSample, Ended, EndedBy, FromAgent, Hello, PROTOCOL, SMALL_STACK, Sample,
-    ToAgent,
+    self, BEAT, DiskSample, Ended, EndedBy, FromAgent, Hello, Order, PROTOCOL, SILENCE,
+    SMALL_STACK, Sample, ToAgent,
 };
 
+/// The run of the fleet of which hosts have kept answers.
+pub(crate) const EARLIER: &str = "20200101-000000-aaaa";
+
 /// A way to hosts that are threads. What a host is called says how it behaves: `dead…` is not
-/// reached, and `mute…` is lost as soon as it shall do something.
+/// reached, `mute…` is lost as soon as it shall do something, and `left…` has kept an answer.
 #[derive(Default)]
 pub(crate) struct Simulated {
     /// How often a host was connected to.
@@ -44,8 +47,8 @@ impl Transport for Simulated {
             )));
         }
         let (near, far) = UnixStream::pair().unwrap();
-        let is_mute = host.name.starts_with("mute");
-        let serve = move || serve(far, is_mute);
+        let name = host.name.clone();
+        let serve = move || serve(far, &name);
         let agent = thread::Builder::new().stack_size(SMALL_STACK);
         agent.spawn(serve).unwrap();
         let lines = talk::lines(BufReader::new(near.try_clone().unwrap())).unwrap();
@@ -66,22 +69,54 @@ impl WireEnd for NoWord {
     }
 }
 
-/// An agent.
-fn serve(mut wire: UnixStream, is_mute: bool) {
+/// A verb's end.
+fn ended(name: String, order: Order, answer: Value) -> FromAgent {
+    FromAgent::Ended(Box::new(Ended {
+        name,
+        order,
+        by: EndedBy::Itself,
+        status: Some(0),
+        seconds: 1.0,
+        answer,
+        stderr: String::new(),
+        runs: Vec::new(),
+    }))
+}
+
+/// An answer of an earlier run of the fleet, which is as large as that of a bench.
+fn kept(name: String, host: &str) -> FromAgent {
+    let order = Order {
+        fleet: EARLIER.to_owned(),
+        host: host.to_owned(),
+        args: vec!["devices".to_owned()],
+    };
+    match ended(name, order, json!({ "text": "x".repeat(50_000) })) {
+        FromAgent::Ended(ended) => FromAgent::Kept(ended),
+        other => other,
+    }
+}
+
+/// An agent. As a real one, it takes the connection for lost after a silence.
+fn serve(mut wire: UnixStream, name: &str) {
+    let is_mute = name.starts_with("mute");
+    let left = name
+        .starts_with("left")
+        .then(|| format!("{EARLIER}.{name}.1"));
     let lines = talk::lines(BufReader::new(wire.try_clone().unwrap())).unwrap();
     let hello = Hello {
         protocol: PROTOCOL,
         disksmith: env!("CARGO_PKG_VERSION").to_owned(),
-        left: Vec::new(),
+        left: left.into_iter().collect(),
     };
     let mut say = |message: FromAgent| talk::say(&mut wire as &mut dyn Write, &message).is_ok();
     say(FromAgent::Hello(hello));
     let mut every: Option<Duration> = None;
     let mut last = Instant::now();
+    let mut heard = Instant::now();
     loop {
         let pause = every.unwrap_or(BEAT).saturating_sub(last.elapsed());
         let is_heard = match lines.recv_timeout(pause) {
-            Ok(line) => match talk::understand(&line).unwrap() {
+            Ok(line) => match hear(&line, &mut heard) {
                 ToAgent::End => return,
                 _ if is_mute => return,
                 ToAgent::Facts => say(FromAgent::Facts(Box::default())),
@@ -89,18 +124,15 @@ fn serve(mut wire: UnixStream, is_mute: bool) {
                     every = Some(Duration::from_millis(every_ms));
                     true
                 }
-                ToAgent::Run(order) => say(FromAgent::Ended(Box::new(Ended {
-                    name: order.host.clone(),
-                    order,
-                    by: EndedBy::Itself,
-                    status: Some(0),
-                    seconds: 1.0,
-                    answer: json!({ "command": "devices", "devices": vec!["x".repeat(60); 50] }),
-                    stderr: String::new(),
-                    runs: Vec::new(),
-                }))),
+                ToAgent::Collect(answer) => say(kept(answer, name)),
+                ToAgent::Run(order) => {
+                    let devices = vec!["x".repeat(60); 50];
+                    let answer = json!({ "command": "devices", "devices": devices });
+                    say(ended(order.host.clone(), order, answer))
+                }
                 _ => true,
             },
+            Err(RecvTimeoutError::Timeout) if heard.elapsed() > SILENCE => return,
             Err(RecvTimeoutError::Timeout) => {
                 last = Instant::now();
                 say(every.map_or(FromAgent::Alive, |_| FromAgent::Sample(Box::new(sample()))))
@@ -111,6 +143,12 @@ fn serve(mut wire: UnixStream, is_mute: bool) {
             return;
         }
     }
+}
+
+/// What was said, and that something was.
+fn hear(line: &str, heard: &mut Instant) -> ToAgent {
+    *heard = Instant::now();
+    talk::understand(line).unwrap()
 }
 
 /// A sample of a host with four disks.

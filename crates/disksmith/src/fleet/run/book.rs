@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use ledger::{Claim, Ledger, Owner};
 use record::{Run, RunId};
@@ -13,6 +14,10 @@ use super::super::talk::{BEAT, Ended};
 use super::outcome::{FleetRun, HostRun, Kind};
 use crate::bench::conclusion::Conclusion;
 use crate::longwork::Here;
+
+/// How many times as long as the last write took nothing is written, and how long at most.
+const REST: u32 = 3;
+const LONGEST_REST: Duration = Duration::from_secs(2);
 
 /// What is put down, and by whom it is waited for.
 pub(super) struct Book {
@@ -129,7 +134,11 @@ impl Book {
     }
 
     /// Keeps what is put down until the book is closed, and finishes it then.
+    ///
+    /// Each time all that is known of the run is written, which takes the longer the more hosts have
+    /// answered. So it rests in between for some times as long, and takes in what comes meanwhile.
     pub(super) fn keep_all(&self, mut ledger: Ledger, claim: Claim<FleetRun>, here: &Here) {
+        let mut rested = Instant::now();
         loop {
             let mut state = self.lock();
             while state.kept == state.put && !state.over {
@@ -138,6 +147,14 @@ impl Book {
                     .wait(state)
                     .unwrap_or_else(PoisonError::into_inner);
             }
+            while let Some(left) = rested.checked_duration_since(Instant::now()) {
+                if state.over || left.is_zero() {
+                    break;
+                }
+                let waited = self.changed.wait_timeout(state, left);
+                (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            }
+            let began = Instant::now();
             let (over, put) = (state.over, state.put);
             let mut run = state.run.clone();
             let mut runs = std::mem::take(&mut state.runs);
@@ -149,6 +166,7 @@ impl Book {
                 }
                 ledger.keep_work(&claim, &run)
             });
+            rested = Instant::now() + (began.elapsed() * REST).min(LONGEST_REST);
             let mut state = self.lock();
             for (at, _) in &runs {
                 // What they are called in the ledger.
@@ -290,60 +308,4 @@ fn put(run: &mut FleetRun, ended: &Ended) {
 }
 
 #[cfg(test)]
-mod tests {
-    use record::{Bytes, Machine, Origin, Target, TargetKind};
-
-    use super::*;
-
-    /// A run of a host that has measured nothing.
-    fn run_of(host: &str) -> Run {
-        let started = jiff::Timestamp::UNIX_EPOCH;
-        Run {
-            id: RunId::new(started, 1),
-            started,
-            disksmith: "0.1.0".to_owned(),
-            command: Vec::new(),
-            origin: Origin::Measured,
-            target: Target {
-                path: "/data".to_owned(),
-                kind: TargetKind::Directory,
-                device: None,
-                disks: Vec::new(),
-                model: None,
-                serial: None,
-                size: Bytes::gib(100),
-                unwritten_fraction: None,
-                zero_fraction: None,
-                direct: true,
-                in_memory: false,
-            },
-            machine: Machine {
-                hostname: host.to_owned(),
-                ..Machine::default()
-            },
-            suite: "database".to_owned(),
-            p99_target: None,
-            phases: Vec::new(),
-            notes: Vec::new(),
-            interrupted: true,
-        }
-    }
-
-    #[test]
-    fn two_hosts_may_give_the_same_id_and_a_run_that_comes_twice_is_kept_once() {
-        let place = tempfile::tempdir().unwrap();
-        let mut ledger = Ledger::open(place.path().join("ledger.db")).unwrap();
-        let first = run_of("h1");
-        let mut second = first.clone();
-        second.machine.hostname = "h2".to_owned();
-        let id = first.id.clone();
-        for run in [&first, &second, &first, &second] {
-            save(&mut ledger, &mut run.clone()).unwrap();
-        }
-        let kept = ledger.list(&ledger::Filter::default()).unwrap();
-        let mut hosts: Vec<&str> = kept.iter().map(|run| run.host.as_str()).collect();
-        hosts.sort_unstable();
-        assert_eq!(hosts, ["h1", "h2"]);
-        assert_eq!(kept.iter().filter(|run| run.id == id).count(), 1);
-    }
-}
+mod tests;

@@ -1,5 +1,6 @@
 //! A verb on one host, from the connection to its end.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -41,6 +42,8 @@ pub(super) struct Ordered<'a> {
     pub limits: Limits,
     /// The hosts that were lost, with when: they are tried once more when no other waits for its turn.
     pub lost: Mutex<Vec<(usize, Instant)>>,
+    /// The machines that were met, by their boot and name, with what each was called.
+    pub met: Mutex<BTreeMap<(String, String), String>>,
     /// Where what comes of it is put.
     pub book: &'a Book,
 }
@@ -87,10 +90,12 @@ impl Ordered<'_> {
         if let Some((facts, ahead)) = facts(&mut session)? {
             came.clock_ahead_s = Some(ahead);
             know(came, &facts)?;
+            self.meet(&facts, host)?;
         }
-        for ended in self.collect(&mut session)? {
-            came.collected.push(ended.order.fleet);
-        }
+        let (collected, unread) = self.collect(&mut session)?;
+        let fleets = collected.into_iter().map(|ended| ended.order.fleet);
+        came.collected.extend(fleets);
+        came.notes.extend(unread);
         if self.interrupt.load(Relaxed) {
             session.end();
             return Err(Trouble::Interrupted);
@@ -98,7 +103,7 @@ impl Ordered<'_> {
         session.say(&ToAgent::Run(Order {
             fleet: self.fleet.to_owned(),
             host: host.name.clone(),
-            args: self.words(at),
+            args: words_of(self.args, self.own, at),
         }))?;
         let (ended, is_late) = wait(&mut session, host, self.limits)?;
         came.take(&ended);
@@ -114,16 +119,31 @@ impl Ordered<'_> {
         Ok(())
     }
 
-    /// The verb and its arguments, with a host's own options right behind the verb.
-    fn words(&self, at: usize) -> Vec<String> {
-        let own = self.own.get(at).map_or(&[][..], Vec::as_slice);
-        let (verb, rest) = self.args.split_at(self.args.len().min(1));
-        [verb, own, rest].concat()
+    /// Notes which machine a host is.
+    ///
+    /// # Errors
+    /// Unfit, where it was met under another name: what is done twice at the same time on one machine
+    /// measures itself. (Containers share the boot of their host, and have names of their own.)
+    fn meet(&self, facts: &Facts, host: &Host) -> Result<(), Trouble> {
+        if facts.boot.is_empty() {
+            return Ok(());
+        }
+        let machine = (facts.boot.clone(), facts.hostname.clone());
+        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = met.entry(machine).or_insert_with(|| host.name.clone());
+        if *first == host.name {
+            return Ok(());
+        }
+        Err(Trouble::Unfit(format!(
+            "{} is the same machine as {first}, under another name; leave one of them out.",
+            host.name
+        )))
     }
 
-    /// Collects what the host has kept.
-    fn collect(&self, session: &mut Session<'_>) -> Result<Vec<Ended>, Trouble> {
+    /// Collects what the host has kept, with sentences about what cannot be collected.
+    fn collect(&self, session: &mut Session<'_>) -> Result<(Vec<Ended>, Vec<String>), Trouble> {
         let mut collected = Vec::new();
+        let mut unread = Vec::new();
         for name in session.left().to_vec() {
             session.say(&ToAgent::Collect(name.clone()))?;
             let until = Instant::now() + COLLECT;
@@ -137,13 +157,16 @@ impl Ordered<'_> {
                         collected.push(*ended);
                         break;
                     }
-                    // It was damaged, or somebody else was quicker.
-                    Heard::Said(FromAgent::Failed(_)) => break,
+                    // It cannot be read, or somebody else was quicker.
+                    Heard::Said(FromAgent::Failed(why)) => {
+                        unread.push(format!("{why}."));
+                        break;
+                    }
                     _ => {}
                 }
             }
         }
-        Ok(collected)
+        Ok((collected, unread))
     }
 
     /// Tries once more to reach a host that was lost, for what it had until then: it goes to the book.
@@ -165,6 +188,13 @@ impl Ordered<'_> {
     }
 }
 
+/// The verb and its arguments for the host of this place, with its own options right behind the verb.
+fn words_of(args: &[String], own: &[Vec<String>], at: usize) -> Vec<String> {
+    let own = own.get(at).map_or(&[][..], Vec::as_slice);
+    let (verb, rest) = args.split_at(args.len().min(1));
+    [verb, own, rest].concat()
+}
+
 /// What the host is, and by how many seconds its clock is ahead.
 fn facts(session: &mut Session<'_>) -> Result<Option<(Facts, f64)>, Trouble> {
     let asked = now_ms();
@@ -173,9 +203,7 @@ fn facts(session: &mut Session<'_>) -> Result<Option<(Facts, f64)>, Trouble> {
     while let Some(left) = until.checked_duration_since(Instant::now()) {
         match session.hear(left)? {
             Heard::Said(FromAgent::Facts(facts)) => {
-                // It looks at its clock last, so that the answer's way is what is between.
-                let own = f64::midpoint(asked as f64, now_ms() as f64);
-                let ahead = (facts.clock_ms as f64 - own) / 1e3;
+                let ahead = ahead_s(facts.clock_ms, asked, now_ms());
                 return Ok(Some((*facts, ahead)));
             }
             Heard::Interrupt => return Ok(None),
@@ -183,6 +211,13 @@ fn facts(session: &mut Session<'_>) -> Result<Option<(Facts, f64)>, Trouble> {
         }
     }
     Ok(None)
+}
+
+/// By how many seconds a clock is ahead that was looked at between two moments, in milliseconds: by the
+/// least that explains what it said, since it may have taken long until it was looked at.
+fn ahead_s(clock_ms: i64, asked_ms: i64, heard_ms: i64) -> f64 {
+    let nearest = clock_ms.clamp(asked_ms, heard_ms.max(asked_ms));
+    (clock_ms - nearest) as f64 / 1e3
 }
 
 fn now_ms() -> i64 {
@@ -265,55 +300,4 @@ fn wait(session: &mut Session<'_>, host: &Host, limits: Limits) -> Result<(Ended
 }
 
 #[cfg(test)]
-mod tests {
-    use record::Cloud;
-
-    use super::*;
-
-    fn know_of(id: Option<&str>, zone: Option<&str>) -> (HostRun, Result<(), Trouble>) {
-        let mut came = HostRun::waiting(&Host {
-            name: "db1".to_owned(),
-            id: id.map(str::to_owned),
-            zone: zone.map(str::to_owned),
-            ..Host::default()
-        });
-        let facts = Facts {
-            cloud: Some(Cloud {
-                provider: "aws".to_owned(),
-                instance_type: Some("i4i.large".to_owned()),
-                zone: Some("us-east-1b".to_owned()),
-                instance_id: Some("i-new".to_owned()),
-            }),
-            ..Facts::default()
-        };
-        let known = know(&mut came, &facts);
-        (came, known)
-    }
-
-    #[test]
-    fn what_the_host_s_cloud_says_counts_more_than_what_the_list_says() {
-        let (came, known) = know_of(None, None);
-        assert_eq!(known, Ok(()));
-        assert_eq!(came.id.as_deref(), Some("i-new"));
-        assert_eq!(came.notes, [""; 0]);
-        let (came, known) = know_of(Some("i-new"), Some("us-east-1a"));
-        assert_eq!(known, Ok(()));
-        assert_eq!(came.zone.as_deref(), Some("us-east-1b"));
-        assert_eq!(
-            came.notes,
-            ["its zone is us-east-1b, and was given as us-east-1a, which does not count."]
-        );
-    }
-
-    #[test]
-    fn a_host_that_is_another_instance_than_the_list_s_is_left_alone() {
-        let (_, known) = know_of(Some("i-old"), None);
-        let Err(Trouble::Unfit(why)) = known else {
-            panic!("{known:?}")
-        };
-        assert!(
-            why.contains("calls itself i-new, and it was given as i-old"),
-            "{why}"
-        );
-    }
-}
+mod tests;

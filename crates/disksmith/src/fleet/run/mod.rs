@@ -113,6 +113,7 @@ pub(super) fn on_all(
         interrupt,
         limits: work.limits,
         lost: Mutex::default(),
+        met: Mutex::default(),
         book: &book,
     };
     let under_way = UnderWay::new(hosts);
@@ -264,8 +265,15 @@ fn ended(run: &FleetRun, interrupted: bool) -> Outcome {
         badly.len(),
         run.hosts.len()
     );
-    if interrupted {
-        return Err(Failure::Midway(anyhow!("interrupted: {told}")));
+    if interrupted && !badly.is_empty() {
+        let told = format!("interrupted: {told}");
+        // What never began has no exit status and took no time.
+        let began = run.hosts.iter().any(HostRun::has_begun);
+        return Err(if began {
+            Failure::Midway(anyhow!(told))
+        } else {
+            Failure::refused(format!("nothing was touched on any host: {told}"))
+        });
     }
     if run.hosts.iter().all(|host| host.came.is_untouched()) {
         return Err(Failure::refused(format!(

@@ -186,6 +186,14 @@ impl HostRun {
         }
     }
 
+    /// Whether the verb may have begun on it.
+    pub(crate) fn has_begun(&self) -> bool {
+        match self.came {
+            Came::Interrupted => self.seconds.is_some(),
+            came => !came.is_untouched(),
+        }
+    }
+
     /// Takes what the verb said, without the runs themselves.
     pub(crate) fn take(&mut self, ended: &Ended) {
         self.came = match (ended.by, ended.status) {

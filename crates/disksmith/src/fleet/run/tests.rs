@@ -6,13 +6,17 @@ use ledger::Ledger;
 use linux::Root;
 
 use super::*;
-use crate::fleet::link::{Simulated, simulated_hosts};
+use crate::fleet::link::{EARLIER, Simulated, simulated_hosts};
 
 /// Runs on these hosts, and gives what came of it and what the ledger has.
 fn run_on(hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
     let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("ledger.db");
-    let mut ledger = Ledger::open(&path).unwrap();
+    run_with(&place.path().join("ledger.db"), hosts, interrupt)
+}
+
+/// The same, with this ledger.
+fn run_with(path: &Path, hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
+    let mut ledger = Ledger::open(path).unwrap();
     let here = Here::of_process(&Root::host(), Path::new("/etc")).unwrap();
     let run = begun(Kind::Run, vec!["devices".to_owned()], hosts);
     let claim = ledger
@@ -28,6 +32,7 @@ fn run_on(hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
         interrupt,
         limits: Limits::NONE,
         lost: Mutex::default(),
+        met: Mutex::default(),
         book: &book,
     };
     thread::scope(|scope| {
@@ -36,7 +41,7 @@ fn run_on(hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
         book.close();
     });
     assert_eq!(book.failed(), None);
-    let kept = Ledger::open(&path)
+    let kept = Ledger::open(path)
         .unwrap()
         .work::<FleetRun>(&id)
         .unwrap()
@@ -57,6 +62,44 @@ fn a_thousand_answers_are_in_the_ledger() {
             .all(|host| host.answer["command"] == "devices")
     );
     assert!(began.elapsed().as_secs() < 120, "{:?}", began.elapsed());
+}
+
+/// Hosts that have kept an answer of an earlier run.
+fn with_something_left(count: usize) -> Vec<Host> {
+    let mut hosts = simulated_hosts(count);
+    for host in &mut hosts {
+        host.name = format!("left{}", host.name);
+    }
+    hosts
+}
+
+/// Collects what these hosts have kept, while they run something else.
+fn collect_from(count: usize) {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("ledger.db");
+    let (run, _) = run_with(&path, &with_something_left(count), &AtomicBool::new(false));
+    for host in &run.hosts {
+        assert_eq!(host.came, Came::Done, "{:?}", host.why);
+        assert_eq!(host.collected, [EARLIER]);
+    }
+    let ledger = Ledger::open(&path).unwrap();
+    let earlier = ledger.work::<FleetRun>(EARLIER).unwrap().unwrap().document;
+    assert_eq!(earlier.hosts.len(), count);
+    // What was collected is older, and the last run is the one that collected it.
+    let kept = ledger.list_work(Some(FleetRun::KIND)).unwrap();
+    let keys: Vec<&str> = kept.iter().map(|work| work.key.as_str()).collect();
+    assert_eq!(chosen(&keys, LAST), Ok(Some(run.id.as_str())));
+}
+
+#[test]
+fn what_hosts_have_kept_is_collected_while_they_go_on() {
+    collect_from(20);
+}
+
+#[test]
+#[ignore = "long proof: make prove"]
+fn what_a_thousand_hosts_have_kept_is_collected_and_none_is_lost() {
+    collect_from(1000);
 }
 
 #[test]
@@ -86,6 +129,20 @@ fn after_a_signal_nothing_is_begun() {
         run.hosts.iter().all(|host| host.came == Came::Interrupted),
         "{run:?}"
     );
+    // Nothing was touched, and it is said so.
+    assert!(matches!(ended(&run, true), Err(Failure::Refused(_))));
+}
+
+#[test]
+fn a_signal_after_the_last_host_changes_nothing() {
+    let mut run = begun(Kind::Run, Vec::new(), &simulated_hosts(2));
+    for host in &mut run.hosts {
+        host.came = Came::Done;
+    }
+    assert!(matches!(ended(&run, true), Ok(Answer::Done)));
+    run.hosts[1].came = Came::Interrupted;
+    run.hosts[1].seconds = Some(1.0);
+    run.hosts[0].came = Came::Unreached;
     assert!(matches!(ended(&run, true), Err(Failure::Midway(_))));
 }
 
