@@ -7,6 +7,7 @@ mod support;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
 
 use support::{Place, Said, said};
 
@@ -14,16 +15,20 @@ const LIST: &str = "# burn-in\n\
     db1 az=us-east-1a type=i4i.large id=i-01   # was slow\n\
     db2 az=us-east-1b type=i4i.large id=i-02\n";
 
-/// Runs with a program of this name on the PATH that runs this script.
-fn with_program(place: &Place, name: &str, script: &str, arguments: &[&str]) -> Said {
+/// Puts a program of this name that runs this script where it is found first, and gives that PATH.
+fn path_with(place: &Place, name: &str, script: &str) -> String {
     let folder = place.path("bin");
     fs::create_dir_all(&folder).unwrap();
     let program = folder.join(name);
     fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
     fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
-    let path = std::env::var("PATH").unwrap();
-    let mut command = place.command(arguments);
-    said(command.env("PATH", format!("{}:{path}", folder.display())))
+    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
+}
+
+/// Runs with a program of this name on the PATH that runs this script.
+fn with_program(place: &Place, name: &str, script: &str, arguments: &[&str]) -> Said {
+    let path = path_with(place, name, script);
+    said(place.command(arguments).env("PATH", path))
 }
 
 #[test]
@@ -210,4 +215,69 @@ fn a_dry_run_of_a_race_shows_who_would_be_raced() {
         told.err.contains("would remove the good hosts"),
         "{told:#?}"
     );
+}
+
+/// Runs with so many open files allowed at first, and a program of this name on the PATH.
+fn with_files(place: &Place, limit: &str, program: (&str, &str), arguments: &[&str]) -> Said {
+    let path = path_with(place, program.0, program.1);
+    let own = place.command(arguments);
+    let mut command = Command::new("sh");
+    command
+        .arg("-c")
+        .arg(format!("ulimit {limit} && exec \"$@\""))
+        .arg("sh")
+        .arg(own.get_program())
+        .args(own.get_args());
+    for (name, value) in own.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    if let Some(folder) = own.get_current_dir() {
+        command.current_dir(folder);
+    }
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    said(command.env("PATH", path))
+}
+
+#[test]
+fn many_hosts_get_the_open_files_that_they_need_or_it_is_said() {
+    let place = Place::new();
+    let hosts: Vec<String> = (0..60).map(|at| format!("h{at}\n")).collect();
+    fs::write(place.path("hosts"), hosts.concat()).unwrap();
+    // It keeps its pipes for a moment, so that all are open at the same time.
+    let ssh = ("ssh", "sleep 1; echo 'Connection refused' >&2; exit 255");
+    let run = [
+        "fleet", "run", "--list", "./hosts", "--batch", "60", "--json", "--", "devices",
+    ];
+    let answer = with_files(&place, "-Sn 100", ssh, &run).ends_with(2).json();
+    for host in answer["hosts"].as_array().unwrap() {
+        let why = host["why"].as_str().unwrap();
+        assert!(why.contains("Connection refused"), "{why}");
+    }
+    let told = with_files(&place, "-n 100", ssh, &run).ends_with(2);
+    assert!(told.err.contains("ulimit -Hn"), "{told:#?}");
+    assert!(told.err.contains("--batch"), "{told:#?}");
+}
+
+#[test]
+fn hosts_of_one_name_are_shown_apart_and_one_of_them_can_be_left_out() {
+    let place = Place::new();
+    let aws = r#"echo '{"Reservations": [{"Instances": [
+    {"InstanceId": "i-1", "State": {"Name": "running"}, "PrivateIpAddress": "10.0.0.1",
+     "Tags": [{"Key": "Name", "Value": "burnin"}]},
+    {"InstanceId": "i-2", "State": {"Name": "running"}, "PrivateIpAddress": "10.0.0.2",
+     "Tags": [{"Key": "Name", "Value": "burnin"}]}]}]}'"#;
+    let all = ["fleet", "hosts", "--ec2", "Name=x,Values=y", "--json"];
+    let answer = with_program(&place, "aws", aws, &all).ends_with(0).json();
+    assert_eq!(answer["hosts"][0]["name"], "burnin (i-1)", "{answer:#}");
+    assert_eq!(answer["hosts"][1]["name"], "burnin (i-2)", "{answer:#}");
+    let one = [&all[..], &["--exclude", "i-1"]].concat();
+    let answer = with_program(&place, "aws", aws, &one).ends_with(0).json();
+    assert_eq!(answer["hosts"].as_array().unwrap().len(), 1, "{answer:#}");
+    assert_eq!(answer["hosts"][0]["id"], "i-2", "{answer:#}");
 }

@@ -112,6 +112,14 @@ fn root_runs_a_verb_on_four_hosts_and_gathers_the_answers() {
         "{none:#?}"
     );
     assert!(none.out.contains("/mnt/none"), "{none:#?}");
+    let options = ["--limit", "2s", "--include", "h1", "--json"];
+    let limited = said(&mut net.fleet("run", &options, &LONG)).ends_with(3);
+    let limited = limited.json();
+    assert_eq!(host(&limited, "h1")["came"], "interrupted", "{limited:#}");
+    assert!(
+        why(&limited, "h1").contains("ended after 2 s"),
+        "{limited:#}"
+    );
     let dance = said(&mut net.fleet("run", &[], &["--", "dance"]));
     dance.refuses(&["makes no sense"]);
     net.assert_nothing_left();
