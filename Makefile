@@ -17,7 +17,7 @@ PACKAGES := chromium fio xfsprogs btrfs-progs squashfs-tools bindfs fuse3 e2fspr
 .PHONY: test needs lint prove bench fuzz static
 
 test: needs
-	$(CARGO) test --workspace --locked --no-fail-fast
+	@CARGO=$(CARGO) tests/run
 
 needs:
 	@bench/install-needs $(PACKAGES)

@@ -9,25 +9,16 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::Value;
-use support::{Place, Said, skipped};
+use support::lab::in_lab;
+use support::{Place, Said};
 
-/// Runs a script in a machine with four volumes of 1 GiB and one of 2 GiB.
-fn in_lab(place: &Place, script: &str) -> Option<Said> {
-    let volumes = [
-        "--volumes",
-        "4xiops=4000:1GiB",
-        "--volumes",
-        "iops=4000:2GiB",
-    ];
-    let command = ["--", "sh", "-c", script];
-    let said = place.run(&[&["lab", "run"], &volumes[..], &command].concat());
-    let wanting = ["is not installed: apt-get install", "cannot be fetched"];
-    if said.status == Some(2) && wanting.iter().any(|words| said.err.contains(words)) {
-        skipped(&said.err);
-        return None;
-    }
-    Some(said)
-}
+/// Four volumes of 1 GiB and one of 2 GiB.
+const VOLUMES: [&str; 4] = [
+    "--volumes",
+    "4xiops=4000:1GiB",
+    "--volumes",
+    "iops=4000:2GiB",
+];
 
 /// A place whose `bin` holds programs that do nothing.
 fn with_programs(names: &[&str]) -> Place {
@@ -197,7 +188,7 @@ disksmith array list >&2
 #[test]
 fn with_qemu_an_array_is_built_used_stopped_and_taken_back() {
     let place = Place::new();
-    let Some(said) = in_lab(&place, SCRIPT) else {
+    let Some(said) = in_lab(&place, &VOLUMES, SCRIPT) else {
         return;
     };
     let said = said.ends_with(0);
@@ -279,7 +270,7 @@ disksmith array list >&2
 #[test]
 fn with_qemu_what_kills_have_left_is_repaired_by_the_next_start() {
     let place = Place::new();
-    let Some(said) = in_lab(&place, KILLS) else {
+    let Some(said) = in_lab(&place, &VOLUMES, KILLS) else {
         return;
     };
     let said = said.ends_with(0);

@@ -210,22 +210,19 @@ fn wait_for_small_files(place: &Place) {
     }
 }
 
+/// A run of one test that has made some of its small files, and would go on for long.
+fn many_small_files(place: &Place, phase: &str, options: &[&str]) -> Running {
+    let words = ["bench", "data", "--suite", "bonnie", "--size", "4M"];
+    let files = ["--files", "400000", "--phase", phase];
+    let run = Running::start(&mut place.command(&[&words[..], &files, options].concat()));
+    wait_for_small_files(place);
+    run
+}
+
 #[test]
 fn what_a_kill_leaves_the_next_start_removes() {
     let place = Place::new();
-    let files = [
-        "bench",
-        "data",
-        "--suite",
-        "bonnie",
-        "--size",
-        "4M",
-        "--phase",
-        "random-stat",
-    ];
-    let endless = [&files[..], &["--files", "400000", "--directories", "4"]].concat();
-    let run = Running::start(&mut place.command(&endless));
-    wait_for_small_files(&place);
+    let run = many_small_files(&place, "random-stat", &["--directories", "4"]);
     run.signal(Signal::KILL);
     run.end();
     let left = names_in(&place.data());
@@ -264,19 +261,7 @@ fn what_a_kill_leaves_goes_before_the_room_is_looked_at() {
 #[test]
 fn a_signal_ends_it_and_the_small_files_go() {
     let place = Place::new();
-    let files = [
-        "bench",
-        "data",
-        "--suite",
-        "bonnie",
-        "--size",
-        "4M",
-        "--phase",
-        "seq-create",
-    ];
-    let endless = [&files[..], &["--files", "400000", "--sync"]].concat();
-    let run = Running::start(&mut place.command(&endless));
-    wait_for_small_files(&place);
+    let run = many_small_files(&place, "seq-create", &["--sync"]);
     run.signal(Signal::INT);
     let said = run.end();
     assert_eq!(said.status, Some(3), "{said:#?}");

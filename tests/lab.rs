@@ -8,18 +8,8 @@ mod support;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use support::{Place, Running, Said, has_program, skipped};
-
-/// `lab run` on a place of its own, or `None` where there is no machine to be had.
-fn lab(place: &Place, arguments: &[&str]) -> Option<Said> {
-    let said = place.run(&[&["lab", "run"], arguments].concat());
-    let wanting = ["is not installed: apt-get install", "cannot be fetched"];
-    if said.status == Some(2) && wanting.iter().any(|words| said.err.contains(words)) {
-        skipped(&said.err);
-        return None;
-    }
-    Some(said)
-}
+use support::lab::{in_lab, lab_run};
+use support::{Place, Running, has_program};
 
 #[test]
 fn with_qemu_a_command_runs_on_the_volumes_and_its_runs_are_kept() {
@@ -29,10 +19,7 @@ fn with_qemu_a_command_runs_on_the_volumes_and_its_runs_are_kept() {
         disksmith bench /dev/vda --phase seek --seconds 1s >&2 || exit 9
         exit 7";
     let arguments = ["--volumes", "2xiops=400:1GiB", "--ledger-out", "whole.db"];
-    let Some(said) = lab(
-        &place,
-        &[&arguments[..], &["--", "sh", "-c", script]].concat(),
-    ) else {
+    let Some(said) = in_lab(&place, &arguments, script) else {
         return;
     };
     let said = said.ends_with(7);
@@ -63,17 +50,8 @@ fn with_qemu_troubles_begin_with_the_command_and_boot_warms_nothing() {
         sleep 5
         ! again || exit 9";
     let volume = "cold=1,corrupt=0+512,corrupt-after=4s,stall=0s+1s:1GiB";
-    let arguments = [
-        "--volumes",
-        volume,
-        "--truth",
-        "truth.json",
-        "--",
-        "sh",
-        "-c",
-        script,
-    ];
-    let Some(said) = lab(&place, &arguments) else {
+    let arguments = ["--volumes", volume, "--truth", "truth.json"];
+    let Some(said) = in_lab(&place, &arguments, script) else {
         return;
     };
     said.ends_with(0);
@@ -93,8 +71,8 @@ fn with_qemu_what_prepares_a_volume_leaves_it_cold_and_its_failure_is_said() {
     let volume = ["--volumes", "cold,error=60MiB+4KiB:64MiB"];
     let outputs = ["--truth", "truth.json"];
     let run = |prepare: &str| {
-        let command = ["--prepare", prepare, "--", "sh", "-c", script];
-        lab(&place, &[&volume[..], &outputs, &command].concat())
+        let prepared = ["--prepare", prepare];
+        in_lab(&place, &[&volume[..], &outputs, &prepared].concat(), script)
     };
     let Some(said) = run(write) else {
         return;
@@ -134,12 +112,8 @@ fn with_qemu_volumes_and_state_live_through_power_cuts() {
         "4s,2s..3s,1000s",
         "--truth",
         "truth.json",
-        "--",
-        "sh",
-        "-c",
-        script,
     ];
-    let Some(said) = lab(&place, &arguments) else {
+    let Some(said) = in_lab(&place, &arguments, script) else {
         return;
     };
     let said = said.ends_with(7);
@@ -177,7 +151,7 @@ fn with_qemu_the_truth_is_written_when_it_ends_badly() {
         "--timeout",
         "1s",
     ];
-    let Some(said) = lab(&place, &[&arguments[..], &["--", "sleep", "1000"]].concat()) else {
+    let Some(said) = lab_run(&place, &[&arguments[..], &["--", "sleep", "1000"]].concat()) else {
         return;
     };
     let said = said.ends_with(3);
@@ -248,7 +222,7 @@ fn files_that_cannot_be_written_are_refused_first_and_no_ledger_is_replaced() {
 #[test]
 fn what_no_machine_can_be_made_of_is_refused() {
     let place = Place::new();
-    let run = |arguments: &[&str]| lab(&place, &[arguments, &["--", "true"]].concat());
+    let run = |arguments: &[&str]| lab_run(&place, &[arguments, &["--", "true"]].concat());
     for (arguments, words) in [
         (&["--volumes", "gp3"][..], "no size"),
         (&["--volumes", "gp3:1GiB", "--scale", "0"], "scale"),

@@ -282,21 +282,25 @@ fn with_root_an_open_loop_counts_every_request_that_a_stall_made_late() {
     let arguments = ["--rate", "500", "--seconds", "8s", "--precision", "0"];
     let running = limited.start(&[&PAGE_READ[..], &arguments].concat());
     sleep(Duration::from_secs(2));
+    let frozen = Instant::now();
     limited.throttle.freeze();
     sleep(Duration::from_secs(2));
     limited.throttle.limit_iops(100_000);
+    // A busy host makes it longer.
+    let frozen = frozen.elapsed().as_secs_f64();
     let document = running.end().ends_with(0).json();
     expect(&document, "stall");
     // 500 a second for 8 s, whether or not they came back at once; five deviations of chance.
     let ops = number(&document, "/phases/0/read/ops");
     assert!((ops - 4000.0).abs() < 320.0, "{ops}");
-    // About a quarter of them waited, evenly between nothing and two seconds.
+    // About a quarter of them waited, evenly between nothing and two seconds: a mean of a quarter.
     let at = |quantile: &str| number(&document, &format!("/phases/0/read/latency_ns/{quantile}"));
     assert!(at("p99") > 1.5e9, "{}", at("p99"));
     assert!(at("p90") > 0.5e9, "{}", at("p90"));
     assert!(at("p50") < 0.1e9, "{}", at("p50"));
     let mean = at("mean") / 1e9;
-    assert!((0.15..0.40).contains(&mean), "{mean}");
+    let most = 0.15 + frozen * frozen / 16.0;
+    assert!((0.15..most).contains(&mean), "{mean} with {frozen}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use loops::{Loop, make, unmount};
 use rustix::process::Signal;
 use serde_json::Value;
-use support::{Place, Running, Said, has_program, is_root, skipped};
+use support::{Place, Running, Said, has_program, is_root, lab};
 
 /// Large enough for XFS.
 const MIB: u64 = 512;
@@ -321,15 +321,8 @@ fn in_lab(place: &Place, options: &[&str], grid: &Grid, script: &str) -> Option<
     let script = format!("{LAB}{script}")
         .replace("MEMBERS", grid.members)
         .replace("CHUNKS", grid.chunks);
-    let volumes = ["lab", "run", "--volumes", "8xiops=400:1GiB"];
-    let command = ["--timeout", "40m", "--", "sh", "-c", &script];
-    let said = place.run(&[&volumes[..], options, &command].concat());
-    let wanting = ["is not installed: apt-get install", "cannot be fetched"];
-    if said.status == Some(2) && wanting.iter().any(|words| said.err.contains(words)) {
-        skipped(&said.err);
-        return None;
-    }
-    Some(said)
+    let machine = ["--volumes", "8xiops=400:1GiB", "--timeout", "40m"];
+    lab::in_lab(place, &[&machine[..], options].concat(), &script)
 }
 
 /// The documents that the script has shown.

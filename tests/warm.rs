@@ -25,38 +25,12 @@ mod others;
 mod troubles;
 
 use std::fs;
-use std::thread::sleep;
-use std::time::Duration;
 
 use loops::Loop;
 use serde_json::Value;
-use support::Place;
+use support::{Place, number};
 
 const MIB: u64 = 1 << 20;
-
-/// Bytes that were read from a device of this name since the host was started.
-fn bytes_read(device: &Loop) -> u64 {
-    let text = fs::read_to_string(format!("/sys/block/{}/stat", device.name())).unwrap();
-    let sectors: u64 = text.split_whitespace().nth(2).unwrap().parse().unwrap();
-    512 * sectors
-}
-
-fn number(value: &Value) -> u64 {
-    value
-        .as_u64()
-        .unwrap_or_else(|| panic!("{value} is no number"))
-}
-
-/// Waits until so much was read from a device.
-fn wait_for(device: &Loop, bytes: u64) {
-    for _ in 0..6000 {
-        if bytes_read(device) >= bytes {
-            return;
-        }
-        sleep(Duration::from_millis(10));
-    }
-    panic!("nothing is read");
-}
 
 fn set(volume: &Value, name: &str) -> u64 {
     let sets = volume["sets"].as_array().unwrap();

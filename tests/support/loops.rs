@@ -267,6 +267,24 @@ pub fn fill(path: &str, mib: u64) {
     run("dd", &dd);
 }
 
+/// Bytes that were read from a device since the host was started.
+pub fn bytes_read(device: &Loop) -> u64 {
+    let text = fs::read_to_string(format!("/sys/block/{}/stat", device.name())).unwrap();
+    let sectors: u64 = text.split_whitespace().nth(2).unwrap().parse().unwrap();
+    512 * sectors
+}
+
+/// Waits until so much was read from a device.
+pub fn wait_for(device: &Loop, bytes: u64) {
+    for _ in 0..6000 {
+        if bytes_read(device) >= bytes {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("nothing is read");
+}
+
 /// A number that tells one content from another.
 pub fn digest(path: &Path) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();

@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test program uses its own part of this")]
 
+pub(crate) mod lab;
+
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -101,6 +103,14 @@ pub(crate) fn names_in(folder: &Path) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+/// A whole number of a document.
+#[track_caller]
+pub(crate) fn number(value: &Value) -> u64 {
+    value
+        .as_u64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
 /// What the program said, and how it ended.

@@ -3,9 +3,9 @@
 use std::fs::{self, File};
 use std::io::Write as _;
 
-use crate::loops::{FileSystem, Loop, Mounted, fill, run};
-use crate::support::{Place, Running, Said};
-use crate::{MIB, bytes_read, codes, number, set, wait_for};
+use crate::loops::{FileSystem, Loop, Mounted, bytes_read, fill, run, wait_for};
+use crate::support::{Place, Running, Said, number};
+use crate::{MIB, codes, set};
 
 /// A mounted file system with a file of 6 MiB in it.
 fn mounted(kind: &str, mib: u64) -> Option<FileSystem> {

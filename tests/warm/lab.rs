@@ -5,21 +5,9 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::loops::skipped;
-use crate::support::{Place, Said};
-use crate::{MIB, codes, number, set};
-
-/// Runs a script in a machine with these volumes; `None`, with a note, where there is no machine.
-fn in_lab(place: &Place, volumes: &[&str], script: &str) -> Option<Said> {
-    let command = ["--", "sh", "-c", script];
-    let said = place.run(&[&["lab", "run"], volumes, &command].concat());
-    let wanting = ["is not installed: apt-get install", "cannot be fetched"];
-    if said.status == Some(2) && wanting.iter().any(|words| said.err.contains(words)) {
-        skipped(&said.err);
-        return None;
-    }
-    Some(said)
-}
+use crate::support::lab::in_lab;
+use crate::support::{Place, Said, number};
+use crate::{MIB, codes, set};
 
 /// A file on an array of two volumes.
 const ON_AN_ARRAY: &str = r#"

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::loops::{FileSystem, Loop, Throttle};
-use crate::support::{Place, Running};
-use crate::{MIB, bytes_read, codes, number, wait_for};
+use crate::loops::{FileSystem, Loop, Throttle, bytes_read, wait_for};
+use crate::support::{Place, Running, number};
+use crate::{MIB, codes};
 
 /// Somebody who reads one page after the other, with one request in flight; ended when it is dropped.
 struct Reader {

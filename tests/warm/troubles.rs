@@ -8,9 +8,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::loops::{Loop, run, skipped};
-use crate::support::{Place, Running};
-use crate::{MIB, bytes_read, codes, number, wait_for};
+use crate::loops::{Loop, bytes_read, run, skipped, wait_for};
+use crate::support::{Place, Running, number};
+use crate::{MIB, codes};
 
 /// What is read in a second before a kill.
 const RATE: u64 = 24 * MIB;

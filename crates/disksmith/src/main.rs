@@ -1,6 +1,7 @@
 //! disksmith: database-grade I/O from cloud disks, with a verdict on every figure.
 
 mod array;
+mod bars;
 mod bench;
 mod cli;
 mod context;

@@ -21,6 +21,7 @@ mod tests;
 mod way;
 
 use std::fs::File;
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use record::{Bytes, EngineUsed, Nanos};
@@ -53,6 +54,24 @@ pub struct Request {
     pub tag: u64,
 }
 
+impl Request {
+    /// The request for a range of bytes, which is far below 4 GiB long, as [`List::largest`] is.
+    #[must_use]
+    pub fn of(range: &Range<u64>, tag: u64) -> Request {
+        Request {
+            offset: range.start,
+            len: u32::try_from(range.end - range.start).unwrap_or(u32::MAX),
+            tag,
+        }
+    }
+
+    /// Which bytes it is for.
+    #[must_use]
+    pub fn range(&self) -> Range<u64> {
+        self.offset..self.offset + u64::from(self.len)
+    }
+}
+
 /// Why a request did not do what was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
@@ -67,6 +86,17 @@ pub enum RequestError {
     },
 }
 
+impl RequestError {
+    /// Whether the device is gone, and not only this place of it bad.
+    #[must_use]
+    pub fn is_of_a_lost_device(&self) -> bool {
+        matches!(
+            self,
+            RequestError::Kernel(Errno::NODEV | Errno::NXIO | Errno::NOMEDIUM)
+        )
+    }
+}
+
 /// A request that came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
@@ -78,6 +108,17 @@ pub struct Done {
     pub latency: Nanos,
     /// What came of it.
     pub result: Result<(), RequestError>,
+}
+
+impl Done {
+    /// How much it moved: nothing where it failed, since nobody says which part of it is good.
+    #[must_use]
+    pub fn moved(&self) -> Bytes {
+        match self.result {
+            Ok(()) => Bytes(u64::from(self.request.len)),
+            Err(_) => Bytes(0),
+        }
+    }
 }
 
 /// What the feed wants next.

@@ -38,6 +38,14 @@ where
                 break;
             }
         }
+        // Only work that is done ends within a slice.
+        let is_within = |window: &Window| {
+            let whole = window.complete_slices() as f64 * window.slice_seconds;
+            window.seconds - whole > 1e-6
+        };
+        if stopped == Stopped::Time && windows.last().is_some_and(is_within) {
+            stopped = Stopped::Ops;
+        }
         Ok(phase_of(job, windows, stopped))
     }
 }

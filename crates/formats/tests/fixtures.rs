@@ -2,17 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod support;
+
 use formats::{ReadError, read};
 use record::{Activity, Bytes, FlowSummary, Pattern, PhaseSummary, Summary};
-
-fn fixture(name: &str) -> String {
-    std::fs::read_to_string(format!("{}/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
-}
+use support::fixture;
 
 fn only(name: &str) -> Summary {
-    let mut all = read(&fixture(name)).unwrap();
-    assert_eq!(all.len(), 1, "{name}");
-    all.remove(0)
+    support::only(&fixture(name))
 }
 
 fn flow(phase: &PhaseSummary, activity: Activity) -> &FlowSummary {

@@ -2,18 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use formats::read;
-use record::{Bytes, Details, Pattern, PhaseSummary, SizeShare, Spread, Summary, TargetKind};
+mod support;
 
-fn fixture(name: &str) -> String {
-    std::fs::read_to_string(format!("{}/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
-}
-
-fn only(text: &str) -> Summary {
-    let mut all = read(text).unwrap();
-    assert_eq!(all.len(), 1);
-    all.remove(0)
-}
+use record::{Bytes, Details, Pattern, PhaseSummary, SizeShare, Spread, TargetKind};
+use support::{fixture, only};
 
 /// The first entry of fio's groups, with other options than it had.
 fn asked(options: &str) -> PhaseSummary {

@@ -2,19 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod support;
+
 use formats::{Format, WriteError, read, sum_up, write};
 use record::{Activity, Bytes, Details, Flow, Histogram, Run, SizeShare, Summary, TargetKind};
 use serde_json::Value;
-
-fn fixture(name: &str) -> String {
-    std::fs::read_to_string(format!("{}/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
-}
-
-fn only(text: &str) -> Summary {
-    let mut all = read(text).unwrap();
-    assert_eq!(all.len(), 1);
-    all.remove(0)
-}
+use support::{fixture, only};
 
 /// A run of this program with one phase, which reads.
 fn run() -> Run {

@@ -143,6 +143,28 @@ impl Phase {
         self.slices(direction, |slice| slice.bytes)
     }
 
+    /// What one direction did behind the last complete slice, and how many seconds that was: a phase
+    /// whose work is done ends with the request that came back last, within a slice. Nothing, where
+    /// something else ended it: what is there is then less than a slice by chance alone, and what a limit lets
+    /// through at once would count as if it went on so.
+    pub fn after_slices(&self, direction: Direction) -> (Slice, f64) {
+        let mut done = Slice::default();
+        let Some(window) = self.windows.last().filter(|_| self.stopped == Stopped::Ops) else {
+            return (done, 0.0);
+        };
+        let complete = window.complete_slices();
+        let flow = window.flow(direction);
+        for slice in flow
+            .iter()
+            .flat_map(|flow| flow.slices.iter().skip(complete))
+        {
+            done.ops += slice.ops;
+            done.bytes += slice.bytes;
+        }
+        let seconds = window.seconds - complete as f64 * window.slice_seconds;
+        (done, seconds.max(0.0))
+    }
+
     /// Reads and writes in each complete slice of the phase, in order of time.
     pub fn slice_ops(&self) -> Vec<f64> {
         self.windows

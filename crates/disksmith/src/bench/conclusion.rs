@@ -74,18 +74,21 @@ impl Conclusion {
 impl PhaseFigures {
     fn of(phase: &Phase) -> PhaseFigures {
         let warmup_slices = warmup_end(&phase.slice_ops());
-        let flows = phase.directions().map(|(direction, flow)| FlowFigures {
-            direction,
-            iops: Estimate::of(
-                &phase.slice_rates(direction),
-                warmup_slices,
-                flow.ops as f64 / phase.seconds,
-            ),
-            bytes_per_s: Estimate::of(
-                &phase.slice_byte_rates(direction),
-                warmup_slices,
-                flow.bytes as f64 / phase.seconds,
-            ),
+        let flows = phase.directions().map(|(direction, flow)| {
+            let (after, seconds) = phase.after_slices(direction);
+            let estimate = |rates: &[f64], after: u64, all: u64| {
+                let settled = rates.len().saturating_sub(warmup_slices) as f64;
+                let rest = Rest {
+                    per_second: after as f64 / seconds.max(1e-9),
+                    share: seconds / (seconds + settled * phase.slice_seconds()),
+                };
+                Estimate::with_rest(rates, warmup_slices, rest, all as f64 / phase.seconds)
+            };
+            FlowFigures {
+                direction,
+                iops: estimate(&phase.slice_rates(direction), after.ops, flow.ops),
+                bytes_per_s: estimate(&phase.slice_byte_rates(direction), after.bytes, flow.bytes),
+            }
         });
         PhaseFigures {
             name: phase.name.clone(),
@@ -100,17 +103,38 @@ impl PhaseFigures {
     }
 }
 
+/// What came back behind the last complete slice.
+struct Rest {
+    /// Its rate.
+    per_second: f64,
+    /// Its share of the time that is looked at, 0 to 1.
+    share: f64,
+}
+
 impl Estimate {
     /// The mean of `rates` without the warm-up, with its interval; `plain` where there are too few
     /// of them for an interval.
     pub(crate) fn of(rates: &[f64], warmup: usize, plain: f64) -> Estimate {
+        let none = Rest {
+            per_second: 0.0,
+            share: 0.0,
+        };
+        Estimate::with_rest(rates, warmup, none, plain)
+    }
+
+    /// As [`Estimate::of`], where the time does not end with a slice. Work that is done ends with what
+    /// came back last: without that, all of its time would count and not all of its work.
+    fn with_rest(rates: &[f64], warmup: usize, rest: Rest, plain: f64) -> Estimate {
         match mean_interval(rates.get(warmup..).unwrap_or_default()) {
-            Some(interval) => Estimate {
-                mean: interval.mean,
-                // A rate is never below zero, however little is known of it.
-                low: Some(interval.low.max(0.0)),
-                high: Some(interval.high),
-            },
+            Some(interval) => {
+                let more = rest.share * (rest.per_second - interval.mean);
+                Estimate {
+                    mean: interval.mean + more,
+                    // A rate is never below zero, however little is known of it.
+                    low: Some((interval.low + more).max(0.0)),
+                    high: Some(interval.high + more),
+                }
+            }
             None => Estimate {
                 mean: if plain.is_finite() { plain } else { 0.0 },
                 low: None,

@@ -27,26 +27,10 @@ pub(crate) struct Measured {
     pub failed: Option<(String, EngineError)>,
 }
 
-/// Runs what `schedule` says on the file of a target.
-pub(crate) fn measure(
-    engine: &dyn Engine,
-    prepared: &Prepared,
-    schedule: &mut dyn Schedule,
-    choice: Choice,
-    seed: u64,
-    interrupt: &AtomicBool,
-    progress: &mut Progress,
-) -> Measured {
-    let files = [&prepared.file];
-    measure_over(
-        engine, prepared, &files, schedule, choice, seed, interrupt, progress,
-    )
-}
-
 /// Runs what `schedule` says over `files`, one phase after another, until one fails or a signal
 /// comes.
 #[allow(clippy::too_many_arguments, reason = "a run has so many parts")]
-pub(super) fn measure_over(
+pub(super) fn measure(
     engine: &dyn Engine,
     prepared: &Prepared,
     files: &[&File],

@@ -56,17 +56,14 @@ pub(crate) fn bench(
         return bench_grid(args, context, engine, interrupt);
     }
     let ready = Ready::make(args, context, engine)?;
-    // Opened before anything is measured: a ledger that is damaged is said now.
-    let ledger = open_ledger(args, context)?;
-    let mut session = Session {
+    let session = Session {
         args,
         context,
         engine,
         interrupt,
         seed: ready.seed,
     };
-    let run = session.run(ready)?;
-    session.finish(run, ledger)
+    session.run_and_finish(|session| session.run(ready))
 }
 
 /// Measures the grid of the suite sysbench.
@@ -82,16 +79,14 @@ fn bench_grid(
     let grid = suites::sysbench::Grid::make(args, &names, &path, context)?;
     let cells: Vec<PhasePlan> = grid.cells().cloned().collect();
     check_engine(engine, args, &cells)?;
-    let ledger = open_ledger(args, context)?;
-    let mut session = Session {
+    let session = Session {
         args,
         context,
         engine,
         interrupt,
-        seed: args.seed.unwrap_or(started.as_nanosecond() as u64),
+        seed: seed(args, started),
     };
-    let run = session.run_grid(started, grid)?;
-    session.finish(run, ledger)
+    session.run_and_finish(|session| session.run_grid(started, grid))
 }
 
 /// Measures a target, and neither shows nor keeps it.
@@ -131,11 +126,16 @@ impl Ready {
         check_engine(engine, args, &phases)?;
         Ok(Ready {
             started,
-            seed: args.seed.unwrap_or(started.as_nanosecond() as u64),
+            seed: seed(args, started),
             prepared: target::prepare(&context.root, &path, args, &phases)?,
             phases,
         })
     }
+}
+
+/// Where the random numbers of a run begin that began at `started`.
+fn seed(args: &BenchArgs, started: Timestamp) -> u64 {
+    args.seed.unwrap_or(started.as_nanosecond() as u64)
 }
 
 fn check_report(args: &BenchArgs, target: &Path) -> Result<(), Failure> {
@@ -228,6 +228,14 @@ pub(crate) struct Ran {
 }
 
 impl Session<'_> {
+    /// Measures by `run`, and then keeps and shows what came of it. The ledger is opened before
+    /// anything is measured, so that one that is damaged is said before and not after.
+    fn run_and_finish(mut self, run: impl FnOnce(&mut Self) -> Result<Ran, Failure>) -> Outcome {
+        let ledger = open_ledger(self.args, self.context)?;
+        let ran = run(&mut self)?;
+        self.finish(ran, ledger)
+    }
+
     fn run(&mut self, ready: Ready) -> Result<Ran, Failure> {
         let Ready {
             started,
@@ -248,11 +256,13 @@ impl Session<'_> {
             prepared.target.zero_fraction = sample::zero_fraction(&prepared.file, largest);
         }
         let machine = self.machine(&prepared);
+        let (size, whole) = (prepared.target.size, prepared.largest_request);
         let mut schedule =
-            schedule::of(self.args, phases, prepared.target.size).map_err(Failure::refused)?;
+            schedule::of(self.args, phases, size, whole).map_err(Failure::refused)?;
         let measured = measure::measure(
             self.engine,
             &prepared,
+            &[&prepared.file],
             schedule.as_mut(),
             choice(self.args),
             self.seed,

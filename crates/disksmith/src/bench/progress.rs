@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget};
 use record::{Bytes, Histogram, Window};
 
+use crate::bars::dress;
 use crate::render::words;
 
 /// A progress line, or nothing where nobody watches.
@@ -36,10 +37,7 @@ impl Progress {
             seconds.is_finite().then_some((seconds * 1000.0) as u64),
             ProgressDrawTarget::stderr(),
         );
-        // A template that is wrong would be found by every run on a terminal; the default does.
-        if let Ok(style) = ProgressStyle::with_template("{prefix:<10} [{bar:10}] {wide_msg}") {
-            line.set_style(style.progress_chars("=> "));
-        }
+        dress(&line, "{prefix:<10} [{bar:10}] {wide_msg}");
         line.set_prefix(name.to_owned());
         line.set_message("starting");
         line.enable_steady_tick(Duration::from_millis(200));

@@ -15,8 +15,9 @@ pub(super) trait Schedule {
     fn missing(&self, done: &[Phase]) -> Vec<String>;
 }
 
-/// The schedule of the suite that `args` ask for, on a target of so many bytes. `phases` are what
-/// the suite plans before it has seen anything.
+/// The schedule of the suite that `args` ask for, on a target of so many bytes whose disks take
+/// requests of up to `whole` in one piece. `phases` are what the suite plans before it has seen
+/// anything.
 ///
 /// # Errors
 /// When the target is too small for the suite.
@@ -24,6 +25,7 @@ pub(super) fn of(
     args: &BenchArgs,
     phases: Vec<PhasePlan>,
     size: Bytes,
+    whole: Option<Bytes>,
 ) -> Result<Box<dyn Schedule>, String> {
     let suite = match args.workload {
         Some(_) => SuiteName::Database,
@@ -32,7 +34,11 @@ pub(super) fn of(
     let pattern = phases.first().cloned();
     Ok(match (suite, pattern) {
         (SuiteName::Zones, Some(pattern)) => {
-            Box::new(zones::Zones::of(pattern, size, args.block.is_some())?)
+            let asked = zones::Asked {
+                block: args.block.is_some(),
+                depth: args.depth.is_some(),
+            };
+            Box::new(zones::Zones::of(pattern, size, asked, whole)?)
         }
         (SuiteName::Curve, Some(pattern)) => Box::new(curve::Search::of(pattern, args)),
         _ => Box::new(Listed(phases)),

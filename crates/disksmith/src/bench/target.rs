@@ -32,6 +32,8 @@ pub(crate) struct Prepared {
     pub counters: Vec<Counter>,
     /// What requests past the page cache must be multiples of.
     pub alignment: Bytes,
+    /// The largest request that the disks below take in one piece, where they say.
+    pub largest_request: Option<Bytes>,
     /// What the user should know, as sentences.
     pub notes: Vec<String>,
     /// The claim on what was opened (safety rule 4); a test file needs none.
@@ -163,6 +165,7 @@ fn directory(path: &Path, size: Option<Bytes>) -> Result<Prepared, Failure> {
         file,
         writable: true,
         counters: Vec::new(),
+        largest_request: None,
         alignment: Bytes(512),
         notes,
         _claim: Claim::TestFile,
@@ -195,6 +198,7 @@ fn existing(root: &Root, path: &Path, consents: &[Consent]) -> Result<Prepared, 
         file,
         writable: matches!(claim, Claim::Destroy(_)),
         counters: Vec::new(),
+        largest_request: None,
         alignment: Bytes(512),
         notes: Vec::new(),
         _claim: claim,
@@ -256,6 +260,8 @@ impl Prepared {
         self.target.model = of_any(|device| &device.model);
         self.target.serial = of_any(|device| &device.serial);
         self.target.in_memory |= disks.iter().any(|disk| disk.kind == Kind::Ram);
+        let splits = disks.iter().copied().chain([device]);
+        self.largest_request = splits.filter_map(|disk| disk.largest_request(root)).min();
         if disks.iter().all(|disk| disk.is_counted(root)) {
             self.counters = disks
                 .iter()

@@ -2,11 +2,12 @@
 //! the pace says, and ends it when there is a reason to.
 //!
 //! The check stands between a position and `sync_max`, the *fence*. To go on is to raise the fence. In
-//! company it is raised by steps. A step costs writes of the superblock on all members
-//! (`linux::md::sync`), which is why it is not smaller. It cannot be lowered. To yield at once, wherever the
-//! fence is, both speed limits are set to the least: md then sleeps after 128 KiB. The limits are no
-//! substitute for the fence, since md sleeps for half a second each time; where the fence was set far
-//! ahead, on an array that was idle, they are what there is.
+//! company it is raised by steps, each when md stands. How large one is follows from how long it takes, since
+//! others wait meanwhile; but it costs writes of the superblock on all members (`linux::md::sync`), so that it is
+//! no smaller than it must be. The fence cannot be lowered. To yield at once, wherever it is, both speed limits
+//! are set to the least: md then sleeps after 128 KiB. The limits are no substitute for the fence, since md
+//! sleeps for half a second each time; where the fence was set far ahead, on an array that was idle, they are
+//! what there is.
 //!
 //! What is done is known exactly only at the fence, where md has drained. There the position and
 //! the mismatches are kept: they belong together, so that nothing is counted twice after a kill.
@@ -74,8 +75,8 @@ pub(crate) trait World {
     fn is_there(&mut self) -> bool;
     /// What was felt since the last time; `probing` says whether to probe from now on.
     fn seen(&mut self, probing: bool) -> Seen;
-    /// Whether the members have nothing to do.
-    fn are_idle(&mut self) -> bool;
+    /// How many requests the members have to do.
+    fn in_flight(&mut self) -> u64;
     /// Whether it is to end before its end.
     fn order(&mut self) -> Option<Order>;
     /// Is told how it stands.
@@ -104,6 +105,8 @@ pub(crate) struct Task {
     pub chunk: Sectors,
     /// Over how many members, or pairs of them, md goes at once.
     pub wide: u64,
+    /// Whether all others wait while md is at anything, as at RAID 10.
+    pub holds_all: bool,
     /// What is to be kept; `None` for a multiple of what is measured.
     pub targets: Option<Targets>,
     /// When it must be done, on the world's clock, if that counts more than the latency.
@@ -176,7 +179,7 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
     let now = world.now();
     let mut drive = Drive {
         pace: Pace::new(task.targets, now),
-        fence: Fence::new(task.from, task.chunk, task.wide, now),
+        fence: Fence::new(task.from, task.chunk, task.wide, now).that_holds_all(task.holds_all),
         at: At {
             live: task.from,
             done: task.from,
@@ -250,7 +253,8 @@ impl<W: World> Drive<'_, W> {
             if let Some(order) = self.world.order() {
                 return self.settle(order);
             }
-            let tick = self.fence.rest(self.pace.may(), self.at.live);
+            let now = self.world.now();
+            let tick = self.fence.rest(self.pace.may(), self.at.live, now);
             self.world.rest(tick);
             match self.tick() {
                 Ok(None) => {}
@@ -283,6 +287,9 @@ impl<W: World> Drive<'_, W> {
         if let Some(live) = self.world.live() {
             self.at.live = live.max(before);
         }
+        if let Some(gives) = self.fence.follow(self.at.live, now) {
+            self.pace.give(gives);
+        }
         let moved = self.at.live.0.saturating_sub(before.0);
         let bytes = Sectors(moved).bytes().0 as f64;
         if now.0.saturating_sub(self.looked.0) >= LOOK.0 {
@@ -293,6 +300,8 @@ impl<W: World> Drive<'_, W> {
             let seen = self.world.seen(self.pace.probes());
             // What moved in other ticks was taken with no feeling.
             self.pace.take(now, &seen, bytes);
+            let kept = self.pace.targets();
+            self.fence.keep(kept.and_then(|kept| kept.of_one()));
             self.tell();
         } else {
             self.pace.moved(bytes);
@@ -300,6 +309,7 @@ impl<W: World> Drive<'_, W> {
         let passed = Nanos(now.0.saturating_sub(self.ticked.0)).as_secs_f64();
         self.ticked = now;
         let may = self.pace.may();
+        self.fence.hurry(self.pace.is_driven());
         let gate = self.fence.gate(may, self.at.live, bytes, passed);
         if let Some(turned) = self.set(gate)? {
             return Ok(Some(turned));
@@ -309,9 +319,12 @@ impl<W: World> Drive<'_, W> {
             self.pace.measure_anew(now);
         }
         if self.at.of.0 > 0 && self.fence.is_wanted(may, self.at.live, now) {
-            let waits = matches!(may, May::Rate(_)) && !self.world.are_idle();
+            let in_flight = match may {
+                May::Rate(_) => self.world.in_flight(),
+                May::All | May::Nothing => 0,
+            };
             let stood = self.fence.at();
-            if let Some(to) = self.fence.raise(may, self.at.live, waits, now)
+            if let Some(to) = self.fence.raise(may, self.at.live, in_flight, now)
                 && let Err(error) = self.world.turn(Knob::Max, &to.0.to_string())
             {
                 return self.refused(stood, error).map(Some);

@@ -82,8 +82,8 @@ impl Targets {
         }
     }
 
-    /// From what on a single read is slow.
-    fn of_one(&self) -> Option<f64> {
+    /// From what on a single read is slow, in seconds.
+    pub(crate) fn of_one(&self) -> Option<f64> {
         self.p99.or(self.mean.map(|mean| OF_MEAN * mean))
     }
 }

@@ -4,8 +4,8 @@ use linux::md::sync::Sectors;
 
 use super::felt::{ROOM, ROOM_OF_MEAN};
 use super::kept::Kept;
-use super::one::{is_late, kept_of_both};
-use super::pace::LEAST;
+use super::outlook::{is_late, kept_of_both};
+use super::pace::least_of;
 use super::speed::Speed;
 use super::target::Target;
 use super::when::Due;
@@ -53,7 +53,7 @@ pub(super) fn forecast(target: &Target, known: &Known<'_>, now: jiff::Timestamp)
         Some(so_far)
     } else {
         known.speed.map(|speed| {
-            said.push(of_members(speed, left));
+            said.push(of_members(speed, left, target.holds_all()));
             speed.alone
         })
     };
@@ -106,27 +106,44 @@ fn deadline(due: &Due, left: f64, wins: bool, now: jiff::Timestamp) -> String {
     )
 }
 
-/// How long it takes by how fast the members are, and by how busy others keep them.
-fn of_members(speed: Speed, left: f64) -> String {
+/// How long it takes by how fast the members are, and by how busy others keep them. Where all others wait for
+/// each step, what they leave says no more than that it takes longer: how small steps must be, and what these
+/// then give, is seen only while it runs.
+fn of_members(speed: Speed, left: f64, holds_all: bool) -> String {
     let alone = format!(
         "Its members were read for a moment, at {} of what md counts: alone it takes about {}",
         rate(speed.alone),
         span(left / speed.alone)
     );
+    let in_what_is_left = |busy: f64| span(left / (speed.alone * (1.0 - busy)));
     match speed.busy {
         busy if busy < IDLE => format!("{alone}, and longer beside others."),
+        busy if holds_all => {
+            let leaves = match busy < FULL {
+                true => format!(" than the {} that", in_what_is_left(busy)),
+                false => " than what".to_owned(),
+            };
+            format!(
+                "{alone}. The present load keeps them busy for {} of the time: beside it, it takes longer{leaves} \
+                 this leaves, since all others wait for each step of a check of RAID 10.",
+                crate::render::words::percent(busy),
+            )
+        }
         busy if busy < FULL => format!(
             "{alone}. Beside the present load, which keeps them busy for {} of the time, it takes about \
              {}, in what that leaves.",
             crate::render::words::percent(busy),
-            span(left / (speed.alone * (1.0 - busy)))
+            in_what_is_left(busy)
         ),
-        _ => format!(
-            "{alone}. The present load keeps them busy all the time: beside it, it may take as long as {}, \
-             at the least rate of {}.",
-            span(left / LEAST.min(speed.alone)),
-            rate(LEAST.min(speed.alone))
-        ),
+        _ => {
+            let least = least_of(speed.alone).min(speed.alone);
+            format!(
+                "{alone}. The present load keeps them busy all the time: beside it, it may take {} or \
+                 longer, at the least rate of {}.",
+                span(left / least),
+                rate(least)
+            )
+        }
     }
 }
 
@@ -217,15 +234,29 @@ mod tests {
         says(
             &beside(0.5),
             &[
+                "busy for 50 % of the time: beside it, it takes longer than the 2.0 h that this leaves",
+            ],
+        );
+        says(&beside(1.0), &["it takes longer than what this leaves"]);
+        let others = |busy| {
+            let speed = Speed {
+                alone: (20 << 20) as f64,
+                busy,
+            };
+            of_members(speed, 72.0 * f64::from(1 << 30), false)
+        };
+        says(
+            &others(0.5),
+            &[
                 "alone it takes about 61 min. Beside the present load",
                 "busy for 50 % of the time, it takes about 2.0 h",
             ],
         );
         says(
-            &beside(1.0),
+            &others(1.0),
             &[
                 "busy all the time",
-                "as long as 20.5 h, at the least rate of 1.0 MiB/s",
+                "it may take 2.1 days or longer, at the least rate of 0.4 MiB/s",
             ],
         );
     }

@@ -93,9 +93,9 @@ impl World for OnHost<'_> {
         self.foreground.seen(probing)
     }
 
-    fn are_idle(&mut self) -> bool {
+    fn in_flight(&mut self) -> u64 {
         let in_flight = |member: &Counter| member.read().map_or(0, |stats| stats.in_flight);
-        self.members.iter().all(|member| in_flight(member) == 0)
+        self.members.iter().map(in_flight).sum()
     }
 
     fn order(&mut self) -> Option<Order> {

@@ -112,30 +112,39 @@ fn calendar(args: &ScrubArgs) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use super::super::schedule::calendar::tests::of_systemd;
+    use super::super::timer::units::tests::faults;
     use super::*;
     use crate::cli::{Cli, Verb};
     use clap::Parser as _;
+    use jiff::Zoned;
 
-    /// When the timer of a command begins, whether that is made up for, and what its service runs, and
-    /// after that.
-    fn made(command: &str) -> [String; 4] {
+    /// What the timer of a command is to do.
+    fn wanted_of(command: &str) -> Wanted {
         let cli = Cli::try_parse_from(command.split(' ')).unwrap();
         let Verb::Scrub(args) = cli.verb else {
             panic!("not scrub")
         };
         let given = command.split(' ').skip(1).map(OsString::from);
-        let wanted = Wanted {
-            program: "/bin/disksmith".into(),
+        Wanted {
+            // One that is there: systemd looks for it.
+            program: "/bin/true".into(),
             args: words(given, &args),
             ledger: "/l.db".into(),
             calendar: calendar(&args),
             makes_up: makes_up(&args),
             delay: DELAY,
-        };
+        }
+    }
+
+    /// When the timer of a command begins, whether that is made up for, and what its service runs, and
+    /// after that.
+    fn made(command: &str) -> [String; 4] {
+        let wanted = wanted_of(command);
         let service = wanted.service();
         let runs = |key: &str| {
             let line = service.lines().find_map(|line| line.strip_prefix(key));
-            line.unwrap().replace("/bin/", "")
+            line.unwrap().replace("/bin/true", "disksmith")
         };
         let timer = wanted.timer();
         let made_up = timer
@@ -182,6 +191,33 @@ mod tests {
             }
             let (calendar, made_up) = (calendar.to_owned(), made_up.to_owned());
             assert_eq!(made(command), [calendar, made_up, runs, after]);
+        }
+    }
+
+    #[test]
+    fn systemd_takes_what_is_written_and_begins_with_the_hours() {
+        for (options, begins) in [
+            ("--all", "2026-03-01T01:00:00[UTC]"),
+            ("--all --window 01:00-06:00", "2026-03-01T01:00:00[UTC]"),
+            ("md0 --window 23:30-05:00", "2026-03-01T23:30:00[UTC]"),
+            ("md0 --window 00:00-04:45", "2026-03-02T00:00:00[UTC]"),
+            ("--all --for 2h --locate", "2026-03-01T01:00:00[UTC]"),
+            (
+                "--all --every 7d --keep-p99 5ms",
+                "2026-03-01T01:00:00[UTC]",
+            ),
+        ] {
+            let wanted = wanted_of(&format!("disksmith scrub --install-timer {options}"));
+            let Some(found) = faults(&wanted.service(), &wanted.timer()) else {
+                return;
+            };
+            assert!(found.is_empty(), "{options}: {found:#?}");
+            // After midnight of a Sunday, the first of March.
+            let begins: Option<Zoned> = Some(begins.parse().unwrap());
+            let Some(said) = of_systemd(&wanted.calendar) else {
+                return;
+            };
+            assert_eq!(said, begins, "{options}");
         }
     }
 }

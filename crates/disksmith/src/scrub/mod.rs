@@ -13,7 +13,8 @@
 //! - `choose`: which arrays, and which at once;
 //! - `one`: one array from its start to what came of it; `report`, `progress` and `status` say it, and
 //!   `now` tells other processes how it stands;
-//! - `grown`: where the count of mismatches grew; `locate` finds them there, and `places` says it;
+//! - `grown`: where the count of mismatches grew; `locate` finds them there where `seek` says so, and `places`
+//!   says it;
 //! - `schedule`: what else checks arrays; `scheduled` says it; `timer` replaces it, for `install`.
 
 mod choose;
@@ -42,6 +43,7 @@ mod read;
 mod report;
 mod schedule;
 mod scheduled;
+mod seek;
 mod speed;
 mod start;
 mod status;
@@ -56,6 +58,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use jiff::{SignedDuration, Timestamp, Zoned};
+use linux::Root;
 use linux::block::Devices;
 use record::Nanos;
 
@@ -130,19 +133,11 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
     let now = Zoned::now();
     // Who says how often it is due wants a scrub when it is.
     let (mut scrubbed, targets) = match args.locate && !args.anew && args.every.is_none() {
-        true => places::known(targets, context),
+        true => seek::known(targets, context),
         false => (Vec::new(), targets),
     };
     let lines = Lines::new(context.watched);
-    let shared = Shared {
-        root: &context.root,
-        interrupt,
-        lines: &lines,
-        targets: targets_of(args),
-        due: by.map(|by| due(by, args, &ends, &now)),
-        ends: ends.limit,
-        deadline_wins: args.deadline_wins,
-    };
+    let shared = share((&context.root, interrupt, &lines), args, by, &ends, &now);
     let plans = Plans::read(&context.root, &now);
     for sentence in plans.sentences() {
         context.tell(&format!("disksmith: {sentence}"));
@@ -179,7 +174,7 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
         // The signal that has ended a scrub was for that; the next one ends this.
         interrupt.store(false, Relaxed);
         for one in &mut scrubbed {
-            one.located = places::find(one, &context.root, interrupt);
+            one.located = seek::find(one, &context.root, interrupt);
         }
     }
     let answered = answer(&scrubbed, left_out, args, context)?;
@@ -224,6 +219,25 @@ fn times(args: &ScrubArgs) -> Result<(Option<Zoned>, Option<Opening>), Failure> 
     match by.as_ref().filter(|by| *by <= begins) {
         Some(over) => Err(Failure::refused(when::is_over(over, begins, &now))),
         None => Ok((by, opening)),
+    }
+}
+
+/// What all arrays or disks of the command share.
+fn share<'a>(
+    (root, interrupt, lines): (&'a Root, &'a AtomicBool, &'a Lines),
+    args: &ScrubArgs,
+    by: Option<Zoned>,
+    ends: &Ends,
+    now: &Zoned,
+) -> Shared<'a> {
+    Shared {
+        root,
+        interrupt,
+        lines,
+        targets: targets_of(args),
+        due: by.map(|by| due(by, args, ends, now)),
+        ends: ends.limit,
+        deadline_wins: args.deadline_wins,
     }
 }
 

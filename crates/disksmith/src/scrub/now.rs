@@ -149,17 +149,14 @@ fn read_in(folder: &Path, uuid: &str, moment: Timestamp) -> Option<Now> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    #[test]
-    fn what_is_told_is_what_is_read_until_it_is_old_or_over() {
-        let place = tempfile::tempdir().unwrap();
-        let folder = place.path();
-        let at = At {
+    /// A scrub in company that has done a quarter of 2 GiB.
+    pub(in super::super) fn a_quarter_done() -> At {
+        At {
             live: Sectors(1 << 20),
             of: Sectors(1 << 22),
-            mismatches_seen: 8,
             p99: Some(0.0031),
             targets: Some(Targets {
                 mean: None,
@@ -167,6 +164,16 @@ mod tests {
             }),
             company: true,
             ..At::default()
+        }
+    }
+
+    #[test]
+    fn what_is_told_is_what_is_read_until_it_is_old_or_over() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path();
+        let at = At {
+            mismatches_seen: 8,
+            ..a_quarter_done()
         };
         let moment = Timestamp::from_second(1_000).unwrap();
         let mut told = Told::beside(folder, "a:b");

@@ -1,6 +1,7 @@
 //! The scrub of one array, from its start to what came of it.
 
 use std::sync::atomic::AtomicBool;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -19,14 +20,13 @@ use super::kept::Kept;
 use super::locate::Located;
 use super::now::Told;
 use super::old::{Back, By, DEPTH, Old, STRIPES};
-use super::outlook::Outlook;
+use super::outlook::{Outlook, late};
 use super::progress::{Line, Lines};
 use super::start::Started;
 use super::target::Target;
 use super::when::Due;
 use crate::keeper::Keeper;
 use crate::render::words::short_latency;
-use crate::warm::units::span;
 
 /// Of each member a stripe has so many bytes.
 const PAGE: u64 = 4096;
@@ -35,7 +35,12 @@ const KEEPS: Duration = Duration::from_secs(10);
 /// What the members could not read is looked at so often: md keeps counting, and nothing gets lost.
 const LOOKS_AT_ERRORS: Duration = Duration::from_secs(10);
 
-/// What is shared by all arrays of a command.
+/// An array that mdadm has frozen to stop it is gone within so long, and is looked for so often.
+const STOPS_WITHIN: Duration = Duration::from_secs(2);
+/// See [`STOPS_WITHIN`].
+const LOOKS_FOR_IT: Duration = Duration::from_millis(50);
+
+/// What is shared by all arrays and disks of a command.
 pub(crate) struct Shared<'a> {
     pub root: &'a Root,
     pub interrupt: &'a AtomicBool,
@@ -151,6 +156,7 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         mismatches: keeping.kept.mismatches,
         chunk: target.chunk(),
         wide: target.wide(),
+        holds_all: target.holds_all(),
         targets: shared.targets,
         deadline: shared
             .due
@@ -182,9 +188,12 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         (ended, back)
     };
     // To stop an array md first ends what it does with it.
-    let ending = match ending {
-        Ending::Stopped if !target.sync.is_there() => Ending::Gone,
-        other => other,
+    let (ending, back) = match ending {
+        Ending::Stopped if !target.sync.is_there() => (Ending::Gone, back),
+        Ending::Recovery(Action::Frozen) if is_gone_soon(&target.sync) => {
+            (Ending::Gone, Back::default())
+        }
+        other => (other, back),
     };
     if back.is_all() {
         guard::note_back(&target.uuid);
@@ -209,6 +218,15 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         left,
         located: None,
     }
+}
+
+/// Whether an array that was frozen is gone soon after: mdadm freezes it before it stops it.
+fn is_gone_soon(sync: &Sync) -> bool {
+    let began = Instant::now();
+    while sync.is_there() && began.elapsed() < STOPS_WITHIN {
+        sleep(LOOKS_FOR_IT);
+    }
+    !sync.is_there()
 }
 
 /// Gives a level with parity room for more stripes at once, if it has little; and has md let go as little
@@ -375,28 +393,6 @@ impl Keeping {
     }
 }
 
-/// Whether what needs so many seconds more is too late where it has so many: a little may be made up for.
-pub(super) fn is_late(needs: f64, has: f64) -> bool {
-    needs > 1.1 * has
-}
-
-/// What is kept where both cannot be.
-pub(super) fn kept_of_both(deadline_wins: bool) -> &'static str {
-    if deadline_wins {
-        "it goes faster, and the latency is not kept (--deadline-wins)"
-    } else {
-        "latency and --by cannot both be had. The latency is kept; --deadline-wins would keep the other"
-    }
-}
-
-/// That a deadline and the latency cannot both be had, where so many seconds are left and so many are
-/// needed, and which of them is kept.
-pub(super) fn late(path: &str, left: f64, available: f64, deadline_wins: bool) -> String {
-    let (left, available) = (span(left), span(available));
-    let kept = kept_of_both(deadline_wins);
-    format!("disksmith: {path} needs {left} more at this pace, and there are {available}: {kept}.")
-}
-
 /// Why it ended before its end, and what it is about, in a sentence; `None` where it did not.
 pub(crate) fn why(ending: &Ending) -> Option<String> {
     Some(match ending {
@@ -407,6 +403,10 @@ pub(crate) fn why(ending: &Ending) -> Option<String> {
         Ending::Gone => "the array was stopped, and is not there any more".to_owned(),
         Ending::Degraded => {
             "a member failed, so that the check ended; 'disksmith array list' shows which"
+                .to_owned()
+        }
+        Ending::Recovery(Action::Frozen) => {
+            "md was frozen, so that it begins nothing: mdadm does so before it stops or grows an array"
                 .to_owned()
         }
         Ending::Recovery(action) => format!(

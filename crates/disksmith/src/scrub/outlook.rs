@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::one::is_late;
+use crate::warm::units::span;
 
 /// What lies ahead is told only after so many seconds of work.
 const TELLS_AFTER_S: f64 = 20.0;
@@ -69,9 +69,30 @@ impl Outlook {
     }
 }
 
+/// Whether what needs so many seconds more is too late where it has so many: a little may be made up for.
+pub(super) fn is_late(needs: f64, has: f64) -> bool {
+    needs > 1.1 * has
+}
+
+/// What is kept where both cannot be.
+pub(super) fn kept_of_both(deadline_wins: bool) -> &'static str {
+    if deadline_wins {
+        "it goes faster, and the latency is not kept (--deadline-wins)"
+    } else {
+        "latency and --by cannot both be had. The latency is kept; --deadline-wins would keep the other"
+    }
+}
+
+/// That a deadline and the latency cannot both be had, where so many seconds are left and so many are
+/// needed, and which of them is kept.
+pub(super) fn late(path: &str, left: f64, available: f64, deadline_wins: bool) -> String {
+    let (left, available) = (span(left), span(available));
+    let kept = kept_of_both(deadline_wins);
+    format!("disksmith: {path} needs {left} more at this pace, and there are {available}: {kept}.")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::one::late;
     use super::*;
 
     #[test]

@@ -17,8 +17,15 @@ use super::rate::Rate;
 
 /// How long an interval is by which the rate is set.
 const INTERVAL: Nanos = Nanos(500_000_000);
-/// The check never gets less, in bytes a second.
+/// The check never gets less than this share of what the members give while they are at it. At the least
+/// rate they are at it for so much of the time, whatever they are: on volumes of 100 IOPS each number of bytes
+/// that does next to no harm to faster ones is most of what a heavy load leaves.
+const LEAST_SHARE: f64 = 0.02;
+/// No least rate is more than this, nor less than that, in bytes a second: the way must have an end.
 pub(crate) const LEAST: f64 = (1 << 20) as f64;
+const SLOWEST: f64 = LEAST / 64.0;
+/// The rate at which it begins, where it is not known yet what the members give.
+const START: f64 = LEAST / 16.0;
 /// So many requests [`LATELY`] are nobody: what asks for the state of a disk now and then, the journal of
 /// a file system, and what a scrub keeps of itself. Ten a second.
 const NOBODY: u64 = 30;
@@ -129,6 +136,11 @@ enum State {
     Held(Nanos),
 }
 
+/// The least rate where the members give so much, both in bytes a second.
+pub(crate) fn least_of(gives: f64) -> f64 {
+    (LEAST_SHARE * gives).clamp(SLOWEST, LEAST)
+}
+
 impl Pace {
     /// To keep `targets`, or with `None` what is measured before the check begins.
     pub(crate) fn new(targets: Option<Targets>, now: Nanos) -> Pace {
@@ -140,7 +152,7 @@ impl Pace {
             asked: targets,
             alone: Alone::default(),
             own: None,
-            rate: Rate::new(LEAST),
+            rate: Rate::new(START),
             felt: Felt::default(),
             state,
             others: VecDeque::new(),
@@ -164,6 +176,11 @@ impl Pace {
     /// Sets the rate below which it may not fall, in bytes a second; 0 for none.
     pub(crate) fn at_least(&mut self, floor: f64) {
         self.floor = floor;
+    }
+
+    /// Takes what the members give while they are at it, in bytes a second: the least rate follows from it.
+    pub(crate) fn give(&mut self, gives: f64) {
+        self.rate.falls_to(least_of(gives));
     }
 
     /// The latencies that are kept, once they are known: what was asked for, or more where the
@@ -314,7 +331,7 @@ impl Pace {
         };
         self.ears = Ears::new(now);
         self.felt.clear();
-        self.rate = Rate::new(LEAST);
+        self.rate = Rate::new(self.rate.least());
         self.not_to_blame = 0;
         self.used.clear();
         self.behind = 0.0;
@@ -400,7 +417,7 @@ impl Pace {
         self.cuts += 1;
         let used = self.used();
         match verdict {
-            // It never gets less than the least, or it would not end where the foreground is slow by itself.
+            // It never gets less than that, or it would not end where the foreground is slow by itself.
             _ if self.rate.is_least() => self.not_to_blame += 1,
             Verdict::Far => {
                 self.rate.collapse(used);
@@ -417,7 +434,7 @@ impl Pace {
 
     /// Whether a deadline demands more than what is felt allows: then what the foreground has by itself
     /// decides nothing, and to measure it would only make the check late.
-    fn is_driven(&self) -> bool {
+    pub(crate) fn is_driven(&self) -> bool {
         self.floor > self.rate.allowed()
     }
 

@@ -7,27 +7,23 @@ use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use jiff::{SignedDuration, Zoned};
 use linux::md::sync::Sectors;
 
 use super::drive::At;
+use crate::bars::Bars;
 use crate::context::tell;
 use crate::render::words::{percent, short_latency};
 use crate::warm::units::{rate as rate_words, span};
 
 /// All lines.
-pub(crate) struct Lines {
-    all: Option<MultiProgress>,
-}
+pub(crate) struct Lines(Bars);
 
 impl Lines {
     /// Lines, if somebody watches.
     pub(crate) fn new(watched: bool) -> Lines {
-        let target = ProgressDrawTarget::stderr;
-        Lines {
-            all: watched.then(|| MultiProgress::with_draw_target(target())),
-        }
+        Lines(Bars::new(watched))
     }
 
     /// The line of an array.
@@ -35,15 +31,7 @@ impl Lines {
     /// # Errors
     /// When there is no thread to be had.
     pub(crate) fn line(&self, name: &str) -> io::Result<Line> {
-        let bar = self.all.as_ref().map(|all| {
-            let bar = all.add(ProgressBar::new(1));
-            // A template that is wrong would be found by every run on a terminal; the default does.
-            if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:20}] {wide_msg}") {
-                bar.set_style(style.progress_chars("=> "));
-            }
-            bar.set_prefix(name.to_owned());
-            bar
-        });
+        let bar = self.0.add(name, 1);
         Line::start(move |word| match (word, &bar) {
             (Word::Said(text), Some(bar)) => bar.suspend(|| tell(&text)),
             (Word::Said(text), None) => tell(&text),

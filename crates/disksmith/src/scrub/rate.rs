@@ -45,6 +45,23 @@ impl Rate {
         }
     }
 
+    /// From now on it falls no lower than this. What was the least stays it, or a least that wanders would
+    /// hide for how long the rate has been there.
+    pub(super) fn falls_to(&mut self, least: f64) {
+        let was_least = self.is_least();
+        self.least = least;
+        self.allowed = if was_least {
+            least
+        } else {
+            self.allowed.max(least)
+        };
+    }
+
+    /// Below this it does not fall.
+    pub(super) fn least(&self) -> f64 {
+        self.least
+    }
+
     /// What is allowed now.
     pub(super) fn allowed(&self) -> f64 {
         self.allowed
@@ -133,6 +150,20 @@ mod tests {
         assert!((90.0..98.0).contains(&after), "{after}");
         // Nobody else is there any more: some minutes later it is far beyond.
         assert!(grown(&mut rate, 180.0) > 1000.0);
+    }
+
+    #[test]
+    fn it_follows_a_least_that_moves_from_there_and_from_above_only_where_it_must() {
+        let mut rate = Rate::new(1.0);
+        for least in [8.0, 2.0] {
+            rate.falls_to(least);
+            assert!(rate.is_least() && (rate.allowed() - least).abs() < 1e-9);
+        }
+        let above = grown(&mut rate, 3.0);
+        rate.falls_to(1.0);
+        assert!(!rate.is_least() && rate.allowed() >= above);
+        rate.falls_to(2.0 * above);
+        assert!(rate.is_least());
     }
 
     #[test]

@@ -263,25 +263,13 @@ fn document(standings: &[Standing], notes: &[String], plans: &Plans) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::drive::At;
-    use super::super::felt::Targets;
+    use super::super::now::tests::a_quarter_done;
     use super::*;
 
     #[test]
     fn what_runs_is_said_with_its_rate_its_latency_and_when_it_will_be_done() {
-        let at = At {
-            live: Sectors(1 << 20),
-            of: Sectors(1 << 22),
-            p99: Some(0.0031),
-            targets: Some(Targets {
-                mean: None,
-                p99: Some(0.005),
-            }),
-            company: true,
-            ..At::default()
-        };
         let moment = Timestamp::from_second(1_000).unwrap();
-        let now = Now::new(&at, Some(1_048_576.0), moment);
+        let now = Now::new(&a_quarter_done(), Some(1_048_576.0), moment);
         let said = goes_on(&now);
         assert!(
             said.starts_with("25 %, 1.0 MiB/s, p99 3.1 ms of 5 ms, 26 min left, done "),

@@ -35,6 +35,11 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// Whether all others wait while md is at anything: RAID 10 (`raise_barrier`, drivers/md/raid10.c).
+    pub(crate) fn holds_all(&self) -> bool {
+        self.level == "raid10"
+    }
+
     /// The array that a person means by `word`, if it can be scrubbed.
     ///
     /// # Errors

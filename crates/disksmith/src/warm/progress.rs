@@ -1,38 +1,28 @@
 //! The lines that a person watches, one a volume. They go to standard error, and only to a terminal.
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use record::Bytes;
 
 use super::reading::At;
 use super::units::{rate, span};
+use crate::bars::Bars;
 use crate::render::words::percent;
 
 /// All lines.
-pub(crate) struct Lines {
-    all: Option<MultiProgress>,
-}
+pub(crate) struct Lines(Bars);
 
 impl Lines {
     /// Lines, if somebody watches.
     pub(crate) fn new(watched: bool) -> Lines {
-        let target = ProgressDrawTarget::stderr;
-        Lines {
-            all: watched.then(|| MultiProgress::with_draw_target(target())),
-        }
+        Lines(Bars::new(watched))
     }
 
     /// The line of a volume of which so much is to be read.
     pub(crate) fn line(&self, name: &str, planned: Bytes) -> Line {
-        let bar = self.all.as_ref().map(|all| {
-            let bar = all.add(ProgressBar::new(planned.0));
-            // A template that is wrong would be found by every run on a terminal; the default does.
-            if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:20}] {wide_msg}") {
-                bar.set_style(style.progress_chars("=> "));
-            }
-            bar.set_prefix(name.to_owned());
-            bar
-        });
-        Line { bar, planned }
+        Line {
+            bar: self.0.add(name, planned.0),
+            planned,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ mod together;
 
 use std::ops::Range;
 
-use engine::list::{Done, Errno, Feed, Next, Request, RequestError};
+use engine::list::{Done, Feed, Next, Request, RequestError};
 use record::{Bytes, Nanos, Ranges};
 use study::cold::stream::Stream;
 use study::depth::{Bounds, Controller};
@@ -208,11 +208,7 @@ impl<'a> Reading<'a> {
             self.meter.issued(now);
             self.pace.goes(now, Bytes(range.end - range.start));
         }
-        Next::Request(Request {
-            offset: range.start,
-            len: u32::try_from(range.end - range.start).unwrap_or(u32::MAX),
-            tag,
-        })
+        Next::Request(Request::of(&range, tag))
     }
 
     fn look(&mut self, now: Nanos) {
@@ -269,11 +265,7 @@ impl<'a> Reading<'a> {
 
     fn failed(&mut self, now: Nanos, range: Range<u64>, error: RequestError) {
         self.look_at_device();
-        let lost = matches!(
-            error,
-            RequestError::Kernel(Errno::NODEV | Errno::NXIO | Errno::NOMEDIUM)
-        );
-        if lost || self.gone {
+        if self.gone || error.is_of_a_lost_device() {
             self.gone = true;
             return;
         }
@@ -341,21 +333,17 @@ impl Feed for Reading<'_> {
 
     fn done(&mut self, now: Nanos, done: Done) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        let Request { offset, len, tag } = done.request;
+        let Request { len, tag, .. } = done.request;
         if tag == PROBE {
             self.pace.felt(Bytes(u64::from(len)), done.latency);
             return self.look(now);
         }
-        let range = offset..offset + u64::from(len);
+        let range = done.request.range();
         if tag == PIECE {
             self.work.came(now, &range);
         }
-        let moved = if done.result.is_ok() {
-            u64::from(len)
-        } else {
-            0
-        };
-        self.meter.came(now, Bytes(moved), done.latency);
+        let moved = done.moved();
+        self.meter.came(now, moved, done.latency);
         self.pace.came(Bytes(u64::from(len)));
         if tag == DOUBT {
             self.has_answered(done.result.is_ok());
@@ -365,7 +353,7 @@ impl Feed for Reading<'_> {
             Ok(()) => {
                 self.doubt.succeeded();
                 self.stream.watch(done.latency.as_secs_f64());
-                self.together.came(now, moved);
+                self.together.came(now, moved.0);
                 self.work.was_read(range);
             }
             Err(error) => self.failed(now, range, error),

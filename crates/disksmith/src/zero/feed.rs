@@ -58,13 +58,8 @@ impl Limiter {
     /// The request for a range, which is issued now. A range is at most as long as the largest
     /// piece, which is far below 4 GiB.
     fn request(&mut self, now: Nanos, range: Range<u64>) -> Request {
-        let len = range.end - range.start;
-        self.issued(now, Bytes(len));
-        Request {
-            offset: range.start,
-            len: len as u32,
-            tag: 0,
-        }
+        self.issued(now, Bytes(range.end - range.start));
+        Request::of(&range, 0)
     }
 }
 
@@ -216,8 +211,7 @@ impl Feed for Stream<'_> {
     }
 
     fn done(&mut self, now: Nanos, done: Done) {
-        let Request { offset, len, .. } = done.request;
-        let range = offset..offset + u64::from(len);
+        let range = done.request.range();
         if let Err(error) = done.result {
             let gone = self
                 .doubt
@@ -233,7 +227,7 @@ impl Feed for Stream<'_> {
         disk.zeroed.insert(range);
         if let Some(clocked) = &mut self.clocked {
             disk.latency.record(done.latency.0);
-            clocked.done(&mut disk.pace, now, Bytes(u64::from(len)));
+            clocked.done(&mut disk.pace, now, done.moved());
         }
     }
 }
@@ -295,10 +289,8 @@ impl Feed for Twice {
     }
 
     fn done(&mut self, _now: Nanos, done: Done) {
-        let Request { offset, len, .. } = done.request;
         if let Err(error) = done.result {
-            let range = offset..offset + u64::from(len);
-            self.failed.push((range, as_io(error)));
+            self.failed.push((done.request.range(), as_io(error)));
         }
         self.took.push(done.result.ok().map(|()| done.latency));
     }

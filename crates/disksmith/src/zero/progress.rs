@@ -3,10 +3,11 @@
 
 use std::time::Instant;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use record::{Bytes, Nanos};
 
 use super::kept::Disk;
+use crate::bars::dress;
 use crate::render::words;
 
 /// How many steps a bar has.
@@ -30,10 +31,7 @@ impl Progress {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
         let line = |disk: &Disk| {
             let bar = all.add(ProgressBar::new(STEPS));
-            // A template that is wrong would be found by every run on a terminal; the default does.
-            if let Ok(style) = ProgressStyle::with_template("{prefix:<14} [{bar:10}] {wide_msg}") {
-                bar.set_style(style.progress_chars("=> "));
-            }
+            dress(&bar, "{prefix:<14} [{bar:10}] {wide_msg}");
             bar.set_prefix(disk.path.display().to_string());
             Line {
                 bar,

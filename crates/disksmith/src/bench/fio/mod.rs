@@ -30,7 +30,7 @@ use self::files::Opened;
 use self::plan::{Plan, Stream};
 use super::measure::Measured;
 use super::progress::Progress;
-use super::{Ran, Session, descriptors, open_ledger, sample, target};
+use super::{Ran, Session, descriptors, sample, target};
 use crate::cli::BenchArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome, Standing as _};
@@ -44,16 +44,14 @@ pub(super) fn bench_jobs(
     interrupt: &AtomicBool,
 ) -> Outcome {
     let ready = Ready::make(args, file, context, engine)?;
-    let ledger = open_ledger(args, context)?;
-    let mut session = Session {
+    let session = Session {
         args,
         context,
         engine,
         interrupt,
         seed: ready.seed,
     };
-    let run = session.run_jobs(ready)?;
-    session.finish(run, ledger)
+    session.run_and_finish(|session| session.run_jobs(ready))
 }
 
 /// A job file that was read, on a target that was opened.

@@ -199,7 +199,7 @@ impl Session<'_> {
                 break;
             }
             let began_s = began.elapsed().as_secs_f64();
-            let mut part = measure::measure_over(
+            let mut part = measure::measure(
                 self.engine,
                 &grid.prepared,
                 &files.iter().collect::<Vec<_>>(),

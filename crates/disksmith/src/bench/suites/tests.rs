@@ -4,6 +4,7 @@ use std::path::Path;
 
 use engine::scripted::Scripted;
 use engine::{Engine, Job};
+use record::Slice;
 use serde_json::Value;
 
 use crate::bench::tests::{run, windows};
@@ -57,6 +58,41 @@ fn zones_that_are_alike_have_no_finding() {
     assert_eq!(document["phases"].as_array().unwrap().len(), 128);
     assert_eq!(document["answer"]["ends"]["differ"], false);
     assert!(findings(&document, "zones").is_empty());
+}
+
+#[test]
+fn a_zone_counts_what_came_back_last() {
+    // A disk that gives 8 requests every tenth of a second, and ends with the fifth 8 of them.
+    let engine = Scripted::new(|job: &Job<'_>| {
+        let mut windows = windows(job, 3, 1000, 1_000_000);
+        if zone(job).is_some() {
+            for (at, window) in windows.iter_mut().enumerate() {
+                let flow = window.read.as_mut().unwrap();
+                for (slice, done) in flow.slices.iter_mut().enumerate() {
+                    let ops = if (10 * at + slice) % 5 == 0 { 8 } else { 0 };
+                    *done = Slice {
+                        ops,
+                        bytes: ops * job.workload.block.0,
+                    };
+                }
+            }
+            // The end is 5 ms into a slice of 20 ms.
+            windows[2].seconds = 0.005;
+            windows[2].read.as_mut().unwrap().slices.truncate(1);
+        }
+        Ok(windows)
+    });
+    let document = document("--suite zones", &engine);
+    for (zone, phase) in document["answer"]["zones"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(document["phases"].as_array().unwrap())
+    {
+        let rate = 40.0 * phase["workload"]["block_bytes"].as_f64().unwrap() / 0.405;
+        let said = zone["first"]["mean"].as_f64().unwrap();
+        assert!((said / rate - 1.0).abs() < 0.001, "{said} for {rate}");
+    }
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub(crate) const ZONES: u64 = 64;
 const LEAST_REQUESTS: u64 = 16;
 /// The smallest request that is chosen for a small target.
 const LEAST_BLOCK: Bytes = Bytes::kib(4);
+/// So many are in flight at most, since without io_uring each is a thread.
+const MOST_IN_FLIGHT: u64 = 128;
 /// What the name of a second read ends in.
 const AGAIN: &str = "-again";
 
@@ -45,6 +47,15 @@ pub(crate) fn position(phase: &Phase) -> Bytes {
     details.map_or(Bytes(0), |details| details.offset)
 }
 
+/// What was asked for, and so is not made to fit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    /// The size of a request.
+    pub block: bool,
+    /// How many are in flight.
+    pub depth: bool,
+}
+
 /// The zones of a target.
 pub(crate) struct Zones {
     pattern: PhasePlan,
@@ -53,16 +64,37 @@ pub(crate) struct Zones {
 }
 
 impl Zones {
-    /// Divides a target. Unless the `block` was asked for, it is made to fit small zones.
+    /// Divides a target whose disks take requests of up to `whole` in one piece. Unless their size
+    /// was asked for, they are made to fit small zones, and such disks.
+    ///
+    /// A request that the kernel must split costs io_uring a try for nothing since Linux 6.3 (commit
+    /// 9cea62b2cbab): it comes back with EAGAIN, and is made once more by a thread. A limit of the blkio
+    /// controller counts both, so that the disk would seem half as fast as it is.
     ///
     /// # Errors
     /// When the zones would be too small to be measured.
-    pub(crate) fn of(mut pattern: PhasePlan, size: Bytes, block: bool) -> Result<Zones, String> {
+    pub(crate) fn of(
+        mut pattern: PhasePlan,
+        size: Bytes,
+        asked: Asked,
+        whole: Option<Bytes>,
+    ) -> Result<Zones, String> {
         let span = pattern.workload.span.unwrap_or(size);
         let zone = Bytes(span.0 / ZONES);
         let workload = &mut pattern.workload;
-        while !block && zone.0 / workload.block.0 < LEAST_REQUESTS && workload.block > LEAST_BLOCK {
-            workload.block = Bytes(workload.block.0 / 2);
+        if !asked.block {
+            let in_flight = workload.block.0 * u64::from(workload.depth);
+            let fits = |block: Bytes| {
+                zone.0 / block.0 >= LEAST_REQUESTS && whole.is_none_or(|whole| block <= whole)
+            };
+            while !fits(workload.block) && workload.block > LEAST_BLOCK {
+                workload.block = Bytes(workload.block.0 / 2);
+            }
+            // As much in flight as larger requests would have, but never more than half a zone.
+            let requests = in_flight.min(zone.0 / 2) / workload.block.0;
+            if !asked.depth {
+                workload.depth = workload.depth.max(requests.min(MOST_IN_FLIGHT) as u32);
+            }
         }
         let zone = zone.round_down(workload.block);
         if zone.0 / workload.block.0 < LEAST_REQUESTS {
@@ -145,17 +177,50 @@ mod tests {
         assert!(order.windows(2).all(|two| two[0].abs_diff(two[1]) > 1));
     }
 
+    const NOTHING: Asked = Asked {
+        block: false,
+        depth: false,
+    };
+    const BLOCK: Asked = Asked {
+        block: true,
+        depth: false,
+    };
+
     #[test]
     fn requests_fit_into_small_zones_unless_their_size_was_asked_for() {
-        let zones = Zones::of(pattern(), Bytes::mib(64), false).unwrap();
+        let zones = Zones::of(pattern(), Bytes::mib(64), NOTHING, None).unwrap();
         assert_eq!(zones.pattern.workload.block, Bytes::kib(64));
-        let why = Zones::of(pattern(), Bytes::mib(64), true).err().unwrap();
+        assert_eq!(zones.pattern.workload.depth, 8);
+        let why = Zones::of(pattern(), Bytes::mib(64), BLOCK, None)
+            .err()
+            .unwrap();
         assert!(why.contains("too small for 64 zones"), "{why}");
-        assert!(Zones::of(pattern(), Bytes::kib(64), false).is_err());
-        let large = Zones::of(pattern(), Bytes::gib(64), false).unwrap();
+        assert!(Zones::of(pattern(), Bytes::kib(64), NOTHING, None).is_err());
+        let large = Zones::of(pattern(), Bytes::gib(64), NOTHING, None).unwrap();
         assert_eq!(large.pattern.workload.block, Bytes::MIB);
         let plan = large.read(63, large.zone, "");
         assert_eq!(plan.name, "zone-63");
         assert_eq!(plan.workload.details.unwrap().offset, Bytes::gib(63));
+    }
+
+    #[test]
+    fn a_request_is_no_larger_than_the_disks_take_and_as_much_is_in_flight() {
+        let of = |size, asked, whole| {
+            let zones = Zones::of(pattern(), size, asked, Some(Bytes::kib(whole))).unwrap();
+            (zones.pattern.workload.block, zones.pattern.workload.depth)
+        };
+        assert_eq!(of(Bytes::gib(64), NOTHING, 1280), (Bytes::MIB, 8));
+        assert_eq!(of(Bytes::gib(64), NOTHING, 128), (Bytes::kib(128), 64));
+        // Half a zone of 4 MiB.
+        assert_eq!(of(Bytes::mib(256), NOTHING, 128), (Bytes::kib(128), 16));
+        // What some disks behind USB take.
+        assert_eq!(of(Bytes::gib(64), NOTHING, 120), (Bytes::kib(64), 128));
+        assert_eq!(of(Bytes::gib(64), NOTHING, 4), (Bytes::kib(4), 128));
+        assert_eq!(of(Bytes::gib(64), BLOCK, 128), (Bytes::MIB, 8));
+        let depth = Asked {
+            block: false,
+            depth: true,
+        };
+        assert_eq!(of(Bytes::gib(64), depth, 128), (Bytes::kib(128), 8));
     }
 }

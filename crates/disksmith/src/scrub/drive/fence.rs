@@ -17,8 +17,16 @@ const STEP_S: f64 = 0.5;
 /// But at least so much of each member: each step costs writes of the superblock, one for each time that
 /// it can be halved.
 const LEAST_STEP: Sectors = Sectors(2048);
+/// Where all others wait, a step takes no longer than this share of the latency that is kept for almost all
+/// requests. In a long one the members idle for most of the time, though others wait.
+const HOLDS: f64 = 0.5;
+/// But it is what may be done in so many seconds, at least one unit: the superblocks cost more then than is
+/// gained.
+const LEAST_STEP_S: f64 = 0.1;
 /// No step in company is larger.
 const LARGEST_STEP: Bytes = Bytes::mib(64);
+/// How much the last step counts in how long a unit takes.
+const LAST_COUNTS: f64 = 0.2;
 /// Alone, the fence is so many seconds ahead. md drains at half of the way from where it drained last, so that
 /// it is raised each quarter of the way: then md drains once in all of that time.
 const AHEAD_S: f64 = 2.75;
@@ -31,14 +39,26 @@ const STAND: Nanos = Nanos(20_000_000_000);
 /// More than this, in seconds of the rate, is not made up for, neither what it lags behind nor what it was
 /// ahead.
 const OWES_S: f64 = 4.0;
-/// So long a step waits for the members to have nothing else to do.
+/// A step waits until no more than this share of the usual number of requests is in flight, for so long.
+const FEW: f64 = 0.5;
 const PATIENCE: Nanos = Nanos(20_000_000);
+/// Where all others wait, the fewer are in flight, the sooner they have come back. There it waits for longer, but
+/// for no more than this share of the time between two steps.
+const LONG_PATIENCE: Nanos = Nanos(100_000_000);
+const LONG_SHARE: f64 = 0.25;
+/// How much the last number counts in what is usual.
+const LAST_NUMBER_COUNTS: f64 = 0.05;
 /// The speed alone is averaged over so many seconds.
 const AVERAGE_S: f64 = 1.0;
 
 /// In company it is looked so often at least whether the fence may be raised, and so often at most.
 const TICK: Nanos = Nanos(20_000_000);
 const SLOW_TICK: Nanos = Nanos(50_000_000);
+/// Where a step waits for a better moment, where it must be seen soon that md is past the gate, and where it is
+/// seen how long a step takes, at first.
+const FINE_TICK: Nanos = Nanos(2_000_000);
+/// The share of what it has taken so far after which it is looked again.
+const FINER: u64 = 8;
 /// And alone.
 const SLOWEST_TICK: Nanos = Nanos(100_000_000);
 
@@ -77,8 +97,12 @@ pub(super) struct Fence {
     at: Sectors,
     /// It stands at multiples of this.
     unit: Sectors,
-    /// The least step.
+    /// The least step where others do not all wait for it.
     least: Sectors,
+    /// Whether they do.
+    holds_all: bool,
+    /// Whether a deadline counts more than that.
+    hurries: bool,
     /// Whether md is held before the fence.
     shut: bool,
     /// The end, rounded up; `None` until it is known.
@@ -88,8 +112,15 @@ pub(super) struct Fence {
     /// Bytes a second, averaged.
     speed: f64,
     stood: Nanos,
-    /// Since when a step waits for the members.
+    /// Since when a step waits for a moment with few requests in flight, and how many are usual.
     waits: Option<Nanos>,
+    usual: Option<f64>,
+    /// The step that md is at: when it began, and of how many units it is.
+    step: Option<(Nanos, f64)>,
+    /// How long a unit takes in company, in seconds.
+    unit_s: Option<f64>,
+    /// How long a step may take, in seconds.
+    holds: Option<f64>,
 }
 
 impl Fence {
@@ -102,13 +133,53 @@ impl Fence {
             at: Sectors(from.0 / unit.0 * unit.0),
             unit,
             least: Sectors(row.div_ceil(unit.0).max(1) * unit.0),
+            holds_all: false,
+            hurries: false,
             shut: false,
             last: None,
             credit: 0.0,
             speed: 0.0,
             stood: now,
             waits: None,
+            usual: None,
+            step: None,
+            unit_s: None,
+            holds: None,
         }
+    }
+
+    /// Of an array where all others wait while md is at anything: RAID 10 lets all requests come back that were
+    /// begun, and none begin until one of its own of 64 KiB has come back (`raise_barrier`, drivers/md/raid10.c).
+    pub(super) fn that_holds_all(mut self, holds_all: bool) -> Fence {
+        self.holds_all = holds_all;
+        self
+    }
+
+    /// Says whether it is to be as fast as a deadline demands, whoever waits.
+    pub(super) fn hurry(&mut self, hurries: bool) {
+        self.hurries = hurries;
+    }
+
+    /// Whether steps are as small as the latency of others asks for.
+    fn spares_all(&self) -> bool {
+        self.holds_all && !self.hurries
+    }
+
+    /// Says the latency that is kept for almost all requests, in seconds.
+    pub(super) fn keep(&mut self, latency: Option<f64>) {
+        self.holds = latency.map(|latency| HOLDS * latency);
+    }
+
+    /// Takes where md is, and gives what it does in company, in bytes a second, where a step was just done.
+    pub(super) fn follow(&mut self, live: Sectors, now: Nanos) -> Option<f64> {
+        if self.ahead(live).0 > 0 {
+            return None;
+        }
+        let (began, units) = self.step.take()?;
+        let took = Nanos(now.0.saturating_sub(began.0)).as_secs_f64() / units.max(1.0);
+        let unit_s = self.unit_s.get_or_insert(took);
+        *unit_s += LAST_COUNTS * (took - *unit_s);
+        Some(self.unit.bytes().0 as f64 / unit_s.max(1e-6))
     }
 
     /// Where it is.
@@ -141,11 +212,13 @@ impl Fence {
             May::All => {
                 self.credit = 0.0;
                 self.shut = false;
+                self.waits = None;
                 return Gate::Open;
             }
             May::Nothing => {
                 self.credit -= bytes;
                 self.shut = self.ahead(live).0 > 0;
+                self.waits = None;
             }
             May::Rate(rate) => {
                 let step = self.step(rate).bytes().0 as f64;
@@ -158,17 +231,30 @@ impl Fence {
                 self.shut = is_far && !is_due;
             }
         }
-        if self.shut { Gate::Shut } else { Gate::Gentle }
+        if !self.shut {
+            return Gate::Gentle;
+        }
+        // How long it takes is not known of a step that is held.
+        self.step = None;
+        Gate::Shut
     }
 
     /// So long nothing is to be done at this pace.
-    pub(super) fn rest(&self, may: May, live: Sectors) -> Nanos {
+    pub(super) fn rest(&self, may: May, live: Sectors, now: Nanos) -> Nanos {
         let rate = match may {
             May::Rate(rate) => rate,
             May::Nothing => return SLOW_TICK,
             // The fence is far, and who comes is looked for no more often.
             May::All => return SLOWEST_TICK,
         };
+        if let Some((began, _)) = self.step {
+            let so_far = now.0.saturating_sub(began.0);
+            return Nanos(so_far / FINER).clamp(FINE_TICK, SLOW_TICK);
+        }
+        let is_let_go = self.ahead(live).0 > 0 && !self.shut;
+        if is_let_go || self.waits.is_some() {
+            return FINE_TICK;
+        }
         let lacks = (self.step(rate).bytes().0 + self.ahead(live).bytes().0) as f64 - self.credit;
         let rest = Nanos((lacks.max(0.0) / rate.max(1.0) * 1e9) as u64);
         rest.clamp(TICK, SLOW_TICK)
@@ -184,6 +270,8 @@ impl Fence {
         match may {
             May::Nothing => false,
             May::All => ahead.bytes().0 as f64 <= RAISED_AT * self.reach(),
+            // How long it takes is seen only where it begins when md stands.
+            May::Rate(_) if self.spares_all() && ahead.0 > 0 => false,
             May::Rate(rate) => {
                 let step = self.step(rate);
                 let spent = ahead.bytes().0 as f64;
@@ -192,20 +280,19 @@ impl Fence {
         }
     }
 
-    /// Raises it and gives where it is now; `None` while a step waits, because the members have
-    /// something to do.
+    /// Raises it and gives where it is now; `None` while a step waits, because more requests are `in_flight`
+    /// than at other moments.
     pub(super) fn raise(
         &mut self,
         may: May,
         live: Sectors,
-        busy: bool,
+        in_flight: u64,
         now: Nanos,
     ) -> Option<Sectors> {
-        if busy {
-            let since = *self.waits.get_or_insert(now);
-            if now.0.saturating_sub(since.0) < PATIENCE.0 {
-                return None;
-            }
+        if let May::Rate(rate) = may
+            && self.is_better_later(rate, in_flight as f64, now)
+        {
+            return None;
         }
         self.waits = None;
         let to = match may {
@@ -220,8 +307,29 @@ impl Fence {
         if to <= self.at {
             return None;
         }
+        let units = (to.0 - self.at.0) as f64 / self.unit.0 as f64;
+        self.step = matches!(may, May::Rate(_)).then_some((now, units));
         self.at = to;
         Some(to)
+    }
+
+    /// Whether a step waits for fewer requests in flight.
+    fn is_better_later(&mut self, rate: f64, in_flight: f64, now: Nanos) -> bool {
+        let since = *self.waits.get_or_insert_with(|| {
+            // Only the first number is of any moment, and not of one that was waited for.
+            let usual = self.usual.get_or_insert(in_flight);
+            *usual += LAST_NUMBER_COUNTS * (in_flight - *usual);
+            now
+        });
+        let patience = match self.spares_all() {
+            false => PATIENCE,
+            true => {
+                let interval = self.step(rate).bytes().0 as f64 / rate.max(1.0);
+                Nanos((LONG_SHARE * interval * 1e9) as u64).clamp(PATIENCE, LONG_PATIENCE)
+            }
+        };
+        let usual = self.usual.unwrap_or_default();
+        in_flight > FEW * usual && now.0.saturating_sub(since.0) < patience.0
     }
 
     fn must_stand(&self, now: Nanos) -> bool {
@@ -240,7 +348,21 @@ impl Fence {
 
     /// A step in company.
     fn step(&self, rate: f64) -> Sectors {
-        let bytes = Bytes((rate * STEP_S) as u64).min(LARGEST_STEP);
-        Sectors((Sectors::of(bytes).0 / self.unit.0 * self.unit.0).max(self.least.0))
+        let unit = self.unit.bytes().0 as f64;
+        let most = (rate * STEP_S).min(LARGEST_STEP.0 as f64);
+        let most = most.max(self.least.bytes().0 as f64);
+        let bytes = match self.spares_all() {
+            false => most,
+            true => {
+                // Until it is known how long one takes, it is the least.
+                let fits = self.holds.zip(self.unit_s);
+                let fits = fits.map_or(0.0, |(holds, unit_s)| unit * holds / unit_s.max(1e-6));
+                fits.clamp((rate * LEAST_STEP_S).min(most), most)
+            }
+        };
+        Sectors(((bytes / unit) as u64).max(1) * self.unit.0)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,13 +5,17 @@
 //! ends when it is done, and keeps where it was when it is ended. What is done is shown at a stop, or
 //! every ten seconds, or when half of the way to the stop is done; then md drains and writes the superblock
 //! of all members. Below `sync_speed_min` it takes no notice of others; above, it goes slower while there
-//! are any. `mismatch_cnt` begins at zero with each check.
+//! are any. `mismatch_cnt` begins at zero with each check. Of RAID 10 there is a [`Barrier`] too.
+
+mod barrier;
 
 use linux::md::beside::Beside;
 use linux::md::sync::{Action, Knob, Look, Sectors, Speed, Until};
 use record::Nanos;
 
 use super::{At, Order, Seen, Waits, World};
+pub(super) use barrier::Barrier;
+use barrier::Crossing;
 
 /// The step in which time goes on.
 const STEP: u64 = 1_000_000;
@@ -38,6 +42,8 @@ pub(super) struct Load {
     /// The share of its full speed that a check has which takes notice.
     pub gentle: f64,
     pub noise: Noise,
+    /// What RAID 10 holds up for each of its own requests.
+    pub barrier: Option<Barrier>,
 }
 
 /// One who makes the next request when the last one is answered.
@@ -102,6 +108,7 @@ pub(super) struct Model {
     waits: Option<Waits>,
     delayed: bool,
     pub load: Load,
+    crossing: Crossing,
     pub events: Vec<(u64, Event)>,
     order: Option<Order>,
     probed: Vec<f64>,
@@ -160,7 +167,9 @@ impl Model {
                 cost: 0.0,
                 gentle: 1.0,
                 noise: Noise::None,
+                barrier: None,
             },
+            crossing: Crossing::default(),
             events: Vec::new(),
             order: None,
             probed: Vec::new(),
@@ -242,11 +251,12 @@ impl Model {
             share = ITS_SHARE;
         }
         let latency = self.load.alone + share * self.load.cost;
+        let waits = self.crossing.waits(self.load.barrier, self.now, seconds);
         self.others += self.load.rate * seconds;
         self.due += self.load.rate * seconds;
         while self.due >= 1.0 {
             self.due -= 1.0;
-            let felt = latency * self.noise();
+            let felt = latency * self.noise() + waits;
             self.busy += felt;
             self.waited += felt;
             self.latencies.push((self.now, felt));
@@ -268,12 +278,12 @@ impl Model {
         if self.probing && self.now >= self.probes_at {
             // At odd moments: at even ones each would meet the same moment of a step.
             let odd = (self.draw() * 2e7) as u64;
-            let felt = latency * self.noise();
+            let felt = latency * self.noise() + waits;
             self.probes_at = self.now + SECOND / 100 + odd + (felt * 1e9) as u64;
             self.probed.push(felt);
         }
         self.second.0 += self.position - before;
-        self.second.1 += latency;
+        self.second.1 += latency + waits;
         self.second.2 += 1;
         self.now += STEP;
         if self.now.is_multiple_of(SECOND) {
@@ -319,6 +329,7 @@ impl Model {
             self.completed = self.position as u64;
             self.completed_at = self.now;
             self.superblocks += 1;
+            self.crossing.superblock(self.load.barrier);
             self.writes_until = self.now + SUPERBLOCK;
             return;
         }
@@ -345,6 +356,14 @@ impl Model {
         let share = if others { self.load.gentle } else { 1.0 };
         let step = (share * self.fastest).min(speed_max) * seconds;
         let to = (self.position + step).min(self.fence());
+        let to = match self.load.barrier.filter(|_| self.load.rate > 0.0) {
+            None => to,
+            // It goes on by one request at a time, when that has come back.
+            Some(barrier) => match self.crossing.is_over(barrier, self.now) {
+                true => (self.position + 128.0).min(self.fence()),
+                false => return,
+            },
+        };
         let (from, to_sector) = (self.position as u64, to as u64);
         let passed = |bad: &&u64| (from..to_sector).contains(*bad);
         if std::mem::take(&mut self.begins) {
@@ -473,8 +492,9 @@ impl World for Model {
         }
     }
 
-    fn are_idle(&mut self) -> bool {
-        self.load.rate <= 0.0 || self.draw() < 0.5
+    fn in_flight(&mut self) -> u64 {
+        let mean = self.load.rate * self.load.alone;
+        (-mean * self.draw().ln()) as u64
     }
 
     fn order(&mut self) -> Option<Order> {

@@ -14,6 +14,7 @@ fn task() -> Task {
         mismatches: 0,
         chunk: Sectors(128),
         wide: 1,
+        holds_all: false,
         targets: None,
         deadline: None,
     }
@@ -33,6 +34,7 @@ fn busy(alone: f64, cost: f64) -> Load {
         cost,
         gentle: 1.0,
         noise: Noise::None,
+        barrier: None,
     }
 }
 

@@ -64,7 +64,7 @@ fn an_idle_array_gives_all_and_company_is_measured_first() {
 #[test]
 fn a_foreground_that_suffers_gets_the_disks_within_a_second() {
     let mut bench = Bench::new(p99(0.005));
-    let May::Rate(before) = bench.live(100, 0.001, 70) else {
+    let May::Rate(before) = bench.live(140, 0.001, 70) else {
         panic!("company");
     };
     assert!(before > 100.0 * LEAST, "{before}");
@@ -75,7 +75,7 @@ fn a_foreground_that_suffers_gets_the_disks_within_a_second() {
     assert!(after < before, "{after} of {before}");
     // A little beyond the target is answered with a cut, not with an end.
     let mut bench = Bench::new(p99(0.005));
-    bench.live(100, 0.001, 70);
+    bench.live(140, 0.001, 70);
     let May::Rate(cut) = bench.live(8, 0.006, 70) else {
         panic!("no end");
     };
@@ -114,6 +114,21 @@ fn a_burst_that_the_mean_allows_is_no_reason_to_cut_however_often_it_is_looked()
             pace.take(Nanos(now), &seen, rate * seconds);
         }
         assert_eq!(cuts, 0, "looked at each {tick} ns");
+    }
+}
+
+#[test]
+fn the_least_rate_is_a_share_of_what_the_members_give_and_never_nothing() {
+    for (gives, least) in [(1e9, LEAST), (1e7, LEAST_SHARE * 1e7), (1e3, SLOWEST)] {
+        assert!((least_of(gives) - least).abs() < 1e-6 * least);
+        let mut bench = Bench::new(p99(0.005));
+        bench.pace.give(gives);
+        let rates = (0..40).filter_map(|_| match bench.live(1, 0.050, 70) {
+            May::Rate(rate) => Some(rate),
+            _ => None,
+        });
+        let lowest = rates.fold(f64::INFINITY, f64::min);
+        assert!((lowest - least).abs() < 1e-6 * least, "{lowest} of {least}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use engine::list::{Done, Errno, Feed, Next, Request, RequestError};
+use engine::list::{Done, Feed, Next, Request};
 use linux::Root;
 use record::{Bytes, Nanos, Ranges};
 use study::depth::{Bounds, Controller};
@@ -226,32 +226,23 @@ impl Feed for Member<'_> {
         };
         self.meter.issued(now);
         self.share.goes(range.end - range.start);
-        Next::Request(Request {
-            offset: range.start,
-            len: u32::try_from(range.end - range.start).unwrap_or(u32::MAX),
-            tag,
-        })
+        Next::Request(Request::of(&range, tag))
     }
 
     fn done(&mut self, now: Nanos, done: Done) {
-        let Request { offset, len, tag } = done.request;
-        let range = offset..offset + u64::from(len);
+        let Request { len, tag, .. } = done.request;
+        let range = done.request.range();
         if tag == PIECE {
             self.work.came(now, &range);
         }
-        let moved = if done.result.is_ok() {
-            u64::from(len)
-        } else {
-            0
-        };
-        self.meter.came(now, Bytes(moved), done.latency);
-        self.share.came(moved, u64::from(len).div_ceil(self.split));
+        let moved = done.moved();
+        self.meter.came(now, moved, done.latency);
+        let requests = u64::from(len).div_ceil(self.split);
+        self.share.came(moved.0, requests, done.latency);
         let before = self.work.left();
         match done.result {
             Ok(()) => self.work.was_read(range),
-            Err(RequestError::Kernel(Errno::NODEV | Errno::NXIO | Errno::NOMEDIUM)) => {
-                self.gone = true;
-            }
+            Err(error) if error.is_of_a_lost_device() => self.gone = true,
             Err(_) => {
                 self.look_at_disk();
                 if !self.gone {

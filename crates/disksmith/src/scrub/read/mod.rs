@@ -21,14 +21,14 @@ use jiff::Zoned;
 use linux::block::Devices;
 
 use super::progress::Lines;
-use super::{due, lock, targets_of, times, wait_for_hours};
+use super::{lock, share, times, wait_for_hours};
 use crate::cli::ScrubArgs;
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::reading::{Begin, Refused, begin};
 use crate::warm::volume::lock_disks;
 use kept::Kept;
-use one::{Begun, Shared};
+use one::Begun;
 use report::Found;
 use source::Source;
 
@@ -64,16 +64,8 @@ pub(super) fn read(
         tasks.push((source, begun));
     }
     let lines = Lines::new(context.watched);
-    let shared = Shared {
-        root: &context.root,
-        lister: &engine::Disks,
-        interrupt,
-        lines: &lines,
-        targets: targets_of(args),
-        due: by.map(|by| due(by, args, &ends, &Zoned::now())),
-        ends: ends.limit,
-        deadline_wins: args.deadline_wins,
-    };
+    let host = (&context.root, interrupt, &lines);
+    let shared = share(host, args, by, &ends, &Zoned::now());
     let read: Vec<one::Read> = std::thread::scope(|scope| {
         let shared = &shared;
         let threads: Vec<_> = tasks

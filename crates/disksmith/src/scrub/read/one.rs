@@ -1,25 +1,22 @@
 //! The reading of one array or disk, from its start to what came of it.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{ScopedJoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use engine::Choice;
 use engine::list::{Deed, Ended, List, Lister};
 use jiff::Timestamp;
-use linux::Root;
 use linux::md::sync::Sectors;
 use linux::root::attribute;
 use record::{Bytes, Nanos};
 
 use super::super::drive::At;
-use super::super::felt::Targets;
 use super::super::foreground::Foreground;
-use super::super::one::late;
-use super::super::outlook::Outlook;
+use super::super::one::Shared;
+use super::super::outlook::{Outlook, late};
 use super::super::pace::{May, Pace};
-use super::super::progress::{Line, Lines};
-use super::super::when::Due;
+use super::super::progress::Line;
 use super::kept::Kept;
 use super::member::{BLOCK, Came, MOST_DEPTH, Member, behind};
 use super::share::Share;
@@ -29,24 +26,10 @@ use crate::keeper::Keeper;
 
 /// How often the pace is looked at.
 const TICK: Duration = Duration::from_millis(20);
+/// How much what came back last counts in what the members give.
+const LAST_COUNTS: f64 = 0.1;
 /// How often the array is looked at, and how the work stands is shown.
 const LOOK: Duration = Duration::from_millis(250);
-
-/// What is shared by all that is read by a command.
-pub(crate) struct Shared<'a> {
-    pub root: &'a Root,
-    pub lister: &'a dyn Lister,
-    pub interrupt: &'a AtomicBool,
-    pub lines: &'a Lines,
-    /// What is to be kept; `None` for a multiple of what is measured.
-    pub targets: Option<Targets>,
-    /// When it must end, whether it is done or not.
-    pub ends: Option<Timestamp>,
-    /// When it is to be done.
-    pub due: Option<Due>,
-    /// Whether that counts more than the latency.
-    pub deadline_wins: bool,
-}
 
 /// The start of a part.
 pub(crate) struct Begun {
@@ -155,7 +138,7 @@ fn read_part(part: &Part, begun: Begun, share: &Share, shared: &Shared<'_>) -> (
                 choice: Choice::Auto,
                 interrupt: &share.over,
             };
-            let end = shared.lister.run(&list, &mut member);
+            let end = engine::Disks.run(&list, &mut member);
             end.map(|end| end.ended).map_err(|error| error.to_string())
         });
     let came = member.end(matches!(ended, Ok(Ended::End)));
@@ -175,6 +158,8 @@ struct Steering<'a> {
     shared: &'a Shared<'a>,
     foreground: Foreground,
     pace: Pace,
+    /// Bytes a second that all members give together while each is at a request in company.
+    gives: Option<f64>,
     began: Instant,
     line: Option<Line>,
     outlook: Outlook,
@@ -189,6 +174,7 @@ impl<'a> Steering<'a> {
             foreground: Foreground::of(&source.felt, shared.root)
                 .and_beside(&source.shared, shared.root),
             pace: Pace::new(shared.targets, Nanos(0)),
+            gives: None,
             line: shared
                 .lines
                 .line(&source.path())
@@ -247,6 +233,13 @@ impl<'a> Steering<'a> {
         {
             let left = self.of.saturating_sub(self.share.passed()) as f64;
             self.pace.at_least(left / due.left().as_secs_f64().max(1.0));
+        }
+        if let Some(gives) = self.share.gives() {
+            // One request tells little.
+            let all = gives * self.source.parts.len() as f64;
+            let known = self.gives.get_or_insert(all);
+            *known += LAST_COUNTS * (all - *known);
+            self.pace.give(*known);
         }
         self.pace.take(now, &seen, bytes as f64);
         if self.pace.is_measuring() && self.share.is_busy() {

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use record::Nanos;
+
 use super::super::pace::May;
 
 /// After a pause so much time is made up for at once.
@@ -17,6 +19,10 @@ pub(crate) struct Share {
     moved: AtomicU64,
     /// Requests that came back since then, as the kernel counts them.
     requests: AtomicU64,
+    /// Nanoseconds that those took together which were made at a rate.
+    took: AtomicU64,
+    /// Bytes of those.
+    taken: AtomicU64,
     in_flight: AtomicU64,
     /// Bytes that were read or given up, over all starts.
     passed: AtomicU64,
@@ -40,6 +46,8 @@ impl Share {
             }),
             moved: AtomicU64::new(0),
             requests: AtomicU64::new(0),
+            took: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
             passed: AtomicU64::new(passed),
             over: AtomicBool::new(false),
@@ -86,9 +94,13 @@ impl Share {
         self.in_flight.fetch_add(1, Relaxed);
     }
 
-    /// A request came back with so many bytes, which the kernel counts as so many requests.
-    pub(crate) fn came(&self, bytes: u64, requests: u64) {
+    /// A request came back with so many bytes, which the kernel counts as so many requests, after so long.
+    pub(crate) fn came(&self, bytes: u64, requests: u64, took: Nanos) {
         self.in_flight.fetch_sub(1, Relaxed);
+        if matches!(self.may(), May::Rate(_)) {
+            self.took.fetch_add(took.0, Relaxed);
+            self.taken.fetch_add(bytes, Relaxed);
+        }
         self.moved.fetch_add(bytes, Relaxed);
         self.requests.fetch_add(requests, Relaxed);
     }
@@ -106,6 +118,14 @@ impl Share {
     /// The bytes and the requests that came back since this was asked last.
     pub(crate) fn since(&self) -> (u64, u64) {
         (self.moved.swap(0, Relaxed), self.requests.swap(0, Relaxed))
+    }
+
+    /// Bytes a second that one member has given since this was asked last while it was at a request in company;
+    /// `None` where none came back.
+    pub(crate) fn gives(&self) -> Option<f64> {
+        let took = Nanos(self.took.swap(0, Relaxed)).as_secs_f64();
+        let taken = self.taken.swap(0, Relaxed) as f64;
+        (taken > 0.0 && took > 0.0).then(|| taken / took)
     }
 
     /// Whether anything is in flight.
@@ -141,11 +161,16 @@ mod tests {
         }
         for _ in 0..100 + taken {
             assert!(share.is_busy());
-            share.came(10_000, 2);
+            share.came(10_000, 2, Nanos(1_000_000));
         }
         assert!(!share.is_busy());
+        assert_eq!(share.gives(), None, "in company only");
+        share.set(May::Rate(1e6));
+        share.goes(0);
+        share.came(10_000, 0, Nanos(5_000_000));
+        assert_eq!((share.gives(), share.gives()), (Some(2e6), None));
         let all = 100 + taken;
-        assert_eq!(share.since(), (all * 10_000, all * 2));
+        assert_eq!(share.since(), ((all + 1) * 10_000, all * 2));
         assert_eq!((share.since(), share.passed()), ((0, 0), 7));
     }
 }

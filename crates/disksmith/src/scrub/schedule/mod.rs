@@ -2,7 +2,7 @@
 //! mdcheck timers that come with mdadm, and Red Hat's raid-check; and whether one of them would
 //! begin while a scrub runs.
 
-mod calendar;
+pub(super) mod calendar;
 mod collision;
 mod cron;
 mod crontabs;

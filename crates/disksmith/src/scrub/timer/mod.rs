@@ -5,7 +5,7 @@ mod keys;
 mod record;
 #[cfg(test)]
 mod tests;
-mod units;
+pub(super) mod units;
 
 use std::fs;
 use std::io;

@@ -33,7 +33,7 @@ use crate::bench::measure::{Measured, Watch};
 use crate::bench::progress::Progress;
 use crate::bench::suite::PhasePlan;
 use crate::bench::target::{self, Prepared};
-use crate::bench::{Ran, Session, descriptors, open_ledger, testfile};
+use crate::bench::{Ran, Session, descriptors, seed, testfile};
 use crate::cli::BenchArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome, Standing as _};
@@ -49,16 +49,14 @@ pub(crate) fn bench(
 ) -> Outcome {
     let started = Timestamp::now();
     let ready = Ready::make(args, context)?;
-    let ledger = open_ledger(args, context)?;
-    let mut session = Session {
+    let session = Session {
         args,
         context,
         engine,
         interrupt,
-        seed: args.seed.unwrap_or(started.as_nanosecond() as u64),
+        seed: seed(args, started),
     };
-    let run = session.run_bonnie(started, ready)?;
-    session.finish(run, ledger)
+    session.run_and_finish(|session| session.run_bonnie(started, ready))
 }
 
 /// The tests, on a directory that was opened.

@@ -91,7 +91,6 @@ impl Ten {
             far,
             offset,
             set,
-            ..
         } = self.copies;
         let first = position / self.chunk * near;
         let mut places = Vec::new();

@@ -1,0 +1,96 @@
+"""A loop device that the kernel holds to a limit (the blkio controller of cgroup v1), for the scripts of this
+folder. Needs root.
+"""
+import contextlib
+import os
+import sys
+import time
+
+import children
+from children import run
+
+BLKIO = "/sys/fs/cgroup/blkio"
+WAYS = ("read", "write")
+
+
+def join(groups):
+    """Puts the process that calls it into control groups."""
+    for group in groups:
+        with open(os.path.join(group, "cgroup.procs"), "w") as procs:
+            procs.write(str(os.getpid()))
+
+
+class Limited:
+    """A loop device full of random data, and a group that is held to `iops` requests a second on it, of
+    reads and of writes each. Used by `with`, which takes down what is there of it."""
+
+    def __init__(self, folder, name, mib, iops):
+        self.image = os.path.join(folder, name)
+        self.point = os.path.join(folder, f"{name}-mounted")
+        self.groups = [os.path.join(BLKIO, f"disksmith-{os.getpid()}-{name}")]
+        self.mib, self.iops = mib, iops
+
+    def __enter__(self):
+        try:
+            with open(self.image, "wb") as file:
+                for _ in range(self.mib):
+                    file.write(os.urandom(1 << 20))
+            os.mkdir(self.point)
+            self.device = run("losetup", "--find", "--show", self.image).strip()
+            os.mkdir(self.groups[0])
+            self._hold("iops", self.iops)
+        except BaseException:
+            self._take_down()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self._take_down()
+
+    def _take_down(self):
+        """By what is there: a command that a signal cut short has not said how far it came."""
+        # The last is taken down first, and a step that fails does not keep the others back.
+        with children.taking_down(), contextlib.ExitStack() as steps:
+            steps.callback(self._detach)
+            for group in self.groups:
+                steps.callback(remove_group, group)
+            steps.callback(self._unmount)
+
+    def _unmount(self):
+        if os.path.ismount(self.point):
+            run("umount", self.point)
+
+    def _detach(self):
+        for device in run("losetup", "--noheadings", "--output", "NAME", "--associated", self.image).split():
+            run("losetup", "--detach", device)
+
+    def _hold(self, unit, limit):
+        number = os.stat(self.device).st_rdev
+        for way in WAYS:
+            with open(f"{self.groups[0]}/blkio.throttle.{way}_{unit}_device", "w") as file:
+                file.write(f"{os.major(number)}:{os.minor(number)} {limit}")
+
+    def hold_bytes(self, mib_per_s):
+        """Holds it to so many bytes a second too; zero is no limit of them."""
+        self._hold("bps", mib_per_s << 20)
+
+    def start(self, *words, **options):
+        """A command that is held to the limit."""
+        groups = list(self.groups)
+        return children.start(*words, preexec_fn=lambda: join(groups), **options)
+
+    def run(self, *words, **options):
+        """What a command prints that is held to the limit."""
+        return children.output(self.start(*words, **options))
+
+
+def remove_group(group):
+    """The kernel may take a moment to let go of the last process of a group."""
+    for _ in range(100):
+        try:
+            os.rmdir(group)
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(0.05)
+    print(f"the group {group} is still in use", file=sys.stderr)

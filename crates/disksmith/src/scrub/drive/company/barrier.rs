@@ -1,0 +1,110 @@
+//! The steering against RAID 10, which holds all others up while it is at a request of the check.
+
+use super::super::super::pace::least_of;
+use super::super::model::Barrier;
+use super::*;
+
+/// RAID 10 over four pairs of volumes, of which each reads 64 KiB in 2.6 ms, under the load of [`at`]. Half of
+/// what they can do and a little more is lost until the slowest of what was begun has come back.
+fn ten(share: f64) -> Load {
+    let load = at(share, Noise::Exponential);
+    let read = 4.0 * 128.0 / FASTEST;
+    let barrier = Barrier {
+        holds: 2.0 * load.alone + read,
+        lost: 0.6,
+        asked: share,
+        superblock: 0.5 * read,
+    };
+    Load {
+        cost: 0.0,
+        gentle: 1.0,
+        barrier: Some(barrier),
+        ..load
+    }
+}
+
+fn run(model: &mut Model, holds_all: bool, seconds: u64) {
+    let end = (seconds * SECOND, Event::Order(Order::Interrupted));
+    model.events.push(end);
+    let task = Task {
+        holds_all,
+        ..task(None)
+    };
+    drive(model, &task);
+}
+
+fn mean(model: &Model, from: u64, to: u64) -> f64 {
+    let within = from * SECOND..to * SECOND;
+    let felt = model.latencies.iter();
+    let felt = felt.filter(|(then, _)| within.contains(then));
+    let (number, sum) = felt.fold((0_u32, 0.0), |(number, sum), (_, felt)| {
+        (number + 1, sum + felt)
+    });
+    sum / f64::from(number)
+}
+
+/// What others have of it, as multiples of what they have alone.
+struct Felt {
+    mean: f64,
+    p99: f64,
+    p999: f64,
+    /// Bytes a second that were checked.
+    got: f64,
+}
+
+/// Under this share of load, with steps by how long they take, or as on an array where nobody waits for them.
+fn felt(share: f64, by_time: bool) -> Felt {
+    let mut nothing = Model::new(u64::MAX / 4096, FASTEST);
+    nothing.load = ten(share);
+    nothing.rest(Nanos(300 * SECOND));
+    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    model.load = ten(share);
+    run(&mut model, by_time, 400);
+    let of = |share| quantile(&model, 60, 400, share) / quantile(&nothing, 0, 300, share);
+    let felt = Felt {
+        mean: mean(&model, 60, 400) / mean(&nothing, 0, 300),
+        p99: of(0.99),
+        p999: of(0.999),
+        got: rate(&model, 60, 400) * 512.0,
+    };
+    println!(
+        "{share}: mean {:.2}, p99 {:.2}, p99.9 {:.2} times, {:.0} KiB/s, {:.1} superblocks a second",
+        felt.mean,
+        felt.p99,
+        felt.p999,
+        felt.got / 1024.0,
+        f64::from(model.superblocks) / 400.0
+    );
+    felt
+}
+
+#[test]
+fn who_waits_for_a_barrier_waits_little_at_every_load() {
+    for share in [0.3, 0.6, 0.9] {
+        let felt = felt(share, true);
+        assert!(felt.mean < 1.45, "{share}: {:.2}", felt.mean);
+        assert!(felt.p99 < 1.5 && felt.p999 < 1.5, "{share}");
+        assert!(felt.got > least_of(0.0), "{share}: {:.0}", felt.got);
+    }
+}
+
+/// The proof that the one above can fail: with steps of 1 MiB a member the slowest requests are not what they were.
+#[test]
+fn steps_that_take_as_long_as_they_like_are_felt_at_such_a_barrier() {
+    for share in [0.6, 0.9] {
+        let felt = felt(share, false);
+        assert!(felt.p999 > 1.6, "{share}: {:.2}", felt.p999);
+    }
+}
+
+#[test]
+fn nobody_waits_for_a_barrier_on_an_idle_array() {
+    let mut model = Model::new(u64::MAX / 4096, FASTEST);
+    model.load = Load {
+        rate: 0.0,
+        ..ten(0.3)
+    };
+    run(&mut model, true, 60);
+    let got = rate(&model, 10, 60) / FASTEST;
+    assert!(got > 0.95, "{got:.2}");
+}

@@ -1,0 +1,76 @@
+use super::*;
+
+const MS: u64 = 1_000_000;
+/// 1 MiB a second.
+const RATE: May = May::Rate(1_048_576.0);
+
+/// Of RAID 10 over four pairs with chunks of 64 KiB, with a latency that is kept, in seconds.
+fn ten(kept: f64) -> Fence {
+    let mut fence = Fence::new(Sectors(0), BLOCK, 4, Nanos(0)).that_holds_all(true);
+    fence.ends_at(Sectors(1 << 40));
+    fence.keep(Some(kept));
+    fence
+}
+
+/// The steps of so many milliseconds, in units, where each unit takes so long; and how many requests are in
+/// flight at each millisecond.
+fn steps(fence: &mut Fence, ms: u64, unit_ms: u64, in_flight: impl Fn(u64) -> u64) -> Vec<u64> {
+    let (mut live, mut over, mut all) = (Sectors(0), 0, Vec::new());
+    for ms in 1..=ms {
+        let now = Nanos(ms * MS);
+        let before = live;
+        if ms >= over {
+            live = fence.at();
+        }
+        fence.follow(live, now);
+        let bytes = Sectors(live.0 - before.0).bytes().0 as f64;
+        fence.gate(RATE, live, bytes, 0.001);
+        fence.stood(now);
+        if fence.is_wanted(RATE, live, now) {
+            let from = fence.at().0;
+            if let Some(to) = fence.raise(RATE, live, in_flight(ms), now) {
+                let units = (to.0 - from) / BLOCK.0;
+                over = ms + units * unit_ms;
+                all.push(units);
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn a_step_is_as_long_as_half_of_what_is_kept_allows() {
+    // 20 ms may be taken, and a second's worth is sixteen units of 64 KiB.
+    let fast = steps(&mut ten(0.040), 20_000, 5, |_| 0);
+    assert_eq!((fast.first(), fast.last()), (Some(&1), Some(&4)));
+    // One unit is the least, however long it takes.
+    let slow = steps(&mut ten(0.040), 20_000, 50, |_| 0);
+    assert!(slow.iter().all(|units| *units == 1), "{slow:?}");
+    assert!(slow.len() > 250, "and the rate is had: {}", slow.len());
+    // A hundred megabytes a second in steps of 64 KiB would be nothing but superblocks.
+    let mut quick = ten(0.001);
+    steps(&mut quick, 1000, 1, |_| 0);
+    assert_eq!(quick.step(1e8).bytes().0 >> 16, 152);
+}
+
+#[test]
+fn a_step_waits_for_few_requests_in_flight_but_not_for_ever() {
+    // Each 13 ms there are few for a moment.
+    let busy = |ms: u64| if ms.is_multiple_of(13) { 2 } else { 10 };
+    let mut fence = ten(0.040);
+    let some = steps(&mut fence, 20_000, 50, busy);
+    assert!(some.len() > 200, "{}", some.len());
+    let usual = fence.usual.unwrap_or_default();
+    assert!(usual > 5.0, "what it waited for is not usual: {usual}");
+    let always = steps(&mut ten(0.040), 20_000, 50, |_| 10);
+    assert!(always.len() > 200, "{}", always.len());
+}
+
+#[test]
+fn where_nobody_waits_for_all_of_it_a_step_is_a_mebibyte_of_each_member() {
+    let mut fence = Fence::new(Sectors(0), BLOCK, 4, Nanos(0));
+    fence.ends_at(Sectors(1 << 40));
+    fence.keep(Some(0.001));
+    let all = steps(&mut fence, 20_000, 5, |_| 0);
+    assert!(all.iter().all(|units| *units == 64), "{all:?}");
+}

@@ -1,0 +1,61 @@
+//! What others feel of a check of RAID 10, which they wait for whatever members they want.
+//!
+//! As in the kernel (drivers/md/raid10.c, raise_barrier): before a request of the check begins, all others that
+//! were begun come back, and none begins until it has come back itself. Where others wait, the next one of the
+//! check lets them go first, so that each holds them up anew.
+
+use super::{SECOND, STEP};
+
+/// What one request of the check holds up.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Barrier {
+    /// For how long others wait, in seconds: until those that were begun have come back, and it has.
+    pub holds: f64,
+    /// The share of what the members can do that is lost meanwhile.
+    pub lost: f64,
+    /// The share of it that the foreground asks for.
+    pub asked: f64,
+    /// Seconds of what the members can do that it takes to write their superblocks.
+    pub superblock: f64,
+}
+
+/// How far the check is with a request, and what waits behind it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Crossing {
+    until: Option<u64>,
+    /// Seconds of work that the members have yet to do.
+    behind: f64,
+}
+
+impl Crossing {
+    /// Begins with the next request, if none is under way, and says whether it has come back.
+    pub(super) fn is_over(&mut self, barrier: Barrier, now: u64) -> bool {
+        let over = now + (barrier.holds * SECOND as f64) as u64;
+        let is_over = *self.until.get_or_insert(over) <= now;
+        if is_over {
+            self.until = None;
+        }
+        is_over
+    }
+
+    /// The superblocks are written.
+    pub(super) fn superblock(&mut self, barrier: Option<Barrier>) {
+        self.behind += barrier.map_or(0.0, |barrier| barrier.superblock);
+    }
+
+    /// So many seconds pass: how long who comes now waits, in seconds, beside what his request takes.
+    pub(super) fn waits(&mut self, barrier: Option<Barrier>, now: u64, seconds: f64) -> f64 {
+        let Some(barrier) = barrier else {
+            return 0.0;
+        };
+        let until = self.until.filter(|until| *until >= now);
+        let can = if until.is_some() {
+            1.0 - barrier.lost
+        } else {
+            1.0
+        };
+        self.behind = (self.behind + (barrier.asked - can) * seconds).max(0.0);
+        let held = until.map_or(0, |until| until - now + STEP / 2);
+        self.behind + held as f64 / SECOND as f64
+    }
+}

@@ -1,0 +1,92 @@
+//! Whether it is looked where the mismatches are that a scrub has counted, and how much is read for that.
+
+use std::sync::atomic::AtomicBool;
+
+use jiff::{SignedDuration, Timestamp};
+use linux::Root;
+use linux::block::Devices;
+use record::Bytes;
+
+use super::drive::Ending;
+use super::locate::{Again, Located, locate, to_read};
+use super::one::{Scrubbed, why};
+use super::start::Book;
+use super::target::Target;
+use crate::context::{Context, tell};
+
+/// What an older scrub has counted may be no more, or may be more: a monthly one begins anew.
+const FRESH: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// So much is read of the members where a scrub was to end: who ended it does not want to wait.
+const MOST_IN_HASTE: Bytes = Bytes(256 << 20);
+
+/// Reads the members where a scrub has counted mismatches, and finds what lies where they differ.
+/// `None` where there are none.
+pub(crate) fn find(
+    one: &Scrubbed,
+    root: &Root,
+    interrupt: &AtomicBool,
+) -> Option<Result<Located, String>> {
+    if one.kept.mismatches == 0 || one.kept.repairs {
+        return None;
+    }
+    Some(look(one, root, interrupt).map_err(|error| format!("{error:#}")))
+}
+
+/// Of arrays whose last scrub was done within a week and found mismatches, what is known of them; and the arrays of
+/// which nothing is, and which have to be scrubbed.
+pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<Scrubbed>, Vec<Target>) {
+    let book = Book::open(context, false).ok().flatten();
+    let mut known = Vec::new();
+    let mut others = Vec::new();
+    for target in targets {
+        let work = book.as_ref().and_then(|book| book.of(&target.uuid).ok()?);
+        let is_fresh = |finished| Timestamp::now().duration_since(finished) < FRESH;
+        let kept = work
+            .filter(|work| work.summary.finished.is_some_and(is_fresh))
+            .map(|work| work.document)
+            .filter(|kept| !kept.repairs && kept.mismatches > 0 && !kept.places.is_empty())
+            .filter(|kept| kept.level == target.level && kept.of == target.end.0)
+            // Of what was counted before a reshape, nothing lies where it was.
+            .filter(|kept| kept.shape == target.sync.shape());
+        match kept {
+            Some(kept) => {
+                context.tell(&format!(
+                    "disksmith: {}: its last scrub is done and has counted mismatches; they are looked \
+                     for where it did, and it is not scrubbed again (--anew would).",
+                    target.path()
+                ));
+                known.push(Scrubbed::known(target, kept));
+            }
+            None => others.push(target),
+        }
+    }
+    (known, others)
+}
+
+fn look(one: &Scrubbed, root: &Root, interrupt: &AtomicBool) -> anyhow::Result<Located> {
+    let path = one.target.path();
+    let places = one.kept.places_in_bytes();
+    anyhow::ensure!(
+        !places.is_empty(),
+        "in which parts they are was not kept; --anew --locate checks and looks anew"
+    );
+    if let (Ending::Recovery(_) | Ending::Waits(_), Some(why)) = (&one.ending, why(&one.ending)) {
+        anyhow::bail!("{why}; ask again with --locate when it is done");
+    }
+    let devices = Devices::read(root)?;
+    let device = devices
+        .get(one.target.device.number)
+        .filter(|_| one.target.sync.is_there())
+        .ok_or_else(|| anyhow::anyhow!("the array is not there any more"))?;
+    let bytes = to_read(root, device, &places)?;
+    anyhow::ensure!(
+        bytes <= MOST_IN_HASTE || !matches!(one.ending, Ending::Ordered(_)),
+        "the scrub was to end, and {bytes} of the members would have to be read; the same command goes \
+         on, and looks at its end"
+    );
+    tell(&format!(
+        "disksmith: {path}: looking where the mismatches are: {bytes} of its members are read, with a \
+         rest after each read. Ctrl-C ends it."
+    ));
+    locate(root, &devices, device, &places, Again::LIVE, interrupt)
+}

@@ -1,0 +1,18 @@
+//! What the tests of this crate share.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use formats::read;
+use record::Summary;
+
+/// What a tool printed, kept in `fixtures`.
+pub(crate) fn fixture(name: &str) -> String {
+    std::fs::read_to_string(format!("{}/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// The one summary that `text` has.
+pub(crate) fn only(text: &str) -> Summary {
+    let mut all = read(text).unwrap();
+    assert_eq!(all.len(), 1);
+    all.remove(0)
+}
