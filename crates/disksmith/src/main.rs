@@ -77,6 +77,10 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
         }
         Verb::Fleet(args) => fleet::fleet(args, context),
         Verb::Agent => fleet::agent::agent(context),
+        Verb::Rounds(args) => {
+            let interrupt = signals::interrupt_flag().refused()?;
+            fleet::rounds::rounds(args, context, &engine::Disks, &interrupt)
+        }
         Verb::Lab(args) => {
             let interrupt = signals::interrupt_flag().refused()?;
             lab::lab(args, context, &interrupt)

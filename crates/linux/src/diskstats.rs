@@ -140,6 +140,16 @@ impl DiskStats {
         })
     }
 
+    /// The mean time that a request took which has ended since an earlier reading, from when it was
+    /// issued, in nanoseconds; `None` where none has, or a counter went back.
+    pub fn mean_latency_ns(&self, before: &DiskStats) -> Option<f64> {
+        let reads = count_since(before.reads, self.reads)?;
+        let writes = count_since(before.writes, self.writes)?;
+        let took = |before, now| millis_since(before, now) as f64;
+        let millis = took(before.read_ms, self.read_ms) + took(before.write_ms, self.write_ms);
+        (reads + writes > 0).then(|| millis * 1e6 / (reads + writes) as f64)
+    }
+
     /// Bytes read since the machine started.
     pub fn bytes_read(&self) -> Bytes {
         Bytes(self.sectors_read.saturating_mul(SECTOR))

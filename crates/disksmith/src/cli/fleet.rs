@@ -1,14 +1,15 @@
 //! The arguments of `fleet`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Percent, Span};
+use super::{Percent, Size, Span};
 use crate::fleet::floor::Floor;
 use crate::fleet::hosts::{Address, Pattern, user};
 use crate::fleet::top::{Only, Sort};
-use crate::sweep::Requirement;
+use crate::sweep::{Figure, Requirement};
 
 /// What `fleet` takes.
 #[derive(Args, Debug)]
@@ -287,6 +288,36 @@ pub(crate) struct RaceArgs {
     /// Show what would be raced, and touch nothing
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// What `rounds` takes: what is measured on each host of a race.
+#[derive(Args, Debug)]
+pub(crate) struct RoundsArgs {
+    /// What is measured: a directory on each disk, where a test file is laid out and removed again,
+    /// or the disks themselves, which are only read unless --destroy names them
+    #[arg(required = true, value_name = "TARGET")]
+    pub target: Vec<PathBuf>,
+    /// A figure that is wanted of each round, in which its phase is measured
+    #[arg(long, value_name = "PHASE.METRIC", required = true, hide = true)]
+    pub figure: Vec<Figure>,
+    /// Allow this device or file to be overwritten. What it carries must be named too: PATH=ext4
+    #[arg(long, value_name = "PATH[=SIGNATURE]")]
+    pub destroy: Vec<OsString>,
+    /// Size of the test file in a directory [default: 1GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Size>,
+    /// Use only this much of each target, from its start
+    #[arg(long, value_name = "SIZE")]
+    pub span: Option<Size>,
+    /// Threads that issue I/O
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// Requests in flight a thread
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16384))]
+    pub depth: Option<u32>,
+    /// Size of a request
+    #[arg(long, value_name = "SIZE")]
+    pub block: Option<Size>,
 }
 
 fn price(text: &str) -> Result<f64, String> {

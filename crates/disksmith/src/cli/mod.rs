@@ -21,7 +21,7 @@ pub(crate) use array::{ArrayArgs, ArrayVerb, CreateArgs, Fs, Layout, Level, List
 pub(crate) use bench::{BenchArgs, EngineChoice, SuiteName};
 pub(crate) use fleet::{
     FleetArgs, FleetShowArgs, FleetVerb, FleetZeroArgs, HostsArgs, Per, PlanArgs, RaceArgs,
-    ReachArgs, RunArgs, SourceArgs, TopArgs,
+    ReachArgs, RoundsArgs, RunArgs, SourceArgs, TopArgs,
 };
 pub(crate) use import::{ImportArgs, OutputFormat};
 pub(crate) use lab::{
@@ -110,6 +110,12 @@ pub(crate) enum Verb {
     /// Serve 'fleet' on a host, which starts this there
     #[command(hide = true, after_help = "Example: disksmith agent")]
     Agent,
+    /// Measure round by round what 'fleet race' asks for, which starts this on a host
+    #[command(
+        hide = true,
+        after_help = "Example: disksmith rounds /mnt/data --figure page-read.iops"
+    )]
+    Rounds(Box<RoundsArgs>),
     /// Rehearse on virtual volumes with known truth
     Lab(LabArgs),
     /// Print a completion script for a shell

@@ -8,6 +8,7 @@
 //! | `talk` | what is said on that way |
 //! | `session` | a conversation with the agent on a host |
 //! | `agent` | what runs on a host |
+//! | `rounds` | what measures there, round by round |
 //! | `pool` | many hosts at the same time |
 //! | `run`, `zero`, `top` | the verbs that are done on the hosts |
 //! | `setup`, `floor` | how a race is set up |
@@ -20,6 +21,7 @@ mod link;
 mod past;
 mod plan;
 mod pool;
+pub(crate) mod rounds;
 mod run;
 mod say;
 mod session;

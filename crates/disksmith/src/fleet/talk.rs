@@ -12,6 +12,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::rounds::{Round, RoundSaid};
+
 /// The version of these messages.
 pub(crate) const PROTOCOL: u32 = 1;
 /// How often each side says that it is there.
@@ -45,6 +47,10 @@ pub(crate) enum ToAgent {
     },
     /// Run a verb.
     Run(Order),
+    /// Run the verb that measures round by round, and hand on what it says.
+    Begin(Order),
+    /// Measure a round.
+    Round(Round),
     /// End what runs, in order.
     Stop {
         /// How long it may take to undo what it has begun, in milliseconds, before it is killed.
@@ -81,6 +87,8 @@ pub(crate) enum FromAgent {
     Facts(Box<Facts>),
     /// What the host did since the last sample.
     Sample(Box<Sample>),
+    /// What measures round by round has said something.
+    Round(RoundSaid),
     /// The verb has ended.
     Ended(Box<Ended>),
     /// An answer that was kept.

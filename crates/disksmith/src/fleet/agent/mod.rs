@@ -6,6 +6,7 @@
 //! keeps the answer for the next contact, and ends. All of that takes less than 10 s.
 
 mod facts;
+mod pipe;
 mod sample;
 mod spool;
 mod task;
@@ -28,7 +29,7 @@ use crate::failure::{Answer, Outcome, Standing as _};
 use crate::signals;
 use sample::Sampler;
 use spool::Spool;
-use task::{GRACE, Task};
+use task::{GRACE, Hear, Task, is_talked_with};
 
 /// How the name of the folder begins that the program is sent to.
 const OWN_FOLDER: &str = "disksmith-agent.";
@@ -108,6 +109,8 @@ enum Event {
     Nonsense(String),
     /// Nobody is at the other end any more.
     Gone,
+    /// What measures round by round has said something.
+    Round(String),
     /// What ran has ended.
     Ended(Box<talk::Ended>),
 }
@@ -190,9 +193,13 @@ impl Agent {
                     self.heard = Instant::now();
                     self.mouth.say(FromAgent::Failed(why));
                 }
+                Ok(Event::Round(line)) => {
+                    let said = understand(&line).map_or_else(FromAgent::Failed, FromAgent::Round);
+                    self.mouth.say(said);
+                }
                 Ok(Event::Ended(ended)) => {
                     self.task = None;
-                    self.spool.keep(&ended);
+                    self.keep(&ended);
                     self.mouth.say(FromAgent::Ended(ended));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -222,7 +229,20 @@ impl Agent {
             ToAgent::Sample { every_ms } => {
                 self.sampler = Some(Sampler::start(&self.root, Duration::from_millis(every_ms)));
             }
-            ToAgent::Run(order) => self.run(order),
+            ToAgent::Run(order) => self.run(order, None),
+            ToAgent::Begin(order) => {
+                let events = self.events.clone();
+                let hear = move |line| {
+                    let _ = events.send(Event::Round(line));
+                };
+                self.run(order, Some(Box::new(hear)));
+            }
+            ToAgent::Round(round) => {
+                // Where it has ended meanwhile, that is said.
+                if let Some(task) = &mut self.task {
+                    task.say(&round);
+                }
+            }
             ToAgent::Stop { grace_ms } => {
                 if let Some(task) = &self.task {
                     task.stop(EndedBy::Order, Duration::from_millis(grace_ms));
@@ -236,7 +256,8 @@ impl Agent {
         }
     }
 
-    fn run(&mut self, order: talk::Order) {
+    /// Runs a verb, which is talked with where somebody hears it.
+    fn run(&mut self, order: talk::Order, hear: Option<Hear>) {
         if self.task.is_some() {
             let why = "something is running on this host already; it must end first";
             self.mouth.say(FromAgent::Failed(why.to_owned()));
@@ -246,11 +267,18 @@ impl Agent {
         let done = move |ended| {
             let _ = events.send(Event::Ended(Box::new(ended)));
         };
-        match Task::start(order, &self.root, done) {
+        match Task::start(order, &self.root, hear, done) {
             Ok(task) => self.task = Some(task),
             Err(why) => self.mouth.say(FromAgent::Failed(format!(
                 "the verb could not be started: {why}"
             ))),
+        }
+    }
+
+    /// Keeps an answer until it is collected. What was talked with has said all it knows.
+    fn keep(&self, ended: &talk::Ended) {
+        if !is_talked_with(&ended.order) {
+            self.spool.keep(ended);
         }
     }
 
@@ -262,7 +290,7 @@ impl Agent {
             while let Some(left) = until.checked_duration_since(Instant::now()) {
                 match arriving.recv_timeout(left) {
                     Ok(Event::Ended(ended)) => {
-                        self.spool.keep(&ended);
+                        self.keep(&ended);
                         break;
                     }
                     Ok(_) => {}

@@ -108,15 +108,10 @@ impl Disk {
         if requests > 0 || now.in_flight == 0 {
             self.idle_since = Instant::now();
         }
-        // The kernel shows these times as 32 bits, which wrap.
-        let took = |before: u64, now: u64| f64::from((now as u32).wrapping_sub(before as u32));
-        let millis = took(before.read_ms, now.read_ms) + took(before.write_ms, now.write_ms);
-        let latency_ns = if requests > 0 {
-            Some(millis * 1e6 / requests as f64)
-        } else {
+        let latency_ns = now.mean_latency_ns(&before).or_else(|| {
             let stuck = self.idle_since.elapsed().as_nanos() as f64;
             (now.in_flight > 0).then_some(stuck)
-        };
+        });
         Some(DiskSample {
             name: name.to_owned(),
             reads_per_s: counts.reads as f64 / seconds,

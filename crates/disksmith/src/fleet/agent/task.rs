@@ -1,13 +1,12 @@
 //! A verb that runs on the host: this program once more, in a process group of its own.
 
 use std::fs::{self, DirBuilder};
-use std::io::Read;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use ledger::{Filter, Ledger};
@@ -17,7 +16,9 @@ use record::Run;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
-use crate::fleet::talk::{Ended, EndedBy, MOST_SAID, Order};
+use super::pipe::Said;
+use crate::fleet::rounds::{self, Round};
+use crate::fleet::talk::{self, Ended, EndedBy, Order};
 
 /// How long a verb may take to end where the connection is lost, before it is killed: its I/O ends within
 /// 10 s then, and what it had not undone is left to its next start.
@@ -29,9 +30,19 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// How the name of the folder begins in which a verb keeps what it measures until it has ended.
 const PRIVATE: &str = "disksmith-agent-ledger.";
 
+/// Is handed each line that a verb says.
+pub(super) type Hear = Box<dyn FnMut(String) + Send>;
+
 /// A verb that runs.
 pub(super) struct Task {
     stop: Arc<Asked>,
+    /// Where what is said to it goes; none where it is not talked with.
+    input: Option<ChildStdin>,
+}
+
+/// Whether a verb says all that it knows while it runs.
+pub(super) fn is_talked_with(order: &Order) -> bool {
+    order.args.first().is_some_and(|verb| verb == rounds::VERB)
 }
 
 /// Whether a verb shall end: why, and how long it may take.
@@ -57,13 +68,15 @@ impl Asked {
 }
 
 impl Task {
-    /// Starts a verb; `done` is called when it has ended.
+    /// Starts a verb; `done` is called when it has ended. Where somebody hears it, it is talked with:
+    /// what it says line by line is no part of its answer then.
     ///
     /// # Errors
     /// When it cannot be started.
     pub(super) fn start(
         order: Order,
         root: &Root,
+        hear: Option<Hear>,
         done: impl FnOnce(Ended) + Send + 'static,
     ) -> std::io::Result<Task> {
         let stop = Arc::<Asked>::default();
@@ -71,9 +84,9 @@ impl Task {
         let private = Private::new(root, &order);
         // What is bound dies with the thread that started it, so the thread waits for it.
         let (told, started) = std::sync::mpsc::channel();
-        let run = move || match Running::start(&order, private.as_ref()) {
-            Ok(running) => {
-                let _ = told.send(Ok(()));
+        let run = move || match Running::start(&order, private.as_ref(), hear) {
+            Ok((running, input)) => {
+                let _ = told.send(Ok(input));
                 done(running.end(order, &asked, private));
             }
             Err(why) => {
@@ -82,9 +95,17 @@ impl Task {
         };
         thread::Builder::new().name("task".to_owned()).spawn(run)?;
         match started.recv() {
-            Ok(Ok(())) => Ok(Task { stop }),
+            Ok(Ok(input)) => Ok(Task { stop, input }),
             Ok(Err(why)) => Err(why),
             Err(_) => Err(std::io::Error::other("its thread ended")),
+        }
+    }
+
+    /// Says something to it.
+    pub(super) fn say(&mut self, round: &Round) {
+        if let Some(input) = &mut self.input {
+            // Where it has ended, that is told.
+            let _ = talk::say(input, round);
         }
     }
 
@@ -103,13 +124,21 @@ struct Running {
 }
 
 impl Running {
-    fn start(order: &Order, private: Option<&Private>) -> std::io::Result<Running> {
+    /// Starts it, and gives where it is talked to.
+    fn start(
+        order: &Order,
+        private: Option<&Private>,
+        hear: Option<Hear>,
+    ) -> std::io::Result<(Running, Option<ChildStdin>)> {
         // The program's file may have no name any more, and this link leads to it all the same.
         let mut command = Command::new("/proc/self/exe");
         command
             .arg0("disksmith")
             .args(&order.args)
-            .stdin(Stdio::null())
+            .stdin(match &hear {
+                Some(_) => Stdio::piped(),
+                None => Stdio::null(),
+            })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
@@ -117,14 +146,19 @@ impl Running {
             command.env("DISKSMITH_LEDGER", private.ledger());
         }
         let mut child = spawn_bound(&mut command)?;
-        let out = Said::listen(child.stdout.take());
+        let out = match hear {
+            Some(hear) => Said::hand_on(child.stdout.take(), hear),
+            None => Said::listen(child.stdout.take()),
+        };
         let err = Said::listen(child.stderr.take());
-        Ok(Running {
+        let input = child.stdin.take();
+        let running = Running {
             child,
             out,
             err,
             began: Instant::now(),
-        })
+        };
+        Ok((running, input))
     }
 
     /// Waits for its end, or brings it about.
@@ -190,42 +224,6 @@ fn name(order: &Order) -> String {
     // One that was kept earlier must not be replaced, as where a run is repeated after a loss.
     let own = std::process::id();
     format!("{}.{}.{own}", word(&order.fleet), word(&order.host))
-}
-
-/// What comes from a pipe, read on a thread of its own.
-struct Said {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    listener: Option<JoinHandle<()>>,
-}
-
-impl Said {
-    fn listen(pipe: Option<impl Read + Send + 'static>) -> Said {
-        let bytes: Arc<Mutex<Vec<u8>>> = Arc::default();
-        let kept = Arc::clone(&bytes);
-        let listen = move || {
-            let Some(mut pipe) = pipe else { return };
-            let mut buffer = vec![0; 1 << 16];
-            // What is too much is read all the same, or the verb would wait for ever.
-            while let Ok(count @ 1..) = pipe.read(&mut buffer) {
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                let room = MOST_SAID.saturating_sub(kept.len()).min(count);
-                kept.extend_from_slice(buffer.get(..room).unwrap_or_default());
-            }
-        };
-        let listener = thread::Builder::new().spawn(listen).ok();
-        Said { bytes, listener }
-    }
-
-    /// All that was said by then at the latest. What the verb has left behind may hold the pipe open,
-    /// and is not waited for.
-    fn text(&self, until: Instant) -> String {
-        let is_over = || self.listener.as_ref().is_none_or(JoinHandle::is_finished);
-        while !is_over() && Instant::now() < until {
-            thread::sleep(Duration::from_millis(2));
-        }
-        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
 }
 
 /// A ledger for one verb, in memory where there is such a place. What `bench` measures goes with

@@ -1,0 +1,97 @@
+use std::path::Path;
+
+use clap::Parser as _;
+use engine::Disks;
+use linux::Root;
+
+use super::*;
+use crate::cli::{Cli, Verb};
+
+fn asked(words: &[&str]) -> RoundsArgs {
+    let line = [
+        &["disksmith", "rounds", "--figure", "page-read.iops"],
+        words,
+    ]
+    .concat();
+    match Cli::try_parse_from(line).unwrap().verb {
+        Verb::Rounds(args) => *args,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn context() -> Context {
+    Context {
+        root: Root::host(),
+        ledger: None,
+        out: Box::new(Vec::new()),
+        watched: false,
+        columns: 100,
+    }
+}
+
+#[test]
+fn a_folder_is_prepared_once_and_measured_as_often_as_is_asked() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().to_str().unwrap();
+    let args = asked(&[folder, "--size", "4m", "--figure", "page-write.p99"]);
+    let interrupt = AtomicBool::new(false);
+    let mut lanes = prepare(&args, &context(), &Disks, &interrupt).unwrap();
+    assert_eq!(facts(&lanes, &context()).unwrap()[0].path, folder);
+    for number in 0..2 {
+        let round = Round {
+            number,
+            seconds: 0.2,
+        };
+        let said = measure(&mut lanes, &args.figure, round, &Disks, &interrupt);
+        assert_eq!((said.number, said.targets.len()), (number, 1));
+        assert!(said.seconds >= 0.2, "{said:?}");
+        let figures = &said.targets[0].figures;
+        assert!(figures[0].unwrap() > 0.0, "{said:?}");
+        assert!(figures[1].unwrap() > 0.0, "{said:?}");
+        assert_eq!(said.targets[0].failed, None);
+    }
+    drop(lanes);
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_is_only_read_is_not_raced_by_a_figure_that_writes() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("file");
+    std::fs::write(&file, vec![b'x'; 1 << 20]).unwrap();
+    let args = asked(&[file.to_str().unwrap(), "--figure", "page-write.iops"]);
+    let interrupt = AtomicBool::new(false);
+    let refused = prepare(&args, &context(), &Disks, &interrupt);
+    let why = refused.err().unwrap().error().to_string();
+    assert!(why.contains("unless --destroy names it"), "{why}");
+    assert_eq!(std::fs::read(&file).unwrap(), vec![b'x'; 1 << 20]);
+}
+
+#[test]
+fn a_device_is_measured_by_one_race_at_a_time() {
+    let own = format!("disksmith-test-{}", std::process::id());
+    let on = |device: &str| TargetFacts {
+        path: "/mnt".to_owned(),
+        device: Some(device.to_owned()),
+        ..TargetFacts::default()
+    };
+    let held = claim(&[on(&own)]).unwrap();
+    let why = claim(&[on(&own)]).unwrap_err();
+    assert!(why.contains("another race is measuring /mnt"), "{why}");
+    drop(held);
+    assert!(claim(&[on(&own)]).is_ok());
+}
+
+#[test]
+fn two_targets_on_one_device_are_refused() {
+    let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = |folder: &Path| folder.to_str().unwrap().to_owned();
+    let args = asked(&[&path(a.path()), &path(b.path()), "--size", "1m"]);
+    let interrupt = AtomicBool::new(false);
+    let lanes = prepare(&args, &context(), &Disks, &interrupt).unwrap();
+    // Where they lie on none that is known, nothing can be said.
+    if lanes[0].target().device.is_some() {
+        let why = facts(&lanes, &context()).unwrap_err();
+        assert!(why.contains("would measure each other"), "{why}");
+    }
+}
