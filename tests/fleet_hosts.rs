@@ -14,6 +14,9 @@ mod loops;
 #[path = "fleet_hosts/many.rs"]
 mod many;
 
+#[path = "fleet_hosts/race.rs"]
+mod race;
+
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -25,12 +28,14 @@ use support::{Running, Said, said};
 const PLAIN: Wish = Wish {
     disk: Disk::None,
     iops: None,
+    more: &[],
     wrong: Wrong::Nothing,
 };
 
 const DISK: Wish = Wish {
     disk: Disk::Mounted(48),
     iops: None,
+    more: &[],
     wrong: Wrong::Nothing,
 };
 

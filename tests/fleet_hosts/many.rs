@@ -9,6 +9,7 @@ use crate::{host, why};
 const FAST: Wish = Wish {
     disk: Disk::Mounted(32),
     iops: Some(400),
+    more: &[],
     wrong: Wrong::Nothing,
 };
 
@@ -21,6 +22,7 @@ const fn wrong(wrong: Wrong) -> Wish {
     Wish {
         disk: Disk::None,
         iops: None,
+        more: &[],
         wrong,
     }
 }

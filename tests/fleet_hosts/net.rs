@@ -15,6 +15,9 @@ use crate::support::{Place, skipped};
 /// Where Debian and most others have it.
 const SSHD: &str = "/usr/sbin/sshd";
 
+/// A file system that writes nothing later on its own.
+const QUICK: &str = "lazy_itable_init=0,lazy_journal_init=0";
+
 /// What a host has that others have not.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Wish {
@@ -22,6 +25,9 @@ pub(crate) struct Wish {
     pub disk: Disk,
     /// At most so many requests a second on that disk.
     pub iops: Option<u64>,
+    /// More disks as large as the first, mounted at `/mnt/d2`, `/mnt/d3`, …, each with its most requests a
+    /// second.
+    pub more: &'static [u64],
     /// What is wrong with it.
     pub wrong: Wrong,
 }
@@ -69,9 +75,9 @@ struct Host {
     name: String,
     /// The first process in its namespaces; none of a dead host.
     first: Option<Held>,
-    // In this order: the group can go when nobody is in it, and the disk then.
-    _throttle: Option<Throttle>,
-    _disk: Option<Loop>,
+    // In this order: the group can go when nobody is in it, and the disks then.
+    throttle: Option<Throttle>,
+    _disks: Vec<Loop>,
 }
 
 /// A process that is killed when this is dropped, or when the test is.
@@ -202,8 +208,7 @@ impl Net {
         };
         let node = disk.as_ref().map_or("", |disk| disk.path());
         if matches!(wish.disk, Disk::Mounted(_) | Disk::Signed(_)) {
-            let quick = "lazy_itable_init=0,lazy_journal_init=0";
-            run("mkfs.ext4", &["-q", "-F", "-E", quick, node]);
+            run("mkfs.ext4", &["-q", "-F", "-E", QUICK, node]);
         }
         let is_mounted = matches!(wish.disk, Disk::Mounted(_));
         let [mounted, bare] = if is_mounted { [node, ""] } else { ["", node] };
@@ -215,6 +220,17 @@ impl Net {
             }
             _ => None,
         };
+        let mut others = Vec::new();
+        for iops in wish.more {
+            let Disk::Mounted(mib) = wish.disk else {
+                panic!("only disks that are mounted can be several")
+            };
+            let other = Loop::new(mib)?;
+            run("mkfs.ext4", &["-q", "-F", "-E", QUICK, other.path()]);
+            throttle.as_ref().unwrap().also_limit_iops(&other, *iops);
+            others.push(other);
+        }
+        let nodes: Vec<&str> = others.iter().map(Loop::path).collect();
         let memory = match wish.wrong {
             Wrong::Full => "size=512k",
             Wrong::ReadOnly => "ro",
@@ -231,7 +247,8 @@ impl Net {
                 "noexec"
             } else {
                 "exec"
-            });
+            })
+            .arg(nodes.join(" "));
         let command = match &throttle {
             Some(throttle) => throttle.hold(&command),
             None => command,
@@ -241,8 +258,8 @@ impl Net {
         Some(Host {
             name,
             first,
-            _throttle: throttle,
-            _disk: disk,
+            throttle,
+            _disks: disk.into_iter().chain(others).collect(),
         })
     }
 
@@ -284,6 +301,12 @@ impl Net {
     /// Lets it back.
     pub(crate) fn mend(&self, name: &str) {
         self.ip(&["link", "set", name, "up"]);
+    }
+
+    /// Holds a host's first disk to so many requests a second from now on.
+    pub(crate) fn slow_down(&self, name: &str, iops: u64) {
+        let host = self.hosts.iter().find(|host| host.name == name).unwrap();
+        host.throttle.as_ref().unwrap().limit_iops(iops);
     }
 
     /// The program, where the user is, on all hosts.
@@ -392,10 +415,10 @@ PermitRootLogin yes
 MaxStartups 100
 ";
 
-/// What runs first in a host's namespaces: NAME FOLDER MEMORY MOUNTED BARE exec|noexec.
+/// What runs first in a host's namespaces: NAME FOLDER MEMORY MOUNTED BARE exec|noexec MORE.
 const HOST: &str = r#"
 set -e
-name=$1 folder=$2 memory=$3 mounted=$4 bare=$5 exec=$6
+name=$1 folder=$2 memory=$3 mounted=$4 bare=$5 exec=$6 more=$7
 mount --make-rprivate /
 mount -t proc proc /proc
 hostname "$name"
@@ -410,6 +433,12 @@ mount --bind /run/host/shadow /etc/shadow
 mount -t tmpfs host /mnt
 mkdir /mnt/data
 if [ -n "$mounted" ]; then mount "$mounted" /mnt/data; fi
+number=2
+for disk in $more; do
+    mkdir "/mnt/d$number"
+    mount "$disk" "/mnt/d$number"
+    number=$((number + 1))
+done
 if [ -n "$bare" ]; then ln -s "$bare" /run/disk; fi
 for place in /var/tmp /dev/shm /root /var/lib; do mount -t tmpfs -o "mode=1777,$memory,$exec" host "$place"; done
 mount -t tmpfs -o "mode=1777,$memory,$exec" host /tmp

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
 
 use super::{Percent, Size, Span};
 use crate::fleet::floor::Floor;
@@ -17,6 +18,7 @@ use crate::sweep::{Figure, Requirement};
   disksmith fleet hosts --list burnin --exclude '^spare'
   disksmith fleet top --list burnin --sort latency
   disksmith fleet run --list burnin -- bench /mnt/data
+  disksmith fleet race --list burnin --keep 3 --per zone -- /mnt/data
   disksmith fleet plan --want 3 --per zone --from race.json")]
 pub(crate) struct FleetArgs {
     /// What to do
@@ -40,9 +42,8 @@ pub(crate) enum FleetVerb {
     /// Say from past results how many hosts to start so that enough good ones come, and what the
     /// race among them will cost
     Plan(PlanArgs),
-    /// Race hosts against each other, and keep the best. This version only shows what would be raced
-    #[command(hide = true)]
-    Race(RaceArgs),
+    /// Race hosts against each other round by round, and keep the best
+    Race(Box<RaceArgs>),
 }
 
 /// Which hosts.
@@ -256,38 +257,96 @@ pub(crate) struct PlanArgs {
     pub json: bool,
 }
 
+/// By what ties are broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Ties {
+    /// By name, in the order of the alphabet
+    Name,
+    /// By price, the cheapest first, which each host of the list has as 'price=0.172'
+    Price,
+}
+
 /// What `fleet race` takes.
 #[derive(Args, Debug)]
-#[command(after_help = "Example:
-  disksmith fleet race --list burnin --keep 3 --per zone --floor 'page-write.iops>=10000 for 60s' \\
-      --floor 'disk.latency<1000ms' --dry-run")]
+#[command(after_help = "Examples:
+  disksmith fleet race --list burnin --keep 3 --per zone -- /mnt/data
+  disksmith fleet race --list burnin --sudo --keep 3 --per zone \\
+      --floor 'page-write.iops>=10000 for 60s' --floor 'disk.latency<1000ms' \\
+      -- /dev/nvme1n1 /dev/nvme2n1 --destroy /dev/nvme1n1 --destroy /dev/nvme2n1
+  disksmith fleet race --list burnin --keep 3 --per zone --dry-run
+
+Each target counts by itself: a host is as good as its worst disk. Floors hold for each of them.")]
 pub(crate) struct RaceArgs {
     /// Which hosts
     #[command(flatten)]
     pub source: SourceArgs,
+    /// How they are reached
+    #[command(flatten)]
+    pub reach: ReachArgs,
     /// How many hosts are kept, of each group
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub keep: u32,
-    /// What makes a group [default: all hosts are one]
+    /// What makes a group [default: all hosts are one]. Hosts of different sizes never compete
     #[arg(long, value_enum)]
     pub per: Option<Per>,
-    /// What a host must reach throughout, such as 'page-write.iops>=10000 for 60s' or
-    /// 'disk.latency<1000ms'; one that does not is removed
+    /// The rate that hosts are ranked by [default: that of the first floor, or page-read.iops]
+    #[arg(long, value_name = "PHASE.METRIC", value_parser = rate)]
+    pub by: Option<Figure>,
+    /// What each disk of a host must reach throughout, such as 'page-write.iops>=10000 for 60s' or
+    /// 'disk.latency<1000ms'; a host with one that does not is removed
     #[arg(long, value_name = "FIGURE>=BAR[ for TIME]")]
     pub floor: Vec<Floor>,
     /// How long a round takes
-    #[arg(long, value_name = "TIME", default_value = "10s")]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = round)]
     pub round: Span,
     /// The most rounds
     #[arg(long, value_name = "N", default_value_t = 240,
         value_parser = clap::value_parser!(u32).range(2..=10_000))]
     pub rounds: u32,
+    /// How long hosts may take to be reached and to prepare; who is not ready then is left out
+    #[arg(long, value_name = "TIME", default_value = "5m")]
+    pub ready: Span,
+    /// By what ties are broken [default: they stay, and are told]
+    #[arg(long, value_enum)]
+    pub ties: Option<Ties>,
+    /// Where keep.txt and cull.txt are written
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub out: PathBuf,
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,
     /// Show what would be raced, and touch nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// What is measured on each host: a directory on each disk, or the disks, which are only read
+    /// unless --destroy names them; also --size, --span, --threads, --depth, --block
+    #[arg(
+        last = true,
+        required_unless_present = "dry_run",
+        value_name = "TARGET"
+    )]
+    pub targets: Vec<String>,
+}
+
+/// A figure of which more is better.
+fn rate(text: &str) -> Result<Figure, String> {
+    let figure: Figure = text.parse()?;
+    if figure.metric.is_latency() {
+        return Err(format!(
+            "hosts are ranked by a rate, and {figure} is a latency; give it a --floor"
+        ));
+    }
+    Ok(figure)
+}
+
+/// How long a round may be.
+fn round(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse()?;
+    if span.0 < record::Nanos(500_000_000) {
+        return Err("a round of less than 500ms says nothing".to_owned());
+    }
+    Ok(span)
 }
 
 /// What `rounds` takes: what is measured on each host of a race.

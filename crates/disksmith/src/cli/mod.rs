@@ -21,7 +21,7 @@ pub(crate) use array::{ArrayArgs, ArrayVerb, CreateArgs, Fs, Layout, Level, List
 pub(crate) use bench::{BenchArgs, EngineChoice, SuiteName};
 pub(crate) use fleet::{
     FleetArgs, FleetShowArgs, FleetVerb, FleetZeroArgs, HostsArgs, Per, PlanArgs, RaceArgs,
-    ReachArgs, RoundsArgs, RunArgs, SourceArgs, TopArgs,
+    ReachArgs, RoundsArgs, RunArgs, SourceArgs, Ties, TopArgs,
 };
 pub(crate) use import::{ImportArgs, OutputFormat};
 pub(crate) use lab::{

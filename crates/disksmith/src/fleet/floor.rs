@@ -27,13 +27,11 @@ pub(crate) struct Floor {
 
 impl Floor {
     /// Whether it is of the disks' own latency and of no phase.
-    #[cfg_attr(not(test), expect(dead_code, reason = "hosts are not raced yet"))]
     pub(crate) fn is_of_disks(&self) -> bool {
         self.requirement.figure == Figure::of(DISK_PHASE, Metric::Mean)
     }
 
     /// One that watches a host, or a disk.
-    #[cfg_attr(not(test), expect(dead_code, reason = "hosts are not raced yet"))]
     pub(crate) fn watch(&self) -> Watch<'_> {
         Watch {
             floor: self,
@@ -129,7 +127,6 @@ pub(crate) struct Watch<'a> {
 impl Watch<'_> {
     /// Takes what was measured over the next `seconds`, and says whether the floor is missed now. A
     /// value that is none, such as that of a disk that failed, misses it.
-    #[cfg_attr(not(test), expect(dead_code, reason = "hosts are not raced yet"))]
     pub(crate) fn take(&mut self, seconds: f64, value: f64) -> Option<Missed> {
         if !value.is_finite() {
             return Some(Missed { value, seconds });

@@ -6,21 +6,25 @@
 //! | `hosts` | which hosts |
 //! | `link` | the way to a host: OpenSSH, or what a test puts in its place |
 //! | `talk` | what is said on that way |
+//! | `known` | what a host says of itself |
 //! | `session` | a conversation with the agent on a host |
 //! | `agent` | what runs on a host |
 //! | `rounds` | what measures there, round by round |
 //! | `pool` | many hosts at the same time |
 //! | `run`, `zero`, `top` | the verbs that are done on the hosts |
+//! | `race` | which hosts to keep |
 //! | `setup`, `floor` | how a race is set up |
 //! | `past`, `plan` | how many hosts to start |
 
 pub(crate) mod agent;
 pub(crate) mod floor;
 pub(crate) mod hosts;
+mod known;
 mod link;
 mod past;
 mod plan;
 mod pool;
+mod race;
 pub(crate) mod rounds;
 mod run;
 mod say;
@@ -33,7 +37,7 @@ mod zero;
 use std::path::PathBuf;
 
 use crate::bench::descriptors;
-use crate::cli::{FleetArgs, FleetVerb, HostsArgs, PlanArgs, RaceArgs, ReachArgs, SourceArgs};
+use crate::cli::{FleetArgs, FleetVerb, HostsArgs, PlanArgs, ReachArgs, SourceArgs};
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::signals;
@@ -41,7 +45,6 @@ use hosts::{Found, Host, Selection, Source};
 use link::{OpenSsh, Program};
 use past::Past;
 use plan::{Asked, Plan};
-use setup::Setup;
 
 /// Does what a verb of `fleet` asks for.
 pub(crate) fn fleet(args: &FleetArgs, context: &mut Context) -> Outcome {
@@ -61,29 +64,11 @@ pub(crate) fn fleet(args: &FleetArgs, context: &mut Context) -> Outcome {
         }
         FleetVerb::Show(args) => run::show(args, context),
         FleetVerb::Plan(args) => plan(args, context),
-        FleetVerb::Race(args) => race(args, context),
+        FleetVerb::Race(args) => {
+            let interrupt = signals::interrupt_flag().refused()?;
+            race::race(args, context, &interrupt)
+        }
     }
-}
-
-/// Shows what would be raced.
-fn race(args: &RaceArgs, context: &mut Context) -> Outcome {
-    if !args.dry_run {
-        return Err(Failure::refused(
-            "this version cannot race hosts yet; --dry-run shows which would be raced, and how",
-        ));
-    }
-    let found = find(&args.source)?;
-    for one in &found.left_out {
-        context.tell(one);
-    }
-    let setup = Setup::of(&found.hosts, args).map_err(Failure::refused)?;
-    let answer = if args.json {
-        say::setup_json(&setup, &found.hosts)
-    } else {
-        say::setup(&setup, &found.hosts, context.columns)
-    };
-    context.print(&answer)?;
-    Ok(Answer::Done)
 }
 
 /// Lists the hosts.

@@ -376,6 +376,7 @@ mod tests {
                 kind: Kind::Run,
                 args: vec![verb.to_owned()],
                 hosts,
+                race: None,
             };
             let standing = |owner: &ledger::Owner| here.standing(owner);
             let claim = ledger.begin_work(id, here.owner(), &run, standing).unwrap();

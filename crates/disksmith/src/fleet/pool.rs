@@ -1,14 +1,18 @@
 //! Many hosts at the same time, each on a thread of its own: one that is slow or dead holds up
 //! nothing but its own thread.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::channel;
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use super::hosts::Host;
 
 /// The stack of a thread that talks with a host, in bytes: it also takes in the answers.
 pub(crate) const STACK: usize = 512 << 10;
+/// How often it is looked whether the user wants the end.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Does `work` for each host, at most `batch` at the same time and in their order, and hands what
 /// comes of it to `done`, on the thread that calls, as soon as it comes.
@@ -62,9 +66,43 @@ pub(crate) fn each<R: Send>(
     })
 }
 
+/// Lets only so many hosts be connected to at the same time.
+pub(crate) struct Gate {
+    free: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Gate {
+    /// One with so many places.
+    pub(crate) fn new(places: usize) -> Gate {
+        Gate {
+            free: Mutex::new(places.max(1)),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Does `work` in a place that is free; `None` where the end came before.
+    pub(crate) fn pass<R>(&self, over: &AtomicBool, work: impl FnOnce() -> R) -> Option<R> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        while *free == 0 {
+            if over.load(Relaxed) {
+                return None;
+            }
+            let waited = self.changed.wait_timeout(free, LOOK);
+            (free, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        *free -= 1;
+        drop(free);
+        let result = work();
+        *self.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.changed.notify_one();
+        Some(result)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use super::*;
 

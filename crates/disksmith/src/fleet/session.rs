@@ -139,7 +139,7 @@ impl<'a> Session<'a> {
             if self.said.elapsed() >= BEAT {
                 self.say(&ToAgent::Alive)?;
             }
-            match self.wire.lines.recv_timeout(LOOK) {
+            match self.wire.lines.recv_timeout(LOOK.min(limit)) {
                 Ok(line) => {
                     self.heard = Instant::now();
                     match self.understand(&line)? {

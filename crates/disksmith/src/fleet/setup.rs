@@ -36,17 +36,28 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Groups the hosts, and lets no host drop out before the longest floor was watched.
+    /// Groups the hosts by what their source says, and lets no host drop out before the longest floor was
+    /// watched.
     ///
     /// # Errors
     /// A sentence, where the race would be over before.
     pub(crate) fn of(hosts: &[Host], args: &RaceArgs) -> Result<Setup, String> {
-        let names: Vec<&str> = hosts.iter().map(|host| name(host, args.per)).collect();
-        let mut places: BTreeMap<&str, usize> = names.iter().map(|name| (*name, 0)).collect();
+        let name = |host: &Host| name(host.zone.as_deref(), host.kind.as_deref(), args.per);
+        let names: Vec<String> = hosts.iter().map(name).collect();
+        Setup::grouped(&names, args)
+    }
+
+    /// The same for hosts of these groups.
+    ///
+    /// # Errors
+    /// As [`Setup::of`].
+    pub(crate) fn grouped(names: &[String], args: &RaceArgs) -> Result<Setup, String> {
+        let mut places: BTreeMap<&str, usize> =
+            names.iter().map(|name| (name.as_str(), 0)).collect();
         for (at, place) in places.values_mut().enumerate() {
             *place = at;
         }
-        let group_of: Vec<usize> = names.iter().map(|name| places[name]).collect();
+        let group_of: Vec<usize> = names.iter().map(|name| places[name.as_str()]).collect();
         let round_s = args.round.0.0 as f64 / 1e9;
         let lasting = args.floor.iter().filter_map(|floor| floor.over);
         let longest = lasting.map(|over| over.0 as f64 / 1e9).fold(0.0, f64::max);
@@ -73,7 +84,7 @@ impl Setup {
             proof_wanted: Race::new(&group_of, unbounded).proof_rounds(),
             groups: places.keys().map(|name| (*name).to_owned()).collect(),
             proof_rounds: Race::new(&group_of, rule).proof_rounds(),
-            unknown: names.iter().filter(|name| **name == UNKNOWN).count(),
+            unknown: names.iter().filter(|name| *name == UNKNOWN).count(),
             group_of,
             rule,
             floors: args.floor.clone(),
@@ -94,7 +105,7 @@ impl Setup {
     pub(crate) fn sentences(&self, hosts: usize) -> Vec<String> {
         let lasts = |rounds: usize| duration(rounds as f64 * self.round_s);
         let mut sentences = vec![format!(
-            "{hosts} hosts would be measured in {} rounds at least, which is {}; those that are kept in \
+            "{hosts} hosts are measured in {} rounds at least, which is {}; those that are kept in \
              {} ({}); and none in more than {} ({}).",
             self.rule.least,
             lasts(self.rule.least),
@@ -113,11 +124,11 @@ impl Setup {
             ));
         }
         for floor in &self.floors {
-            sentences.push(format!("A host that misses {floor} would be removed."));
+            sentences.push(format!("A host that misses {floor} is removed."));
         }
         if self.unknown > 0 {
             sentences.push(format!(
-                "Of {} hosts the source does not say the group; they would be asked for it.",
+                "Of {} hosts the source does not say the group; they are asked for it.",
                 self.unknown
             ));
         }
@@ -125,14 +136,14 @@ impl Setup {
     }
 }
 
-/// The group of a host.
-fn name(host: &Host, per: Option<Per>) -> &str {
+/// The group of a host of this zone and type.
+pub(crate) fn name(zone: Option<&str>, kind: Option<&str>, per: Option<Per>) -> String {
     let said = match per {
         None => Some(ALL),
-        Some(Per::Zone) => host.zone.as_deref(),
-        Some(Per::Type) => host.kind.as_deref(),
+        Some(Per::Zone) => zone,
+        Some(Per::Type) => kind,
     };
-    said.unwrap_or(UNKNOWN)
+    said.unwrap_or(UNKNOWN).to_owned()
 }
 
 #[cfg(test)]
@@ -146,7 +157,8 @@ mod tests {
     }
 
     fn tried(words: &[&str]) -> Result<Setup, String> {
-        let line = ["disksmith", "fleet", "race", "--list", "x", "--keep", "3"];
+        let line = "disksmith fleet race --list x --keep 3 --dry-run";
+        let line: Vec<&str> = line.split(' ').collect();
         let cli = Cli::parse_from([&line[..], words].concat());
         let host = |zone: Option<&str>| Host {
             zone: zone.map(str::to_owned),

@@ -267,6 +267,7 @@ mod tests {
             kind: Kind::Zero,
             args: Vec::new(),
             hosts: vec![host(came, answer.clone())],
+            race: None,
         };
         assert_eq!(refusals(&plan(Came::Done, &well)), [""; 0]);
         for bad in [

@@ -302,6 +302,11 @@ impl Race {
         self.noise.deviation()
     }
 
+    /// Why the race of a group is over; `None` while it is not, or where there is none of this number.
+    pub fn ended(&self, group: usize) -> Option<End> {
+        self.groups.get(group)?.end
+    }
+
     /// How many groups there are.
     pub fn groups(&self) -> usize {
         self.groups.len()

@@ -1,7 +1,12 @@
 //! Hosts that are threads: agents that answer as real ones do, without ssh between.
 
+mod racing;
+
+use std::collections::BTreeMap;
 use std::io::{BufReader, Write};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
@@ -20,11 +25,14 @@ use crate::fleet::talk::{
 pub(crate) const EARLIER: &str = "20200101-000000-aaaa";
 
 /// A way to hosts that are threads. What a host is called says how it behaves: `dead…` is not
-/// reached, `mute…` is lost as soon as it shall do something, and `left…` has kept an answer.
+/// reached, `mute…` is lost as soon as it shall do something, and `left…` has kept an answer. How it
+/// races, see [`racing`].
 #[derive(Default)]
 pub(crate) struct Simulated {
     /// How often a host was connected to.
     pub opened: AtomicUsize,
+    /// How often each was, by its name.
+    met: Mutex<BTreeMap<String, usize>>,
 }
 
 /// So many hosts.
@@ -46,9 +54,18 @@ impl Transport for Simulated {
                 host.name
             )));
         }
+        let nth = {
+            let mut met = self.met.lock().unwrap();
+            let count = met.entry(host.name.clone()).or_default();
+            *count += 1;
+            *count
+        };
+        if nth > 1 && host.name.starts_with("gone") {
+            return Err(Trouble::Unreached(format!("{} is gone.", host.name)));
+        }
         let (near, far) = UnixStream::pair().unwrap();
         let name = host.name.clone();
-        let serve = move || serve(far, &name);
+        let serve = move || serve(far, &name, nth);
         let agent = thread::Builder::new().stack_size(SMALL_STACK);
         agent.spawn(serve).unwrap();
         let lines = talk::lines(BufReader::new(near.try_clone().unwrap())).unwrap();
@@ -97,7 +114,7 @@ fn kept(name: String, host: &str) -> FromAgent {
 }
 
 /// An agent. As a real one, it takes the connection for lost after a silence.
-fn serve(mut wire: UnixStream, name: &str) {
+fn serve(mut wire: UnixStream, name: &str, nth: usize) {
     let is_mute = name.starts_with("mute");
     let left = name
         .starts_with("left")
@@ -108,6 +125,9 @@ fn serve(mut wire: UnixStream, name: &str) {
         disksmith: env!("CARGO_PKG_VERSION").to_owned(),
         left: left.into_iter().collect(),
     };
+    // What reads the lines has the wire too, so that it must be cut.
+    let cut = wire.try_clone().unwrap();
+    let cut = || cut.shutdown(Shutdown::Both).unwrap_or_default();
     let mut say = |message: FromAgent| talk::say(&mut wire as &mut dyn Write, &message).is_ok();
     say(FromAgent::Hello(hello));
     let mut every: Option<Duration> = None;
@@ -118,8 +138,15 @@ fn serve(mut wire: UnixStream, name: &str) {
         let is_heard = match lines.recv_timeout(pause) {
             Ok(line) => match hear(&line, &mut heard) {
                 ToAgent::End => return,
-                _ if is_mute => return,
-                ToAgent::Facts => say(FromAgent::Facts(Box::default())),
+                _ if is_mute => return cut(),
+                ToAgent::Facts => say(FromAgent::Facts(Box::new(racing::facts(name, nth)))),
+                ToAgent::Begin(_) => say(racing::ready(name)),
+                ToAgent::Round(round) => match racing::measured(name, nth, round) {
+                    racing::Answer::Says(said) => say(*said),
+                    racing::Answer::Hangs => true,
+                    racing::Answer::IsLost => return cut(),
+                },
+                ToAgent::Stop { .. } => say(racing::stopped(name)),
                 ToAgent::Sample { every_ms } => {
                     every = Some(Duration::from_millis(every_ms));
                     true

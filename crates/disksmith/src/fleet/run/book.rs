@@ -288,6 +288,7 @@ fn alone(ended: &Ended) -> FleetRun {
         kind: Kind::Run,
         args: ended.order.args.clone(),
         hosts: Vec::new(),
+        race: None,
     }
 }
 

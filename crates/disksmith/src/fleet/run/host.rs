@@ -1,20 +1,18 @@
 //! A verb on one host, from the connection to its end.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use super::book::Book;
 use super::outcome::HostRun;
 use crate::fleet::hosts::Host;
+use crate::fleet::known::{Met, facts, know};
 use crate::fleet::link::{Transport, Trouble};
 use crate::fleet::session::{Heard, Session};
-use crate::fleet::talk::{Ended, Facts, FromAgent, Order, ToAgent};
+use crate::fleet::talk::{Ended, FromAgent, Order, ToAgent};
 
-/// How long the agent may take to say what the host is: it asks the cloud.
-const FACTS: Duration = Duration::from_secs(20);
 /// How long it may take to say an answer that it has kept.
 const COLLECT: Duration = Duration::from_secs(30);
 /// How long it may take, beyond the verb's own time to undo what it has begun, to say that it has ended:
@@ -42,8 +40,8 @@ pub(super) struct Ordered<'a> {
     pub limits: Limits,
     /// The hosts that were lost, with when: they are tried once more when no other waits for its turn.
     pub lost: Mutex<Vec<(usize, Instant)>>,
-    /// The machines that were met, by their boot and name, with what each was called.
-    pub met: Mutex<BTreeMap<(String, String), String>>,
+    /// The machines that were met.
+    pub met: Met,
     /// Where what comes of it is put.
     pub book: &'a Book,
 }
@@ -90,7 +88,7 @@ impl Ordered<'_> {
         if let Some((facts, ahead)) = facts(&mut session)? {
             came.clock_ahead_s = Some(ahead);
             know(came, &facts)?;
-            self.meet(&facts, host)?;
+            self.met.meet(&facts, host)?;
         }
         let (collected, unread) = self.collect(&mut session)?;
         let fleets = collected.into_iter().map(|ended| ended.order.fleet);
@@ -117,27 +115,6 @@ impl Ordered<'_> {
         }
         session.end();
         Ok(())
-    }
-
-    /// Notes which machine a host is.
-    ///
-    /// # Errors
-    /// Unfit, where it was met under another name: what is done twice at the same time on one machine
-    /// measures itself. (Containers share the boot of their host, and have names of their own.)
-    fn meet(&self, facts: &Facts, host: &Host) -> Result<(), Trouble> {
-        if facts.boot.is_empty() {
-            return Ok(());
-        }
-        let machine = (facts.boot.clone(), facts.hostname.clone());
-        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = met.entry(machine).or_insert_with(|| host.name.clone());
-        if *first == host.name {
-            return Ok(());
-        }
-        Err(Trouble::Unfit(format!(
-            "{} is the same machine as {first}, under another name; leave one of them out.",
-            host.name
-        )))
     }
 
     /// Collects what the host has kept, with sentences about what cannot be collected.
@@ -193,69 +170,6 @@ fn words_of(args: &[String], own: &[Vec<String>], at: usize) -> Vec<String> {
     let own = own.get(at).map_or(&[][..], Vec::as_slice);
     let (verb, rest) = args.split_at(args.len().min(1));
     [verb, own, rest].concat()
-}
-
-/// What the host is, and by how many seconds its clock is ahead.
-fn facts(session: &mut Session<'_>) -> Result<Option<(Facts, f64)>, Trouble> {
-    let asked = now_ms();
-    session.say(&ToAgent::Facts)?;
-    let until = Instant::now() + FACTS;
-    while let Some(left) = until.checked_duration_since(Instant::now()) {
-        match session.hear(left)? {
-            Heard::Said(FromAgent::Facts(facts)) => {
-                let ahead = ahead_s(facts.clock_ms, asked, now_ms());
-                return Ok(Some((*facts, ahead)));
-            }
-            Heard::Interrupt => return Ok(None),
-            _ => {}
-        }
-    }
-    Ok(None)
-}
-
-/// By how many seconds a clock is ahead that was looked at between two moments, in milliseconds: by the
-/// least that explains what it said, since it may have taken long until it was looked at.
-fn ahead_s(clock_ms: i64, asked_ms: i64, heard_ms: i64) -> f64 {
-    let nearest = clock_ms.clamp(asked_ms, heard_ms.max(asked_ms));
-    (clock_ms - nearest) as f64 / 1e3
-}
-
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_millis() as i64)
-}
-
-/// Takes in what the host's cloud says of it. That counts more than what the source said, which may
-/// be of last week.
-///
-/// # Errors
-/// Unfit, where the address is another instance's by now: what is measured of this one must not be
-/// put down to the other, which somebody may terminate for it.
-fn know(came: &mut HostRun, facts: &Facts) -> Result<(), Trouble> {
-    let Some(cloud) = &facts.cloud else {
-        return Ok(());
-    };
-    if let (Some(listed), Some(own)) = (&came.id, &cloud.instance_id)
-        && listed != own
-    {
-        return Err(Trouble::Unfit(format!(
-            "{} calls itself {own}, and it was given as {listed}: another instance has its address \
-             now; correct the list, or leave the host out with --exclude.",
-            came.host
-        )));
-    }
-    came.id = came.id.take().or_else(|| cloud.instance_id.clone());
-    let mut take = |what: &str, said: &mut Option<String>, own: &Option<String>| {
-        let Some(own) = own else { return };
-        if let Some(listed) = said.replace(own.clone()).filter(|listed| listed != own) {
-            came.notes.push(format!(
-                "its {what} is {own}, and was given as {listed}, which does not count."
-            ));
-        }
-    };
-    take("zone", &mut came.zone, &cloud.zone);
-    take("type", &mut came.kind, &cloud.instance_type);
-    Ok(())
 }
 
 /// Waits for the verb's end, which the user or its limit may bring about. Whether its limit did.

@@ -21,6 +21,7 @@ use ledger::LongWork as _;
 use record::RunId;
 
 use super::hosts::Host;
+use super::known::Met;
 use super::pool::each;
 use super::{allow_connections, find, reach};
 use crate::cli::{FleetShowArgs, ReachArgs, RunArgs};
@@ -113,7 +114,7 @@ pub(super) fn on_all(
         interrupt,
         limits: work.limits,
         lost: Mutex::default(),
-        met: Mutex::default(),
+        met: Met::default(),
         book: &book,
     };
     let under_way = UnderWay::new(hosts);
@@ -178,11 +179,14 @@ pub(super) fn show(args: &FleetShowArgs, context: &mut Context) -> Outcome {
         let late = ledger.work::<FleetRun>(late).refused()?;
         late.into_iter().for_each(|late| run.merge(late.document));
     }
-    let shown = if args.json {
-        say::json(&run)
-    } else {
-        say::text(&run, context.columns)
-    };
+    let of_race = super::race::show(&run, args.json, context.columns);
+    let shown = of_race.unwrap_or_else(|| {
+        if args.json {
+            say::json(&run)
+        } else {
+            say::text(&run, context.columns)
+        }
+    });
     context.print(&shown)?;
     Ok(Answer::Done)
 }
@@ -242,6 +246,7 @@ fn begun(kind: Kind, args: Vec<String>, hosts: &[Host]) -> FleetRun {
         kind,
         args,
         hosts: hosts.iter().map(HostRun::waiting).collect(),
+        race: None,
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::super::hosts::Host;
 use super::super::link::Trouble;
+use super::super::race::RaceRecord;
 use super::super::talk::{Ended, EndedBy};
 
 /// How much of what a verb said on standard error is kept, in characters from its end.
@@ -45,6 +46,8 @@ pub(crate) enum Kind {
     Run,
     /// `fleet zero`.
     Zero,
+    /// `fleet race`.
+    Race,
 }
 
 impl Kind {
@@ -53,6 +56,7 @@ impl Kind {
         match self {
             Kind::Run => "fleet run",
             Kind::Zero => "fleet zero",
+            Kind::Race => "fleet race",
         }
     }
 }
@@ -71,6 +75,9 @@ pub(crate) struct FleetRun {
     pub args: Vec<String>,
     /// The hosts, in the order of their source.
     pub hosts: Vec<HostRun>,
+    /// What a race measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub race: Option<Box<RaceRecord>>,
 }
 
 impl LongWork for FleetRun {

@@ -32,7 +32,7 @@ fn run_with(path: &Path, hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, F
         interrupt,
         limits: Limits::NONE,
         lost: Mutex::default(),
-        met: Mutex::default(),
+        met: Met::default(),
         book: &book,
     };
     thread::scope(|scope| {

@@ -6,7 +6,6 @@ mod say;
 use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use anyhow::Context as _;
 
 use super::hosts::Host;
 use super::link::{Transport, Trouble};
-use super::pool::STACK;
+use super::pool::{Gate, STACK};
 use super::session::{Heard, Session};
 use super::talk::{FromAgent, Sample, ToAgent};
 use super::{allow_connections, find, reach};
@@ -222,39 +221,6 @@ impl Row {
                 _ => State::Connecting,
             },
         };
-    }
-}
-
-/// Lets only so many hosts be connected to at the same time.
-struct Gate {
-    free: Mutex<usize>,
-    changed: Condvar,
-}
-
-impl Gate {
-    fn new(places: usize) -> Gate {
-        Gate {
-            free: Mutex::new(places.max(1)),
-            changed: Condvar::new(),
-        }
-    }
-
-    /// Does `work` in a place that is free; `None` where the end came before.
-    fn pass<R>(&self, over: &AtomicBool, work: impl FnOnce() -> R) -> Option<R> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        while *free == 0 {
-            if over.load(Relaxed) {
-                return None;
-            }
-            let waited = self.changed.wait_timeout(free, LOOK);
-            (free, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        }
-        *free -= 1;
-        drop(free);
-        let result = work();
-        *self.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.changed.notify_one();
-        Some(result)
     }
 }
 

@@ -60,6 +60,7 @@ fn empty(id: &str) -> FleetRun {
         kind: Kind::Run,
         args: Vec::new(),
         hosts: Vec::new(),
+        race: None,
     }
 }
 

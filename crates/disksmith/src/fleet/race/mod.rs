@@ -1,0 +1,525 @@
+//! `fleet race`: hosts measured at the same time, round by round, until it is known which are the best.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `runner` | one host: reached, prepared, told its rounds |
+//! | `drive` | all of them: brought to the start, and through each round |
+//! | `course` | who is measured next, and who is out for what; it only decides |
+//! | `record` | the race as it was measured, for the ledger |
+//! | `conclude` | what that comes to, host by host |
+//! | `groups` | who competes with whom |
+//! | `say`, `files` | the answer, and the lists |
+
+mod conclude;
+mod course;
+mod drive;
+mod files;
+mod groups;
+mod record;
+mod runner;
+mod say;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ::record::RunId;
+use anyhow::{Context as _, anyhow};
+use clap::Parser as _;
+use jiff::Timestamp;
+use ledger::{Claim, Ledger};
+use record::{RacedHost, RoundRecord};
+
+use super::hosts::Host;
+use super::known::Met;
+use super::link::Transport;
+use super::pool::{Gate, STACK};
+use super::rounds::{self, Round};
+use super::run::{Came, FleetRun, HostRun, Kind};
+use super::setup::Setup;
+use super::{allow_connections, find, reach};
+use crate::cli::{Cli, RaceArgs, Ties, Verb};
+use crate::context::Context;
+use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::longwork::Here;
+use crate::sweep::{Figure, Metric};
+use conclude::{Concluded, conclude};
+use course::{Course, Replayed};
+use drive::{Field, State};
+use files::Lists;
+use runner::{Runner, Running};
+
+pub(crate) use record::RaceRecord;
+
+/// What hosts are ranked by where nobody says: what only reads.
+const READS: &str = "page-read";
+/// How long after a round's end a host is waited for that has not answered: as long as the round took, and
+/// within these bounds.
+const LATE: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
+/// How many times as long as the last write nothing is written to the ledger.
+const REST: u32 = 3;
+
+/// Races hosts, or shows what would be raced.
+pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    let found = find(&args.source)?;
+    for one in &found.left_out {
+        context.tell(one);
+    }
+    let hosts = found.hosts;
+    let asked = Asked::of(args)?;
+    check_prices(args, &hosts)?;
+    if args.dry_run {
+        let setup = Setup::of(&hosts, args).map_err(Failure::refused)?;
+        let answer = if args.json {
+            super::say::setup_json(&setup, &hosts)
+        } else {
+            super::say::setup(&setup, &hosts, context.columns)
+        };
+        context.print(&answer)?;
+        return Ok(Answer::Done);
+    }
+    let lists = Lists::at(&args.out)?;
+    let ssh = reach(&args.reach)?;
+    let starting = hosts.len().min(args.reach.batch as usize);
+    allow_connections(starting, hosts.len(), "hosts")?;
+    let here = Here::of_process(&context.root, Path::new("/etc")).refused()?;
+    let ledger = context.open_ledger()?;
+    check_none_under_way(&ledger, &here, &hosts)?;
+    let run = begun(args, &asked, &hosts);
+    let mut keeper = Keeper::begin(ledger, &here, &run)?;
+    let conditions = Conditions {
+        transport: &ssh,
+        interrupt,
+        batch: args.reach.batch as usize,
+        ready: Duration::from_nanos(args.ready.0.0),
+        late: Duration::from_nanos(args.round.0.0).clamp(LATE[0], LATE[1]),
+        after_loss: Running::AFTER_LOSS,
+    };
+    let raced = conditions.race(&hosts, args, run, &mut |run| keeper.keep(run));
+    let run = raced?;
+    if let Some(why) = keeper.finish(&run) {
+        context.tell(&format!("disksmith: the race is not in the ledger: {why}."));
+    }
+    answer(&run, args, &hosts, &lists, context)
+}
+
+/// What is asked of each host.
+struct Asked {
+    /// What measures there, and its arguments.
+    words: Vec<String>,
+    /// The figures of each round; hosts are ranked by the first.
+    figures: Vec<Figure>,
+}
+
+impl Asked {
+    /// # Errors
+    /// Refused, where what shall be measured makes no sense.
+    fn of(args: &RaceArgs) -> Result<Asked, Failure> {
+        let floors = || args.floor.iter().filter(|floor| !floor.is_of_disks());
+        let of_floors = || floors().map(|floor| &floor.requirement.figure);
+        let ranked = args.by.clone();
+        let ranked = ranked.or_else(|| of_floors().find(|one| !one.metric.is_latency()).cloned());
+        let mut figures = vec![ranked.unwrap_or_else(|| Figure::of(READS, Metric::Iops))];
+        for figure in of_floors() {
+            if !figures.contains(figure) {
+                figures.push(figure.clone());
+            }
+        }
+        let mut words = vec![rounds::VERB.to_owned()];
+        words.extend(figures.iter().map(|figure| format!("--figure={figure}")));
+        words.extend_from_slice(&args.targets);
+        if !args.targets.is_empty() {
+            check_words(&words)?;
+        }
+        Ok(Asked { words, figures })
+    }
+}
+
+/// # Errors
+/// Refused, where no host could measure that.
+fn check_words(words: &[String]) -> Result<(), Failure> {
+    let line = std::iter::once("disksmith").chain(words.iter().map(String::as_str));
+    let parsed = Cli::try_parse_from(line).map_err(|why| {
+        let why = why.to_string();
+        let why = why.trim().trim_start_matches("error: ");
+        Failure::refused(format!("what shall be measured makes no sense: {why}"))
+    })?;
+    match &parsed.verb {
+        Verb::Rounds(args) => rounds::check(args).map_err(Failure::refused),
+        other => Err(Failure::refused(format!("{other:?} cannot be raced"))),
+    }
+}
+
+/// # Errors
+/// Refused, where ties shall be broken by prices that are not given.
+fn check_prices(args: &RaceArgs, hosts: &[Host]) -> Result<(), Failure> {
+    let without = hosts.iter().find(|host| price(host).is_none());
+    match without {
+        Some(host) if args.ties == Some(Ties::Price) => Err(Failure::refused(format!(
+            "ties cannot be broken by price, since {} has none; write it behind each host of the \
+             list, as in 'price=0.172'",
+            host.name
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn price(host: &Host) -> Option<f64> {
+    let price: f64 = host.tags.get("price")?.parse().ok()?;
+    Some(price).filter(|price| price.is_finite() && *price >= 0.0)
+}
+
+/// # Errors
+/// Refused, where a race that this ledger knows is at one of these hosts: each would measure the other.
+fn check_none_under_way(ledger: &Ledger, here: &Here, hosts: &[Host]) -> Result<(), Failure> {
+    let unfinished = ledger.unfinished::<FleetRun>().refused()?;
+    let alive = unfinished
+        .iter()
+        .filter(|work| here.standing(&work.owner) != ledger::Standing::Dead);
+    for work in alive {
+        let Some(other) = ledger.work::<FleetRun>(&work.key).refused()? else {
+            continue;
+        };
+        let other = other.document;
+        let has = |host: &&Host| other.hosts.iter().any(|one| one.address == host.address);
+        let shared = hosts.iter().find(has).filter(|_| other.kind == Kind::Race);
+        if let Some(host) = shared {
+            return Err(Failure::refused(format!(
+                "the race {} is under way on {} (process {}); two at once would measure each other, \
+                 so wait for its end, or end it",
+                other.id, host.name, work.owner.pid
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The run as it begins.
+fn begun(args: &RaceArgs, asked: &Asked, hosts: &[Host]) -> FleetRun {
+    let began = Timestamp::now();
+    let raced = |host: &Host| RacedHost {
+        price: price(host),
+        is_tagged_keep: host.tags.contains_key("keep"),
+        ..RacedHost::default()
+    };
+    let record = RaceRecord {
+        keep: args.keep as usize,
+        figures: asked.figures.clone(),
+        floors: args.floor.iter().map(ToString::to_string).collect(),
+        round_s: args.round.0.0 as f64 / 1e9,
+        least_rounds: 2,
+        most_rounds: args.rounds as usize,
+        ties: args.ties,
+        hosts: hosts.iter().map(raced).collect(),
+        rounds: Vec::new(),
+        interrupted: false,
+    };
+    FleetRun {
+        id: RunId::new(began, u64::from(std::process::id())).to_string(),
+        began,
+        kind: Kind::Race,
+        args: asked.words.clone(),
+        hosts: hosts.iter().map(HostRun::waiting).collect(),
+        race: Some(Box::new(record)),
+    }
+}
+
+/// Keeps a race in the ledger while it runs.
+struct Keeper {
+    ledger: Ledger,
+    claim: Claim<FleetRun>,
+    /// Until when nothing is written: all of the race is, each time.
+    rested: Instant,
+    failed: Option<String>,
+}
+
+impl Keeper {
+    fn begin(mut ledger: Ledger, here: &Here, run: &FleetRun) -> Result<Keeper, Failure> {
+        let standing = |owner: &ledger::Owner| here.standing(owner);
+        let claim = ledger.begin_work(&run.id, here.owner(), run, standing);
+        Ok(Keeper {
+            claim: claim.refused()?,
+            ledger,
+            rested: Instant::now(),
+            failed: None,
+        })
+    }
+
+    fn keep(&mut self, run: &FleetRun) {
+        let began = Instant::now();
+        if began < self.rested || self.failed.is_some() {
+            return;
+        }
+        if let Err(why) = self.ledger.keep_work(&self.claim, run) {
+            self.failed = Some(why.to_string());
+        }
+        self.rested = Instant::now() + began.elapsed() * REST;
+    }
+
+    /// Why it is not kept; `None` where it is.
+    fn finish(mut self, run: &FleetRun) -> Option<String> {
+        let finished = self.ledger.finish_work(self.claim, run);
+        finished.err().map(|why| why.to_string())
+    }
+}
+
+/// How a race is run.
+struct Conditions<'a> {
+    transport: &'a dyn Transport,
+    interrupt: &'a AtomicBool,
+    /// How many hosts are connected to at the same time.
+    batch: usize,
+    /// How long hosts may take to be ready.
+    ready: Duration,
+    /// How long after a round's end a host is waited for.
+    late: Duration,
+    /// How long after a loss a host is tried again.
+    after_loss: Duration,
+}
+
+impl Conditions<'_> {
+    /// Races these hosts. `keep` is called with what is known whenever that has changed.
+    ///
+    /// # Errors
+    /// Refused, where the race makes no sense for the hosts that came; failed midway, where no thread can
+    /// be started.
+    fn race(
+        &self,
+        hosts: &[Host],
+        args: &RaceArgs,
+        mut run: FleetRun,
+        keep: &mut dyn FnMut(&FleetRun),
+    ) -> Result<FleetRun, Failure> {
+        let (gate, met) = (Gate::new(self.batch), Met::default());
+        let (fleet, words) = (run.id.clone(), run.args.clone());
+        let running = Running {
+            transport: self.transport,
+            fleet: &fleet,
+            args: &words,
+            interrupt: self.interrupt,
+            gate: &gate,
+            met: &met,
+            after_loss: self.after_loss,
+        };
+        let (mut field, (told, receivers)) = Field::new(hosts, self.interrupt);
+        let raced = thread::scope(|scope| {
+            let mut started = Ok(());
+            for ((place, host), rounds) in hosts.iter().enumerate().zip(receivers) {
+                let (told, runner) = (told.clone(), Runner::new(&running, host, rounds));
+                let thread = thread::Builder::new()
+                    .name("host".to_owned())
+                    .stack_size(STACK);
+                let spawned = thread.spawn_scoped(scope, move || runner.run(place, &told));
+                if let Err(why) = spawned {
+                    started = Err(why)
+                        .context("a thread for each host could not be started")
+                        .midway();
+                    break;
+                }
+            }
+            drop(told);
+            let raced = started.and_then(|()| self.rounds(&mut field, args, &mut run, keep));
+            field.end();
+            raced
+        });
+        raced?;
+        Ok(run)
+    }
+
+    /// Brings the hosts to the start, and measures round by round.
+    fn rounds(
+        &self,
+        field: &mut Field<'_>,
+        args: &RaceArgs,
+        run: &mut FleetRun,
+        keep: &mut dyn FnMut(&FleetRun),
+    ) -> Result<(), Failure> {
+        field.gather(self.ready);
+        let Some(record) = run.race.as_mut() else {
+            return Ok(());
+        };
+        enter(field, args, record)?;
+        let base = record.as_ref().clone();
+        note(field, run);
+        keep(run);
+        let replayed = Replayed::of(&base);
+        let setup = replayed.setup(&base);
+        let mut course = Course::new(&setup);
+        loop {
+            let next = course.next();
+            if next.is_empty() || self.interrupt.load(Relaxed) {
+                break;
+            }
+            let round = Round {
+                number: course.rounds(),
+                seconds: base.round_s,
+            };
+            let measured = field.measure(&next, round, self.late);
+            // Part of a round would be of those that answered first.
+            if self.interrupt.load(Relaxed) {
+                break;
+            }
+            let out = course.take(&measured);
+            tell(&course, &next, &measured, &out, run);
+            out.iter().for_each(|place| field.release(*place));
+            if let Some(record) = run.race.as_mut() {
+                record.rounds.push(measured);
+            }
+            note(field, run);
+            keep(run);
+        }
+        let interrupted = self.interrupt.load(Relaxed);
+        if let Some(record) = run.race.as_mut() {
+            record.interrupted = interrupted;
+        }
+        end(field, interrupted, run);
+        Ok(())
+    }
+}
+
+/// Puts the hosts that are ready into their groups.
+///
+/// # Errors
+/// Refused, where a floor is watched for longer than the race.
+fn enter(field: &Field<'_>, args: &RaceArgs, record: &mut RaceRecord) -> Result<(), Failure> {
+    let ready: Vec<Option<_>> = field
+        .seats
+        .iter()
+        .map(|seat| match seat.state {
+            State::Ready => Some((&seat.came, &seat.targets[..])),
+            _ => None,
+        })
+        .collect();
+    let groups = groups::groups(&ready, args.per);
+    let names: Vec<String> = groups.iter().flatten().cloned().collect();
+    record.least_rounds = Setup::grouped(&names, args)
+        .map_err(Failure::refused)?
+        .rule
+        .least;
+    for ((raced, seat), group) in record.hosts.iter_mut().zip(&field.seats).zip(groups) {
+        raced.group = group;
+        raced.targets.clone_from(&seat.targets);
+        raced.boot.clone_from(&seat.boot);
+        raced.own_id.clone_from(&seat.own_id);
+    }
+    Ok(())
+}
+
+/// Puts what came of the hosts until now to the run.
+fn note(field: &Field<'_>, run: &mut FleetRun) {
+    for (host, seat) in run.hosts.iter_mut().zip(&field.seats) {
+        host.clone_from(&seat.came);
+    }
+}
+
+/// The race is over for all of them.
+fn end(field: &Field<'_>, interrupted: bool, run: &mut FleetRun) {
+    note(field, run);
+    for (host, seat) in run.hosts.iter_mut().zip(&field.seats) {
+        match &seat.state {
+            State::Gone => {}
+            State::Away(why) => {
+                host.came = Came::Lost;
+                host.why = Some(why.clone());
+            }
+            _ if interrupted => host.came = Came::Interrupted,
+            _ => host.came = Came::Done,
+        }
+    }
+}
+
+/// Says on standard error how the race stands after a round.
+fn tell(
+    course: &Course<'_>,
+    next: &[usize],
+    measured: &RoundRecord,
+    out: &[usize],
+    run: &FleetRun,
+) {
+    let name = |place: &usize| run.hosts.get(*place).map_or("", |host| host.host.as_str());
+    for place in out {
+        let why = course.fate(*place).map_or("", |fate| fate.why());
+        let why = why.trim_end_matches('.');
+        crate::context::tell(&format!(
+            "disksmith: round {}: {} is out: {why}.",
+            course.rounds(),
+            name(place)
+        ));
+    }
+    let left = course.next().len();
+    if left != next.len() || !measured.missed.is_empty() {
+        crate::context::tell(&format!(
+            "disksmith: round {}: {} of {} hosts were measured, and {left} are measured next.",
+            course.rounds(),
+            measured.measured.len(),
+            next.len()
+        ));
+    }
+}
+
+/// Answers with what a race came to, and ends as it did.
+fn answer(
+    run: &FleetRun,
+    args: &RaceArgs,
+    hosts: &[Host],
+    lists: &Lists,
+    context: &mut Context,
+) -> Outcome {
+    let Some(record) = &run.race else {
+        return Err(Failure::refused("the run is no race"));
+    };
+    let concluded = conclude(run, record);
+    context.print(&shown(run, record, &concluded, args.json, context.columns))?;
+    if concluded.groups.is_empty() {
+        let told = "no host came to be measured; the answer says why, host by host";
+        return Err(if record.interrupted {
+            Failure::Midway(anyhow!("interrupted: {told}"))
+        } else {
+            Failure::refused(told)
+        });
+    }
+    if record.interrupted {
+        return Err(Failure::Midway(anyhow!(
+            "interrupted after {} rounds; they are in the ledger ('disksmith fleet show {}'), and \
+             neither list was written",
+            record.rounds.len(),
+            run.id
+        )));
+    }
+    let [keep, cull] = lists.write(run, hosts, &concluded)?;
+    context.tell(&format!(
+        "disksmith: {} and {} are written.",
+        keep.display(),
+        cull.display()
+    ));
+    let is_full = |group: &conclude::GroupEnd| group.kept + group.places >= record.keep;
+    Ok(if concluded.groups.iter().all(is_full) {
+        Answer::Done
+    } else {
+        Answer::No
+    })
+}
+
+fn shown(
+    run: &FleetRun,
+    record: &RaceRecord,
+    concluded: &Concluded,
+    as_json: bool,
+    columns: usize,
+) -> String {
+    if as_json {
+        say::json(run, record, concluded)
+    } else {
+        say::text(run, record, concluded, columns)
+    }
+}
+
+/// What a race of the ledger came to, as `fleet show` shows it; `None` where the run is none.
+pub(super) fn show(run: &FleetRun, as_json: bool, columns: usize) -> Option<String> {
+    let record = run.race.as_ref()?;
+    let concluded = conclude(run, record);
+    Some(shown(run, record, &concluded, as_json, columns))
+}

@@ -1,0 +1,286 @@
+//! Races of hosts that are simulated at the transport.
+
+use clap::Parser as _;
+
+use super::conclude::{Decided, Ranked};
+use super::*;
+use crate::cli::FleetVerb;
+use crate::fleet::link::Simulated;
+
+fn args(words: &[&str]) -> RaceArgs {
+    let line = ["disksmith", "fleet", "race", "--list", "x"];
+    let keep = ["--keep", "3"];
+    let keep = if words.contains(&"--keep") {
+        &[]
+    } else {
+        &keep[..]
+    };
+    let cli = Cli::parse_from([&line[..], keep, words, &["--", "/mnt"]].concat());
+    match cli.verb {
+        Verb::Fleet(args) => match args.verb {
+            FleetVerb::Race(args) => *args,
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Hosts of these names, in turn in zone a and b.
+fn hosts(names: &[&str]) -> Vec<Host> {
+    let host = |(at, name): (usize, &&str)| Host {
+        name: (*name).to_owned(),
+        address: (*name).to_owned(),
+        zone: Some(["a", "b"][at % 2].to_owned()),
+        ..Host::default()
+    };
+    names.iter().enumerate().map(host).collect()
+}
+
+/// Races them, with what was kept on the way.
+fn raced(names: &[&str], words: &[&str]) -> (FleetRun, Concluded) {
+    let interrupt = AtomicBool::new(false);
+    let run = race_of(&hosts(names), words, &interrupt, &mut |_| {}).unwrap();
+    let concluded = conclude(&run, run.race.as_ref().unwrap());
+    (run, concluded)
+}
+
+fn race_of(
+    hosts: &[Host],
+    words: &[&str],
+    interrupt: &AtomicBool,
+    keep: &mut dyn FnMut(&FleetRun),
+) -> Result<FleetRun, Failure> {
+    let args = args(words);
+    let conditions = Conditions {
+        transport: &Simulated::default(),
+        interrupt,
+        batch: 64,
+        ready: Duration::from_secs(30),
+        late: Duration::from_millis(200),
+        after_loss: Duration::from_millis(100),
+    };
+    let asked = Asked::of(&args).unwrap();
+    conditions.race(hosts, &args, begun(&args, &asked, hosts), keep)
+}
+
+fn of<'a>(run: &FleetRun, concluded: &'a Concluded, name: &str) -> &'a Ranked {
+    let place = run.hosts.iter().position(|host| host.host == name).unwrap();
+    let mut ranked = concluded.ranked.iter();
+    ranked.find(|one| one.place == place).unwrap()
+}
+
+/// A round takes no time here, and the race asks for half a second at least.
+const ROUND: [&str; 2] = ["--round", "500ms"];
+
+#[test]
+fn the_best_are_kept_and_each_other_has_its_reason() {
+    let names = [
+        "h0", "h1", "h2", "h3", "h4", "slow0", "bad0", "drop0", "dips0", "lazy0", "fail0",
+        "cache0", "gone0", "back3", "boot0", "dead0", "mute0",
+    ];
+    let words = [&ROUND[..], &["--floor", "disk.latency<1000ms"]].concat();
+    let (run, concluded) = raced(&names, &words);
+    let decided = |name: &str| of(&run, &concluded, name).decided;
+    let reason = |name: &str| of(&run, &concluded, name).reason.as_str();
+    for name in ["h0", "h1", "h2"] {
+        assert_eq!(decided(name), Decided::Keep, "{name}: {}", reason(name));
+    }
+    for (name, word, is_bad, told) in [
+        (
+            "h3",
+            Decided::Cull,
+            true,
+            "3 others are better, known after round",
+        ),
+        ("slow0", Decided::Cull, true, "3 others are better"),
+        ("bad0", Decided::Cull, true, "3 others are better"),
+        ("drop0", Decided::Cull, true, "/mnt/d"),
+        ("dips0", Decided::Cull, true, "was slow in"),
+        (
+            "lazy0",
+            Decided::Floor,
+            true,
+            "/mnt/d3 missed disk.latency<1s: it had 2",
+        ),
+        (
+            "fail0",
+            Decided::Failed,
+            true,
+            "/mnt/d1: a read at byte 0 failed",
+        ),
+        (
+            "cache0",
+            Decided::Failed,
+            false,
+            "because it was answered from memory",
+        ),
+        ("gone0", Decided::Failed, false, "missing in 4 rounds"),
+        (
+            "boot0",
+            Decided::Failed,
+            false,
+            "was started anew in the middle",
+        ),
+        (
+            "dead0",
+            Decided::Unreachable,
+            false,
+            "dead0 was not reached",
+        ),
+        ("mute0", Decided::Failed, false, "was lost"),
+    ] {
+        let one = of(&run, &concluded, name);
+        assert_eq!(
+            (one.decided, one.is_bad),
+            (word, is_bad),
+            "{name}: {}",
+            one.reason
+        );
+        assert!(one.reason.contains(told), "{name}: {}", one.reason);
+    }
+    // It was away for a round or two, and came back.
+    let back = of(&run, &concluded, "back3");
+    assert_eq!(back.decided, Decided::Cull, "{}", back.reason);
+    assert!((1..=3).contains(&back.missed), "{}", back.missed);
+    // The worst disk of four is what counts, and is named.
+    let bad = of(&run, &concluded, "bad0").known.unwrap();
+    assert_eq!(bad.disk, 2);
+    assert!((0.25..0.35).contains(&(bad.figure / 12_000.0)), "{bad:?}");
+    let record = run.race.as_ref().unwrap();
+    // Those that are behind are not measured on.
+    let laps = |name: &str| of(&run, &concluded, name).known.unwrap().rounds;
+    assert!(laps("slow0") < record.rounds.len() / 2, "{}", laps("slow0"));
+    assert_eq!(laps("h0"), record.rounds.len());
+}
+
+#[test]
+fn each_zone_keeps_its_own_and_sizes_do_not_compete() {
+    let names = ["h0", "h1", "h2", "h3", "h4", "h5", "large6", "large7"];
+    let words = [&ROUND[..], &["--per", "zone", "--keep", "1"]].concat();
+    let (run, concluded) = raced(&names, &words);
+    let groups: Vec<(&str, usize)> = concluded
+        .groups
+        .iter()
+        .map(|group| (group.name.as_str(), group.kept))
+        .collect();
+    assert_eq!(
+        groups,
+        [
+            ("a, 4 disks of 1 TiB", 1),
+            ("a, 4 disks of 2 TiB", 1),
+            ("b, 4 disks of 1 TiB", 1),
+            ("b, 4 disks of 2 TiB", 1)
+        ]
+    );
+    for name in ["h0", "h1", "large6", "large7"] {
+        assert_eq!(of(&run, &concluded, name).decided, Decided::Keep, "{name}");
+    }
+}
+
+#[test]
+fn a_host_that_hangs_holds_the_others_up_once() {
+    let (run, concluded) = raced(&["h0", "h1", "h2", "h3", "hang4"], &ROUND);
+    let hung = of(&run, &concluded, "hang4");
+    // It is behind the others by then, or it is removed: it is never kept.
+    assert_ne!(hung.decided, Decided::Keep, "{}", hung.reason);
+    assert_eq!(of(&run, &concluded, "h0").decided, Decided::Keep);
+}
+
+#[test]
+fn a_signal_ends_the_race_and_what_was_measured_stays() {
+    let interrupt = AtomicBool::new(false);
+    let mut kept = 0;
+    let run = race_of(
+        &hosts(&["h0", "h1", "h2", "h3"]),
+        &ROUND,
+        &interrupt,
+        &mut |run| {
+            kept = run.race.as_ref().unwrap().rounds.len();
+            interrupt.store(kept >= 5, Relaxed);
+        },
+    );
+    let run = run.unwrap();
+    let record = run.race.as_ref().unwrap();
+    assert!(record.interrupted);
+    assert_eq!((record.rounds.len(), kept), (5, 5));
+    assert!(run.hosts.iter().all(|host| host.came == Came::Interrupted));
+    let concluded = conclude(&run, record);
+    assert!(
+        concluded
+            .ranked
+            .iter()
+            .all(|one| one.decided == Decided::Open && !one.is_bad)
+    );
+    assert!(concluded.ranked.iter().all(|one| one.known.is_some()));
+}
+
+#[test]
+fn a_race_of_the_ledger_comes_to_the_same() {
+    let (run, concluded) = raced(&["h0", "h1", "h2", "h3", "bad4", "back5", "fail6"], &ROUND);
+    let text = serde_json::to_vec(&run).unwrap();
+    let again: FleetRun = serde_json::from_slice(&text).unwrap();
+    assert_eq!(again, run);
+    assert_eq!(conclude(&again, again.race.as_ref().unwrap()), concluded);
+    let document = show(&again, true, 100).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["command"], "fleet race");
+    assert_eq!(document["figure"], "page-read.iops");
+    assert_eq!(document["hosts"][0]["decision"], "keep");
+    assert_eq!(document["hosts"][0]["host"], "h0");
+    let table = show(&again, false, 100).unwrap();
+    assert!(
+        table.lines().all(|line| line.chars().count() <= 100),
+        "{table}"
+    );
+    assert!(
+        table.contains("all: decided: 3 hosts are kept of 7"),
+        "{table}"
+    );
+}
+
+#[test]
+fn what_hosts_are_ranked_by_is_asked_for_first() {
+    let figures = |words: &[&str]| -> Vec<String> {
+        let asked = Asked::of(&args(words)).unwrap();
+        asked.figures.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(figures(&[]), ["page-read.iops"]);
+    let floors = [
+        "--floor",
+        "page-read.p99<5ms",
+        "--floor",
+        "page-write.iops>=10 for 2s",
+    ];
+    assert_eq!(figures(&floors), ["page-write.iops", "page-read.p99"]);
+    let own = [
+        &floors[..],
+        &["--by", "scan.bytes", "--floor", "disk.latency<1s"],
+    ]
+    .concat();
+    assert_eq!(
+        figures(&own),
+        ["scan.bytes", "page-read.p99", "page-write.iops"]
+    );
+    for (words, told) in [
+        (&["--floor", "dance.iops>=1"][..], "no phase 'dance'"),
+        (&["--by", "page-read.write.iops"], "writes nothing"),
+    ] {
+        let why = Asked::of(&args(words)).err().unwrap().error().to_string();
+        assert!(why.contains(told), "{why}");
+    }
+}
+
+#[test]
+fn prices_are_needed_where_they_break_ties() {
+    let mut hosts = hosts(&["h0", "h1"]);
+    let by_price = args(&["--ties", "price"]);
+    let why = check_prices(&by_price, &hosts)
+        .unwrap_err()
+        .error()
+        .to_string();
+    assert!(why.contains("h0 has none"), "{why}");
+    for host in &mut hosts {
+        host.tags.insert("price".to_owned(), "0.172".to_owned());
+    }
+    assert!(check_prices(&by_price, &hosts).is_ok());
+}
