@@ -47,7 +47,7 @@ fn root_races_hosts_of_which_two_are_the_best() {
         disk(500),
         // The slowest of all but those that miss the floor.
         disk(300),
-        // It will drop to a tenth.
+        // The best, until it drops below the floor.
         disk(1200),
         // Below the floor.
         disk(60),
@@ -79,7 +79,7 @@ fn root_races_hosts_of_which_two_are_the_best() {
     }
     // All but the dead one are waited for, and then some rounds are measured.
     std::thread::sleep(Duration::from_secs(8));
-    net.slow_down("h5", 90);
+    net.slow_down("h5", 50);
     net.cut("h8");
     let ended = running.end().ends_with(0);
     let answer = ended.json();
@@ -90,8 +90,8 @@ fn root_races_hosts_of_which_two_are_the_best() {
     for (name, word, told) in [
         ("h3", "cull", "2 others are better"),
         ("h4", "cull", "2 others are better"),
-        ("h5", "cull", "was slow in"),
-        ("h6", "floor", "missed page-read.iops>=100 for 2s: it had 6"),
+        ("h5", "floor", "missed page-read.iops>=100 for 2s: it had"),
+        ("h6", "floor", "missed page-read.iops>=100 for 2s: it had"),
         ("h7", "unreachable", "h7 was not reached"),
         ("h8", "failed", "missing in 4 rounds"),
     ] {
@@ -102,9 +102,13 @@ fn root_races_hosts_of_which_two_are_the_best() {
     // The limits are known, so the figures are.
     for (name, limit) in [("h1", 900.0), ("h2", 750.0)] {
         let figure = host(&answer, name)["figure"]["value"].as_f64().unwrap();
-        assert!((0.8..1.15).contains(&(figure / limit)), "{name}: {figure}");
+        assert!((0.8..1.3).contains(&(figure / limit)), "{name}: {figure}");
     }
-    // Those that were behind were measured less often.
+    // It was measured for some rounds before, and those that were behind less often than the best.
+    assert!(
+        host(&answer, "h5")["rounds"].as_u64().unwrap() > 2,
+        "{answer:#}"
+    );
     let rounds = |name: &str| host(&answer, name)["rounds"].as_u64().unwrap();
     assert!(rounds("h4") < rounds("h1"), "{answer:#}");
     assert_eq!(listed(&net, "keep.txt"), ["h1", "h2"]);

@@ -48,7 +48,7 @@ impl Noise {
         let mut calm: Vec<(f64, usize)> = Vec::new();
         for row in rows().filter(|row| row.rounds() > 1) {
             let mut row = row.clone();
-            row.judge(usual.sqrt());
+            row.judge_by_others(usual.sqrt());
             calm.push((row.squares, row.calm));
         }
         let squares: f64 = calm.iter().map(|row| row.0).sum();

@@ -65,7 +65,19 @@ impl Row {
         self.judged = state;
         // The upper middle: of two rounds the better one, and calm where half of them are slow.
         let usual = median_of(&self.logs, 0.5);
-        let far = self.far(usual, deviation);
+        self.tell(usual, self.far(usual, deviation));
+        true
+    }
+
+    /// The same, where the scatter of other disks alone says how far off a round must be. A disk that drops
+    /// on the way has two levels, which its own scatter would take for noise.
+    pub(super) fn judge_by_others(&mut self, deviation: f64) {
+        let usual = median_of(&self.logs, 0.5);
+        self.tell(usual, self.reach(deviation));
+    }
+
+    /// Tells the rounds apart that are farther below the usual than this.
+    fn tell(&mut self, usual: f64, far: f64) {
         let (mut calm, mut sum) = (0_usize, 0.0);
         let (mut slow, mut below) = (0_usize, 0.0);
         for log in &self.logs {
@@ -89,7 +101,6 @@ impl Row {
         let off = |log: &f32| (f64::from(*log) - self.level).powi(2);
         let near = |log: &&f32| (f64::from(**log) - usual).abs() <= far;
         self.squares = self.logs.iter().filter(near).map(off).sum();
-        true
     }
 
     /// How far off the usual a round is no noise any more.
@@ -104,8 +115,13 @@ impl Row {
                 .collect();
             median_of(&off, 0.5) / MAD
         };
+        self.reach(deviation.max(own))
+    }
+
+    /// The same for a scatter that is known.
+    fn reach(&self, deviation: f64) -> f64 {
         // The usual of few rounds is off itself: a median has 1.57 times the variance of a mean.
-        SLOW * deviation.max(own) * (1.0 + 1.57 / self.logs.len() as f64).sqrt()
+        SLOW * deviation * (1.0 + 1.57 / self.logs.len() as f64).sqrt()
     }
 
     /// The mean of the worst `tail` of the rounds, if so large a share of them are slow.

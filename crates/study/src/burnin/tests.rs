@@ -332,3 +332,56 @@ proptest! {
         prop_assert_eq!(course(1.0, false), course(unit, false));
     }
 }
+
+/// Races hosts of which the fifth drops after so many rounds, where the disks have credits that they spend
+/// now and then.
+fn with_one_that_drops(dropped: usize, seed: u64) -> Race {
+    const LEVELS: [f64; 5] = [900.0, 750.0, 500.0, 300.0, 1200.0];
+    let rule = Rule {
+        rounds: 14,
+        ..Rule::keeping(2)
+    };
+    let (mut race, mut rng) = (Race::new(&[0; 5], rule), Rng::new(seed));
+    while !race.next().is_empty() {
+        let round = race.rounds();
+        let left = |host: usize| match host {
+            4 if round >= dropped => 0.125,
+            _ => 1.0,
+        };
+        let mut figure = |host: usize| {
+            let burst = [0.0, 0.075, 0.165][(rng.uniform() * 3.0) as usize % 3];
+            LEVELS[host] * left(host) * (1.0 + burst)
+        };
+        let measured: Vec<Measured> = race
+            .next()
+            .into_iter()
+            .map(|host| Measured {
+                host,
+                disks: vec![figure(host)],
+            })
+            .collect();
+        race.take(&measured);
+    }
+    race
+}
+
+#[test]
+fn one_that_drops_on_the_way_is_not_taken_for_noise() {
+    for dropped in 2..10 {
+        for seed in 0..50 {
+            let race = with_one_that_drops(dropped, seed);
+            let noise = race.noise().unwrap();
+            assert!(noise < 0.15, "{dropped}, {seed}: {noise}");
+            let decision = race.decision(0);
+            let left = || decision.keep.iter().chain(&decision.tied);
+            assert!(
+                left().any(|host| *host == 0),
+                "{dropped}, {seed}: {decision:?}"
+            );
+            assert!(
+                left().all(|host| *host != 3),
+                "{dropped}, {seed}: {decision:?}"
+            );
+        }
+    }
+}
