@@ -208,13 +208,79 @@ fn a_dry_run_of_a_race_shows_who_would_be_raced() {
         .ends_with(0)
         .json();
     assert_eq!(answer["hosts"][1]["group"], "us-east-1b");
-    place.run(&race).refuses(&["cannot race hosts yet"]);
+    place.run(&race).refuses(&["<TARGET>"]);
     let wrong = [&race[..], &["--floor", "page-write.iops<10000"]].concat();
     let told = place.run(&wrong).ends_with(2);
     assert!(
         told.err.contains("would remove the good hosts"),
         "{told:#?}"
     );
+}
+
+#[test]
+fn a_race_that_makes_no_sense_is_refused_before_any_host_is_touched() {
+    let place = Place::new();
+    fs::write(place.path("hosts"), LIST).unwrap();
+    let race = ["fleet", "race", "--list", "./hosts", "--keep", "1"];
+    let target = ["--", "/mnt/data"];
+    for (words, behind, told) in [
+        (&["--by", "page-read.p99"][..], &target[..], "is a latency"),
+        (&["--by", "dance.iops"], &target, "no phase 'dance'"),
+        (&["--round", "100ms"], &target, "says nothing"),
+        (&["--ties", "price"], &target, "db1 has none"),
+        (&["--out", "none"], &target, "none is no folder"),
+        (&[], &["--", "/a", "--destroy", "/b"], "--destroy names /b"),
+        (&[], &["--", "/a", "/a"], "/a is named twice"),
+        (&[], &["--", "/a", "--frob"], "makes no sense"),
+        (
+            &["--floor", "page-write.iops>=1 for 1h"],
+            &target,
+            "a floor is watched for",
+        ),
+    ] {
+        let said = place.run(&[&race[..], words, behind].concat());
+        said.refuses(&[told]);
+    }
+    fs::write(place.path("keep.txt"), "db7\n").unwrap();
+    let own = place.run(&[&race[..], &target].concat());
+    own.refuses(&["keep.txt is there, and no race has written it"]);
+    assert_eq!(fs::read_to_string(place.path("keep.txt")).unwrap(), "db7\n");
+}
+
+#[test]
+fn hosts_that_are_not_reached_are_told_and_never_ranked() {
+    let place = Place::new();
+    fs::write(place.path("hosts"), LIST).unwrap();
+    let ssh = "echo 'Connection refused' >&2; exit 255";
+    let race = [
+        "fleet",
+        "race",
+        "--list",
+        "./hosts",
+        "--keep",
+        "1",
+        "--per",
+        "zone",
+        "--json",
+        "--",
+        "/mnt/data",
+    ];
+    let said = with_program(&place, "ssh", ssh, &race).ends_with(2);
+    assert!(
+        said.err.contains("no host came to be measured"),
+        "{said:#?}"
+    );
+    let answer = said.json();
+    for host in answer["hosts"].as_array().unwrap() {
+        assert_eq!(host["decision"], "unreachable", "{host:#}");
+        assert!(host["figure"].is_null(), "{host:#}");
+        let reason = host["reason"].as_str().unwrap();
+        assert!(reason.contains("Connection refused"), "{reason}");
+    }
+    assert!(!place.path("keep.txt").exists());
+    // It is a run of the fleet as any other.
+    let shown = place.run(&["fleet", "show", "--json"]).ends_with(0).json();
+    assert_eq!(shown["hosts"], answer["hosts"]);
 }
 
 /// Runs with so many open files allowed at first, and a program of this name on the PATH.

@@ -71,8 +71,8 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     let hosts = found.hosts;
     let asked = Asked::of(args)?;
     check_prices(args, &hosts)?;
+    let setup = Setup::of(&hosts, args).map_err(Failure::refused)?;
     if args.dry_run {
-        let setup = Setup::of(&hosts, args).map_err(Failure::refused)?;
         let answer = if args.json {
             super::say::setup_json(&setup, &hosts)
         } else {
