@@ -171,7 +171,7 @@ impl Net {
             let number = at + 1;
             let host = net.host(number, wish)?;
             let key = fs::read_to_string(net.place.path(&format!("{}.known.pub", host.name)));
-            known.push_str(&format!("{} {}", host.name, key.unwrap()));
+            known.push_str(&format!("{},10.77.{number}.2 {}", host.name, key.unwrap()));
             config.push_str(&format!(
                 "Host {0}\n  HostName 10.77.{number}.2\n  HostKeyAlias {0}\n",
                 host.name
@@ -311,7 +311,18 @@ impl Net {
 
     /// The program, where the user is, on all hosts.
     pub(crate) fn fleet(&self, verb: &str, words: &[&str], after: &[&str]) -> Command {
-        let mut all = vec!["fleet", verb, "--list", "./hosts", "--connect", "20s"];
+        self.fleet_of(["--list", "./hosts"], verb, words, after)
+    }
+
+    /// The same, on the hosts of another source.
+    pub(crate) fn fleet_of(
+        &self,
+        source: [&str; 2],
+        verb: &str,
+        words: &[&str],
+        after: &[&str],
+    ) -> Command {
+        let mut all = vec!["fleet", verb, source[0], source[1], "--connect", "20s"];
         let (config, binary) = (self.path("config"), self.binary.to_str().unwrap());
         all.extend(["--ssh-config", &config, "--binary", binary]);
         all.extend_from_slice(words);

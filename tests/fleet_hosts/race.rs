@@ -1,6 +1,7 @@
 //! Races of real hosts, whose disks are held to limits that are known.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -201,4 +202,88 @@ fn root_ends_a_race_with_a_signal_and_starts_none_twice() {
     assert!(!net.place.path("keep.txt").exists());
     net.assert_nothing_left();
     assert_eq!(net.on("h1", "ls /mnt/data"), "lost+found");
+}
+
+/// Answers as `aws` does for four instances, of which one is tagged, and writes down what it was asked.
+const AWS: &str = r#"#!/bin/sh
+echo "$*" >> asked
+instance() {
+    echo '{"InstanceId": "i-000'$1'", "InstanceType": "i4i.large", "State": {"Name": "running"},
+        "PrivateIpAddress": "10.77.'$1'.2", "Placement": {"AvailabilityZone": "us-east-1a"},
+        "Tags": [{"Key": "Name", "Value": "h'$1'"}, {"Key": "'$2'", "Value": ""}]}'
+}
+case "$*" in
+*--dry-run*)
+    echo 'An error occurred (DryRunOperation) when calling the TerminateInstances operation' >&2
+    exit 254;;
+*terminate-instances*)
+    echo '{"TerminatingInstances": [{"InstanceId": "i-0002",
+        "CurrentState": {"Code": 32, "Name": "shutting-down"}}]}';;
+*)
+    echo "{\"Reservations\": [{\"Instances\": [
+        $(instance 1 a), $(instance 2 a), $(instance 3 keep), $(instance 4 a)]}]}";;
+esac
+"#;
+
+#[test]
+fn root_terminates_what_the_race_found_bad_and_nothing_else() {
+    // The second is bad; the third is too, and tagged; the fourth is never reached.
+    let dead = Wish {
+        wrong: Wrong::Dead,
+        ..disk(500)
+    };
+    let Some(net) = Net::new(&[disk(800), disk(300), disk(200), dead]) else {
+        return;
+    };
+    let aws = net.place.path("aws");
+    fs::write(&aws, AWS).unwrap();
+    fs::set_permissions(&aws, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!(
+        "{}:{}",
+        net.place.path("").display(),
+        std::env::var("PATH").unwrap()
+    );
+    let options = [
+        "--keep",
+        "1",
+        "--round",
+        "1s",
+        "--rounds",
+        "5",
+        "--json",
+        "--terminate",
+    ];
+    let ec2 = ["--ec2", "Name=tag:role,Values=burnin"];
+    let race = |words: &[&str]| {
+        let all = [&options[..], words].concat();
+        let mut command = net.fleet_of(ec2, "race", &all, &ONE);
+        said(command.env("PATH", &path))
+    };
+    // Nobody is there to agree.
+    race(&[]).refuses(&["nothing is terminated before somebody has agreed", "--yes"]);
+    let raced = race(&["--yes"]).ends_with(0);
+    for told in [
+        "h2 (i-0002): another is better",
+        "h3 stays: it is tagged keep",
+    ] {
+        assert!(raced.err.contains(told), "{raced:#?}");
+    }
+    let answer = raced.json();
+    assert_eq!(decision(&answer, "h1").0, "keep", "{answer:#}");
+    assert_eq!(decision(&answer, "h4").0, "unreachable", "{answer:#}");
+    let terminated = answer["terminated"].as_array().unwrap();
+    assert_eq!(terminated.len(), 1, "{answer:#}");
+    assert_eq!(terminated[0]["id"], "i-0002");
+    assert_eq!(terminated[0]["state"], "shutting-down");
+    let asked = fs::read_to_string(net.place.path("asked")).unwrap();
+    let terminations: Vec<&str> = asked
+        .lines()
+        .filter(|line| line.contains("terminate-instances"))
+        .collect();
+    let command = "ec2 terminate-instances --output json --instance-ids";
+    let all = format!("{command} i-0001 i-0002 i-0003 i-0004 --dry-run");
+    let rehearsed = format!("{command} i-0002 --dry-run");
+    let done = format!("{command} i-0002");
+    assert_eq!(terminations, [all.as_str(), &rehearsed, &done]);
+    net.assert_nothing_left();
 }

@@ -310,6 +310,13 @@ pub(crate) struct RaceArgs {
     /// By what ties are broken [default: they stay, and are told]
     #[arg(long, value_enum)]
     pub ties: Option<Ties>,
+    /// Terminate the instances that were measured to be bad, after the list of them was shown and
+    /// agreed to, through 'aws'; never one that is tagged 'keep'
+    #[arg(long, conflicts_with = "dry_run")]
+    pub terminate: bool,
+    /// Agree to the list of those that are to be terminated
+    #[arg(long, requires = "terminate")]
+    pub yes: bool,
     /// Where keep.txt and cull.txt are written
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub out: PathBuf,

@@ -17,6 +17,7 @@
 //! | `past`, `plan` | how many hosts to start |
 
 pub(crate) mod agent;
+mod agree;
 pub(crate) mod floor;
 pub(crate) mod hosts;
 mod known;

@@ -4,27 +4,21 @@
 //! again when the disk is opened to be written; a disk that is not the one that was shown then is refused.
 //! Where one host refuses, nothing is written anywhere.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
 use std::time::Duration;
 
 use record::Bytes;
 use serde_json::{Value, json};
 
+use super::agree::{is_agreed, must_be_askable};
 use super::find;
 use super::run::{self, Came, FleetRun, HostRun, Kind, Limits, Work};
 use crate::cli::FleetZeroArgs;
 use crate::context::{Context, printable};
-use crate::failure::{Answer, Failure, Outcome, Standing as _, listed};
+use crate::failure::{Answer, Failure, Outcome, listed};
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout, wrap};
 
-/// The word that agrees to the plan.
-const AGREED: &str = "yes";
-/// How often it is looked whether the user wants the end in place of an answer.
-const LOOK: Duration = Duration::from_millis(100);
 /// A rehearsal looks at the disks and writes nothing, so that there is little to wait for and nothing to
 /// undo; one that takes longer waits for a disk that answers nothing, and holds up the plan of all.
 const REHEARSAL: Limits = Limits {
@@ -68,8 +62,16 @@ pub(super) fn zero(args: &FleetZeroArgs, context: &mut Context, interrupt: &Atom
     if args.dry_run {
         return Ok(Answer::Done);
     }
-    if !args.yes && !is_agreed(disks(&plan).len(), plan.hosts.len(), interrupt)? {
-        return Err(Failure::refused("nothing was written"));
+    let lost = format!(
+        "All that is on these {} disks of {} hosts will be lost.",
+        disks(&plan).len(),
+        plan.hosts.len()
+    );
+    if !args.yes {
+        must_be_askable("written")?;
+        if !is_agreed(&lost, "written", interrupt)? {
+            return Err(Failure::refused("nothing was written"));
+        }
     }
     let work = Work {
         own: plan.hosts.iter().map(planned).collect(),
@@ -77,44 +79,6 @@ pub(super) fn zero(args: &FleetZeroArgs, context: &mut Context, interrupt: &Atom
     };
     let done = run::on_all(work, &found.hosts, &args.reach, context, interrupt)?;
     run::answer(&done, args.json, context, interrupt)
-}
-
-/// Whether the user agrees to the plan.
-///
-/// # Errors
-/// Refused, where there is nobody to be asked, or a signal came in place of an answer.
-fn is_agreed(disks: usize, hosts: usize, interrupt: &AtomicBool) -> Result<bool, Failure> {
-    if !io::stdin().is_terminal() {
-        return Err(Failure::refused(
-            "nothing is written before somebody has agreed to the plan; say --yes if you have",
-        ));
-    }
-    let _ = write!(
-        io::stderr(),
-        "All that is on these {disks} disks of {hosts} hosts will be lost. Write {AGREED} to go on: "
-    );
-    // On a thread of its own, since a read goes on after a signal. It ends with the process.
-    let (sender, heard) = channel();
-    let listen = move || {
-        let mut line = String::new();
-        let read = io::stdin().lock().read_line(&mut line);
-        // Where nobody listens any more, nobody needs it.
-        let _ = sender.send(read.is_ok() && line.trim() == AGREED);
-    };
-    thread::Builder::new()
-        .name("question".to_owned())
-        .spawn(listen)
-        .refused()?;
-    loop {
-        match heard.recv_timeout(LOOK) {
-            Ok(agreed) => return Ok(agreed),
-            Err(RecvTimeoutError::Disconnected) => return Ok(false),
-            Err(RecvTimeoutError::Timeout) if interrupt.load(Relaxed) => {
-                return Err(Failure::refused("interrupted; nothing was written"));
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-        }
-    }
 }
 
 /// Why hosts do not zero, as sentences.

@@ -109,6 +109,62 @@ pub(super) fn ask(
     }
 }
 
+/// An instance as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Now {
+    /// Its id.
+    pub id: String,
+    /// Its state, such as `running`.
+    pub state: String,
+    /// By which addresses it is reached.
+    pub addresses: Vec<String>,
+    /// Whether it has the tag `keep`, in whatever letters.
+    pub is_tagged_keep: bool,
+}
+
+/// Asks for instances by their ids. One that is not known is not in the answer.
+///
+/// # Errors
+/// A sentence, where the command fails, as it does for an id that never was.
+pub(crate) fn now(
+    ids: &[&str],
+    run: &mut dyn FnMut(&Exec) -> Result<Vec<u8>, String>,
+) -> Result<Vec<Now>, String> {
+    let program = Exec::new("aws")
+        .args([
+            "ec2",
+            "describe-instances",
+            "--output",
+            "json",
+            "--instance-ids",
+        ])
+        .args(ids.iter().copied());
+    let page = page(&run(&program.limit(super::LIMIT))?)?;
+    let instances = page.reservations.into_iter().flatten();
+    let of = |instance: Instance| {
+        let is_keep = |tag: &Tag| tag.key.as_ref().is_some_and(|key| is_keep(key));
+        Some(Now {
+            id: instance.instance_id?,
+            state: instance
+                .state
+                .and_then(|state| state.name)
+                .unwrap_or_default(),
+            addresses: [instance.private_ip_address, instance.public_ip_address]
+                .into_iter()
+                .flatten()
+                .collect(),
+            is_tagged_keep: instance.tags.iter().flatten().any(is_keep),
+        })
+    };
+    let found = instances.filter_map(|one| one.instances).flatten();
+    Ok(found.filter_map(of).collect())
+}
+
+/// Whether a tag of this name keeps a host from being terminated.
+pub(crate) fn is_keep(name: &str) -> bool {
+    name.eq_ignore_ascii_case("keep")
+}
+
 fn nothing_runs(filters: &[String], left_out: &[String]) -> String {
     let filters = filters.join(" ");
     match left_out {

@@ -15,11 +15,11 @@ use std::time::Duration;
 use linux::exec::Exec;
 use serde::Serialize;
 
-pub(crate) use ec2::Address;
+pub(crate) use ec2::{Address, is_keep, now as instances_now};
 pub(crate) use select::{Pattern, Selection};
 
 /// How long `ansible-inventory` or one page of `aws` may take: both ask a cloud.
-const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// More problems than so many are counted, not listed.
 const MOST_LISTED: usize = 20;
@@ -149,7 +149,10 @@ fn read(file: &Path) -> Result<Vec<u8>, String> {
 }
 
 /// What a program writes, which does not outlive this one.
-fn run(program: &Exec) -> Result<Vec<u8>, String> {
+///
+/// # Errors
+/// A sentence, where it is missing, fails or takes too long.
+pub(crate) fn run(program: &Exec) -> Result<Vec<u8>, String> {
     let output = program.clone().mortal().run();
     output
         .map(|output| output.stdout)

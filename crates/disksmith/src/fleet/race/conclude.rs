@@ -217,6 +217,7 @@ fn of_rank(
     if decision.keep.contains(&place) {
         let why = match end {
             End::Few => "no more hosts are left than are kept".to_owned(),
+            _ if record.keep == 1 => "no other may be better".to_owned(),
             _ => format!("fewer than {} others may be better", record.keep),
         };
         return (Decided::Keep, why, false);
@@ -224,8 +225,9 @@ fn of_rank(
     let (tied, places) = (decision.tied.len(), decision.places);
     if decision.tied.contains(&place) {
         let ties = format!(
-            "ties with {} others for {places} places",
-            tied.saturating_sub(1)
+            "ties with {} for {}",
+            count(tied.saturating_sub(1), "other"),
+            count(places, "place")
         );
         return match record.ties {
             None => (Decided::Tie, ties, false),
@@ -249,9 +251,23 @@ fn of_rank(
     };
     (
         Decided::Cull,
-        format!("{} others are better{after}", record.keep),
+        format!(
+            "{} better{after}",
+            match record.keep {
+                1 => "another is".to_owned(),
+                keep => format!("{keep} others are"),
+            }
+        ),
         true,
     )
+}
+
+/// So many of something, in words.
+fn count(number: usize, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
+    }
 }
 
 /// Those that tie, in the order in which they are chosen.

@@ -59,11 +59,28 @@ impl Lists {
         })
     }
 
+    /// Writes both where the race is over and hosts were measured.
+    ///
+    /// # Errors
+    /// As [`Lists::write`].
+    pub(crate) fn write_of(
+        &self,
+        run: &FleetRun,
+        hosts: &[Host],
+        concluded: &Concluded,
+    ) -> Result<Option<[PathBuf; 2]>, Failure> {
+        let interrupted = run.race.as_ref().is_none_or(|record| record.interrupted);
+        if interrupted || concluded.groups.is_empty() {
+            return Ok(None);
+        }
+        self.write(run, hosts, concluded).map(Some)
+    }
+
     /// Writes both, each as a whole or not at all.
     ///
     /// # Errors
     /// Failed midway, where that cannot be done.
-    pub(crate) fn write(
+    fn write(
         &self,
         run: &FleetRun,
         hosts: &[Host],

@@ -9,6 +9,7 @@
 //! | `conclude` | what that comes to, host by host |
 //! | `groups` | who competes with whom |
 //! | `say`, `files` | the answer, and the lists |
+//! | `terminate` | whose instances are ended for it |
 
 mod conclude;
 mod course;
@@ -18,10 +19,11 @@ mod groups;
 mod record;
 mod runner;
 mod say;
+mod terminate;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,7 +35,8 @@ use jiff::Timestamp;
 use ledger::{Claim, Ledger};
 use record::{RacedHost, RoundRecord};
 
-use super::hosts::Host;
+use super::agree::{is_agreed, must_be_askable};
+use super::hosts::{Host, is_keep};
 use super::known::Met;
 use super::link::Transport;
 use super::pool::{Gate, STACK};
@@ -51,6 +54,7 @@ use course::{Course, Replayed};
 use drive::{Field, State};
 use files::Lists;
 use runner::{Runner, Running};
+use terminate::Termination;
 
 pub(crate) use record::RaceRecord;
 
@@ -82,6 +86,14 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         return Ok(Answer::Done);
     }
     let lists = Lists::at(&args.out)?;
+    if args.terminate {
+        if !args.yes {
+            must_be_askable("terminated")?;
+        }
+        // To hear it after an hour of racing would be late.
+        let ids = terminate::ids_of(&hosts);
+        terminate::check_permission(&ids, &mut terminate::really).map_err(Failure::refused)?;
+    }
     let ssh = reach(&args.reach)?;
     let starting = hosts.len().min(args.reach.batch as usize);
     allow_connections(starting, hosts.len(), "hosts")?;
@@ -98,12 +110,68 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         late: Duration::from_nanos(args.round.0.0).clamp(LATE[0], LATE[1]),
         after_loss: Running::AFTER_LOSS,
     };
-    let raced = conditions.race(&hosts, args, run, &mut |run| keeper.keep(run));
-    let run = raced?;
+    let mut run = conditions.race(&hosts, args, run, &mut |run| keeper.keep(run))?;
+    let concluded = conclude_of(&run)?;
+    let listed = lists.write_of(&run, &hosts, &concluded)?;
+    let terminated = if args.terminate {
+        end_instances(&mut run, &concluded, args, context, interrupt)
+    } else {
+        Ok(())
+    };
     if let Some(why) = keeper.finish(&run) {
         context.tell(&format!("disksmith: the race is not in the ledger: {why}."));
     }
-    answer(&run, args, &hosts, &lists, context)
+    let answered = answer(&run, &concluded, args, listed.as_ref(), context);
+    terminated.and(answered)
+}
+
+/// What a race comes to.
+fn conclude_of(run: &FleetRun) -> Result<Concluded, Failure> {
+    let record = run.race.as_ref();
+    let record = record.ok_or_else(|| Failure::refused("the run is no race"))?;
+    Ok(conclude(run, record))
+}
+
+/// Terminates the instances that were measured to be bad, after the list was shown and agreed to.
+///
+/// # Errors
+/// Failed midway, where EC2 cannot be asked, does not allow it, or nobody agrees: the race is over by then.
+fn end_instances(
+    run: &mut FleetRun,
+    concluded: &Concluded,
+    args: &RaceArgs,
+    context: &Context,
+    interrupt: &AtomicBool,
+) -> Result<(), Failure> {
+    let midway = |why: String| Failure::Midway(anyhow!("no instance was terminated: {why}"));
+    let Some(record) = run.race.as_deref().filter(|record| !record.interrupted) else {
+        return Ok(());
+    };
+    let is_of_ec2 = !args.source.ec2.is_empty();
+    let program = &mut terminate::really;
+    let mut plan = Termination::plan(run, record, concluded, is_of_ec2, program).map_err(midway)?;
+    context.tell(&plan.text());
+    let ids: Vec<String> = plan.doomed.iter().map(|one| one.id.clone()).collect();
+    terminate::check_permission(&ids, program).map_err(midway)?;
+    let words = format!("These {} instances will be terminated.", ids.len());
+    let asked = || is_agreed(&words, "terminated", interrupt);
+    let is_wanted = ids.is_empty() || args.yes || {
+        // Much was done by now, whatever is answered.
+        asked().map_err(|failure| Failure::Midway(failure.error()))?
+    };
+    if !is_wanted || interrupt.load(Relaxed) {
+        return Err(midway("nobody has agreed".to_owned()));
+    }
+    let executed = plan.execute(program);
+    if let Some(record) = &mut run.race {
+        record.termination = Some(plan);
+    }
+    executed.map_err(|why| {
+        Failure::Midway(anyhow!(
+            "not all instances were terminated; 'disksmith fleet show {}' says which were: {why}",
+            run.id
+        ))
+    })
 }
 
 /// What is asked of each host.
@@ -202,7 +270,7 @@ fn begun(args: &RaceArgs, asked: &Asked, hosts: &[Host]) -> FleetRun {
     let began = Timestamp::now();
     let raced = |host: &Host| RacedHost {
         price: price(host),
-        is_tagged_keep: host.tags.contains_key("keep"),
+        is_tagged_keep: host.tags.keys().any(|name| is_keep(name)),
         ..RacedHost::default()
     };
     let record = RaceRecord {
@@ -216,6 +284,7 @@ fn begun(args: &RaceArgs, asked: &Asked, hosts: &[Host]) -> FleetRun {
         hosts: hosts.iter().map(raced).collect(),
         rounds: Vec::new(),
         interrupted: false,
+        termination: None,
     };
     FleetRun {
         id: RunId::new(began, u64::from(std::process::id())).to_string(),
@@ -463,16 +532,15 @@ fn tell(
 /// Answers with what a race came to, and ends as it did.
 fn answer(
     run: &FleetRun,
+    concluded: &Concluded,
     args: &RaceArgs,
-    hosts: &[Host],
-    lists: &Lists,
+    listed: Option<&[PathBuf; 2]>,
     context: &mut Context,
 ) -> Outcome {
     let Some(record) = &run.race else {
         return Err(Failure::refused("the run is no race"));
     };
-    let concluded = conclude(run, record);
-    context.print(&shown(run, record, &concluded, args.json, context.columns))?;
+    context.print(&shown(run, record, concluded, args.json, context.columns))?;
     if concluded.groups.is_empty() {
         let told = "no host came to be measured; the answer says why, host by host";
         return Err(if record.interrupted {
@@ -489,12 +557,13 @@ fn answer(
             run.id
         )));
     }
-    let [keep, cull] = lists.write(run, hosts, &concluded)?;
-    context.tell(&format!(
-        "disksmith: {} and {} are written.",
-        keep.display(),
-        cull.display()
-    ));
+    if let Some([keep, cull]) = listed {
+        context.tell(&format!(
+            "disksmith: {} and {} are written.",
+            keep.display(),
+            cull.display()
+        ));
+    }
     let is_full = |group: &conclude::GroupEnd| group.kept + group.places >= record.keep;
     Ok(if concluded.groups.iter().all(is_full) {
         Answer::Done

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::rounds::{TargetFacts, TargetRound};
+use super::terminate::Termination;
 use crate::cli::Ties;
 use crate::sweep::Figure;
 
@@ -30,6 +31,9 @@ pub(crate) struct RaceRecord {
     pub rounds: Vec<RoundRecord>,
     /// Whether the user ended it.
     pub interrupted: bool,
+    /// Whose instances were terminated for it; `None` where that was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub termination: Option<Termination>,
 }
 
 /// A host in a race.

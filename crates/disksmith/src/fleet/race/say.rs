@@ -168,7 +168,7 @@ fn of_race(record: &RaceRecord, concluded: &Concluded) -> Vec<String> {
         let missed = concluded.ranked.iter().filter(|one| {
             one.decided == Decided::Floor && one.reason.contains(&format!("missed {floor}:"))
         });
-        format!("The floor {floor} was missed by {} hosts.", missed.count())
+        format!("Hosts that missed the floor {floor}: {}.", missed.count())
     }));
     sentences
 }
@@ -196,6 +196,8 @@ pub(crate) fn json(run: &FleetRun, record: &RaceRecord, concluded: &Concluded) -
         "least_rounds": record.least_rounds,
         "most_rounds": record.most_rounds,
         "interrupted": record.interrupted,
+        "terminated": record.termination.as_ref().map(|termination| &termination.doomed),
+        "spared": record.termination.as_ref().map(|termination| &termination.spared),
         "noise": concluded.noise,
         "groups": groups,
         "hosts": hosts,

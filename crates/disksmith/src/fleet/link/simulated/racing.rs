@@ -1,6 +1,8 @@
 //! How a simulated host races: its name says what is wrong with it. Each has four disks, and answers a
 //! round at once.
 
+use std::time::Duration;
+
 use record::Cloud;
 use serde_json::Value;
 use study::burnin::rehearse::Rng;
@@ -70,7 +72,7 @@ pub(super) fn stopped(name: &str) -> FromAgent {
 
 /// A round: of `slow…` all disks have 60 %, of `bad…` one of four has 30 %, `drop…` has 30 % from the 20th
 /// round on, `dips…` in each eighth, `lazy…` has a disk that takes seconds, `gone…`, `back…` and `boot…` are
-/// lost in the second round, `hang…` answers none from the fifth on, `fail…` has an error, and `cache…`
+/// lost in the second round, `wait…` takes its time, `hang…` answers none from the fifth on, `fail…` has an error, and `cache…`
 /// measures none of its disks.
 pub(super) fn measured(name: &str, nth: usize, round: Round) -> Answer {
     let is = |what: &str| name.starts_with(what);
@@ -79,6 +81,9 @@ pub(super) fn measured(name: &str, nth: usize, round: Round) -> Answer {
     }
     if round.number >= 4 && is("hang") {
         return Answer::Hangs;
+    }
+    if is("wait") {
+        std::thread::sleep(Duration::from_millis(250));
     }
     let seed = name.bytes().fold(round.number as u64 + 1, |sum, byte| {
         sum.wrapping_mul(0x100_0000_01b3)

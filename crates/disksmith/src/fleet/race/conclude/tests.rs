@@ -35,6 +35,7 @@ fn raced(levels: &[f64], ties: Option<Ties>) -> FleetRun {
             .collect(),
         rounds: Vec::new(),
         interrupted: false,
+        termination: None,
     };
     let base = record.clone();
     let replayed = Replayed::of(&base);
