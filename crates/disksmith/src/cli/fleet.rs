@@ -320,6 +320,9 @@ pub(crate) struct RaceArgs {
     /// Where keep.txt and cull.txt are written
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub out: PathBuf,
+    /// Also write a page with the distribution by zone and type, which opens offline
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,

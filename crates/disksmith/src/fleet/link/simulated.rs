@@ -137,7 +137,7 @@ fn serve(mut wire: UnixStream, name: &str, nth: usize) {
         let pause = every.unwrap_or(BEAT).saturating_sub(last.elapsed());
         let is_heard = match lines.recv_timeout(pause) {
             Ok(line) => match hear(&line, &mut heard) {
-                ToAgent::End => return,
+                ToAgent::End => return cut(),
                 _ if is_mute => return cut(),
                 ToAgent::Facts => say(FromAgent::Facts(Box::new(racing::facts(name, nth)))),
                 ToAgent::Begin(_) => say(racing::ready(name)),

@@ -18,7 +18,9 @@ mod files;
 mod groups;
 mod record;
 mod runner;
-mod say;
+#[cfg(test)]
+pub(crate) mod sample;
+pub(crate) mod say;
 mod terminate;
 #[cfg(test)]
 mod tests;
@@ -44,18 +46,20 @@ use super::rounds::{self, Round};
 use super::run::{Came, FleetRun, HostRun, Kind};
 use super::setup::Setup;
 use super::{allow_connections, find, reach};
+use crate::bench::check_page;
 use crate::cli::{Cli, RaceArgs, Ties, Verb};
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::longwork::Here;
+use crate::render;
 use crate::sweep::{Figure, Metric};
-use conclude::{Concluded, conclude};
 use course::{Course, Replayed};
 use drive::{Field, State};
 use files::Lists;
 use runner::{Runner, Running};
 use terminate::Termination;
 
+pub(crate) use conclude::{Concluded, Decided, Ranked, conclude};
 pub(crate) use record::RaceRecord;
 
 /// What hosts are ranked by where nobody says: what only reads.
@@ -86,6 +90,9 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         return Ok(Answer::Done);
     }
     let lists = Lists::at(&args.out)?;
+    if let Some(page) = &args.report {
+        check_page(page, Path::new(""))?;
+    }
     if args.terminate {
         if !args.yes {
             must_be_askable("terminated")?;
@@ -540,7 +547,12 @@ fn answer(
     let Some(record) = &run.race else {
         return Err(Failure::refused("the run is no race"));
     };
-    context.print(&shown(run, record, concluded, args.json, context.columns))?;
+    let printed = context.print(&shown(run, record, concluded, args.json, context.columns));
+    // Also when nobody reads the answer any more, as in a closed pipe.
+    if let Some(page) = &args.report {
+        render::html::race::write_file(page, run, record, concluded).midway()?;
+    }
+    printed?;
     if concluded.groups.is_empty() {
         let told = "no host came to be measured; the answer says why, host by host";
         return Err(if record.interrupted {

@@ -80,18 +80,24 @@ fn row(one: &Ranked, run: &FleetRun, record: &RaceRecord, many: bool) -> Vec<Str
         word(host.and_then(|host| host.kind.as_ref())),
         word(host.and_then(|host| host.id.as_ref())),
         of_known(&|known| words::number(known.figure)),
-        of_known(&|known| match bounds(known) {
-            Some((low, high)) => format!("{}–{}", words::number(low), words::number(high)),
-            None => String::new(),
-        }),
+        of_known(&bounds_word),
         of_known(&|known| worst(known, raced).unwrap_or_default()),
         of_known(&|known| known.rounds.to_string()),
         one.decided.word().to_owned(),
     ]
 }
 
+/// How the race of each group ended, how long it took, and what it rests on.
+pub(crate) fn sentences(record: &RaceRecord, concluded: &Concluded) -> Vec<String> {
+    let groups = concluded.groups.iter();
+    groups
+        .map(|group| of_group(group, record))
+        .chain(of_race(record, concluded))
+        .collect()
+}
+
 /// What hosts are ranked by.
-fn figure_name(record: &RaceRecord) -> String {
+pub(crate) fn figure_name(record: &RaceRecord) -> String {
     record
         .figures
         .first()
@@ -103,8 +109,15 @@ fn bounds(known: &Known) -> Option<(f64, f64)> {
     (known.low.is_finite() && known.high.is_finite()).then_some((known.low, known.high))
 }
 
+/// The bounds in words.
+pub(crate) fn bounds_word(known: &Known) -> String {
+    bounds(known).map_or_else(String::new, |(low, high)| {
+        format!("{}–{}", words::number(low), words::number(high))
+    })
+}
+
 /// The worst disk of a host that has several.
-fn worst(known: &Known, raced: Option<&RacedHost>) -> Option<String> {
+pub(crate) fn worst(known: &Known, raced: Option<&RacedHost>) -> Option<String> {
     let targets = &raced?.targets;
     let target = targets.get(known.disk).filter(|_| targets.len() > 1)?;
     Some(target.device.clone().unwrap_or_else(|| target.path.clone()))

@@ -31,7 +31,7 @@ use crate::longwork::Here;
 use book::Book;
 pub(super) use host::Limits;
 use host::Ordered;
-pub(super) use outcome::{Came, FleetRun, HostRun, Kind};
+pub(crate) use outcome::{Came, FleetRun, HostRun, Kind};
 use under_way::UnderWay;
 use verb::checked;
 pub(super) use verb::zero as words_of_zero;

@@ -1,75 +1,8 @@
 use super::*;
 use crate::fleet::hosts::Host;
-use crate::fleet::race::record::{Lap, RacedHost, RoundRecord};
-use crate::fleet::rounds::{TargetFacts, TargetRound};
-use crate::fleet::run::{HostRun, Kind};
-use study::burnin::rehearse::Rng;
-
-/// A race of hosts of one disk at these levels, through all its rounds, of which two are kept.
-fn raced(levels: &[f64], ties: Option<Ties>) -> FleetRun {
-    let host = |at: usize| {
-        HostRun::waiting(&Host {
-            name: format!("db{at}"),
-            ..Host::default()
-        })
-    };
-    let target = TargetFacts {
-        path: "/mnt".to_owned(),
-        ..TargetFacts::default()
-    };
-    let mut record = RaceRecord {
-        keep: 2,
-        figures: vec!["page-read.iops".parse().unwrap()],
-        floors: Vec::new(),
-        round_s: 10.0,
-        least_rounds: 2,
-        most_rounds: 60,
-        ties,
-        hosts: (0..levels.len())
-            .map(|at| RacedHost {
-                group: Some("all".to_owned()),
-                targets: vec![target.clone()],
-                price: Some(100.0 - at as f64),
-                ..RacedHost::default()
-            })
-            .collect(),
-        rounds: Vec::new(),
-        interrupted: false,
-        termination: None,
-    };
-    let base = record.clone();
-    let replayed = Replayed::of(&base);
-    let setup = replayed.setup(&base);
-    let mut course = Course::new(&setup);
-    let mut rng = Rng::new(7);
-    loop {
-        let next = course.next();
-        if next.is_empty() {
-            break;
-        }
-        let lap = |host: &usize| Lap {
-            host: *host,
-            targets: vec![TargetRound {
-                figures: vec![Some(levels[*host] * (0.01 * rng.normal()).exp())],
-                ..TargetRound::default()
-            }],
-        };
-        let round = RoundRecord {
-            measured: next.iter().map(lap).collect(),
-            ..RoundRecord::default()
-        };
-        course.take(&round);
-        record.rounds.push(round);
-    }
-    FleetRun {
-        id: "f".to_owned(),
-        began: jiff::Timestamp::UNIX_EPOCH,
-        kind: Kind::Race,
-        args: Vec::new(),
-        hosts: (0..levels.len()).map(host).collect(),
-        race: Some(Box::new(record)),
-    }
-}
+use crate::fleet::race::record::RacedHost;
+use crate::fleet::race::sample::with_ties as raced;
+use crate::fleet::run::HostRun;
 
 fn decided(run: &FleetRun) -> Vec<(usize, Decided, bool)> {
     let concluded = conclude(run, run.race.as_ref().unwrap());
