@@ -113,6 +113,11 @@ impl<'a> Session<'a> {
         let _ = self.say(&ToAgent::Alive);
     }
 
+    /// For how long the agent has not said anything. It does every second, if the connection is there.
+    pub(crate) fn silent_for(&self) -> Duration {
+        self.heard.elapsed()
+    }
+
     /// Listens, at most for `limit`, and lets the agent know meanwhile that somebody does. After the
     /// user has wanted the end it goes on listening only if it is called again.
     ///

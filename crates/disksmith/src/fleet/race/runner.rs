@@ -20,6 +20,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_secs(20);
 /// How long the agent may take beyond that to say so.
 const STOP: Duration = Duration::from_secs(5);
+/// After how long without a word a host is not waited for at the end.
+const SILENT: Duration = Duration::from_secs(4);
 /// How long after a loss the host is tried again: the agent has ended its work by then.
 const AFTER_LOSS: Duration = Duration::from_secs(12);
 
@@ -218,12 +220,16 @@ impl<'a> Runner<'a> {
             grace_ms: GRACE.as_millis() as u64,
         })?;
         let until = Instant::now() + GRACE + STOP;
-        while let Some(left) = until.checked_duration_since(Instant::now()) {
-            if let Heard::Said(FromAgent::Ended(_)) = session.hear_out(left)? {
-                break;
+        while Instant::now() < until {
+            if let Heard::Said(FromAgent::Ended(_)) = session.hear_out(LOOK)? {
+                session.end();
+                return Ok(());
+            }
+            // Nobody is there any more, and the agent ends by itself.
+            if session.silent_for() > SILENT {
+                return Ok(());
             }
         }
-        session.end();
         Ok(())
     }
 }
