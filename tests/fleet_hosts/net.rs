@@ -289,6 +289,12 @@ impl Net {
         }
     }
 
+    /// A command in the network where the user is, which is killed with the thread that starts it.
+    pub(crate) fn near(&self, words: &[&str]) -> Command {
+        let net = format!("--net=/proc/{}/ns/net", self.hub.pid());
+        mortal(&[&["nsenter", &net, "--"], words].concat())
+    }
+
     fn ip(&self, words: &[&str]) {
         inside(&self.hub, &[&["ip"], words].concat());
     }

@@ -2,14 +2,16 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::time::Duration;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::host;
+use crate::loops::{Other, skipped};
 use crate::net::{Disk, Net, Wish, Wrong};
-use crate::support::{Running, said};
+use crate::support::{Running, has_program, said};
 
 /// A host with a disk of so many requests a second.
 const fn disk(iops: u64) -> Wish {
@@ -204,6 +206,75 @@ fn root_ends_a_race_with_a_signal_and_starts_none_twice() {
     assert_eq!(net.on("h1", "ls /mnt/data"), "lost+found");
 }
 
+#[test]
+#[ignore = "long proof: make prove"]
+fn root_races_sixteen_hosts_of_which_most_are_not_as_they_should_be() {
+    let wrong = |wrong: Wrong| Wish {
+        disk: Disk::None,
+        iops: None,
+        more: &[],
+        wrong,
+    };
+    let mut wishes: Vec<Wish> = [900, 820, 750, 600, 550, 500, 100, 60].map(disk).into();
+    wishes.extend([
+        // It drops after a minute, is cut off after a minute, and is slow at times.
+        disk(1000),
+        disk(950),
+        disk(1100),
+        wrong(Wrong::Dead),
+        wrong(Wrong::Key),
+        wrong(Wrong::Full),
+        wrong(Wrong::ReadOnly),
+        Wish {
+            wrong: Wrong::NoExec,
+            ..disk(400)
+        },
+    ]);
+    let Some(net) = Net::new(&wishes) else {
+        return;
+    };
+    let options = ["--keep", "3", "--round", "3s", "--rounds", "45", "--json"];
+    let floor = ["--floor", "page-read.iops>=80 for 9s"];
+    let mut command = net.fleet("race", &[&options[..], &floor].concat(), &ONE);
+    let running = Running::start(&mut command);
+    net.wait_on("h11", ROUNDS, Duration::from_secs(90));
+    for minute in 0..3 {
+        std::thread::sleep(Duration::from_secs(30));
+        net.slow_down("h11", 120);
+        std::thread::sleep(Duration::from_secs(7));
+        net.slow_down("h11", 1100);
+        if minute == 1 {
+            net.slow_down("h9", 150);
+            net.cut("h10");
+        }
+    }
+    let answer = running.end().ends_with(0).json();
+    for name in ["h1", "h2", "h3"] {
+        let (decided, reason) = decision(&answer, name);
+        assert_eq!(decided, "keep", "{name}: {reason}");
+    }
+    for (number, words) in [
+        (4, &["cull"][..]),
+        (5, &["cull"]),
+        (6, &["cull"]),
+        (7, &["cull"]),
+        (8, &["floor"]),
+        (9, &["cull"]),
+        (10, &["failed"]),
+        (11, &["cull"]),
+        (12, &["unreachable"]),
+        (13, &["unreachable"]),
+        (14, &["unreachable"]),
+        (15, &["unreachable"]),
+        (16, &["cull"]),
+    ] {
+        let (decided, reason) = decision(&answer, &format!("h{number}"));
+        assert!(words.contains(&decided), "h{number}: {decided}: {reason}");
+    }
+    net.mend("h10");
+    net.assert_nothing_left();
+}
+
 /// Answers as `aws` does for four instances, of which one is tagged, and writes down what it was asked.
 const AWS: &str = r#"#!/bin/sh
 echo "$*" >> asked
@@ -224,6 +295,146 @@ case "$*" in
         $(instance 1 a), $(instance 2 a), $(instance 3 keep), $(instance 4 a)]}]}";;
 esac
 "#;
+
+/// An EC2 of this machine: moto's, asked by the real `aws`.
+struct Moto<'a> {
+    net: &'a Net,
+    _server: Other,
+}
+
+impl<'a> Moto<'a> {
+    /// `None`, with a note, where one of them is not installed.
+    fn start(net: &'a Net) -> Option<Moto<'a>> {
+        for program in ["moto_server", "aws"] {
+            if !has_program(program) {
+                skipped(&format!(
+                    "{program} is not installed (moto and awscli of PyPI)"
+                ));
+                return None;
+            }
+        }
+        let mut server = net.near(&["moto_server", "-H", "127.0.0.1", "-p", "5000"]);
+        let moto = Moto {
+            net,
+            _server: Other::start(&mut server),
+        };
+        let began = Instant::now();
+        while moto.aws(&["ec2", "describe-vpcs"]).is_none() {
+            assert!(
+                began.elapsed() < Duration::from_secs(120),
+                "moto does not answer"
+            );
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        Some(moto)
+    }
+
+    /// How a program asks this EC2.
+    fn ask<'b>(&self, command: &'b mut Command) -> &'b mut Command {
+        command
+            .env("AWS_ENDPOINT_URL", "http://127.0.0.1:5000")
+            .env("AWS_ACCESS_KEY_ID", "test")
+            .env("AWS_SECRET_ACCESS_KEY", "test")
+            .env("AWS_DEFAULT_REGION", "us-east-1")
+            .env("AWS_EC2_METADATA_DISABLED", "true")
+    }
+
+    fn aws(&self, words: &[&str]) -> Option<Value> {
+        let mut command = self.net.near(&[&["aws"], words].concat());
+        let output = self.ask(&mut command).output().unwrap();
+        output.status.success().then(|| {
+            let text = String::from_utf8(output.stdout).unwrap();
+            serde_json::from_str(&text).unwrap_or(Value::Null)
+        })
+    }
+
+    /// Starts an instance that is this host, with another tag; its id.
+    fn instance(&self, subnet: &str, number: usize, tag: &str) -> String {
+        let address = format!("10.77.{number}.2");
+        let tags = format!(
+            "ResourceType=instance,Tags=[{{Key=role,Value=burnin}},{{Key=Name,Value=h{number}}},\
+             {{Key={tag},Value=1}}]"
+        );
+        let words = [
+            &[
+                "ec2",
+                "run-instances",
+                "--image-id",
+                "ami-12c6146b",
+                "--count",
+                "1",
+            ][..],
+            &["--instance-type", "t2.micro", "--subnet-id", subnet],
+            &[
+                "--private-ip-address",
+                &address,
+                "--tag-specifications",
+                &tags,
+            ],
+        ]
+        .concat();
+        let answer = self.aws(&words).unwrap();
+        answer["Instances"][0]["InstanceId"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    fn state(&self, id: &str) -> String {
+        let answer = self.aws(&["ec2", "describe-instances", "--instance-ids", id]);
+        let answer = answer.unwrap();
+        let instance = &answer["Reservations"][0]["Instances"][0];
+        instance["State"]["Name"].as_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+#[ignore = "long proof: make prove"]
+fn root_terminates_through_the_real_aws() {
+    let Some(net) = Net::new(&[disk(800), disk(300), disk(200)]) else {
+        return;
+    };
+    let Some(moto) = Moto::start(&net) else {
+        return;
+    };
+    let network = "10.77.0.0/16";
+    let vpc = moto
+        .aws(&["ec2", "create-vpc", "--cidr-block", network])
+        .unwrap();
+    let vpc = vpc["Vpc"]["VpcId"].as_str().unwrap().to_owned();
+    let create = [
+        "ec2",
+        "create-subnet",
+        "--vpc-id",
+        &vpc,
+        "--cidr-block",
+        network,
+    ];
+    let subnet = moto.aws(&create).unwrap();
+    let subnet = subnet["Subnet"]["SubnetId"].as_str().unwrap().to_owned();
+    let best = moto.instance(&subnet, 1, "a");
+    let bad = moto.instance(&subnet, 2, "a");
+    let tagged = moto.instance(&subnet, 3, "keep");
+    let options = [
+        "--keep",
+        "1",
+        "--round",
+        "1s",
+        "--rounds",
+        "5",
+        "--terminate",
+        "--yes",
+        "--json",
+    ];
+    let ec2 = ["--ec2", "Name=tag:role,Values=burnin"];
+    let mut command = net.fleet_of(ec2, "race", &options, &ONE);
+    let answer = said(moto.ask(&mut command)).ends_with(0).json();
+    assert_eq!(answer["terminated"][0]["id"], *bad, "{answer:#}");
+    assert_eq!(moto.state(&best), "running");
+    assert_eq!(moto.state(&tagged), "running");
+    assert!(["shutting-down", "terminated"].contains(&moto.state(&bad).as_str()));
+    net.assert_nothing_left();
+}
 
 #[test]
 fn root_terminates_what_the_race_found_bad_and_nothing_else() {

@@ -6,7 +6,9 @@ use engine::{Choice, Engine, EngineError, part_of_seed};
 use jiff::Timestamp;
 use linux::diskstats::DiskStats;
 use linux::{Root, extents};
-use record::{Machine, Nanos, Origin, Phase, Run, RunId, Severity, Target, TargetKind};
+use record::{
+    Code, Finding, Machine, Nanos, Origin, Phase, Run, RunId, Severity, Target, TargetKind,
+};
 
 use super::conclusion::Conclusion;
 use super::measure::{self, Measured, WINDOW};
@@ -39,6 +41,8 @@ pub(crate) struct Lap {
     pub disk_latency_ns: Option<f64>,
     /// Why the figures are not the disk's, as a sentence.
     pub invalid: Option<String>,
+    /// Reasons to doubt that they are the disk's alone.
+    pub doubts: Vec<Finding>,
     /// What ended it before its end.
     pub failed: Option<EngineError>,
 }
@@ -132,14 +136,15 @@ impl Lane {
         );
         let after = self.counted();
         let run = self.run(started, phases);
-        let invalid = Conclusion::of(&run)
-            .findings
-            .into_iter()
-            .find(|finding| finding.severity == Severity::Invalid);
+        let findings = Conclusion::of(&run).findings;
+        let is_invalid = |finding: &&Finding| finding.severity == Severity::Invalid;
+        let invalid = findings.iter().find(is_invalid).cloned();
+        let doubts = findings.into_iter().filter(is_doubt).collect();
         Lap {
             phases: run.phases,
             disk_latency_ns: slowest(&before, &after),
             invalid: invalid.map(|finding| finding.text),
+            doubts,
             failed: failed.map(|(_, error)| error),
         }
     }
@@ -167,6 +172,16 @@ impl Lane {
             interrupted: false,
         }
     }
+}
+
+/// Whether a finding makes it doubtful whose figures these are. How steady they are is for who compares
+/// the rounds.
+fn is_doubt(finding: &Finding) -> bool {
+    let is_of_source = matches!(
+        finding.code,
+        Code::Unwritten | Code::Cached | Code::CpuBound | Code::ForeignIo | Code::SmallSpan
+    );
+    finding.severity == Severity::Warn && is_of_source
 }
 
 /// A phase that takes just so long: rounds are compared with each other.

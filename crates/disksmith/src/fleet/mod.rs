@@ -18,6 +18,8 @@
 
 pub(crate) mod agent;
 mod agree;
+#[cfg(test)]
+mod alone;
 pub(crate) mod floor;
 pub(crate) mod hosts;
 mod known;

@@ -2,8 +2,8 @@
 //!
 //! They are read from the answer of `fleet race --json`, of which `figure` (its name) and, for each of
 //! `hosts`, `host`, `zone`, `type`, `figure.value` and `decision` are used; from a list of hosts with the
-//! attributes `figure` and `decision`; or from a ledger, of each host the worst of its runs, and the hosts
-//! of `fleet run -- bench …` that never came to one. A host without a figure, such as one that was never
+//! attributes `figure` and `decision`; or from a ledger, of each host the worst of its runs and races, and the
+//! hosts of `fleet run -- bench …` that never came to one. A host without a figure, such as one that was never
 //! reached, came out bad.
 
 use std::collections::BTreeMap;
@@ -16,6 +16,7 @@ use record::Verdict;
 use serde::Deserialize;
 
 use super::hosts::{Host, listed};
+use super::race::{Decided, conclude};
 use super::run::{Came, FleetRun};
 use crate::bench::conclusion::Conclusion;
 use crate::failure::{Failure, Standing as _};
@@ -239,12 +240,15 @@ fn of_attributes(host: &Host) -> Result<PastHost, String> {
     })
 }
 
-/// The hosts of a ledger's runs that have the figure of the bar: of each the worst. What was measured to
-/// its end and is valid counts before what was not, which may be a burst.
+/// The hosts of a ledger's runs and races that have the figure of the bar: of each the worst. What was
+/// measured to its end and is valid counts before what was not, which may be a burst.
 fn of_ledger(path: &Path, bar: &Requirement) -> Result<Vec<PastHost>, Failure> {
     let ledger = Ledger::open(path).refused()?;
+    let mut worst = Worst {
+        is_low_good: bar.side.is_low(),
+        hosts: BTreeMap::new(),
+    };
     let phase = &bar.figure.phase;
-    let mut hosts: BTreeMap<String, (bool, PastHost)> = BTreeMap::new();
     for summary in ledger.list(&Filter::default()).refused()? {
         if !summary.phases.contains(phase) {
             continue;
@@ -265,25 +269,70 @@ fn of_ledger(path: &Path, bar: &Requirement) -> Result<Vec<PastHost>, Failure> {
         };
         let id = cloud.and_then(|cloud| cloud.instance_id.clone());
         let key = id.unwrap_or_else(|| run.machine.hostname.clone());
+        worst.take(key, counts, one);
+    }
+    for (key, one) in of_races(&ledger, bar)? {
+        worst.take(key, true, one);
+    }
+    let mut hosts: Vec<PastHost> = worst.hosts.into_values().map(|(_, one)| one).collect();
+    hosts.extend(never_measured(&ledger)?);
+    Ok(hosts)
+}
+
+/// The worst that is known of each host.
+struct Worst {
+    /// Whether less of the figure is better.
+    is_low_good: bool,
+    /// Each with whether its figure counts.
+    hosts: BTreeMap<String, (bool, PastHost)>,
+}
+
+impl Worst {
+    fn take(&mut self, key: String, counts: bool, one: PastHost) {
         let comes_before = |(old_counts, old): &(bool, PastHost)| {
             if *old_counts != counts {
                 return counts;
             }
-            let better = |old: f64| {
-                if bar.side.is_low() {
-                    old < value.mean
-                } else {
-                    old > value.mean
-                }
-            };
-            old.figure.is_none_or(better)
+            match (old.figure, one.figure) {
+                (Some(old), Some(new)) if self.is_low_good => old < new,
+                (Some(old), Some(new)) => old > new,
+                (old, _) => old.is_none(),
+            }
         };
-        if hosts.get(&key).is_none_or(comes_before) {
-            hosts.insert(key, (counts, one));
+        if self.hosts.get(&key).is_none_or(comes_before) {
+            self.hosts.insert(key, (counts, one));
         }
     }
-    let mut hosts: Vec<PastHost> = hosts.into_values().map(|(_, one)| one).collect();
-    hosts.extend(never_measured(&ledger)?);
+}
+
+/// The hosts of races that were ranked by the figure of the bar, each with what names it. One that was
+/// never measured has no figure.
+fn of_races(ledger: &Ledger, bar: &Requirement) -> Result<Vec<(String, PastHost)>, Failure> {
+    let mut hosts = Vec::new();
+    for summary in ledger.list_work(Some(FleetRun::KIND)).refused()? {
+        let Some(work) = ledger.work::<FleetRun>(&summary.key).refused()? else {
+            continue;
+        };
+        let run = work.document;
+        let race = run.race.as_ref();
+        let Some(record) = race.filter(|race| race.figures.first() == Some(&bar.figure)) else {
+            continue;
+        };
+        for one in conclude(&run, record).ranked {
+            let host = run.hosts.get(one.place);
+            // Where the race was ended first, it says nothing of a host that was not measured.
+            if let Some(host) = host.filter(|_| one.known.is_some() || one.decided != Decided::Open)
+            {
+                let past = PastHost {
+                    zone: host.zone.clone(),
+                    kind: host.kind.clone(),
+                    figure: one.known.map(|known| known.figure),
+                    kept: None,
+                };
+                hosts.push((host.id.clone().unwrap_or_else(|| host.host.clone()), past));
+            }
+        }
+    }
     Ok(hosts)
 }
 
@@ -388,6 +437,30 @@ mod tests {
             (never[0].zone.as_deref(), never[0].figure),
             (Some("z"), None)
         );
+    }
+
+    #[test]
+    fn the_races_of_a_ledger_are_of_the_past_too() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("ledger.db");
+        let mut ledger = Ledger::open(&path).unwrap();
+        let root = linux::Root::host();
+        let here = crate::longwork::Here::of_process(&root, Path::new("/etc")).unwrap();
+        let run = crate::fleet::race::sample::raced(&[1000.0, 900.0, 500.0]);
+        let standing = |owner: &ledger::Owner| here.standing(owner);
+        let claim = ledger
+            .begin_work(&run.id, here.owner(), &run, standing)
+            .unwrap();
+        ledger.finish_work(claim, &run).unwrap();
+        drop(ledger);
+        let good = |text: &str| {
+            let bar: Requirement = text.parse().unwrap();
+            let past = Past::read(&path, Some(&bar)).map_err(|why| why.error().to_string());
+            past.map(|past| goods(&past).into_iter().filter(|good| *good).count())
+        };
+        assert_eq!(good("page-read.iops>=700"), Ok(2));
+        let none = good("page-write.iops>=700").unwrap_err();
+        assert!(none.contains("no past result"), "{none}");
     }
 
     const RACE: &str = r#"{"command": "fleet race", "figure": "page-write.iops", "hosts": [

@@ -57,6 +57,8 @@ pub(crate) struct Ranked {
     pub known: Option<Known>,
     /// In how many rounds it was missing.
     pub missed: usize,
+    /// Reasons to doubt that its figures are its disks' alone, as sentences.
+    pub doubts: Vec<String>,
 }
 
 /// A group, and how its race ended.
@@ -195,6 +197,7 @@ fn raced(
         is_bad,
         known,
         missed: course.missed(place),
+        doubts: doubts(place, record),
     }
 }
 
@@ -245,8 +248,13 @@ fn of_rank(
             }
         };
     }
-    let after = match course.standing(place) {
-        Some(Standing::Out { round }) => format!(", known after round {}", round + 1),
+    if let Some(Standing::Removed { .. }) = course.standing(place) {
+        return (Decided::Failed, "it could not be raced".to_owned(), false);
+    }
+    let after = match (course.standing(place), end) {
+        // Those that would tie in a longer race are left out at its end, by what was measured of them.
+        (_, End::Equal) => " by what was measured".to_owned(),
+        (Some(Standing::Out { round }), _) => format!(", known after round {}", round + 1),
         _ => String::new(),
     };
     (
@@ -303,7 +311,25 @@ fn never(place: usize, run: &FleetRun) -> Ranked {
         is_bad: false,
         known: None,
         missed: 0,
+        doubts: Vec::new(),
     }
+}
+
+/// What was told of a host's targets, each sentence once.
+fn doubts(place: usize, record: &RaceRecord) -> Vec<String> {
+    let laps = record.rounds.iter().flat_map(|round| &round.measured);
+    let own = laps.filter(|lap| lap.host == place);
+    let told = own
+        .flat_map(|lap| &lap.targets)
+        .flat_map(|target| &target.doubts);
+    let mut doubts: Vec<String> = Vec::new();
+    for doubt in told {
+        // One that is lost and comes back says it anew.
+        if !doubts.contains(doubt) {
+            doubts.push(doubt.clone());
+        }
+    }
+    doubts
 }
 
 #[cfg(test)]

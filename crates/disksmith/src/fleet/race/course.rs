@@ -22,7 +22,8 @@ pub(crate) enum Fate {
     Floor(String),
     /// A disk of it gave nothing, or an error.
     Broken(String),
-    /// It was away too often, or what it measured was not its disks'; nothing bad was measured of it.
+    /// It was away too often, could not measure, or what it measured was not its disks'; nothing bad was
+    /// measured of it.
     Absent(String),
 }
 
@@ -170,7 +171,7 @@ impl<'a> Course<'a> {
     /// What a host's disks gave, as the race takes it; `None` where that does not count.
     ///
     /// # Errors
-    /// Its fate, where a disk is broken.
+    /// Its fate, where a disk is broken, or it could not be measured.
     fn figures(&self, lap: &Lap) -> Result<Option<Measured>, Fate> {
         let paths = self.setup.targets.get(lap.host);
         let path = |at: usize| {
@@ -178,10 +179,17 @@ impl<'a> Course<'a> {
                 .and_then(|paths| paths.get(at))
                 .map_or("", String::as_str)
         };
+        if paths.is_some_and(|paths| paths.len() != lap.targets.len()) {
+            let why = "what is measured there is not what it was at first";
+            return Err(Fate::Absent(why.to_owned()));
+        }
         let mut disks = Vec::new();
         for (at, target) in lap.targets.iter().enumerate() {
-            if let Some(why) = &target.failed {
+            if let Some(why) = &target.broken {
                 return Err(Fate::Broken(format!("{}: {why}", path(at))));
+            }
+            if let Some(why) = &target.failed {
+                return Err(Fate::Absent(format!("{}: {why}", path(at))));
             }
             match target.figures.first().copied().flatten() {
                 Some(figure) if figure > 0.0 && figure.is_finite() => disks.push(figure),

@@ -186,6 +186,7 @@ mod tests {
             is_bad,
             known: None,
             missed: 0,
+            doubts: Vec::new(),
         }
     }
 

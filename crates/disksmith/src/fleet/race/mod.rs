@@ -5,7 +5,8 @@
 //! | `runner` | one host: reached, prepared, told its rounds |
 //! | `drive` | all of them: brought to the start, and through each round |
 //! | `course` | who is measured next, and who is out for what; it only decides |
-//! | `record` | the race as it was measured, for the ledger |
+//! | `run` | the whole of it |
+//! | `record`, `keeper` | the race as it was measured, in the ledger |
 //! | `conclude` | what that comes to, host by host |
 //! | `groups` | who competes with whom |
 //! | `say`, `files` | the answer, and the lists |
@@ -16,7 +17,9 @@ mod course;
 mod drive;
 mod files;
 mod groups;
+mod keeper;
 mod record;
+mod run;
 mod runner;
 #[cfg(test)]
 pub(crate) mod sample;
@@ -26,24 +29,20 @@ mod terminate;
 mod tests;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use ::record::RunId;
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use clap::Parser as _;
 use jiff::Timestamp;
-use ledger::{Claim, Ledger};
-use record::{RacedHost, RoundRecord};
+use ledger::Ledger;
+use record::RacedHost;
 
-use super::agree::{is_agreed, must_be_askable};
+use super::agree::must_be_askable;
 use super::hosts::{Host, is_keep};
-use super::known::Met;
-use super::link::Transport;
-use super::pool::{Gate, STACK};
-use super::rounds::{self, Round};
-use super::run::{Came, FleetRun, HostRun, Kind};
+use super::rounds;
+use super::run::{FleetRun, HostRun, Kind};
 use super::setup::Setup;
 use super::{allow_connections, find, reach};
 use crate::bench::check_page;
@@ -53,11 +52,10 @@ use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::longwork::Here;
 use crate::render;
 use crate::sweep::{Figure, Metric};
-use course::{Course, Replayed};
-use drive::{Field, State};
 use files::Lists;
-use runner::{Runner, Running};
-use terminate::Termination;
+use keeper::Keeper;
+use run::Conditions;
+use runner::Running;
 
 pub(crate) use conclude::{Concluded, Decided, Ranked, conclude};
 pub(crate) use record::RaceRecord;
@@ -67,8 +65,6 @@ const READS: &str = "page-read";
 /// How long after a round's end a host is waited for that has not answered: as long as the round took, and
 /// within these bounds.
 const LATE: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
-/// How many times as long as the last write nothing is written to the ledger.
-const REST: u32 = 3;
 
 /// Races hosts, or shows what would be raced.
 pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
@@ -121,7 +117,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     let concluded = conclude_of(&run)?;
     let listed = lists.write_of(&run, &hosts, &concluded)?;
     let terminated = if args.terminate {
-        end_instances(&mut run, &concluded, args, context, interrupt)
+        terminate::carry_out(&mut run, &concluded, args, context, interrupt)
     } else {
         Ok(())
     };
@@ -137,48 +133,6 @@ fn conclude_of(run: &FleetRun) -> Result<Concluded, Failure> {
     let record = run.race.as_ref();
     let record = record.ok_or_else(|| Failure::refused("the run is no race"))?;
     Ok(conclude(run, record))
-}
-
-/// Terminates the instances that were measured to be bad, after the list was shown and agreed to.
-///
-/// # Errors
-/// Failed midway, where EC2 cannot be asked, does not allow it, or nobody agrees: the race is over by then.
-fn end_instances(
-    run: &mut FleetRun,
-    concluded: &Concluded,
-    args: &RaceArgs,
-    context: &Context,
-    interrupt: &AtomicBool,
-) -> Result<(), Failure> {
-    let midway = |why: String| Failure::Midway(anyhow!("no instance was terminated: {why}"));
-    let Some(record) = run.race.as_deref().filter(|record| !record.interrupted) else {
-        return Ok(());
-    };
-    let is_of_ec2 = !args.source.ec2.is_empty();
-    let program = &mut terminate::really;
-    let mut plan = Termination::plan(run, record, concluded, is_of_ec2, program).map_err(midway)?;
-    context.tell(&plan.text());
-    let ids: Vec<String> = plan.doomed.iter().map(|one| one.id.clone()).collect();
-    terminate::check_permission(&ids, program).map_err(midway)?;
-    let words = format!("These {} instances will be terminated.", ids.len());
-    let asked = || is_agreed(&words, "terminated", interrupt);
-    let is_wanted = ids.is_empty() || args.yes || {
-        // Much was done by now, whatever is answered.
-        asked().map_err(|failure| Failure::Midway(failure.error()))?
-    };
-    if !is_wanted || interrupt.load(Relaxed) {
-        return Err(midway("nobody has agreed".to_owned()));
-    }
-    let executed = plan.execute(program);
-    if let Some(record) = &mut run.race {
-        record.termination = Some(plan);
-    }
-    executed.map_err(|why| {
-        Failure::Midway(anyhow!(
-            "not all instances were terminated; 'disksmith fleet show {}' says which were: {why}",
-            run.id
-        ))
-    })
 }
 
 /// What is asked of each host.
@@ -253,7 +207,7 @@ fn check_none_under_way(ledger: &Ledger, here: &Here, hosts: &[Host]) -> Result<
     let unfinished = ledger.unfinished::<FleetRun>().refused()?;
     let alive = unfinished
         .iter()
-        .filter(|work| here.standing(&work.owner) != ledger::Standing::Dead);
+        .filter(|work| here.standing(&work.owner) == ledger::Standing::Alive);
     for work in alive {
         let Some(other) = ledger.work::<FleetRun>(&work.key).refused()? else {
             continue;
@@ -300,239 +254,6 @@ fn begun(args: &RaceArgs, asked: &Asked, hosts: &[Host]) -> FleetRun {
         args: asked.words.clone(),
         hosts: hosts.iter().map(HostRun::waiting).collect(),
         race: Some(Box::new(record)),
-    }
-}
-
-/// Keeps a race in the ledger while it runs.
-struct Keeper {
-    ledger: Ledger,
-    claim: Claim<FleetRun>,
-    /// Until when nothing is written: all of the race is, each time.
-    rested: Instant,
-    failed: Option<String>,
-}
-
-impl Keeper {
-    fn begin(mut ledger: Ledger, here: &Here, run: &FleetRun) -> Result<Keeper, Failure> {
-        let standing = |owner: &ledger::Owner| here.standing(owner);
-        let claim = ledger.begin_work(&run.id, here.owner(), run, standing);
-        Ok(Keeper {
-            claim: claim.refused()?,
-            ledger,
-            rested: Instant::now(),
-            failed: None,
-        })
-    }
-
-    fn keep(&mut self, run: &FleetRun) {
-        let began = Instant::now();
-        if began < self.rested || self.failed.is_some() {
-            return;
-        }
-        if let Err(why) = self.ledger.keep_work(&self.claim, run) {
-            self.failed = Some(why.to_string());
-        }
-        self.rested = Instant::now() + began.elapsed() * REST;
-    }
-
-    /// Why it is not kept; `None` where it is.
-    fn finish(mut self, run: &FleetRun) -> Option<String> {
-        let finished = self.ledger.finish_work(self.claim, run);
-        finished.err().map(|why| why.to_string())
-    }
-}
-
-/// How a race is run.
-struct Conditions<'a> {
-    transport: &'a dyn Transport,
-    interrupt: &'a AtomicBool,
-    /// How many hosts are connected to at the same time.
-    batch: usize,
-    /// How long hosts may take to be ready.
-    ready: Duration,
-    /// How long after a round's end a host is waited for.
-    late: Duration,
-    /// How long after a loss a host is tried again.
-    after_loss: Duration,
-}
-
-impl Conditions<'_> {
-    /// Races these hosts. `keep` is called with what is known whenever that has changed.
-    ///
-    /// # Errors
-    /// Refused, where the race makes no sense for the hosts that came; failed midway, where no thread can
-    /// be started.
-    fn race(
-        &self,
-        hosts: &[Host],
-        args: &RaceArgs,
-        mut run: FleetRun,
-        keep: &mut dyn FnMut(&FleetRun),
-    ) -> Result<FleetRun, Failure> {
-        let (gate, met) = (Gate::new(self.batch), Met::default());
-        let (fleet, words) = (run.id.clone(), run.args.clone());
-        let running = Running {
-            transport: self.transport,
-            fleet: &fleet,
-            args: &words,
-            interrupt: self.interrupt,
-            gate: &gate,
-            met: &met,
-            after_loss: self.after_loss,
-        };
-        let (mut field, (told, receivers)) = Field::new(hosts, self.interrupt);
-        let raced = thread::scope(|scope| {
-            let mut started = Ok(());
-            for ((place, host), rounds) in hosts.iter().enumerate().zip(receivers) {
-                let (told, runner) = (told.clone(), Runner::new(&running, host, rounds));
-                let thread = thread::Builder::new()
-                    .name("host".to_owned())
-                    .stack_size(STACK);
-                let spawned = thread.spawn_scoped(scope, move || runner.run(place, &told));
-                if let Err(why) = spawned {
-                    started = Err(why)
-                        .context("a thread for each host could not be started")
-                        .midway();
-                    break;
-                }
-            }
-            drop(told);
-            let raced = started.and_then(|()| self.rounds(&mut field, args, &mut run, keep));
-            field.end();
-            raced
-        });
-        raced?;
-        Ok(run)
-    }
-
-    /// Brings the hosts to the start, and measures round by round.
-    fn rounds(
-        &self,
-        field: &mut Field<'_>,
-        args: &RaceArgs,
-        run: &mut FleetRun,
-        keep: &mut dyn FnMut(&FleetRun),
-    ) -> Result<(), Failure> {
-        field.gather(self.ready);
-        let Some(record) = run.race.as_mut() else {
-            return Ok(());
-        };
-        enter(field, args, record)?;
-        let base = record.as_ref().clone();
-        note(field, run);
-        keep(run);
-        let replayed = Replayed::of(&base);
-        let setup = replayed.setup(&base);
-        let mut course = Course::new(&setup);
-        loop {
-            let next = course.next();
-            if next.is_empty() || self.interrupt.load(Relaxed) {
-                break;
-            }
-            let round = Round {
-                number: course.rounds(),
-                seconds: base.round_s,
-            };
-            let measured = field.measure(&next, round, self.late);
-            // Part of a round would be of those that answered first.
-            if self.interrupt.load(Relaxed) {
-                break;
-            }
-            let out = course.take(&measured);
-            tell(&course, &next, &measured, &out, run);
-            out.iter().for_each(|place| field.release(*place));
-            if let Some(record) = run.race.as_mut() {
-                record.rounds.push(measured);
-            }
-            note(field, run);
-            keep(run);
-        }
-        let interrupted = self.interrupt.load(Relaxed);
-        if let Some(record) = run.race.as_mut() {
-            record.interrupted = interrupted;
-        }
-        end(field, interrupted, run);
-        Ok(())
-    }
-}
-
-/// Puts the hosts that are ready into their groups.
-///
-/// # Errors
-/// Refused, where a floor is watched for longer than the race.
-fn enter(field: &Field<'_>, args: &RaceArgs, record: &mut RaceRecord) -> Result<(), Failure> {
-    let ready: Vec<Option<_>> = field
-        .seats
-        .iter()
-        .map(|seat| match seat.state {
-            State::Ready => Some((&seat.came, &seat.targets[..])),
-            _ => None,
-        })
-        .collect();
-    let groups = groups::groups(&ready, args.per);
-    let names: Vec<String> = groups.iter().flatten().cloned().collect();
-    record.least_rounds = Setup::grouped(&names, args)
-        .map_err(Failure::refused)?
-        .rule
-        .least;
-    for ((raced, seat), group) in record.hosts.iter_mut().zip(&field.seats).zip(groups) {
-        raced.group = group;
-        raced.targets.clone_from(&seat.targets);
-        raced.boot.clone_from(&seat.boot);
-        raced.own_id.clone_from(&seat.own_id);
-    }
-    Ok(())
-}
-
-/// Puts what came of the hosts until now to the run.
-fn note(field: &Field<'_>, run: &mut FleetRun) {
-    for (host, seat) in run.hosts.iter_mut().zip(&field.seats) {
-        host.clone_from(&seat.came);
-    }
-}
-
-/// The race is over for all of them.
-fn end(field: &Field<'_>, interrupted: bool, run: &mut FleetRun) {
-    note(field, run);
-    for (host, seat) in run.hosts.iter_mut().zip(&field.seats) {
-        match &seat.state {
-            State::Gone => {}
-            State::Away(why) => {
-                host.came = Came::Lost;
-                host.why = Some(why.clone());
-            }
-            _ if interrupted => host.came = Came::Interrupted,
-            _ => host.came = Came::Done,
-        }
-    }
-}
-
-/// Says on standard error how the race stands after a round.
-fn tell(
-    course: &Course<'_>,
-    next: &[usize],
-    measured: &RoundRecord,
-    out: &[usize],
-    run: &FleetRun,
-) {
-    let name = |place: &usize| run.hosts.get(*place).map_or("", |host| host.host.as_str());
-    for place in out {
-        let why = course.fate(*place).map_or("", |fate| fate.why());
-        let why = why.trim_end_matches('.');
-        crate::context::tell(&format!(
-            "disksmith: round {}: {} is out: {why}.",
-            course.rounds(),
-            name(place)
-        ));
-    }
-    let left = course.next().len();
-    if left != next.len() || !measured.missed.is_empty() {
-        crate::context::tell(&format!(
-            "disksmith: round {}: {} of {} hosts were measured, and {left} are measured next.",
-            course.rounds(),
-            measured.measured.len(),
-            next.len()
-        ));
     }
 }
 

@@ -209,6 +209,12 @@ impl<'a> Runner<'a> {
         self.came.clock_ahead_s = Some(ahead);
         know(&mut self.came, &facts)?;
         self.running.met.meet(&facts, self.host)?;
+        let left = session.left().len();
+        if left > 0 && !self.was_ready {
+            self.came.notes.push(format!(
+                "it has kept {left} answers of earlier runs, which the next 'fleet run' collects."
+            ));
+        }
         let own_id = facts.cloud.and_then(|cloud| cloud.instance_id);
         tell(Told::Known(Box::new(self.came.clone()), facts.boot, own_id));
         Ok(())

@@ -1,5 +1,7 @@
 //! What `fleet race` answers: a ranked table with sentences, or one JSON document.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use study::burnin::{End, Known};
 
@@ -10,6 +12,9 @@ use super::record::{RaceRecord, RacedHost};
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout, wrap};
 use crate::render::words;
+
+/// Clocks that differ by more are told of, in seconds.
+const CLOCKS: f64 = 2.0;
 
 /// The table, and what is to be said.
 pub(crate) fn text(
@@ -39,7 +44,6 @@ pub(crate) fn text(
         .collect();
     let mut text = layout(&titles, &rows, columns);
     text.push('\n');
-    let sentences = concluded.groups.iter().map(|group| of_group(group, record));
     let reasons = concluded.ranked.iter().filter_map(|one| {
         let host = run.hosts.get(one.place)?;
         Some(format!(
@@ -53,15 +57,36 @@ pub(crate) fn text(
         let notes = host.notes.iter();
         notes.map(|note| format!("{}: {note}", host.host))
     });
-    for sentence in sentences
-        .chain(of_race(record, concluded))
-        .chain(reasons)
+    let clocks = run.hosts.iter().filter_map(|host| {
+        let ahead = host.clock_ahead_s.filter(|ahead| ahead.abs() > CLOCKS)?;
+        Some(format!(
+            "{}: its clock is {} {}; rounds do not go by clocks.",
+            host.host,
+            words::seconds(ahead.abs()),
+            if ahead > 0.0 { "ahead" } else { "behind" }
+        ))
+    });
+    let told = sentences(record, concluded).into_iter().chain(reasons);
+    let more = doubts(run, concluded)
+        .into_iter()
         .chain(notes)
-    {
+        .chain(clocks);
+    for sentence in told.chain(more).chain(terminated(record)) {
         text.push_str(&wrap(&sentence, columns, "  "));
         text.push('\n');
     }
     text
+}
+
+/// What became of the instances that were to be terminated.
+fn terminated(record: &RaceRecord) -> Vec<String> {
+    let doomed = record.termination.iter().flat_map(|one| &one.doomed);
+    doomed
+        .map(|one| {
+            let state = one.state.as_deref().unwrap_or("not terminated");
+            format!("{}: its instance {} is {state}.", one.host, one.id)
+        })
+        .collect()
 }
 
 fn row(one: &Ranked, run: &FleetRun, record: &RaceRecord, many: bool) -> Vec<String> {
@@ -85,6 +110,27 @@ fn row(one: &Ranked, run: &FleetRun, record: &RaceRecord, many: bool) -> Vec<Str
         of_known(&|known| known.rounds.to_string()),
         one.decided.word().to_owned(),
     ]
+}
+
+/// What makes figures doubtful, each sentence once with those of whom it is said.
+fn doubts(run: &FleetRun, concluded: &Concluded) -> Vec<String> {
+    let mut said: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for one in &concluded.ranked {
+        let name = run
+            .hosts
+            .get(one.place)
+            .map_or("", |host| host.host.as_str());
+        for doubt in &one.doubts {
+            said.entry(doubt).or_default().push(name);
+        }
+    }
+    said.into_iter()
+        .map(|(doubt, names)| match names.as_slice() {
+            [only] => format!("{only}: {doubt}"),
+            [first, ..] => format!("{first} and {} more: {doubt}", names.len() - 1),
+            [] => doubt.to_owned(),
+        })
+        .collect()
 }
 
 /// How the race of each group ended, how long it took, and what it rests on.
@@ -256,6 +302,7 @@ fn host_json(one: &Ranked, run: &FleetRun, record: &RaceRecord) -> Option<Value>
         "worst_target": one.known.and_then(|known| raced?.targets.get(known.disk).cloned()),
         "targets": raced.map(|raced| &raced.targets),
         "clock_ahead_s": host.clock_ahead_s,
+        "doubts": one.doubts,
         "notes": host.notes,
     }))
 }

@@ -5,13 +5,20 @@
 //! the host's own metadata service, or EC2 in this run, said that it is the instance of this id; and EC2 says
 //! right before that it runs and has no tag `keep`.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use anyhow::anyhow;
 use linux::exec::Exec;
 use serde::{Deserialize, Serialize};
 
+use super::super::agree::is_agreed;
 use super::super::hosts::{self, Host, instances_now};
 use super::super::run::FleetRun;
 use super::conclude::Concluded;
 use super::record::RaceRecord;
+use crate::cli::RaceArgs;
+use crate::context::Context;
+use crate::failure::Failure;
 
 /// So many instances are asked for or terminated with one command (Amazon EC2 API Reference,
 /// TerminateInstances: a batch should be small).
@@ -51,7 +58,7 @@ pub(crate) struct Termination {
 }
 
 /// Runs a program, and gives what it writes.
-pub(crate) type RunProgram<'a> = &'a mut dyn FnMut(&Exec) -> Result<Vec<u8>, String>;
+pub(super) type RunProgram<'a> = &'a mut dyn FnMut(&Exec) -> Result<Vec<u8>, String>;
 
 impl Termination {
     /// Chooses by what the race measured and by what EC2 says now. `is_of_ec2` says that the hosts and
@@ -262,196 +269,47 @@ impl Answer {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fleet::race::conclude::{Decided, Ranked};
-    use crate::fleet::race::record::RacedHost;
-    use crate::fleet::run::{HostRun, Kind};
-
-    /// A race that has measured all of its hosts to be bad, but the first.
-    fn race(hosts: &[(&str, Option<&str>, RacedHost)]) -> (FleetRun, RaceRecord, Concluded) {
-        let host = |(name, id, _): &(&str, Option<&str>, RacedHost)| {
-            HostRun::waiting(&Host {
-                name: (*name).to_owned(),
-                address: format!("admin@{name}"),
-                id: id.map(str::to_owned),
-                ..Host::default()
-            })
-        };
-        let record = RaceRecord {
-            keep: 1,
-            figures: Vec::new(),
-            floors: Vec::new(),
-            round_s: 1.0,
-            least_rounds: 2,
-            most_rounds: 9,
-            ties: None,
-            hosts: hosts.iter().map(|(_, _, raced)| raced.clone()).collect(),
-            rounds: Vec::new(),
-            interrupted: false,
-            termination: None,
-        };
-        let run = FleetRun {
-            id: "f".to_owned(),
-            began: jiff::Timestamp::UNIX_EPOCH,
-            kind: Kind::Race,
-            args: Vec::new(),
-            hosts: hosts.iter().map(host).collect(),
-            race: None,
-        };
-        let ranked = |place: usize| Ranked {
-            place,
-            decided: Decided::Cull,
-            reason: "3 others are better".to_owned(),
-            is_bad: place > 0,
-            known: None,
-            missed: 0,
-        };
-        let concluded = Concluded {
-            groups: Vec::new(),
-            ranked: (0..hosts.len()).map(ranked).collect(),
-            noise: None,
-        };
-        (run, record, concluded)
+/// Terminates the instances that were measured to be bad, after the list was shown and agreed to.
+///
+/// # Errors
+/// Failed midway, where EC2 cannot be asked, does not allow it, or nobody agrees: the race is over by then.
+pub(super) fn carry_out(
+    run: &mut FleetRun,
+    concluded: &Concluded,
+    args: &RaceArgs,
+    context: &Context,
+    interrupt: &AtomicBool,
+) -> Result<(), Failure> {
+    let midway = |why: String| Failure::Midway(anyhow!("no instance was terminated: {why}"));
+    let Some(record) = run.race.as_deref().filter(|record| !record.interrupted) else {
+        return Ok(());
+    };
+    let is_of_ec2 = !args.source.ec2.is_empty();
+    let program = &mut really;
+    let mut plan = Termination::plan(run, record, concluded, is_of_ec2, program).map_err(midway)?;
+    context.tell(&plan.text());
+    let ids: Vec<String> = plan.doomed.iter().map(|one| one.id.clone()).collect();
+    check_permission(&ids, program).map_err(midway)?;
+    let words = format!("These {} instances will be terminated.", ids.len());
+    let asked = || is_agreed(&words, "terminated", interrupt);
+    let is_wanted = ids.is_empty() || args.yes || {
+        // Much was done by now, whatever is answered.
+        asked().map_err(|failure| Failure::Midway(failure.error()))?
+    };
+    if !is_wanted || interrupt.load(Relaxed) {
+        return Err(midway("nobody has agreed".to_owned()));
     }
-
-    fn own(id: &str) -> RacedHost {
-        RacedHost {
-            own_id: Some(id.to_owned()),
-            ..RacedHost::default()
-        }
+    let executed = plan.execute(program);
+    if let Some(record) = &mut run.race {
+        record.termination = Some(plan);
     }
-
-    /// An EC2 that knows these instances: id, state, address, and whether it is tagged.
-    fn ec2(
-        instances: &'static [(&str, &str, &str, bool)],
-    ) -> impl FnMut(&Exec) -> Result<Vec<u8>, String> {
-        move |program| {
-            let line = program.line();
-            let asked = instances.iter().filter(|one| line.contains(one.0));
-            let each: Vec<String> = asked
-                .map(|(id, state, address, keep)| {
-                    let key = if *keep { "Keep" } else { "Name" };
-                    format!(
-                        r#"{{"InstanceId": "{id}", "State": {{"Name": "{state}"}},
-                            "PrivateIpAddress": "{address}", "CurrentState": {{"Name": "shutting-down"}},
-                            "Tags": [{{"Key": "{key}", "Value": ""}}]}}"#
-                    )
-                })
-                .collect();
-            let each = each.join(",");
-            if line.contains("describe-instances") {
-                Ok(format!(r#"{{"Reservations": [{{"Instances": [{each}]}}]}}"#).into_bytes())
-            } else if line.contains("--dry-run") {
-                Err("status 254: An error occurred (DryRunOperation)".to_owned())
-            } else {
-                Ok(format!(r#"{{"TerminatingInstances": [{each}]}}"#).into_bytes())
-            }
-        }
-    }
-
-    const SOUND: &[(&str, &str, &str, bool)] = &[
-        ("i-0", "running", "h0", false),
-        ("i-1", "running", "h1", false),
-        ("i-2", "running", "h2", true),
-        ("i-3", "stopped", "h3", false),
-    ];
-
-    fn planned(hosts: &[(&str, Option<&str>, RacedHost)], is_of_ec2: bool) -> Termination {
-        let (run, record, concluded) = race(hosts);
-        Termination::plan(&run, &record, &concluded, is_of_ec2, &mut ec2(SOUND)).unwrap()
-    }
-
-    fn doomed(plan: &Termination) -> Vec<&str> {
-        plan.doomed.iter().map(|one| one.id.as_str()).collect()
-    }
-
-    #[test]
-    fn only_what_was_measured_to_be_bad_and_is_not_tagged_is_terminated() {
-        let tagged = RacedHost {
-            is_tagged_keep: true,
-            ..own("i-1")
-        };
-        let plan = planned(
-            &[
-                ("h0", Some("i-0"), own("i-0")),
-                ("h1", Some("i-1"), own("i-1")),
-                ("h2", Some("i-2"), own("i-2")),
-                ("h3", Some("i-3"), own("i-3")),
-                ("h4", Some("i-4"), own("i-4")),
-                ("h5", None, RacedHost::default()),
-                ("h6", Some("i-1"), tagged),
-                ("h7", Some("i-1"), own("i-9")),
-                ("h8", Some("i-1"), RacedHost::default()),
-            ],
-            false,
-        );
-        assert_eq!(doomed(&plan), ["i-1"]);
-        let spared = |name: &str| {
-            let mut spared = plan.spared.iter();
-            spared
-                .find(|one| one.host == name)
-                .map(|one| one.why.as_str())
-        };
-        for (name, why) in [
-            ("h0", None),
-            ("h2", Some("i-2 is tagged keep")),
-            ("h3", Some("i-3 is stopped")),
-            ("h4", Some("EC2 does not know i-4")),
-            ("h5", Some("the id of its instance is not known")),
-            ("h6", Some("it is tagged keep")),
-            ("h7", Some("it calls itself i-9, and not i-1")),
-        ] {
-            assert_eq!(spared(name), why, "{name}");
-        }
-        assert!(
-            spared("h8")
-                .unwrap()
-                .starts_with("only the list says that it is i-1")
-        );
-    }
-
-    #[test]
-    fn what_ec2_listed_must_still_be_at_its_address() {
-        let hosts = [
-            ("h0", Some("i-0"), RacedHost::default()),
-            ("h1", Some("i-1"), RacedHost::default()),
-        ];
-        assert_eq!(doomed(&planned(&hosts, true)), ["i-1"]);
-        let moved = [hosts[0].clone(), ("h9", Some("i-1"), RacedHost::default())];
-        let plan = planned(&moved, true);
-        assert!(plan.doomed.is_empty());
-        assert_eq!(plan.spared[0].why, "i-1 is not at admin@h9");
-    }
-
-    #[test]
-    fn a_race_that_was_interrupted_terminates_nothing() {
-        let (run, mut record, concluded) = race(&[
-            ("h0", Some("i-0"), own("i-0")),
-            ("h1", Some("i-1"), own("i-1")),
-        ]);
-        record.interrupted = true;
-        let plan = Termination::plan(&run, &record, &concluded, true, &mut ec2(SOUND));
-        assert_eq!(plan.unwrap(), Termination::default());
-    }
-
-    #[test]
-    fn what_came_of_each_is_told_and_a_permission_that_is_missing_too() {
-        let hosts = [
-            ("h0", Some("i-0"), own("i-0")),
-            ("h1", Some("i-1"), own("i-1")),
-        ];
-        let mut plan = planned(&hosts, false);
-        plan.execute(&mut ec2(SOUND)).unwrap();
-        assert_eq!(plan.doomed[0].state.as_deref(), Some("shutting-down"));
-        let ids = ["i-1".to_owned()];
-        assert_eq!(check_permission(&ids, &mut ec2(SOUND)), Ok(()));
-        let mut denied = |_: &Exec| Err("status 254: (UnauthorizedOperation)".to_owned());
-        let why = check_permission(&ids, &mut denied).unwrap_err();
-        assert!(why.contains("UnauthorizedOperation"), "{why}");
-        // Something that terminates in place of a rehearsal is not what it should be.
-        let mut wrong = |_: &Exec| Ok(Vec::new());
-        assert!(check_permission(&ids, &mut wrong).is_err());
-    }
+    executed.map_err(|why| {
+        Failure::Midway(anyhow!(
+            "not all instances were terminated; 'disksmith fleet show {}' says which were: {why}",
+            run.id
+        ))
+    })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,13 @@
 //! Races of hosts that are simulated at the transport.
 
-use clap::Parser as _;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
-use super::conclude::{Decided, Ranked};
 use super::*;
 use crate::cli::FleetVerb;
+use crate::fleet::alone::{is_alone, resident, run_alone, used};
 use crate::fleet::link::Simulated;
+use crate::fleet::run::Came;
 
 fn args(words: &[&str]) -> RaceArgs {
     let line = ["disksmith", "fleet", "race", "--list", "x"];
@@ -50,13 +52,24 @@ fn race_of(
     interrupt: &AtomicBool,
     keep: &mut dyn FnMut(&FleetRun),
 ) -> Result<FleetRun, Failure> {
+    race_with(Duration::from_millis(200), hosts, words, interrupt, keep)
+}
+
+/// The same, where hosts are waited for so long after a round's end.
+fn race_with(
+    late: Duration,
+    hosts: &[Host],
+    words: &[&str],
+    interrupt: &AtomicBool,
+    keep: &mut dyn FnMut(&FleetRun),
+) -> Result<FleetRun, Failure> {
     let args = args(words);
     let conditions = Conditions {
         transport: &Simulated::default(),
         interrupt,
         batch: 64,
-        ready: Duration::from_secs(30),
-        late: Duration::from_millis(200),
+        ready: Duration::from_secs(120),
+        late,
         after_loss: Duration::from_millis(20),
     };
     let asked = Asked::of(&args).unwrap();
@@ -288,4 +301,54 @@ fn prices_are_needed_where_they_break_ties() {
         host.tags.insert("price".to_owned(), "0.172".to_owned());
     }
     assert!(check_prices(&by_price, &hosts).is_ok());
+}
+
+#[test]
+fn a_thousand_hosts_are_raced_in_little_memory_and_by_less_than_a_core() {
+    let said = run_alone("fleet::race::tests::alone_a_thousand_hosts_are_raced");
+    assert!(said.contains("1000 hosts"), "{said}");
+}
+
+#[test]
+#[ignore = "the test above runs it, in a process of its own"]
+fn alone_a_thousand_hosts_are_raced() {
+    if is_alone() {
+        race_a_thousand_hosts();
+    }
+}
+
+#[allow(clippy::print_stdout, reason = "the figures are worth seeing")]
+fn race_a_thousand_hosts() {
+    // Eight levels; what stands behind is only to tell them apart.
+    let name = |at: usize| {
+        let letters = [at / 676, at / 26, at].map(|part| char::from(b'a' + (part % 26) as u8));
+        format!("wait{}{}", at % 8, String::from_iter(letters))
+    };
+    let names: Vec<String> = (0..1000).map(name).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let words = [&ROUND[..], &["--rounds", "12"]].concat();
+    let (before, began) = (resident(), Instant::now());
+    let mut most = 0;
+    let interrupt = AtomicBool::new(false);
+    let mut keep = |run: &FleetRun| {
+        most = most.max(resident().saturating_sub(before));
+        assert_eq!(run.hosts.len(), 1000);
+    };
+    let (late, hosts) = (Duration::from_secs(60), hosts(&names));
+    let run = race_with(late, &hosts, &words, &interrupt, &mut keep).unwrap();
+    let record = run.race.as_ref().unwrap();
+    assert_eq!(record.rounds[0].measured.len(), 1000);
+    assert_eq!(record.rounds.len(), 12);
+    let concluded = conclude(&run, record);
+    // Many are as good as each other; those that are far behind are out.
+    let is_far = |one: &Ranked| run.hosts[one.place].host.starts_with("wait7");
+    let mut left = concluded
+        .ranked
+        .iter()
+        .filter(|one| one.decided <= Decided::Tie);
+    assert!(left.clone().count() >= 3 && !left.any(is_far));
+    let cores = used() / began.elapsed().as_secs_f64();
+    println!("1000 hosts, their agents included: {most} MiB, {cores:.2} cores");
+    assert!(most < 500, "{most} MiB");
+    assert!(cores < 1.0, "{cores} cores");
 }

@@ -58,6 +58,11 @@ pub(crate) struct TargetRound {
     pub disk_latency_ns: Option<f64>,
     /// Why the figures are not the disk's, as a sentence.
     pub invalid: Option<String>,
-    /// Why it did not come to its end, as a sentence.
+    /// The request that the disk answered with an error, as a sentence.
+    pub broken: Option<String>,
+    /// What else ended it before its end, as a sentence: nothing that the disk is blamed for.
     pub failed: Option<String>,
+    /// Reasons to doubt that the figures are the disk's alone, as sentences, each said once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<String>,
 }

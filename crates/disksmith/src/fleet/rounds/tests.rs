@@ -1,8 +1,5 @@
-use std::path::Path;
-
 use clap::Parser as _;
 use engine::Disks;
-use linux::Root;
 
 use super::*;
 use crate::cli::{Cli, Verb};
@@ -35,14 +32,14 @@ fn a_folder_is_prepared_once_and_measured_as_often_as_is_asked() {
     let folder = place.path().to_str().unwrap();
     let args = asked(&[folder, "--size", "4m", "--figure", "page-write.p99"]);
     let interrupt = AtomicBool::new(false);
-    let mut lanes = prepare(&args, &context(), &Disks, &interrupt).unwrap();
-    assert_eq!(facts(&lanes, &context()).unwrap()[0].path, folder);
+    let mut tracks = prepare(&args, &context(), &Disks, &interrupt).unwrap();
+    assert_eq!(facts(&tracks, &Root::host())[0].path, folder);
     for number in 0..2 {
         let round = Round {
             number,
             seconds: 0.2,
         };
-        let said = measure(&mut lanes, &args.figure, round, &Disks, &interrupt);
+        let said = measure(&mut tracks, &args.figure, round, &Disks, &interrupt);
         assert_eq!((said.number, said.targets.len()), (number, 1));
         assert!(said.seconds >= 0.2, "{said:?}");
         let figures = &said.targets[0].figures;
@@ -50,7 +47,7 @@ fn a_folder_is_prepared_once_and_measured_as_often_as_is_asked() {
         assert!(figures[1].unwrap() > 0.0, "{said:?}");
         assert_eq!(said.targets[0].failed, None);
     }
-    drop(lanes);
+    drop(tracks);
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
 }
 
@@ -70,28 +67,28 @@ fn what_is_only_read_is_not_raced_by_a_figure_that_writes() {
 #[test]
 fn a_device_is_measured_by_one_race_at_a_time() {
     let own = format!("disksmith-test-{}", std::process::id());
-    let on = |device: &str| TargetFacts {
-        path: "/mnt".to_owned(),
-        device: Some(device.to_owned()),
-        ..TargetFacts::default()
-    };
-    let held = claim(&[on(&own)]).unwrap();
-    let why = claim(&[on(&own)]).unwrap_err();
+    let held = claim_one(Path::new("/mnt"), &own).unwrap();
+    let why = claim_one(Path::new("/mnt"), &own).unwrap_err();
     assert!(why.contains("another race is measuring /mnt"), "{why}");
     drop(held);
-    assert!(claim(&[on(&own)]).is_ok());
+    assert!(claim_one(Path::new("/mnt"), &own).is_ok());
 }
 
 #[test]
 fn two_targets_on_one_device_are_refused() {
     let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let path = |folder: &Path| folder.to_str().unwrap().to_owned();
-    let args = asked(&[&path(a.path()), &path(b.path()), "--size", "1m"]);
-    let interrupt = AtomicBool::new(false);
-    let lanes = prepare(&args, &context(), &Disks, &interrupt).unwrap();
+    let targets = [a.path().to_path_buf(), b.path().to_path_buf()];
+    let root = Root::host();
+    let devices = Devices::read(&root).unwrap_or_default();
     // Where they lie on none that is known, nothing can be said.
-    if lanes[0].target().device.is_some() {
-        let why = facts(&lanes, &context()).unwrap_err();
+    let place = block::place_of(&root, &devices, a.path()).unwrap();
+    if place
+        .devices
+        .first()
+        .and_then(|number| devices.get(*number))
+        .is_some()
+    {
+        let why = claim(&targets, &root).unwrap_err();
         assert!(why.contains("would measure each other"), "{why}");
     }
 }

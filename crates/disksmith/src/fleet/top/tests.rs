@@ -1,31 +1,8 @@
 //! Very many hosts, simulated at the transport.
 
 use super::*;
+use crate::fleet::alone::{is_alone, resident, run_alone, used};
 use crate::fleet::link::{Simulated, simulated_hosts};
-
-/// Memory that this process has now, in MiB (proc_pid_status(5)).
-fn resident() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .unwrap();
-    line.trim()
-        .strip_suffix(" kB")
-        .unwrap()
-        .parse::<u64>()
-        .unwrap()
-        / 1024
-}
-
-/// Seconds of a processor that this process has used (proc_pid_stat(5), fields 14 and 15).
-fn used() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let (_, fields) = text.rsplit_once(") ").unwrap();
-    let fields: Vec<&str> = fields.split(' ').collect();
-    let ticks = |at: usize| fields[at - 3].parse::<f64>().unwrap();
-    (ticks(14) + ticks(15)) / rustix::param::clock_ticks_per_second() as f64
-}
 
 fn watching(lasts: Duration, interrupt: &AtomicBool) -> Watching<'_> {
     Watching {
@@ -36,40 +13,18 @@ fn watching(lasts: Duration, interrupt: &AtomicBool) -> Watching<'_> {
     }
 }
 
-/// Says to the process that it runs nothing but one test.
-const ALONE: &str = "DISKSMITH_TEST_ALONE";
-
-/// Memory and processor time are those of a whole process, so that what is measured has one of its own.
 #[test]
-#[allow(clippy::print_stdout, reason = "the figures are worth seeing")]
 fn a_thousand_hosts_take_little_memory_and_less_than_a_core() {
-    let name = "fleet::top::tests::alone_a_thousand_hosts_are_watched";
-    let output = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--ignored", "--nocapture"])
-        .env(ALONE, "1")
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    println!("{said}");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    assert!(
-        said.contains("1 passed") && said.contains("1000 hosts"),
-        "{said}"
-    );
+    let said = run_alone("fleet::top::tests::alone_a_thousand_hosts_are_watched");
+    assert!(said.contains("1000 hosts"), "{said}");
 }
 
 #[test]
 #[ignore = "the test above runs it, in a process of its own"]
-#[allow(clippy::print_stdout, reason = "the figures are worth seeing")]
 fn alone_a_thousand_hosts_are_watched() {
-    if std::env::var_os(ALONE).is_none() {
-        return;
+    if is_alone() {
+        watch_a_thousand_hosts();
     }
-    watch_a_thousand_hosts();
 }
 
 #[allow(clippy::print_stdout, reason = "the figures are worth seeing")]

@@ -83,7 +83,7 @@ pub(super) fn measured(name: &str, nth: usize, round: Round) -> Answer {
         return Answer::Hangs;
     }
     if is("wait") {
-        std::thread::sleep(Duration::from_millis(250));
+        std::thread::sleep(Duration::from_millis(400));
     }
     let seed = name.bytes().fold(round.number as u64 + 1, |sum, byte| {
         sum.wrapping_mul(0x100_0000_01b3)
@@ -106,7 +106,9 @@ pub(super) fn measured(name: &str, nth: usize, round: Round) -> Answer {
             figures: vec![Some(figure), Some(figure / 2.0)],
             disk_latency_ns: Some(if is("lazy") && at == 3 { 2e9 } else { 1e6 }),
             invalid: is("cache").then(|| "it was answered from memory.".to_owned()),
-            failed: (is("fail") && at == 1).then(|| "a read at byte 0 failed".to_owned()),
+            broken: (is("fail") && at == 1).then(|| "a read at byte 0 failed".to_owned()),
+            failed: None,
+            doubts: Vec::new(),
         }
     });
     Answer::Says(Box::new(FromAgent::Round(RoundSaid::Measured(HostRound {

@@ -133,13 +133,16 @@ fn a_disk_that_gives_nothing_or_fails_is_broken() {
     let mut course = Course::new(&setup);
     let mut one = round(&course, &mut Rng::new(3), &plain);
     one.measured[0].targets[1].figures[0] = Some(0.0);
-    one.measured[1].targets[0].failed = Some("a read failed".to_owned());
+    one.measured[1].targets[0].broken = Some("a read failed".to_owned());
+    one.measured[3].targets[0].failed = Some("there is no memory".to_owned());
     one.measured[2].targets[0].figures[0] = None;
-    assert_eq!(course.take(&one), [0, 1, 2]);
+    assert_eq!(course.take(&one), [0, 1, 2, 3]);
     let why = |place: usize| course.fate(place).unwrap().why().to_owned();
     assert_eq!(why(0), "/b: nothing came back in round 1");
     assert_eq!(why(1), "/a: a read failed");
     assert!(matches!(course.fate(2), Some(Fate::Broken(_))));
+    // The disk is not blamed for what the host lacks.
+    assert!(matches!(course.fate(3), Some(Fate::Absent(_))));
 }
 
 #[test]
