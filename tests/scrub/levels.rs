@@ -178,3 +178,54 @@ fn with_qemu_what_differs_below_raid_10_is_counted_found_and_repaired() {
 fn with_qemu_of_raid_6_the_member_that_differs_is_named_and_parity_repaired() {
     assert_all_are_found(&SIX);
 }
+
+/// RAID 10 that others use without a pause: there the members are read past md, which begins what is suspected
+/// and is idle otherwise. What is written all the time is not taken for a mismatch.
+const BUSY: &str = r#"
+disksmith array create --name data --level 10 --chunk 64k --assume-clean \
+    --members /dev/vda,/dev/vdb,/dev/vdc,/dev/vdd --destroy /dev/vda --destroy /dev/vdb \
+    --destroy /dev/vdc --destroy /dev/vdd >&2 || exit 8
+find_md
+spoil PLACES
+echo "offset $(cat "$md/dev-vdb/offset")" >&2
+before=$(knobs)
+# A log of 512 KiB that is written over and over, and readers of everything.
+(while :; do dd if=/dev/urandom of=/dev/md/data bs=64k count=8 oflag=direct 2>/dev/null; sleep 0.1; done) &
+log=$!
+disksmith bench /dev/md/data --no-ledger --precision 0 --seconds 300s \
+    --workload pattern=random,read=1,block=4k,depth=8,rate=80 >/dev/null 2>&1 &
+load=$!
+sleep 2
+past() { wait_for "disksmith scrub --status --json | grep -q '\"done_bytes\": [0-9]\{7,\}'"; }
+
+disksmith scrub data --anew >&2 & scrub=$!
+past
+# But for what is suspected, md is idle, and nothing is in the way of a recovery.
+wait_for "[ \$(cat $md/sync_action) = idle ] && [ \$(cat $md/sync_max) = max ]"
+kill -0 $scrub; is $? 0 "it goes on past md"
+kill -9 $scrub; wait $scrub; is $? 137 "killed"
+tries=0
+while [ "$(knobs)" != "$before" ] && [ $tries -lt 100 ]; do tries=$((tries + 1)); sleep 0.1; done
+is "$(knobs)" "$before" "after a kill"
+disksmith scrub data --locate --json; is $? 1 "mismatches"
+is "$(knobs)" "$before" "at the end"
+kill -0 $load; is $? 0 "others used it all the time"
+kill $load $log; wait
+"#;
+
+#[test]
+fn with_qemu_a_busy_raid_10_is_read_past_md_and_all_is_found() {
+    let place = Place::new();
+    let volumes = ["--volumes", "4xthroughput=16MiB:64MiB"];
+    let places = [300, 500, 900];
+    let words = places.map(|at: u64| at.to_string()).join(" ");
+    let script = BUSY.replace("PLACES", &words);
+    let Some(said) = in_lab(&place, &volumes, &script) else {
+        return;
+    };
+    let said = said.ends_with(0);
+    let array = said.json()["arrays"][0].clone();
+    assert_eq!(array["mismatched_sectors"], SPOILT, "{array:#}");
+    assert_eq!(array["ended"], "done");
+    assert_eq!(array["done_bytes"], array["of_bytes"]);
+}

@@ -41,6 +41,13 @@ pub enum Error {
     NoDevice(String),
 }
 
+impl Error {
+    /// Whether the kernel would not have something written at the moment (EBUSY).
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Error::Write { source, .. } if source.kind() == io::ErrorKind::ResourceBusy)
+    }
+}
+
 /// The result of asking the kernel.
 pub type Result<T> = std::result::Result<T, Error>;
 

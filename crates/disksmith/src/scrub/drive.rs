@@ -9,7 +9,9 @@
 //! sleeps for half a second each time; where the fence was set far ahead, on an array that was idle, they are
 //! what there is.
 //!
-//! What is done is known exactly only at the fence, where md has drained. There the position and
+//! Where all others wait for md, as at RAID 10, it goes on past md in company (`past`).
+//!
+//! What md has done is known exactly only at the fence, where it has drained (past md, at the end of a unit). There the position and
 //! the mismatches are kept: they belong together, so that nothing is counted twice after a kill.
 
 #[cfg(test)]
@@ -17,17 +19,22 @@ mod company;
 mod fence;
 #[cfg(test)]
 mod model;
+mod past;
 #[cfg(test)]
 mod tests;
 mod waits;
 
+use std::ops::Range;
+
 use linux::md::sync::{Action, Knob, Look, Sectors, Speed, Until};
 use record::Nanos;
 
+use super::compare::Compared;
 use super::felt::{Seen, Targets};
 use super::pace::{May, Pace};
 pub(super) use fence::is_limit;
 use fence::{Fence, Gate};
+use past::Past;
 pub(super) use waits::{Waiting, Waits, makes_whole};
 
 /// How often it is looked whether md has come to where it is waited for.
@@ -75,6 +82,13 @@ pub(crate) trait World {
     fn is_there(&mut self) -> bool;
     /// What was felt since the last time; `probing` says whether to probe from now on.
     fn seen(&mut self, probing: bool) -> Seen;
+    /// Whether the members can be read and compared past md.
+    fn can_compare(&mut self) -> bool;
+    /// Begins to read and compare these positions of the check, of so many sets of members that hold the same at
+    /// once; whether it does. One comparison is under way at most.
+    fn compare(&mut self, step: &Range<Sectors>, at_once: usize) -> bool;
+    /// What came of it; `None` while it goes on.
+    fn compared(&mut self, step: &Range<Sectors>) -> Option<Compared>;
     /// How many requests the members have to do.
     fn in_flight(&mut self) -> u64;
     /// Whether it is to end before its end.
@@ -101,6 +115,8 @@ pub(crate) struct Task {
     pub from: Sectors,
     /// What was found before that.
     pub mismatches: u64,
+    /// Where md's next check is to begin that is not driven from here: `sync_min` as it was.
+    pub min: Sectors,
     /// How much lies on one member before the next has its turn; 0 at RAID 1.
     pub chunk: Sectors,
     /// Over how many members, or pairs of them, md goes at once.
@@ -147,6 +163,8 @@ pub(crate) enum Ending {
     Ordered(Order),
     /// Somebody ended it.
     Stopped,
+    /// Somebody began a check while nothing was left to md.
+    Begun,
     /// The array is there no more.
     Gone,
     /// A member failed.
@@ -172,6 +190,8 @@ pub(crate) struct Ended {
     pub at: At,
     /// Whether md's check was begun here, and nobody else has ended it: then it is to be ended here.
     pub is_own: bool,
+    /// Whether `sync_min` and `sync_max` are as they were set here.
+    pub fenced: bool,
 }
 
 /// Drives a check until it ends. The knobs are then to be put back.
@@ -191,6 +211,11 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
         world,
         task,
         began: false,
+        fenced: false,
+        lost: None,
+        from: task.from,
+        before: task.mismatches,
+        past: None,
         gate: None,
         looked: Nanos(0),
         looked_seldom: now,
@@ -204,6 +229,7 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
     drive.end(&ending);
     Ended {
         is_own: drive.began && !is_over(&ending),
+        fenced: drive.fenced,
         ending,
         at: drive.at,
     }
@@ -213,7 +239,7 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
 fn is_over(ending: &Ending) -> bool {
     matches!(
         ending,
-        Ending::Done | Ending::Stopped | Ending::Gone | Ending::Recovery(_)
+        Ending::Done | Ending::Stopped | Ending::Begun | Ending::Gone | Ending::Recovery(_)
     )
 }
 
@@ -223,8 +249,17 @@ struct Drive<'a, W: World> {
     pace: Pace,
     fence: Fence,
     at: At,
-    /// Whether md was told to begin.
+    /// Whether md was told to begin, and not to end.
     began: bool,
+    /// Whether `sync_min` and `sync_max` are set here.
+    fenced: bool,
+    /// Since when it is of no use to read past md: nobody reads, or much of what is read is suspected.
+    lost: Option<Nanos>,
+    /// Where its check began that is under way, and what was found before.
+    from: Sectors,
+    before: u64,
+    /// How far it is past md, once it has gone past it; md may be sent for a part meanwhile.
+    past: Option<Past>,
     gate: Option<Gate>,
     looked: Nanos,
     looked_seldom: Nanos,
@@ -240,10 +275,13 @@ impl<W: World> Drive<'_, W> {
         let from = self.fence.at().0.to_string();
         // The fence stands before the beginning is moved: who finds a finite `sync_max` after a kill
         // knows that the rest is to be put back too. It may not be below where a check begins.
-        self.world.turn(Knob::Min, "0")?;
-        self.world.turn(Knob::Max, &from)?;
-        self.world.turn(Knob::Min, &from)?;
-        self.world.act(self.task.action)?;
+        let ends = [(Knob::Min, "0"), (Knob::Max, &from), (Knob::Min, &from)];
+        for (knob, text) in ends {
+            self.patiently(|world| world.turn(knob, text))?;
+            self.fenced = true;
+        }
+        let action = self.task.action;
+        self.patiently(|world| world.act(action))?;
         self.began = true;
         Ok(())
     }
@@ -254,7 +292,7 @@ impl<W: World> Drive<'_, W> {
                 return self.settle(order);
             }
             let now = self.world.now();
-            let tick = self.fence.rest(self.pace.may(), self.at.live, now);
+            let tick = self.rest(now);
             self.world.rest(tick);
             match self.tick() {
                 Ok(None) => {}
@@ -267,7 +305,7 @@ impl<W: World> Drive<'_, W> {
     /// Lets md come to the fence, where what is done is known, unless that takes long, or it is held
     /// because of others.
     fn settle(&mut self, order: Order) -> Ending {
-        if self.gate == Some(Gate::Shut) {
+        if self.gate == Some(Gate::Shut) || !self.began {
             return Ending::Ordered(order);
         }
         let until = self.world.now() + SETTLES;
@@ -283,11 +321,17 @@ impl<W: World> Drive<'_, W> {
 
     fn tick(&mut self) -> linux::Result<Option<Ending>> {
         let now = self.world.now();
+        if let Some(ending) = self.tick_past(now)? {
+            return Ok(ending);
+        }
         let before = self.at.live;
         if let Some(live) = self.world.live() {
             self.at.live = live.max(before);
         }
-        if let Some(gives) = self.fence.follow(self.at.live, now) {
+        // A part for which md is sent tells nothing: it is begun for it.
+        if let Some(gives) = self.fence.follow(self.at.live, now)
+            && self.past.is_none()
+        {
             self.pace.give(gives);
         }
         let moved = self.at.live.0.saturating_sub(before.0);
@@ -297,17 +341,19 @@ impl<W: World> Drive<'_, W> {
             if let Some(ending) = self.look(now)? {
                 return Ok(Some(ending));
             }
-            let seen = self.world.seen(self.pace.probes());
-            // What moved in other ticks was taken with no feeling.
-            self.pace.take(now, &seen, bytes);
+            self.feel(now, bytes);
             let kept = self.pace.targets();
             self.fence.keep(kept.and_then(|kept| kept.of_one()));
-            self.tell();
         } else {
             self.pace.moved(bytes);
         }
-        let passed = Nanos(now.0.saturating_sub(self.ticked.0)).as_secs_f64();
-        self.ticked = now;
+        let passed = self.passed(now);
+        if let Some(ending) = self.give_way(now)? {
+            return Ok(Some(ending));
+        }
+        if !self.began {
+            return Ok(None);
+        }
         let may = self.pace.may();
         self.fence.hurry(self.pace.is_driven());
         let gate = self.fence.gate(may, self.at.live, bytes, passed);
@@ -333,6 +379,20 @@ impl<W: World> Drive<'_, W> {
         Ok(None)
     }
 
+    /// Takes what others feel, with so many bytes that moved since the last tick.
+    fn feel(&mut self, now: Nanos, bytes: f64) {
+        let seen = self.world.seen(self.pace.probes());
+        // What moved in other ticks was taken with no feeling.
+        self.pace.take(now, &seen, bytes);
+        self.tell();
+    }
+
+    /// The seconds since the last tick.
+    fn passed(&mut self, now: Nanos) -> f64 {
+        let before = std::mem::replace(&mut self.ticked, now);
+        Nanos(now.0.saturating_sub(before.0)).as_secs_f64()
+    }
+
     /// Why the fence that stood there could not be raised: because of what somebody else did, or of
     /// what the kernel says.
     fn refused(&mut self, stood: Sectors, error: linux::Error) -> linux::Result<Ending> {
@@ -350,21 +410,12 @@ impl<W: World> Drive<'_, W> {
     /// Looks at the whole state: at what to keep, and for a reason to end.
     fn look(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
         let look = self.world.look()?;
-        let counted = self.task.mismatches.saturating_add(look.mismatches);
-        // Until md has moved, its count may be that of the check before.
-        let moved = |done: Sectors| done > self.task.from;
-        if moved(self.at.live) || look.completed.is_some_and(|(done, _)| moved(done)) {
-            self.at.mismatches_seen = counted;
-        }
+        self.count(&look);
         match look.action {
             action if action == self.task.action => {}
             // md takes the fence away when it has come to the end.
             Action::Idle if look.until == Until::End && self.fence.is_last() => {
-                self.at.done = self.at.of;
-                self.at.live = self.at.of;
-                self.at.mismatches_seen = counted;
-                self.at.mismatches = counted;
-                return Ok(Some(Ending::Done));
+                return Ok(Some(self.done()));
             }
             _ if look.degraded > 0 => return Ok(Some(Ending::Degraded)),
             Action::Idle | Action::Check | Action::Repair => return Ok(Some(Ending::Stopped)),
@@ -389,6 +440,16 @@ impl<W: World> Drive<'_, W> {
         }
         self.hurry(now);
         self.look_seldom(now, look.delayed)
+    }
+
+    /// Takes what md's check has counted.
+    fn count(&mut self, look: &Look) {
+        // Until md has moved, its count may be that of the check before. One that is over was at its end.
+        let moved = |done: Sectors| done > self.from;
+        let is_over = look.action == Action::Idle && look.until == Until::End;
+        if is_over || moved(self.at.live) || look.completed.is_some_and(|(done, _)| moved(done)) {
+            self.at.mismatches_seen = self.before.saturating_add(look.mismatches);
+        }
     }
 
     /// Looks at what changes seldom.
@@ -479,10 +540,11 @@ impl<W: World> Drive<'_, W> {
         if !is_ours(&self.world.look()) {
             return;
         }
-        // What stands in its way is found when the knobs are put back.
-        let _ = self.world.act(Action::Idle);
         let until = self.world.now() + PATIENCE;
         while is_ours(&self.world.look()) && self.world.now() < until {
+            // What stands in its way is found when the knobs are put back. Before its thread has begun, md takes
+            // no notice.
+            let _ = self.world.act(Action::Idle);
             self.world.rest(TICK);
         }
     }

@@ -53,7 +53,7 @@ pub(super) fn forecast(target: &Target, known: &Known<'_>, now: jiff::Timestamp)
         Some(so_far)
     } else {
         known.speed.map(|speed| {
-            said.push(of_members(speed, left, target.holds_all()));
+            said.push(of_members(speed, left));
             speed.alone
         })
     };
@@ -106,34 +106,20 @@ fn deadline(due: &Due, left: f64, wins: bool, now: jiff::Timestamp) -> String {
     )
 }
 
-/// How long it takes by how fast the members are, and by how busy others keep them. Where all others wait for
-/// each step, what they leave says no more than that it takes longer: how small steps must be, and what these
-/// then give, is seen only while it runs.
-fn of_members(speed: Speed, left: f64, holds_all: bool) -> String {
+/// How long it takes by how fast the members are, and by how busy others keep them.
+fn of_members(speed: Speed, left: f64) -> String {
     let alone = format!(
         "Its members were read for a moment, at {} of what md counts: alone it takes about {}",
         rate(speed.alone),
         span(left / speed.alone)
     );
-    let in_what_is_left = |busy: f64| span(left / (speed.alone * (1.0 - busy)));
     match speed.busy {
         busy if busy < IDLE => format!("{alone}, and longer beside others."),
-        busy if holds_all => {
-            let leaves = match busy < FULL {
-                true => format!(" than the {} that", in_what_is_left(busy)),
-                false => " than what".to_owned(),
-            };
-            format!(
-                "{alone}. The present load keeps them busy for {} of the time: beside it, it takes longer{leaves} \
-                 this leaves, since all others wait for each step of a check of RAID 10.",
-                crate::render::words::percent(busy),
-            )
-        }
         busy if busy < FULL => format!(
             "{alone}. Beside the present load, which keeps them busy for {} of the time, it takes about \
              {}, in what that leaves.",
             crate::render::words::percent(busy),
-            in_what_is_left(busy)
+            span(left / (speed.alone * (1.0 - busy)))
         ),
         _ => {
             let least = least_of(speed.alone).min(speed.alone);
@@ -234,26 +220,12 @@ mod tests {
         says(
             &beside(0.5),
             &[
-                "busy for 50 % of the time: beside it, it takes longer than the 2.0 h that this leaves",
-            ],
-        );
-        says(&beside(1.0), &["it takes longer than what this leaves"]);
-        let others = |busy| {
-            let speed = Speed {
-                alone: (20 << 20) as f64,
-                busy,
-            };
-            of_members(speed, 72.0 * f64::from(1 << 30), false)
-        };
-        says(
-            &others(0.5),
-            &[
                 "alone it takes about 61 min. Beside the present load",
                 "busy for 50 % of the time, it takes about 2.0 h",
             ],
         );
         says(
-            &others(1.0),
+            &beside(1.0),
             &[
                 "busy all the time",
                 "it may take 2.1 days or longer, at the least rate of 0.4 MiB/s",

@@ -41,6 +41,15 @@ impl Grown {
 
     /// Takes how the check stands.
     pub(crate) fn take(&mut self, at: &At) {
+        if at.mismatches_seen < self.seen {
+            // What was found since the last stop is looked for again.
+            self.open = None;
+            self.seen = at.mismatches_seen;
+            self.low = at.done.0;
+        }
+        // Past md it may go on from further back than md was.
+        let surely = at.live.0.saturating_sub(self.margin).max(at.done.0);
+        self.low = self.low.min(surely);
         // md was at this place after what was seen last had been counted.
         if let Some(start) = self.open.take() {
             self.add(start, at);
@@ -127,6 +136,22 @@ mod tests {
         last.of = Sectors(1);
         grown.end(&last);
         assert!(grown.list.count() <= MOST, "{}", grown.list.count());
+    }
+
+    #[test]
+    fn what_is_looked_for_again_is_listed_where_it_is_found_then() {
+        let far = 10 * IN_FLIGHT;
+        for found_again in [true, false] {
+            let mut grown = Grown::new(0, 0, Ranges::new(), Bytes(0));
+            // It is found at full speed; then the check goes back to where it stood.
+            grown.take(&at(far, 0, 8));
+            grown.take(&at(0, 0, 0));
+            let place = if found_again { far } else { 5 * far };
+            grown.take(&at(place, place, 0));
+            grown.take(&at(place + 128, place + 128, 8));
+            let list = grown.list(&at(place + 256, place + 256, 8));
+            assert!(list.contains(&(place..place + 128)), "{list:?}");
+        }
     }
 
     proptest! {

@@ -1,15 +1,18 @@
 //! The world of a driver on a real host.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use linux::Root;
+use linux::block::{Device, Devices};
 use linux::diskstats::Counter;
 use linux::md::sync::{Action, Knob, Look, Sectors, Sync};
 use record::Nanos;
 
+use super::compare::{Compared, Comparer};
 use super::drive::{At, Order, Waiting, Waits, World};
 use super::felt::Seen;
 use super::foreground::Foreground;
@@ -22,6 +25,9 @@ pub(crate) struct OnHost<'a> {
     began: Instant,
     members: Vec<Counter>,
     foreground: Foreground,
+    array: &'a Device,
+    root: &'a Root,
+    comparer: Reader,
     interrupt: &'a AtomicBool,
     ends: Option<Timestamp>,
     stands: &'a mut dyn FnMut(&At),
@@ -31,7 +37,7 @@ impl<'a> OnHost<'a> {
     /// The array `target`, until `interrupt` or the time `ends`. `stands` is told how it stands.
     pub(crate) fn new(
         target: &'a Target,
-        root: &Root,
+        root: &'a Root,
         interrupt: &'a AtomicBool,
         ends: Option<Timestamp>,
         stands: &'a mut dyn FnMut(&At),
@@ -45,9 +51,36 @@ impl<'a> OnHost<'a> {
                 .filter_map(|member| Counter::open(root, member).ok())
                 .collect(),
             foreground: Foreground::of(&target.device, root).and_beside(&target.shared, root),
+            array: &target.device,
+            root,
+            comparer: Reader::Unknown,
             interrupt,
             ends,
             stands,
+        }
+    }
+}
+
+/// Who reads the members past md.
+enum Reader {
+    /// Nobody has asked yet.
+    Unknown,
+    Reads(Comparer),
+    /// They cannot be read so: md's check has to do.
+    Nobody,
+}
+
+impl Reader {
+    fn start(root: &Root, array: &Device) -> Reader {
+        let devices = Devices::read(root).ok();
+        let comparer = devices.and_then(|devices| Comparer::start(root, &devices, array).ok());
+        comparer.map_or(Reader::Nobody, Reader::Reads)
+    }
+
+    fn comparer(&self) -> Option<&Comparer> {
+        match self {
+            Reader::Reads(comparer) => Some(comparer),
+            Reader::Unknown | Reader::Nobody => None,
         }
     }
 }
@@ -91,6 +124,22 @@ impl World for OnHost<'_> {
 
     fn seen(&mut self, probing: bool) -> Seen {
         self.foreground.seen(probing)
+    }
+
+    fn can_compare(&mut self) -> bool {
+        if matches!(self.comparer, Reader::Unknown) {
+            self.comparer = Reader::start(self.root, self.array);
+        }
+        self.comparer.comparer().is_some()
+    }
+
+    fn compare(&mut self, step: &Range<Sectors>, at_once: usize) -> bool {
+        let comparer = self.comparer.comparer();
+        comparer.is_some_and(|comparer| comparer.begin(step, at_once))
+    }
+
+    fn compared(&mut self, step: &Range<Sectors>) -> Option<Compared> {
+        self.comparer.comparer()?.come(step)
     }
 
     fn in_flight(&mut self) -> u64 {

@@ -7,6 +7,7 @@
 //! - `old`: the knobs as they were; `guard`: who puts them back after a kill; `health`: what md could
 //!   not read;
 //! - `start` and `kept`: the ledger's part; `when`: hours and deadlines;
+//! - `compare`: reads and compares members past md, where all others wait for md;
 //! - `read`: reads members and disks from end to end instead; `foreground`: what users feel;
 //! - `forecast`: what is said before it begins; `speed`: how fast the members are, before anything else
 //!   tells it;
@@ -18,6 +19,7 @@
 //! - `schedule`: what else checks arrays; `scheduled` says it; `timer` replaces it, for `install`.
 
 mod choose;
+mod compare;
 mod drive;
 mod felt;
 mod forecast;

@@ -1,6 +1,6 @@
 //! The knobs as they were before a scrub, and how they are put back.
 
-use linux::md::sync::{Action, Knob, Speed, Sync, Until};
+use linux::md::sync::{Action, Knob, Sectors, Speed, Sync, Until};
 use serde::{Deserialize, Serialize};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -43,7 +43,12 @@ pub(crate) enum By {
     /// The scrub that has turned them. Its own are those that are still as it sets them, and the ends of its
     /// check, but for one to which somebody else has written. With `ends` the check is its own too, and is
     /// ended.
-    Scrub { but_for: Option<Knob>, ends: bool },
+    Scrub {
+        but_for: Option<Knob>,
+        ends: bool,
+        /// Whether the ends of md's check are as the scrub set them: past md they are as they were.
+        fenced: bool,
+    },
     /// Anybody else, after it was killed. What has become of them since is not known, so that only
     /// those are put back that are still as a scrub sets them; and a check is only its own where it
     /// stands between a position and a finite `sync_max`, which nothing else leaves.
@@ -142,6 +147,12 @@ impl Old {
             .find(|setting| setting.file == knob.file())
     }
 
+    /// Where a check was to begin before.
+    pub(crate) fn min(&self) -> Sectors {
+        let write = self.write_of(Knob::Min);
+        Sectors(write.and_then(|write| write.parse().ok()).unwrap_or(0))
+    }
+
     fn write_of(&self, knob: Knob) -> Option<&str> {
         self.of(knob).map(|setting| setting.write.as_str())
     }
@@ -225,12 +236,11 @@ impl Old {
         };
         let until = Instant::now() + PATIENCE;
         let is_ours = || sync.look().is_ok_and(|look| look.action == ours);
-        if is_ours() {
-            // An error means that it has ended meanwhile, which is seen next.
+        while is_ours() && Instant::now() < until {
+            // An error means that it has ended meanwhile, which is seen next. Before its thread has begun, md
+            // takes no notice.
             let _ = sync.act(Action::Idle);
-            while is_ours() && Instant::now() < until {
-                sleep(LOOK);
-            }
+            sleep(LOOK);
         }
     }
 }
@@ -264,7 +274,7 @@ fn is_own(knob: Knob, setting: &Setting, sync: &Sync, by: By, fenced: bool) -> b
     match (knob, by) {
         (_, By::Scrub { but_for, .. }) if but_for == Some(knob) => false,
         // At its end md has taken the fence away, and nobody can write a beginning while it works.
-        (Knob::Max | Knob::Min, By::Scrub { .. }) => true,
+        (Knob::Max | Knob::Min, By::Scrub { fenced: ends, .. }) => ends,
         (Knob::Max | Knob::Min, By::Another) => fenced,
         (Knob::SpeedMin | Knob::SpeedMax, _) => is_limit_of_scrub(&shown),
         (Knob::IoDepth, _) => {

@@ -154,6 +154,7 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         },
         from: Sectors(keeping.kept.done),
         mismatches: keeping.kept.mismatches,
+        min: old.min(),
         chunk: target.chunk(),
         wide: target.wide(),
         holds_all: target.holds_all(),
@@ -181,6 +182,7 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
                 _ => None,
             },
             ends: ended.is_own,
+            fenced: ended.fenced,
         };
         // The world goes after this: it waits for a probe that is on its way, and of an array that
         // hangs that one comes late, just when md has something to recover.
@@ -400,6 +402,9 @@ pub(crate) fn why(ending: &Ending) -> Option<String> {
         Ending::Ordered(Order::Interrupted) => "it was interrupted".to_owned(),
         Ending::Ordered(Order::TimeUp) => "its time is up".to_owned(),
         Ending::Stopped => "somebody else has ended the check".to_owned(),
+        Ending::Begun => {
+            "somebody else has begun a check, which goes on by itself; nothing holds it back".to_owned()
+        }
         Ending::Gone => "the array was stopped, and is not there any more".to_owned(),
         Ending::Degraded => {
             "a member failed, so that the check ended; 'disksmith array list' shows which"

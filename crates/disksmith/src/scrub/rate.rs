@@ -21,7 +21,7 @@ const STILL_S: f64 = 4.0;
 /// The growth beyond the limit, as a share of it a second, at first; it becomes e times as fast in so
 /// many seconds.
 const CREEP: f64 = 0.002;
-const CREEP_FASTER_S: f64 = 20.0;
+const CREEP_FASTER_S: f64 = 10.0;
 /// Growth a second, as a factor, where no limit is known.
 const FREE: f64 = 2.0;
 

@@ -163,6 +163,7 @@ fn ended(ending: &Ending) -> &'static str {
         Ending::Ordered(Order::Interrupted) => "interrupted",
         Ending::Ordered(Order::TimeUp) => "time-up",
         Ending::Stopped => "stopped",
+        Ending::Begun => "begun",
         Ending::Gone => "gone",
         Ending::Degraded => "degraded",
         Ending::Recovery(_) | Ending::Waits(_) => "recovery",

@@ -116,7 +116,7 @@ pub struct Sectors(pub u64);
 
 impl Sectors {
     /// So many bytes, without what is less than a sector.
-    pub fn of(bytes: Bytes) -> Sectors {
+    pub const fn of(bytes: Bytes) -> Sectors {
         Sectors(bytes.0 / SECTOR)
     }
 

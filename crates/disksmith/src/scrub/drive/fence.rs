@@ -107,6 +107,8 @@ pub(super) struct Fence {
     shut: bool,
     /// The end, rounded up; `None` until it is known.
     last: Option<Sectors>,
+    /// Where it stays though the end is further.
+    stop: Option<Sectors>,
     /// Bytes that may be checked now, beyond where md is; negative when it went too far.
     credit: f64,
     /// Bytes a second, averaged.
@@ -137,6 +139,7 @@ impl Fence {
             hurries: false,
             shut: false,
             last: None,
+            stop: None,
             credit: 0.0,
             speed: 0.0,
             stood: now,
@@ -153,6 +156,27 @@ impl Fence {
     pub(super) fn that_holds_all(mut self, holds_all: bool) -> Fence {
         self.holds_all = holds_all;
         self
+    }
+
+    /// It goes no further than this, if that is given.
+    pub(super) fn that_stops_at(mut self, stop: Option<Sectors>) -> Fence {
+        self.stop = stop;
+        self
+    }
+
+    /// Whether md, which has done all up to there, is where it goes no further.
+    pub(super) fn has_stopped(&self, done: Sectors) -> bool {
+        self.stop.is_some_and(|stop| done >= stop)
+    }
+
+    /// The last place up to there where it may stand.
+    pub(super) fn stands_at(&self, place: Sectors) -> Sectors {
+        Sectors(place.0 / self.unit.0 * self.unit.0)
+    }
+
+    /// It stands at multiples of this.
+    pub(super) fn unit(&self) -> Sectors {
+        self.unit
     }
 
     /// Says whether it is to be as fast as a deadline demands, whoever waits.
@@ -303,7 +327,8 @@ impl Fence {
                 Sectors((live.0 + ahead.0).div_ceil(self.unit.0) * self.unit.0)
             }
         };
-        let to = self.last.map_or(to, |last| to.min(last));
+        let ends = self.last.into_iter().chain(self.stop).min();
+        let to = ends.map_or(to, |ends| to.min(ends));
         if to <= self.at {
             return None;
         }

@@ -8,14 +8,18 @@
 //! are any. `mismatch_cnt` begins at zero with each check. Of RAID 10 there is a [`Barrier`] too.
 
 mod barrier;
+mod past;
+
+use std::ops::Range;
 
 use linux::md::beside::Beside;
 use linux::md::sync::{Action, Knob, Look, Sectors, Speed, Until};
 use record::Nanos;
 
-use super::{At, Order, Seen, Waits, World};
+use super::{At, Compared, Order, Seen, Waits, World};
 pub(super) use barrier::Barrier;
 use barrier::Crossing;
+use past::Past;
 
 /// The step in which time goes on.
 const STEP: u64 = 1_000_000;
@@ -93,6 +97,9 @@ pub(super) struct Model {
     pub fastest: f64,
     sleeps_until: u64,
     writes_until: u64,
+    /// For so long after a check was ended it takes no word, and until then.
+    pub reaps: u64,
+    reaped: u64,
     /// How often it has written the superblock.
     pub superblocks: u32,
     due: f64,
@@ -109,6 +116,9 @@ pub(super) struct Model {
     delayed: bool,
     pub load: Load,
     crossing: Crossing,
+    pub past: Past,
+    /// How often members were read past md.
+    pub compared: u32,
     pub events: Vec<(u64, Event)>,
     order: Option<Order>,
     probed: Vec<f64>,
@@ -151,6 +161,8 @@ impl Model {
             fastest,
             sleeps_until: 0,
             writes_until: 0,
+            reaps: 0,
+            reaped: 0,
             superblocks: 0,
             due: 0.0,
             latencies: Vec::new(),
@@ -170,6 +182,8 @@ impl Model {
                 barrier: None,
             },
             crossing: Crossing::default(),
+            past: Past::default(),
+            compared: 0,
             events: Vec::new(),
             order: None,
             probed: Vec::new(),
@@ -200,6 +214,15 @@ impl Model {
         if self.action != Action::Idle {
             self.min = self.completed;
             self.action = Action::Idle;
+            self.reaped = self.now + self.reaps;
+        }
+    }
+
+    /// Says so of what is written while md ends a check.
+    fn is_reaped(&self) -> linux::Result<()> {
+        match self.now < self.reaped {
+            true => Err(busy("md")),
+            false => Ok(()),
         }
     }
 
@@ -250,7 +273,12 @@ impl Model {
         if self.now < self.writes_until {
             share = ITS_SHARE;
         }
-        let latency = self.load.alone + share * self.load.cost;
+        let (read, read_share) = self.past.pass(self.load.barrier, self.fastest, seconds);
+        let read_cost = self
+            .load
+            .barrier
+            .map_or(self.load.cost, |barrier| barrier.cost);
+        let latency = self.load.alone + share * self.load.cost + read_share * read_cost;
         let waits = self.crossing.waits(self.load.barrier, self.now, seconds);
         self.others += self.load.rate * seconds;
         self.due += self.load.rate * seconds;
@@ -282,7 +310,7 @@ impl Model {
             self.probes_at = self.now + SECOND / 100 + odd + (felt * 1e9) as u64;
             self.probed.push(felt);
         }
-        self.second.0 += self.position - before;
+        self.second.0 += self.position - before + read;
         self.second.1 += latency + waits;
         self.second.2 += 1;
         self.now += STEP;
@@ -370,15 +398,22 @@ impl Model {
             self.found = 0;
         }
         self.found += self.bad.iter().filter(passed).count() as u64;
+        if self.action == Action::Repair {
+            self.bad.retain(|bad| !passed(&bad));
+        }
         self.position = to;
     }
 
     fn refuse(&mut self, what: &str) -> linux::Result<()> {
         self.refused.push(what.to_owned());
-        Err(linux::Error::Write {
-            path: what.into(),
-            source: std::io::ErrorKind::ResourceBusy.into(),
-        })
+        Err(busy(what))
+    }
+}
+
+fn busy(what: &str) -> linux::Error {
+    linux::Error::Write {
+        path: what.into(),
+        source: std::io::ErrorKind::ResourceBusy.into(),
     }
 }
 
@@ -430,12 +465,16 @@ impl World for Model {
     }
 
     fn turn(&mut self, knob: Knob, text: &str) -> linux::Result<()> {
+        if matches!(knob, Knob::Min | Knob::Max) {
+            self.is_reaped()?;
+        }
         let is_busy = self.action != Action::Idle;
         match (knob, text.parse::<u64>()) {
             (Knob::SpeedMin, Ok(kib)) => self.speed_min = Speed { kib, local: true },
             (Knob::SpeedMax, Ok(kib)) => self.speed_max = Speed { kib, local: true },
             (Knob::Min, Ok(_)) if is_busy => return self.refuse("sync_min"),
             (Knob::Min, Ok(at)) => self.min = at,
+            (Knob::Max, Ok(at)) if at < self.min => return self.refuse("sync_max"),
             (Knob::Max, Ok(at)) => {
                 let lowers = match self.until {
                     Until::End => true,
@@ -455,6 +494,7 @@ impl World for Model {
     fn act(&mut self, action: Action) -> linux::Result<()> {
         match action {
             Action::Idle => self.break_off(),
+            _ if self.now < self.reaped => return self.is_reaped(),
             _ if self.action != Action::Idle => return self.refuse("sync_action"),
             _ => {
                 self.action = action;
@@ -490,6 +530,20 @@ impl World for Model {
             counted: Some((others.round() as u64, busy)),
             busy: waited.min(passed.as_secs_f64()),
         }
+    }
+
+    fn can_compare(&mut self) -> bool {
+        self.past.can
+    }
+
+    fn compare(&mut self, step: &Range<Sectors>, at_once: usize) -> bool {
+        self.past.at_once = at_once;
+        self.compared += 1;
+        self.past.begin(step)
+    }
+
+    fn compared(&mut self, _: &Range<Sectors>) -> Option<Compared> {
+        self.past.come(&self.bad)
     }
 
     fn in_flight(&mut self) -> u64 {

@@ -12,6 +12,7 @@ fn task() -> Task {
         action: Action::Check,
         from: Sectors(0),
         mismatches: 0,
+        min: Sectors(0),
         chunk: Sectors(128),
         wide: 1,
         holds_all: false,

@@ -2,11 +2,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use linux::Root;
-use linux::block::{Device, Devices};
+use linux::block::{DevNum, Device, Devices};
 use linux::root::{attribute, names_in, number};
 use rustix::fs::OFlags;
 
@@ -101,6 +101,19 @@ impl Disks {
         let disk = self.slots.get(slot as usize)?.as_ref()?;
         Some(&disk.label)
     }
+
+    /// Members in files, for tests.
+    #[cfg(test)]
+    pub(crate) fn of_files(files: Vec<File>) -> Disks {
+        let disk = |file| Disk {
+            label: String::new(),
+            file,
+            offset: 0,
+        };
+        Disks {
+            slots: files.into_iter().map(disk).map(Some).collect(),
+        }
+    }
 }
 
 impl Members for Disks {
@@ -109,6 +122,23 @@ impl Members for Disks {
     }
 
     fn read(&mut self, slot: u32, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.read_at(slot, at, into)
+    }
+}
+
+impl Disks {
+    /// The slots of those that are there.
+    pub(crate) fn slots(&self) -> Vec<u32> {
+        (0..self.slots.len() as u32)
+            .filter(|slot| self.has(*slot))
+            .collect()
+    }
+
+    /// As [`Members::read`], for several threads at once.
+    ///
+    /// # Errors
+    /// When the disk is not there, or cannot read it.
+    pub(crate) fn read_at(&self, slot: u32, at: u64, into: &mut [u8]) -> io::Result<()> {
         let disk = self.slots.get(slot as usize).and_then(Option::as_ref);
         let disk = disk.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         let from = disk
@@ -212,6 +242,7 @@ fn members(
             .custom_flags(OFlags::DIRECT.bits().cast_signed())
             .open(root.locate(&device.node()))
             .map_err(|error| NotCompared::Member(device.label(), error.to_string()))?;
+        is_disk(&file, device)?;
         if slots.len() <= slot {
             slots.resize_with(slot + 1, || None);
         }
@@ -222,6 +253,17 @@ fn members(
         });
     }
     Ok(Disks { slots })
+}
+
+/// Whether an open file is this disk: a node may have become another one's.
+fn is_disk(file: &File, device: &Device) -> Result<(), NotCompared> {
+    let said = |why: String| NotCompared::Member(device.label(), why);
+    let meta = file.metadata().map_err(|error| said(error.to_string()))?;
+    let number = DevNum::from_raw(meta.rdev());
+    if meta.file_type().is_block_device() && number != device.number {
+        return Err(said(format!("its node is that of {number} by now")));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -33,6 +33,14 @@ impl Buffer {
         }
     }
 
+    /// Takes so many parts of that many bytes into use, in other memory where there is no room for them.
+    pub(in crate::scrub) fn hold(&mut self, parts: usize, length: usize) {
+        if !self.fits(parts, length) {
+            *self = Buffer::new(parts, length);
+        }
+        self.set(parts, length);
+    }
+
     /// Whether so many parts of that many bytes have room in it.
     pub(super) fn fits(&self, parts: usize, length: usize) -> bool {
         parts <= self.room && length <= self.stride
@@ -49,13 +57,16 @@ impl Buffer {
         &mut self.bytes[from..from + self.used.1]
     }
 
+    /// One of the parts in use.
+    pub(in crate::scrub) fn part(&self, index: usize) -> &[u8] {
+        let from = self.from + index * self.stride;
+        &self.bytes[from..from + self.used.1]
+    }
+
     /// The same bytes of each of the parts in use.
     pub(super) fn parts(&self, within: Range<usize>) -> Vec<&[u8]> {
         (0..self.used.0)
-            .map(|index| {
-                let from = self.from + index * self.stride;
-                &self.bytes[from + within.start..from + within.end]
-            })
+            .map(|index| &self.part(index)[within.clone()])
             .collect()
     }
 }

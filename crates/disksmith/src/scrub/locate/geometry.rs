@@ -103,6 +103,15 @@ impl Geometry {
         }
     }
 
+    /// How many slots for members there are.
+    pub(crate) fn disks(&self) -> u64 {
+        match self {
+            Geometry::Mirror { disks, .. } => u64::from(*disks),
+            Geometry::Ten(ten) => ten.disks(),
+            Geometry::Parity(parity) => parity.disks(),
+        }
+    }
+
     /// What belongs together from a position on; `None` behind the end.
     pub(crate) fn group(&self, position: u64) -> Option<Group> {
         if position >= self.span() {

@@ -54,7 +54,7 @@ pub(super) fn hash(parts: &[&[u8]]) -> u64 {
 }
 
 /// Whether parts that belong together agree, and if not, which one does not.
-pub(super) fn judge(kin: &Kin, parts: &[&[u8]]) -> Option<Odd> {
+pub(crate) fn judge(kin: &Kin, parts: &[&[u8]]) -> Option<Odd> {
     match kin {
         Kin::Copies(places) => {
             let odd = odd_copy(parts)?;

@@ -14,13 +14,16 @@ mod search;
 mod upward;
 mod walk;
 
-pub(crate) use array::{NotCompared, Opened, geometry, open};
+pub(crate) use array::{Disks, NotCompared, Opened, geometry, open};
 pub(super) use buffer::Buffer;
-pub(crate) use judge::Odd;
+#[cfg(test)]
+pub(crate) use geometry::{Copies, Ten};
+pub(crate) use geometry::{Geometry, Group};
+pub(crate) use judge::{Odd, judge};
 #[cfg(test)]
 pub(crate) use owners::Owner;
 pub(crate) use owners::{Owners, What, owners};
-pub(crate) use search::{Again, Mismatch, Summary, search};
+pub(crate) use search::{Again, BLOCK, Mismatch, Summary, search};
 pub(crate) use upward::above;
 
 use std::collections::BTreeMap;

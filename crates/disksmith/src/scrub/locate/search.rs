@@ -233,11 +233,12 @@ impl Search<'_> {
     fn read(&mut self, group: &Group) -> bool {
         let places = group.places();
         let length = group.length as usize;
-        let mut buffer = match self.buffer.take() {
-            Some(buffer) if buffer.fits(places.len(), length) => buffer,
-            _ => Buffer::new(places.len(), length.max(geometry::MOST as usize)),
-        };
-        buffer.set(places.len(), length);
+        let most = length.max(geometry::MOST as usize);
+        let mut buffer = self
+            .buffer
+            .take()
+            .unwrap_or_else(|| Buffer::new(places.len(), most));
+        buffer.hold(places.len(), length);
         let mut went_well = true;
         for (index, place) in places.iter().enumerate() {
             if let Err(error) = self

@@ -151,6 +151,7 @@ fn a_scrub_whose_check_did_not_begin_ends_none() {
     let by = By::Scrub {
         but_for: Some(Knob::SpeedMin),
         ends: false,
+        fenced: true,
     };
     old().put_back(&knobs.sync, by);
     knobs.is_untouched("sync_action", "check");
@@ -172,6 +173,7 @@ fn what_others_have_set_during_a_scrub_is_left_at_its_end() {
     let by = By::Scrub {
         but_for: Some(Knob::SpeedMin),
         ends: false,
+        fenced: true,
     };
     assert!(old().put_back(&knobs.sync, by).is_all());
     for (file, text) in theirs {

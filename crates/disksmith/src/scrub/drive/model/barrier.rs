@@ -15,6 +15,10 @@ pub(in super::super) struct Barrier {
     pub lost: f64,
     /// The share of it that the foreground asks for.
     pub asked: f64,
+    /// The share of their full speed at which members are read past md, while they are.
+    pub past: f64,
+    /// What reads at full speed would add to the latency, in seconds.
+    pub cost: f64,
     /// Seconds of what the members can do that it takes to write their superblocks.
     pub superblock: f64,
 }

@@ -72,6 +72,11 @@ impl Parity {
         })
     }
 
+    /// How many slots there are.
+    pub(crate) fn disks(&self) -> u64 {
+        self.disks
+    }
+
     /// How much of each member is used, in bytes.
     pub(crate) fn span(&self) -> u64 {
         self.component

@@ -74,6 +74,11 @@ impl Ten {
         })
     }
 
+    /// How many slots there are.
+    pub(crate) fn disks(&self) -> u64 {
+        self.disks
+    }
+
     /// How long the array is, in bytes.
     pub(crate) fn span(&self) -> u64 {
         self.chunks * self.chunk

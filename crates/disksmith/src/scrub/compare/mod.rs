@@ -1,0 +1,289 @@
+//! Compares what an array's members hold twice, by reading them past md: for RAID 10, where all others wait
+//! while md itself is at anything.
+//!
+//! Members that hold the same are read at once, and others after them, so that whoever uses the array meets one
+//! request more on few of them; where that is too slow for the pace, more of them at once.
+//!
+//! An array that is in use is written while it is read, and its members are not written at one instant. So what
+//! differs is read again a few times, some time apart, and once it agrees it does. What still differs then, or
+//! cannot be read, is no more than suspected: md's own check decides, which lets nobody write meanwhile.
+
+mod readers;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::thread::sleep;
+use std::time::Duration;
+
+use linux::Root;
+use linux::block::{Device, Devices};
+use linux::md::sync::Sectors;
+use record::{Bytes, Ranges};
+
+use super::locate::{BLOCK, Geometry, Group, NotCompared, Opened, judge, open};
+use readers::{Readers, Shares};
+
+/// How long before it is read again each time. A write is on its way to all members for milliseconds, seldom for
+/// longer than some hundred.
+const AGAIN: [Duration; 3] = [
+    Duration::from_millis(20),
+    Duration::from_millis(100),
+    Duration::from_millis(400),
+];
+
+/// What is to be compared.
+struct Asked {
+    /// Positions of the check, in bytes.
+    range: Range<u64>,
+    /// Of how many sets of members that hold the same it is read at once.
+    at_once: usize,
+}
+
+/// What came of a comparison.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Compared {
+    /// Positions of the check whose copies are not known to agree, in sectors.
+    pub suspects: Ranges,
+}
+
+/// Compares an array's members, on threads of its own. They end with this; one that waits for a disk which does
+/// not answer ends when that does.
+pub(crate) struct Comparer {
+    asked: SyncSender<Asked>,
+    came: Receiver<Compared>,
+}
+
+impl Comparer {
+    /// Of this array, whose members are opened for reading.
+    ///
+    /// # Errors
+    /// When its layout is not followed, a member cannot be opened, or there is no thread to be had.
+    pub(crate) fn start(
+        root: &Root,
+        devices: &Devices,
+        array: &Device,
+    ) -> Result<Comparer, NotCompared> {
+        let Opened { geometry, members } = open(root, devices, array)?;
+        if members.slots().len() as u64 != geometry.disks() {
+            return Err(NotCompared::Silent(array.label(), "members"));
+        }
+        let not_started = |error: std::io::Error| {
+            NotCompared::Member(array.node().display().to_string(), error.to_string())
+        };
+        let mut work = Work {
+            readers: Readers::start(members).map_err(not_started)?,
+            geometry,
+        };
+        let (asked, asks) = sync_channel::<Asked>(1);
+        let (answer, came) = sync_channel(1);
+        std::thread::Builder::new()
+            .name("compare".to_owned())
+            .spawn(move || {
+                for asked in asks {
+                    if answer.send(work.compare(&asked)).is_err() {
+                        return;
+                    }
+                }
+            })
+            .map_err(not_started)?;
+        Ok(Comparer { asked, came })
+    }
+
+    /// Begins with these positions of the check, of so many sets of members at once; whether it does. One
+    /// comparison is under way at most.
+    pub(crate) fn begin(&self, range: &Range<Sectors>, at_once: usize) -> bool {
+        let range = range.start.bytes().0..range.end.bytes().0;
+        self.asked.try_send(Asked { range, at_once }).is_ok()
+    }
+
+    /// What came of it; `None` while it goes on. A thread that is gone suspects everything.
+    pub(crate) fn come(&self, range: &Range<Sectors>) -> Option<Compared> {
+        match self.came.try_recv() {
+            Ok(compared) => Some(compared),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(Compared {
+                suspects: Ranges::from(range.start.0..range.end.0),
+            }),
+        }
+    }
+}
+
+/// What is compared, and by whom it is read.
+struct Work {
+    geometry: Geometry,
+    readers: Readers,
+}
+
+impl Work {
+    fn compare(&mut self, asked: &Asked) -> Compared {
+        let mut suspects = self.differing(&Ranges::from(asked.range.clone()), asked.at_once);
+        for pause in AGAIN {
+            if suspects.is_empty() {
+                break;
+            }
+            sleep(pause);
+            suspects = self.differing(&suspects, 1);
+        }
+        let sector = Sectors(1).bytes().0;
+        Compared {
+            suspects: suspects
+                .iter()
+                .map(|range| range.start / sector..range.end.div_ceil(sector))
+                .collect(),
+        }
+    }
+
+    /// Of these positions, those whose copies differ or could not be read.
+    fn differing(&mut self, positions: &Ranges, at_once: usize) -> Ranges {
+        // What lies behind the end of the array is compared with nothing.
+        let mut differ = positions.subtract(&Ranges::from(0..self.geometry.span()));
+        for sets in self.sets(positions).chunks(at_once.max(1)) {
+            let shares = self.readers.read(sets.iter().flatten());
+            for group in sets.iter().flatten() {
+                differing_of(group, shares.as_ref(), &mut differ);
+            }
+            if let Some(shares) = shares {
+                self.readers.give_back(shares);
+            }
+        }
+        differ
+    }
+
+    /// What belongs together at these positions, by the members that hold it.
+    fn sets(&self, positions: &Ranges) -> Vec<Vec<Group>> {
+        let mut sets: BTreeMap<Vec<u32>, Vec<Group>> = BTreeMap::new();
+        for range in positions.iter() {
+            for group in self.geometry.groups(&range) {
+                let slots = group.places().iter().map(|place| place.slot).collect();
+                sets.entry(slots).or_default().push(group);
+            }
+        }
+        sets.into_values().collect()
+    }
+}
+
+/// Adds the blocks of a group that differ, or all of it where a part was not read.
+fn differing_of(group: &Group, shares: Option<&Shares>, differ: &mut Ranges) {
+    let places = group.places();
+    let parts: Option<Vec<&[u8]>> = places
+        .iter()
+        .map(|place| shares?.part(place.slot, place.at, Bytes(group.length)))
+        .collect();
+    let Some(parts) = parts else {
+        differ.insert(group.position..group.position + group.length);
+        return;
+    };
+    let mut at = 0;
+    while at < group.length {
+        let end = (at + BLOCK).min(group.length);
+        let block: Vec<&[u8]> = parts
+            .iter()
+            .filter_map(|part| part.get(at as usize..end as usize))
+            .collect();
+        if judge(&group.kin, &block).is_some() {
+            differ.insert(group.position + at..group.position + end);
+        }
+        at = end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use super::super::locate::{Copies, Ten};
+    use super::readers::tests::members;
+    use super::*;
+    use std::fs::File;
+    use std::os::unix::fs::FileExt as _;
+
+    const CHUNK: u64 = 64 << 10;
+    const COMPONENT: u64 = 1 << 20;
+
+    /// A RAID 10 of so many members in files, all of whose copies agree, and the files.
+    fn ten(disks: u64, layout: u64) -> (Work, Ten, Vec<File>) {
+        let copies = Copies::of(layout, disks).unwrap();
+        let ten = Ten::new(disks, CHUNK, copies, COMPONENT).unwrap();
+        let (members, files) = members(disks as usize, COMPONENT);
+        for chunk in 0..ten.span() / CHUNK {
+            let bytes = vec![(chunk % 251) as u8; CHUNK as usize];
+            for place in ten.places(chunk * CHUNK) {
+                files[place.slot as usize]
+                    .write_all_at(&bytes, place.at)
+                    .unwrap();
+            }
+        }
+        let work = Work {
+            geometry: Geometry::Ten(ten.clone()),
+            readers: Readers::start(members).unwrap(),
+        };
+        (work, ten, files)
+    }
+
+    fn suspects(work: &mut Work, range: Range<u64>) -> Ranges {
+        let one_by_one = Asked {
+            range: range.clone(),
+            at_once: 1,
+        };
+        let sectors = work.compare(&one_by_one).suspects;
+        let all = Asked { range, at_once: 9 };
+        assert_eq!(work.compare(&all).suspects, sectors);
+        sectors
+            .iter()
+            .map(|range| range.start * 512..range.end * 512)
+            .collect()
+    }
+
+    #[test]
+    fn what_differs_is_suspected_in_every_layout_and_nothing_else() {
+        // near=2, far=2, offset=2, and near=3 of five.
+        for (disks, layout) in [(4, 0x102), (4, 0x201), (4, 0x1_0201), (5, 0x103)] {
+            let (mut work, ten, files) = ten(disks, layout);
+            let all = 0..ten.span();
+            assert_eq!(
+                suspects(&mut work, all.clone()),
+                Ranges::new(),
+                "{layout:#x}"
+            );
+            let bad = 5 * CHUNK + 8192;
+            let place = ten.places(bad)[1];
+            files[place.slot as usize]
+                .write_all_at(b"other", place.at + 7)
+                .unwrap();
+            let found = Ranges::from(bad..bad + BLOCK);
+            assert_eq!(suspects(&mut work, all.clone()), found, "{layout:#x}");
+            assert_eq!(suspects(&mut work, 0..bad), Ranges::new());
+        }
+    }
+
+    #[test]
+    fn what_agrees_when_it_is_read_again_is_not_suspected() {
+        let (mut work, ten, files) = ten(4, 0x102);
+        let place = ten.places(0)[0];
+        let file = &files[place.slot as usize];
+        let mut right = vec![0; 512];
+        file.read_exact_at(&mut right, place.at).unwrap();
+        file.write_all_at(&[255; 512], place.at).unwrap();
+        std::thread::scope(|scope| {
+            let later = scope.spawn(|| {
+                sleep(Duration::from_millis(60));
+                file.write_all_at(&right, place.at).unwrap();
+            });
+            assert_eq!(suspects(&mut work, 0..CHUNK), Ranges::new());
+            later.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_suspected() {
+        let (mut work, ten, files) = ten(4, 0x102);
+        let half = COMPONENT / 2;
+        files[1].set_len(half).unwrap();
+        assert_eq!(suspects(&mut work, 0..2 * half), Ranges::new());
+        // Of each row of two chunks, the first lies on the members 0 and 1.
+        let row = 2 * half..2 * half + 2 * CHUNK;
+        let first = Ranges::from(row.start..row.start + CHUNK);
+        assert_eq!(suspects(&mut work, row), first);
+        assert!(ten.span() > 2 * half);
+    }
+}

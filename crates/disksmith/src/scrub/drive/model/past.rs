@@ -1,0 +1,70 @@
+//! Members that are read and compared past md's check.
+
+use std::ops::Range;
+
+use linux::md::sync::Sectors;
+use record::Ranges;
+
+use super::{Barrier, Compared};
+
+/// What differs is told apart in so many sectors.
+const BLOCK: u64 = 8;
+/// The share of their full speed at which members are read where no [`Barrier`] says so.
+const SHARE: f64 = 0.5;
+
+/// What a comparison is at.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct Past {
+    /// Whether members can be read past md.
+    pub can: bool,
+    /// Whether nobody reads any more though they could.
+    pub fails: bool,
+    /// Where members differ for a moment though all that was written is the same.
+    pub moving: Vec<u64>,
+    /// Of how many sets of members it is read at once.
+    pub at_once: usize,
+    step: Option<Range<u64>>,
+    at: f64,
+}
+
+impl Past {
+    pub(super) fn begin(&mut self, step: &Range<Sectors>) -> bool {
+        if self.fails {
+            return false;
+        }
+        assert!(self.step.is_none(), "one comparison at once");
+        self.at = step.start.0 as f64;
+        self.step = Some(step.start.0..step.end.0);
+        true
+    }
+
+    /// What came of it, where what differs lies at `bad`.
+    pub(super) fn come(&mut self, bad: &[u64]) -> Option<Compared> {
+        let step = self.step.take_if(|step| self.at >= step.end as f64)?;
+        let differ = bad.iter().chain(&self.moving);
+        let suspects: Ranges = differ
+            .filter(|place| step.contains(place))
+            .map(|place| {
+                let from = place / BLOCK * BLOCK;
+                from..from + BLOCK
+            })
+            .collect();
+        Some(Compared { suspects })
+    }
+
+    /// So many seconds pass. Gives how many sectors were read, and the share of their speed that this took.
+    pub(super) fn pass(
+        &mut self,
+        barrier: Option<Barrier>,
+        fastest: f64,
+        seconds: f64,
+    ) -> (f64, f64) {
+        let Some(step) = self.step.as_ref().filter(|step| self.at < step.end as f64) else {
+            return (0.0, 0.0);
+        };
+        let share = barrier.map_or(SHARE, |barrier| barrier.past);
+        let sectors = (share * fastest * seconds).min(step.end as f64 - self.at);
+        self.at += sectors;
+        (sectors, share)
+    }
+}

@@ -1,0 +1,427 @@
+//! Goes on past md, where all others wait while md is at anything: the members are read and compared here, and
+//! md checks only what is suspected, and all of it while nobody else is there.
+//!
+//! At RAID 10 each request of md's check waits until all others have come back, and lets none begin meanwhile
+//! (`raise_barrier`, drivers/md/raid10.c). Members that are busy for half of the time are then never busy and
+//! never free. Reads of the members take part in the queues of the disks, as anybody's, and no more.
+//!
+//! While members are read, md does nothing, and nothing stands in the way of what it might have to do: `sync_max`
+//! is `max`. What is done is known at the end of each unit, at which md could be sent.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use linux::md::sync::{Action, Knob, Sectors, Until};
+use record::{Bytes, Nanos};
+
+use super::super::compare::Compared;
+use super::super::pace::May;
+use super::{Drive, Ending, Fence, Gate, LOOK, PATIENCE, TICK, World};
+
+/// What a step reads of each member: what cloud volumes count as one request (EBS: 256 KiB of an SSD volume).
+const OF_MEMBER: Sectors = Sectors::of(Bytes::kib(256));
+/// Steps that may be made up for at most.
+const STEPS: f64 = 2.0;
+/// How much the last step counts in what the members give.
+const LAST_COUNTS: f64 = 0.2;
+/// After so many steps, one after the other, of which at least a part of so many is suspected, md checks by itself:
+/// it is faster where much differs.
+const SUSPECTED: u32 = 4;
+const PART: u64 = 4;
+/// So long after that, or after nobody read any more, it is tried again.
+const LOST: Nanos = Nanos(600_000_000_000);
+/// A check that has ended is in md's way for so long at most: until then it takes no word (EBUSY), though it
+/// says that it is idle (`md_check_recovery`, drivers/md/md.c).
+const REAPED: Nanos = Nanos(1_000_000_000);
+/// How often it is looked whether a step has come back, and whether the next may begin.
+const SOON: Nanos = Nanos(2_000_000);
+const LATER: Nanos = Nanos(20_000_000);
+
+/// How far it is past md.
+#[derive(Clone, Debug)]
+pub(super) struct Past {
+    /// Up to here is read, and what is behind is not yet.
+    at: Sectors,
+    of: Sectors,
+    /// What is done is known at multiples of this, where md may be sent.
+    unit: Sectors,
+    step: Sectors,
+    /// Bytes that may be read now; negative when it was ahead.
+    credit: f64,
+    /// The step that is under way, and since when.
+    reads: Option<(Range<Sectors>, Nanos)>,
+    /// How long a step takes of all members at once, in seconds.
+    step_s: Option<f64>,
+    /// Of how many of the last steps much was suspected.
+    suspected: u32,
+    /// Of how many sets of members that hold the same a step is read at once, and of how many it can be.
+    at_once: usize,
+    most: usize,
+    /// How many sets there are at near copies.
+    sets: usize,
+    /// What is suspected, in units, since what is done was known last.
+    suspects: VecDeque<Range<Sectors>>,
+}
+
+impl Past {
+    /// From a multiple of `unit` on, to the end of the check, over so many members at once.
+    pub(super) fn new(at: Sectors, of: Sectors, unit: Sectors, wide: u64) -> Past {
+        let step = OF_MEMBER.0.saturating_mul(wide);
+        let whole = step / unit.0.max(1) * unit.0;
+        Past {
+            at,
+            of,
+            unit,
+            step: Sectors(if whole > 0 { whole } else { step }),
+            credit: 0.0,
+            reads: None,
+            step_s: None,
+            suspected: 0,
+            at_once: 1,
+            // With far copies, or an odd number of members, each has two neighbours with which it shares.
+            most: usize::try_from(wide.saturating_mul(2)).unwrap_or(usize::MAX),
+            sets: usize::try_from(wide.max(1)).unwrap_or(usize::MAX),
+            suspects: VecDeque::new(),
+        }
+    }
+
+    /// So many seconds passed.
+    fn pass(&mut self, may: May, seconds: f64) {
+        if let May::Rate(rate) = may {
+            let most = STEPS * self.step.bytes().0 as f64;
+            self.credit = (self.credit + rate * seconds).min(most);
+        }
+    }
+
+    /// The step that may begin now.
+    fn next(&self) -> Option<Range<Sectors>> {
+        // What is suspected waits for the end of its unit, and all else for md.
+        let may_go_on = self.suspects.is_empty() || !self.is_whole();
+        let is_due = self.reads.is_none() && may_go_on && self.credit >= 0.0;
+        if !is_due || self.at >= self.of {
+            return None;
+        }
+        // A unit that is larger than a step ends with one.
+        let unit_ends = (self.at.0 / self.unit.0 + 1).saturating_mul(self.unit.0);
+        let step_ends = self.at.0.saturating_add(self.step.0);
+        let ends = match self.step < self.unit {
+            true => step_ends.min(unit_ends),
+            false => step_ends,
+        };
+        Some(self.at..Sectors(ends).min(self.of))
+    }
+
+    /// A step begins.
+    fn begin(&mut self, step: Range<Sectors>, now: Nanos) {
+        self.credit -= Sectors(step.end.0 - step.start.0).bytes().0 as f64;
+        self.reads = Some((step, now));
+    }
+
+    /// A step came back. Gives what the members give, in bytes a second.
+    fn come(&mut self, compared: &Compared, now: Nanos) -> Option<f64> {
+        let (step, began) = self.reads.take()?;
+        let took = Nanos(now.0.saturating_sub(began.0)).as_secs_f64();
+        let bytes = Sectors(step.end.0 - step.start.0).bytes().0 as f64;
+        let sets = self.at_once.min(self.sets) as f64 / self.sets as f64;
+        // What lags behind the pace is read faster, and what has time more gently.
+        self.at_once = match self.credit >= 0.0 {
+            true => (2 * self.at_once).min(self.most),
+            false => (self.at_once / 2).max(1),
+        };
+        self.at = step.end;
+        for range in compared.suspects.iter() {
+            self.suspect(range);
+        }
+        let is_much = PART * compared.suspects.total().0 >= step.end.0 - step.start.0;
+        self.suspected = if is_much { self.suspected + 1 } else { 0 };
+        // Of what was read again and again that tells nothing.
+        if !compared.suspects.is_empty() {
+            return None;
+        }
+        let at_all = took * sets;
+        let step_s = self.step_s.get_or_insert(at_all);
+        *step_s += LAST_COUNTS * (at_all - *step_s);
+        Some(bytes / step_s.max(1e-6))
+    }
+
+    /// Adds what is suspected, in whole units.
+    fn suspect(&mut self, range: Range<u64>) {
+        let start = Sectors(range.start / self.unit.0 * self.unit.0);
+        let end = Sectors(range.end.div_ceil(self.unit.0) * self.unit.0);
+        match self.suspects.back_mut() {
+            Some(last) if last.end >= start => last.end = last.end.max(end),
+            _ => self.suspects.push_back(start..end),
+        }
+    }
+
+    /// Whether a unit is whole, so that what is done is known.
+    fn is_whole(&self) -> bool {
+        self.at.0.is_multiple_of(self.unit.0) || self.at >= self.of
+    }
+
+    /// Whether nothing is under way, and nothing begun that is not done.
+    fn is_at_rest(&self) -> bool {
+        self.reads.is_none() && self.suspects.is_empty() && self.is_whole()
+    }
+
+    fn rest(&self) -> Nanos {
+        if self.reads.is_some() || self.credit >= 0.0 {
+            SOON
+        } else {
+            LATER
+        }
+    }
+}
+
+impl<W: World> Drive<'_, W> {
+    /// How long nothing is to be done.
+    pub(super) fn rest(&self, now: Nanos) -> Nanos {
+        match &self.past {
+            Some(past) if !self.began => past.rest(),
+            _ => self.fence.rest(self.pace.may(), self.at.live, now),
+        }
+    }
+
+    /// Whether md's check is to give way to reads of the members.
+    fn is_to_pass(&mut self) -> bool {
+        if self.past.is_some() {
+            // What it was sent for is done.
+            return self.fence.has_stopped(self.at.done);
+        }
+        let now = self.world.now();
+        let is_lost = |since: Nanos| now.0.saturating_sub(since.0) < LOST.0;
+        let is_of_use = self.task.holds_all && !self.lost.is_some_and(is_lost) && self.at.of.0 > 0;
+        is_of_use && matches!(self.pace.may(), May::Rate(_)) && self.world.can_compare()
+    }
+
+    /// Ends md's check, where others would wait for it, and goes on past md. At a stop it is known what is done.
+    /// Elsewhere md says up to where it surely was, and what it has found up to where it really was: if it found
+    /// anything since the last stop, it is looked for again. A repair has written it anew by then.
+    pub(super) fn give_way(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
+        if !self.is_to_pass() {
+            return Ok(None);
+        }
+        let stands = self.at.done == self.fence.at();
+        if let Some(ending) = self.end_for_now(now)? {
+            return Ok(Some(ending));
+        }
+        if self.began {
+            return Ok(None);
+        }
+        if !stands {
+            self.take_what_is_sure();
+        }
+        self.at.mismatches_seen = self.at.mismatches;
+        self.at.live = self.at.done;
+        if let Some(turned) = self.set(Gate::Gentle)? {
+            return Ok(Some(turned));
+        }
+        // Where md's next check begins is 0 before nothing tells any more that it was moved.
+        let min = self.task.min.0.to_string();
+        let ends = [(Knob::Min, "0"), (Knob::Max, "max"), (Knob::Min, &min)];
+        for (knob, text) in ends {
+            if let Err(error) = self.patiently(|world| world.turn(knob, text)) {
+                return self.is_in_the_way(now, error);
+            }
+        }
+        (self.fenced, self.lost) = (false, None);
+        if self.past.is_none() {
+            let (unit, wide) = (self.fence.unit(), self.task.wide);
+            // Where it began is known, though it may be no place where md could stop.
+            let from = self.fence.stands_at(self.at.done);
+            self.past = Some(Past::new(from, self.at.of, unit, wide));
+        }
+        Ok(None)
+    }
+
+    /// Takes what md did up to where it was ended, as far as that is known.
+    fn take_what_is_sure(&mut self) {
+        let repairs = self.task.action == Action::Repair;
+        let found = self.at.mismatches_seen != self.at.mismatches;
+        if let Some(reached) = self.reached().filter(|_| repairs || !found) {
+            self.at.done = self.at.done.max(self.fence.stands_at(reached));
+            self.at.mismatches = self.at.mismatches_seen;
+        }
+    }
+
+    /// Up to where a check surely was that has ended before its end (`curr_resync_completed`, drivers/md/md.c).
+    fn reached(&mut self) -> Option<Sectors> {
+        let shown = self.world.knob(Knob::Min)?;
+        shown.trim().parse().ok().map(Sectors)
+    }
+
+    /// Does what md refuses for as long as it ends a check.
+    pub(super) fn patiently(
+        &mut self,
+        mut act: impl FnMut(&mut W) -> linux::Result<()>,
+    ) -> linux::Result<()> {
+        let until = self.world.now() + REAPED;
+        loop {
+            match act(self.world) {
+                Err(error) if error.is_busy() && self.world.now() < until => self.world.rest(TICK),
+                other => return other,
+            }
+        }
+    }
+
+    /// Ends md's check, to begin it again later; if md does not end it, it goes on as it was. Takes what it has
+    /// counted until it had ended.
+    fn end_for_now(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
+        let until = now + PATIENCE;
+        loop {
+            let look = self.world.look()?;
+            if look.action == self.task.action {
+                if self.world.now() >= until {
+                    return Ok(None);
+                }
+                // Before its thread has begun, md takes no notice.
+                self.world.act(Action::Idle)?;
+                self.world.rest(TICK);
+                continue;
+            }
+            if let Some(reached) = self.reached() {
+                self.at.live = self.at.live.max(reached);
+            }
+            self.count(&look);
+            if look.action == Action::Idle && look.degraded == 0 {
+                if look.until == Until::End && self.fence.is_last() {
+                    return Ok(Some(self.done()));
+                }
+                self.began = false;
+                return Ok(None);
+            }
+            return Ok(Some(match look.action {
+                _ if look.degraded > 0 => Ending::Degraded,
+                Action::Check | Action::Repair => Ending::Begun,
+                action => Ending::Recovery(action),
+            }));
+        }
+    }
+
+    /// Goes on, past md or with it. `None` where md is at it.
+    pub(super) fn tick_past(&mut self, now: Nanos) -> linux::Result<Option<Option<Ending>>> {
+        let Some(past) = self.past.as_mut().filter(|_| !self.began) else {
+            return Ok(None);
+        };
+        let before = past.at;
+        if let Some((step, _)) = &past.reads
+            && let Some(compared) = self.world.compared(step)
+            && let Some(gives) = past.come(&compared, now)
+        {
+            self.pace.give(gives);
+        }
+        if past.suspected >= SUSPECTED {
+            self.lost = Some(now);
+        }
+        let bytes = Sectors(past.at.0 - before.0).bytes().0 as f64;
+        self.at.live = past.at;
+        if past.is_at_rest() {
+            self.at.done = past.at;
+        }
+        if now.0.saturating_sub(self.looked.0) >= LOOK.0 {
+            self.looked = now;
+            if let Some(ending) = self.look_past(now)? {
+                return Ok(Some(Some(ending)));
+            }
+            self.feel(now, bytes);
+        } else {
+            self.pace.moved(bytes);
+        }
+        if self.pace.is_measuring() && bytes > 0.0 {
+            // As of what md was let loose to do: what was read is no part of what they have by themselves.
+            self.pace.measure_anew(now);
+        }
+        let seconds = self.passed(now);
+        self.go_on(now, seconds).map(Some)
+    }
+
+    /// Begins the next step, or md's check, or is done.
+    fn go_on(&mut self, now: Nanos, seconds: f64) -> linux::Result<Option<Ending>> {
+        let may = self.pace.may();
+        let Some(past) = &mut self.past else {
+            return Ok(None);
+        };
+        past.pass(may, seconds);
+        if past.is_at_rest() && past.at >= past.of {
+            return Ok(Some(self.done()));
+        }
+        if (may == May::All || self.lost.is_some()) && past.reads.is_none() {
+            // What is suspected lies behind what is done.
+            self.past = None;
+            return self.send(self.at.done, None);
+        }
+        if past.is_whole()
+            && past.reads.is_none()
+            && may != May::Nothing
+            && let Some(suspect) = past.suspects.pop_front()
+        {
+            self.at.done = suspect.start;
+            return self.send(suspect.start, Some(suspect.end));
+        }
+        if matches!(may, May::Rate(_))
+            && let Some(step) = past.next()
+        {
+            match self.world.compare(&step, past.at_once) {
+                true => past.begin(step, now),
+                // Nobody reads any more.
+                false => self.lost = Some(now),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Lets md check from there on; up to `to`, if that is given, and then it goes on past md.
+    fn send(&mut self, from: Sectors, to: Option<Sectors>) -> linux::Result<Option<Ending>> {
+        let now = self.world.now();
+        self.fence = Fence::new(from, self.task.chunk, self.task.wide, now)
+            .that_holds_all(self.task.holds_all)
+            .that_stops_at(to);
+        self.fence.ends_at(self.at.of);
+        self.from = from;
+        self.before = self.at.mismatches;
+        self.at.live = from;
+        if let Some(turned) = self.limits() {
+            return Ok(Some(turned));
+        }
+        match self.begin() {
+            Ok(()) => Ok(None),
+            Err(error) => self.is_in_the_way(now, error),
+        }
+    }
+
+    /// What it means that md refuses what is written between two of its checks: something else has begun, which is
+    /// not to be held up.
+    fn is_in_the_way(&mut self, now: Nanos, error: linux::Error) -> linux::Result<Option<Ending>> {
+        self.world.turn(Knob::Max, "max")?;
+        self.look_past(now)?.map(Some).ok_or(error)
+    }
+
+    /// Looks for a reason to end while md does nothing.
+    fn look_past(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
+        let look = self.world.look()?;
+        if look.degraded > 0 {
+            return Ok(Some(Ending::Degraded));
+        }
+        match look.action {
+            Action::Idle => {}
+            Action::Check | Action::Repair => return Ok(Some(Ending::Begun)),
+            other => return Ok(Some(Ending::Recovery(other))),
+        }
+        if look.until != Until::End {
+            return Ok(Some(Ending::Turned(Knob::Max)));
+        }
+        self.hurry(now);
+        self.look_seldom(now, false)
+    }
+
+    /// All is done.
+    pub(super) fn done(&mut self) -> Ending {
+        self.at.done = self.at.of;
+        self.at.live = self.at.of;
+        self.at.mismatches = self.at.mismatches_seen;
+        Ending::Done
+    }
+}
+
+#[cfg(test)]
+mod tests;

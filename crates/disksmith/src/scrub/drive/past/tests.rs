@@ -1,0 +1,325 @@
+//! Reads past md, against a modelled RAID 10.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::super::model::{Event, Load, Model, Noise};
+use super::super::{Ended, Order, Task, Waits, drive};
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+/// 100 MB a second.
+const FASTEST: f64 = 200_000.0;
+
+fn task() -> Task {
+    Task {
+        action: Action::Check,
+        from: Sectors(0),
+        mismatches: 0,
+        min: Sectors(0),
+        chunk: Sectors(128),
+        wide: 4,
+        holds_all: true,
+        targets: None,
+        deadline: None,
+    }
+}
+
+fn busy() -> Load {
+    Load {
+        rate: 700.0,
+        alone: 0.001,
+        cost: 0.001,
+        gentle: 1.0,
+        noise: Noise::None,
+        barrier: None,
+    }
+}
+
+fn nobody() -> Load {
+    Load {
+        rate: 0.0,
+        ..busy()
+    }
+}
+
+fn model(of: u64) -> Model {
+    let mut model = Model::new(of, FASTEST);
+    model.past.can = true;
+    model.reaps = 30_000_000;
+    model
+}
+
+#[test]
+fn all_is_found_once_over_any_number_of_interruptions_and_turns() {
+    let of = 30 * FASTEST as u64 + 77;
+    let bad: Vec<u64> = (0..400_u64)
+        .map(|number| number * 7_919 * 131 % of)
+        .collect();
+    for chunk in [Sectors(128), Sectors(1024), Sectors(8192)] {
+        let mut done = (Sectors(0), 0);
+        let mut starts = 0_u64;
+        let mut passed = false;
+        loop {
+            let mut model = model(of);
+            model.bad.clone_from(&bad);
+            model.past.moving = (0..50).map(|number| number * 104_729 % of).collect();
+            // Somebody comes and goes.
+            for turn in 0..20 {
+                let load = if turn % 2 == starts % 2 {
+                    busy()
+                } else {
+                    nobody()
+                };
+                model.events.push((turn * 9 * SECOND, Event::Load(load)));
+            }
+            let when = (4 + 5 * (starts % 7)) * SECOND + starts * 61_000_000;
+            let killed = starts.is_multiple_of(2);
+            model.events.push((when, Event::Order(Order::Interrupted)));
+            let ended = drive(
+                &mut model,
+                &Task {
+                    from: done.0,
+                    mismatches: done.1,
+                    chunk,
+                    ..task()
+                },
+            );
+            passed |= model.compared > 0;
+            starts += 1;
+            assert!(starts < 500, "it goes on");
+            assert_eq!(model.refused, [""; 0]);
+            if matches!(ended.ending, Ending::Done) {
+                assert_eq!(ended.at.mismatches, bad.len() as u64);
+                break;
+            }
+            let at = if killed {
+                model.told.last().cloned().unwrap_or_default()
+            } else {
+                ended.at
+            };
+            if at.done > done.0 {
+                done = (at.done, at.mismatches);
+            }
+            let truth = bad.iter().filter(|bad| **bad < done.0.0).count() as u64;
+            assert_eq!(done.1, truth, "start {starts}, at {:?}", done.0);
+        }
+        assert!(starts > 3 && passed, "{starts}");
+    }
+}
+
+/// Runs in company, with something that happens after eleven seconds, and gives what came of it.
+fn with(event: Event) -> (Ended, Model) {
+    let mut model = model(600 * FASTEST as u64);
+    model.load = busy();
+    let before = Event::Load(busy());
+    model.events = vec![(0, before), (11 * SECOND, event)];
+    let ended = drive(&mut model, &task());
+    assert!(
+        model.compared > 0 && model.now < 14 * SECOND,
+        "{:?}",
+        ended.ending
+    );
+    (ended, model)
+}
+
+#[test]
+fn in_company_md_does_nothing_and_nothing_stands_in_its_way() {
+    let (ended, model) = with(Event::Order(Order::Interrupted));
+    assert!(matches!(ended.ending, Ending::Ordered(_)), "{ended:?}");
+    assert!(!ended.is_own && ended.at.done.0 > 0);
+    assert_eq!((model.action, model.until), (Action::Idle, Until::End));
+    assert_eq!(ended.at.done, ended.at.live);
+}
+
+#[test]
+fn what_others_do_ends_it_at_once() {
+    assert!(matches!(with(Event::Fails).0.ending, Ending::Degraded));
+    assert!(matches!(with(Event::Gone).0.ending, Ending::Gone));
+    for action in [Action::Recover, Action::Frozen, Action::Check] {
+        let (ended, model) = with(Event::Begins(action));
+        let is_so = match ended.ending {
+            Ending::Begun => action == Action::Check,
+            Ending::Recovery(begun) => begun == action,
+            _ => false,
+        };
+        assert!(is_so && !ended.is_own && !ended.fenced, "{ended:?}");
+        assert_eq!(model.action, action, "it is let be");
+    }
+    let (ended, _) = with(Event::Turns(Knob::Max, 12800));
+    assert!(
+        matches!(ended.ending, Ending::Turned(Knob::Max)),
+        "{ended:?}"
+    );
+    let (ended, _) = with(Event::Turns(Knob::SpeedMax, 5000));
+    assert!(
+        matches!(ended.ending, Ending::Turned(Knob::SpeedMax)),
+        "{ended:?}"
+    );
+    let (ended, _) = with(Event::Waits);
+    let is_so = matches!(ended.ending, Ending::Waits(Waits::Beside(_)));
+    assert!(is_so, "{ended:?}");
+}
+
+#[test]
+fn where_nobody_reads_any_more_md_checks() {
+    let mut model = model(60 * FASTEST as u64);
+    model.load = busy();
+    model.past.fails = true;
+    model.bad = vec![77];
+    let end = Event::Order(Order::Interrupted);
+    model.events.push((60 * SECOND, end));
+    let ended = drive(&mut model, &task());
+    assert!(ended.at.done.0 > 1000, "{ended:?}");
+    assert_eq!(ended.at.mismatches, 1);
+}
+
+#[test]
+fn a_beginning_that_somebody_set_stays_while_md_does_nothing() {
+    let mut model = model(600 * FASTEST as u64);
+    model.load = busy();
+    let end = Event::Order(Order::Interrupted);
+    model.events.push((20 * SECOND, end));
+    let task = Task {
+        min: Sectors(4096),
+        ..task()
+    };
+    drive(&mut model, &task);
+    assert_eq!((model.min, model.until), (4096, Until::End));
+}
+
+#[test]
+fn what_lags_behind_the_pace_is_read_of_more_members_at_once() {
+    let mut past = Past::new(Sectors(0), Sectors(1 << 30), Sectors(128), 4);
+    let agrees = Compared::default();
+    let mut step = |rate: f64, seconds: f64| {
+        past.credit = 0.0;
+        let next = past.next().unwrap();
+        past.begin(next, Nanos(0));
+        past.pass(May::Rate(rate), seconds);
+        past.come(&agrees, Nanos(SECOND));
+        past.at_once
+    };
+    // A step of 1 MiB that takes a second, at 1 MiB a second and at 8.
+    let mib = f64::from(1 << 20);
+    assert_eq!(step(0.9 * mib, 1.0), 1);
+    assert_eq!([0; 3].map(|_| step(8.0 * mib, 1.0)), [2, 4, 8]);
+    assert_eq!([0; 4].map(|_| step(0.4 * mib, 1.0)), [4, 2, 1, 1]);
+}
+
+#[test]
+fn what_the_members_give_is_that_of_all_at_once() {
+    let mut past = Past::new(Sectors(0), Sectors(1 << 30), Sectors(128), 4);
+    let gives = |past: &mut Past, credit: f64, at: u64| {
+        past.credit = 0.0;
+        let step = past.next().unwrap();
+        past.begin(step, Nanos(at));
+        past.credit = credit;
+        past.come(&Compared::default(), Nanos(at + SECOND))
+    };
+    let mib = f64::from(1 << 20);
+    // A step of 1 MiB, one set of four after the other, in a second.
+    assert_eq!(gives(&mut past, 1.0, 0), Some(4.0 * mib));
+    assert_eq!(
+        (gives(&mut past, 1.0, 0), past.at_once),
+        (Some(mib / 0.3), 4)
+    );
+}
+
+#[test]
+fn steps_end_where_a_unit_does() {
+    for (unit, wide, lengths) in [
+        (128, 4, [2048, 2048, 2048]),
+        (4096, 3, [1536, 1536, 1024]),
+        (1024, 3, [1024, 1024, 1024]),
+    ] {
+        let mut past = Past::new(Sectors(0), Sectors(100_000), Sectors(unit), wide);
+        let ends = lengths.map(|length| {
+            past.credit = 0.0;
+            let step = past.next().unwrap();
+            assert_eq!(step.end.0 - step.start.0, length, "{unit} {wide}");
+            past.begin(step, Nanos(0));
+            past.come(&Compared::default(), Nanos(1));
+            past.is_at_rest()
+        });
+        assert!(ends[2], "what is done is known at the end of a unit");
+    }
+}
+
+/// A chunk that is larger than a step, as of two members with mdadm's 512 KiB.
+fn two() -> Task {
+    Task {
+        chunk: Sectors(1024),
+        wide: 1,
+        ..task()
+    }
+}
+
+#[test]
+fn what_is_suspected_in_the_first_half_of_a_chunk_holds_nothing_up() {
+    let of = 200_000;
+    let mut model = model(of);
+    model.load = busy();
+    model.bad = vec![1024, 1030, 5000, of - 1];
+    model.past.moving = vec![3000, 9000];
+    model
+        .events
+        .push((600 * SECOND, Event::Order(Order::TimeUp)));
+    let ended = drive(&mut model, &two());
+    assert!(matches!(ended.ending, Ending::Done), "{ended:?}");
+    assert_eq!(ended.at.mismatches, 4);
+    assert!(model.compared > 0);
+}
+
+#[test]
+fn an_array_that_is_left_in_the_middle_of_a_chunk_is_checked_to_its_end() {
+    for moment in 0..20 {
+        let of = 20 * FASTEST as u64;
+        let mut model = model(of);
+        model.load = busy();
+        model.bad = (0..of).step_by(99_991).collect();
+        let leaves = 15 * SECOND + moment * 137_000_000;
+        model.events = vec![
+            (leaves, Event::Load(nobody())),
+            (600 * SECOND, Event::Order(Order::TimeUp)),
+        ];
+        let ended = drive(&mut model, &two());
+        assert!(matches!(ended.ending, Ending::Done), "{ended:?}");
+        assert_eq!(ended.at.mismatches, model.bad.len() as u64);
+        assert!(model.compared > 0);
+    }
+}
+
+#[test]
+fn where_everything_differs_md_checks_by_itself() {
+    let of = 4 * FASTEST as u64;
+    let mut model = model(of);
+    model.load = busy();
+    model.bad = (0..of).step_by(8).collect();
+    model
+        .events
+        .push((600 * SECOND, Event::Order(Order::TimeUp)));
+    let ended = drive(&mut model, &task());
+    assert!(matches!(ended.ending, Ending::Done), "{ended:?}");
+    assert_eq!(ended.at.mismatches, model.bad.len() as u64);
+    assert!(model.compared < 20, "{}", model.compared);
+}
+
+#[test]
+fn what_a_repair_has_written_anew_is_counted_though_it_agrees_by_then() {
+    let of = 60 * FASTEST as u64;
+    let mut model = model(of);
+    model.bad = (0..of).step_by(50_021).collect();
+    let all = model.bad.len();
+    // Somebody comes while md goes at full speed, away from where it stands.
+    model.events = vec![
+        (13 * SECOND, Event::Load(busy())),
+        (40 * SECOND, Event::Order(Order::TimeUp)),
+    ];
+    let repair = Task {
+        action: Action::Repair,
+        ..task()
+    };
+    let ended = drive(&mut model, &repair);
+    let repaired = (all - model.bad.len()) as u64;
+    assert!(repaired > 0 && model.compared > 0);
+    assert_eq!(ended.at.mismatches, repaired, "{ended:?}");
+}
