@@ -11,7 +11,7 @@ TRIPLE := $(shell rustc -vV | sed -n 's/^host: //p')
 
 # What the tests use beside Rust. Where it cannot be installed, they say what they skip.
 PACKAGES := chromium fio xfsprogs btrfs-progs squashfs-tools bindfs fuse3 e2fsprogs dosfstools fdisk \
-	util-linux mount procps qemu-utils qemu-system-x86 libnbd-bin sysbench bonnie++ python3 \
+	util-linux mount procps qemu-utils qemu-system-x86 libnbd-bin sysbench bonnie++ sysstat python3 \
 	openssh-server openssh-client iproute2 binutils
 
 .PHONY: test needs lint prove bench fuzz static
@@ -37,6 +37,7 @@ bench: needs
 	bench/suites-vs-originals
 	bench/warm-vs-dd
 	bench/scrub-vs-md
+	bench/watch-cost
 
 # Each target for so long. libFuzzer is C++.
 FUZZ_SECONDS ?= 20

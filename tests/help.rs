@@ -8,7 +8,7 @@ use std::process::Command;
 
 use support::{Place, has_program, names_in, said};
 
-const VERBS: [&str; 14] = [
+const VERBS: [&str; 16] = [
     "array",
     "bench",
     "devices",
@@ -21,6 +21,8 @@ const VERBS: [&str; 14] = [
     "warm",
     "completions",
     "man",
+    "mark",
+    "watch",
     "zero",
     "fleet",
 ];

@@ -23,6 +23,8 @@ pub(crate) struct Context {
     pub out: Box<dyn Write>,
     /// Whether a person watches standard error, so that progress is shown.
     pub watched: bool,
+    /// Whether a person reads the answers: standard output is a terminal.
+    pub answers_a_person: bool,
     /// How many columns an answer may take.
     pub columns: usize,
 }
@@ -39,6 +41,7 @@ impl Context {
             ledger,
             out: Box::new(io::BufWriter::new(io::stdout())),
             watched: io::stderr().is_terminal(),
+            answers_a_person: io::stdout().is_terminal(),
             columns,
         }
     }

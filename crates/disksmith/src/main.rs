@@ -12,6 +12,7 @@ mod imported;
 mod keeper;
 mod lab;
 mod longwork;
+mod mark;
 mod reading;
 mod render;
 mod runs;
@@ -20,6 +21,7 @@ mod shell;
 mod signals;
 mod sweep;
 mod warm;
+mod watch;
 mod zero;
 
 use std::process::ExitCode;
@@ -37,8 +39,14 @@ fn main() -> ExitCode {
         let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{help}"));
         return ExitCode::from(2);
     }
-    // Misuse ends here with status 2, --help and --version with 0.
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() && cli::asks_for_check(std::env::args_os()) => {
+            return ExitCode::from(watch::misused_check(&error));
+        }
+        // Misuse ends here with status 2, --help and --version with 0.
+        Err(error) => error.exit(),
+    };
     let mut context = Context::of_process(cli.ledger.named());
     failure::exit_code(run(&cli.verb, &mut context))
 }
@@ -81,6 +89,15 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
             let interrupt = signals::interrupt_flag().refused()?;
             fleet::rounds::rounds(args, context, &engine::Disks, &interrupt)
         }
+        Verb::Watch(args) => {
+            let interrupt = match watch::takes_the_terminal(args) {
+                true => signals::gentle_flag(),
+                false => signals::interrupt_flag(),
+            };
+            let interrupt = interrupt.refused()?;
+            watch::watch(args, context, &interrupt)
+        }
+        Verb::Mark(args) => mark::mark(args, context),
         Verb::Lab(args) => {
             let interrupt = signals::interrupt_flag().refused()?;
             lab::lab(args, context, &interrupt)

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::flag;
 
 /// The exit status after a second signal: failed midway.
@@ -23,13 +23,42 @@ const LOOK: Duration = Duration::from_millis(200);
 /// When the handlers cannot be set.
 pub(crate) fn interrupt_flag() -> std::io::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // The order matters: the first signal finds the flag down, passes here, and raises it.
-        flag::register_conditional_shutdown(signal, ENDED_AT_ONCE, Arc::clone(&interrupted))?;
-        flag::register(signal, Arc::clone(&interrupted))?;
-    }
-    explain_long_ends(Arc::clone(&interrupted));
+    // The order matters: the first signal finds the flag down, passes here, and raises it.
+    second_ends_at_once(&interrupted)?;
+    raise_by_signals(&interrupted)?;
     Ok(interrupted)
+}
+
+/// A flag that the first signal sets, for who has the terminal: it is put back before a second signal
+/// may end the program, which [`second_ends_at_once`] says.
+///
+/// # Errors
+/// When the handlers cannot be set.
+pub(crate) fn gentle_flag() -> std::io::Result<Arc<AtomicBool>> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    raise_by_signals(&interrupted)?;
+    // Its own way of ending, with a core, would leave the terminal as it is.
+    flag::register(SIGQUIT, Arc::clone(&interrupted))?;
+    Ok(interrupted)
+}
+
+/// From now on, a signal that finds the flag raised ends the program at once.
+///
+/// # Errors
+/// When the handlers cannot be set.
+pub(crate) fn second_ends_at_once(interrupted: &Arc<AtomicBool>) -> std::io::Result<()> {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        flag::register_conditional_shutdown(signal, ENDED_AT_ONCE, Arc::clone(interrupted))?;
+    }
+    Ok(())
+}
+
+fn raise_by_signals(interrupted: &Arc<AtomicBool>) -> std::io::Result<()> {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        flag::register(signal, Arc::clone(interrupted))?;
+    }
+    explain_long_ends(Arc::clone(interrupted));
+    Ok(())
 }
 
 /// Says why nothing seems to happen when the end takes long: a disk that is stuck keeps its

@@ -1,5 +1,5 @@
 //! The formats of other tools: fio's JSON and JSON+, sysbench's fileio text and Bonnie++'s CSV, read
-//! and written.
+//! and written; and the logs of iostat ([`iostat`]), read.
 //!
 //! What is read becomes a [`Summary`], in which everything that a tool may not say is an `Option`.
 //! What is written is made of a summary too, so a run of this program is summed up first
@@ -9,6 +9,7 @@
 mod bonnie;
 mod error;
 mod fio;
+pub mod iostat;
 mod pieces;
 mod sum_up;
 mod sysbench;

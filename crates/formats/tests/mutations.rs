@@ -133,6 +133,7 @@ fn no_mutation_of_a_fixture_makes_a_reader_panic() {
     let mut names: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
         .collect();
     names.sort();
     let fixtures: Vec<String> = names

@@ -218,6 +218,58 @@ pub enum Error {
     /// Long work cannot be begun, kept or taken over.
     #[error(transparent)]
     Work(#[from] WorkError),
+    /// Another process records this host.
+    #[error(
+        "process {pid} has been recording the host {host} in the ledger {} since {began}, and two \
+         would keep everything twice. End that one, watch without --record, or name another file \
+         with --ledger",
+        path.display()
+    )]
+    AlreadyRecording {
+        /// The ledger.
+        path: PathBuf,
+        /// The host.
+        host: String,
+        /// The process that records.
+        pid: u32,
+        /// Since when.
+        began: jiff::Timestamp,
+    },
+    /// There is no recording of this number.
+    #[error(
+        "there is no recording {number} in the ledger {}. `disksmith runs recordings` lists them",
+        path.display()
+    )]
+    NoSuchRecording {
+        /// The ledger.
+        path: PathBuf,
+        /// What was looked for.
+        number: i64,
+    },
+    /// There is no mark of this number.
+    #[error("there is no mark {number} in the ledger {}. `disksmith mark --list` lists them", path.display())]
+    NoSuchMark {
+        /// The ledger.
+        path: PathBuf,
+        /// What was looked for.
+        number: i64,
+    },
+    /// A part of a recording cannot be read.
+    #[error(
+        "a part of recording {number} in the ledger {}, from {began} on, cannot be read: {detail}. \
+         The rest is not concerned",
+        path.display()
+    )]
+    UnreadableRecording {
+        /// The ledger.
+        path: PathBuf,
+        /// The recording.
+        number: i64,
+        /// When the part began.
+        began: String,
+        /// What is wrong with it.
+        detail: String,
+    },
     /// The run would not come back as it is.
     #[error(
         "the run {id} was not kept, since it would not come back as it is: {detail}. This is an \

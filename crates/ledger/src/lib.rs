@@ -20,6 +20,9 @@
 //! Long work, such as building an array or a sweep, has one row in `work`, with the state that its
 //! repair or its resumption needs ([`LongWork`]), and who is at it ([`Owner`]).
 //!
+//! What a watch has seen is kept in recordings ([`Recording`]): samples in blocks, thinned out as they
+//! grow old ([`Keep`]), events, and marks that somebody set ([`Mark`]).
+//!
 //! # Two processes at once
 //!
 //! Every change is one immediate transaction, and who finds the file locked waits up to
@@ -41,6 +44,7 @@ mod look;
 mod open;
 mod owner;
 mod place;
+mod recording;
 mod runs;
 mod schema;
 mod work;
@@ -55,6 +59,9 @@ pub use error::Error;
 pub use open::{Ledger, PATIENCE};
 pub use owner::{Owner, Standing};
 pub use place::default_path;
+pub use recording::{
+    Keep, LARGEST_ERROR, Mark, Noted, Played, Recording, RecordingSummary, Replay, Thinner, thin,
+};
 pub use runs::{Conclusion, Filter, RunSummary};
 pub use work::{Claim, LongWork, Work, WorkError, WorkSummary};
 

@@ -11,11 +11,13 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use record::Verdict::Trusted;
 
 use crate::owner::tests::owner;
+use crate::recording::simulated::Host;
 use crate::testing::{Random, Scratch, finding, small_run};
-use crate::{Error, Filter, Ledger, LongWork, Owner, Standing};
+use crate::{Error, Filter, Keep, Ledger, LongWork, Owner, Standing};
 
 const TASK: &str = "LEDGER_TEST_TASK";
 const PLACE: &str = "LEDGER_TEST_PLACE";
@@ -96,6 +98,27 @@ fn what_the_other_process_does() {
                 error.to_string().contains("Open it once as a user"),
                 "{error}"
             );
+        }
+        _ if task == "record-until-killed" => {
+            let acknowledged = File::create(path.with_file_name("acknowledged")).unwrap();
+            let (me, standing) = (owner(std::process::id()), |_: &Owner| Standing::Dead);
+            let mut ledger = Ledger::open(path).unwrap();
+            let source = record::sample::Source::default();
+            let mut recording = ledger.begin_recording(&me, &source, standing).unwrap();
+            // Far enough from what was recorded before that the times never overlap.
+            let mut host = Host::new(4, 1, Timestamp::now());
+            for batch in 1_u64.. {
+                // Batches of 40, so that blocks are made and old ones thinned out all the time.
+                let samples: Vec<_> = (0..40).map(|_| host.next()).collect();
+                ledger.record(&mut recording, &samples, &[]).unwrap();
+                acknowledged
+                    .write_all_at(&(40 * batch).to_le_bytes(), 0)
+                    .unwrap();
+                if batch % 20 == 0 {
+                    let later = Timestamp::now() + jiff::SignedDuration::from_hours(24 * 30);
+                    ledger.thin_out(&Keep::default(), later).unwrap();
+                }
+            }
         }
         _ if task == "keep-until-killed" => {
             let acknowledged = File::create(path.with_file_name("acknowledged")).unwrap();
@@ -192,6 +215,44 @@ fn a_kill_in_mid_write_leaves_only_complete_runs() {
         integrity(&ledger);
     }
     assert!(first > 0, "no run was saved before its process was killed");
+}
+
+/// Whatever a kill meets, a batch, a block that takes the place of batches, minutes that take the
+/// place of a block: each sample that was acknowledged is there once.
+#[test]
+fn a_killed_recorder_loses_nothing_that_was_acknowledged() {
+    let scratch = Scratch::new();
+    let path = scratch.ledger();
+    let mut before = 0;
+    for round in 0..6_u64 {
+        let _ = fs::remove_file(scratch.path().join("acknowledged"));
+        let mut child = start("record-until-killed", &path);
+        sleep(Duration::from_millis(150 + 170 * round));
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let acknowledged = fs::read(scratch.path().join("acknowledged")).unwrap_or_default();
+        let acknowledged = acknowledged.try_into().map_or(0, u64::from_le_bytes);
+        let ledger = Ledger::open(&path).unwrap();
+        let replay = ledger
+            .replay("db-1", Timestamp::MIN, Timestamp::MAX)
+            .unwrap();
+        let there: u64 = replay
+            .map(|played| played.unwrap().recorded.samples())
+            .sum();
+        // A batch may be written and not acknowledged yet.
+        let new = there - before;
+        assert!(
+            new == acknowledged || new == acknowledged + 40,
+            "{new} of {acknowledged}"
+        );
+        before = there;
+        integrity(&ledger);
+    }
+    assert!(
+        before > 0,
+        "nothing was recorded before its process was killed"
+    );
 }
 
 /// Work whose document fills several pages and shows in every part which one it is.

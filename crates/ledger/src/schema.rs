@@ -7,8 +7,11 @@ pub(crate) const APPLICATION_ID: u32 = u32::from_be_bytes(*b"dsmt");
 
 /// The steps from an empty file to the newest schema. A file's `user_version` is the number of
 /// steps that it has taken. A step that was released is never edited: add another.
-pub(crate) const MIGRATIONS: &[&str] =
-    &[include_str!("schema/1.sql"), include_str!("schema/2.sql")];
+pub(crate) const MIGRATIONS: &[&str] = &[
+    include_str!("schema/1.sql"),
+    include_str!("schema/2.sql"),
+    include_str!("schema/3.sql"),
+];
 
 /// What a file says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

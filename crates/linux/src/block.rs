@@ -104,8 +104,8 @@ impl Devices {
     }
 }
 
-/// A key that sorts the numbers within names by value.
-fn natural(name: &str) -> Vec<(String, Option<u64>)> {
+/// A key that sorts the numbers within names by value: `sda2` before `sda10`.
+pub fn natural(name: &str) -> Vec<(String, Option<u64>)> {
     let mut key = Vec::new();
     let mut rest = name;
     while !rest.is_empty() {

@@ -3,15 +3,16 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use record::{Bytes, DeviceCounts};
 
 use crate::block::{DevNum, Device};
-use crate::root::{Error, Result, Root, shown};
+use crate::pulse::KeptFile;
+use crate::root::{Error, Result, Root, names_in, read_text, shown};
 
-/// A sector in these counts, whatever the device's own block size.
-const SECTOR: u64 = 512;
+/// A sector in these counts, in bytes, whatever the device's own block size.
+pub const SECTOR: u64 = 512;
 /// A counter that seems to have moved on by more than this between two readings went back instead:
 /// 2^28 sectors are 128 GiB.
 const WRAP_LIMIT: u32 = 1 << 28;
@@ -69,6 +70,11 @@ impl DiskStats {
     /// 11 of them, or 15, or 17, or more from a kernel to come. `None` when there are fewer, or one
     /// is not a number.
     pub fn parse(line: &[u8]) -> Option<DiskStats> {
+        Self::parse_columns(line).map(|(stats, _)| stats)
+    }
+
+    /// The counters, and how many there were.
+    fn parse_columns(line: &[u8]) -> Option<(DiskStats, usize)> {
         let mut counts = [0_u64; 17];
         let mut seen = 0;
         let words = line
@@ -81,7 +87,7 @@ impl DiskStats {
             }
             seen += 1;
         }
-        (seen >= 11).then(|| Self::from_counts(counts))
+        (seen >= 11).then(|| (Self::from_counts(counts), seen))
     }
 
     fn from_counts(counts: [u64; 17]) -> DiskStats {
@@ -150,6 +156,30 @@ impl DiskStats {
         (reads + writes > 0).then(|| millis * 1e6 / (reads + writes) as f64)
     }
 
+    /// All counts since an earlier reading; what is in flight is that of now. `None` when a counter
+    /// went back, as when the device was removed and another took its name.
+    pub fn moved_since(&self, before: &DiskStats) -> Option<DiskStats> {
+        Some(DiskStats {
+            reads: count_since(before.reads, self.reads)?,
+            reads_merged: count_since(before.reads_merged, self.reads_merged)?,
+            sectors_read: count_since(before.sectors_read, self.sectors_read)?,
+            read_ms: millis_since(before.read_ms, self.read_ms),
+            writes: count_since(before.writes, self.writes)?,
+            writes_merged: count_since(before.writes_merged, self.writes_merged)?,
+            sectors_written: count_since(before.sectors_written, self.sectors_written)?,
+            write_ms: millis_since(before.write_ms, self.write_ms),
+            in_flight: self.in_flight,
+            busy_ms: millis_since(before.busy_ms, self.busy_ms),
+            weighted_ms: millis_since(before.weighted_ms, self.weighted_ms),
+            discards: count_since(before.discards, self.discards)?,
+            discards_merged: count_since(before.discards_merged, self.discards_merged)?,
+            sectors_discarded: count_since(before.sectors_discarded, self.sectors_discarded)?,
+            discard_ms: millis_since(before.discard_ms, self.discard_ms),
+            flushes: count_since(before.flushes, self.flushes)?,
+            flush_ms: millis_since(before.flush_ms, self.flush_ms),
+        })
+    }
+
     /// Bytes read since the machine started.
     pub fn bytes_read(&self) -> Bytes {
         Bytes(self.sectors_read.saturating_mul(SECTOR))
@@ -161,11 +191,15 @@ impl DiskStats {
     }
 }
 
-/// How far a counter moved on. It is an `unsigned long` in the kernel, so that on a 32-bit machine
-/// it wraps at 2^32; any other step back is a reset.
+/// How far a counter moved on. It is an `unsigned long` in the kernel, so that it wraps at 2^32 on a
+/// 32-bit machine and at 2^64 on others; any other step back is a reset.
 fn count_since(before: u64, now: u64) -> Option<u64> {
     if now >= before {
         return Some(now - before);
+    }
+    let step = now.wrapping_sub(before);
+    if step < u64::from(WRAP_LIMIT) {
+        return Some(step);
     }
     let (before, now) = (u32::try_from(before).ok()?, u32::try_from(now).ok()?);
     let step = now.wrapping_sub(before);
@@ -283,6 +317,123 @@ impl Counter {
     }
 }
 
+/// Which counters a line of `/proc/diskstats` has: older kernels count less.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Discards (Linux 4.18).
+    pub discards: bool,
+    /// Flushes (Linux 5.5).
+    pub flushes: bool,
+}
+
+/// One line of `/proc/diskstats`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// The device's number.
+    pub number: DevNum,
+    /// Its name.
+    pub name: &'a str,
+    /// Its counters.
+    pub stats: DiskStats,
+    /// Which of them this kernel has.
+    pub counted: Counted,
+}
+
+impl<'a> Line<'a> {
+    /// Reads a line. `None` where it is none.
+    pub fn parse(line: &'a str) -> Option<Line<'a>> {
+        let (major, line) = line.trim_start().split_once(' ')?;
+        let (minor, line) = line.trim_start().split_once(' ')?;
+        let (name, counts) = line.trim_start().split_once(' ')?;
+        let (stats, columns) = DiskStats::parse_columns(counts.as_bytes())?;
+        Some(Line {
+            number: DevNum::new(major.parse().ok()?, minor.parse().ok()?),
+            name,
+            stats,
+            counted: Counted {
+                discards: columns >= 15,
+                flushes: columns >= 17,
+            },
+        })
+    }
+}
+
+/// Reads the counters of all devices, again and again.
+#[derive(Debug)]
+pub struct AllCounters {
+    source: Source,
+}
+
+/// Where the counters of all devices are read.
+#[derive(Debug)]
+enum Source {
+    /// `/proc/diskstats`, which has all of them.
+    Proc(KeptFile),
+    /// `stat` of each device in sysfs, where a container hides the other; a file each.
+    Sys { folder: PathBuf, text: Vec<u8> },
+}
+
+impl AllCounters {
+    /// Opens `/proc/diskstats`, or the folder of all devices in sysfs where that is missing or
+    /// covered by an empty file.
+    ///
+    /// # Errors
+    /// When both are missing.
+    pub fn open(root: &Root) -> Result<AllCounters> {
+        let folder = root.sys.join("class/block");
+        let file = KeptFile::open(&root.proc.join("diskstats"))
+            .and_then(|mut file| Ok((!file.read()?.is_empty(), file)));
+        let source = match file {
+            Ok((true, file)) => Source::Proc(file),
+            other if !names_in(&folder)?.is_empty() => {
+                drop(other);
+                let text = Vec::new();
+                Source::Sys { folder, text }
+            }
+            other => Source::Proc(other?.1),
+        };
+        Ok(AllCounters { source })
+    }
+
+    /// The devices of now, in the kernel's order. A line that is none, as 2.6 kernels wrote for
+    /// partitions, is passed over.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn read(&mut self) -> Result<impl Iterator<Item = Line<'_>>> {
+        let text = match &mut self.source {
+            Source::Proc(file) => file.read()?,
+            Source::Sys { folder, text } => {
+                gather(folder, text)?;
+                text
+            }
+        };
+        Ok(text
+            .split(|&byte| byte == b'\n')
+            .filter_map(|line| Line::parse(std::str::from_utf8(line).ok()?)))
+    }
+}
+
+/// Writes what `/proc/diskstats` would say into `text`, from the files of each device. One that
+/// goes away meanwhile is left out.
+fn gather(folder: &Path, text: &mut Vec<u8>) -> Result<()> {
+    text.clear();
+    for name in names_in(folder)? {
+        let device = folder.join(&name);
+        let (Ok(number), Ok(counts)) = (
+            read_text(&device.join("dev")),
+            read_text(&device.join("stat")),
+        ) else {
+            continue;
+        };
+        // The kernel writes a slash within a name as an exclamation mark here.
+        let name = name.to_string_lossy().replace('!', "/");
+        let line = format!("{} {name} {counts}\n", number.replace(':', " "));
+        text.extend_from_slice(line.as_bytes());
+    }
+    Ok(())
+}
+
 /// Reads the text of `/proc/diskstats`: number, name and counters of each device. A line that is
 /// none, as 2.6 kernels wrote for partitions, is passed over.
 pub fn parse_all(text: &[u8]) -> Vec<(DevNum, String, DiskStats)> {
@@ -292,13 +443,8 @@ pub fn parse_all(text: &[u8]) -> Vec<(DevNum, String, DiskStats)> {
 }
 
 fn parse_named(line: &[u8]) -> Option<(DevNum, String, DiskStats)> {
-    let line = std::str::from_utf8(line).ok()?.trim_start();
-    let (major, line) = line.split_once(' ')?;
-    let (minor, line) = line.trim_start().split_once(' ')?;
-    let (name, counts) = line.trim_start().split_once(' ')?;
-    let number = DevNum::new(major.parse().ok()?, minor.parse().ok()?);
-    let stats = DiskStats::parse(counts.as_bytes())?;
-    Some((number, name.to_owned(), stats))
+    let line = Line::parse(std::str::from_utf8(line).ok()?)?;
+    Some((line.number, line.name.to_owned(), line.stats))
 }
 
 #[cfg(test)]

@@ -3,9 +3,13 @@
 //!
 //! What the counters mean is in the EBS User Guide ("Amazon EBS detailed performance statistics"). Where they
 //! lie in the page is in AWS's own reader (`ebsnvme` in amazon-ec2-utils), with which the plugin of
-//! nvme-cli for these volumes agrees. The page also has histograms of latencies, which are not read
-//! here.
+//! nvme-cli for these volumes agrees. [`StatsPage`] is the whole page, with the volume's histograms of
+//! latencies; instance stores have one that is laid out alike.
 #![allow(unsafe_code)]
+
+mod page;
+
+pub use page::StatsPage;
 
 use std::fs::File;
 use std::io;
@@ -70,18 +74,7 @@ impl Counters {
     /// # Errors
     /// When the kernel or the volume refuses, or answers with another page.
     pub fn read(device: &File) -> io::Result<Counters> {
-        let mut page = Box::new([0_u8; LENGTH]);
-        let mut command = RawCommand::get_log_page(&mut page);
-        // SAFETY: the opcode is NVME_IOCTL_ADMIN_CMD, whose argument is a struct nvme_passthru_cmd, as
-        // `RawCommand` is laid out. It names a buffer of `data_len` bytes that lives until the call is
-        // over, which the kernel fills; any bytes are valid in it.
-        let status = unsafe {
-            ioctl(
-                device,
-                Updater::<NVME_IOCTL_ADMIN_CMD, RawCommand>::new(&mut command),
-            )
-        };
-        status?;
+        let page = read_page(device)?;
         Counters::parse(page.as_slice()).ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -93,10 +86,11 @@ impl Counters {
     /// Reads the counters from the page. `None` where it does not begin as that of an EBS volume does, or
     /// is too short.
     pub fn parse(page: &[u8]) -> Option<Counters> {
-        let magic = page.get(..4)?.try_into().ok()?;
-        if u32::from_le_bytes(magic) != MAGIC {
-            return None;
-        }
+        (magic(page)? == MAGIC).then(|| Counters::fields(page))?
+    }
+
+    /// The counters of a page, whosever it is.
+    fn fields(page: &[u8]) -> Option<Counters> {
         let field = |number: usize| {
             // After the magic number and four bytes that are reserved, fields of eight bytes.
             let at = 8 + 8 * number;
@@ -129,6 +123,28 @@ impl Counters {
             instance_bytes: passed(self.over_instance_bytes_us, before.over_instance_bytes_us)?,
         })
     }
+}
+
+/// The number that a page begins with.
+fn magic(page: &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(page.get(..4)?.try_into().ok()?))
+}
+
+/// Asks the controller for the page.
+fn read_page(device: &File) -> io::Result<Box<[u8; LENGTH]>> {
+    let mut page = Box::new([0_u8; LENGTH]);
+    let mut command = RawCommand::get_log_page(&mut page);
+    // SAFETY: the opcode is NVME_IOCTL_ADMIN_CMD, whose argument is a struct nvme_passthru_cmd, as
+    // `RawCommand` is laid out. It names a buffer of `data_len` bytes that lives until the call is
+    // over, which the kernel fills; any bytes are valid in it.
+    let status = unsafe {
+        ioctl(
+            device,
+            Updater::<NVME_IOCTL_ADMIN_CMD, RawCommand>::new(&mut command),
+        )
+    };
+    status?;
+    Ok(page)
 }
 
 /// struct nvme_passthru_cmd (include/uapi/linux/nvme_ioctl.h).

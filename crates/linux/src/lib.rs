@@ -1,5 +1,5 @@
 //! What the kernel says and does: block devices and their stack, mounts, swap, diskstats,
-//! signatures, extents, used space, processes, load, network traffic and machine facts; and, on top
+//! signatures, extents, used space, processes, network traffic, load and machine facts; and, on top
 //! of these, what may be overwritten.
 //!
 //! The kernel's files are read under a [`Root`], which a test points at a captured tree. Nothing
@@ -12,7 +12,6 @@ pub mod diskstats;
 pub mod ebs;
 pub mod exec;
 pub mod extents;
-pub mod load;
 pub mod machine;
 pub mod mapping;
 pub mod md;
@@ -20,6 +19,7 @@ pub mod mounts;
 pub mod network;
 pub mod offload;
 pub mod process;
+pub mod pulse;
 pub mod root;
 pub mod signature;
 pub mod space;

@@ -84,6 +84,14 @@ pub fn arrays(root: &Root, devices: &Devices) -> Result<Vec<Array>> {
         .collect()
 }
 
+/// How many sectors the last check of an array found to differ, in whole units of the check
+/// (`mismatch_cnt`); `None` at levels without copies or parity.
+pub fn mismatches(root: &Root, name: &str) -> Option<u64> {
+    let sysfs_name = name.replace('/', "!");
+    let folder = root.sys.join("class/block").join(sysfs_name);
+    number(&folder.join("md/mismatch_cnt"))
+}
+
 /// The array that a person means by `data`, `md127`, `/dev/md127` or `/dev/md/data`.
 pub fn find<'a>(root: &Root, devices: &'a Devices, word: &str) -> Option<&'a Device> {
     let is_array = |device: &&Device| matches!(device.kind, Kind::Raid { .. });
@@ -94,8 +102,11 @@ pub fn find<'a>(root: &Root, devices: &'a Devices, word: &str) -> Option<&'a Dev
     at(Path::new("/dev/md").join(word)).or_else(|| devices.named(word).filter(is_array))
 }
 
-/// The names below `/dev/md` and what they lead to.
-fn links(root: &Root, devices: &Devices) -> Result<Vec<(String, DevNum)>> {
+/// The names below `/dev/md`, such as `data`, and the arrays that they lead to.
+///
+/// # Errors
+/// When the folder is there and cannot be listed.
+pub fn links(root: &Root, devices: &Devices) -> Result<Vec<(String, DevNum)>> {
     let names = root::names_in(&root.dev.join("md"))?;
     Ok(names
         .iter()

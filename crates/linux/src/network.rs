@@ -1,7 +1,7 @@
-//! What the kernel counts on the network (proc_net(5), `/proc/net/dev`;
-//! Documentation/networking/statistics.rst).
+//! What went through all of a host's network interfaces together.
 
-use crate::root::{Result, Root, read_text};
+use crate::pulse::NetReader;
+use crate::root::{Result, Root};
 
 /// Bytes that went through the network interfaces since they came up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,45 +20,31 @@ impl Traffic {
     /// # Errors
     /// When `/proc/net/dev` cannot be read.
     pub fn read(root: &Root) -> Result<Traffic> {
-        let interfaces = parse(&read_text(&root.proc.join("net/dev"))?);
-        let is_hardware = |name: &str| {
-            root.sys
-                .join("class/net")
-                .join(name)
-                .join("device")
-                .exists()
-        };
-        let sum = |keep: &dyn Fn(&str) -> bool| {
-            let kept = interfaces.iter().filter(|(name, _)| keep(name));
-            kept.fold(Traffic::default(), |all, (_, one)| Traffic {
-                received: all.received.saturating_add(one.received),
-                sent: all.sent.saturating_add(one.sent),
+        let mut reader = NetReader::open(root)?;
+        let interfaces: Vec<(bool, Traffic)> = reader
+            .read()?
+            .map(|interface| {
+                let device = root
+                    .sys
+                    .join("class/net")
+                    .join(interface.name)
+                    .join("device");
+                let traffic = Traffic {
+                    received: interface.received.bytes,
+                    sent: interface.transmitted.bytes,
+                };
+                (device.exists(), traffic)
             })
-        };
-        if interfaces.iter().any(|(name, _)| is_hardware(name)) {
-            Ok(sum(&is_hardware))
-        } else {
-            Ok(sum(&|name| name != "lo"))
-        }
-    }
-}
-
-/// The interfaces of `/proc/net/dev`: eight counters of what was received, then eight of what was
-/// sent, bytes first. The two lines above them have no colon behind a name.
-fn parse(text: &str) -> Vec<(String, Traffic)> {
-    let line = |line: &str| {
-        let (name, counters) = line.split_once(':')?;
-        let counters: Vec<u64> = counters
-            .split_whitespace()
-            .map_while(|word| word.parse().ok())
             .collect();
-        let traffic = Traffic {
-            received: *counters.first()?,
-            sent: *counters.get(8)?,
-        };
-        Some((name.trim().to_owned(), traffic))
-    };
-    text.lines().filter_map(line).collect()
+        let any_hardware = interfaces.iter().any(|(hardware, _)| *hardware);
+        let kept = interfaces
+            .iter()
+            .filter(|(hardware, _)| *hardware || !any_hardware);
+        Ok(kept.fold(Traffic::default(), |all, (_, one)| Traffic {
+            received: all.received.saturating_add(one.received),
+            sent: all.sent.saturating_add(one.sent),
+        }))
+    }
 }
 
 #[cfg(test)]

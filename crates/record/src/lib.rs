@@ -1,22 +1,25 @@
 //! What was measured, as plain data: units, histograms, windows, phases, runs, machine facts and
-//! findings.
+//! findings; and what a watch sees of the disks, interval by interval ([`sample`]).
 //!
 //! The other crates meet here. `engine` and `linux` fill these types, `ledger` keeps them,
 //! `disksmith` studies and renders them. Nothing in this crate does I/O, reads a clock or decides
 //! anything, so that what was measured stays apart from what was concluded of it.
 
+mod event;
 mod finding;
 mod histogram;
 mod machine;
 mod phase;
 mod ranges;
 mod run;
+pub mod sample;
 mod summary;
 mod units;
 mod varint;
 mod window;
 mod workload;
 
+pub use event::{Event, EventCode, Figure, Subject};
 pub use finding::{Code, Finding, Severity, Verdict};
 pub use histogram::{DecodeError, Histogram};
 pub use machine::{Cloud, FilesystemFacts, Machine};

@@ -96,8 +96,9 @@ macro_rules! arithmetic {
     ($unit:ty) => {
         impl Add for $unit {
             type Output = Self;
+            /// Saturates: what a damaged log says may be as large as it likes.
             fn add(self, other: Self) -> Self {
-                Self(self.0 + other.0)
+                Self(self.0.saturating_add(other.0))
             }
         }
         impl Sub for $unit {
@@ -109,7 +110,7 @@ macro_rules! arithmetic {
         }
         impl AddAssign for $unit {
             fn add_assign(&mut self, other: Self) {
-                self.0 += other.0;
+                *self = *self + other;
             }
         }
     };

@@ -26,6 +26,7 @@
 //! | [`curve`] | how many requests a second keep a latency target? |
 //! | [`outlying`] | which of many alike are not like the others? |
 //! | [`drift`] | how far did the machine drift while all was measured? |
+//! | [`watch`] | what is wrong with the disks of a host, from moment to moment? |
 
 pub mod burnin;
 pub mod cold;
@@ -52,4 +53,5 @@ mod simulate;
 pub mod steady;
 pub mod stop;
 pub mod supply;
+pub mod watch;
 pub mod zones;

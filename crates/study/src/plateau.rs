@@ -17,12 +17,16 @@
 //! by a thousandth or more from one second to the next. The second test, that requests wait far longer
 //! than they would alone, does not separate such a device from a cap: 20 in flight on one fast
 //! server wait too. It does separate a cap from a device that answers all in flight at once.
+//! Without that test such a device needs the less randomness to look like a cap the longer it takes: each of
+//! the requests in flight rounds the count to whole ones by itself, and no such error adds up.
 
 use crate::level::residual_of_line;
 use crate::noise::mean;
 
 /// A shorter series is not judged.
 pub const LEAST_SLICES: usize = 30;
+/// Nor is a shorter one where it is asked again and again.
+pub(crate) const LEAST_SLICES_OFTEN: usize = 80;
 /// Requests must take this many times the base latency, or else nothing held them back.
 const WAITING: f64 = 1.5;
 /// Share of the requested depth that must really have been in flight (Little's law): where it is
@@ -31,6 +35,8 @@ const IN_FLIGHT: f64 = 0.7;
 /// The variance, in operations squared, that counting whole operations alone gives the cumulative
 /// count: 1/12, with some room.
 const QUANTIZATION: f64 = 0.13;
+/// The most of it that is let pass as slight, where there are many operations in a slice.
+const SLIGHT: f64 = 2.0;
 
 /// A slice this many mean deviations off the median is an outlier. Normal noise does not go there.
 const OUTLIER: f64 = 6.0;
@@ -78,12 +84,52 @@ pub struct Plateau {
     pub capped: Capped,
 }
 
+/// How flat a series must be.
+struct Test {
+    /// A shorter one is not judged.
+    least_slices: usize,
+    /// What is flatter, as a share of what the slices' scatter adds up to, is no series of independent ones.
+    flattest: fn(slices: f64) -> f64,
+    /// A wander of so many operations squared is a cap's however little the slices scatter, where there are
+    /// so many operations in each.
+    slight: fn(level: f64) -> f64,
+}
+
+/// Of a phase that is judged once: fewer than 1 series of independent slices in 100 are flatter.
+const ONCE: Test = Test {
+    least_slices: LEAST_SLICES,
+    flattest: |slices| 0.012 + 0.3 / slices,
+    slight: |_| QUANTIZATION,
+};
+/// Of a disk that is judged every few seconds, for days: of series of 80 independent slices, fewer than
+/// 1 in 100,000 are flatter. Of those that a cap holds, whose errors do not add up, 99 in 100 are, and of
+/// those with a fifth of their errors adding up, nearly 9 in 10 (`table_of_looks` in the proofs prints it).
+/// Where the slices hardly scatter, the least error is large beside it: a volume that takes two neighbouring
+/// requests for one lets a few more pass, by chance. So what is slight is let pass, up to what the times of a
+/// disk would add up to that vary by a tenth (0.0095 of 80 slices' scatter, which is 0.1 squared of the
+/// operations in each), but no more than [`SLIGHT`]: where there are many, disks of steadier times would pass.
+const OFTEN: Test = Test {
+    least_slices: LEAST_SLICES_OFTEN,
+    flattest: |_| 0.0095,
+    slight: |level| (0.0095 * 80.0 * 0.1 * 0.1 * level).clamp(QUANTIZATION, SLIGHT),
+};
+
 /// The plateau of a closed-loop phase, if there is one. `None` too with fewer than
 /// [`LEAST_SLICES`] slices and where a figure is missing or makes no sense.
 pub fn assess(phase: &Throughput<'_>) -> Option<Plateau> {
+    assess_by(phase, &ONCE)
+}
+
+/// The same where it is asked again and again of a disk, so that what chance does once in a hundred times
+/// would be seen many times a day. It takes [`LEAST_SLICES_OFTEN`] slices.
+pub(crate) fn assess_often(phase: &Throughput<'_>) -> Option<Plateau> {
+    assess_by(phase, &OFTEN)
+}
+
+fn assess_by(phase: &Throughput<'_>, test: &Test) -> Option<Plateau> {
     let (ops, bytes) = (mean(phase.ops), mean(phase.bytes));
     let sensible = [ops, bytes, phase.slice_s, phase.depth, phase.mean_latency_s];
-    if phase.ops.len() < LEAST_SLICES
+    if phase.ops.len() < test.least_slices
         || phase.bytes.len() != phase.ops.len()
         || !sensible.iter().all(|x| x.is_finite() && *x > 0.0)
     {
@@ -99,7 +145,7 @@ pub fn assess(phase: &Throughput<'_>) -> Option<Plateau> {
     }
     // Bytes are counted in operations of mean size, so that one rounding error is one operation.
     let sizes: Vec<f64> = phase.bytes.iter().map(|x| x / (bytes / ops)).collect();
-    let capped = match (is_flat(phase.ops), is_flat(&sizes)) {
+    let capped = match (is_flat(phase.ops, test), is_flat(&sizes, test)) {
         (true, true) => Capped::Either,
         (true, false) => Capped::Ops,
         (false, true) => Capped::Bytes,
@@ -113,12 +159,12 @@ pub fn assess(phase: &Throughput<'_>) -> Option<Plateau> {
 }
 
 /// Whether the cumulative count keeps to a straight line, or would but for one slice.
-fn is_flat(counts: &[f64]) -> bool {
-    keeps_to_line(counts)
-        || without_outlier(counts, 1.0).is_some_and(|others| keeps_to_line(&others))
+fn is_flat(counts: &[f64], test: &Test) -> bool {
+    keeps_to_line(counts, test)
+        || without_outlier(counts, 1.0).is_some_and(|others| keeps_to_line(&others, test))
 }
 
-fn keeps_to_line(counts: &[f64]) -> bool {
+fn keeps_to_line(counts: &[f64], test: &Test) -> bool {
     let level = mean(counts);
     let slices = counts.len() as f64;
     let scatter = counts.iter().map(|x| (x - level).powi(2)).sum::<f64>() / slices;
@@ -129,15 +175,13 @@ fn keeps_to_line(counts: &[f64]) -> bool {
         ahead.push(sum);
     }
     let wander = residual_of_line(&ahead) / ahead.len() as f64;
-    if wander <= QUANTIZATION {
+    if wander <= (test.slight)(level) {
         return true;
     }
     // Rounding to whole operations scatters the slices without adding up, as a cap does. Where few
     // operations fit a slice it would make any disk look flat.
     let scatter = (scatter - 1.0 / 12.0).max(0.0);
-    // Of series of independent slices, fewer than 1 in 100 are flatter than this.
-    let flatter = 0.012 + 0.3 / slices;
-    wander <= flatter * slices * scatter
+    wander <= (test.flattest)(slices) * slices * scatter
 }
 
 /// The counts with an outlier, if there is one, replaced by the mean of the others. One stall, or one

@@ -382,7 +382,15 @@ impl Session<'_> {
         let Some(path) = &self.args.report else {
             return Ok(());
         };
-        render::html::write_file(path, &[(run.clone(), conclusion.clone())], &[]).midway()
+        // A ledger that cannot be read was complained of when the run was to be kept.
+        let marks = self
+            .context
+            .open_ledger_if_there()
+            .ok()
+            .flatten()
+            .and_then(|ledger| ledger.marks(run.started, Timestamp::MAX).ok())
+            .unwrap_or_default();
+        render::html::write_file(path, &[(run.clone(), conclusion.clone())], &[], &marks).midway()
     }
 }
 

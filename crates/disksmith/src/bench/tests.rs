@@ -47,6 +47,7 @@ pub(super) fn run(folder: &Path, arguments: &str, engine: &dyn Engine) -> (Outco
         ledger: Some(folder.join("ledger.db")),
         out: Box::new(paper.clone()),
         watched: false,
+        answers_a_person: false,
         columns: 100,
     };
     let outcome = bench(&args, &mut context, engine, &AtomicBool::new(false));

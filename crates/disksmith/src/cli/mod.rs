@@ -5,11 +5,16 @@ mod bench;
 mod fleet;
 mod import;
 mod lab;
+mod mark;
 mod runs;
 mod scrub;
 mod sweep;
 mod values;
 mod warm;
+mod watch;
+mod watch_log;
+mod watch_record;
+mod when;
 mod zero;
 
 use std::ffi::OsString;
@@ -27,13 +32,18 @@ pub(crate) use import::{ImportArgs, OutputFormat};
 pub(crate) use lab::{
     AccelChoice, CutTimes, LabArgs, LabRunArgs, LabServeArgs, LabVerb, VolumesArgs,
 };
+pub(crate) use mark::MarkArgs;
 pub(crate) use runs::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
 pub(crate) use scrub::{By, Hours, ScrubArgs};
 pub(crate) use sweep::SweepArgs;
 pub(crate) use values::{
-    FileSizes, Latency, Percent, Size, Span, Throughput, WorkloadText, check_rate,
+    Every, FileSizes, Latency, Percent, Size, Span, Throughput, WorkloadText, check_rate,
 };
 pub(crate) use warm::{ReadyBy, WarmArgs};
+pub(crate) use watch::{Limits, WatchArgs, asks_for_check};
+pub(crate) use watch_log::{LogArray, name_in_path};
+pub(crate) use watch_record::RecordArgs;
+pub(crate) use when::When;
 pub(crate) use zero::ZeroArgs;
 
 /// Database-grade I/O from cloud disks: every figure with an interval and a verdict.
@@ -116,6 +126,10 @@ pub(crate) enum Verb {
         after_help = "Example: disksmith rounds /mnt/data --figure page-read.iops"
     )]
     Rounds(Box<RoundsArgs>),
+    /// See what the disks are doing, and what that means
+    Watch(Box<WatchArgs>),
+    /// Give a moment a name, which all graphs over time show
+    Mark(MarkArgs),
     /// Rehearse on virtual volumes with known truth
     Lab(LabArgs),
     /// Print a completion script for a shell

@@ -43,6 +43,18 @@ pub(crate) enum RunsVerb {
         #[arg(required = true)]
         runs: Vec<String>,
     },
+    /// List what watch --record has kept, or remove some of it
+    #[command(
+        after_help = "Examples:\n  disksmith runs recordings\n  disksmith runs recordings --remove 3"
+    )]
+    Recordings {
+        /// Remove a recording, by its number
+        #[arg(long, value_name = "NUMBER")]
+        remove: Option<i64>,
+        /// Answer with one JSON document
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// What `show` takes.

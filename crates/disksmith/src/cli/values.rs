@@ -79,6 +79,22 @@ impl FromStr for Span {
     }
 }
 
+/// How often something is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Every(pub Nanos);
+
+impl FromStr for Every {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Every, String> {
+        let span: Nanos = text.parse().map_err(|e: ParseUnitError| e.to_string())?;
+        if !(Nanos(100_000_000)..=Nanos::from_secs(3600)).contains(&span) {
+            return Err("an interval is at least 100ms and at most 1h".to_owned());
+        }
+        Ok(Every(span))
+    }
+}
+
 /// A latency that is asked for: more than nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Latency(pub Nanos);

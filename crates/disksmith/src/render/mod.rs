@@ -9,6 +9,7 @@ pub(crate) mod sample;
 pub(crate) mod sweep;
 pub(crate) mod table;
 pub(crate) mod text;
+pub(crate) mod watch;
 pub(crate) mod words;
 
 use record::{DeviceCounts, Phase};

@@ -1,9 +1,11 @@
 //! The verbs that look into the ledger: `runs`, `show`, `compare`, `report`.
 
 mod compare;
+mod recordings;
 mod side;
 mod work;
 
+use jiff::Timestamp;
 use ledger::{Filter, Kept, Ledger, RunSummary};
 use record::{ImportedRun, Origin, Run};
 use serde_json::json;
@@ -21,8 +23,16 @@ use side::Side;
 /// Lists runs, or removes some.
 pub(crate) fn runs(args: &RunsArgs, context: &mut Context) -> Outcome {
     let mut ledger = context.open_ledger()?;
-    if let Some(RunsVerb::Remove { runs }) = &args.verb {
-        return remove(&mut ledger, runs, context);
+    match &args.verb {
+        Some(RunsVerb::Remove { runs }) => return remove(&mut ledger, runs, context),
+        Some(RunsVerb::Recordings {
+            remove: Some(number),
+            json,
+        }) => return recordings::remove(&mut ledger, *number, *json, context),
+        Some(RunsVerb::Recordings { remove: None, json }) => {
+            return recordings::list(&ledger, *json, context);
+        }
+        None => {}
     }
     let filter = Filter {
         host: args.host.clone(),
@@ -35,7 +45,8 @@ pub(crate) fn runs(args: &RunsArgs, context: &mut Context) -> Outcome {
     let text = if args.json {
         list_document(&found)
     } else {
-        list_text(&found, &filter, context.columns)
+        let recorded = recordings::line(&ledger)?;
+        list_text(&found, &filter, context.columns) + &recorded
     };
     context.print(&text)?;
     Ok(Answer::Done)
@@ -219,6 +230,7 @@ pub(crate) fn report(args: &ReportArgs, context: &mut Context) -> Outcome {
             Concluded::Imported(run, judged) => imported.push((*run, judged)),
         }
     }
-    render::html::write_file(&args.output, &measured, &imported).refused()?;
+    let marks = ledger.marks(Timestamp::MIN, Timestamp::MAX).midway()?;
+    render::html::write_file(&args.output, &measured, &imported, &marks).refused()?;
     Ok(Answer::Done)
 }

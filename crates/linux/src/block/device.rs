@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use record::Bytes;
 
-use crate::root::{Root, number};
+use crate::root::{Root, names_in, number};
 
 /// The number by which the kernel knows a device: `major:minor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -175,6 +175,24 @@ impl Device {
     pub fn is_counted(&self, root: &Root) -> bool {
         let disk = root.sys.join("class/block").join(self.sysfs_name());
         number::<u32>(&disk.join("queue/iostats")) != Some(0)
+    }
+
+    /// Its number in the sequence of all disks since the boot, which no two have (`diskseq`, Linux
+    /// 5.15, Documentation/ABI/stable/sysfs-block). A partition has none of its own.
+    pub fn sequence(&self, root: &Root) -> Option<u64> {
+        let disk = root.sys.join("class/block").join(self.sysfs_name());
+        number(&disk.join("diskseq"))
+    }
+
+    /// How many requests its queues take together: `queue/nr_requests` for each of the hardware's
+    /// queues, which have a folder each below `mq`. `None` of devices that pass requests on and keep
+    /// no queue, and of partitions.
+    pub fn queue_depth(&self, root: &Root) -> Option<u32> {
+        let disk = root.sys.join("class/block").join(self.sysfs_name());
+        let queues = names_in(&disk.join("mq")).ok()?.len();
+        let each: u32 = number(&disk.join("queue/nr_requests"))?;
+        let depth = each.checked_mul(u32::try_from(queues).ok()?)?;
+        (depth > 0).then_some(depth)
     }
 
     /// The largest request that it is sent, in which the kernel splits larger ones and counts each

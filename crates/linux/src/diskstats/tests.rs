@@ -110,3 +110,93 @@ fn the_mean_latency_is_of_what_has_ended_since() {
     let smaller = of("299 0 2400 450 110 0 880 194 0 155 655");
     assert_eq!(smaller.mean_latency_ns(&after), None);
 }
+
+#[test]
+fn all_counters_move_together_or_none_does() {
+    let before = DiskStats {
+        discards: 5,
+        flush_ms: u64::from(u32::MAX),
+        in_flight: 9,
+        ..DiskStats::default()
+    };
+    let now = DiskStats {
+        discards: 7,
+        flush_ms: 4,
+        in_flight: 2,
+        ..DiskStats::default()
+    };
+    let moved = now.moved_since(&before).unwrap();
+    assert_eq!((moved.discards, moved.flush_ms, moved.in_flight), (2, 5, 2));
+    assert_eq!(before.moved_since(&now), None);
+}
+
+#[test]
+fn a_counter_of_64_bits_wraps() {
+    let moved = stats(5, 0, 0).moved_since(&stats(u64::MAX - 4, 0, 0));
+    assert_eq!(moved.unwrap().reads, 10);
+}
+
+#[test]
+fn a_line_tells_what_its_kernel_counts() {
+    let all = " 259       1 nvme0n1p1 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17";
+    let line = Line::parse(all).unwrap();
+    assert_eq!(line.number, DevNum::new(259, 1));
+    assert_eq!(line.name, "nvme0n1p1");
+    assert_eq!(line.stats.flush_ms, 17);
+    assert!(line.counted.discards && line.counted.flushes);
+    let older = Line::parse("8 0 sda 1 2 3 4 5 6 7 8 9 10 11").unwrap();
+    assert_eq!(older.counted, Counted::default());
+    assert_eq!(Line::parse("8 1 sda1 1 2 3 4"), None);
+}
+
+#[test]
+fn all_devices_are_read_again_and_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Root::under(folder.path());
+    std::fs::create_dir_all(&root.proc).unwrap();
+    let put = |reads: u32, devices: u32| {
+        let lines: String = (0..devices)
+            .map(|minor| format!("   8 {minor:7} sd{minor} {reads} 0 0 0 0 0 0 0 0 0 0\n"))
+            .collect();
+        std::fs::write(root.proc.join("diskstats"), lines).unwrap();
+    };
+    put(1, 3000);
+    let mut all = AllCounters::open(&root).unwrap();
+    assert_eq!(all.read().unwrap().count(), 3000);
+    put(2, 2);
+    let reads: Vec<u64> = all.read().unwrap().map(|line| line.stats.reads).collect();
+    assert_eq!(reads, [2, 2]);
+}
+
+#[test]
+fn where_a_container_hides_the_list_each_device_is_asked() {
+    for hidden in [None, Some("")] {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::under(folder.path());
+        std::fs::create_dir_all(&root.proc).unwrap();
+        if let Some(text) = hidden {
+            std::fs::write(root.proc.join("diskstats"), text).unwrap();
+        }
+        let device = |name: &str, number: &str, stat: &str| {
+            let folder = root.sys.join("class/block").join(name);
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("dev"), number).unwrap();
+            std::fs::write(folder.join("stat"), stat).unwrap();
+        };
+        device("cciss!c0d0", "104:0\n", " 1 2 3 4 5 6 7 8 9 10 11\n");
+        device("vda", "254:0\n", "  9 2 3 4 5 6 7 8 9 10 11 12 13 14 15\n");
+        std::fs::create_dir_all(root.sys.join("class/block/going")).unwrap();
+        let mut all = AllCounters::open(&root).unwrap();
+        let lines: Vec<_> = all.read().unwrap().collect();
+        assert_eq!(lines.len(), 2);
+        assert_eq!((lines[0].name, lines[0].stats.reads), ("cciss/c0d0", 1));
+        assert_eq!(lines[1].number, DevNum::new(254, 0));
+        assert!(lines[1].counted.discards && !lines[1].counted.flushes);
+        device("vda", "254:0\n", "  10 2 3 4 5 6 7 8 9 10 11\n");
+        let reads: Vec<u64> = all.read().unwrap().map(|line| line.stats.reads).collect();
+        assert_eq!(reads, [1, 10]);
+    }
+    let nothing = tempfile::tempdir().unwrap();
+    let error = AllCounters::open(&Root::under(nothing.path())).unwrap_err();
+    assert!(error.to_string().contains("diskstats"));
+}

@@ -2,7 +2,11 @@
 
 use super::{error, share};
 use crate::plateau::{self, Throughput};
-use crate::simulate::Disk;
+use crate::simulate::{Disk, Rng};
+
+/// How far back a watch looks, in seconds, and how often chance may have it see a plateau.
+const SLICES: usize = plateau::LEAST_SLICES_OFTEN;
+const MOST: f64 = 1e-5;
 
 /// The share of phases of `slices` on `disk` that show a plateau, with 20 in flight and requests of
 /// one size.
@@ -83,6 +87,140 @@ fn caps_are_seen_and_disks_are_not() {
             }
         }
     }
+}
+
+/// Disks whose times hardly vary, on a quiet host.
+fn steady(rate: f64) -> Vec<Disk> {
+    let kinds = [0.03, 0.05].map(|cv| [1, 4, 16].map(|count| (cv, count)));
+    let disk = |(cv, count)| Disk::Servers {
+        count,
+        service_s: count as f64 / rate,
+        cv,
+        wander: 0.0,
+        memory: 0.0,
+    };
+    kinds.into_iter().flatten().map(disk).collect()
+}
+
+/// Whether a watch tells a disk from a cap: it is capped, or its times vary enough for how long they are.
+fn is_told_apart(disk: Disk) -> bool {
+    match disk {
+        Disk::Cap { .. } => true,
+        Disk::Servers {
+            count,
+            service_s,
+            cv,
+            ..
+        } => {
+            let is_seen_to_vary = cv >= 0.1 || cv * cv * count as f64 / service_s >= 4.0;
+            is_seen_to_vary && cv * cv >= 0.2 * service_s
+        }
+    }
+}
+
+/// What a watch says of counts and sizes of 80 seconds.
+fn is_seen(ops: &[f64], bytes: &[f64]) -> bool {
+    let phase = Throughput {
+        ops,
+        bytes,
+        slice_s: 1.0,
+        depth: f64::MIN_POSITIVE,
+        mean_latency_s: 0.05,
+        base_latency_s: None,
+    };
+    plateau::assess_often(&phase).is_some()
+}
+
+/// The looks of a watch, every 5 s for so long, at a disk: how many there are, and how many see a plateau.
+fn looks(disk: Disk, seconds: usize, seed: u64) -> (usize, usize) {
+    let tenths = disk.counts(&mut Rng::new(seed), 10 * seconds);
+    let counts: Vec<f64> = tenths
+        .chunks(10)
+        .map(|tenths| tenths.iter().sum())
+        .collect();
+    let bytes: Vec<f64> = counts.iter().map(|x| x * 16384.0).collect();
+    let looks = (0..counts.len() - SLICES).step_by(5);
+    let seen = looks
+        .clone()
+        .filter(|from| is_seen(&counts[*from..from + SLICES], &bytes[*from..from + SLICES]));
+    (looks.len(), seen.count())
+}
+
+#[test]
+fn a_disk_that_is_looked_at_for_an_hour_is_not_taken_for_capped() {
+    // The last one's grants beat with the seconds: a saw of half a minute, which no look tells from a wander.
+    for disk in &caps(400.0)[..5] {
+        let (all, seen) = looks(*disk, 600, 3);
+        assert!(seen as f64 >= 0.9 * all as f64, "{disk:?}: {seen} of {all}");
+    }
+    let hour = own(400.0).into_iter().map(|disk| (disk, 3600));
+    let steady = steady(400.0).into_iter().chain(steady(3200.0));
+    let steady = steady.filter(|disk| is_told_apart(*disk));
+    for (disk, seconds) in hour.chain(steady.map(|disk| (disk, 900))) {
+        let (all, seen) = looks(disk, seconds, 4);
+        assert_eq!(seen, 0, "{disk:?}: of {all}");
+    }
+}
+
+/// Rows of so many series of 80 seconds each: what is drawn, and how often a look sees a plateau.
+fn print_series(trials: usize) {
+    type Draw = fn(&mut Rng) -> f64;
+    let normal: Draw = |rng| 4000.0 + 60.0 * rng.normal();
+    let counts: Draw = |rng| rng.poisson(50.0);
+    for (name, draw) in [("normal", normal), ("of Poisson", counts)] {
+        for sizes in ["one size", "any size"] {
+            let seen = share(trials, 21, |rng| {
+                let ops: Vec<f64> = (0..SLICES).map(|_| draw(rng)).collect();
+                let bytes = match sizes {
+                    "one size" => ops.clone(),
+                    _ => (0..SLICES).map(|_| draw(rng)).collect(),
+                };
+                is_seen(&ops, &bytes)
+            });
+            println!("independent slices, {name}, {sizes}: {:.5}", 100.0 * seen);
+            let most = MOST * if sizes == "one size" { 1.0 } else { 2.0 };
+            assert!(seen <= most + error(most, trials), "{name}: {seen}");
+        }
+    }
+    // A grant that comes late is no debt; where a share of the errors adds up, it is.
+    for adds_up in [0.0, 0.1, 0.2, 0.3] {
+        let seen = share(trials / 20, 22, |rng| {
+            let mut late = 0.0;
+            let mut slice = || {
+                let before = std::mem::replace(&mut late, 3.0 * rng.normal());
+                (400.0 + before - late + 3.0 * adds_up * rng.normal()).round()
+            };
+            let ops: Vec<f64> = (0..SLICES).map(|_| slice()).collect();
+            is_seen(&ops, &ops)
+        });
+        println!(
+            "a cap, of whose errors {adds_up} add up: {:.2}",
+            100.0 * seen
+        );
+    }
+}
+
+#[test]
+#[ignore = "long proof: make prove"]
+fn table_of_looks() {
+    println!("% of looks of a watch that see a plateau");
+    print_series(400_000);
+    let (mut all, mut wrong) = (0, 0);
+    for (rate, seconds) in [(125.0, 7200), (400.0, 7200), (3000.0, 3600), (16000.0, 900)] {
+        let disks = caps(rate).into_iter().chain(own(rate));
+        for disk in disks.chain(steady(rate)) {
+            let (looks, seen) = looks(disk, seconds, 5);
+            let share = 100.0 * seen as f64 / looks as f64;
+            println!("{:100} {share:7.3} of {looks}", format!("{disk:?}"));
+            if matches!(disk, Disk::Servers { .. }) && is_told_apart(disk) {
+                all += looks;
+                wrong += seen;
+            }
+        }
+    }
+    println!("of disks that are told apart: {wrong} of {all}");
+    // Looks at nearly the same seconds answer alike, so that they come in clusters.
+    assert!(wrong as f64 <= 10.0 * MOST * all as f64);
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use linux::Root;
 use linux::block::Devices;
 use linux::diskstats::{Counter, DiskStats};
 use linux::network::Traffic;
-use linux::{Root, load};
+use linux::pulse::{KeptFile, load};
 
 use super::facts::is_disk;
 use crate::fleet::talk::{DiskSample, Sample};
@@ -21,6 +22,12 @@ pub(super) struct Sampler {
     traffic: Traffic,
     disks: BTreeMap<String, Disk>,
     looked: Instant,
+}
+
+/// The load over 1, 5 and 15 minutes; `None` where the kernel does not say.
+fn load_now(root: &Root) -> Option<[f64; 3]> {
+    let mut file = KeptFile::open(&root.proc.join("loadavg")).ok()?;
+    load(file.read().ok()?)
 }
 
 /// A disk whose counters are open.
@@ -73,7 +80,7 @@ impl Sampler {
             seconds,
             received_per_s: rate(before.received, traffic.received),
             sent_per_s: rate(before.sent, traffic.sent),
-            load: load::read(root),
+            load: load_now(root),
             disks,
         })
     }

@@ -22,6 +22,7 @@ fn context() -> Context {
         ledger: None,
         out: Box::new(Vec::new()),
         watched: false,
+        answers_a_person: false,
         columns: 100,
     }
 }

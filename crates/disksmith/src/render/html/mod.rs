@@ -15,6 +15,7 @@ mod phases;
 pub(crate) mod race;
 mod results;
 pub(crate) mod sweep;
+pub(crate) mod watch;
 
 #[cfg(test)]
 mod browser_tests;
@@ -29,6 +30,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use askama::Template;
+use ledger::Mark;
 use plotly::Plot;
 use record::{ImportedRun, Run};
 
@@ -57,8 +59,9 @@ struct Page<'a> {
     figures: Vec<Figure>,
 }
 
-/// Writes the report of `runs`, and of those of other tools, to the file at `path`, which is replaced. A pipe or a terminal is
-/// written to; a block device never is.
+/// Writes the report of `runs`, and of those of other tools, to the file at `path`, which is replaced,
+/// with the `marks` that were set while they ran. A pipe or a terminal is written to; a block device
+/// never is.
 ///
 /// # Errors
 /// When the file cannot be written; a part of a page is not left behind.
@@ -66,9 +69,10 @@ pub(crate) fn write_file(
     path: &Path,
     runs: &[(Run, Conclusion)],
     imported: &[(ImportedRun, Judged)],
+    marks: &[Mark],
 ) -> anyhow::Result<()> {
     let mut page = Vec::new();
-    write_page(&mut page, runs, imported)?;
+    write_page(&mut page, runs, imported, marks)?;
     save(path, &page)
 }
 
@@ -109,9 +113,13 @@ pub(crate) fn write_page(
     out: &mut dyn io::Write,
     runs: &[(Run, Conclusion)],
     imported: &[(ImportedRun, Judged)],
+    marks: &[Mark],
 ) -> io::Result<()> {
     let subjects = names::subjects(runs);
-    let groups = phases::groups(&subjects);
+    let mut groups = phases::groups(&subjects);
+    for group in &mut groups {
+        group.mark(marks);
+    }
     let mut figures = Vec::new();
     let sources = Plot::offline_js_sources();
     let page = Page {

@@ -1,6 +1,7 @@
 //! The phases, each with what was asked for, how it went, and its charts. Phases of the same name
 //! in several runs share a section.
 
+use ledger::Mark;
 use record::{Direction, Flow, Phase, Stopped};
 
 use super::charts::{self, Figure};
@@ -39,9 +40,25 @@ pub(super) struct Group<'a> {
     /// Where links to it lead.
     pub(super) anchor: String,
     pub(super) members: Vec<Member<'a>>,
+    /// Marks that were set while a member ran: seconds from the phase's start, and the text.
+    pub(super) marks: Vec<(f64, String)>,
 }
 
 impl<'a> Group<'a> {
+    /// Takes the marks that were set while a member ran.
+    pub(super) fn mark(&mut self, marks: &[Mark]) {
+        for member in &self.members {
+            let began = member.subject.run.started;
+            for mark in marks {
+                let since_run = mark.at.duration_since(began).as_secs_f64();
+                let at = since_run - member.phase.began_s;
+                if (0.0..=member.phase.seconds).contains(&at) {
+                    self.marks.push((at, mark.text.clone()));
+                }
+            }
+        }
+    }
+
     /// The directions in which any member did anything, in the order in which they are shown.
     pub(super) fn directions(&self) -> Vec<Direction> {
         self.directions_where(|_| true)
@@ -80,6 +97,7 @@ pub(super) fn groups<'a>(subjects: &'a [Subject<'a>]) -> Vec<Group<'a>> {
                     name: &phase.name,
                     anchor: format!("phase-{}", groups.len() + 1),
                     members: vec![member],
+                    marks: Vec::new(),
                 }),
             }
         }
@@ -205,6 +223,30 @@ mod tests {
         let sizes: Vec<_> = groups.iter().map(|g| (g.name, g.members.len())).collect();
         assert_eq!(sizes[..2], [("seek", 1), ("page-read", 2)]);
         assert_eq!(groups.len(), 7);
+    }
+
+    #[test]
+    fn a_mark_is_in_the_phase_that_ran_then() {
+        let runs = [sample::database_run(1)];
+        let subjects = subjects(&runs);
+        let mut groups = groups(&subjects);
+        let phase = &runs[0].0.phases[1];
+        let second = jiff::SignedDuration::from_secs_f64(phase.began_s + 1.0);
+        let mark = Mark {
+            number: 1,
+            at: runs[0].0.started + second,
+            host: "db-1".to_owned(),
+            text: "deploy".to_owned(),
+        };
+        for group in &mut groups {
+            group.mark(std::slice::from_ref(&mark));
+        }
+        let marked: Vec<&str> = groups
+            .iter()
+            .filter(|group| !group.marks.is_empty())
+            .map(|group| group.name)
+            .collect();
+        assert_eq!(marked, [phase.name.as_str()]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ const HOSTILE: &str =
 
 pub(super) fn render(runs: &[(Run, Conclusion)]) -> String {
     let mut out = Vec::new();
-    write_page(&mut out, runs, &[]).unwrap();
+    write_page(&mut out, runs, &[], &[]).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -138,12 +138,12 @@ fn a_report_is_written_as_a_whole_or_the_error_says_where_not() {
     let folder = tempfile::tempdir().unwrap();
     let runs = [sample::interrupted_run(1)];
     let path = folder.path().join("a report.html");
-    write_file(&path, &runs, &[]).unwrap();
+    write_file(&path, &runs, &[], &[]).unwrap();
     assert!(fs::read_to_string(&path).unwrap().ends_with("</html>"));
     let missing = folder.path().join("missing/report.html");
-    let error = write_file(&missing, &runs, &[]).unwrap_err();
+    let error = write_file(&missing, &runs, &[], &[]).unwrap_err();
     assert!(error.to_string().contains("missing/report.html"), "{error}");
-    let full = write_file(Path::new("/dev/full"), &runs, &[]).unwrap_err();
+    let full = write_file(Path::new("/dev/full"), &runs, &[], &[]).unwrap_err();
     assert!(full.to_string().contains("/dev/full"), "{full}");
     assert!(Path::new("/dev/full").exists());
 }
@@ -153,7 +153,7 @@ pub(super) fn render_imported() -> String {
     let run = crate::render::imported::sample::bonnie();
     let judged = crate::imported::Judged::of(&run);
     let mut out = Vec::new();
-    write_page(&mut out, &[], &[(run, judged)]).unwrap();
+    write_page(&mut out, &[], &[(run, judged)], &[]).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -164,7 +164,7 @@ fn the_figures_of_other_tools_stand_in_a_table_of_their_own() {
     run.source = HOSTILE.to_owned();
     let judged = crate::imported::Judged::of(&run);
     let mut out = Vec::new();
-    write_page(&mut out, &[sample::database_run(1)], &[(run, judged)]).unwrap();
+    write_page(&mut out, &[sample::database_run(1)], &[(run, judged)], &[]).unwrap();
     let page = String::from_utf8(out).unwrap();
     for words in [
         "Imported: <span class=\"data\">fio 3.33",

@@ -13,15 +13,8 @@ const FASTEST: f64 = 200_000.0;
 
 fn task(targets: Option<Targets>) -> Task {
     Task {
-        action: Action::Check,
-        from: Sectors(0),
-        mismatches: 0,
-        min: Sectors(0),
-        chunk: Sectors(128),
-        wide: 4,
-        holds_all: false,
         targets,
-        deadline: None,
+        ..model::task(4)
     }
 }
 

@@ -16,7 +16,7 @@ use linux::md::beside::Beside;
 use linux::md::sync::{Action, Knob, Look, Sectors, Speed, Until};
 use record::Nanos;
 
-use super::{At, Compared, Order, Seen, Waits, World};
+use super::{At, Compared, Order, Seen, Task, Waits, World};
 pub(super) use barrier::Barrier;
 use barrier::Crossing;
 use past::Past;
@@ -24,6 +24,21 @@ use past::Past;
 /// The step in which time goes on.
 const STEP: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
+
+/// A check of all, over so many members at once.
+pub(super) fn task(wide: u64) -> Task {
+    Task {
+        action: Action::Check,
+        from: Sectors(0),
+        mismatches: 0,
+        min: Sectors(0),
+        chunk: Sectors(128),
+        wide,
+        holds_all: false,
+        targets: None,
+        deadline: None,
+    }
+}
 
 /// How latencies spread about their mean.
 #[derive(Clone, Copy, Debug)]

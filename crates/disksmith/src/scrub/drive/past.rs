@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use linux::md::sync::{Action, Knob, Sectors, Until};
+use linux::md::sync::{Action, Knob, Look, Sectors, Until};
 use record::{Bytes, Nanos};
 
 use super::super::compare::Compared;
@@ -283,18 +283,14 @@ impl<W: World> Drive<'_, W> {
                 self.at.live = self.at.live.max(reached);
             }
             self.count(&look);
-            if look.action == Action::Idle && look.degraded == 0 {
-                if look.until == Until::End && self.fence.is_last() {
-                    return Ok(Some(self.done()));
-                }
-                self.began = false;
-                return Ok(None);
+            if let Some(ending) = not_left_alone(&look) {
+                return Ok(Some(ending));
             }
-            return Ok(Some(match look.action {
-                _ if look.degraded > 0 => Ending::Degraded,
-                Action::Check | Action::Repair => Ending::Begun,
-                action => Ending::Recovery(action),
-            }));
+            if look.until == Until::End && self.fence.is_last() {
+                return Ok(Some(self.done()));
+            }
+            self.began = false;
+            return Ok(None);
         }
     }
 
@@ -399,13 +395,8 @@ impl<W: World> Drive<'_, W> {
     /// Looks for a reason to end while md does nothing.
     fn look_past(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
         let look = self.world.look()?;
-        if look.degraded > 0 {
-            return Ok(Some(Ending::Degraded));
-        }
-        match look.action {
-            Action::Idle => {}
-            Action::Check | Action::Repair => return Ok(Some(Ending::Begun)),
-            other => return Ok(Some(Ending::Recovery(other))),
+        if let Some(ending) = not_left_alone(&look) {
+            return Ok(Some(ending));
         }
         if look.until != Until::End {
             return Ok(Some(Ending::Turned(Knob::Max)));
@@ -420,6 +411,16 @@ impl<W: World> Drive<'_, W> {
         self.at.live = self.at.of;
         self.at.mismatches = self.at.mismatches_seen;
         Ending::Done
+    }
+}
+
+/// What has become of an array with which md is to do nothing; `None` where it does nothing.
+fn not_left_alone(look: &Look) -> Option<Ending> {
+    match look.action {
+        _ if look.degraded > 0 => Some(Ending::Degraded),
+        Action::Idle => None,
+        Action::Check | Action::Repair => Some(Ending::Begun),
+        other => Some(Ending::Recovery(other)),
     }
 }
 

@@ -8,17 +8,7 @@ const SECOND: u64 = 1_000_000_000;
 const FASTEST: f64 = 200_000.0;
 
 fn task() -> Task {
-    Task {
-        action: Action::Check,
-        from: Sectors(0),
-        mismatches: 0,
-        min: Sectors(0),
-        chunk: Sectors(128),
-        wide: 1,
-        holds_all: false,
-        targets: None,
-        deadline: None,
-    }
+    model::task(1)
 }
 
 fn p99(seconds: f64) -> Option<Targets> {

@@ -9,7 +9,7 @@ use record::Direction;
 
 use super::super::phases::{Group, Member};
 use super::over_time::columns;
-use super::{Chart, Figure, font, heat_scale, latency_axis, layout, rounded, time_axis};
+use super::{Chart, Figure, font, heat_scale, latency_axis, layout, marked, rounded, time_axis};
 
 /// How many rows a map has, about.
 const ROWS: f64 = 64.0;
@@ -180,14 +180,15 @@ fn figure(group: &Group<'_>, map: Map, rows: &Rows, rates: RangeInclusive<f64>) 
         .color_bar(bar)
         .hover_on_gaps(false)
         .hover_template("%{y:.3s}s at %{x:.1f} s: %{text}/s<extra></extra>");
+    let layout = layout(
+        time_axis(group),
+        latency_axis(rows.fastest, rows.slowest),
+        false,
+    )
+    .hover_mode(HoverMode::Closest);
     Figure {
         data: vec![trace],
-        layout: layout(
-            time_axis(group),
-            latency_axis(rows.fastest, rows.slowest),
-            false,
-        )
-        .hover_mode(HoverMode::Closest),
+        layout: marked(layout, group, Vec::new()),
     }
 }
 

@@ -13,7 +13,10 @@ use plotly::Trace;
 use plotly::common::{
     Anchor, ColorScale, ColorScaleElement, DashType, Font, Label, Line, Orientation, Title,
 };
-use plotly::layout::{Axis, AxisType, DragMode, HoverMode, Layout, Legend, Margin};
+use plotly::layout::{
+    Annotation, Axis, AxisType, DragMode, HoverMode, Layout, Legend, Margin, Shape, ShapeLine,
+    ShapeType,
+};
 use record::Direction;
 use serde::Serialize;
 
@@ -195,6 +198,48 @@ fn latency_axis(low: u64, high: u64) -> Axis {
         .range(vec![rounded(from), rounded(to)])
         .tick_text(ticks.iter().map(|(_, text)| text.clone()).collect())
         .tick_values(ticks.into_iter().map(|(seconds, _)| seconds).collect())
+}
+
+/// A line at a moment of the time axis that somebody gave a name, and the name. `place` is as the
+/// axis has it: a time of day, or seconds.
+pub(super) fn mark(place: &str, text: &str) -> (Shape, Annotation) {
+    let line = Shape::new()
+        .shape_type(ShapeType::Line)
+        .y_ref("paper")
+        .x0(place)
+        .x1(place)
+        .y0(0.0)
+        .y1(1.0)
+        .line(
+            ShapeLine::new()
+                .color("var(--ink)")
+                .width(1.2)
+                .dash(DashType::Dash),
+        );
+    let name = Annotation::new()
+        .x(place)
+        .y(1.0)
+        .y_ref("paper")
+        .text(for_plotly(text))
+        .show_arrow(false)
+        .x_anchor(Anchor::Left)
+        .y_anchor(Anchor::Top)
+        .font(font(11).color("var(--ink)"));
+    (line, name)
+}
+
+/// A layout over the time of a phase with these shapes, and the marks that were set meanwhile.
+fn marked(layout: Layout, group: &Group<'_>, mut shapes: Vec<Shape>) -> Layout {
+    let marks = group
+        .marks
+        .iter()
+        .map(|(at, text)| mark(&rounded(*at).to_string(), text));
+    let (lines, names): (Vec<Shape>, Vec<Annotation>) = marks.unzip();
+    if lines.is_empty() && shapes.is_empty() {
+        return layout;
+    }
+    shapes.extend(lines);
+    layout.shapes(shapes).annotations(names)
 }
 
 /// The layout of every chart.

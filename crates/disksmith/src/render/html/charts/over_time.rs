@@ -9,7 +9,8 @@ use record::{Direction, Histogram, Phase, Window};
 
 use super::super::phases::{Group, Member};
 use super::{
-    Chart, Figure, Style, as_seconds, axis, latency_axis, layout, line_name, rounded, time_axis,
+    Chart, Figure, Style, as_seconds, axis, latency_axis, layout, line_name, marked, rounded,
+    time_axis,
 };
 use crate::render::words;
 
@@ -162,7 +163,7 @@ pub(super) fn rates(group: &Group<'_>, directions: &[Direction], runs: usize) ->
         title: title.to_owned(),
         caption,
         figure: Figure {
-            layout: layout(time_axis(group), y, series.len() > 1).shapes(bands),
+            layout: marked(layout(time_axis(group), y, series.len() > 1), group, bands),
             data,
         },
     })
@@ -259,7 +260,11 @@ pub(super) fn latencies(group: &Group<'_>, directions: &[Direction], runs: usize
         title: "Latency over time".to_owned(),
         caption: "From p50 (thin) to p99 (thick)".to_owned(),
         figure: Figure {
-            layout: layout(time_axis(group), y, series.len() > 1),
+            layout: marked(
+                layout(time_axis(group), y, series.len() > 1),
+                group,
+                Vec::new(),
+            ),
             data,
         },
     })

@@ -11,15 +11,8 @@ const FASTEST: f64 = 200_000.0;
 
 fn task() -> Task {
     Task {
-        action: Action::Check,
-        from: Sectors(0),
-        mismatches: 0,
-        min: Sectors(0),
-        chunk: Sectors(128),
-        wide: 4,
         holds_all: true,
-        targets: None,
-        deadline: None,
+        ..super::super::model::task(4)
     }
 }
 

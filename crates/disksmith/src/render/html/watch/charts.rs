@@ -1,0 +1,547 @@
+//! The charts of a watch: figures over the time of day, findings and marks in all of them.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use ledger::Mark;
+use plotly::common::{Fill, Line, LineShape, Mode, Title};
+use plotly::layout::{
+    Axis, AxisType, HoverMode, RangeMode, Shape, ShapeLayer, ShapeLine, ShapeType,
+};
+use plotly::{HeatMap, Scatter, Trace};
+use record::sample::DeviceId;
+use record::{Event, Severity, Subject};
+
+use super::super::charts::{Chart, Figure, axis, font, heat_scale, layout, mark, rounded};
+use super::super::escape::for_plotly;
+use super::course::{Band, Course, DEVICE, DeviceCourse, HOST, Step};
+use crate::render::words;
+
+/// The most columns of a map.
+const MOST_COLUMNS: usize = 240;
+/// More findings than this in a chart are a smear; the worst are drawn.
+const MOST_SHADES: usize = 40;
+
+/// What all charts of a page share.
+pub(super) struct Frame<'a> {
+    pub(super) course: &'a Course,
+    pub(super) marks: &'a [Mark],
+    /// One offset for all of the time: else the hour that is repeated in autumn would be drawn over
+    /// itself.
+    pub(super) zone: TimeZone,
+}
+
+/// A line of a chart.
+pub(super) struct Series<'a> {
+    pub(super) name: String,
+    pub(super) colour: usize,
+    pub(super) bands: Box<dyn Fn(usize) -> Option<Band> + 'a>,
+}
+
+/// What a chart's figures are.
+#[derive(Clone, Copy)]
+pub(super) struct Unit {
+    pub(super) axis: &'static str,
+    pub(super) scale: f64,
+    pub(super) word: fn(f64) -> String,
+}
+
+/// A column of a map.
+struct Column {
+    place: String,
+    /// When it begins.
+    wall: Option<Timestamp>,
+    steps: Range<usize>,
+}
+
+impl Frame<'_> {
+    /// A place on the time axis: a time of day as Plotly reads it, or seconds where none is known.
+    pub(super) fn place(&self, seconds: f64) -> String {
+        match self.course.wall(seconds) {
+            Some(wall) => self.time(wall),
+            None => rounded(seconds).to_string(),
+        }
+    }
+
+    /// The place of a step's beginning.
+    fn begin(&self, step: &Step) -> String {
+        match self.course.begin(step) {
+            Some(wall) => self.time(wall),
+            None => rounded(step.begin).to_string(),
+        }
+    }
+
+    /// The place of a step's end.
+    fn end(&self, step: &Step) -> String {
+        match step.wall {
+            Some(wall) => self.time(wall),
+            None => rounded(step.end).to_string(),
+        }
+    }
+
+    fn time(&self, at: Timestamp) -> String {
+        let local = at.to_zoned(self.zone.clone());
+        local.strftime("%Y-%m-%d %H:%M:%S%.3f").to_string()
+    }
+
+    fn time_axis(&self) -> Axis {
+        let (begin, end) = self.course.span();
+        let has_wall = self.course.wall(begin).is_some();
+        if has_wall {
+            axis("").type_(AxisType::Date)
+        } else {
+            axis("seconds")
+                .type_(AxisType::Linear)
+                .range(vec![rounded(begin), rounded(end)])
+        }
+    }
+
+    /// Findings about these devices or the host, and all marks.
+    fn decorate(&self, layout: plotly::Layout, devices: &[DeviceId]) -> plotly::Layout {
+        let mut events: Vec<&Event> = self
+            .course
+            .events
+            .iter()
+            .filter(|event| match event.subject {
+                Subject::Host => true,
+                Subject::Device(id) => devices.contains(&id),
+            })
+            .collect();
+        events.sort_by_key(|event| std::cmp::Reverse(event.severity));
+        events.truncate(MOST_SHADES);
+        let mut shapes: Vec<Shape> = events.iter().map(|event| self.shade(event)).collect();
+        let mut notes = Vec::new();
+        for one in self.marks {
+            let (line, name) = mark(&self.time(one.at), &one.text);
+            shapes.push(line);
+            notes.push(name);
+        }
+        layout.shapes(shapes).annotations(notes)
+    }
+
+    fn shade(&self, event: &Event) -> Shape {
+        let (_, last) = self.course.span();
+        let begin = self.course.seconds(event.began);
+        let end = event
+            .ended
+            .map_or(last, |ended| self.course.seconds(ended))
+            // One that was over at once is to be seen too.
+            .max(begin + last / 2e3);
+        let colour = match event.severity {
+            Severity::Note => "var(--note) 22%",
+            Severity::Warn | Severity::Invalid => "var(--invalid) 22%",
+        };
+        Shape::new()
+            .shape_type(ShapeType::Rect)
+            .layer(ShapeLayer::Below)
+            .y_ref("paper")
+            .x0(self.place(begin))
+            .x1(self.place(end))
+            .y0(0.0)
+            .y1(1.0)
+            .fill_color(colour)
+            .line(ShapeLine::new().width(0.0))
+    }
+
+    /// The points of a line: steps, broken where nothing is known.
+    fn points(&self, value: impl Fn(usize) -> Option<f64>) -> (Vec<String>, Vec<Option<f64>>) {
+        let (mut x, mut y) = (Vec::new(), Vec::new());
+        let steps = &self.course.steps;
+        for (at, step) in steps.iter().enumerate() {
+            if step.after_gap
+                && let Some(before) = at.checked_sub(1).map(|before| &steps[before])
+            {
+                x.push(self.end(before));
+                y.push(None);
+            }
+            x.push(self.begin(step));
+            y.push(value(at).map(rounded));
+        }
+        if let (Some(step), Some(last)) = (steps.last(), y.last().copied()) {
+            x.push(self.end(step));
+            y.push(last);
+        }
+        (x, y)
+    }
+
+    /// Lines over time, each with the space between its least and its most where a step has several
+    /// samples. `None` where no line has a figure.
+    pub(super) fn lines(
+        &self,
+        title: &str,
+        unit: Unit,
+        series: Vec<Series<'_>>,
+        devices: &[DeviceId],
+    ) -> Option<Chart> {
+        let steps = self.course.steps.len();
+        let known: Vec<Series<'_>> = series
+            .into_iter()
+            .filter(|series| (0..steps).any(|at| (series.bands)(at).is_some()))
+            .collect();
+        if known.is_empty() {
+            return None;
+        }
+        let mut data: Vec<Box<dyn Trace>> = Vec::new();
+        // With many lines, the bands would hide each other.
+        let has_bands = known.len() <= 4 && self.course.steps.iter().any(|step| step.samples > 1);
+        if has_bands {
+            data.extend(known.iter().map(|one| self.band(one, unit)));
+        }
+        let legend = known.len() > 1;
+        for one in &known {
+            let (x, y) = self.points(|at| Some(f64::from((one.bands)(at)?.mean) * unit.scale));
+            let text = y
+                .iter()
+                .map(|y| y.map_or_else(String::new, unit.word))
+                .collect();
+            data.push(
+                Scatter::new(x, y)
+                    .name(for_plotly(&one.name))
+                    .mode(Mode::Lines)
+                    .line(
+                        Line::new()
+                            .color(format!("var(--run-{})", one.colour % 7))
+                            .width(if known.len() > 8 { 1.1 } else { 1.8 })
+                            .shape(LineShape::Hv),
+                    )
+                    .text_array(text)
+                    .hover_template("%{text}"),
+            );
+        }
+        let y = axis(unit.axis)
+            .range_mode(RangeMode::ToZero)
+            .separate_thousands(true);
+        Some(Chart {
+            title: title.to_owned(),
+            caption: if has_bands {
+                "Mean; pale: from the least to the most".to_owned()
+            } else {
+                String::new()
+            },
+            figure: Figure {
+                layout: self.decorate(layout(self.time_axis(), y, legend), devices),
+                data,
+            },
+        })
+    }
+
+    /// The space between the least and the most: around each stretch in which both are known, since
+    /// what is filled from line to line crosses the gaps.
+    fn band(&self, series: &Series<'_>, unit: Unit) -> Box<dyn Trace> {
+        let steps = &self.course.steps;
+        let (mut x, mut y) = (Vec::new(), Vec::new());
+        let mut stretch: Vec<(usize, Band)> = Vec::new();
+        let mut close = |stretch: &mut Vec<(usize, Band)>| {
+            let Some((last, end)) = stretch.last().copied() else {
+                return;
+            };
+            let scaled = |value: f32| Some(rounded(f64::from(value) * unit.scale));
+            for (at, band) in stretch.iter() {
+                x.push(self.begin(&steps[*at]));
+                y.push(scaled(band.most));
+            }
+            for value in [end.most, end.least] {
+                x.push(self.end(&steps[last]));
+                y.push(scaled(value));
+            }
+            for (at, band) in stretch.drain(..).rev() {
+                x.push(self.begin(&steps[at]));
+                y.push(scaled(band.least));
+            }
+            x.push(self.end(&steps[last]));
+            y.push(None);
+        };
+        for (at, step) in steps.iter().enumerate() {
+            let band = (series.bands)(at);
+            if step.after_gap || band.is_none() {
+                close(&mut stretch);
+            }
+            stretch.extend(band.map(|band| (at, band)));
+        }
+        close(&mut stretch);
+        Scatter::new(x, y)
+            .mode(Mode::Lines)
+            .line(Line::new().width(0.0))
+            .fill(Fill::ToSelf)
+            .fill_color(format!("var(--run-{}) 22%", series.colour % 7))
+            .hover_info(plotly::common::HoverInfo::Skip)
+            .show_legend(false)
+    }
+
+    /// The columns of a map; without steps where nothing is known. Their times rise: where the time of
+    /// day was set back, what has the times of what was before is left out.
+    fn columns(&self) -> Vec<Column> {
+        let steps = &self.course.steps;
+        let most = steps.len().div_ceil(MOST_COLUMNS).max(1);
+        let mut columns: Vec<Column> = Vec::new();
+        for (at, step) in steps.iter().enumerate() {
+            match columns.last_mut() {
+                Some(last) if !step.after_gap && last.steps.len() < most => {
+                    last.steps.end = at + 1;
+                }
+                _ => {
+                    let before = at.checked_sub(1).map(|before| &steps[before]);
+                    if let Some(before) = before.filter(|_| step.after_gap) {
+                        columns.push(Column {
+                            place: self.end(before),
+                            wall: before.wall,
+                            steps: at..at,
+                        });
+                    }
+                    columns.push(Column {
+                        place: self.begin(step),
+                        wall: self.course.begin(step),
+                        steps: at..at + 1,
+                    });
+                }
+            }
+        }
+        let mut reached: Option<Timestamp> = None;
+        columns.retain(|column| {
+            let rises = reached
+                .zip(column.wall)
+                .is_none_or(|(last, wall)| wall > last);
+            if rises {
+                reached = column.wall.or(reached);
+            }
+            rises
+        });
+        // The last one has an end.
+        while columns.last().is_some_and(|last| last.steps.is_empty()) {
+            columns.pop();
+        }
+        columns
+    }
+
+    /// A row a device: how much of a figure at which time, in colours.
+    pub(super) fn map(
+        &self,
+        title: &str,
+        unit: Unit,
+        devices: &[&DeviceCourse],
+        figure: fn(&[Option<Band>; DEVICE]) -> Option<Band>,
+    ) -> Option<Chart> {
+        let columns = self.columns();
+        let mut times: Vec<String> = columns.iter().map(|one| one.place.clone()).collect();
+        let last = columns.last()?.steps.clone().last();
+        let last = last.and_then(|last| self.course.steps.get(last));
+        times.extend(last.map(|last| self.end(last)));
+        let most = |steps: &[[Option<Band>; DEVICE]]| {
+            let values = steps.iter().filter_map(|step| Some(figure(step)?.most));
+            let most = values.reduce(f32::max)?;
+            (most > 0.0).then(|| rounded((f64::from(most) * unit.scale).log10()))
+        };
+        let row = |device: &&DeviceCourse| -> Vec<Option<f64>> {
+            let column = |one: &Column| most(device.steps.get(one.steps.clone())?);
+            columns.iter().map(column).collect()
+        };
+        let values: Vec<Vec<Option<f64>>> = devices.iter().map(row).collect();
+        let all = || values.iter().flatten().flatten().copied();
+        let (low, high) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
+        // Four decades hold what differs; what is below is nothing beside it.
+        let low = low.max(high - 4.0);
+        let names = rows(devices);
+        let decades: Vec<i32> = (low.ceil() as i32..=high.floor() as i32).collect();
+        let bar = plotly::common::ColorBar::new()
+            .title(Title::with_text(unit.axis).font(font(11)))
+            .tick_vals(decades.iter().copied().map(f64::from).collect())
+            .tick_text(
+                decades
+                    .iter()
+                    .map(|decade| (unit.word)(10_f64.powi(*decade)))
+                    .collect(),
+            )
+            .tick_font(font(11))
+            .thickness(10)
+            .outline_width(0);
+        let trace = HeatMap::new(times, names, values)
+            .zmin(low)
+            .zmax(if high > low { high } else { low + 1.0 })
+            .color_scale(heat_scale())
+            .color_bar(bar)
+            .hover_on_gaps(false)
+            .hover_template("%{y} at %{x}: %{text}<extra></extra>");
+        let lines = axis("").auto_margin(true).type_(AxisType::Category);
+        let layout = layout(self.time_axis(), lines, false).hover_mode(HoverMode::Closest);
+        let ids: Vec<DeviceId> = Vec::new();
+        Some(Chart {
+            title: title.to_owned(),
+            caption: "The most of each moment".to_owned(),
+            figure: Figure {
+                layout: self.decorate(layout, &ids),
+                data: vec![trace],
+            },
+        })
+    }
+}
+
+/// The names of a map's rows, of which the last is the topmost. Rows of one name would be drawn over
+/// each other: the second device of a name, as after a volume was replaced, has a number.
+fn rows(devices: &[&DeviceCourse]) -> Vec<String> {
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    let mut names = Vec::with_capacity(devices.len());
+    for device in devices.iter().rev() {
+        let name = device.device.name.as_str();
+        let nth = seen.entry(name).or_default();
+        *nth += 1;
+        names.push(match *nth {
+            1 => for_plotly(name),
+            nth => for_plotly(&format!("{name} ({nth})")),
+        });
+    }
+    names.reverse();
+    names
+}
+
+/// A line of a device.
+pub(super) fn of_device<'a>(
+    device: &'a DeviceCourse,
+    name: &str,
+    colour: usize,
+    at: usize,
+) -> Series<'a> {
+    Series {
+        name: name.to_owned(),
+        colour,
+        bands: Box::new(move |step| device.steps.get(step)?[at]),
+    }
+}
+
+/// A line of the host.
+pub(super) fn of_host<'a>(course: &'a Course, name: &str, colour: usize, at: usize) -> Series<'a> {
+    debug_assert!(at < HOST);
+    Series {
+        name: name.to_owned(),
+        colour,
+        bands: Box::new(move |step| course.host.get(step)?[at]),
+    }
+}
+
+/// Requests a second.
+pub(super) const RATE: Unit = Unit {
+    axis: "requests per second",
+    scale: 1.0,
+    word: |value| format!("{}/s", words::number(value)),
+};
+/// MiB a second.
+pub(super) const BYTES: Unit = Unit {
+    axis: "MiB per second",
+    scale: 1.0 / 1_048_576.0,
+    word: |value| format!("{} MiB/s", words::number(value)),
+};
+/// Waits in milliseconds.
+pub(super) const WAIT: Unit = Unit {
+    axis: "await, ms",
+    scale: 1e3,
+    word: |value| words::latency((value * 1e6) as u64),
+};
+/// Requests.
+pub(super) const FLIGHT: Unit = Unit {
+    axis: "requests",
+    scale: 1.0,
+    word: words::number,
+};
+/// Percent.
+pub(super) const PERCENT: Unit = Unit {
+    axis: "percent of the time",
+    scale: 1.0,
+    word: |value| format!("{value:.1} %"),
+};
+/// MiB.
+pub(super) const MEMORY: Unit = Unit {
+    axis: "MiB",
+    scale: 1.0 / 1_048_576.0,
+    word: |value| format!("{} MiB", words::number(value)),
+};
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::SignedDuration;
+    use jiff::tz::Offset;
+    use record::Nanos;
+    use record::sample::{Device, DeviceSample, Gap, Moment, PerSecond, Recorded, Sample};
+
+    use super::super::fixed;
+    use super::*;
+
+    /// Reads of an hour from a moment on, whose clock is set back by some minutes at half time.
+    fn course(began: &str, back: i64, names: &[&str]) -> Course {
+        let began: Timestamp = began.parse().unwrap();
+        let mut course = Course::default();
+        for minute in 1..=60 {
+            let off = if minute > 30 { back } else { 0 };
+            let devices = names.iter().zip(0..).map(|(name, id)| {
+                let device = Device::by_name(DeviceId(id), name, Moment::default());
+                let mut one = DeviceSample::unknown(Arc::new(device));
+                one.read.iops = Some(PerSecond(f64::from(id) + 1.0));
+                one
+            });
+            let is_set = back > 0 && minute == 31;
+            course.see(
+                &Recorded::taken(Sample {
+                    at: Moment {
+                        wall: Some(began + SignedDuration::from_mins(minute - off)),
+                        elapsed: Nanos::from_secs(60 * minute as u64),
+                    },
+                    length: Nanos::from_secs(60),
+                    gap: is_set.then_some(Gap::SetBack(Nanos::from_secs(60 * back as u64))),
+                    devices: devices.collect(),
+                    ..Sample::default()
+                }),
+                &[],
+            );
+        }
+        course
+    }
+
+    fn frame(course: &Course) -> Frame<'_> {
+        let zone = TimeZone::get("Europe/Berlin").unwrap();
+        Frame {
+            course,
+            marks: &[],
+            zone: fixed(course, &zone),
+        }
+    }
+
+    fn rises(times: &[String]) -> bool {
+        times.windows(2).all(|pair| pair[0] < pair[1])
+    }
+
+    #[test]
+    fn the_hour_that_is_repeated_in_autumn_is_drawn_once_each_time() {
+        let course = course("2026-10-25T00:30:00Z", 0, &["vda"]);
+        let frame = frame(&course);
+        assert_eq!(frame.zone, TimeZone::fixed(Offset::constant(2)));
+        let (x, _) = frame.points(|_| Some(1.0));
+        assert_eq!(x.len(), 61);
+        assert!(rises(&x), "{x:?}");
+        assert_eq!(x[60], "2026-10-25 03:30:00.000");
+    }
+
+    #[test]
+    fn where_the_clock_was_set_back_lines_break_and_maps_rise() {
+        let course = course("2026-11-20T02:00:00Z", 10, &["vda"]);
+        let frame = frame(&course);
+        let (x, y) = frame.points(|_| Some(1.0));
+        let gap = y.iter().position(Option::is_none).unwrap();
+        assert_eq!(x[gap], "2026-11-20 03:30:00.000");
+        assert_eq!(x[gap + 1], "2026-11-20 03:20:00.000");
+        assert!(rises(&x[..=gap]) && rises(&x[gap + 1..]));
+        let columns = frame.columns();
+        let places: Vec<String> = columns.iter().map(|one| one.place.clone()).collect();
+        assert!(rises(&places), "{places:?}");
+        assert_eq!(columns.last().unwrap().steps, 59..60);
+        assert_eq!((course.set_back, course.gaps), (1, 0));
+    }
+
+    #[test]
+    fn devices_of_one_name_have_rows_of_their_own() {
+        let course = course("2026-11-20T02:00:00Z", 0, &["vda", "vdb", "vda"]);
+        let from_below: Vec<&DeviceCourse> = course.devices.iter().rev().collect();
+        assert_eq!(rows(&from_below), ["vda (2)", "vdb", "vda"]);
+    }
+}

@@ -1,0 +1,457 @@
+//! What a page of a watch is drawn from: figures over time in so few steps that a page can hold
+//! them, however long the watch was. A step has the least, the mean and the most of each figure.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use record::sample::{Device, DeviceId, DeviceSample, Gap, HostSample, Moment, Recorded};
+use record::{Event, Nanos};
+use study::watch::Change;
+
+/// With more steps than this, each two become one.
+const MOST_STEPS: usize = 1_200;
+/// With more devices than a few hundred there are fewer steps: all of them together take some 50 MB.
+const MOST_CELLS: usize = 360_000;
+/// So many steps there are even so.
+const FEWEST_STEPS: usize = 120;
+
+/// The figures of a device.
+pub(super) const DEVICE: usize = 7;
+/// Places in a device's figures.
+pub(super) const READS: usize = 0;
+/// Writes a second.
+pub(super) const WRITES: usize = 1;
+/// Bytes read a second.
+pub(super) const READ_BYTES: usize = 2;
+/// Bytes written a second.
+pub(super) const WRITE_BYTES: usize = 3;
+/// Seconds that a read takes.
+pub(super) const READ_WAIT: usize = 4;
+/// Seconds that a write takes.
+pub(super) const WRITE_WAIT: usize = 5;
+/// Requests in flight.
+pub(super) const IN_FLIGHT: usize = 6;
+
+/// The figures of the host.
+pub(super) const HOST: usize = 6;
+/// Share of the time in which some task waited for I/O.
+pub(super) const SOME: usize = 0;
+/// Share of the time in which all tasks did.
+pub(super) const FULL: usize = 1;
+/// Bytes received a second.
+pub(super) const RECEIVED: usize = 2;
+/// Bytes sent a second.
+pub(super) const SENT: usize = 3;
+/// Bytes that wait to be written.
+pub(super) const DIRTY: usize = 4;
+/// Tasks that run or wait for a disk.
+pub(super) const LOAD: usize = 5;
+
+/// A figure in a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Band {
+    pub(super) least: f32,
+    pub(super) mean: f32,
+    pub(super) most: f32,
+    /// How much it counts when two become one: seconds, or requests.
+    weight: f32,
+}
+
+impl Band {
+    fn of(least: Option<f64>, mean: Option<f64>, most: Option<f64>, weight: f64) -> Option<Band> {
+        let mean = mean?;
+        Some(Band {
+            least: least.unwrap_or(mean) as f32,
+            mean: mean as f32,
+            most: most.unwrap_or(mean) as f32,
+            weight: weight as f32,
+        })
+    }
+
+    fn with(self, other: Band) -> Band {
+        let weight = self.weight + other.weight;
+        let mean = if weight > 0.0 {
+            (self.mean * self.weight + other.mean * other.weight) / weight
+        } else {
+            (self.mean + other.mean) / 2.0
+        };
+        Band {
+            least: self.least.min(other.least),
+            mean,
+            most: self.most.max(other.most),
+            weight,
+        }
+    }
+}
+
+fn both(a: Option<Band>, b: Option<Band>) -> Option<Band> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.with(b)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// A stretch of time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    /// Seconds from the first reading.
+    pub(super) begin: f64,
+    pub(super) end: f64,
+    /// The time of day at its end.
+    pub(super) wall: Option<Timestamp>,
+    /// Nothing is known of the time before it, or that had another clock.
+    pub(super) after_gap: bool,
+    /// How many samples it stands for.
+    pub(super) samples: u64,
+}
+
+/// A device's figures, one set a step.
+pub(super) struct DeviceCourse {
+    pub(super) device: Arc<Device>,
+    pub(super) steps: Vec<[Option<Band>; DEVICE]>,
+    /// The mean and the most over all of the time.
+    pub(super) total: [Option<Band>; DEVICE],
+}
+
+/// All figures.
+#[derive(Default)]
+pub(crate) struct Course {
+    pub(super) steps: Vec<Step>,
+    pub(super) devices: Vec<DeviceCourse>,
+    places: HashMap<DeviceId, usize>,
+    pub(super) host: Vec<[Option<Band>; HOST]>,
+    pub(super) events: Vec<Event>,
+    pub(super) samples: u64,
+    pub(super) gaps: u64,
+    /// How often the time of day was set back.
+    pub(super) set_back: u64,
+    /// Samples that had been thinned out before they came here, and to how long.
+    pub(super) thinned: Option<Nanos>,
+    /// How many samples a step takes; doubled when there are too many.
+    per_step: u64,
+    filled: u64,
+}
+
+impl Course {
+    /// Takes a sample and what was found in it.
+    pub(crate) fn see(&mut self, recorded: &Recorded, changes: &[Change]) {
+        let sample = &recorded.sample;
+        let gap = sample.gap.filter(|_| self.samples > 0);
+        let is_gap = matches!(gap, Some(Gap::Unseen(_) | Gap::Suspended(_)));
+        let is_set_back = matches!(gap, Some(Gap::SetBack(_)));
+        self.gaps += u64::from(is_gap);
+        self.set_back += u64::from(is_set_back);
+        let after_gap = is_gap || is_set_back;
+        self.samples += recorded.samples();
+        if recorded.spread.is_some() {
+            self.thinned = self.thinned.max(Some(sample.length));
+        }
+        let end = sample.at.elapsed.as_secs_f64();
+        let step = Step {
+            begin: end - sample.length.as_secs_f64(),
+            end,
+            wall: sample.at.wall,
+            after_gap,
+            samples: recorded.samples(),
+        };
+        // Where the resolution changes, so do the steps.
+        let alike = self.steps.last().is_some_and(|last| {
+            last.samples / self.filled.max(1) == step.samples || step.samples == 1
+        });
+        if self.filled == 0 || self.filled >= self.per_step || after_gap || !alike {
+            self.add_step(step);
+        } else {
+            self.widen(step);
+        }
+        self.filled += 1;
+        self.see_host(recorded);
+        for nth in 0..sample.devices.len() {
+            self.see_device(nth, recorded);
+        }
+        self.close(changes);
+        if self.steps.len() > self.most_steps() {
+            self.halve();
+        }
+    }
+
+    /// Takes what became of events.
+    pub(crate) fn close(&mut self, changes: &[Change]) {
+        for change in changes {
+            let id = change.event.id;
+            match self.events.iter_mut().find(|event| event.id == id) {
+                Some(known) => known.clone_from(&change.event),
+                None => self.events.push(change.event.clone()),
+            }
+        }
+    }
+
+    fn add_step(&mut self, step: Step) {
+        self.per_step = self.per_step.max(1);
+        self.steps.push(step);
+        self.host.push([None; HOST]);
+        for device in &mut self.devices {
+            device.steps.push([None; DEVICE]);
+        }
+        self.filled = 0;
+    }
+
+    fn widen(&mut self, step: Step) {
+        if let Some(last) = self.steps.last_mut() {
+            last.end = step.end;
+            last.wall = step.wall;
+            last.samples += step.samples;
+        }
+    }
+
+    fn see_host(&mut self, recorded: &Recorded) {
+        let seconds = recorded.sample.length.as_secs_f64();
+        let (least, most) = (host(&recorded.least().host), host(&recorded.most().host));
+        let mean = host(&recorded.sample.host);
+        if let Some(last) = self.host.last_mut() {
+            for at in 0..HOST {
+                let band = Band::of(least[at], mean[at], most[at], seconds);
+                last[at] = both(last[at], band);
+            }
+        }
+    }
+
+    fn most_steps(&self) -> usize {
+        (MOST_CELLS / self.devices.len().max(1)).clamp(FEWEST_STEPS, MOST_STEPS)
+    }
+
+    fn see_device(&mut self, nth: usize, recorded: &Recorded) {
+        let one = &recorded.sample.devices[nth];
+        let id = one.device.id;
+        let place = *self.places.entry(id).or_insert_with(|| {
+            self.devices.push(DeviceCourse {
+                device: Arc::clone(&one.device),
+                steps: vec![[None; DEVICE]; self.steps.len()],
+                total: [None; DEVICE],
+            });
+            self.devices.len() - 1
+        });
+        let known = |sample: Option<&DeviceSample>| sample.map_or([None; DEVICE], figures);
+        let least = known(recorded.least().near(nth, id));
+        let most = known(recorded.most().near(nth, id));
+        let mean = figures(one);
+        let seconds = recorded.sample.length.as_secs_f64();
+        let course = &mut self.devices[place];
+        course.device = Arc::clone(&one.device);
+        let Some(last) = course.steps.last_mut() else {
+            return;
+        };
+        for at in 0..DEVICE {
+            let weight = match at {
+                READ_WAIT => mean[READS].map_or(seconds, |rate| rate * seconds),
+                WRITE_WAIT => mean[WRITES].map_or(seconds, |rate| rate * seconds),
+                _ => seconds,
+            };
+            let band = Band::of(least[at], mean[at], most[at], weight);
+            last[at] = both(last[at], band);
+            course.total[at] = both(course.total[at], band);
+        }
+    }
+
+    /// Makes one of each two steps, but not across a gap.
+    fn halve(&mut self) {
+        let mut groups: Vec<(usize, usize)> = Vec::with_capacity(self.steps.len() / 2 + 1);
+        let mut at = 0;
+        while at < self.steps.len() {
+            let pairs = at + 1 < self.steps.len() && !self.steps[at + 1].after_gap;
+            groups.push((at, at + usize::from(pairs)));
+            at += 1 + usize::from(pairs);
+        }
+        let merge = |a: &[Option<Band>], b: &[Option<Band>], at: usize| both(a[at], b[at]);
+        self.steps = groups
+            .iter()
+            .map(|(a, b)| Step {
+                begin: self.steps[*a].begin,
+                after_gap: self.steps[*a].after_gap,
+                samples: self.steps[*a].samples + if a == b { 0 } else { self.steps[*b].samples },
+                ..self.steps[*b]
+            })
+            .collect();
+        let pair = |(a, b): &(usize, usize)| (*a, (a != b).then_some(*b));
+        self.host = groups
+            .iter()
+            .map(pair)
+            .map(|(a, b)| match b {
+                Some(b) => std::array::from_fn(|at| merge(&self.host[a], &self.host[b], at)),
+                None => self.host[a],
+            })
+            .collect();
+        for device in &mut self.devices {
+            device.steps = groups
+                .iter()
+                .map(pair)
+                .map(|(a, b)| match b {
+                    Some(b) => {
+                        std::array::from_fn(|at| merge(&device.steps[a], &device.steps[b], at))
+                    }
+                    None => device.steps[a],
+                })
+                .collect();
+        }
+        self.per_step *= 2;
+        // The last step may have room for as many again.
+        self.filled = self.per_step;
+    }
+
+    /// The time of day at so many seconds.
+    pub(super) fn wall(&self, at: f64) -> Option<Timestamp> {
+        let after = self.steps.partition_point(|step| step.end < at);
+        let step = self.steps.get(after).or_else(|| self.steps.last())?;
+        let off = SignedDuration::from_secs_f64(at - step.end);
+        step.wall?.checked_add(off).ok()
+    }
+
+    /// The time of day at which a step begins, by its own clock: what was before may have had another.
+    pub(super) fn begin(&self, step: &Step) -> Option<Timestamp> {
+        if !step.after_gap {
+            return self.wall(step.begin);
+        }
+        let length = SignedDuration::from_secs_f64(step.end - step.begin);
+        step.wall?.checked_sub(length).ok()
+    }
+
+    /// The seconds at a moment, within what was seen.
+    pub(super) fn seconds(&self, moment: Moment) -> f64 {
+        let first = self.steps.first().map_or(0.0, |step| step.begin);
+        moment.elapsed.as_secs_f64().max(first)
+    }
+
+    /// When it begins and ends, in seconds.
+    pub(super) fn span(&self) -> (f64, f64) {
+        (
+            self.steps.first().map_or(0.0, |step| step.begin),
+            self.steps.last().map_or(1.0, |step| step.end),
+        )
+    }
+
+    /// The device of a number.
+    pub(super) fn device(&self, id: DeviceId) -> Option<&DeviceCourse> {
+        self.places.get(&id).map(|place| &self.devices[*place])
+    }
+}
+
+fn figures(one: &DeviceSample) -> [Option<f64>; DEVICE] {
+    let seconds = |wait: Option<Nanos>| wait.map(|wait| wait.0 as f64 / 1e9);
+    [
+        one.read.iops.or(one.all.iops).map(|iops| iops.0),
+        one.write.iops.map(|iops| iops.0),
+        one.read.bytes.or(one.all.bytes).map(|bytes| bytes.0),
+        one.write.bytes.map(|bytes| bytes.0),
+        seconds(one.read.wait.or(match one.read.iops {
+            None => one.all.wait,
+            Some(_) => None,
+        })),
+        seconds(one.write.wait),
+        one.mean_in_flight
+            .or_else(|| one.in_flight.map(|count| count as f64)),
+    ]
+}
+
+fn host(host: &HostSample) -> [Option<f64>; HOST] {
+    let pressure = host.pressure.as_ref();
+    let stalled = |line: record::sample::PressureLine| line.stalled.map(|share| share.percent());
+    let net = |of: fn(&record::sample::InterfaceSample) -> f64| {
+        (!host.interfaces.is_empty()).then(|| host.interfaces.iter().map(of).sum())
+    };
+    [
+        pressure.and_then(|pressure| stalled(pressure.some)),
+        pressure.and_then(|pressure| stalled(pressure.full?)),
+        net(|one| one.rx.bytes.0),
+        net(|one| one.tx.bytes.0),
+        host.memory
+            .and_then(|memory| memory.dirty)
+            .map(|bytes| bytes.0 as f64),
+        host.load.map(|load| load.one),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use record::sample::{PerSecond, Sample};
+
+    use super::*;
+
+    fn recorded(second: u64, iops: f64) -> Recorded {
+        let device = Arc::new(Device::by_name(DeviceId(0), "vda", Moment::default()));
+        let mut one = DeviceSample::unknown(device);
+        one.read.iops = Some(PerSecond(iops));
+        Recorded::taken(Sample {
+            at: Moment {
+                wall: None,
+                elapsed: Nanos::from_secs(second),
+            },
+            length: Nanos::from_secs(1),
+            devices: vec![one],
+            ..Sample::default()
+        })
+    }
+
+    #[test]
+    fn a_long_course_keeps_its_extremes_its_mean_and_its_ends() {
+        let mut course = Course::default();
+        for second in 1..=10_000 {
+            let iops = if second == 7_777 { 50_000.0 } else { 100.0 };
+            course.see(&recorded(second, iops), &[]);
+        }
+        assert!(course.steps.len() <= MOST_STEPS && course.steps.len() > MOST_STEPS / 3);
+        assert_eq!(course.span(), (0.0, 10_000.0));
+        let steps = &course.devices[0].steps;
+        let most = steps.iter().filter_map(|step| Some(step[READS]?.most));
+        assert_eq!(most.fold(0.0, f32::max), 50_000.0);
+        let total = course.devices[0].total[READS].unwrap();
+        assert!((total.mean - 104.99).abs() < 0.01, "{}", total.mean);
+        assert!(
+            course
+                .steps
+                .windows(2)
+                .all(|pair| pair[0].end == pair[1].begin)
+        );
+        let samples: u64 = course.steps.iter().map(|step| step.samples).sum();
+        assert_eq!(samples, 10_000);
+    }
+
+    #[test]
+    fn thousands_of_devices_have_fewer_steps_each() {
+        let mut course = Course::default();
+        let mut one = recorded(1, 1.0);
+        let device = one.sample.devices[0].clone();
+        one.sample.devices = (0..3_000)
+            .map(|id| DeviceSample {
+                device: Arc::new(Device::by_name(DeviceId(id), "vda", Moment::default())),
+                ..device.clone()
+            })
+            .collect();
+        for second in 1..=250 {
+            one.sample.at.elapsed = Nanos::from_secs(second);
+            course.see(&one, &[]);
+        }
+        assert!(course.steps.len() <= FEWEST_STEPS && course.steps.len() > FEWEST_STEPS / 3);
+        assert_eq!(course.span(), (0.0, 250.0));
+        assert!(
+            course
+                .devices
+                .iter()
+                .all(|one| one.steps.len() == course.steps.len())
+        );
+    }
+
+    #[test]
+    fn steps_are_not_made_one_across_a_gap() {
+        let mut course = Course::default();
+        for second in 1..=3_000 {
+            let mut one = recorded(second + if second > 1_001 { 500 } else { 0 }, 1.0);
+            if second == 1_002 {
+                one.sample.gap = Some(Gap::Unseen(Nanos::from_secs(500)));
+            }
+            course.see(&one, &[]);
+        }
+        let after = course.steps.iter().position(|step| step.after_gap).unwrap();
+        assert_eq!(course.steps[after].begin, 1_501.0);
+        assert_eq!(course.steps[after - 1].end, 1_001.0);
+    }
+}

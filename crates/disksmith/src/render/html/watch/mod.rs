@@ -1,0 +1,445 @@
+//! The page of a watch: what was found and marked, the host, each array over its members, and each
+//! disk, over the time of day. It has the look and the script of a run's report, and asks for nothing
+//! either.
+
+mod charts;
+mod course;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use askama::Template;
+use jiff::tz::TimeZone;
+use ledger::Mark;
+use plotly::Plot;
+use record::sample::{DeviceId, DeviceKind, Source};
+use record::{EventCode, Subject};
+
+use super::charts::{Chart, Figure};
+use super::phases::ChartView;
+use crate::render::words;
+use charts::{BYTES, FLIGHT, Frame, MEMORY, PERCENT, RATE, Unit, WAIT, of_device, of_host};
+use course::{
+    DIRTY, DeviceCourse, FULL, IN_FLIGHT, LOAD, READ_BYTES, READ_WAIT, READS, RECEIVED, SENT, SOME,
+    WRITE_BYTES, WRITE_WAIT, WRITES,
+};
+
+pub(crate) use course::Course;
+
+/// With more disks than this, only those that stand out have charts of their own; all are in the maps
+/// and in the table.
+const MOST_OWN: usize = 12;
+/// With more lines than this in a chart, a map is drawn instead.
+const MOST_LINES: usize = 7;
+
+/// A finding as it is shown.
+struct FindingView {
+    severity: &'static str,
+    code: EventCode,
+    name: String,
+    when: String,
+    text: String,
+    advice: String,
+}
+
+/// Charts that stand together.
+struct Section {
+    anchor: String,
+    title: String,
+    note: String,
+    charts: Vec<ChartView>,
+}
+
+/// The whole page.
+#[derive(Template)]
+#[template(path = "watch.html")]
+struct Page<'a> {
+    title: String,
+    nonce: String,
+    style: &'static str,
+    plotly: &'a str,
+    script: &'static str,
+    heading: String,
+    identity: Vec<(&'static str, String)>,
+    notes: Vec<String>,
+    findings: Vec<FindingView>,
+    marks: Vec<(String, String)>,
+    table: Vec<table::Line>,
+    sections: Vec<Section>,
+    figures: Vec<Figure>,
+}
+
+/// Writes the page of a watch to the file at `path`, which is replaced.
+///
+/// # Errors
+/// When the file cannot be written; a part of a page is not left behind.
+pub(crate) fn write_file(
+    path: &Path,
+    course: &Course,
+    marks: &[Mark],
+    source: &Source,
+    notes: &[String],
+) -> anyhow::Result<()> {
+    super::save(path, &page(course, marks, source, notes)?)
+}
+
+/// The page.
+fn page(
+    course: &Course,
+    marks: &[Mark],
+    source: &Source,
+    notes: &[String],
+) -> anyhow::Result<Vec<u8>> {
+    let (begin, end) = course.span();
+    let within = |mark: &&Mark| {
+        let (from, to) = (course.wall(begin), course.wall(end));
+        from.zip(to)
+            .is_some_and(|(from, to)| (from..=to).contains(&mark.at))
+    };
+    let marks: Vec<Mark> = marks.iter().filter(within).cloned().collect();
+    let frame = Frame {
+        course,
+        marks: &marks,
+        zone: fixed(course, &TimeZone::system()),
+    };
+    let mut figures = Vec::new();
+    let sources = Plot::offline_js_sources();
+    let host = source.hostname.clone().unwrap_or_default();
+    let heading = match host.as_str() {
+        "" => "Disks over time".to_owned(),
+        host => format!("Disks of {host}"),
+    };
+    let page = Page {
+        title: format!("{heading} – disksmith"),
+        nonce: super::nonce(),
+        style: include_str!("../style.css"),
+        plotly: super::plotly_script(&sources),
+        script: include_str!("../page.js"),
+        heading,
+        identity: identity(&frame, source),
+        notes: all_notes(course, notes),
+        findings: findings(&frame),
+        marks: marks
+            .iter()
+            .map(|mark| (local(mark.at, &frame.zone), mark.text.clone()))
+            .collect(),
+        table: table::lines(course),
+        sections: sections(&frame, &mut figures),
+        figures,
+    };
+    let mut out = Vec::new();
+    page.write_into(&mut out)?;
+    Ok(out)
+}
+
+/// The offset that a zone has at the beginning, as a zone.
+fn fixed(course: &Course, zone: &TimeZone) -> TimeZone {
+    match course.wall(course.span().0) {
+        Some(wall) => TimeZone::fixed(wall.to_zoned(zone.clone()).offset()),
+        None => TimeZone::UTC,
+    }
+}
+
+fn local(at: jiff::Timestamp, zone: &TimeZone) -> String {
+    let local = at.to_zoned(zone.clone());
+    local.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+fn moment(frame: &Frame<'_>, seconds: f64) -> String {
+    match frame.course.wall(seconds) {
+        Some(wall) => local(wall, &frame.zone),
+        None => words::seconds(seconds),
+    }
+}
+
+fn identity(frame: &Frame<'_>, source: &Source) -> Vec<(&'static str, String)> {
+    let course = frame.course;
+    let (begin, end) = course.span();
+    let zone = course.wall(begin).map(|wall| {
+        let zoned = wall.to_zoned(frame.zone.clone());
+        zoned
+            .strftime("UTC%:z, also where clocks were changed meanwhile")
+            .to_string()
+    });
+    let mut identity = vec![
+        ("From", moment(frame, begin)),
+        ("To", moment(frame, end)),
+        ("Samples", course.samples.to_string()),
+    ];
+    identity.extend(zone.map(|zone| ("Time zone", zone)));
+    identity.extend(source.kernel.clone().map(|kernel| ("Kernel", kernel)));
+    identity.extend(source.cpus.map(|cpus| ("Processors", cpus.to_string())));
+    identity
+}
+
+fn all_notes(course: &Course, notes: &[String]) -> Vec<String> {
+    let mut all = Vec::new();
+    if course.steps.is_empty() {
+        all.push("Nothing was seen.".to_owned());
+    }
+    if let Some(length) = course.thinned {
+        all.push(format!(
+            "A part of this was thinned out to means of {}, with the least and the most.",
+            if length.as_secs_f64() > 90.0 {
+                "an hour"
+            } else {
+                "a minute"
+            }
+        ));
+    }
+    match course.gaps {
+        0 => {}
+        1 => all.push("Of one stretch in between nothing is known; it is left open.".to_owned()),
+        gaps => all.push(format!(
+            "Of {gaps} stretches in between nothing is known; they are left open."
+        )),
+    }
+    if course.set_back > 0 {
+        all.push(
+            "The time of day was set back meanwhile: lines are broken there, and maps leave out what \
+             has the times of what was before."
+                .to_owned(),
+        );
+    }
+    all.extend_from_slice(notes);
+    all
+}
+
+fn findings(frame: &Frame<'_>) -> Vec<FindingView> {
+    let mut events: Vec<_> = frame.course.events.iter().collect();
+    events.sort_by_key(|event| event.began.elapsed);
+    events
+        .into_iter()
+        .map(|event| {
+            let began = moment(frame, frame.course.seconds(event.began));
+            let when = match event.ended {
+                Some(ended) => {
+                    format!("{began}, for {}", ended.elapsed - event.began.elapsed)
+                }
+                None => format!("since {began}"),
+            };
+            FindingView {
+                severity: words::severity(event.severity),
+                code: event.code,
+                name: event.name.clone(),
+                when,
+                text: event.text.clone(),
+                advice: event.advice.clone(),
+            }
+        })
+        .collect()
+}
+
+fn sections(frame: &Frame<'_>, figures: &mut Vec<Figure>) -> Vec<Section> {
+    let course = frame.course;
+    let disks: Vec<&DeviceCourse> = course
+        .devices
+        .iter()
+        .filter(|device| device.device.kind != DeviceKind::Partition && is_active(device))
+        .collect();
+    let mut sections = Vec::new();
+    let mut add = |anchor: &str, title: String, note: String, charts: Vec<Option<Chart>>| {
+        let charts: Vec<ChartView> = charts
+            .into_iter()
+            .flatten()
+            .map(|chart| {
+                figures.push(chart.figure);
+                ChartView {
+                    title: chart.title,
+                    caption: chart.caption,
+                    figure: figures.len() - 1,
+                }
+            })
+            .collect();
+        if !charts.is_empty() {
+            sections.push(Section {
+                anchor: anchor.to_owned(),
+                title,
+                note,
+                charts,
+            });
+        }
+    };
+    if disks.len() > MOST_LINES {
+        let charts = maps(frame, &disks);
+        add("all", "All devices".to_owned(), String::new(), charts);
+    }
+    let mut drawn: Vec<DeviceId> = Vec::new();
+    for array in disks.iter().filter(|one| !one.device.lies_on.is_empty()) {
+        let members: Vec<&DeviceCourse> = members(frame, array);
+        drawn.push(array.device.id);
+        let anchor = format!("device-{}", array.device.id.0);
+        add(
+            &anchor,
+            title(array),
+            String::new(),
+            own(frame, array, &members),
+        );
+    }
+    let rest: Vec<&DeviceCourse> = disks
+        .iter()
+        .copied()
+        .filter(|one| !drawn.contains(&one.device.id))
+        .collect();
+    let (chosen, left) = chosen(frame, rest);
+    for device in chosen {
+        let anchor = format!("device-{}", device.device.id.0);
+        add(
+            &anchor,
+            title(device),
+            String::new(),
+            own(frame, device, &[]),
+        );
+    }
+    let note = match left {
+        0 => String::new(),
+        left => format!("{left} more devices are in the maps and in the table only."),
+    };
+    add("host", "The host".to_owned(), note, host(frame));
+    sections
+}
+
+fn title(device: &DeviceCourse) -> String {
+    let device = &device.device;
+    let extra: Vec<&str> = [&device.alias, &device.level, &device.model]
+        .into_iter()
+        .filter_map(|fact| fact.as_deref())
+        .collect();
+    match extra.as_slice() {
+        [] => device.name.clone(),
+        extra => format!("{} ({})", device.name, extra.join(", ")),
+    }
+}
+
+/// The disks that an array lies on; a member that is a partition stands for itself.
+fn members<'a>(frame: &Frame<'a>, array: &DeviceCourse) -> Vec<&'a DeviceCourse> {
+    let ids = array.device.lies_on.iter();
+    ids.filter_map(|id| frame.course.device(*id)).collect()
+}
+
+fn is_active(device: &DeviceCourse) -> bool {
+    device.total.iter().flatten().any(|band| band.most > 0.0)
+}
+
+/// The disks with charts of their own, in order: all where they are few, and else those with
+/// findings and those that did most. And how many are left.
+fn chosen<'a>(frame: &Frame<'_>, disks: Vec<&'a DeviceCourse>) -> (Vec<&'a DeviceCourse>, usize) {
+    if disks.len() <= MOST_OWN {
+        return (disks, 0);
+    }
+    let found = |device: &DeviceCourse| {
+        let about = Subject::Device(device.device.id);
+        frame
+            .course
+            .events
+            .iter()
+            .any(|event| event.subject == about)
+    };
+    let did = |device: &DeviceCourse| -> f32 {
+        [READS, WRITES]
+            .iter()
+            .filter_map(|at| device.total[*at])
+            .map(|band| band.mean)
+            .sum()
+    };
+    let mut ranked: Vec<(usize, &DeviceCourse)> = disks.iter().copied().enumerate().collect();
+    ranked.sort_by(|(_, a), (_, b)| {
+        let found = found(b).cmp(&found(a));
+        found.then(did(b).total_cmp(&did(a)))
+    });
+    let left = ranked.len() - MOST_OWN;
+    ranked.truncate(MOST_OWN);
+    ranked.sort_by_key(|(place, _)| *place);
+    (ranked.into_iter().map(|(_, device)| device).collect(), left)
+}
+
+/// Maps of all devices.
+fn maps(frame: &Frame<'_>, disks: &[&DeviceCourse]) -> Vec<Option<Chart>> {
+    // From the top of the page down, as everywhere else.
+    let disks: Vec<&DeviceCourse> = disks.iter().rev().copied().collect();
+    vec![
+        frame.map("Await of reads", WAIT, &disks, |step| step[READ_WAIT]),
+        frame.map("Await of writes", WAIT, &disks, |step| step[WRITE_WAIT]),
+        frame.map("Reads", RATE, &disks, |step| step[READS]),
+        frame.map("Writes", RATE, &disks, |step| step[WRITES]),
+        frame.map("In flight", FLIGHT, &disks, |step| step[IN_FLIGHT]),
+    ]
+}
+
+/// The charts of a device, and of what lies below it.
+fn own(frame: &Frame<'_>, device: &DeviceCourse, members: &[&DeviceCourse]) -> Vec<Option<Chart>> {
+    let mut ids = vec![device.device.id];
+    ids.extend(members.iter().map(|member| member.device.id));
+    // A log may know the sum only.
+    let knows_writes = device.total[WRITES].is_some();
+    let both = |title: &str, unit: Unit, read: usize, write: usize| {
+        let first = if knows_writes { "reads" } else { "requests" };
+        let series = vec![
+            of_device(device, first, 0, read),
+            of_device(device, "writes", 1, write),
+        ];
+        frame.lines(title, unit, series, &ids)
+    };
+    let flight = vec![of_device(device, "in flight", 2, IN_FLIGHT)];
+    let mut charts = vec![
+        both("IOPS", RATE, READS, WRITES),
+        both("Throughput", BYTES, READ_BYTES, WRITE_BYTES),
+        both("Await", WAIT, READ_WAIT, WRITE_WAIT),
+        frame.lines("In flight", FLIGHT, flight, &ids),
+    ];
+    if members.is_empty() {
+        return charts;
+    }
+    let under = [
+        ("Await of reads, by member", WAIT, READ_WAIT),
+        ("Await of writes, by member", WAIT, WRITE_WAIT),
+        ("Reads, by member", RATE, READS),
+        ("Writes, by member", RATE, WRITES),
+    ];
+    // More than a few are told apart in the maps.
+    if members.len() <= MOST_LINES {
+        for (title, unit, at) in under {
+            let series = members.iter().enumerate();
+            let series = series
+                .map(|(nth, member)| of_device(member, &member.device.name, nth, at))
+                .collect();
+            charts.push(frame.lines(title, unit, series, &ids));
+        }
+    } else {
+        let members: Vec<&DeviceCourse> = members.iter().rev().copied().collect();
+        charts.push(frame.map(under[0].0, WAIT, &members, |step| step[READ_WAIT]));
+        charts.push(frame.map(under[1].0, WAIT, &members, |step| step[WRITE_WAIT]));
+        charts.push(frame.map(under[2].0, RATE, &members, |step| step[READS]));
+        charts.push(frame.map(under[3].0, RATE, &members, |step| step[WRITES]));
+    }
+    charts
+}
+
+fn host(frame: &Frame<'_>) -> Vec<Option<Chart>> {
+    let course = frame.course;
+    let line = |name: &str, colour: usize, at: usize| of_host(course, name, colour, at);
+    vec![
+        frame.lines(
+            "Pressure: time in which tasks waited for I/O",
+            PERCENT,
+            vec![line("some", 0, SOME), line("all", 1, FULL)],
+            &[],
+        ),
+        frame.lines(
+            "Network",
+            BYTES,
+            vec![line("received", 0, RECEIVED), line("sent", 1, SENT)],
+            &[],
+        ),
+        frame.lines(
+            "Memory that waits to be written",
+            MEMORY,
+            vec![line("dirty", 3, DIRTY)],
+            &[],
+        ),
+        frame.lines("Load", FLIGHT, vec![line("one minute", 4, LOAD)], &[]),
+    ]
+}

@@ -1,0 +1,7 @@
+//! How what is watched is shown: one file a form.
+
+pub(crate) mod json;
+pub(crate) mod plain;
+pub(crate) mod prometheus;
+pub(crate) mod replay;
+pub(crate) mod screen;

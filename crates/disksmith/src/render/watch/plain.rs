@@ -1,0 +1,340 @@
+//! Plain lines: one a device and interval, and one when something is found or over.
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use record::Severity;
+use record::sample::{DeviceSample, Flow, Gap, Moment, Sample};
+use study::watch::{Change, ChangeKind};
+
+use crate::render::words;
+
+/// After so many lines the heads of the columns come again.
+const PAGE: usize = 40;
+const MIB: f64 = 1_048_576.0;
+
+/// Prints lines, with the heads of the columns now and then.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    /// Lines since the heads.
+    since_head: Option<usize>,
+    /// The date that the times are of.
+    date: Option<Date>,
+}
+
+impl Lines {
+    /// The lines of a sample and of what was found in it.
+    pub(crate) fn text(&mut self, sample: &Sample, changes: &[Change]) -> String {
+        let mut text = String::new();
+        if let Some(gap) = sample.gap {
+            text.push_str(&format!("# {} {}\n", clock(sample.at), gap_words(gap)));
+        }
+        let names: Vec<String> = sample.devices.iter().map(name).collect();
+        let width = names.iter().map(String::len).fold(8, usize::max);
+        for (device, name) in sample.devices.iter().zip(&names) {
+            if self.since_head.is_none_or(|lines| lines >= PAGE) {
+                text.push_str(&head(width));
+                self.since_head = Some(0);
+            }
+            self.since_head = self.since_head.map(|lines| lines + 1);
+            text.push_str(&line(sample.at, device, name, width));
+        }
+        for change in changes {
+            text.push_str(&event(change));
+        }
+        if text.is_empty() {
+            return text;
+        }
+        self.new_date(sample.at) + &text
+    }
+
+    /// A line with the date, where it is not that of the lines before.
+    fn new_date(&mut self, at: Moment) -> String {
+        let date = at.wall.map(|wall| wall.to_zoned(TimeZone::system()).date());
+        match date {
+            Some(date) if self.date != Some(date) => {
+                self.date = Some(date);
+                format!("# {date}\n")
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+/// The kernel's name, and the one that people gave it.
+fn name(device: &DeviceSample) -> String {
+    match &device.device.alias {
+        Some(alias) => format!("{}({alias})", device.device.name),
+        None => device.device.name.clone(),
+    }
+}
+
+fn head(width: usize) -> String {
+    format!(
+        "{:<12} {:<width$} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>8} {:>5}\n",
+        "time",
+        "device",
+        "r/s",
+        "w/s",
+        "rMiB/s",
+        "wMiB/s",
+        "r-await",
+        "w-await",
+        "other/s",
+        "flight",
+        "size",
+        "busy"
+    )
+}
+
+fn line(at: Moment, device: &DeviceSample, name: &str, width: usize) -> String {
+    let ops = |flow: &Flow| shown(flow.iops.map(|iops| iops.0));
+    let bytes = |flow: &Flow| shown(flow.bytes.map(|bytes| bytes.0 / MIB));
+    let wait = |flow: &Flow| flow.wait.map_or_else(dash, |wait| words::latency(wait.0));
+    let others = [&device.discard, &device.flush]
+        .into_iter()
+        .filter_map(|flow| Some(flow.iops?.0));
+    let others: Vec<f64> = others.collect();
+    let others = (!others.is_empty()).then(|| others.iter().sum());
+    let flight = match device.in_flight {
+        Some(count) => count.to_string(),
+        None => shown(device.mean_in_flight),
+    };
+    let row = format!(
+        "{:<12} {:<width$} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>8} {:>5}",
+        clock(at),
+        name,
+        ops(&device.read),
+        ops(&device.write),
+        bytes(&device.read),
+        bytes(&device.write),
+        wait(&device.read),
+        wait(&device.write),
+        shown(others),
+        flight,
+        device.all.size.map_or_else(dash, |size| size.to_string()),
+        device
+            .busy
+            .map_or_else(dash, |busy| format!("{:.0}%", busy.percent())),
+    );
+    format!("{row}{}{}\n", whole_words(device), array_words(device))
+}
+
+/// What is known of all requests together and of neither reads nor writes, as in logs without these
+/// columns, behind the line.
+fn whole_words(device: &DeviceSample) -> String {
+    let all = &device.all;
+    let untold = |is_told: fn(&Flow) -> bool| !is_told(&device.read) && !is_told(&device.write);
+    let mut text = String::new();
+    if let Some(iops) = all.iops.filter(|_| untold(|flow| flow.iops.is_some())) {
+        text.push_str(&format!(" {}/s", words::number(iops.0)));
+    }
+    if let Some(bytes) = all.bytes.filter(|_| untold(|flow| flow.bytes.is_some())) {
+        text.push_str(&format!(" {} MiB/s", words::number(bytes.0 / MIB)));
+    }
+    if let Some(wait) = all.wait.filter(|_| untold(|flow| flow.wait.is_some())) {
+        text.push_str(&format!(" await {}", words::latency(wait.0)));
+    }
+    match text.is_empty() {
+        true => text,
+        false => format!("  all:{text}"),
+    }
+}
+
+/// What an array is doing, behind its line.
+fn array_words(device: &DeviceSample) -> String {
+    let Some(state) = &device.array else {
+        return String::new();
+    };
+    let mut text = String::new();
+    if let Some(action) = state.action.filter(|action| action.is_work()) {
+        text.push_str(&format!("  {}", action.word()));
+        if let Some(position) = state.position {
+            text.push_str(&format!(" {:.1}%", 100.0 * position.fraction()));
+        }
+        if let Some(speed) = state.speed {
+            text.push_str(&format!(" {} MiB/s", words::number(speed.0 / MIB)));
+        }
+    }
+    if let Some(missing) = state.degraded.filter(|missing| *missing > 0) {
+        text.push_str(&format!("  degraded by {missing}"));
+    }
+    text
+}
+
+fn event(change: &Change) -> String {
+    let event = &change.event;
+    let head = format!("{} {}", event.code, event.name);
+    match change.kind {
+        ChangeKind::Opened => {
+            let sign = match event.severity {
+                Severity::Note => '*',
+                Severity::Warn | Severity::Invalid => '!',
+            };
+            format!(
+                "{sign} {} {head}: {} {}\n",
+                clock(event.began),
+                event.text,
+                event.advice
+            )
+        }
+        ChangeKind::Updated => String::new(),
+        ChangeKind::Closed => {
+            let ended = event.ended.unwrap_or(event.began);
+            let lasted = ended.elapsed - event.began.elapsed;
+            format!("- {} {head}: over after {lasted}.\n", clock(ended))
+        }
+    }
+}
+
+/// The time of day where it is known, or the time since the beginning.
+fn clock(moment: Moment) -> String {
+    match moment.wall {
+        Some(wall) => wall
+            .to_zoned(TimeZone::system())
+            .strftime("%H:%M:%S%.3f")
+            .to_string(),
+        None => format!("{:.3}s", moment.elapsed.as_secs_f64()),
+    }
+}
+
+fn gap_words(gap: Gap) -> String {
+    match gap {
+        Gap::Suspended(time) => format!("the machine slept for {time}"),
+        Gap::SetForward(time) => format!("the time of day was set forward by {time}"),
+        Gap::SetBack(time) => format!("the time of day was set back by {time}"),
+        Gap::Unseen(time) => format!("nothing is known of {time}"),
+    }
+}
+
+fn shown(value: Option<f64>) -> String {
+    value.map_or_else(dash, words::number)
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use record::sample::{BytesPerSecond, Device, DeviceId, Fraction, PerSecond};
+    use record::{Bytes, Event, EventCode, Nanos, Subject};
+
+    use super::*;
+
+    fn sample() -> Sample {
+        let device = Device::by_name(DeviceId(0), "nvme1n1", Moment::default());
+        let mut device = DeviceSample::unknown(Arc::new(device));
+        device.read.iops = Some(PerSecond(1234.0));
+        device.read.wait = Some(Nanos(1_500_000));
+        device.all.size = Some(Bytes::kib(16));
+        device.in_flight = Some(7);
+        device.busy = Some(Fraction(0.5));
+        Sample {
+            at: Moment {
+                wall: None,
+                elapsed: Nanos::from_secs(3),
+            },
+            length: Nanos::from_secs(1),
+            devices: vec![device],
+            ..Sample::default()
+        }
+    }
+
+    #[test]
+    fn a_device_has_a_line_and_what_is_unknown_a_dash() {
+        let text = Lines::default().text(&sample(), &[]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        let words: Vec<&str> = lines[1].split_whitespace().collect();
+        assert_eq!(words[..4], ["3.000s", "nvme1n1", "1,234", "-"], "{text}");
+        assert!(words.contains(&"7") && words.contains(&"50%"), "{text}");
+    }
+
+    #[test]
+    fn a_new_date_is_told_before_the_lines_of_it() {
+        let mut lines = Lines::default();
+        let mut told = |second: i64| {
+            let mut sample = sample();
+            sample.at.wall = Some(jiff::Timestamp::from_second(second).unwrap());
+            let text = lines.text(&sample, &[]);
+            text.lines().filter(|line| line.starts_with("# ")).count()
+        };
+        let day = 86_400;
+        assert_eq!((told(1_700_000_000), told(1_700_000_001)), (1, 0));
+        assert_eq!(
+            (told(1_700_000_001 + day), told(1_700_000_002 + day)),
+            (1, 0)
+        );
+        // A moment at which nothing is shown is not told either.
+        let mut idle = sample();
+        idle.devices.clear();
+        idle.at.wall = Some(jiff::Timestamp::UNIX_EPOCH);
+        assert_eq!(lines.text(&idle, &[]), "");
+    }
+
+    #[test]
+    fn what_is_known_of_all_requests_only_is_shown() {
+        let mut sample = sample();
+        let device = &mut sample.devices[0];
+        device.read = Flow::default();
+        device.all.iops = Some(PerSecond(1302.0));
+        device.all.bytes = Some(BytesPerSecond(43.0 * MIB));
+        device.all.wait = Some(Nanos(2_600_000));
+        let text = Lines::default().text(&sample, &[]);
+        let expected = "  all: 1,302/s 43.0 MiB/s await 2.60 ms\n";
+        assert!(text.ends_with(expected), "{text}");
+        // sysstat 9: reads and writes are told apart, but not what they take.
+        let device = &mut sample.devices[0];
+        device.read.iops = Some(PerSecond(1.0));
+        device.write.bytes = Some(BytesPerSecond(1.0));
+        let text = Lines::default().text(&sample, &[]);
+        assert!(text.ends_with("  all: await 2.60 ms\n"), "{text}");
+    }
+
+    #[test]
+    fn a_mapper_carries_the_name_that_people_gave_it() {
+        let mut device = Device::by_name(DeviceId(0), "dm-3", Moment::default());
+        device.alias = Some("vg-data".to_owned());
+        let mut sample = sample();
+        sample.devices = vec![DeviceSample::unknown(Arc::new(device))];
+        let text = Lines::default().text(&sample, &[]);
+        assert!(text.contains(" dm-3(vg-data) "), "{text}");
+    }
+
+    #[test]
+    fn an_event_has_a_line_when_it_begins_and_when_it_is_over() {
+        let event = Event {
+            id: 1,
+            code: EventCode::Stalled,
+            severity: Severity::Warn,
+            subject: Subject::Device(DeviceId(0)),
+            name: "nvme1n1".to_owned(),
+            began: Moment::default(),
+            ended: None,
+            text: "What.".to_owned(),
+            advice: "Do.".to_owned(),
+            figures: Vec::new(),
+        };
+        let mut change = Change {
+            kind: ChangeKind::Opened,
+            event,
+        };
+        let mut lines = Lines::default();
+        let opened = lines.text(&sample(), std::slice::from_ref(&change));
+        assert!(
+            opened.ends_with("! 0.000s stalled nvme1n1: What. Do.\n"),
+            "{opened}"
+        );
+        change.kind = ChangeKind::Updated;
+        assert_eq!(
+            lines.text(&Sample::default(), std::slice::from_ref(&change)),
+            ""
+        );
+        change.kind = ChangeKind::Closed;
+        change.event.ended = Some(sample().at);
+        let closed = lines.text(&Sample::default(), &[change]);
+        assert_eq!(closed, "- 3.000s stalled nvme1n1: over after 3.00 s.\n");
+    }
+}

@@ -1,0 +1,388 @@
+//! Metrics in the text format of Prometheus, version 0.0.4. What node_exporter has too carries its
+//! names and units (its collectors diskstats, mdadm, meminfo, netdev, pressure and loadavg); the rest
+//! begins with `disksmith_`.
+
+mod disks;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use linux::Root;
+use linux::pulse::{
+    ArrayLine, Interface, KeptFile, MdStat, MemoryReader, NetReader, PressureReader, load,
+};
+use record::sample::SyncAction;
+use record::{Bytes, Event, EventCode, Severity};
+
+/// What was found so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Found {
+    /// The events that last.
+    pub open: Vec<Event>,
+    /// How many began, by kind.
+    pub total: BTreeMap<EventCode, u64>,
+    /// For how many seconds the caps of each volume were exceeded, as it says itself: operations and
+    /// bytes of the volume, operations and bytes of the instance. `None` of a cap that it does not
+    /// have.
+    pub exceeded: BTreeMap<String, [Option<f64>; 4]>,
+}
+
+/// The metrics of now. What cannot be read is left out.
+pub(crate) fn text(root: &Root, found: &Found) -> String {
+    let mut text = Text::default();
+    disks::disks(root, &mut text);
+    arrays(root, &mut text);
+    network(root, &mut text);
+    host(root, &mut text);
+    ours(found, &mut text);
+    text.0
+}
+
+/// The text so far.
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    /// The head of a metric.
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a string does not fail.
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    /// A value of it.
+    fn value(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
+        let pairs: Vec<String> = labels
+            .iter()
+            .map(|(key, value)| format!("{key}=\"{}\"", escaped(value)))
+            .collect();
+        let labels = match pairs.is_empty() {
+            true => String::new(),
+            false => format!("{{{}}}", pairs.join(",")),
+        };
+        let _ = writeln!(self.0, "{name}{labels} {value}");
+    }
+}
+
+fn escaped(label: &str) -> String {
+    label
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+fn arrays(root: &Root, text: &mut Text) {
+    let arrays = MdStat::open(root).and_then(|mut file| file.read());
+    let arrays = arrays.unwrap_or_default();
+    if arrays.is_empty() {
+        return;
+    }
+    text.family("node_md_state", "gauge", "Whether an array is in a state.");
+    for array in &arrays {
+        for state in ["active", "inactive", "recovering", "resync", "check"] {
+            let is_so = f64::from(u8::from(state_of(array) == state));
+            let labels = [("device", array.name.as_str()), ("state", state)];
+            text.value("node_md_state", &labels, is_so);
+        }
+    }
+    text.family("node_md_disks", "gauge", "Members of an array in a state.");
+    for array in &arrays {
+        let count = |is: fn(bool, bool) -> bool| {
+            let members = array.members.iter();
+            members.filter(|one| is(one.faulty, one.spare)).count() as f64
+        };
+        for (state, members) in [
+            ("active", count(|faulty, spare| !faulty && !spare)),
+            ("failed", count(|faulty, _| faulty)),
+            ("spare", count(|_, spare| spare)),
+        ] {
+            let labels = [("device", array.name.as_str()), ("state", state)];
+            text.value("node_md_disks", &labels, members);
+        }
+    }
+    text.family(
+        "node_md_disks_required",
+        "gauge",
+        "Members that an array should have.",
+    );
+    for array in &arrays {
+        if let Some((wanted, _)) = array.wanted_and_working {
+            let labels = [("device", array.name.as_str())];
+            text.value("node_md_disks_required", &labels, f64::from(wanted));
+        }
+    }
+    for (name, help, blocks) in BLOCKS {
+        text.family(name, "gauge", help);
+        for array in &arrays {
+            if let Some(bytes) = blocks(array) {
+                let labels = [("device", array.name.as_str())];
+                text.value(name, &labels, (bytes.0 / BLOCK) as f64);
+            }
+        }
+    }
+    text.family(
+        "disksmith_md_done_ratio",
+        "gauge",
+        "How far a check or rebuild of an array is.",
+    );
+    for array in &arrays {
+        if let Some(position) = array.position {
+            let labels = [("device", array.name.as_str())];
+            text.value("disksmith_md_done_ratio", &labels, position.fraction());
+        }
+    }
+}
+
+/// The blocks of `/proc/mdstat`, in bytes.
+const BLOCK: u64 = 1024;
+
+/// A metric of an array, what it is, and how it follows from its lines.
+type OfArray = (&'static str, &'static str, fn(&ArrayLine) -> Option<Bytes>);
+
+const BLOCKS: [OfArray; 2] = [
+    ("node_md_blocks", "Blocks of an array.", |array| array.size),
+    (
+        "node_md_blocks_synced",
+        "Blocks of an array that are in sync, or checked.",
+        |array| match (array.action, array.position) {
+            (_, Some(position)) => Some(position.done),
+            (None, None) => array.size,
+            // It waits for another array.
+            (Some(_), None) => Some(Bytes(0)),
+        },
+    ),
+];
+
+fn state_of(array: &ArrayLine) -> &'static str {
+    match array.action {
+        Some(SyncAction::Recover | SyncAction::Reshape) => "recovering",
+        Some(SyncAction::Resync | SyncAction::Repair) => "resync",
+        Some(SyncAction::Check) => "check",
+        Some(SyncAction::Idle | SyncAction::Frozen) | None if array.active => "active",
+        Some(SyncAction::Idle | SyncAction::Frozen) | None => "inactive",
+    }
+}
+
+/// A metric of an interface.
+type OfInterface = (&'static str, fn(&Interface<'_>) -> u64);
+
+const NETWORK: [OfInterface; 8] = [
+    ("receive_bytes", |one| one.received.bytes),
+    ("receive_packets", |one| one.received.packets),
+    ("receive_errs", |one| one.received.errors),
+    ("receive_drop", |one| one.received.drops),
+    ("transmit_bytes", |one| one.transmitted.bytes),
+    ("transmit_packets", |one| one.transmitted.packets),
+    ("transmit_errs", |one| one.transmitted.errors),
+    ("transmit_drop", |one| one.transmitted.drops),
+];
+
+fn network(root: &Root, text: &mut Text) {
+    let Ok(mut reader) = NetReader::open(root) else {
+        return;
+    };
+    let Ok(interfaces) = reader.read() else {
+        return;
+    };
+    let interfaces: Vec<Interface<'_>> = interfaces.collect();
+    for (what, value) in &NETWORK {
+        let name = format!("node_network_{what}_total");
+        text.family(&name, "counter", &format!("Network interface: {what}."));
+        for interface in &interfaces {
+            text.value(
+                &name,
+                &[("device", interface.name)],
+                value(interface) as f64,
+            );
+        }
+    }
+}
+
+fn host(root: &Root, text: &mut Text) {
+    if let Ok(counts) = PressureReader::open(root).and_then(|mut file| file.read()) {
+        let name = "node_pressure_io_waiting_seconds_total";
+        text.family(name, "counter", "Time in which a task waited for I/O.");
+        text.value(name, &[], counts.some.total.as_secs_f64());
+        if let Some(full) = counts.full {
+            let name = "node_pressure_io_stalled_seconds_total";
+            text.family(name, "counter", "Time in which all tasks waited for I/O.");
+            text.value(name, &[], full.total.as_secs_f64());
+        }
+    }
+    if let Ok(mut reader) = MemoryReader::open(root)
+        && let Ok(counts) = reader.read()
+    {
+        for (name, help, pages) in [
+            (
+                "node_memory_Dirty_bytes",
+                "Memory that waits to be written.",
+                counts.dirty,
+            ),
+            (
+                "node_memory_Writeback_bytes",
+                "Memory that is being written.",
+                counts.writeback,
+            ),
+        ] {
+            if let Some(pages) = pages {
+                text.family(name, "gauge", help);
+                text.value(name, &[], reader.bytes(pages).0 as f64);
+            }
+        }
+    }
+    let means = KeptFile::open(&root.proc.join("loadavg"))
+        .ok()
+        .and_then(|mut file| load(file.read().ok()?));
+    let names = ["node_load1", "node_load5", "node_load15"];
+    for (name, mean) in names.iter().zip(means.into_iter().flatten()) {
+        text.family(name, "gauge", "Load average.");
+        text.value(name, &[], mean);
+    }
+}
+
+fn ours(found: &Found, text: &mut Text) {
+    let name = "disksmith_finding_active";
+    text.family(name, "gauge", "1 for each finding that lasts.");
+    // Two of them may be of one name, which another device has by now. Prometheus takes nothing of an
+    // answer that has a line twice.
+    let active: BTreeSet<(&str, &str, &str)> = found.open.iter().map(labels_of).collect();
+    for (code, device, severity) in active {
+        let labels = [("code", code), ("name", device), ("severity", severity)];
+        text.value(name, &labels, 1.0);
+    }
+    let name = "disksmith_findings_total";
+    text.family(name, "counter", "Findings that began since the watch did.");
+    for code in EventCode::ALL {
+        let count = found.total.get(&code).copied().unwrap_or(0);
+        text.value(name, &[("code", code.word())], count as f64);
+    }
+    if found.exceeded.is_empty() {
+        return;
+    }
+    let name = "disksmith_volume_exceeded_seconds_total";
+    text.family(
+        name,
+        "counter",
+        "Time over a cap, as the volume itself says.",
+    );
+    let caps = [
+        "volume_iops",
+        "volume_throughput",
+        "instance_iops",
+        "instance_throughput",
+    ];
+    for (device, sums) in &found.exceeded {
+        for (cap, sum) in caps.iter().zip(sums) {
+            if let Some(sum) = sum {
+                text.value(name, &[("device", device), ("cap", cap)], *sum);
+            }
+        }
+    }
+}
+
+/// What tells a finding from the others: its code, its subject's name, and its severity.
+fn labels_of(event: &Event) -> (&str, &str, &str) {
+    let severity = match event.severity {
+        Severity::Note => "note",
+        Severity::Warn | Severity::Invalid => "warn",
+    };
+    (event.code.word(), &event.name, severity)
+}
+
+#[cfg(test)]
+mod tests {
+    use record::Subject;
+    use record::sample::Moment;
+
+    use super::*;
+
+    fn event(id: u64, name: &str) -> Event {
+        Event {
+            id,
+            code: EventCode::Errors,
+            severity: Severity::Warn,
+            subject: Subject::Host,
+            name: name.to_owned(),
+            began: Moment::default(),
+            ended: None,
+            text: String::new(),
+            advice: String::new(),
+            figures: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn every_metric_has_one_head_and_every_line_a_value() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::under(folder.path());
+        std::fs::create_dir_all(root.proc.join("net")).unwrap();
+        let put = |file: &str, text: &str| std::fs::write(root.proc.join(file), text).unwrap();
+        put(
+            "diskstats",
+            "8 0 sda 10 1 2 3000 4 5 6 7 8 9 10\n\
+             8 1 sda1 10 1 2 3000 4 5 6 7 8 9 10\n\
+             7 0 loop0 10 1 2 3000 4 5 6 7 8 9 10\n\
+             259 0 nvme0n1 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n",
+        );
+        put(
+            "mdstat",
+            "md0 : active raid1 sdb[1](F) sda[0]\n 100 blocks [2/1] [U_]\n \
+             [>.] check = 50.0% (50/100) finish=1min speed=5K/sec\n",
+        );
+        put("net/dev", "eth0: 1 2 3 4 0 0 0 0 5 6 7 8 0 0 0 0\n");
+        put("loadavg", "0.5 1 2 1/2 3\n");
+        let mut found = Found::default();
+        found.total.insert(EventCode::Stalled, 3);
+        let exceeded = [Some(1.5), None, Some(0.0), Some(0.0)];
+        found.exceeded.insert("nvme0n1".to_owned(), exceeded);
+        found.open = vec![event(1, "sda"), event(2, "sda"), event(3, "sdb")];
+        let text = text(&root, &found);
+        for line in [
+            "node_disk_reads_completed_total{device=\"sda\"} 10",
+            "node_disk_read_time_seconds_total{device=\"sda\"} 3",
+            "node_disk_written_bytes_total{device=\"nvme0n1\"} 3584",
+            "node_disk_flush_requests_total{device=\"nvme0n1\"} 16",
+            "node_md_state{device=\"md0\",state=\"check\"} 1",
+            "node_md_disks{device=\"md0\",state=\"failed\"} 1",
+            "node_md_disks_required{device=\"md0\"} 2",
+            "node_md_blocks{device=\"md0\"} 100",
+            "node_md_blocks_synced{device=\"md0\"} 50",
+            "disksmith_md_done_ratio{device=\"md0\"} 0.5",
+            "node_network_transmit_drop_total{device=\"eth0\"} 8",
+            "node_load15 2",
+            "disksmith_findings_total{code=\"stalled\"} 3",
+            "disksmith_volume_exceeded_seconds_total{device=\"nvme0n1\",cap=\"volume_iops\"} 1.5",
+        ] {
+            assert!(text.lines().any(|one| one == line), "no '{line}' in {text}");
+        }
+        assert!(!text.contains("node_disk_flush_requests_total{device=\"sda\"}"));
+        assert!(!text.contains("sda1") && !text.contains("loop0"), "{text}");
+        assert!(!text.contains("cap=\"volume_throughput\""), "{text}");
+        let mut series: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|line| line.rsplit_once(' '))
+            .map(|(series, _)| series)
+            .collect();
+        let all = series.len();
+        series.sort_unstable();
+        series.dedup();
+        assert_eq!(series.len(), all, "a series is there twice: {text}");
+        let heads: Vec<&str> = text
+            .lines()
+            .filter(|line| line.starts_with("# TYPE"))
+            .collect();
+        let mut once = heads.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len(), heads.len());
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let value = line.rsplit(' ').next().unwrap();
+            assert!(value.parse::<f64>().is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn labels_are_escaped() {
+        assert_eq!(escaped("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
+    }
+}

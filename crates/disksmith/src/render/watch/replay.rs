@@ -1,0 +1,300 @@
+//! What only a replay shows: marks, how closely was recorded, and a table over its time.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use ledger::Mark;
+use record::Severity;
+use record::sample::{DeviceId, DeviceKind, DeviceSample, Flow, Gap, Recorded, Spread};
+use serde_json::{Value, json};
+use study::watch::{Change, ChangeKind};
+
+use super::json;
+use crate::render::json::SCHEMA;
+use crate::render::table::{Column, layout, wrap};
+use crate::render::words;
+
+const MIB: f64 = 1_048_576.0;
+
+/// The line of a mark.
+pub(crate) fn mark(mark: &Mark, is_json: bool) -> String {
+    if is_json {
+        let line = json!({
+            "schema": SCHEMA,
+            "kind": "mark",
+            "time": mark.at,
+            "id": mark.number,
+            "hostname": mark.host,
+            "text": mark.text,
+        });
+        return format!("{line}\n");
+    }
+    format!("= {} {}\n", local(mark.at), mark.text)
+}
+
+/// The line that says how closely was recorded from here on.
+pub(crate) fn resolution(recorded: &Recorded) -> String {
+    if recorded.spread.is_none() {
+        return "# From here on as it was taken.\n".to_owned();
+    }
+    format!(
+        "# From here on thinned out: each line is the mean of {}; the least and the most are in \
+         --json, --table and --report.\n",
+        step(recorded)
+    )
+}
+
+fn step(recorded: &Recorded) -> &'static str {
+    if recorded.sample.length.as_secs_f64() > 90.0 {
+        "an hour"
+    } else {
+        "a minute"
+    }
+}
+
+/// The line with the extremes of a sample that was thinned out.
+pub(crate) fn spread(spread: &Spread) -> String {
+    let value = |sample| -> Value {
+        let mut line: Value = serde_json::from_str(&json::lines(sample, &[])).unwrap_or_default();
+        if let Some(line) = line.as_object_mut() {
+            line.remove("schema");
+            line.remove("kind");
+        }
+        line
+    };
+    let line = json!({
+        "schema": SCHEMA,
+        "kind": "spread",
+        "samples": spread.samples,
+        "least": value(&spread.least),
+        "most": value(&spread.most),
+    });
+    format!("{line}\n")
+}
+
+fn local(at: Timestamp) -> String {
+    let local = at.to_zoned(TimeZone::system());
+    local.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// A figure over a while.
+#[derive(Clone, Copy, Debug, Default)]
+struct Over {
+    sum: f64,
+    weight: f64,
+    most: Option<f64>,
+}
+
+impl Over {
+    fn take(&mut self, mean: Option<f64>, most: Option<f64>, weight: f64) {
+        if let Some(mean) = mean {
+            self.sum += mean * weight;
+            self.weight += weight;
+        }
+        self.most = [self.most, most].into_iter().flatten().reduce(f64::max);
+    }
+
+    fn text(&self, word: impl Fn(f64) -> String) -> String {
+        let mean = (self.weight > 0.0).then(|| self.sum / self.weight);
+        match (mean, self.most) {
+            (Some(mean), Some(most)) => format!("{} ({})", word(mean), word(most)),
+            (None, Some(most)) => word(most),
+            _ => "-".to_owned(),
+        }
+    }
+}
+
+/// A device over a while.
+#[derive(Default)]
+struct Line {
+    name: String,
+    is_part: bool,
+    figures: [Over; 8],
+}
+
+impl Line {
+    fn see(&mut self, one: &DeviceSample, most: &DeviceSample, seconds: f64) {
+        self.name.clone_from(&one.device.name);
+        self.is_part = one.device.kind == DeviceKind::Partition;
+        let iops = |flow: &Flow| flow.iops.map(|iops| iops.0);
+        let bytes = |flow: &Flow| flow.bytes.map(|bytes| bytes.0 / MIB);
+        let wait = |flow: &Flow| flow.wait.map(|wait| wait.0 as f64);
+        let weight = |flow: &Flow| iops(flow).map_or(seconds, |iops| iops * seconds);
+        let figures = &mut self.figures;
+        figures[0].take(iops(&one.read), iops(&most.read), seconds);
+        figures[1].take(iops(&one.write), iops(&most.write), seconds);
+        figures[2].take(bytes(&one.read), bytes(&most.read), seconds);
+        figures[3].take(bytes(&one.write), bytes(&most.write), seconds);
+        figures[4].take(wait(&one.read), wait(&most.read), weight(&one.read));
+        figures[5].take(wait(&one.write), wait(&most.write), weight(&one.write));
+        let flight = |one: &DeviceSample| {
+            one.mean_in_flight
+                .or_else(|| one.in_flight.map(|count| count as f64))
+        };
+        figures[6].take(flight(one), flight(most), seconds);
+        let busy = |one: &DeviceSample| one.busy.map(|busy| busy.percent());
+        figures[7].take(busy(one), busy(most), seconds);
+    }
+
+    /// Whether it is no partition, and did something.
+    fn is_worth_a_line(&self) -> bool {
+        let did = |figure: &Over| figure.most.is_some_and(|most| most > 0.0);
+        !self.is_part && self.figures.iter().any(did)
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let latency = |nanos: f64| words::latency(nanos as u64);
+        let mut cells = vec![self.name.clone()];
+        for (nth, figure) in self.figures.iter().enumerate() {
+            cells.push(match nth {
+                4 | 5 => figure.text(latency),
+                7 => figure.text(|percent| format!("{percent:.0}%")),
+                _ => figure.text(words::number),
+            });
+        }
+        cells
+    }
+}
+
+const COLUMNS: [Column; 9] = [
+    Column::words("device"),
+    Column::numbers("r/s", 0),
+    Column::numbers("w/s", 0),
+    Column::numbers("rMiB/s", 3),
+    Column::numbers("wMiB/s", 3),
+    Column::numbers("r-await", 0),
+    Column::numbers("w-await", 0),
+    Column::numbers("flight", 1),
+    Column::numbers("busy", 2),
+];
+
+/// One line a device over a while, and what was found and marked in it.
+pub(crate) struct Table {
+    all: bool,
+    from: Timestamp,
+    to: Timestamp,
+    marks: Vec<Mark>,
+    lines: BTreeMap<DeviceId, Line>,
+    order: Vec<DeviceId>,
+    found: Vec<Change>,
+    samples: u64,
+    thinned: Option<&'static str>,
+    gaps: u64,
+    first: Option<Timestamp>,
+    last: Option<Timestamp>,
+}
+
+impl Table {
+    /// An empty one.
+    /// With `all`, also of partitions and of what did nothing.
+    pub(crate) fn new(from: Timestamp, to: Timestamp, marks: Vec<Mark>, all: bool) -> Table {
+        Table {
+            all,
+            from,
+            to,
+            marks,
+            lines: BTreeMap::new(),
+            order: Vec::new(),
+            found: Vec::new(),
+            samples: 0,
+            thinned: None,
+            gaps: 0,
+            first: None,
+            last: None,
+        }
+    }
+
+    /// Takes a sample and what was found in it.
+    pub(crate) fn see(&mut self, recorded: &Recorded, changes: &[Change]) {
+        let sample = &recorded.sample;
+        self.samples += recorded.samples();
+        if recorded.spread.is_some() {
+            self.thinned = Some(step(recorded));
+        }
+        let is_gap = matches!(sample.gap, Some(Gap::Unseen(_) | Gap::Suspended(_)));
+        self.gaps += u64::from(is_gap && self.first.is_some());
+        self.first = self.first.or(sample.at.before(sample.length).wall);
+        self.last = sample.at.wall;
+        let seconds = sample.length.as_secs_f64();
+        for (nth, one) in sample.devices.iter().enumerate() {
+            let id = one.device.id;
+            if !self.lines.contains_key(&id) {
+                self.order.push(id);
+            }
+            let most = recorded.most().near(nth, id).unwrap_or(one);
+            self.lines.entry(id).or_default().see(one, most, seconds);
+        }
+        for change in changes {
+            let known = self
+                .found
+                .iter_mut()
+                .find(|known| known.event.id == change.event.id);
+            match known {
+                Some(known) => known.clone_from(change),
+                None => self.found.push(change.clone()),
+            }
+        }
+    }
+
+    /// The table, at most so wide.
+    pub(crate) fn text(&self, columns: usize) -> String {
+        let first = self.first.unwrap_or(self.from).max(self.from);
+        let last = self.last.unwrap_or(self.to).min(self.to);
+        let mut text = format!(
+            "From {} to {}: {} samples{}{}. Means, with the most in brackets.\n\n",
+            local(first),
+            local(last),
+            self.samples,
+            self.thinned
+                .map_or_else(String::new, |step| format!(", thinned out to {step}")),
+            match self.gaps {
+                0 => String::new(),
+                1 => ", with a gap".to_owned(),
+                gaps => format!(", with {gaps} gaps"),
+            }
+        );
+        let rows: Vec<Vec<String>> = self
+            .order
+            .iter()
+            .filter_map(|id| self.lines.get(id))
+            .filter(|line| self.all || line.is_worth_a_line())
+            .map(Line::cells)
+            .collect();
+        if rows.is_empty() {
+            text.push_str("No device did anything.\n");
+        } else {
+            text.push_str(&layout(&COLUMNS, &rows, columns));
+        }
+        if !self.found.is_empty() || !self.marks.is_empty() {
+            text.push('\n');
+        }
+        for change in &self.found {
+            text.push_str(&wrap(&finding(change), columns, "  "));
+            text.push('\n');
+        }
+        for mark in &self.marks {
+            text.push_str(&self::mark(mark, false));
+        }
+        text
+    }
+}
+
+fn finding(change: &Change) -> String {
+    let event = &change.event;
+    let sign = match event.severity {
+        Severity::Note => '*',
+        Severity::Warn | Severity::Invalid => '!',
+    };
+    let began = event.began.wall.map_or_else(String::new, local);
+    let lasted = match (change.kind, event.ended) {
+        (ChangeKind::Closed, Some(ended)) => {
+            format!("for {}", ended.elapsed - event.began.elapsed)
+        }
+        _ => "and lasts".to_owned(),
+    };
+    format!(
+        "{sign} {began} {} {} ({lasted}): {} {}",
+        event.code, event.name, event.text, event.advice
+    )
+}

@@ -1,0 +1,195 @@
+//! Figures in few columns.
+
+use jiff::tz::TimeZone;
+use record::Nanos;
+use record::sample::Moment;
+
+/// What is not known.
+pub(super) const UNKNOWN: &str = "-";
+/// Bytes in a MiB.
+pub(super) const MIB: f64 = 1_048_576.0;
+
+/// A rate in at most five columns: `0`, `0.4`, `9.3`, `12345`, `1.2M`.
+pub(super) fn rate(value: Option<f64>) -> String {
+    let Some(value) = value else {
+        return UNKNOWN.to_owned();
+    };
+    match value {
+        0.0 => "0".to_owned(),
+        v if v < 99.95 => format!("{v:.1}"),
+        v if v < 99_999.5 => format!("{v:.0}"),
+        v if v < 9_999_500.0 => format!("{:.0}k", v / 1e3),
+        v if v < 9_999.5e6 => format!("{:.0}M", v / 1e6),
+        _ => "many".to_owned(),
+    }
+}
+
+/// A time in at most five columns, of seconds: `830µs`, `1.2ms`, `12ms`, `3.4s`.
+pub(super) fn wait(seconds: Option<f64>) -> String {
+    let Some(seconds) = seconds else {
+        return UNKNOWN.to_owned();
+    };
+    match seconds {
+        s if s < 0.999_5e-3 => format!("{:.0}µs", s * 1e6),
+        s if s < 9.95e-3 => format!("{:.1}ms", s * 1e3),
+        s if s < 0.999_5 => format!("{:.0}ms", s * 1e3),
+        s if s < 99.95 => format!("{s:.1}s"),
+        s if s < 9_999.5 => format!("{s:.0}s"),
+        s => format!("{:.0}h", s / 3600.0),
+    }
+}
+
+/// A size in at most five columns: `512`, `4.0k`, `128k`, `1.0M`.
+pub(super) fn size(bytes: Option<f64>) -> String {
+    let Some(bytes) = bytes else {
+        return UNKNOWN.to_owned();
+    };
+    let (value, unit) = match bytes {
+        b if b < 1023.5 => return format!("{b:.0}"),
+        b if b < 1023.5 * 1024.0 => (b / 1024.0, 'k'),
+        b if b < 1023.5 * MIB => (b / MIB, 'M'),
+        b if b < 1023.5 * MIB * 1024.0 => (b / MIB / 1024.0, 'G'),
+        b => (b / MIB / MIB, 'T'),
+    };
+    if value < 9.95 {
+        format!("{value:.1}{unit}")
+    } else {
+        format!("{value:.0}{unit}")
+    }
+}
+
+/// A share in percent, in at most four columns.
+pub(super) fn share(fraction: Option<f64>) -> String {
+    match fraction {
+        None => UNKNOWN.to_owned(),
+        Some(fraction) if fraction > 0.0 && fraction < 0.005 => "<1%".to_owned(),
+        Some(fraction) => format!("{:.0}%", (100.0 * fraction).min(999.0)),
+    }
+}
+
+/// The time of day, or the time since the beginning where that is not known.
+pub(super) fn clock(moment: Moment) -> String {
+    match moment.wall {
+        Some(wall) => {
+            let local = wall.to_zoned(TimeZone::system());
+            local.strftime("%H:%M:%S").to_string()
+        }
+        None => format!("{:.0}s", moment.elapsed.as_secs_f64()),
+    }
+}
+
+/// The day and the time of day.
+pub(super) fn date_and_clock(moment: Moment) -> String {
+    match moment.wall {
+        Some(wall) => {
+            let local = wall.to_zoned(TimeZone::system());
+            local.strftime("%Y-%m-%d %H:%M:%S").to_string()
+        }
+        None => clock(moment),
+    }
+}
+
+/// A span of time in the words of a clock: `42s`, `3m07s`, `2h05m`, `3d04h`.
+pub(super) fn span(time: Nanos) -> String {
+    let seconds = time.0.div_ceil(1_000_000_000).max(1);
+    let (seconds, tenths) = match time.0 {
+        nanos if nanos < 9_950_000_000 => (0, Some(nanos as f64 / 1e9)),
+        _ => (seconds, None),
+    };
+    match (tenths, seconds) {
+        (Some(tenths), _) => format!("{tenths:.1}s"),
+        (None, s) if s < 60 => format!("{s}s"),
+        (None, s) if s < 3600 => format!("{}m{:02}s", s / 60, s % 60),
+        (None, s) if s < 86_400 => format!("{}h{:02}m", s / 3600, s / 60 % 60),
+        (None, s) => format!("{}d{:02}h", s / 86_400, s / 3600 % 24),
+    }
+}
+
+/// A line of blocks, each as high as its value against the highest. What is not known is a gap, and zero
+/// is told from what is little.
+pub(super) fn sparkline(values: &[Option<f64>], unicode: bool) -> String {
+    const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    const SIGNS: [char; 8] = ['.', ':', '-', '=', '+', '*', '#', '@'];
+    let highest = values.iter().flatten().copied().fold(0.0, f64::max);
+    let signs = if unicode { BLOCKS } else { SIGNS };
+    let sign = |value: &Option<f64>| match value {
+        None => ' ',
+        Some(value) if *value <= 0.0 => {
+            if unicode {
+                '·'
+            } else {
+                '_'
+            }
+        }
+        Some(value) => signs[((value / highest * 8.0).ceil() as usize).clamp(1, 8) - 1],
+    };
+    values.iter().map(sign).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn figures_are_short() {
+        for (value, text) in [(0.0, "0"), (0.04, "0.0"), (9.34, "9.3"), (99.96, "100")] {
+            assert_eq!(rate(Some(value)), text);
+        }
+        assert_eq!(rate(Some(123_456.0)), "123k");
+        for (value, text) in [
+            (0.0, "0µs"),
+            (83e-6, "83µs"),
+            (1.23e-3, "1.2ms"),
+            (3.44, "3.4s"),
+        ] {
+            assert_eq!(wait(Some(value)), text);
+        }
+        for (value, text) in [
+            (512.0, "512"),
+            (4096.0, "4.0k"),
+            (131_072.0, "128k"),
+            (MIB, "1.0M"),
+        ] {
+            assert_eq!(size(Some(value)), text);
+        }
+        assert_eq!(share(Some(0.001)), "<1%");
+        assert_eq!(share(Some(1.004)), "100%");
+        assert_eq!(
+            [rate(None), wait(None), size(None), share(None)],
+            [UNKNOWN; 4]
+        );
+    }
+
+    #[test]
+    fn spans_are_as_people_say_them() {
+        for (seconds, text) in [
+            (42, "42s"),
+            (187, "3m07s"),
+            (7500, "2h05m"),
+            (273_600, "3d04h"),
+        ] {
+            assert_eq!(span(Nanos::from_secs(seconds)), text);
+        }
+        assert_eq!(span(Nanos(2_340_000_000)), "2.3s");
+    }
+
+    #[test]
+    fn a_sparkline_tells_nothing_from_little_and_from_not_known() {
+        let values = [None, Some(0.0), Some(0.1), Some(5.0), Some(10.0)];
+        assert_eq!(sparkline(&values, true), " ·▁▄█");
+        assert_eq!(sparkline(&values, false), " _.=@");
+        assert_eq!(sparkline(&[Some(0.0)], false), "_");
+    }
+
+    proptest! {
+        #[test]
+        fn no_figure_is_wider_than_its_column(value in 0.0_f64..1e15) {
+            for text in [rate(Some(value)), wait(Some(value / 1e9)), share(Some(value))] {
+                prop_assert!(text.chars().count() <= 5, "{}", text);
+            }
+            prop_assert!(size(Some(value)).chars().count() <= 5, "{}", size(Some(value)));
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What `watch --record` has kept: how much, from when to when, and its removal.
+
+use jiff::tz::TimeZone;
+use ledger::{Ledger, RecordingSummary};
+use serde_json::json;
+
+use crate::context::Context;
+use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::render::json::SCHEMA;
+use crate::render::table::{Column, layout};
+
+const COLUMNS: [Column; 9] = [
+    Column::numbers("#", 0),
+    Column::words("host"),
+    Column::words("from"),
+    Column::words("to"),
+    Column::numbers("as taken", 2),
+    Column::numbers("minutes", 3),
+    Column::numbers("hours", 4),
+    Column::numbers("findings", 1),
+    Column::numbers("size", 0),
+];
+
+/// Lists the recordings.
+pub(super) fn list(ledger: &Ledger, json: bool, context: &mut Context) -> Outcome {
+    let found = ledger.recordings().midway()?;
+    let text = if json {
+        document(&found)
+    } else {
+        text(&found, context.columns)
+    };
+    context.print(&text)?;
+    Ok(Answer::Done)
+}
+
+/// Removes a recording.
+pub(super) fn remove(
+    ledger: &mut Ledger,
+    number: i64,
+    json: bool,
+    context: &mut Context,
+) -> Outcome {
+    ledger.remove_recording(number).refused()?;
+    let text = if json {
+        let document = json!({ "schema": SCHEMA, "command": "runs", "removed": number });
+        format!("{document:#}\n")
+    } else {
+        format!("Removed recording {number}. The ledger uses its room again.\n")
+    };
+    context.print(&text)?;
+    Ok(Answer::Done)
+}
+
+/// A line below the list of runs; empty where nothing is recorded.
+pub(super) fn line(ledger: &Ledger) -> Result<String, Failure> {
+    let found = ledger.recordings().midway()?;
+    let (Some(from), Some(to)) = (
+        found.iter().map(|one| one.from).min(),
+        found.iter().map(|one| one.to).max(),
+    ) else {
+        return Ok(String::new());
+    };
+    let bytes = ledger.recorded_bytes().midway()?;
+    Ok(format!(
+        "\nAlso kept: what the disks did from {} to {}, in {bytes}; disksmith runs recordings lists \
+         it.\n",
+        minute(from),
+        minute(to)
+    ))
+}
+
+fn text(found: &[RecordingSummary], columns: usize) -> String {
+    if found.is_empty() {
+        return "Nothing is recorded here yet; disksmith watch --record does it.\n".to_owned();
+    }
+    let rows: Vec<Vec<String>> = found
+        .iter()
+        .map(|one| {
+            let open = if one.is_open { " …" } else { "" };
+            vec![
+                one.number.to_string(),
+                one.host.clone(),
+                minute(one.from),
+                format!("{}{open}", minute(one.to)),
+                one.taken.to_string(),
+                one.minutes.to_string(),
+                one.hours.to_string(),
+                one.events.to_string(),
+                one.bytes.to_string(),
+            ]
+        })
+        .collect();
+    layout(&COLUMNS, &rows, columns)
+}
+
+fn minute(at: jiff::Timestamp) -> String {
+    let local = at.to_zoned(TimeZone::system());
+    local.strftime("%Y-%m-%d %H:%M").to_string()
+}
+
+fn document(found: &[RecordingSummary]) -> String {
+    let recordings: Vec<_> = found
+        .iter()
+        .map(|one| {
+            json!({
+                "recording": one.number,
+                "hostname": one.host,
+                "from": one.from,
+                "to": one.to,
+                "open": one.is_open,
+                "samples": one.taken,
+                "samples_per_minute": one.minutes,
+                "samples_per_hour": one.hours,
+                "findings": one.events,
+                "bytes": one.bytes,
+            })
+        })
+        .collect();
+    let document = json!({ "schema": SCHEMA, "command": "runs", "recordings": recordings });
+    format!("{document:#}\n")
+}

@@ -1,0 +1,167 @@
+//! The arrays of software RAID: what they do now from `/proc/mdstat`, what changes seldom from
+//! sysfs.
+
+use std::collections::HashMap;
+
+use linux::block::Devices;
+use linux::pulse::{ArrayLine, MdStat};
+use linux::{Root, md};
+use record::Nanos;
+use record::sample::{ArraySample, Member, SyncAction};
+
+use super::roster::Roster;
+
+/// Errors and mismatches are counted in sysfs, a file for each member, and read this often.
+const FRESH: Nanos = Nanos::from_secs(10);
+
+/// The arrays of the host.
+pub(super) struct Arrays {
+    file: Option<MdStat>,
+    lines: Vec<ArrayLine>,
+    details: HashMap<String, Details>,
+    last: Option<Nanos>,
+    is_due: bool,
+}
+
+/// What sysfs says of an array.
+struct Details {
+    array: md::Array,
+    mismatched: Option<u64>,
+}
+
+impl Arrays {
+    /// Opens what the kernel says of arrays, if it has any.
+    pub(super) fn open(root: &Root) -> Arrays {
+        Arrays {
+            file: MdStat::open(root).ok(),
+            lines: Vec::new(),
+            details: HashMap::new(),
+            last: None,
+            is_due: false,
+        }
+    }
+
+    /// Looks what the arrays do now; tells whether anything but their progress changed.
+    pub(super) fn look(&mut self) -> bool {
+        let Some(file) = &mut self.file else {
+            return false;
+        };
+        let lines = file.read().unwrap_or_default();
+        let frame = |line: &ArrayLine| {
+            let members = line.members.clone();
+            (
+                line.name.clone(),
+                line.action,
+                line.wanted_and_working,
+                line.broken,
+                members,
+            )
+        };
+        let same = self.lines.iter().map(frame).eq(lines.iter().map(frame));
+        self.lines = lines;
+        self.is_due |= !same;
+        !same
+    }
+
+    /// Reads sysfs again where that was long ago, or the arrays changed.
+    pub(super) fn keep_fresh(&mut self, now: Nanos, root: &Root, devices: &Devices) {
+        let old = self.last.is_none_or(|last| now - last >= FRESH);
+        if !self.lines.is_empty() && (old || self.is_due) {
+            self.last = Some(now);
+            self.refresh(root, devices);
+        }
+    }
+
+    /// Reads again what sysfs says of the arrays.
+    pub(super) fn refresh(&mut self, root: &Root, devices: &Devices) {
+        if self.file.is_none() {
+            // md may be loaded only when the first array is built.
+            self.file = MdStat::open(root).ok();
+            self.look();
+        }
+        self.is_due = false;
+        if self.lines.is_empty() {
+            self.details.clear();
+            return;
+        }
+        // An array that is being taken down cannot be listed for a moment; it is gone the next time.
+        let arrays = md::arrays(root, devices).unwrap_or_default();
+        self.details = arrays
+            .into_iter()
+            .map(|array| {
+                let mismatched = md::mismatches(root, &array.name);
+                (array.name.clone(), Details { array, mismatched })
+            })
+            .collect();
+    }
+
+    /// The state of an array; `None` of what is none.
+    pub(super) fn sample(&self, name: &str, roster: &Roster) -> Option<ArraySample> {
+        let line = self.lines.iter().find(|line| line.name == name)?;
+        let details = self.details.get(name);
+        let array = details.map(|details| &details.array);
+        let counted = line.wanted_and_working;
+        Some(ArraySample {
+            action: action(line, array),
+            position: line.position,
+            speed: line.speed,
+            wanted: counted
+                .map(|(wanted, _)| wanted)
+                .or(array.and_then(|array| array.wanted)),
+            degraded: degraded(line, array),
+            mismatched: details.and_then(|details| details.mismatched),
+            members: members(line, array, roster),
+        })
+    }
+}
+
+/// How many members are missing. md does not count them at levels that cannot do without one, and
+/// says only that the array is broken.
+fn degraded(line: &ArrayLine, array: Option<&md::Array>) -> Option<u32> {
+    let counted = line
+        .wanted_and_working
+        .map(|(wanted, working)| wanted.saturating_sub(working))
+        .or(array.and_then(|array| array.degraded));
+    match line.broken {
+        true => Some(counted.unwrap_or(0).max(1)),
+        false => counted,
+    }
+}
+
+/// `/proc/mdstat` knows what is being done now, and calls a repair a resync; sysfs knows better, but
+/// was read a while ago.
+fn action(line: &ArrayLine, array: Option<&md::Array>) -> Option<SyncAction> {
+    let known = array.and_then(|array| SyncAction::by_word(array.action.as_deref()?));
+    match (line.action, known) {
+        (Some(SyncAction::Resync), Some(SyncAction::Repair)) => Some(SyncAction::Repair),
+        (Some(action), _) => Some(action),
+        (None, Some(SyncAction::Frozen)) => Some(SyncAction::Frozen),
+        (None, known) => known.map(|_| SyncAction::Idle),
+    }
+}
+
+fn members(line: &ArrayLine, array: Option<&md::Array>, roster: &Roster) -> Vec<Member> {
+    let mut members: Vec<Member> = line
+        .members
+        .iter()
+        .map(|word| {
+            let known = array
+                .into_iter()
+                .flat_map(|array| &array.members)
+                .find(|member| member.name == word.name);
+            let mut state = known.map(|member| member.state.clone()).unwrap_or_default();
+            if word.faulty && !state.iter().any(|word| word == "faulty") {
+                state.push("faulty".to_owned());
+            }
+            Member {
+                device: roster.id_of(&word.name),
+                name: word.name.clone(),
+                slot: known.and_then(|member| member.slot),
+                state,
+                errors: known.and_then(|member| member.errors),
+            }
+        })
+        .collect();
+    members.sort_by_key(|member| member.slot.unwrap_or(u32::MAX));
+    members
+}

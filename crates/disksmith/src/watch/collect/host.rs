@@ -1,0 +1,159 @@
+//! What the host as a whole does: pressure, load, memory, network, the kernel's log.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use linux::Root;
+use linux::pulse::{
+    KeptFile, KernelLog, MemoryReader, NetReader, Passed, PressureReader, Stalled, load,
+};
+use record::Nanos;
+use record::sample::{
+    BytesPerSecond, Fraction, HostSample, InterfaceSample, KernelError, Load, Memory, NetFlow,
+    PerSecond, Pressure, PressureLine,
+};
+
+/// The readers of what there is.
+pub(super) struct Host {
+    pressure: Option<PressureReader>,
+    before: Option<[Duration; 2]>,
+    load: Option<KeptFile>,
+    memory: Option<MemoryReader>,
+    network: Option<NetReader>,
+    interfaces: HashMap<Arc<str>, (Passed, Passed)>,
+    log: Option<KernelLog>,
+}
+
+impl Host {
+    /// Opens what there is; why something is not goes into the notes.
+    pub(super) fn open(root: &Root, notes: &mut Vec<String>) -> Host {
+        let mut missing = |what: &str, error: linux::Error| {
+            notes.push(format!("{what} not shown: {error}"));
+        };
+        Host {
+            pressure: PressureReader::open(root)
+                .map_err(|error| missing("How long programs wait for disks (PSI) is", error))
+                .ok(),
+            before: None,
+            load: KeptFile::open(&root.proc.join("loadavg"))
+                .map_err(|error| missing("The load is", error))
+                .ok(),
+            memory: MemoryReader::open(root)
+                .map_err(|error| missing("Memory that waits to be written is", error))
+                .ok(),
+            network: NetReader::open(root)
+                .map_err(|error| missing("Network interfaces are", error))
+                .ok(),
+            interfaces: HashMap::new(),
+            log: KernelLog::open(root)
+                .map_err(|error| missing("Errors from the kernel's log are", error))
+                .ok(),
+        }
+    }
+
+    /// What the host did in an interval. A file that cannot be read any more says nothing.
+    pub(super) fn look(&mut self, length: Nanos, notes: &mut Vec<String>) -> HostSample {
+        let seconds = length.as_secs_f64();
+        HostSample {
+            pressure: self.pressure(seconds),
+            load: self.load(),
+            memory: self.memory(),
+            cpu: None,
+            interfaces: self.interfaces(seconds),
+            errors: self.errors(notes),
+        }
+    }
+
+    fn pressure(&mut self, seconds: f64) -> Option<Pressure> {
+        let counts = self.pressure.as_mut()?.read().ok()?;
+        let totals = [
+            counts.some.total,
+            counts.full.map(|full| full.total).unwrap_or_default(),
+        ];
+        let before = self.before.replace(totals).filter(|_| seconds > 0.0);
+        let line = |stalled: Stalled, which: usize| {
+            let more = before.and_then(|before| stalled.total.checked_sub(before[which]));
+            let share = |percent: f64| Fraction(percent / 100.0);
+            PressureLine {
+                // The file is read a little later than the clock.
+                stalled: more.map(|more| Fraction((more.as_secs_f64() / seconds).min(1.0))),
+                avg10: share(stalled.avg10),
+                avg60: share(stalled.avg60),
+                avg300: share(stalled.avg300),
+            }
+        };
+        Some(Pressure {
+            some: line(counts.some, 0),
+            full: counts.full.map(|full| line(full, 1)),
+        })
+    }
+
+    fn load(&mut self) -> Option<Load> {
+        let [one, five, fifteen] = load(self.load.as_mut()?.read().ok()?)?;
+        Some(Load { one, five, fifteen })
+    }
+
+    fn memory(&mut self) -> Option<Memory> {
+        let reader = self.memory.as_mut()?;
+        let counts = reader.read().ok()?;
+        let bytes = |pages: Option<u64>| pages.map(|pages| reader.bytes(pages));
+        Some(Memory {
+            available: bytes(counts.available),
+            dirty: bytes(counts.dirty),
+            writeback: bytes(counts.writeback),
+            limit: bytes(counts.limit),
+            background_limit: bytes(counts.background_limit),
+        })
+    }
+
+    /// The interfaces that were there in the last interval too.
+    fn interfaces(&mut self, seconds: f64) -> Vec<InterfaceSample> {
+        let Some(interfaces) = self.network.as_mut().and_then(|file| file.read().ok()) else {
+            return Vec::new();
+        };
+        let mut samples = Vec::new();
+        let mut now = HashMap::with_capacity(self.interfaces.len());
+        for interface in interfaces {
+            let known = self.interfaces.get_key_value(interface.name);
+            let name = known.map_or_else(|| interface.name.into(), |(name, _)| Arc::clone(name));
+            let moved = known.and_then(|(_, (received, transmitted))| {
+                let received = interface.received.since(received)?;
+                Some((received, interface.transmitted.since(transmitted)?))
+            });
+            if let Some((received, transmitted)) = moved.filter(|_| seconds > 0.0) {
+                samples.push(InterfaceSample {
+                    name: Arc::clone(&name),
+                    rx: flow(received, seconds),
+                    tx: flow(transmitted, seconds),
+                });
+            }
+            now.insert(name, (interface.received, interface.transmitted));
+        }
+        self.interfaces = now;
+        samples
+    }
+
+    fn errors(&mut self, notes: &mut Vec<String>) -> Vec<KernelError> {
+        let Some(log) = &mut self.log else {
+            return Vec::new();
+        };
+        log.read().unwrap_or_else(|error| {
+            notes.push(format!(
+                "The kernel's log cannot be read any more, and its errors are not shown: {error}"
+            ));
+            self.log = None;
+            Vec::new()
+        })
+    }
+}
+
+fn flow(passed: Passed, seconds: f64) -> NetFlow {
+    let each = |count: u64| PerSecond(count as f64 / seconds);
+    NetFlow {
+        bytes: BytesPerSecond(passed.bytes as f64 / seconds),
+        packets: each(passed.packets),
+        errors: each(passed.errors),
+        drops: each(passed.drops),
+    }
+}

@@ -1,0 +1,128 @@
+//! The collector: the kernel's counters twice, and what happened between.
+
+mod arrays;
+mod clock;
+mod host;
+mod rates;
+mod roster;
+#[cfg(test)]
+mod tests;
+mod vendor;
+
+use std::time::Duration;
+
+use linux::diskstats::AllCounters;
+use linux::{Root, machine};
+use record::Nanos;
+use record::sample::{DeviceSample, Sample, Source, SourceKind};
+
+use arrays::Arrays;
+use clock::{Reading, Timeline};
+use host::Host;
+use roster::{Roster, Seen};
+use vendor::Vendor;
+
+/// A shorter interval says nothing: a counter of milliseconds moves in whole ones.
+const LEAST: Duration = Duration::from_millis(10);
+
+/// Reads the kernel's counters and says what happened since the last time.
+pub(crate) struct Collector {
+    root: Root,
+    counters: AllCounters,
+    timeline: Timeline,
+    roster: Roster,
+    arrays: Arrays,
+    host: Host,
+    vendor: Vendor,
+    notes: Vec<String>,
+}
+
+impl Collector {
+    /// Begins to watch the host under `root`. `vendor_period` is how often volumes are asked for
+    /// their own statistics, once a second at most.
+    ///
+    /// # Errors
+    /// When the kernel does not show its counters.
+    pub(crate) fn new(root: &Root, vendor_period: Duration) -> linux::Result<Collector> {
+        let counters = AllCounters::open(root)?;
+        let mut notes = Vec::new();
+        Ok(Collector {
+            root: root.clone(),
+            counters,
+            timeline: Timeline::default(),
+            roster: Roster::new(root),
+            arrays: Arrays::open(root),
+            host: Host::open(root, &mut notes),
+            vendor: Vendor::new(vendor_period.max(Duration::from_secs(1))),
+            notes,
+        })
+    }
+
+    /// What happened since the last call. `None` at the first, from which the next counts, and when
+    /// no time has passed.
+    ///
+    /// # Errors
+    /// When the counters cannot be read any more.
+    pub(crate) fn sample(&mut self) -> linux::Result<Option<Sample>> {
+        self.sample_at(Reading::now())
+    }
+
+    fn sample_at(&mut self, now: Reading) -> linux::Result<Option<Sample>> {
+        let Some(interval) = self.timeline.advance(now, LEAST.into()) else {
+            return Ok(None);
+        };
+        self.roster.begin(interval.at);
+        let mut found = Vec::with_capacity(self.roster.len());
+        for line in self.counters.read()? {
+            found.push(self.roster.see(&line));
+        }
+        let arrays_changed = self.arrays.look();
+        if self.roster.is_due(now.monotonic, arrays_changed) {
+            self.roster.refresh(&self.root, &mut self.notes);
+            self.arrays.refresh(&self.root, self.roster.devices());
+            self.vendor
+                .watch(&self.root, self.roster.devices_of_vendors());
+        }
+        self.arrays
+            .keep_fresh(now.monotonic, &self.root, self.roster.devices());
+        let host = self.host.look(interval.length, &mut self.notes);
+        let seconds = interval.length.as_secs_f64();
+        let mut devices: Vec<(u32, DeviceSample)> = found
+            .iter()
+            .filter_map(|seen| self.device(seen, seconds))
+            .collect();
+        devices.sort_by_key(|(rank, _)| *rank);
+        let mut sample = Sample {
+            at: interval.at,
+            length: interval.length,
+            gap: interval.gap,
+            host,
+            devices: devices.into_iter().map(|(_, sample)| sample).collect(),
+        };
+        self.vendor.give(&mut sample.devices, &mut self.notes);
+        Ok((interval.length > Nanos(0)).then_some(sample))
+    }
+
+    fn device(&self, seen: &Seen, seconds: f64) -> Option<(u32, DeviceSample)> {
+        let (rank, device) = self.roster.device(seen)?;
+        let mut sample = rates::sample(device, seen, seconds);
+        sample.array = self.arrays.sample(&sample.device.name, &self.roster);
+        Some((rank, sample))
+    }
+
+    /// What could not be read, and why: each is said once.
+    pub(crate) fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// What is known of the host.
+    pub(crate) fn source(&self) -> Source {
+        let facts = machine::facts(&self.root, None, None);
+        Source {
+            kind: SourceKind::Live,
+            hostname: Some(facts.hostname).filter(|name| !name.is_empty()),
+            kernel: Some(facts.kernel).filter(|kernel| !kernel.is_empty()),
+            cpus: (facts.cores > 0).then_some(facts.cores),
+        }
+    }
+}

@@ -1,0 +1,455 @@
+//! Who the devices are: each gets a number when it is first seen, which no other ever has.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use linux::block::{self, DevNum, Devices, Kind};
+use linux::diskstats::{Counted, DiskStats, Line};
+use linux::ebs::StatsPage;
+use linux::{Root, md};
+use record::Nanos;
+use record::sample::{Device, DeviceId, DeviceKind, DeviceNumber, Moment};
+
+/// What sysfs says is read again at least this often, since members come and go silently.
+const FRESH: Nanos = Nanos::from_secs(60);
+/// Reading all of it takes a while on a host of thousands of devices; one part in so many of the
+/// time may go on that.
+const SHARE: u32 = 50;
+/// So many devices that are gone are remembered.
+const REMEMBERED: usize = 1000;
+
+/// A device in a reading.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    /// Its number in the kernel.
+    pub(super) number: DevNum,
+    /// Its counters.
+    pub(super) stats: DiskStats,
+    /// What they counted since the last reading; `None` at the first, and when one went back.
+    pub(super) moved: Option<DiskStats>,
+    /// Which of them this kernel has.
+    pub(super) counted: Counted,
+    /// Whether a counter went back.
+    pub(super) reset: bool,
+}
+
+/// A device that is there.
+struct Known {
+    device: Arc<Device>,
+    stats: DiskStats,
+    /// The reading in which it was last seen.
+    reading: u64,
+    /// Its place among the devices in order of their names.
+    rank: u32,
+    /// Its counters went back, or it was away, so that it may be another device of the same name.
+    doubtful: bool,
+}
+
+/// By what a device is known again when it comes back.
+#[derive(PartialEq, Eq)]
+struct Departed {
+    id: DeviceId,
+    first_seen: Moment,
+    name: String,
+    number: DevNum,
+    sequence: u64,
+}
+
+/// The devices that are there, and who they are.
+pub(super) struct Roster {
+    root: Root,
+    known: HashMap<DevNum, Known>,
+    departed: VecDeque<Departed>,
+    devices: Devices,
+    next: u32,
+    reading: u64,
+    now: Moment,
+    seen: usize,
+    changed: bool,
+    last_refresh: Option<Nanos>,
+    cost: Duration,
+    /// It was said that sysfs does not tell the devices.
+    said_unlisted: bool,
+    /// It was said that some devices do not count.
+    said_uncounted: bool,
+}
+
+impl Roster {
+    /// Knows no device yet.
+    pub(super) fn new(root: &Root) -> Roster {
+        Roster {
+            root: root.clone(),
+            known: HashMap::new(),
+            departed: VecDeque::new(),
+            devices: Devices::default(),
+            next: 0,
+            reading: 0,
+            now: Moment::default(),
+            seen: 0,
+            changed: false,
+            last_refresh: None,
+            cost: Duration::ZERO,
+            said_unlisted: false,
+            said_uncounted: false,
+        }
+    }
+
+    /// As if sysfs took so long to read.
+    #[cfg(test)]
+    pub(super) fn slow_down(&mut self, cost: Duration) {
+        self.cost = cost;
+    }
+
+    /// How many devices are known.
+    pub(super) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// What sysfs said of the devices at the last look.
+    pub(super) fn devices(&self) -> &Devices {
+        &self.devices
+    }
+
+    /// Begins a reading.
+    pub(super) fn begin(&mut self, at: Moment) {
+        self.reading += 1;
+        self.now = at;
+        self.seen = 0;
+    }
+
+    /// Takes a line of the counters.
+    pub(super) fn see(&mut self, line: &Line<'_>) -> Seen {
+        self.seen += 1;
+        let mut seen = Seen {
+            number: line.number,
+            stats: line.stats,
+            moved: None,
+            counted: line.counted,
+            reset: false,
+        };
+        let known = self.known.get_mut(&line.number);
+        match known.filter(|known| known.device.name == line.name) {
+            Some(known) => {
+                // A reading that it was missing from would be part of the difference.
+                let before = (known.reading + 1 == self.reading).then_some(known.stats);
+                seen.moved = before.and_then(|before| line.stats.moved_since(&before));
+                seen.reset = before.is_some() && seen.moved.is_none();
+                // One that was away for a reading may have come back as another.
+                let is_doubtful = seen.moved.is_none();
+                known.stats = line.stats;
+                known.reading = self.reading;
+                known.doubtful |= is_doubtful;
+                self.changed |= is_doubtful;
+            }
+            None => self.welcome(line),
+        }
+        seen
+    }
+
+    /// A device that was not there in the last reading.
+    fn welcome(&mut self, line: &Line<'_>) {
+        self.changed = true;
+        let id = self.take_id();
+        let mut device = Device::by_name(id, line.name, self.now);
+        device.number = Some(number(line.number));
+        let known = Known {
+            device: Arc::new(device),
+            stats: line.stats,
+            reading: self.reading,
+            rank: u32::MAX,
+            doubtful: false,
+        };
+        if let Some(before) = self.known.insert(line.number, known) {
+            self.remember(line.number, &before.device);
+        }
+    }
+
+    fn take_id(&mut self) -> DeviceId {
+        let id = DeviceId(self.next);
+        self.next += 1;
+        id
+    }
+
+    fn remember(&mut self, number: DevNum, device: &Device) {
+        if let Some(sequence) = device.sequence {
+            self.departed.push_back(Departed {
+                id: device.id,
+                first_seen: device.first_seen,
+                name: device.name.clone(),
+                number,
+                sequence,
+            });
+            if self.departed.len() > REMEMBERED {
+                self.departed.pop_front();
+            }
+        }
+    }
+
+    /// Whether sysfs is to be read again: devices came or went, something else changed, or it was
+    /// long ago.
+    pub(super) fn is_due(&mut self, now: Nanos, changed: bool) -> bool {
+        self.changed |= changed || self.seen != self.known.len();
+        let Some(last) = self.last_refresh else {
+            self.last_refresh = Some(now);
+            return true;
+        };
+        let due = if self.changed {
+            now - last >= Nanos::from(self.cost * SHARE)
+        } else {
+            now - last >= FRESH
+        };
+        if due {
+            self.last_refresh = Some(now);
+        }
+        due
+    }
+
+    /// Reads again what sysfs says of the devices.
+    pub(super) fn refresh(&mut self, root: &Root, notes: &mut Vec<String>) {
+        let began = Instant::now();
+        let failure = match Devices::read(root) {
+            Ok(devices) => {
+                self.devices = devices;
+                None
+            }
+            Err(error) => Some(format!("sysfs cannot be read: {error}")),
+        };
+        self.changed = false;
+        self.forget_the_gone();
+        self.tell_the_doubtful_apart(root);
+        self.describe_all(root);
+        self.say_what_is_unlisted(failure, notes);
+        self.say_what_is_uncounted(root, notes);
+        self.cost = began.elapsed();
+    }
+
+    /// Says once that sysfs does not tell what the devices are.
+    fn say_what_is_unlisted(&mut self, failure: Option<String>, notes: &mut Vec<String>) {
+        let lists_none = self.devices.iter().next().is_none() && !self.known.is_empty();
+        let hidden = || lists_none.then(|| "sysfs lists none of them".to_owned());
+        if let Some(why) = failure.or_else(hidden)
+            && !self.said_unlisted
+        {
+            self.said_unlisted = true;
+            notes.push(format!(
+                "Which device lies on which is not known, and what each is is told by its name, since \
+                 {why}."
+            ));
+        }
+    }
+
+    /// Says once which devices have their counters switched off: they seem to do nothing.
+    fn say_what_is_uncounted(&mut self, root: &Root, notes: &mut Vec<String>) {
+        if self.said_uncounted {
+            return;
+        }
+        let uncounted: Vec<&str> = self
+            .devices
+            .iter()
+            .filter(|device| {
+                // Others count by themselves, whatever their queue says.
+                let is_disk = device.kind == Kind::Disk;
+                is_disk && self.known.contains_key(&device.number) && !device.is_counted(root)
+            })
+            .map(|device| device.name.as_str())
+            .collect();
+        if !uncounted.is_empty() {
+            self.said_uncounted = true;
+            notes.push(format!(
+                "The kernel does not count the requests of {}, so that nothing is seen of them; 1 in \
+                 queue/iostats of a disk in sysfs makes it count.",
+                uncounted.join(", ")
+            ));
+        }
+    }
+
+    fn forget_the_gone(&mut self) {
+        let reading = self.reading;
+        let is_gone = |known: &Known| known.reading != reading;
+        let gone: Vec<DevNum> = self
+            .known
+            .iter()
+            .filter(|(_, known)| is_gone(known))
+            .map(|(number, _)| *number)
+            .collect();
+        for number in gone {
+            if let Some(known) = self.known.remove(&number) {
+                self.remember(number, &known.device);
+            }
+        }
+    }
+
+    /// A device whose counters went back, or that was away, is another one, unless the kernel says that it is the same,
+    /// and so is one that has another place in the sequence of disks.
+    fn tell_the_doubtful_apart(&mut self, root: &Root) {
+        let mut others = Vec::new();
+        for (number, known) in &mut self.known {
+            let sequence = sequence_of(&self.devices, *number, root);
+            let before = known.device.sequence;
+            let is_other = match (before, sequence) {
+                (Some(before), Some(now)) => before != now,
+                _ => known.doubtful,
+            };
+            known.doubtful = false;
+            if is_other {
+                others.push(*number);
+            }
+        }
+        for number in others {
+            let id = self.take_id();
+            if let Some(known) = self.known.get_mut(&number) {
+                let device = Device::by_name(id, &known.device.name, self.now);
+                known.device = Arc::new(device);
+            }
+        }
+    }
+
+    fn describe_all(&mut self, root: &Root) {
+        let mut ids: HashMap<DevNum, DeviceId> = HashMap::new();
+        let mut sequences: HashMap<DevNum, Option<u64>> = HashMap::new();
+        let numbers: Vec<DevNum> = self.known.keys().copied().collect();
+        for number in numbers {
+            let sequence = sequence_of(&self.devices, number, root);
+            self.recognize(number, sequence);
+            sequences.insert(number, sequence);
+            if let Some(known) = self.known.get(&number) {
+                ids.insert(number, known.device.id);
+            }
+        }
+        self.rank();
+        // Without these names, the kernel's do.
+        let links = md::links(root, &self.devices).unwrap_or_default();
+        for device in self.devices.iter() {
+            let Some(known) = self.known.get_mut(&device.number) else {
+                continue;
+            };
+            let sequence = sequences.get(&device.number).copied().flatten();
+            let mut described =
+                describe(device, &known.device, sequence, &self.devices, &ids, root);
+            if described.kind == DeviceKind::Array {
+                // A number alone tells no more than the kernel's name.
+                let mut names = links.iter().filter(|(name, number)| {
+                    let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
+                    *number == device.number && !is_number
+                });
+                described.alias = names.next().map(|(name, _)| name.clone());
+            }
+            if described != *known.device {
+                known.device = Arc::new(described);
+            }
+        }
+    }
+
+    /// Gives all devices their places in the order of their names.
+    fn rank(&mut self) {
+        let mut known: Vec<&mut Known> = self.known.values_mut().collect();
+        known.sort_by_cached_key(|known| block::natural(&known.device.name));
+        for (known, rank) in known.into_iter().zip(0..) {
+            known.rank = rank;
+        }
+    }
+
+    /// A device that came just now and was there before gets its old number again.
+    fn recognize(&mut self, number: DevNum, sequence: Option<u64>) {
+        let Some(known) = self.known.get_mut(&number) else {
+            return;
+        };
+        if known.device.sequence.is_some() {
+            return;
+        }
+        let before = self.departed.iter().position(|departed| {
+            Some(departed.sequence) == sequence
+                && departed.number == number
+                && departed.name == known.device.name
+        });
+        if let Some(before) = before.and_then(|at| self.departed.remove(at)) {
+            let mut device = Device::by_name(before.id, &before.name, before.first_seen);
+            device.number = known.device.number;
+            known.device = Arc::new(device);
+        }
+    }
+
+    /// Who was seen, and its place in the order of names. `None` for loop devices and RAM disks that
+    /// have never done anything, of which a host may have many.
+    pub(super) fn device(&self, seen: &Seen) -> Option<(u32, Arc<Device>)> {
+        let known = self.known.get(&seen.number)?;
+        let spare = matches!(known.device.kind, DeviceKind::Loop | DeviceKind::Memory);
+        let unused = seen.stats.reads == 0 && seen.stats.writes == 0 && seen.stats.in_flight == 0;
+        (!(spare && unused)).then(|| (known.rank, Arc::clone(&known.device)))
+    }
+
+    /// The number of the device that has this name now.
+    pub(super) fn id_of(&self, name: &str) -> Option<DeviceId> {
+        let number = self.devices.named(name)?.number;
+        Some(self.known.get(&number)?.device.id)
+    }
+
+    /// The disks that have a statistics page of their vendor's, and their nodes.
+    pub(super) fn devices_of_vendors(&self) -> Vec<(DeviceId, std::path::PathBuf)> {
+        let has_page = |device: &&block::Device| {
+            let model = device.model.as_deref();
+            device.kind == Kind::Disk && !device.hidden && model.is_some_and(StatsPage::is_had_by)
+        };
+        self.devices
+            .iter()
+            .filter(has_page)
+            .filter_map(|device| {
+                let known = self.known.get(&device.number)?;
+                Some((known.device.id, self.root.locate(&device.node())))
+            })
+            .collect()
+    }
+}
+
+fn number(number: DevNum) -> DeviceNumber {
+    DeviceNumber {
+        major: number.major,
+        minor: number.minor,
+    }
+}
+
+/// The place of a disk in the sequence of all; a partition has that of its disk.
+fn sequence_of(devices: &Devices, number: DevNum, root: &Root) -> Option<u64> {
+    let device = devices.get(number)?;
+    let disk = device.partition_of().and_then(|disk| devices.get(disk));
+    disk.unwrap_or(device).sequence(root)
+}
+
+fn describe(
+    device: &block::Device,
+    before: &Device,
+    sequence: Option<u64>,
+    devices: &Devices,
+    ids: &HashMap<DevNum, DeviceId>,
+    root: &Root,
+) -> Device {
+    let (kind, level, alias) = match &device.kind {
+        Kind::Disk => (DeviceKind::Disk, None, None),
+        Kind::Partition { .. } => (DeviceKind::Partition, None, None),
+        Kind::Loop { .. } => (DeviceKind::Loop, None, None),
+        Kind::Mapper { name, .. } => (DeviceKind::Mapper, None, name.clone()),
+        Kind::Raid { level, .. } => (DeviceKind::Array, level.clone(), None),
+        Kind::Ram => (DeviceKind::Memory, None, None),
+    };
+    let below = devices.parents(device.number);
+    Device {
+        id: before.id,
+        name: device.name.clone(),
+        alias,
+        number: Some(number(device.number)),
+        sequence,
+        first_seen: before.first_seen,
+        kind,
+        level,
+        size: Some(device.size),
+        model: device.model.clone(),
+        serial: device.serial.clone(),
+        queue_depth: device.queue_depth(root),
+        rotational: device.rotational,
+        lies_on: below
+            .iter()
+            .filter_map(|below| ids.get(&below.number).copied())
+            .collect(),
+    }
+}

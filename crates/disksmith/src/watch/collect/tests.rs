@@ -1,0 +1,339 @@
+use std::fs;
+
+use jiff::Timestamp;
+use record::Nanos;
+use record::sample::{DeviceKind, PerSecond, SyncAction};
+
+use super::*;
+
+/// A host of files, and the clock of its readings.
+struct Fake {
+    _folder: tempfile::TempDir,
+    root: Root,
+    second: u64,
+}
+
+impl Fake {
+    fn new() -> Fake {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::under(folder.path());
+        fs::create_dir_all(&root.proc).unwrap();
+        fs::create_dir_all(root.sys.join("class/block")).unwrap();
+        let fake = Fake {
+            _folder: folder,
+            root,
+            second: 0,
+        };
+        fake.counters(&[]);
+        fake
+    }
+
+    /// Devices with their minor number, name, reads, and milliseconds of reads.
+    fn counters(&self, devices: &[(u32, &str, u64, u64)]) {
+        let line = |(minor, name, reads, ms): &(u32, &str, u64, u64)| {
+            format!(
+                " 259 {minor:7} {name} {reads} 0 {} {ms} 0 0 0 0 0 {ms} {ms} 0 0 0 0 0 0\n",
+                8 * reads
+            )
+        };
+        let text: String = devices.iter().map(line).collect();
+        fs::write(self.root.proc.join("diskstats"), text).unwrap();
+    }
+
+    /// A device's folder in sysfs.
+    fn device(&self, minor: u32, name: &str, sequence: u64) {
+        let folder = self.root.sys.join("class/block").join(name);
+        fs::create_dir_all(folder.join("slaves")).unwrap();
+        fs::create_dir_all(folder.join("mq/0")).unwrap();
+        fs::create_dir_all(folder.join("queue")).unwrap();
+        let put = |file: &str, text: String| fs::write(folder.join(file), text).unwrap();
+        put("dev", format!("259:{minor}\n"));
+        put("size", "2048\n".to_owned());
+        put("diskseq", format!("{sequence}\n"));
+        put("queue/nr_requests", "64\n".to_owned());
+    }
+
+    fn array(&self, minor: u32, name: &str, members: &[&str]) {
+        self.device(minor, name, 99);
+        let folder = self.root.sys.join("class/block").join(name);
+        fs::create_dir_all(folder.join("md")).unwrap();
+        fs::write(folder.join("md/level"), "raid1\n").unwrap();
+        fs::write(folder.join("md/sync_action"), "idle\n").unwrap();
+        for member in members {
+            fs::write(folder.join("slaves").join(member), "").unwrap();
+        }
+    }
+
+    fn mdstat(&self, text: &str) {
+        fs::write(self.root.proc.join("mdstat"), text).unwrap();
+    }
+
+    fn collector(&self) -> Collector {
+        Collector::new(&self.root, Duration::from_secs(1)).unwrap()
+    }
+
+    /// The sample of one second after the one before.
+    fn next(&mut self, collector: &mut Collector) -> Option<Sample> {
+        self.second += 1;
+        let since = Nanos::from_secs(self.second);
+        let wall = i64::try_from(self.second).unwrap();
+        let reading = Reading {
+            wall: Timestamp::from_second(1_700_000_000 + wall).unwrap(),
+            monotonic: since,
+            boot: since,
+        };
+        collector.sample_at(reading).unwrap()
+    }
+}
+
+#[test]
+fn a_device_that_comes_is_known_from_its_second_reading_on() {
+    let mut fake = Fake::new();
+    fake.counters(&[(0, "nvme0n1", 100, 10)]);
+    let mut collector = fake.collector();
+    assert!(fake.next(&mut collector).is_none());
+    fake.counters(&[(0, "nvme0n1", 150, 60), (1, "nvme1n1", 500, 0)]);
+    let sample = fake.next(&mut collector).unwrap();
+    let old = sample.named("nvme0n1").unwrap();
+    assert_eq!(old.read.iops, Some(PerSecond(50.0)));
+    assert_eq!(old.read.wait, Some(Nanos(1_000_000)));
+    let new = sample.named("nvme1n1").unwrap();
+    assert_eq!((new.read.iops, new.reset), (None, false));
+    assert!(new.device.first_seen.elapsed > old.device.first_seen.elapsed);
+    fake.counters(&[(0, "nvme0n1", 150, 60), (1, "nvme1n1", 501, 0)]);
+    let sample = fake.next(&mut collector).unwrap();
+    let new = sample.named("nvme1n1").unwrap();
+    assert_eq!(new.read.iops, Some(PerSecond(1.0)));
+}
+
+#[test]
+fn a_name_that_is_used_again_is_another_device() {
+    let mut fake = Fake::new();
+    fake.device(0, "sda", 7);
+    fake.counters(&[(0, "sda", 1000, 10)]);
+    let mut collector = fake.collector();
+    fake.next(&mut collector);
+    let first = fake.next(&mut collector).unwrap();
+    let first = first.named("sda").unwrap().device.clone();
+    assert_eq!(first.sequence, Some(7));
+    assert_eq!(first.queue_depth, Some(64));
+    // It is replaced between two readings.
+    fake.device(0, "sda", 8);
+    fake.counters(&[(0, "sda", 3, 1)]);
+    let second = fake.next(&mut collector).unwrap();
+    let second = second.named("sda").unwrap();
+    assert!(second.reset);
+    assert_eq!(second.read.iops, None);
+    assert_ne!(second.device.id, first.id);
+    assert_eq!(second.device.sequence, Some(8));
+}
+
+#[test]
+fn the_same_device_keeps_its_number_when_it_comes_back_or_its_counters_go_back() {
+    let mut fake = Fake::new();
+    fake.device(0, "sda", 7);
+    fake.counters(&[(0, "sda", 1000, 10)]);
+    let mut collector = fake.collector();
+    fake.next(&mut collector);
+    let id = |sample: &Sample| sample.named("sda").unwrap().device.id;
+    let first = fake.next(&mut collector).unwrap();
+    fake.counters(&[(0, "sda", 3, 1)]);
+    let reset = fake.next(&mut collector).unwrap();
+    assert!(reset.named("sda").unwrap().reset);
+    assert_eq!(id(&reset), id(&first));
+    fake.counters(&[]);
+    let gone = fake.next(&mut collector).unwrap();
+    assert!(gone.devices.is_empty());
+    fake.counters(&[(0, "sda", 4, 1)]);
+    let back = fake.next(&mut collector).unwrap();
+    assert_eq!(id(&back), id(&first));
+    assert_eq!(back.named("sda").unwrap().read.iops, None);
+}
+
+#[test]
+fn an_array_is_seen_over_its_members_with_what_it_does() {
+    let mut fake = Fake::new();
+    fake.device(0, "sda", 1);
+    fake.device(1, "sdb", 2);
+    fake.array(2, "md0", &["sda", "sdb"]);
+    let devices = [(0, "sda", 9, 1), (1, "sdb", 9, 1), (2, "md0", 9, 1)];
+    fake.counters(&devices);
+    let idle = "md0 : active raid1 sdb[1] sda[0]\n      1024 blocks [2/2] [UU]\n";
+    fs::create_dir_all(fake.root.dev.join("md")).unwrap();
+    fs::write(fake.root.dev.join("md0"), "").unwrap();
+    std::os::unix::fs::symlink("../md0", fake.root.dev.join("md/data")).unwrap();
+    // md is loaded only when the array is built.
+    let mut collector = fake.collector();
+    fake.mdstat(idle);
+    fake.next(&mut collector);
+    let sample = fake.next(&mut collector).unwrap();
+    let md = sample.named("md0").unwrap();
+    assert_eq!(md.device.kind, DeviceKind::Array);
+    assert_eq!(md.device.level.as_deref(), Some("raid1"));
+    assert_eq!(md.device.alias.as_deref(), Some("data"));
+    let below: Vec<&str> = sample
+        .below(&md.device)
+        .map(|one| one.device.name.as_str())
+        .collect();
+    assert_eq!(below, ["sda", "sdb"]);
+    let state = md.array.as_ref().unwrap();
+    assert_eq!(
+        (state.action, state.degraded),
+        (Some(SyncAction::Idle), Some(0))
+    );
+    fake.mdstat(
+        "md0 : active raid1 sdb[1](F) sda[0]\n      1024 blocks [2/1] [U_]\n      \
+         [=>..]  recovery = 10.0% (102/1024) finish=1min speed=5K/sec\n",
+    );
+    let sample = fake.next(&mut collector).unwrap();
+    let state = sample.named("md0").unwrap().array.clone().unwrap();
+    assert_eq!(state.action, Some(SyncAction::Recover));
+    assert_eq!(state.degraded, Some(1));
+    let faulty: Vec<&str> = state
+        .members
+        .iter()
+        .filter(|member| member.is_faulty())
+        .map(|member| member.name.as_str())
+        .collect();
+    assert_eq!(faulty, ["sdb"]);
+}
+
+#[test]
+fn what_a_container_hides_is_said_once() {
+    let mut fake = Fake::new();
+    fake.counters(&[(0, "vda", 1, 1)]);
+    let mut collector = fake.collector();
+    fake.next(&mut collector);
+    let notes = collector.take_notes();
+    for part in ["PSI", "load", "Memory", "Network", "kernel's log"] {
+        let count = notes.iter().filter(|note| note.contains(part)).count();
+        assert_eq!(count, 1, "{part}: {notes:?}");
+    }
+    let sample = fake.next(&mut collector).unwrap();
+    assert_eq!(sample.host.pressure, None);
+    assert!(collector.take_notes().is_empty());
+}
+
+#[test]
+fn without_counters_there_is_nothing_to_watch() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Root::under(folder.path());
+    assert!(Collector::new(&root, Duration::from_secs(1)).is_err());
+}
+
+#[test]
+fn thousands_of_devices_are_sorted_by_name() {
+    let mut fake = Fake::new();
+    let names: Vec<String> = (0..3000).rev().map(|n| format!("sd{n}")).collect();
+    let devices: Vec<(u32, &str, u64, u64)> = names
+        .iter()
+        .zip(0..)
+        .map(|(name, minor)| (minor, name.as_str(), 1, 1))
+        .collect();
+    fake.counters(&devices);
+    for (minor, name, ..) in devices.iter().rev().take(20) {
+        fake.device(*minor, name, u64::from(*minor));
+    }
+    let mut collector = fake.collector();
+    fake.next(&mut collector);
+    let sample = fake.next(&mut collector).unwrap();
+    assert_eq!(sample.devices.len(), 3000);
+    let listed: Vec<&str> = sample
+        .devices
+        .iter()
+        .map(|one| one.device.name.as_str())
+        .collect();
+    let sorted: Vec<&str> = names.iter().rev().map(String::as_str).collect();
+    assert_eq!(listed, sorted);
+}
+
+#[test]
+fn a_host_without_sysfs_is_watched_and_that_is_said_once() {
+    let mut fake = Fake::new();
+    fs::remove_dir_all(&fake.root.sys).unwrap();
+    fake.counters(&[(1, "nvme10n1", 1, 1), (0, "nvme2n1", 1, 1)]);
+    let mut collector = fake.collector();
+    fake.next(&mut collector);
+    let told = |notes: &[String]| {
+        let told = notes
+            .iter()
+            .filter(|note| note.contains("sysfs lists none"));
+        told.count()
+    };
+    assert_eq!(told(&collector.take_notes()), 1);
+    let sample = fake.next(&mut collector).unwrap();
+    let names = sample.devices.iter().map(|one| one.device.name.as_str());
+    assert_eq!(names.collect::<Vec<_>>(), ["nvme2n1", "nvme10n1"]);
+    fake.counters(&[(0, "nvme2n1", 1, 1)]);
+    fake.next(&mut collector);
+    assert_eq!(told(&collector.take_notes()), 0);
+}
+
+#[test]
+fn a_disk_that_does_not_count_is_named_once() {
+    let mut fake = Fake::new();
+    fake.device(0, "sda", 1);
+    fake.device(1, "sdb", 2);
+    let iostats = fake.root.sys.join("class/block/sdb/queue/iostats");
+    fs::write(iostats, "0\n").unwrap();
+    fake.counters(&[(0, "sda", 1, 1), (1, "sdb", 0, 0)]);
+    let mut collector = fake.collector();
+    for expected in [1, 0] {
+        fake.next(&mut collector);
+        let notes = collector.take_notes();
+        let told = notes.iter().filter(|note| note.contains("requests of sdb"));
+        assert_eq!(told.count(), expected, "{notes:?}");
+    }
+}
+
+#[test]
+fn a_disk_that_was_away_is_another_where_nothing_says_that_it_is_the_same() {
+    let mut fake = Fake::new();
+    let many: Vec<String> = (0..50).map(|n| format!("vd{n}")).collect();
+    let mut devices: Vec<(u32, &str, u64, u64)> = many
+        .iter()
+        .zip(0..)
+        .map(|(name, minor)| (minor, name.as_str(), 10, 10))
+        .collect();
+    fake.counters(&devices);
+    let mut collector = fake.collector();
+    fake.next(&mut collector);
+    let first = fake.next(&mut collector).unwrap();
+    let gone = devices.pop().unwrap();
+    // As on a host where sysfs takes so long that it may not be read each time.
+    collector.roster.slow_down(Duration::from_secs(1));
+    fake.counters(&devices);
+    fake.next(&mut collector);
+    devices.push((gone.0, gone.1, 99, 99));
+    fake.counters(&devices);
+    let back = fake.next(&mut collector).unwrap();
+    assert_eq!(back.named(gone.1).unwrap().read.iops, None);
+    collector.roster.slow_down(Duration::ZERO);
+    let back = fake.next(&mut collector).unwrap();
+    let id = |sample: &Sample, name: &str| sample.named(name).unwrap().device.id;
+    assert_ne!(id(&back, gone.1), id(&first, gone.1));
+    assert_eq!(id(&back, "vd0"), id(&first, "vd0"));
+}
+
+#[test]
+fn an_array_without_copies_that_lost_a_member_lacks_one() {
+    let mut fake = Fake::new();
+    fake.array(2, "md0", &[]);
+    fake.counters(&[(2, "md0", 9, 1)]);
+    fake.mdstat("md0 : broken raid0 sdb[1] sda[0]\n      1024 blocks\n");
+    let mut collector = fake.collector();
+    fake.next(&mut collector);
+    let sample = fake.next(&mut collector).unwrap();
+    let state = sample.named("md0").unwrap().array.as_ref().unwrap();
+    assert_eq!(state.degraded, Some(1));
+}
+
+#[test]
+fn this_host_is_watched() {
+    let mut collector = Collector::new(&Root::host(), Duration::from_secs(1)).unwrap();
+    assert!(collector.sample().unwrap().is_none());
+    std::thread::sleep(Duration::from_millis(50));
+    let sample = collector.sample().unwrap().unwrap();
+    assert!(sample.length >= Nanos(10_000_000));
+    assert!(sample.at.wall.is_some());
+}

@@ -1,0 +1,269 @@
+//! The volumes' own statistics pages. Each is asked for by a thread of its own: the controller of a
+//! volume that is stuck may keep a caller for a minute, which is when the rest is wanted most, and
+//! the pages of the other volumes too.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use linux::Root;
+use linux::ebs::StatsPage;
+use record::sample::{DeviceId, DeviceSample, VendorSample};
+
+/// What a thread that only asks needs of memory.
+const STACK: usize = 128 * 1024;
+
+/// A page, or why there is none.
+struct Answer {
+    id: DeviceId,
+    path: PathBuf,
+    at: Instant,
+    page: io::Result<StatsPage>,
+}
+
+/// The pages of all volumes that have one.
+pub(super) struct Vendor {
+    period: Duration,
+    /// Who is asked. A thread ends when its sender is gone.
+    asked: HashMap<DeviceId, (PathBuf, Sender<Infallible>)>,
+    answers: (Sender<Answer>, Receiver<Answer>),
+    last: HashMap<DeviceId, (Instant, StatsPage)>,
+    refused: bool,
+}
+
+impl Vendor {
+    /// Asks nobody yet.
+    pub(super) fn new(period: Duration) -> Vendor {
+        Vendor {
+            period,
+            asked: HashMap::new(),
+            answers: channel(),
+            last: HashMap::new(),
+            refused: false,
+        }
+    }
+
+    /// Asks these from now on. On another machine's files there is nobody to ask.
+    pub(super) fn watch(&mut self, root: &Root, wanted: Vec<(DeviceId, PathBuf)>) {
+        if *root != Root::host() {
+            return;
+        }
+        let is_wanted = |id: &DeviceId, path: &PathBuf| {
+            let same = |(other, at): &(DeviceId, PathBuf)| other == id && at == path;
+            wanted.iter().any(same)
+        };
+        self.asked.retain(|id, (path, _)| is_wanted(id, path));
+        let asked = &self.asked;
+        self.last.retain(|id, _| asked.contains_key(id));
+        for (id, path) in wanted {
+            if !self.asked.contains_key(&id) {
+                let (end, ended) = channel();
+                let answers = self.answers.0.clone();
+                if start(id, path.clone(), self.period, ended, answers).is_ok() {
+                    self.asked.insert(id, (path, end));
+                }
+            }
+        }
+    }
+
+    /// Adds to the samples what the volumes said since the last time.
+    pub(super) fn give(&mut self, samples: &mut [DeviceSample], notes: &mut Vec<String>) {
+        // Two pages may come within one sample; the last of them has counted what the first did.
+        let mut newest = HashMap::new();
+        while let Ok(answer) = self.answers.1.try_recv() {
+            match answer.page {
+                Ok(page) => {
+                    newest.insert(answer.id, (answer.at, page));
+                }
+                Err(error) if !self.refused => {
+                    self.refused = true;
+                    notes.push(refusal(&answer.path, &error));
+                }
+                Err(_) => {}
+            }
+        }
+        for sample in samples {
+            if let Some((at, page)) = newest.remove(&sample.device.id) {
+                sample.vendor = self.said(sample.device.id, at, page);
+            }
+        }
+    }
+
+    /// What a page says beyond the one before it.
+    fn said(&mut self, id: DeviceId, at: Instant, page: StatsPage) -> Option<VendorSample> {
+        let before = self.last.insert(id, (at, page.clone()));
+        let (then, before) = before?;
+        page.since(&before, at.duration_since(then).into())
+    }
+}
+
+/// Why there is no page, for the first volume that has none.
+fn refusal(path: &Path, error: &io::Error) -> String {
+    let remedy = match error.kind() {
+        io::ErrorKind::PermissionDenied => "; run disksmith as root for that",
+        _ => "",
+    };
+    format!(
+        "The statistics that {} keeps itself cannot be read, so that caps are judged from the \
+         kernel's counters: {error}{remedy}",
+        path.display()
+    )
+}
+
+/// Begins to ask a volume, once a period, until nobody wants to know any more.
+fn start(
+    id: DeviceId,
+    path: PathBuf,
+    period: Duration,
+    ended: Receiver<Infallible>,
+    answers: Sender<Answer>,
+) -> io::Result<()> {
+    let asks = move || {
+        let mut file = None;
+        loop {
+            let next = Instant::now() + period;
+            let page = ask(&path, &mut file);
+            if page.is_err() {
+                file = None;
+            }
+            let answer = Answer {
+                id,
+                path: path.clone(),
+                at: Instant::now(),
+                page,
+            };
+            let wait = next.saturating_duration_since(Instant::now());
+            if answers.send(answer).is_err()
+                || ended.recv_timeout(wait) != Err(RecvTimeoutError::Timeout)
+            {
+                return;
+            }
+        }
+    };
+    let thread = thread::Builder::new().name("volume-page".to_owned());
+    thread.stack_size(STACK).spawn(asks)?;
+    Ok(())
+}
+
+fn ask(path: &Path, file: &mut Option<File>) -> io::Result<StatsPage> {
+    let open = match file.take() {
+        Some(open) => open,
+        None => File::open(path)?,
+    };
+    StatsPage::read(file.insert(open))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use record::Nanos;
+    use record::sample::{Device, Moment};
+
+    use super::*;
+
+    /// The page of an EBS volume that has completed so many reads.
+    fn page(reads: u64) -> StatsPage {
+        let mut page = vec![0; 4096];
+        page[..4].copy_from_slice(&0x3C23_B510_u32.to_le_bytes());
+        page[8..16].copy_from_slice(&reads.to_le_bytes());
+        StatsPage::parse(&page).unwrap()
+    }
+
+    #[test]
+    fn two_pages_within_a_sample_are_both_counted() {
+        let mut vendor = Vendor::new(Duration::from_secs(1));
+        let answers = vendor.answers.0.clone();
+        let began = Instant::now();
+        let answer = |second: u64, reads: u64| {
+            let answer = Answer {
+                id: DeviceId(3),
+                path: "/dev/nvme1n1".into(),
+                at: began + Duration::from_secs(second),
+                page: Ok(page(reads)),
+            };
+            answers.send(answer).unwrap();
+        };
+        let device = Device::by_name(DeviceId(3), "nvme1n1", Moment::default());
+        let device = DeviceSample::unknown(Arc::new(device));
+        let mut give = || {
+            let mut samples = [device.clone()];
+            vendor.give(&mut samples, &mut Vec::new());
+            let said = samples[0].vendor.take();
+            said.map(|said| (said.reads, said.length))
+        };
+        answer(0, 10);
+        assert_eq!(give(), None);
+        answer(1, 15);
+        answer(2, 22);
+        assert_eq!(give(), Some((12, Nanos::from_secs(2))));
+        assert_eq!(give(), None);
+        answer(3, 23);
+        assert_eq!(give(), Some((1, Nanos::from_secs(1))));
+    }
+
+    #[test]
+    fn what_has_no_page_is_said_once() {
+        let mut vendor = Vendor::new(Duration::from_millis(10));
+        vendor.watch(
+            &Root::host(),
+            vec![
+                (DeviceId(0), "/dev/null".into()),
+                (DeviceId(1), "/no/such".into()),
+            ],
+        );
+        let mut notes = Vec::new();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < deadline && notes.is_empty() {
+            thread::sleep(Duration::from_millis(20));
+            vendor.give(&mut [], &mut notes);
+        }
+        thread::sleep(Duration::from_millis(50));
+        vendor.give(&mut [], &mut notes);
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        let named = ["/dev/null", "/no/such"];
+        assert!(
+            named.iter().any(|path| notes[0].contains(path)),
+            "{notes:?}"
+        );
+    }
+
+    #[test]
+    fn a_volume_that_hangs_keeps_no_other_from_being_asked() {
+        // Nobody writes to the pipe, so that it cannot be opened for reading, as a volume that hangs.
+        let folder = tempfile::tempdir().unwrap();
+        let hangs = folder.path().join("hangs");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &hangs,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        let mut vendor = Vendor::new(Duration::from_millis(10));
+        let wanted = vec![
+            (DeviceId(0), hangs.clone()),
+            (DeviceId(1), "/dev/null".into()),
+        ];
+        vendor.watch(&Root::host(), wanted.clone());
+        vendor.watch(&Root::host(), wanted);
+        let mut notes = Vec::new();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < deadline && notes.is_empty() {
+            thread::sleep(Duration::from_millis(20));
+            vendor.give(&mut [], &mut notes);
+        }
+        assert!(notes[0].contains("/dev/null"), "{notes:?}");
+        assert_eq!(vendor.asked.len(), 2);
+        vendor.watch(&Root::host(), Vec::new());
+        assert!(vendor.asked.is_empty());
+        // It ends with the other end of the pipe.
+        drop(std::fs::OpenOptions::new().write(true).open(&hangs));
+    }
+}

@@ -1,0 +1,170 @@
+//! What was found, so that the screen can show it as it stood at any time.
+
+use std::collections::VecDeque;
+
+use record::sample::DeviceId;
+use record::{Event, Nanos, Severity, Subject};
+use study::watch::{Change, ChangeKind};
+
+/// So many findings are remembered.
+const MOST: usize = 500;
+
+/// A finding, and when it was known.
+#[derive(Clone, Debug)]
+struct Entry {
+    event: Event,
+    /// When it was found, which is later than when its cause began.
+    opened: Nanos,
+    /// When it was known to be over.
+    closed: Option<Nanos>,
+}
+
+impl Entry {
+    fn was_open(&self, time: Nanos) -> bool {
+        self.opened <= time && self.closed.is_none_or(|closed| closed > time)
+    }
+}
+
+/// All findings of this watch, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    entries: VecDeque<Entry>,
+}
+
+impl Found {
+    /// Takes what became of findings at a time.
+    pub(crate) fn take(&mut self, changes: Vec<Change>, now: Nanos) {
+        for Change { kind, event } in changes {
+            let known = self.entries.iter_mut().rev();
+            let mut known = known.filter(|entry| entry.event.id == event.id);
+            let closed = (kind == ChangeKind::Closed).then_some(now);
+            match known.next() {
+                Some(entry) => {
+                    entry.event = event;
+                    entry.closed = closed;
+                }
+                None => self.entries.push_back(Entry {
+                    event,
+                    opened: now,
+                    closed,
+                }),
+            }
+        }
+        while self.entries.len() > MOST {
+            // One that lasts is worth more than an older one that is over.
+            let over = self.entries.iter().position(|entry| entry.closed.is_some());
+            self.entries.remove(over.unwrap_or(0));
+        }
+    }
+
+    /// What was open at a time: warnings first, and the newest first.
+    pub(crate) fn open(&self, time: Nanos) -> Vec<&Event> {
+        let open = self.entries.iter().rev();
+        let open = open.filter(|entry| entry.was_open(time));
+        let mut open: Vec<&Event> = open.map(|entry| &entry.event).collect();
+        open.sort_by_key(|event| event.severity == Severity::Note);
+        open
+    }
+
+    /// What was over at a time, the last that ended first.
+    pub(crate) fn over(&self, time: Nanos) -> Vec<&Event> {
+        let closed = |entry: &Entry| entry.closed.filter(|closed| *closed <= time);
+        let over = self.entries.iter();
+        let mut over: Vec<_> = over
+            .filter_map(|entry| Some((closed(entry)?, &entry.event)))
+            .collect();
+        over.sort_by_key(|(closed, _)| std::cmp::Reverse(*closed));
+        over.into_iter().map(|(_, event)| event).collect()
+    }
+
+    /// The gravest of what was open on a device.
+    pub(crate) fn mark(&self, device: DeviceId, time: Nanos) -> Option<Severity> {
+        let subject = Subject::Device(device);
+        let open = self.entries.iter().filter(|entry| entry.was_open(time));
+        let on_it = open.filter(|entry| entry.event.subject == subject);
+        on_it
+            .map(|entry| entry.event.severity)
+            .max_by_key(|severity| *severity != Severity::Note)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::EventCode;
+    use record::sample::Moment;
+
+    use super::*;
+
+    fn change(kind: ChangeKind, id: u64, severity: Severity) -> Change {
+        Change {
+            kind,
+            event: Event {
+                id,
+                code: EventCode::Stalled,
+                severity,
+                subject: Subject::Device(DeviceId(7)),
+                name: "vda".to_owned(),
+                began: Moment::default(),
+                ended: None,
+                text: String::new(),
+                advice: String::new(),
+                figures: Vec::new(),
+            },
+        }
+    }
+
+    fn ids(events: Vec<&Event>) -> Vec<u64> {
+        events.iter().map(|event| event.id).collect()
+    }
+
+    #[test]
+    fn it_stands_as_it_stood_then() {
+        let mut found = Found::default();
+        let second = Nanos::from_secs;
+        found.take(
+            vec![change(ChangeKind::Opened, 1, Severity::Warn)],
+            second(5),
+        );
+        found.take(
+            vec![change(ChangeKind::Opened, 2, Severity::Note)],
+            second(6),
+        );
+        found.take(
+            vec![change(ChangeKind::Updated, 1, Severity::Warn)],
+            second(7),
+        );
+        found.take(
+            vec![change(ChangeKind::Closed, 1, Severity::Warn)],
+            second(9),
+        );
+        assert_eq!(ids(found.open(second(4))), [0; 0]);
+        assert_eq!(ids(found.open(second(6))), [1, 2]);
+        assert_eq!(ids(found.over(second(8))), [0; 0]);
+        assert_eq!(ids(found.open(second(9))), [2]);
+        assert_eq!(ids(found.over(second(9))), [1]);
+        assert_eq!(found.mark(DeviceId(7), second(8)), Some(Severity::Warn));
+        assert_eq!(found.mark(DeviceId(7), second(9)), Some(Severity::Note));
+        assert_eq!(found.mark(DeviceId(8), second(9)), None);
+    }
+
+    #[test]
+    fn what_lasts_is_not_forgotten_for_what_is_over() {
+        let mut found = Found::default();
+        found.take(
+            vec![change(ChangeKind::Opened, 1, Severity::Warn)],
+            Nanos(0),
+        );
+        for id in 2..2000 {
+            found.take(
+                vec![change(ChangeKind::Opened, id, Severity::Warn)],
+                Nanos(id),
+            );
+            found.take(
+                vec![change(ChangeKind::Closed, id, Severity::Warn)],
+                Nanos(id),
+            );
+        }
+        assert_eq!(ids(found.open(Nanos(9999))), [1]);
+        assert_eq!(found.over(Nanos(9999)).len(), MOST - 1);
+    }
+}

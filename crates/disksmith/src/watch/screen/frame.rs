@@ -1,0 +1,266 @@
+//! A sample in as few bytes as the screen needs of it, so that many minutes of many devices can be kept
+//! to go back to.
+
+use std::mem::size_of;
+use std::sync::Arc;
+
+use record::sample::{
+    ArraySample, Device, DeviceId, DeviceSample, Flow, FlowKind, Gap, HostSample, Moment, Sample,
+    VendorSample,
+};
+use record::{Bytes, Nanos};
+
+/// The memory of what a device did, with the counts of who shares it and what the allocator adds.
+const KEPT: usize = size_of::<Figures>() + 32;
+
+/// A figure in four bytes. What is not known is no number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Figure(f32);
+
+impl Figure {
+    fn of(value: Option<f64>) -> Figure {
+        Figure(value.map_or(f32::NAN, |value| value as f32))
+    }
+
+    /// The figure, where it is known.
+    pub(crate) fn get(self) -> Option<f64> {
+        (!self.0.is_nan()).then(|| f64::from(self.0))
+    }
+
+    /// Whether something is known to have happened.
+    fn is_positive(self) -> bool {
+        self.0 > 0.0
+    }
+}
+
+impl PartialEq for Figure {
+    /// Two figures that are not known are the same here.
+    fn eq(&self, other: &Figure) -> bool {
+        self.0.to_bits() == other.0.to_bits()
+    }
+}
+
+/// What requests of one kind did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rates {
+    /// Requests a second.
+    pub iops: Figure,
+    /// Bytes a second.
+    pub bytes: Figure,
+    /// Merges a second.
+    pub merged: Figure,
+    /// The mean time of a request, in seconds.
+    pub wait: Figure,
+    /// The mean size, in bytes.
+    pub size: Figure,
+}
+
+impl Rates {
+    fn of(flow: &Flow) -> Rates {
+        Rates {
+            iops: Figure::of(flow.iops.map(|iops| iops.0)),
+            bytes: Figure::of(flow.bytes.map(|bytes| bytes.0)),
+            merged: Figure::of(flow.merged.map(|merged| merged.0)),
+            wait: Figure::of(flow.wait.map(Nanos::as_secs_f64)),
+            size: Figure::of(flow.size.map(|Bytes(size)| size as f64)),
+        }
+    }
+}
+
+/// What a device did in an interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Figures {
+    /// Reads, writes, discards and flushes, in the order of [`FlowKind::ALL`].
+    flows: [Rates; 4],
+    /// Reads, writes and discards together.
+    pub all: Rates,
+    /// Requests in flight when the interval ended.
+    pub in_flight: Figure,
+    /// Requests in flight on average.
+    pub mean_in_flight: Figure,
+    /// The share of time in which anything was in flight.
+    pub busy: Figure,
+}
+
+impl Figures {
+    fn of(sample: &DeviceSample) -> Figures {
+        Figures {
+            flows: FlowKind::ALL.map(|kind| Rates::of(sample.flow(kind))),
+            all: Rates::of(&sample.all),
+            in_flight: Figure::of(sample.in_flight.map(|count| count as f64)),
+            mean_in_flight: Figure::of(sample.mean_in_flight),
+            busy: Figure::of(sample.busy.map(|busy| busy.0)),
+        }
+    }
+
+    /// The requests of one kind.
+    pub(crate) fn flow(&self, kind: FlowKind) -> &Rates {
+        let [read, write, discard, flush] = &self.flows;
+        match kind {
+            FlowKind::Read => read,
+            FlowKind::Write => write,
+            FlowKind::Discard => discard,
+            FlowKind::Flush => flush,
+        }
+    }
+
+    /// What waits or is under way: at the end of the interval, or else on average.
+    pub(crate) fn flight(&self) -> Option<f64> {
+        self.in_flight.get().or(self.mean_in_flight.get())
+    }
+
+    /// Whether the device did something, or has something to do.
+    pub(crate) fn is_active(&self) -> bool {
+        let moves = |rates: &Rates| rates.iops.is_positive();
+        moves(&self.all)
+            || self.flows.iter().any(moves)
+            || self.in_flight.is_positive()
+            || self.mean_in_flight.is_positive()
+    }
+}
+
+/// A device in an interval.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// Who it is.
+    pub device: Arc<Device>,
+    /// What it did. One that does the same as before, such as nothing, shares it with the frame before.
+    pub figures: Arc<Figures>,
+    /// An array's own state.
+    pub array: Option<Arc<ArraySample>>,
+    /// What the vendor's page says.
+    pub vendor: Option<Arc<VendorSample>>,
+}
+
+/// A sample, as the screen keeps it.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    /// When the interval ended.
+    pub at: Moment,
+    /// How long it was.
+    pub length: Nanos,
+    /// What lies between it and the one before.
+    pub gap: Option<Gap>,
+    /// The host's own figures.
+    pub host: HostSample,
+    /// The devices, in the order of the sample.
+    pub rows: Vec<Row>,
+    /// The memory that it takes beside what it shares with the frame before.
+    pub weight: usize,
+}
+
+impl Frame {
+    /// The frame of a sample, which shares what has not changed with the one before.
+    pub(crate) fn of(sample: &Sample, before: Option<&Frame>) -> Frame {
+        let host = &sample.host;
+        let mut weight = size_of::<Frame>()
+            + size_of_val(host.interfaces.as_slice())
+            + host
+                .errors
+                .iter()
+                .map(|error| 96 + error.text.len())
+                .sum::<usize>();
+        let row = |(index, device): (usize, &DeviceSample)| {
+            let id = device.device.id;
+            let before = before.and_then(|frame| frame.rows.get(index));
+            let before = before.filter(|row| row.device.id == id);
+            let figures = Figures::of(device);
+            let figures = match before.filter(|row| *row.figures == figures) {
+                Some(row) => Arc::clone(&row.figures),
+                None => {
+                    weight += KEPT;
+                    Arc::new(figures)
+                }
+            };
+            let array = device.array.as_ref().map(|state| {
+                let same = before.and_then(|row| row.array.as_ref());
+                same.filter(|before| before.as_ref() == state)
+                    .map_or_else(|| Arc::new(state.clone()), Arc::clone)
+            });
+            let vendor = device.vendor.clone().map(Arc::new);
+            weight += size_of::<Row>();
+            weight += vendor.as_ref().map_or(0, |page| page_weight(page));
+            weight += array.as_ref().map_or(0, |state| 128 * state.members.len());
+            Row {
+                device: Arc::clone(&device.device),
+                figures,
+                array,
+                vendor,
+            }
+        };
+        let rows = sample.devices.iter().enumerate().map(row).collect();
+        Frame {
+            at: sample.at,
+            length: sample.length,
+            gap: sample.gap,
+            host: host.clone(),
+            rows,
+            weight,
+        }
+    }
+
+    /// The row of a device, which is looked for first at the place where another frame had it.
+    pub(crate) fn row(&self, id: DeviceId, place: usize) -> Option<&Row> {
+        let is_it = |row: &&Row| row.device.id == id;
+        let there = self.rows.get(place).filter(is_it);
+        there.or_else(|| self.rows.iter().find(is_it))
+    }
+}
+
+fn page_weight(page: &VendorSample) -> usize {
+    size_of::<VendorSample>()
+        + size_of_val(page.read_latency.as_slice())
+        + size_of_val(page.write_latency.as_slice())
+}
+
+#[cfg(test)]
+mod tests {
+    use record::sample::PerSecond;
+
+    use super::*;
+
+    fn sample(iops: [f64; 2]) -> Sample {
+        let device = |id: u32, iops: f64| {
+            let device = Device::by_name(DeviceId(id), &format!("vd{id}"), Moment::default());
+            let mut sample = DeviceSample::unknown(Arc::new(device));
+            sample.read.iops = Some(PerSecond(iops));
+            sample
+        };
+        Sample {
+            devices: vec![device(0, iops[0]), device(1, iops[1])],
+            ..Sample::default()
+        }
+    }
+
+    #[test]
+    fn what_does_the_same_as_before_is_kept_once() {
+        let first = Frame::of(&sample([0.0, 5.0]), None);
+        let second = Frame::of(&sample([0.0, 6.0]), Some(&first));
+        assert!(Arc::ptr_eq(&first.rows[0].figures, &second.rows[0].figures));
+        assert!(!Arc::ptr_eq(
+            &first.rows[1].figures,
+            &second.rows[1].figures
+        ));
+        assert_eq!(first.weight - second.weight, KEPT);
+    }
+
+    #[test]
+    fn what_is_not_known_stays_so_and_is_not_zero() {
+        let frame = Frame::of(&sample([0.0, 5.0]), None);
+        let figures = &frame.rows[0].figures;
+        assert_eq!(figures.flow(FlowKind::Read).iops.get(), Some(0.0));
+        assert_eq!(figures.flow(FlowKind::Write).iops.get(), None);
+        assert!(!figures.is_active());
+        assert!(frame.rows[1].figures.is_active());
+    }
+
+    #[test]
+    fn a_device_is_found_wherever_it_stands() {
+        let frame = Frame::of(&sample([0.0, 5.0]), None);
+        for place in [0, 1, 7] {
+            let found = frame.row(DeviceId(1), place).unwrap();
+            assert_eq!(found.device.name, "vd1");
+        }
+        assert!(frame.row(DeviceId(2), 0).is_none());
+    }
+}

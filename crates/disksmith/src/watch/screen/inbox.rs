@@ -1,0 +1,140 @@
+//! What was measured and is to be shown.
+
+use std::collections::VecDeque;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::Update;
+use super::drive::Feed;
+use super::model::{Effect, Model};
+
+/// So many updates wait for a screen that does not take them.
+const MOST: usize = 300;
+
+/// Between who measures and the screen.
+pub(super) struct Inbox {
+    updates: Mutex<VecDeque<Update>>,
+    bell: UnixStream,
+    ear: UnixStream,
+}
+
+impl Inbox {
+    pub(super) fn new() -> io::Result<Inbox> {
+        let (bell, ear) = UnixStream::pair()?;
+        bell.set_nonblocking(true)?;
+        ear.set_nonblocking(true)?;
+        Ok(Inbox {
+            updates: Mutex::default(),
+            bell,
+            ear,
+        })
+    }
+
+    /// Leaves an update. Where too many wait, the oldest interval goes, and what was found in it is told
+    /// with the next. Sentences are few, and stay.
+    pub(super) fn put(&self, update: Update) {
+        let mut updates = self.updates.lock().unwrap_or_else(PoisonError::into_inner);
+        updates.push_back(update);
+        let is_frame = |update: &Update| matches!(update, Update::Frame(..));
+        if updates.len() > MOST
+            && let Some(oldest) = updates.iter().position(is_frame)
+            && let Some(Update::Frame(_, mut found)) = updates.remove(oldest)
+        {
+            let frames = updates.iter_mut().find_map(|update| match update {
+                Update::Frame(_, changes) => Some(changes),
+                Update::Note(_) | Update::Recording(_) | Update::Marks(_) => None,
+            });
+            if let Some(changes) = frames {
+                found.append(changes);
+                *changes = found;
+            }
+        }
+        drop(updates);
+        self.wake();
+    }
+
+    /// Makes the screen look.
+    pub(super) fn wake(&self) {
+        // One that is full rings already.
+        let _ = (&self.bell).write(&[0]);
+    }
+
+    fn take(&self) -> VecDeque<Update> {
+        let mut rest = [0; 64];
+        while matches!((&self.ear).read(&mut rest), Ok(count) if count > 0) {}
+        let mut updates = self.updates.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut updates)
+    }
+}
+
+/// What is measured just now.
+pub(super) struct Live {
+    inbox: Arc<Inbox>,
+}
+
+impl Live {
+    pub(super) fn new(inbox: Arc<Inbox>) -> Live {
+        Live { inbox }
+    }
+}
+
+impl Feed for Live {
+    fn feed(&mut self, model: &mut Model) -> (bool, Option<Duration>) {
+        let updates = self.inbox.take();
+        let is_new = !updates.is_empty();
+        updates.into_iter().for_each(|update| model.take(update));
+        (is_new, None)
+    }
+
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.inbox.ear.as_fd())
+    }
+
+    fn obey(&mut self, _effect: Effect, _model: &mut Model) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use record::sample::Sample;
+    use record::{Event, EventCode, Severity, Subject};
+    use study::watch::{Change, ChangeKind};
+
+    use super::super::frame::Frame;
+    use super::*;
+
+    #[test]
+    fn a_screen_that_takes_nothing_costs_bounded_memory_and_loses_no_finding() {
+        let inbox = Inbox::new().unwrap();
+        let frame = Arc::new(Frame::of(&Sample::default(), None));
+        inbox.put(Update::Note("What.".to_owned()));
+        for id in 0..1000 {
+            let event = Event {
+                id,
+                code: EventCode::Stalled,
+                severity: Severity::Warn,
+                subject: Subject::Host,
+                name: String::new(),
+                began: Default::default(),
+                ended: None,
+                text: String::new(),
+                advice: String::new(),
+                figures: Vec::new(),
+            };
+            let kind = ChangeKind::Opened;
+            let change = Change { kind, event };
+            inbox.put(Update::Frame(Arc::clone(&frame), vec![change]));
+        }
+        let updates = inbox.take();
+        assert_eq!(updates.len(), MOST);
+        assert!(matches!(updates[0], Update::Note(_)));
+        let ids = updates.iter().flat_map(|update| match update {
+            Update::Frame(_, changes) => changes.iter().map(|change| change.event.id).collect(),
+            Update::Note(_) | Update::Recording(_) | Update::Marks(_) => Vec::new(),
+        });
+        assert!(ids.eq(0..1000));
+        assert!(inbox.take().is_empty());
+    }
+}

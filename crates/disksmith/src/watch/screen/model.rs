@@ -1,0 +1,359 @@
+//! What the screen shows: the frames, the place in time, and what a person chose. Nothing here knows a
+//! terminal.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use ledger::Mark;
+use record::Nanos;
+use record::sample::{DeviceId, Source};
+
+use super::Update;
+use super::found::Found;
+use super::frame::Frame;
+use super::keys::Key;
+use super::order::{Graph, Wanted};
+use super::reel::Reel;
+use super::tree::{Branch, Choice, Fold, branches};
+
+/// So many notes are kept.
+const NOTES: usize = 20;
+/// How far the keys for a minute go.
+const MINUTE: Nanos = Nanos::from_secs(60);
+/// A mark is shown for so long: the time that sparklines have.
+const MARK_SHOWN: Nanos = Nanos::from_secs(120);
+
+/// What fills the screen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Page {
+    /// The devices, with the findings below.
+    #[default]
+    Devices,
+    /// One device.
+    Detail,
+    /// All findings.
+    Findings,
+    /// The keys.
+    Help,
+}
+
+/// What is to be done for a key, beside drawing anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Nothing.
+    None,
+    /// End.
+    Quit,
+    /// Let the shell have the terminal for a while.
+    Suspend,
+    /// Show one frame more than have come: of a recording.
+    Next,
+    /// Play a recording faster.
+    Faster,
+    /// Play a recording slower.
+    Slower,
+}
+
+/// How a recording is played, where it is one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Playing {
+    /// So many times as fast as it was.
+    pub speed: f64,
+    /// Whether nothing comes after the newest frame.
+    pub at_end: bool,
+}
+
+/// All that the screen shows is made of this.
+#[derive(Debug, Default)]
+pub(crate) struct Model {
+    /// What is known of the host.
+    pub source: Source,
+    /// How a recording is played; `None` while the host is watched.
+    pub playing: Option<Playing>,
+    /// Whether what is watched is also kept in the ledger; `None` where nobody asked for it.
+    pub recording: Option<bool>,
+    /// Marks that somebody set, in order.
+    pub marks: Vec<Mark>,
+    /// The frames.
+    pub reel: Reel,
+    /// The findings.
+    pub found: Found,
+    /// What could not be seen, and why.
+    pub notes: VecDeque<String>,
+    /// What is seen of the devices, and in which order.
+    pub choice: Choice,
+    /// What sparklines are drawn of.
+    pub graph: Graph,
+    /// What fills the screen.
+    pub page: Page,
+    /// What is typed at the moment, to filter by.
+    pub typing: Option<String>,
+    /// How many lines of a long page are above the first that is shown.
+    pub scroll: usize,
+    /// The frame that is held; `None` when the newest is followed.
+    held: Option<u64>,
+    selected: Option<(DeviceId, Option<DeviceId>)>,
+    ever_active: HashSet<DeviceId>,
+    /// How many rows a page of the last picture had.
+    page_rows: usize,
+}
+
+impl Model {
+    /// A screen that has nothing to show yet. `all` shows also what never did anything.
+    pub(crate) fn new(source: Source, all: bool) -> Model {
+        Model {
+            source,
+            choice: Choice {
+                all,
+                ..Choice::default()
+            },
+            page_rows: 10,
+            ..Model::default()
+        }
+    }
+
+    /// Takes what is new.
+    pub(crate) fn take(&mut self, update: Update) {
+        match update {
+            Update::Frame(frame, changes) => {
+                let active = frame.rows.iter().filter(|row| row.figures.is_active());
+                self.ever_active.extend(active.map(|row| row.device.id));
+                self.found.take(changes, frame.at.elapsed);
+                self.reel.push(frame);
+                // What is held for long falls out of memory at its end.
+                let oldest = self.reel.oldest();
+                self.held = self.held.max(self.held.and(oldest));
+            }
+            Update::Marks(marks) => self.marks = marks,
+            Update::Recording(is_kept) => self.recording = Some(is_kept),
+            Update::Note(note) => {
+                self.notes.push_back(note);
+                if self.notes.len() > NOTES {
+                    self.notes.pop_front();
+                }
+            }
+        }
+    }
+
+    /// The marks that were set in the two minutes up to the frame that is shown, the last one first, and how
+    /// long before it.
+    pub(crate) fn marks_of_late(&self) -> impl Iterator<Item = (&Mark, Nanos)> {
+        let now = self.frame().and_then(|frame| frame.at.wall);
+        let before = move |mark: &Mark| {
+            let before = now?.as_nanosecond() - mark.at.as_nanosecond();
+            u64::try_from(before).ok().map(Nanos)
+        };
+        self.marks
+            .iter()
+            .rev()
+            .filter_map(move |mark| Some((mark, before(mark)?)))
+            .filter(|(_, before)| *before <= MARK_SHOWN)
+    }
+
+    /// The number of the frame that is shown.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.held.or(self.reel.newest())
+    }
+
+    /// The frame that is shown.
+    pub(crate) fn frame(&self) -> Option<&Arc<Frame>> {
+        self.reel.get(self.number()?)
+    }
+
+    /// How long ago the frame was that is held, by the newest one; `None` when the newest is followed.
+    pub(crate) fn behind(&self) -> Option<Nanos> {
+        let held = self.reel.get(self.held?)?;
+        let newest = self.reel.get(self.reel.newest()?)?;
+        Some(newest.at.elapsed - held.at.elapsed)
+    }
+
+    /// The lines of the tree.
+    pub(crate) fn branches(&self) -> Vec<Branch> {
+        let number = self.number();
+        number.map_or_else(Vec::new, |number| {
+            branches(&self.reel, number, &self.choice, &self.ever_active)
+        })
+    }
+
+    /// The place of the line that is selected: the first, where that device is not shown.
+    pub(crate) fn selected(&self, lines: &[Branch]) -> usize {
+        let is_it = |line: &Branch| Some((line.id, line.parent)) == self.selected;
+        lines.iter().position(is_it).unwrap_or(0)
+    }
+
+    /// Says how many rows a page has, for the keys that go by pages.
+    pub(crate) fn set_page_rows(&mut self, rows: usize) {
+        self.page_rows = rows.max(1);
+    }
+
+    /// Holds the frame that is shown now, or the one of a number.
+    pub(crate) fn hold(&mut self, number: Option<u64>) {
+        self.held = number.or(self.reel.newest());
+    }
+
+    /// Follows the newest frame.
+    pub(crate) fn follow(&mut self) {
+        self.held = None;
+    }
+
+    /// Does what a key asks for.
+    pub(crate) fn press(&mut self, key: Key) -> Effect {
+        match key {
+            Key::Ctrl('c') => return Effect::Quit,
+            Key::Ctrl('z') => return Effect::Suspend,
+            _ => {}
+        }
+        if self.typing.is_some() {
+            self.type_in(key);
+            return Effect::None;
+        }
+        match key {
+            Key::Char('q') if matches!(self.page, Page::Devices | Page::Findings) => {
+                return Effect::Quit;
+            }
+            Key::Char('q') | Key::Escape if self.page != Page::Devices => {
+                self.turn_to(Page::Devices);
+            }
+            Key::Escape => self.choice.wanted = Wanted::default(),
+            Key::Char('?') => self.turn_to(Page::Help),
+            Key::Char('f') => self.turn_to(Page::Findings),
+            Key::Enter => self.turn_to(Page::Detail),
+            Key::Char('/') => self.typing = Some(self.choice.wanted.text().to_owned()),
+            Key::Char('s') => self.sort(true),
+            Key::Char('S') => self.sort(false),
+            Key::Char('r') => self.choice.reverse = !self.choice.reverse,
+            Key::Char('v') => self.graph = self.graph.next(),
+            Key::Char('a') => self.choice.all = !self.choice.all,
+            Key::Char('z') => self.turn_fold(),
+            Key::Char('Z') => self.turn_folds(),
+            Key::Char('+' | '=') => return Effect::Faster,
+            Key::Char('-') => return Effect::Slower,
+            _ => return self.go(key),
+        }
+        Effect::None
+    }
+
+    /// The keys that go somewhere: in time, or in the list.
+    fn go(&mut self, key: Key) -> Effect {
+        match key {
+            Key::Char(' ') if self.held.is_some() => self.follow(),
+            Key::Char(' ') => self.hold(None),
+            Key::End => self.follow(),
+            Key::Home => self.hold(self.reel.oldest()),
+            Key::Left => self.step_back(),
+            Key::Right => return self.step_on(),
+            Key::Char('[') => self.go_by_time(|time| time - MINUTE),
+            Key::Char(']') => self.go_by_time(|time| time + MINUTE),
+            Key::Up | Key::Char('k') => self.move_by(-1),
+            Key::Down | Key::Char('j') => self.move_by(1),
+            Key::PageUp => self.move_by(-(self.page_rows as isize)),
+            Key::PageDown => self.move_by(self.page_rows as isize),
+            Key::Char('g') => self.move_by(isize::MIN),
+            Key::Char('G') => self.move_by(isize::MAX),
+            _ => {}
+        }
+        Effect::None
+    }
+
+    fn turn_to(&mut self, page: Page) {
+        self.page = if self.page == page {
+            Page::Devices
+        } else {
+            page
+        };
+        self.scroll = 0;
+    }
+
+    fn type_in(&mut self, key: Key) {
+        let Some(text) = &mut self.typing else {
+            return;
+        };
+        match key {
+            Key::Char(letter) if text.chars().count() < 100 => text.push(letter),
+            Key::Backspace => {
+                text.pop();
+            }
+            Key::Ctrl('u') => text.clear(),
+            Key::Enter => {
+                self.typing = None;
+                return;
+            }
+            Key::Escape => {
+                self.typing = None;
+                self.choice.wanted = Wanted::default();
+                return;
+            }
+            _ => return,
+        }
+        self.choice.wanted = Wanted::new(text);
+    }
+
+    fn sort(&mut self, forward: bool) {
+        self.choice.sort = self.choice.sort.step(forward);
+        self.choice.reverse = false;
+    }
+
+    fn turn_fold(&mut self) {
+        let lines = self.branches();
+        let Some(line) = lines.get(self.selected(&lines)) else {
+            return;
+        };
+        // On a line with nothing below it, what it is shown under is meant.
+        let whose = match (line.fold, line.parent) {
+            (Fold::Leaf, Some(parent)) => {
+                let above = lines.iter().find(|line| line.id == parent);
+                self.selected = above.map(|line| (line.id, line.parent));
+                parent
+            }
+            _ => line.id,
+        };
+        if !self.choice.turned.remove(&whose) {
+            self.choice.turned.insert(whose);
+        }
+    }
+
+    fn turn_folds(&mut self) {
+        self.choice.turned.clear();
+        self.choice.folds = match self.choice.folds {
+            None => Some(Fold::Closed),
+            Some(Fold::Closed) => Some(Fold::Open),
+            Some(_) => None,
+        };
+    }
+
+    fn step_back(&mut self) {
+        let before = self.number().map(|number| number.saturating_sub(1));
+        self.held = before.max(self.reel.oldest());
+    }
+
+    fn step_on(&mut self) -> Effect {
+        let newest = self.reel.newest();
+        match self.held {
+            Some(held) if Some(held) < newest => self.held = Some(held + 1),
+            Some(_) if self.playing.is_some() => return Effect::Next,
+            _ => {}
+        }
+        Effect::None
+    }
+
+    fn go_by_time(&mut self, to: impl Fn(Nanos) -> Nanos) {
+        if let Some(frame) = self.frame() {
+            self.held = self.reel.at(to(frame.at.elapsed));
+        }
+    }
+
+    fn move_by(&mut self, by: isize) {
+        if self.page != Page::Devices {
+            self.scroll = self.scroll.saturating_add_signed(by);
+            return;
+        }
+        let lines = self.branches();
+        let last = lines.len().saturating_sub(1);
+        let place = self.selected(&lines).saturating_add_signed(by).min(last);
+        self.selected = lines.get(place).map(|line| (line.id, line.parent));
+    }
+}
+
+#[cfg(test)]
+#[path = "model_tests.rs"]
+mod tests;

@@ -1,0 +1,284 @@
+//! The last frames, as many as a bound on memory allows, to go back in.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use record::Nanos;
+use record::sample::{DeviceId, FlowKind};
+
+use super::frame::{Frame, Row};
+
+/// So much memory is always kept, which is a quarter of an hour of 64 busy disks at one frame a second.
+const ROOM: usize = 8 << 20;
+/// Of more disks, as long as sparklines are is kept,
+const SPAN: Nanos = Nanos::from_secs(120);
+/// up to so much memory.
+const MOST: usize = 48 << 20;
+/// Fewer frames are never kept, however large they are.
+const LEAST: usize = 4;
+
+/// Frames in the order of their time. Each has a number, from 0 on, that it keeps.
+#[derive(Debug, Default)]
+pub(crate) struct Reel {
+    frames: VecDeque<Arc<Frame>>,
+    first: u64,
+    weight: usize,
+}
+
+impl Reel {
+    /// Adds a frame; old ones go.
+    pub(crate) fn push(&mut self, frame: Arc<Frame>) {
+        self.weight += frame.weight;
+        self.frames.push_back(frame);
+        while self.is_too_heavy() {
+            if let Some(gone) = self.frames.pop_front() {
+                self.weight -= gone.weight;
+                self.first += 1;
+            }
+        }
+    }
+
+    fn is_too_heavy(&self) -> bool {
+        let (Some(first), Some(last)) = (self.frames.front(), self.frames.back()) else {
+            return false;
+        };
+        let is_old = last.at.elapsed - first.at.elapsed > SPAN;
+        self.frames.len() > LEAST && self.weight > if is_old { ROOM } else { MOST }
+    }
+
+    /// The frame of a number.
+    pub(crate) fn get(&self, number: u64) -> Option<&Arc<Frame>> {
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        self.frames.get(index)
+    }
+
+    /// The number of the oldest frame.
+    pub(crate) fn oldest(&self) -> Option<u64> {
+        (!self.frames.is_empty()).then_some(self.first)
+    }
+
+    /// The number of the newest frame.
+    pub(crate) fn newest(&self) -> Option<u64> {
+        Some(self.oldest()? + self.frames.len() as u64 - 1)
+    }
+
+    /// The number of the last frame that ended at this time or before, or else of the oldest.
+    pub(crate) fn at(&self, time: Nanos) -> Option<u64> {
+        let before = self
+            .frames
+            .partition_point(|frame| frame.at.elapsed <= time);
+        Some(self.oldest()? + before.saturating_sub(1) as u64)
+    }
+
+    /// The frames up to a number, the newest first, as far as they end within `span` of it.
+    pub(crate) fn back(&self, number: u64, span: Nanos) -> impl Iterator<Item = &Arc<Frame>> {
+        let end = self.get(number).map_or(Nanos(0), |frame| frame.at.elapsed);
+        let count = number
+            .checked_sub(self.first)
+            .map_or(0, |before| before as usize + 1);
+        let frames = self.frames.iter().take(count).rev();
+        frames.take_while(move |frame| frame.at.elapsed + span > end)
+    }
+
+    /// The means of a figure of a device over the last `span`, in `count` parts of equal length, the
+    /// oldest first; `None` where nothing is known. The parts begin at multiples of their length, so
+    /// that a line that is drawn of them moves on and does not shimmer.
+    pub(crate) fn trace(
+        &self,
+        (id, place): (DeviceId, usize),
+        number: u64,
+        span: Nanos,
+        count: usize,
+        figure: impl Fn(&Row) -> Option<f64>,
+    ) -> Vec<Option<f64>> {
+        let mut sums = vec![(0.0, 0.0); count];
+        let Some(last) = self.get(number).filter(|_| count > 0) else {
+            return vec![None; count];
+        };
+        let (begin, part) = parts(last, span, count);
+        for frame in self.back(number, span + frame_slack(part)) {
+            let Some(value) = frame.row(id, place).and_then(&figure) else {
+                continue;
+            };
+            let until = frame.at.elapsed.as_secs_f64() - begin;
+            let from = until - frame.length.as_secs_f64();
+            let first = (from / part).floor().max(0.0) as usize;
+            for (index, sum) in sums.iter_mut().enumerate().skip(first) {
+                let start = index as f64 * part;
+                let overlap = (until.min(start + part) - from.max(start)).max(0.0);
+                if start >= until {
+                    break;
+                }
+                sum.0 += value * overlap;
+                sum.1 += overlap;
+            }
+        }
+        // A sliver of a part says little of it and would flicker.
+        let mean = |(sum, time): (f64, f64)| (time > part / 1000.0).then(|| sum / time);
+        sums.into_iter().map(mean).collect()
+    }
+
+    /// In which of the parts that a [`trace`](Reel::trace) has a moment lies, which was so long before the
+    /// frame of this number.
+    pub(crate) fn part(
+        &self,
+        number: u64,
+        span: Nanos,
+        count: usize,
+        before: Nanos,
+    ) -> Option<usize> {
+        let last = self.get(number).filter(|_| count > 0)?;
+        let (begin, part) = parts(last, span, count);
+        let place = (last.at.elapsed.as_secs_f64() - before.as_secs_f64() - begin) / part;
+        (place >= 0.0).then_some((place as usize).min(count - 1))
+    }
+
+    /// The mean wait of a device's requests of one kind over the last `span`, in seconds, and how many
+    /// there were a second.
+    pub(crate) fn wait(
+        &self,
+        (id, place): (DeviceId, usize),
+        number: u64,
+        span: Nanos,
+        kind: FlowKind,
+    ) -> Option<(f64, f64)> {
+        let (mut ops, mut waited, mut seconds) = (0.0, 0.0, 0.0);
+        for frame in self.back(number, span) {
+            let length = frame.length.as_secs_f64();
+            let Some(row) = frame.row(id, place) else {
+                continue;
+            };
+            let rates = row.figures.flow(kind);
+            seconds += length;
+            if let (Some(iops), Some(wait)) = (rates.iops.get(), rates.wait.get()) {
+                ops += iops * length;
+                waited += iops * length * wait;
+            }
+        }
+        (ops > 0.0 && seconds > 0.0).then(|| (waited / ops, ops / seconds))
+    }
+}
+
+/// When the first of so many parts of a span up to a frame begins, and how long each is, in seconds. They begin
+/// at multiples of their length.
+fn parts(last: &Frame, span: Nanos, count: usize) -> (f64, f64) {
+    let part = span.as_secs_f64() / count as f64;
+    let end = (last.at.elapsed.as_secs_f64() / part).ceil() * part;
+    (end - span.as_secs_f64(), part)
+}
+
+/// How far before the span a part may begin.
+fn frame_slack(part: f64) -> Nanos {
+    Nanos((part * 1e9) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use record::sample::{Device, DeviceSample, Moment, PerSecond, Sample};
+
+    use super::*;
+
+    fn frame(second: u64, iops: f64) -> Arc<Frame> {
+        let device = Device::by_name(DeviceId(0), "vda", Moment::default());
+        let mut device = DeviceSample::unknown(Arc::new(device));
+        device.all.iops = Some(PerSecond(iops));
+        device.read.iops = Some(PerSecond(iops));
+        device.read.wait = Some(Nanos(1_000_000 * second));
+        let sample = Sample {
+            at: Moment {
+                wall: None,
+                elapsed: Nanos::from_secs(second),
+            },
+            length: Nanos::from_secs(1),
+            devices: vec![device],
+            ..Sample::default()
+        };
+        Arc::new(Frame::of(&sample, None))
+    }
+
+    fn iops(row: &Row) -> Option<f64> {
+        row.figures.all.iops.get()
+    }
+
+    fn reel(seconds: impl Iterator<Item = u64>) -> Reel {
+        let mut reel = Reel::default();
+        seconds.for_each(|second| reel.push(frame(second, second as f64)));
+        reel
+    }
+
+    /// What is kept of many frames, one a second, of such a weight.
+    fn kept(weight: usize) -> Reel {
+        let mut reel = Reel::default();
+        for second in 1..=1000 {
+            let mut heavy = Frame::clone(&frame(second, 1.0));
+            heavy.weight = weight;
+            reel.push(Arc::new(heavy));
+        }
+        reel
+    }
+
+    #[test]
+    fn a_bound_on_memory_holds_and_numbers_stay() {
+        let reel = kept(MOST / 10);
+        assert_eq!((reel.oldest(), reel.newest()), (Some(990), Some(999)));
+        assert!(reel.get(989).is_none());
+        assert_eq!(reel.get(999).unwrap().at.elapsed, Nanos::from_secs(1000));
+    }
+
+    #[test]
+    fn two_minutes_are_kept_also_of_many_disks() {
+        assert_eq!(kept(ROOM / 500).oldest(), Some(500));
+        assert_eq!(kept(ROOM / 100).oldest(), Some(999 - 120));
+        assert_eq!(kept(MOST).oldest(), Some(1000 - LEAST as u64));
+    }
+
+    #[test]
+    fn a_time_is_found() {
+        let reel = reel(1..=10);
+        assert_eq!(reel.at(Nanos::from_secs(4)), Some(3));
+        assert_eq!(reel.at(Nanos(4_900_000_000)), Some(3));
+        assert_eq!(reel.at(Nanos(0)), Some(0));
+        assert_eq!(reel.at(Nanos::from_secs(99)), Some(9));
+        assert_eq!(Reel::default().at(Nanos(0)), None);
+    }
+
+    #[test]
+    fn a_trace_has_means_in_parts_and_nothing_where_nothing_is_known() {
+        let reel = reel((1..=4).chain(7..=8));
+        let trace = reel.trace((DeviceId(0), 0), 5, Nanos::from_secs(8), 4, iops);
+        assert_eq!(trace, [Some(1.5), Some(3.5), None, Some(7.5)]);
+        let past = reel.trace((DeviceId(0), 0), 3, Nanos::from_secs(4), 4, iops);
+        assert_eq!(past, [1.0, 2.0, 3.0, 4.0].map(Some));
+        let none = reel.trace((DeviceId(9), 0), 5, Nanos::from_secs(8), 2, iops);
+        assert_eq!(none, [None, None]);
+    }
+
+    #[test]
+    fn an_interval_fills_all_the_parts_that_it_lasts() {
+        let mut reel = Reel::default();
+        let mut long = Frame::clone(&frame(10, 3.0));
+        long.length = Nanos::from_secs(10);
+        reel.push(Arc::new(long));
+        let trace = reel.trace((DeviceId(0), 0), 0, Nanos::from_secs(20), 4, iops);
+        assert_eq!(trace, [None, None, Some(3.0), Some(3.0)]);
+    }
+
+    #[test]
+    fn a_wait_is_that_of_the_requests_and_not_of_the_seconds() {
+        let mut reel = Reel::default();
+        reel.push(frame(1, 1.0));
+        reel.push(frame(2, 3.0));
+        let span = Nanos::from_secs(10);
+        let (wait, iops) = reel
+            .wait((DeviceId(0), 0), 1, span, FlowKind::Read)
+            .unwrap();
+        assert!((wait - 0.00175).abs() < 1e-6, "{wait}");
+        assert!((iops - 2.0).abs() < 1e-6, "{iops}");
+        assert!(
+            reel.wait((DeviceId(0), 0), 1, span, FlowKind::Write)
+                .is_none()
+        );
+    }
+}

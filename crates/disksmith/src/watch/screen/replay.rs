@@ -1,0 +1,251 @@
+//! A recording on the screen: intervals that follow each other as fast as they did, or faster.
+
+use std::iter::Peekable;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use ledger::Mark;
+use record::sample::{Sample, Source};
+use study::watch::Change;
+
+use super::drive::{Feed, run};
+use super::frame::Frame;
+use super::model::{Effect, Model, Playing};
+use super::terminal::Terminal;
+use super::{Update, terminal};
+use crate::failure::{Answer, Failure, Outcome, Standing as _};
+
+/// So many times as fast as it was.
+const SPEEDS: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];
+/// What lies between two intervals is not waited for longer than this: nothing happens in a gap.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// Plays what was recorded, from `from` on, until the person quits. Intervals before that are only there
+/// to go back to, and for the sparklines: two minutes of them are worth having. They come in order of
+/// their time, each with what became of findings in it, and are read when they are due; nothing is read
+/// ahead but one. `all` shows also devices that never did anything. Marks are in order.
+///
+/// # Errors
+/// When there is no terminal, or the recording cannot be read on.
+pub(crate) fn replay(
+    source: Source,
+    all: bool,
+    marks: Vec<Mark>,
+    recording: impl Iterator<Item = Result<(Sample, Vec<Change>), Failure>>,
+    from: Option<Timestamp>,
+    interrupt: &AtomicBool,
+) -> Outcome {
+    let terminal = Terminal::open().refused()?;
+    let mut model = Model::new(source, all);
+    model.marks = marks;
+    let mut replay = Replay::new(recording);
+    replay.begin(&mut model, from);
+    let ended = run(terminal, &mut model, &mut replay, interrupt);
+    terminal::put_back();
+    match replay.failure {
+        Some(failure) => Err(failure),
+        None => ended.midway().map(|()| Answer::Done),
+    }
+}
+
+/// A recording that is played.
+struct Replay<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> {
+    recording: Peekable<I>,
+    last: Option<Arc<Frame>>,
+    speed: usize,
+    /// When the last frame was shown; `None` while it is held.
+    shown: Option<Instant>,
+    failure: Option<Failure>,
+}
+
+impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> Replay<I> {
+    fn new(recording: I) -> Replay<I> {
+        Replay {
+            recording: recording.peekable(),
+            last: None,
+            speed: 0,
+            shown: None,
+            failure: None,
+        }
+    }
+
+    /// Gives all that is before a time, and the first interval that ends then or later.
+    fn begin(&mut self, model: &mut Model, from: Option<Timestamp>) {
+        self.next(model);
+        let is_before = |frame: &Arc<Frame>| match (from, frame.at.wall) {
+            (Some(from), Some(wall)) => wall < from,
+            _ => false,
+        };
+        while self.last.as_ref().is_some_and(is_before) && self.next(model) {}
+        self.tell(model);
+    }
+
+    /// Gives one interval more; whether there was one.
+    fn next(&mut self, model: &mut Model) -> bool {
+        match self.recording.next() {
+            Some(Ok((sample, changes))) => {
+                let frame = Arc::new(Frame::of(&sample, self.last.as_deref()));
+                self.last = Some(Arc::clone(&frame));
+                model.take(Update::Frame(frame, changes));
+                true
+            }
+            Some(Err(failure)) => {
+                let text = "The recording cannot be read further; quit to see why.";
+                model.take(Update::Note(text.to_owned()));
+                self.failure = Some(failure);
+                false
+            }
+            None => false,
+        }
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.failure.is_some() || self.recording.peek().is_none()
+    }
+
+    /// How long until the next interval is due, after the last was shown.
+    fn pause(&mut self) -> Option<Duration> {
+        let last = self.last.as_ref()?.at.elapsed;
+        let Some(Ok((next, _))) = self.recording.peek() else {
+            return Some(Duration::ZERO);
+        };
+        let between = Duration::from(next.at.elapsed - last);
+        Some(between.div_f64(SPEEDS[self.speed]).min(LONGEST))
+    }
+
+    /// Says how it is played.
+    fn tell(&mut self, model: &mut Model) {
+        model.playing = Some(Playing {
+            speed: SPEEDS[self.speed],
+            at_end: self.is_over(),
+        });
+    }
+}
+
+impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> Feed for Replay<I> {
+    fn feed(&mut self, model: &mut Model) -> (bool, Option<Duration>) {
+        if model.behind().is_some() || self.is_over() {
+            self.shown = None;
+            return (false, None);
+        }
+        let shown = *self.shown.get_or_insert_with(Instant::now);
+        let mut due = shown + self.pause().unwrap_or_default();
+        let mut is_new = false;
+        // Where it is played fast, several are due at once.
+        while due <= Instant::now() && self.next(model) {
+            is_new = true;
+            self.shown = Some(due);
+            due += self
+                .pause()
+                .unwrap_or_default()
+                .max(Duration::from_micros(100));
+            if due.elapsed() > LONGEST {
+                due = Instant::now();
+            }
+        }
+        if is_new {
+            self.tell(model);
+        }
+        let wait = due.saturating_duration_since(Instant::now());
+        (is_new, (!self.is_over()).then_some(wait))
+    }
+
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn obey(&mut self, effect: Effect, model: &mut Model) {
+        match effect {
+            Effect::Next => {
+                self.next(model);
+                model.hold(model.reel.newest());
+            }
+            Effect::Faster => self.speed = (self.speed + 1).min(SPEEDS.len() - 1),
+            Effect::Slower => self.speed = self.speed.saturating_sub(1),
+            Effect::None | Effect::Quit | Effect::Suspend => {}
+        }
+        self.tell(model);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::Nanos;
+    use record::sample::Moment;
+
+    use super::*;
+
+    fn recording(seconds: u64) -> impl Iterator<Item = Result<(Sample, Vec<Change>), Failure>> {
+        (0..seconds).map(|second| {
+            let at = Moment {
+                wall: Some(Timestamp::from_second(1_000_000 + second as i64).unwrap()),
+                elapsed: Nanos::from_secs(second),
+            };
+            let sample = Sample {
+                at,
+                length: Nanos::from_secs(1),
+                ..Sample::default()
+            };
+            Ok((sample, Vec::new()))
+        })
+    }
+
+    fn shown(model: &Model) -> u64 {
+        model.frame().unwrap().at.elapsed.0 / 1_000_000_000
+    }
+
+    #[test]
+    fn it_begins_where_it_was_asked_to_and_can_go_back_before() {
+        let mut model = Model::default();
+        let mut replay = Replay::new(recording(300));
+        replay.begin(&mut model, Timestamp::from_second(1_000_120).ok());
+        assert_eq!(shown(&model), 120);
+        assert_eq!(model.reel.oldest(), Some(0));
+        let playing = model.playing.unwrap();
+        assert_eq!((playing.speed, playing.at_end), (1.0, false));
+    }
+
+    #[test]
+    fn what_is_held_goes_on_one_by_one_only() {
+        let mut model = Model::default();
+        let mut replay = Replay::new(recording(3));
+        replay.begin(&mut model, None);
+        model.hold(None);
+        assert_eq!(replay.feed(&mut model), (false, None));
+        assert_eq!(model.press(super::super::keys::Key::Right), Effect::Next);
+        replay.obey(Effect::Next, &mut model);
+        assert_eq!(shown(&model), 1);
+        replay.obey(Effect::Next, &mut model);
+        replay.obey(Effect::Next, &mut model);
+        assert_eq!(shown(&model), 2);
+        assert!(model.playing.unwrap().at_end);
+    }
+
+    #[test]
+    fn an_hour_a_second_is_played_in_time_and_ends() {
+        let mut model = Model::default();
+        let mut replay = Replay::new(recording(1000));
+        replay.begin(&mut model, None);
+        (0..SPEEDS.len()).for_each(|_| replay.obey(Effect::Faster, &mut model));
+        let began = Instant::now();
+        while !model.playing.unwrap().at_end && began.elapsed() < Duration::from_secs(30) {
+            if let (_, Some(wait)) = replay.feed(&mut model) {
+                std::thread::sleep(wait);
+            }
+        }
+        assert_eq!(shown(&model), 999);
+    }
+
+    #[test]
+    fn a_recording_that_breaks_off_is_an_error_and_shows_what_came_before() {
+        let mut model = Model::default();
+        let broken = recording(2).chain([Err(Failure::refused("torn"))]);
+        let mut replay = Replay::new(broken);
+        replay.begin(&mut model, Timestamp::from_second(2_000_000).ok());
+        assert_eq!(shown(&model), 1);
+        assert!(replay.failure.is_some() && model.notes.len() == 1);
+    }
+}

@@ -1,0 +1,141 @@
+//! A member's wait against the median of its siblings', over the last seconds.
+//!
+//! The finding `slow-member` looks longer and is surer; this is the figure in the row, by the same bounds of
+//! waits. The finding also holds of a member that is asked for far less than its siblings, as md does with the
+//! slower copy of a mirror, and does not where these have queues: the sign in the row knows neither.
+
+use record::Nanos;
+use record::sample::FlowKind;
+
+use super::frame::Row;
+use super::reel::Reel;
+
+/// A second alone is noise.
+const SPAN: Nanos = Nanos::from_secs(10);
+/// So many times the siblings' wait stands out; of two, nobody knows which is as it should be.
+const SLOW: f64 = 2.0;
+const SLOW_OF_TWO: f64 = 3.0;
+/// A difference below this, in seconds, hurts nobody.
+const WORTH_NAMING_S: f64 = 0.0003;
+/// Loads within this factor of each other are matched.
+const MATCHED: f64 = 1.5;
+/// Fewer requests a second say nothing of a member.
+const LEAST_OPS: f64 = 2.0;
+
+/// How a member compares.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Comparison {
+    /// The place of its row in the frame.
+    pub place: usize,
+    /// Its wait over the median of the others', of reads or of writes: the larger one.
+    pub ratio: f64,
+    /// Whether it is far slower than they are at the same load.
+    pub stands_out: bool,
+}
+
+/// The members of an array that do alike, each against the others. `below` are their places in the frame
+/// of this number.
+pub(super) fn compare(reel: &Reel, number: u64, array: &Row, below: &[usize]) -> Vec<Comparison> {
+    let Some(frame) = reel.get(number) else {
+        return Vec::new();
+    };
+    let takes_part = |place: &&usize| {
+        let id = Some(frame.rows[**place].device.id);
+        let mut members = array.array.iter().flat_map(|state| &state.members);
+        let odd = ["faulty", "spare", "write_mostly"];
+        let member = members.find(|member| member.device == id);
+        let is_odd = |word: &String| odd.contains(&word.as_str());
+        !member.is_some_and(|member| member.state.iter().any(is_odd))
+    };
+    let places: Vec<usize> = below.iter().filter(takes_part).copied().collect();
+    let mut best: Vec<Option<Comparison>> = vec![None; places.len()];
+    for kind in [FlowKind::Read, FlowKind::Write] {
+        let wait = |place: &usize| {
+            let device = (frame.rows[*place].device.id, *place);
+            reel.wait(device, number, SPAN, kind)
+        };
+        let waits: Vec<Option<(f64, f64)>> = places.iter().map(wait).collect();
+        for (index, place) in places.iter().enumerate() {
+            let found = against(&waits, index, *place);
+            let is_larger = |found: &Comparison| {
+                best[index]
+                    .as_ref()
+                    .is_none_or(|best| found.ratio > best.ratio)
+            };
+            if let Some(found) = found.filter(is_larger) {
+                best[index] = Some(found);
+            }
+        }
+    }
+    best.into_iter().flatten().collect()
+}
+
+/// One wait and load among others.
+fn against(all: &[Option<(f64, f64)>], index: usize, place: usize) -> Option<Comparison> {
+    let (wait, ops) = all[index]?;
+    let others = all.iter().enumerate().filter(|(at, _)| *at != index);
+    let others: Vec<(f64, f64)> = others.filter_map(|(_, other)| *other).collect();
+    let typical = median(others.iter().map(|other| other.0))?;
+    let load = median(others.iter().map(|other| other.1))?;
+    if typical <= 0.0 {
+        return None;
+    }
+    let ratio = wait / typical;
+    let slow = if all.len() == 2 { SLOW_OF_TWO } else { SLOW };
+    let matched = ops >= load / MATCHED && ops <= load * MATCHED;
+    Some(Comparison {
+        place,
+        ratio,
+        stands_out: matched
+            && ops >= LEAST_OPS
+            && ratio >= slow
+            && wait - typical >= WORTH_NAMING_S,
+    })
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        even if even % 2 == 0 => Some((values[middle - 1] + values[middle]) / 2.0),
+        _ => Some(values[middle]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outstanding(waits_ms: &[(f64, f64)]) -> Vec<(f64, bool)> {
+        let all: Vec<_> = waits_ms
+            .iter()
+            .map(|(wait, ops)| Some((wait / 1e3, *ops)))
+            .collect();
+        let of = |index: usize| against(&all, index, index).unwrap();
+        let all = (0..all.len()).map(of);
+        all.map(|one| ((one.ratio * 100.0).round() / 100.0, one.stands_out))
+            .collect()
+    }
+
+    #[test]
+    fn a_member_stands_out_at_the_same_load_only() {
+        let at = |ops: f64| outstanding(&[(1.0, 100.0), (1.2, 100.0), (1.1, 100.0), (5.5, ops)]);
+        assert_eq!(at(90.0)[3], (5.0, true));
+        assert!(!at(90.0)[0].1);
+        assert_eq!(at(200.0)[3], (5.0, false), "it has more to do");
+        assert_eq!(at(1.0)[3], (5.0, false), "one request is no measure");
+    }
+
+    #[test]
+    fn of_two_the_slower_one_must_be_far_slower() {
+        assert!(!outstanding(&[(1.0, 100.0), (2.9, 100.0)])[1].1);
+        assert!(outstanding(&[(1.0, 100.0), (3.1, 100.0)])[1].1);
+    }
+
+    #[test]
+    fn microseconds_hurt_nobody() {
+        assert!(!outstanding(&[(0.05, 100.0), (0.05, 100.0), (0.3, 100.0)])[2].1);
+    }
+}

@@ -1,0 +1,285 @@
+//! The devices of a frame as a tree: an array or a volume of LVM over what it lies on, partitions folded
+//! into their disk.
+
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
+
+use record::sample::{Device, DeviceId, DeviceKind};
+
+use super::frame::Frame;
+use super::order::{SortBy, Wanted};
+use super::reel::Reel;
+use super::siblings::{Comparison, compare};
+
+/// Stacks are not deeper, and a loop in them, which a log could hold, ends here.
+const DEEPEST: usize = 12;
+/// A partition that is smaller than this share of its disk holds no data worth a row: what firmware and
+/// boot loaders need.
+const SMALL_PART: f64 = 0.01;
+
+/// A line of the tree.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Branch {
+    /// The place of its row in the frame.
+    pub place: usize,
+    /// Which device.
+    pub id: DeviceId,
+    /// What it is shown under.
+    pub parent: Option<DeviceId>,
+    /// For each level above it and its own, whether it is the last one there; empty at the top.
+    pub lasts: Vec<bool>,
+    /// Whether there is something below it, and whether that is hidden.
+    pub fold: Fold,
+    /// How a member's waits compare with its siblings'.
+    pub siblings: Option<Comparison>,
+    /// Whether it is what was looked for, and not only above or below that.
+    pub is_match: bool,
+}
+
+/// What is below a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fold {
+    /// Nothing.
+    Leaf,
+    /// It is shown.
+    Open,
+    /// It is hidden.
+    Closed,
+}
+
+/// What a person chose to see, and in which order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Choice {
+    /// What the rows are sorted by.
+    pub sort: SortBy,
+    /// Whether the order is the other way round: the least figure first.
+    pub reverse: bool,
+    /// Which devices are looked for.
+    pub wanted: Wanted,
+    /// Also loop devices, memory and empty drives that never did anything.
+    pub all: bool,
+    /// Devices whose fold is not what it is for their kind.
+    pub turned: HashSet<DeviceId>,
+    /// All folds open or all closed, but for those that were turned since.
+    pub folds: Option<Fold>,
+}
+
+/// The lines of a frame.
+pub(crate) fn branches(
+    reel: &Reel,
+    number: u64,
+    choice: &Choice,
+    ever_active: &HashSet<DeviceId>,
+) -> Vec<Branch> {
+    let Some(frame) = reel.get(number) else {
+        return Vec::new();
+    };
+    let stack = Stack::of(frame);
+    let mut walk = Walk {
+        reel,
+        number,
+        frame,
+        stack: &stack,
+        choice,
+        lines: Vec::new(),
+    };
+    let mut tops = stack.tops();
+    tops.retain(|place| choice.all || is_worth_a_row(frame, *place, ever_active));
+    walk.sort(&mut tops, &[]);
+    for place in tops {
+        walk.enter(place, None, &[], None, false);
+    }
+    walk.lines
+}
+
+/// Whether a device at the top is shown without being asked for.
+fn is_worth_a_row(frame: &Frame, place: usize, ever_active: &HashSet<DeviceId>) -> bool {
+    let device = &frame.rows[place].device;
+    let is_empty = device.size.is_some_and(|size| size.0 == 0);
+    let is_minor = matches!(device.kind, DeviceKind::Loop | DeviceKind::Memory) || is_empty;
+    !is_minor || ever_active.contains(&device.id)
+}
+
+/// Which devices lie on which, by their places in a frame.
+struct Stack {
+    below: Vec<Vec<usize>>,
+    parts: Vec<Vec<usize>>,
+    is_top: Vec<bool>,
+}
+
+impl Stack {
+    fn of(frame: &Frame) -> Stack {
+        let rows = &frame.rows;
+        let places = rows.iter().enumerate();
+        let places: HashMap<DeviceId, usize> =
+            places.map(|(place, row)| (row.device.id, place)).collect();
+        let direct = |device: &Device| -> Vec<usize> {
+            let ids = device.lies_on.iter();
+            ids.filter_map(|id| places.get(id).copied()).collect()
+        };
+        let is_part = |place: usize| rows[place].device.kind == DeviceKind::Partition;
+        let mut stack = Stack {
+            below: rows.iter().map(|row| direct(&row.device)).collect(),
+            parts: vec![Vec::new(); rows.len()],
+            is_top: vec![true; rows.len()],
+        };
+        for place in (0..rows.len()).filter(|place| is_part(*place)) {
+            for disk in stack.below[place].clone() {
+                stack.parts[disk].push(place);
+                stack.is_top[place] = false;
+            }
+        }
+        // What lies on the only partition of a disk that matters lies on the disk.
+        let whole = |stack: &Stack, place: usize| -> usize {
+            let [disk] = stack.below[place][..] else {
+                return place;
+            };
+            let size = |place: usize| rows[place].device.size.map(|size| size.0 as f64);
+            let others = stack.parts[disk].iter().filter(|other| **other != place);
+            let is_small = |other: &usize| match (size(*other), size(disk)) {
+                (Some(part), Some(disk)) => part < SMALL_PART * disk,
+                _ => false,
+            };
+            if others.into_iter().all(is_small) {
+                disk
+            } else {
+                place
+            }
+        };
+        for place in (0..rows.len()).filter(|place| !is_part(*place)) {
+            let below = std::mem::take(&mut stack.below[place]);
+            let below = below.into_iter().map(|below| match is_part(below) {
+                true => whole(&stack, below),
+                false => below,
+            });
+            let below: Vec<usize> = below.collect();
+            for place in &below {
+                stack.is_top[*place] = false;
+            }
+            stack.below[place] = below;
+        }
+        stack
+    }
+
+    fn tops(&self) -> Vec<usize> {
+        let places = 0..self.is_top.len();
+        places.filter(|place| self.is_top[*place]).collect()
+    }
+}
+
+struct Walk<'a> {
+    reel: &'a Reel,
+    number: u64,
+    frame: &'a Frame,
+    stack: &'a Stack,
+    choice: &'a Choice,
+    lines: Vec<Branch>,
+}
+
+impl Walk<'_> {
+    /// Adds a device and what is below it. Whether any of it is looked for.
+    fn enter(
+        &mut self,
+        place: usize,
+        parent: Option<DeviceId>,
+        lasts: &[bool],
+        siblings: Option<Comparison>,
+        is_wanted: bool,
+    ) -> bool {
+        let device = &self.frame.rows[place].device;
+        let is_match = self.choice.wanted.matches(device);
+        let is_part_of_parent =
+            device.kind == DeviceKind::Partition && parent.is_some_and(|id| device.lies_on == [id]);
+        let mut below = if is_part_of_parent || lasts.len() >= DEEPEST {
+            Vec::new()
+        } else {
+            self.stack.below[place].clone()
+        };
+        let compared = match device.kind {
+            DeviceKind::Array => compare(self.reel, self.number, &self.frame.rows[place], &below),
+            _ => Vec::new(),
+        };
+        let parts = &self.stack.parts[place];
+        below.extend(
+            parts
+                .iter()
+                .filter(|part| !self.is_shown_above(**part, parent)),
+        );
+        self.sort(&mut below, &compared);
+        let fold = match (below.is_empty(), self.is_open(device)) {
+            (true, _) => Fold::Leaf,
+            (_, true) => Fold::Open,
+            (_, false) => Fold::Closed,
+        };
+        let at = self.lines.len();
+        let id = device.id;
+        self.lines.push(Branch {
+            place,
+            id,
+            parent,
+            lasts: lasts.to_vec(),
+            fold,
+            siblings,
+            is_match,
+        });
+        let mut is_found = is_match;
+        let count = below.len();
+        for (index, place) in below.into_iter().enumerate() {
+            let lasts = [lasts, &[index + 1 == count]].concat();
+            let own = compared.iter().find(|comparison| comparison.place == place);
+            is_found |= self.enter(place, Some(id), &lasts, own.cloned(), is_wanted || is_match);
+        }
+        let keep_below = fold == Fold::Open;
+        if !is_found && !is_wanted {
+            self.lines.truncate(at);
+        } else if !keep_below {
+            self.lines.truncate(at + 1);
+        }
+        is_found
+    }
+
+    /// Whether the member above a disk is this partition of it.
+    fn is_shown_above(&self, part: usize, parent: Option<DeviceId>) -> bool {
+        parent == Some(self.frame.rows[part].device.id)
+    }
+
+    /// Whether what is below a device is shown: members are, partitions are not.
+    fn is_open(&self, device: &Device) -> bool {
+        let by_kind = matches!(device.kind, DeviceKind::Array | DeviceKind::Mapper);
+        let open = match self.choice.folds {
+            Some(folds) => folds == Fold::Open,
+            None => by_kind,
+        };
+        open != self.choice.turned.contains(&device.id)
+    }
+
+    /// Sorts rows that stand side by side. The largest figure comes first, and what has none last.
+    fn sort(&self, places: &mut [usize], compared: &[Comparison]) {
+        let choice = self.choice;
+        if choice.sort == SortBy::Name {
+            places.sort_unstable();
+            if choice.reverse {
+                places.reverse();
+            }
+            return;
+        }
+        let figure = |place: usize| {
+            let own = compared.iter().find(|comparison| comparison.place == place);
+            choice.sort.figure(
+                &self.frame.rows[place],
+                own.map(|comparison| comparison.ratio),
+            )
+        };
+        places.sort_by(|a, b| match (figure(*a), figure(*b)) {
+            (Some(x), Some(y)) if choice.reverse => x.total_cmp(&y),
+            (Some(x), Some(y)) => y.total_cmp(&x),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => a.cmp(b),
+        });
+    }
+}
+
+#[cfg(test)]
+#[path = "tree_tests.rs"]
+mod tests;

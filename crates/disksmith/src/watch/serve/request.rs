@@ -1,0 +1,187 @@
+//! The head of an HTTP request, and what becomes of it.
+
+use std::net::IpAddr;
+
+/// What a request is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// The metrics; a HEAD gets them without the text.
+    Metrics {
+        /// Whether the text is sent.
+        text: bool,
+    },
+    /// They are elsewhere.
+    NotFound,
+    /// Neither GET nor HEAD.
+    OtherMethod,
+    /// It is no request.
+    Nonsense,
+    /// It was sent to a name that is not this host's loopback.
+    Foreign,
+}
+
+impl Reply {
+    /// The reply to a head. `local` says that only this host can ask: then a browser on it could be
+    /// made to, by a page whose name leads here (DNS rebinding), and would send that name along.
+    pub(super) fn to(head: &[u8], local: bool) -> Reply {
+        let Some(request) = Request::parse(head) else {
+            return Reply::Nonsense;
+        };
+        if local && !request.host.is_none_or(is_this_host) {
+            return Reply::Foreign;
+        }
+        match (request.method, request.path) {
+            ("GET", "/metrics") => Reply::Metrics { text: true },
+            ("HEAD", "/metrics") => Reply::Metrics { text: false },
+            ("GET" | "HEAD", _) => Reply::NotFound,
+            _ => Reply::OtherMethod,
+        }
+    }
+
+    /// The status line's end, and lines that only this status has.
+    pub(super) fn status(self) -> &'static str {
+        match self {
+            Reply::Metrics { .. } => "200 OK",
+            Reply::NotFound => "404 Not Found",
+            Reply::OtherMethod => "405 Method Not Allowed\r\nAllow: GET, HEAD",
+            Reply::Nonsense => "400 Bad Request",
+            Reply::Foreign => "421 Misdirected Request",
+        }
+    }
+
+    /// What to do instead.
+    pub(super) fn advice(self) -> &'static str {
+        match self {
+            Reply::Metrics { .. } => "",
+            Reply::NotFound => "The metrics are at /metrics.\n",
+            Reply::OtherMethod => "Only GET and HEAD are answered.\n",
+            Reply::Nonsense => "This is no HTTP request.\n",
+            Reply::Foreign => "Ask for localhost or an address, or serve at another address.\n",
+        }
+    }
+}
+
+/// What is of use of a request.
+struct Request<'a> {
+    method: &'a str,
+    /// Without what is behind a question mark.
+    path: &'a str,
+    /// The host that was asked for, perhaps with a port.
+    host: Option<&'a str>,
+}
+
+impl<'a> Request<'a> {
+    fn parse(head: &'a [u8]) -> Option<Request<'a>> {
+        let text = std::str::from_utf8(head).ok()?;
+        let (head, _) = text.split_once("\r\n\r\n")?;
+        let mut lines = head.split("\r\n");
+        let mut words = lines.next()?.split(' ');
+        let (method, target, version) = (words.next()?, words.next()?, words.next()?);
+        if !version.starts_with("HTTP/1.") || words.next().is_some() || method.is_empty() {
+            return None;
+        }
+        let named = lines
+            .filter_map(|line| line.split_once(':'))
+            .find(|(name, _)| name.eq_ignore_ascii_case("host"))
+            .map(|(_, host)| host.trim());
+        // A proxy is sent the whole address, and any server must take it (RFC 9112, 3.2.2).
+        let (host, target) = match target.strip_prefix("http://") {
+            None => (named, target),
+            Some(rest) => {
+                let at = rest.find('/').unwrap_or(rest.len());
+                (Some(&rest[..at]), &rest[at..])
+            }
+        };
+        Some(Request {
+            method,
+            path: target.split('?').next()?,
+            host,
+        })
+    }
+}
+
+/// Whether a host is one that only this host's owner names: an address, `localhost`, or a name
+/// without a domain, which no stranger can have.
+fn is_this_host(host: &str) -> bool {
+    if let Some(rest) = host.strip_prefix('[') {
+        let address = rest.split(']').next().unwrap_or_default();
+        return address.parse::<IpAddr>().is_ok();
+    }
+    let name = host.split(':').next().unwrap_or_default();
+    let name = name.trim_end_matches('.');
+    let is_simple = !name.contains(['.', '@']);
+    name.parse::<IpAddr>().is_ok() || is_simple || name.ends_with(".localhost")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn reply(text: &str) -> Reply {
+        Reply::to(text.as_bytes(), true)
+    }
+
+    #[test]
+    fn only_a_request_for_the_metrics_gets_them() {
+        let text = |text| Reply::Metrics { text };
+        for (head, expected) in [
+            ("GET /metrics HTTP/1.1\r\n\r\n", text(true)),
+            ("GET /metrics?x=1 HTTP/1.0\r\n\r\n", text(true)),
+            ("HEAD /metrics HTTP/1.1\r\n\r\n", text(false)),
+            (
+                "GET http://127.0.0.1:9187/metrics HTTP/1.1\r\n\r\n",
+                text(true),
+            ),
+            ("GET / HTTP/1.1\r\n\r\n", Reply::NotFound),
+            ("GET http://localhost HTTP/1.1\r\n\r\n", Reply::NotFound),
+            ("POST /metrics HTTP/1.1\r\n\r\n", Reply::OtherMethod),
+            ("GET /metrics\r\n\r\n", Reply::Nonsense),
+            ("GET /metrics HTTP/1.1 x\r\n\r\n", Reply::Nonsense),
+            ("GET /metrics HTTP/1.1\r\nHost: a", Reply::Nonsense),
+            ("PRI * HTTP/2.0\r\n\r\n", Reply::Nonsense),
+            ("", Reply::Nonsense),
+        ] {
+            assert_eq!(reply(head), expected, "{head}");
+        }
+        assert_eq!(Reply::to(b"\xff\xfe\r\n\r\n", true), Reply::Nonsense);
+    }
+
+    #[test]
+    fn a_strangers_name_is_refused_where_only_this_host_may_ask() {
+        let get = |host: &str| format!("GET /metrics HTTP/1.1\r\nhOsT: {host}\r\n\r\n");
+        for host in [
+            "127.0.0.1:9187",
+            "[::1]:9187",
+            "localhost",
+            "Localhost:9187",
+            "a.localhost",
+            "db1:9187",
+            "192.0.2.7",
+        ] {
+            assert_eq!(reply(&get(host)), Reply::Metrics { text: true }, "{host}");
+        }
+        for host in [
+            "evil.example",
+            "127.0.0.1.evil.example:9187",
+            "[evil.example]",
+        ] {
+            assert_eq!(reply(&get(host)), Reply::Foreign, "{host}");
+            let public = Reply::to(get(host).as_bytes(), false);
+            assert_eq!(public, Reply::Metrics { text: true }, "{host}");
+        }
+        assert_eq!(
+            reply("GET http://evil.example/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+            Reply::Foreign
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_head_is_answered(head: Vec<u8>, target: String, host: String, local: bool) {
+            let _ = Reply::to(&head, local).status();
+            let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+            let _ = Reply::to(request.as_bytes(), local).advice();
+        }
+    }
+}

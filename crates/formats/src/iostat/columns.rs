@@ -1,0 +1,326 @@
+//! What the columns of a device report are, by their header.
+
+use std::str::FromStr;
+
+/// Which requests a column is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Discards.
+    Discard,
+    /// Flushes.
+    Flush,
+    /// Writes and discards together (`kB_w+d/s`).
+    Changed,
+    /// Reads, writes and discards together.
+    All,
+}
+
+impl Part {
+    /// How many parts there are.
+    pub(crate) const COUNT: usize = 6;
+}
+
+/// What a column says of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Figure {
+    /// Requests completed, a second.
+    Iops,
+    /// Bytes a second.
+    Bytes,
+    /// Requests merged, a second.
+    Merged,
+    /// The mean time, in nanoseconds.
+    Wait,
+    /// The mean size, in bytes.
+    Size,
+    /// The share that was merged.
+    MergedShare,
+    /// Bytes in the whole interval.
+    Moved,
+}
+
+impl Figure {
+    /// How many figures there are.
+    pub(crate) const COUNT: usize = 7;
+}
+
+/// What a column is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Column {
+    /// A figure of some requests; the number printed, times the factor, is in our unit.
+    Flow(Part, Figure, f64),
+    /// Requests in flight on average.
+    InFlight,
+    /// The share of time in which anything was in flight; printed in percent.
+    Busy,
+    /// `svctm`, the busy time for each request in milliseconds. It says nothing of a device that
+    /// serves requests side by side; it only serves to check a guess.
+    Service,
+    /// A column of a sysstat that is not known.
+    Unknown,
+}
+
+const SECTOR: f64 = 512.0;
+const KIB: f64 = 1024.0;
+const MIB: f64 = 1024.0 * 1024.0;
+const MILLISECOND: f64 = 1e6;
+
+impl Column {
+    /// The column of this name (iostat(1) of sysstat 5 to 12), also in the form of its JSON, where
+    /// percent signs are missing.
+    pub(crate) fn by_name(name: &str) -> Column {
+        match name {
+            "tps" => Column::Flow(Part::All, Figure::Iops, 1.0),
+            "f/s" => Column::Flow(Part::Flush, Figure::Iops, 1.0),
+            "f_await" => Column::Flow(Part::Flush, Figure::Wait, MILLISECOND),
+            "await" => Column::Flow(Part::All, Figure::Wait, MILLISECOND),
+            "rqm/s" => Column::Flow(Part::All, Figure::Merged, 1.0),
+            "avgrq-sz" => Column::Flow(Part::All, Figure::Size, SECTOR),
+            "areq-sz" => Column::Flow(Part::All, Figure::Size, KIB),
+            "avgqu-sz" | "aqu-sz" => Column::InFlight,
+            "%util" | "util" => Column::Busy,
+            "svctm" => Column::Service,
+            _ => Column::of_part(name)
+                .or_else(|| Column::of_all(name))
+                .or_else(|| Column::of_basic(name))
+                .unwrap_or(Column::Unknown),
+        }
+    }
+
+    /// A column of `-x`, whose name begins with the letter of its part.
+    fn of_part(name: &str) -> Option<Column> {
+        let name = name.strip_prefix('%').unwrap_or(name);
+        let part = match name.chars().next()? {
+            'r' => Part::Read,
+            'w' => Part::Write,
+            'd' => Part::Discard,
+            _ => return None,
+        };
+        let (figure, factor) = match &name[1..] {
+            "/s" => (Figure::Iops, 1.0),
+            "sec/s" => (Figure::Bytes, SECTOR),
+            "kB/s" => (Figure::Bytes, KIB),
+            "MB/s" => (Figure::Bytes, MIB),
+            "rqm/s" => (Figure::Merged, 1.0),
+            "rqm" => (Figure::MergedShare, 0.01),
+            "_await" => (Figure::Wait, MILLISECOND),
+            "areq-sz" => (Figure::Size, KIB),
+            _ => return None,
+        };
+        Some(Column::Flow(part, figure, factor))
+    }
+
+    /// A column of `-x -s`: `kB/s`.
+    fn of_all(name: &str) -> Option<Column> {
+        let factor = match name {
+            "sec/s" => SECTOR,
+            "kB/s" => KIB,
+            "MB/s" => MIB,
+            _ => return None,
+        };
+        Some(Column::Flow(Part::All, Figure::Bytes, factor))
+    }
+
+    /// A column of the report without `-x`: `kB_read/s`, and the amounts `kB_read`.
+    fn of_basic(name: &str) -> Option<Column> {
+        let (unit, rest) = name.split_once('_')?;
+        let factor = match unit {
+            "Blk" => SECTOR,
+            "kB" => KIB,
+            "MB" => MIB,
+            _ => return None,
+        };
+        let (word, figure) = match rest.strip_suffix("/s") {
+            Some(word) => (word, Figure::Bytes),
+            None => (rest, Figure::Moved),
+        };
+        let part = match word {
+            "read" => Part::Read,
+            "wrtn" => Part::Write,
+            "dscd" => Part::Discard,
+            "w+d" => Part::Changed,
+            _ => return None,
+        };
+        Some(Column::Flow(part, figure, factor))
+    }
+}
+
+/// Where a line has the name of its device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NamePlace {
+    /// In front of the figures.
+    First,
+    /// Behind them, as with `-h`.
+    Last,
+}
+
+/// The columns of a device report, in their order. Reads the header line of such a report, such as
+/// `Device r/s w/s rkB/s wkB/s await %util`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Columns {
+    pub(crate) list: Vec<Column>,
+    pub(crate) names: NamePlace,
+    /// The spaces in front of the header: names of groups have one more.
+    pub(crate) indent: usize,
+    text: String,
+}
+
+/// Column names that cannot be those of a device report.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' are not the columns of a device report of iostat; write them as its header does, such \
+     as 'Device r/s w/s rkB/s wkB/s await %util'"
+)]
+pub struct ColumnsError(String);
+
+/// The longest header that is believed, in columns.
+const MOST: usize = 64;
+
+impl Columns {
+    /// The columns of a header line; `None` when it is none. The word for the device is not looked
+    /// at, since old versions translated it.
+    pub(crate) fn of_header(line: &str) -> Option<Columns> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if !(3..=MOST).contains(&words.len()) {
+            return None;
+        }
+        let column = |word: &&str| Column::by_name(word);
+        let known = words
+            .iter()
+            .filter(|word| column(word) != Column::Unknown)
+            .count();
+        let (first, last) = (words.first()?, words.last()?);
+        let (names, words) = if column(first) == Column::Unknown {
+            (NamePlace::First, &words[1..])
+        } else if column(last) == Column::Unknown {
+            (NamePlace::Last, &words[..words.len() - 1])
+        } else {
+            return None;
+        };
+        // A column of a version to come may be among them, or one that was cut off at the end.
+        let is_header = known >= 2 && known * 4 >= words.len() * 3;
+        let has_numbers = words.iter().any(|word| super::row::number(word).is_some());
+        (is_header && !has_numbers).then(|| Columns {
+            list: words.iter().map(column).collect(),
+            names,
+            indent: line.len() - line.trim_start().len(),
+            text: line.split_whitespace().collect::<Vec<_>>().join(" "),
+        })
+    }
+
+    /// How many figures a line has.
+    pub(crate) fn count(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether the header may have been cut off, so that lines may have figures that it does not
+    /// name: all tables end with the busy time or with an amount.
+    pub(crate) fn may_lack(&self) -> bool {
+        let last = self.list.last();
+        let is_last = matches!(last, Some(Column::Busy | Column::Flow(_, Figure::Moved, _)));
+        self.names == NamePlace::First && !is_last
+    }
+
+    /// The header, with single spaces.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The names of the columns that are not known.
+    pub(crate) fn unknown(&self) -> impl Iterator<Item = &str> {
+        let skipped = usize::from(self.names == NamePlace::First);
+        let words = self.text.split(' ').skip(skipped);
+        words
+            .zip(&self.list)
+            .filter(|(_, column)| **column == Column::Unknown)
+            .map(|(word, _)| word)
+    }
+}
+
+impl FromStr for Columns {
+    type Err = ColumnsError;
+
+    /// A header, with spaces or commas between the names; the word `Device` may be left out.
+    fn from_str(text: &str) -> Result<Columns, ColumnsError> {
+        let spaced = text.replace(',', " ");
+        let first = spaced.split_whitespace().next().unwrap_or_default();
+        let has_device = spaced
+            .split_whitespace()
+            .any(|word| word.trim_end_matches(':').eq_ignore_ascii_case("device"));
+        let header = if has_device || Column::by_name(first) == Column::Unknown {
+            spaced
+        } else {
+            format!("Device {spaced}")
+        };
+        Columns::of_header(&header)
+            .filter(|columns| columns.unknown().next().is_none())
+            .ok_or_else(|| ColumnsError(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_told_by_its_columns_in_any_language() {
+        for header in [
+            "Device:    rrqm/s wrqm/s   r/s   w/s  rsec/s  wsec/s avgrq-sz avgqu-sz  await svctm  %util",
+            "Périphérique: tps Blk_read/s Blk_wrtn/s Blk_read Blk_wrtn",
+            "  f/s f_await  aqu-sz  %util Device",
+            "Device r/s rkB/s rrqm/s %rrqm r_await rareq-sz e/s aqu-sz %util",
+        ] {
+            assert!(Columns::of_header(header).is_some(), "{header}");
+        }
+        for line in [
+            "vda 0.00 0.00 0.00 0.00",
+            "avg-cpu:  %user   %nice %system %iowait  %steal   %idle",
+            "r/s and w/s are what I looked at in the end of that night",
+            "Device r/s",
+            "",
+        ] {
+            assert_eq!(Columns::of_header(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_units_are_those_of_the_header() {
+        for (name, column) in [
+            ("rsec/s", Column::Flow(Part::Read, Figure::Bytes, 512.0)),
+            ("wkB/s", Column::Flow(Part::Write, Figure::Bytes, 1024.0)),
+            (
+                "dMB/s",
+                Column::Flow(Part::Discard, Figure::Bytes, 1024.0 * 1024.0),
+            ),
+            (
+                "%drqm",
+                Column::Flow(Part::Discard, Figure::MergedShare, 0.01),
+            ),
+            ("Blk_wrtn", Column::Flow(Part::Write, Figure::Moved, 512.0)),
+            (
+                "kB_w+d/s",
+                Column::Flow(Part::Changed, Figure::Bytes, 1024.0),
+            ),
+            ("avgrq-sz", Column::Flow(Part::All, Figure::Size, 512.0)),
+            ("rareq-sz", Column::Flow(Part::Read, Figure::Size, 1024.0)),
+            ("util", Column::Busy),
+            ("x/s", Column::Unknown),
+            ("é/s", Column::Unknown),
+        ] {
+            assert_eq!(Column::by_name(name), column, "{name}");
+        }
+    }
+
+    #[test]
+    fn columns_are_given_with_spaces_or_commas() {
+        let columns: Columns = "r/s,w/s,rkB/s,wkB/s,%util".parse().unwrap();
+        assert_eq!(columns.text(), "Device r/s w/s rkB/s wkB/s %util");
+        assert_eq!(columns.count(), 5);
+        assert!("Device r/s w/s nonsense".parse::<Columns>().is_err());
+        assert!("".parse::<Columns>().is_err());
+    }
+}

@@ -1,0 +1,306 @@
+//! Reads `iostat -o JSON` as it comes, whole or cut off by Ctrl-C.
+//!
+//! A log is too long to be read as one document, may be cut at any byte, and another run may be
+//! appended behind the cut. So only the words are looked at, and what they are in.
+
+use record::sample::{CpuShares, Fraction, Source, SourceKind};
+
+use super::calendar::Calendar;
+use super::columns::Column;
+use super::landmark::cpu_place;
+use super::notes::Notes;
+use super::report::{Report, Reports, Row};
+use super::row::{Figures, number};
+use super::stamp;
+
+/// The longest word that is kept.
+const LONGEST: usize = 1024;
+/// The deepest nesting that is followed; iostat has six levels.
+const DEEPEST: usize = 64;
+
+/// What a bracket encloses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Inside {
+    /// The list of reports.
+    Reports,
+    /// A report.
+    Report,
+    /// The shares of the processors.
+    Cpu,
+    /// The list of devices.
+    Devices,
+    /// A device.
+    Device,
+    Other,
+}
+
+/// Where the reader is in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Between,
+    String,
+    Escape,
+    Bare,
+}
+
+/// A reader of JSON.
+#[derive(Debug)]
+pub(crate) struct Json {
+    state: State,
+    word: Vec<u8>,
+    /// A string that may be a key.
+    string: Option<String>,
+    key: Option<String>,
+    inside: Vec<Inside>,
+    cpu: Option<CpuShares>,
+    name: Option<String>,
+    figures: Figures,
+    reports: Reports,
+    /// The line that is read.
+    line: u64,
+    pub(crate) source: Source,
+}
+
+impl Json {
+    pub(crate) fn new() -> Json {
+        Json {
+            state: State::Between,
+            word: Vec::new(),
+            string: None,
+            key: None,
+            inside: Vec::new(),
+            cpu: None,
+            name: None,
+            figures: Figures::default(),
+            reports: Reports::new(),
+            line: 0,
+            source: Source {
+                kind: SourceKind::IostatJson,
+                ..Source::default()
+            },
+        }
+    }
+
+    /// Whether a document begins with this line.
+    pub(crate) fn begins(line: &str) -> bool {
+        let line = line.trim_matches(['\0', '\u{feff}', ' ', '\t']);
+        line == "{" || line.starts_with("{\"") || line.starts_with("{ \"")
+    }
+
+    /// Whether no document is open.
+    pub(crate) fn is_outside(&self) -> bool {
+        self.inside.is_empty() && self.state == State::Between
+    }
+
+    /// The next report that is complete.
+    pub(crate) fn take(&mut self) -> Option<Report> {
+        self.reports.take()
+    }
+
+    /// Takes a piece of a line. `ends` says that the line ends with it.
+    pub(crate) fn feed(
+        &mut self,
+        line: u64,
+        bytes: &[u8],
+        ends: bool,
+        calendar: &mut Calendar,
+        notes: &mut Notes,
+    ) {
+        self.line = line;
+        let mut is_whole = true;
+        for byte in bytes.iter().chain(ends.then_some(&b'\n')) {
+            is_whole &= self.byte(*byte, calendar);
+        }
+        if !is_whole {
+            notes.garbage.add(line, &String::from_utf8_lossy(bytes));
+            self.reports.damage();
+        }
+    }
+
+    /// The text is at its end, for now or for good.
+    pub(crate) fn end(&mut self, notes: &mut Notes) {
+        if self.name.is_some() || self.inside.last() == Some(&Inside::Device) {
+            notes.cut.add(self.line, "");
+        }
+        // A number at the end of the text may be cut, and is not used.
+        self.state = State::Between;
+        self.word.clear();
+        self.string = None;
+        self.key = None;
+        self.end_device();
+        self.cpu = None;
+        self.reports.cut();
+        self.inside.clear();
+    }
+
+    /// Takes a byte. Returns whether it can stand there.
+    fn byte(&mut self, byte: u8, calendar: &mut Calendar) -> bool {
+        match (self.state, byte) {
+            (State::String, b'"') => {
+                self.state = State::Between;
+                let word = std::mem::take(&mut self.word);
+                self.string = Some(String::from_utf8_lossy(&word).into_owned());
+            }
+            // No string of iostat goes over the end of a line: its end is lost.
+            (State::String | State::Escape, b'\n') => {
+                self.state = State::Between;
+                self.word.clear();
+                return false;
+            }
+            (State::String, b'\\') => self.state = State::Escape,
+            (State::Escape, _) => {
+                self.state = State::String;
+                self.keep(byte);
+            }
+            (State::String, _) => self.keep(byte),
+            (State::Bare, b'0'..=b'9' | b'.' | b'-' | b'+' | b'a'..=b'z' | b'A'..=b'Z') => {
+                self.keep(byte);
+            }
+            (State::Bare, _) => {
+                self.state = State::Between;
+                let word = std::mem::take(&mut self.word);
+                let is_known = self.bare(&String::from_utf8_lossy(&word));
+                return self.byte(byte, calendar) && is_known;
+            }
+            (State::Between, b'"') => self.state = State::String,
+            (State::Between, b'{' | b'[') => return self.open(),
+            (State::Between, b'}' | b']') => self.close(calendar),
+            (State::Between, b':') => self.key = self.string.take(),
+            (State::Between, b',') => self.value(calendar),
+            (State::Between, b' ' | b'\t' | b'\r' | b'\n') => {}
+            (State::Between, b'0'..=b'9' | b'-' | b'a'..=b'z') => {
+                self.state = State::Bare;
+                self.keep(byte);
+            }
+            (State::Between, _) => return false,
+        }
+        true
+    }
+
+    fn keep(&mut self, byte: u8) {
+        if self.word.len() < LONGEST {
+            self.word.push(byte);
+        }
+    }
+
+    fn open(&mut self) -> bool {
+        let key = self.key.take();
+        self.string = None;
+        let parent = self.inside.last().copied();
+        let inside = match (key.as_deref(), parent) {
+            (Some("hosts"), _) => {
+                // Another run, perhaps behind one that was cut off.
+                self.end_device();
+                self.end_cpu();
+                self.reports.begin_run();
+                self.inside = vec![Inside::Other; self.inside.len().min(2)];
+                Inside::Other
+            }
+            (Some("statistics"), _) => Inside::Reports,
+            (Some("avg-cpu"), _) => {
+                self.end_device();
+                if self.reports.has_cpu() || self.cpu.is_some() {
+                    self.reports.end();
+                }
+                self.cpu = Some(CpuShares::default());
+                Inside::Cpu
+            }
+            (Some("disk"), _) => {
+                self.end_device();
+                if self.reports.has_rows() {
+                    self.reports.end();
+                }
+                Inside::Devices
+            }
+            (None, Some(Inside::Reports)) => Inside::Report,
+            (None, Some(Inside::Devices)) => Inside::Device,
+            _ => Inside::Other,
+        };
+        if self.inside.len() < DEEPEST {
+            self.inside.push(inside);
+            return true;
+        }
+        false
+    }
+
+    fn close(&mut self, calendar: &mut Calendar) {
+        self.value(calendar);
+        match self.inside.pop() {
+            Some(Inside::Device) => self.end_device(),
+            Some(Inside::Cpu) => self.end_cpu(),
+            Some(Inside::Report) => self.reports.end(),
+            _ => {}
+        }
+    }
+
+    /// Takes a word without quotes. Returns whether it is one of JSON.
+    fn bare(&mut self, word: &str) -> bool {
+        let key = self.key.take();
+        if ["true", "false", "null"].contains(&word) {
+            return true;
+        }
+        let Some(number) = number(word) else {
+            return false;
+        };
+        let Some(key) = key else {
+            return true;
+        };
+        if let Some(cpu) = &mut self.cpu {
+            if let Some(place) = cpu_place(cpu, &key) {
+                *place = Fraction((number.value / 100.0).max(0.0));
+            }
+        } else if self.name.is_some() {
+            self.figures.set(Column::by_name(&key), number);
+        } else if key == "number-of-cpus" {
+            self.source.cpus = Some(number.value as u32);
+        }
+        true
+    }
+
+    /// Takes a string that is a value.
+    fn value(&mut self, calendar: &mut Calendar) {
+        let (Some(key), Some(value)) = (self.key.take(), self.string.take()) else {
+            return;
+        };
+        match key.as_str() {
+            "nodename" => self.source.hostname = Some(value),
+            "release" => self.source.kernel = Some(value),
+            "date" => calendar.begin_run(stamp::raw_date(&value)),
+            "timestamp" => {
+                let at = stamp::stamp(&value).and_then(|stamp| calendar.instant(&stamp));
+                self.reports.set_time(at);
+            }
+            "disk_device" => {
+                if self.name.is_some() {
+                    // The end of the device before is lost.
+                    self.end_device();
+                    self.reports.damage();
+                }
+                self.name = Some(value);
+            }
+            _ => {}
+        }
+    }
+
+    fn end_device(&mut self) {
+        let figures = std::mem::take(&mut self.figures);
+        if let Some(name) = self.name.take() {
+            let group = name.starts_with(' ');
+            let name = name.trim().to_owned();
+            self.reports.row(
+                self.line,
+                Row {
+                    name,
+                    group,
+                    figures,
+                },
+            );
+        }
+    }
+
+    fn end_cpu(&mut self) {
+        if let Some(cpu) = self.cpu.take() {
+            self.reports.cpu(self.line, cpu);
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Guesses the columns of a log whose headers are gone, and checks the guess against the figures.
+
+use super::columns::{Columns, Figure, Part};
+use super::row::{Figures, Number};
+
+/// The column sets that versions of sysstat printed, as their headers. `U` stands for the unit:
+/// sectors, kB or MB.
+const SETS: [(&str, &str); 11] = [
+    (
+        "sysstat 5, -x",
+        "rrqm/s wrqm/s r/s w/s rsec/s wsec/s rkB/s wkB/s avgrq-sz avgqu-sz await svctm %util",
+    ),
+    (
+        "sysstat 6 to 10.0, -x",
+        "rrqm/s wrqm/s r/s w/s rU/s wU/s avgrq-sz avgqu-sz await svctm %util",
+    ),
+    (
+        "sysstat 10.1 to 11.4, -x",
+        "rrqm/s wrqm/s r/s w/s rU/s wU/s avgrq-sz avgqu-sz await r_await w_await svctm %util",
+    ),
+    (
+        "sysstat 11.6 to 12.0, -x",
+        "r/s w/s rU/s wU/s rrqm/s wrqm/s %rrqm %wrqm r_await w_await aqu-sz rareq-sz wareq-sz \
+         svctm %util",
+    ),
+    (
+        "sysstat 12.1 and 12.2, -x",
+        "r/s rU/s rrqm/s %rrqm r_await rareq-sz w/s wU/s wrqm/s %wrqm w_await wareq-sz d/s dU/s \
+         drqm/s %drqm d_await dareq-sz aqu-sz %util",
+    ),
+    (
+        "sysstat 12.3 and later, -x",
+        "r/s rU/s rrqm/s %rrqm r_await rareq-sz w/s wU/s wrqm/s %wrqm w_await wareq-sz d/s dU/s \
+         drqm/s %drqm d_await dareq-sz f/s f_await aqu-sz %util",
+    ),
+    (
+        "sysstat 11.6 to 12.0, -x -s",
+        "tps U/s rqm/s await aqu-sz areq-sz %util",
+    ),
+    (
+        "sysstat 12.1 and later, -x -s",
+        "tps U/s rqm/s await areq-sz aqu-sz %util",
+    ),
+    (
+        "sysstat before 12.1, without -x",
+        "tps B_read/s B_wrtn/s B_read B_wrtn",
+    ),
+    (
+        "sysstat 12.1 and later, -s without -x",
+        "tps B_read/s B_w+d/s B_read B_w+d",
+    ),
+    (
+        "sysstat 12.1 and later, without -x",
+        "tps B_read/s B_wrtn/s B_dscd/s B_read B_wrtn B_dscd",
+    ),
+];
+
+/// The names of the units in headers of `-x`, and without.
+const UNITS: [(&str, &str); 3] = [("kB", "kB"), ("sec", "Blk"), ("MB", "MB")];
+
+/// A guess of the columns, and what speaks for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Guess {
+    /// The columns.
+    pub columns: Columns,
+    /// The versions of sysstat and the options that print them.
+    pub printed_by: &'static str,
+    /// How many relations between figures were checked, such as size = bytes / requests.
+    pub checked: u64,
+    /// How many of them hold.
+    pub held: u64,
+}
+
+/// Relations that must have been checked before a guess is believed.
+const LEAST: u64 = 4;
+
+/// Whether enough was seen for a guess to be believed, so that no more need be read.
+pub(crate) const ENOUGH: u64 = 60;
+
+/// The columns of lines of figures, if one known set fits nearly all that can be checked, and no
+/// other does.
+pub(crate) fn guess(rows: &[Vec<Number>]) -> Option<Guess> {
+    let count = usual_count(rows)?;
+    let mut guesses: Vec<Guess> = candidates(count)
+        .map(|(printed_by, columns)| {
+            let (mut checked, mut held) = (0, 0);
+            for row in rows.iter().filter(|row| row.len() == count) {
+                let (tests, passed) = check(&columns, row);
+                checked += tests;
+                held += passed;
+            }
+            Guess {
+                columns,
+                printed_by,
+                checked,
+                held,
+            }
+        })
+        .filter(|guess| guess.checked >= LEAST && fits(guess) >= 0.95)
+        .collect();
+    guesses.sort_by(|a, b| fits(b).total_cmp(&fits(a)).then(b.checked.cmp(&a.checked)));
+    // Two that fit alike leave it open what the figures mean.
+    let rival = guesses.get(1).map_or(0, |rival| rival.checked);
+    let best = guesses.into_iter().next()?;
+    (best.checked > rival).then_some(best)
+}
+
+/// The known sets with so many columns, as text for a message.
+pub(crate) fn candidates_text(rows: &[Vec<Number>]) -> Vec<String> {
+    let count = usual_count(rows).unwrap_or_default();
+    candidates(count)
+        .map(|(printed_by, columns)| format!("'{}' ({printed_by})", columns.text()))
+        .collect()
+}
+
+/// How many figures most lines have.
+pub(crate) fn usual_count(rows: &[Vec<Number>]) -> Option<usize> {
+    let mut counts = std::collections::BTreeMap::<usize, usize>::new();
+    for row in rows {
+        *counts.entry(row.len()).or_default() += 1;
+    }
+    counts
+        .into_iter()
+        .max_by_key(|(_, lines)| *lines)
+        .map(|(count, _)| count)
+}
+
+fn fits(guess: &Guess) -> f64 {
+    guess.held as f64 / guess.checked.max(1) as f64
+}
+
+fn candidates(count: usize) -> impl Iterator<Item = (&'static str, Columns)> {
+    let sets = SETS
+        .into_iter()
+        .filter(move |(_, set)| set.split(' ').count() == count);
+    sets.flat_map(|(printed_by, set)| {
+        let units = if set.contains('U') || set.contains("B_") {
+            3
+        } else {
+            1
+        };
+        UNITS[..units].iter().filter_map(move |(extended, basic)| {
+            let header: Vec<String> = set
+                .split(' ')
+                .map(|name| unit(name, extended, basic))
+                .collect();
+            let columns = Columns::of_header(&format!("Device {}", header.join(" ")))?;
+            Some((printed_by, columns))
+        })
+    })
+}
+
+/// A column's name with its unit in place.
+fn unit(name: &str, extended: &str, basic: &str) -> String {
+    match name.strip_prefix("B_") {
+        Some(rest) => format!("{basic}_{rest}"),
+        None => name.replace('U', extended),
+    }
+}
+
+/// How many relations between the figures of a line can be checked, and how many of them hold.
+fn check(columns: &Columns, row: &[Number]) -> (u64, u64) {
+    let mut figures = Figures::default();
+    for (column, number) in columns.list.iter().zip(row) {
+        figures.set(*column, *number);
+    }
+    if figures.reset {
+        return (0, 0);
+    }
+    let relations = [
+        size(&figures, columns, Part::Read, &[Part::Read]),
+        size(&figures, columns, Part::Write, &[Part::Write]),
+        size(&figures, columns, Part::Discard, &[Part::Discard]),
+        size(&figures, columns, Part::All, &[Part::Read, Part::Write]),
+        size(&figures, columns, Part::All, &[Part::All]),
+        merged_share(&figures, Part::Read),
+        merged_share(&figures, Part::Write),
+        service(&figures),
+        wait(&figures),
+        busy(&figures),
+    ];
+    let tests = relations.iter().flatten().count() as u64;
+    let passed = relations.iter().flatten().filter(|holds| **holds).count() as u64;
+    (tests, passed)
+}
+
+/// Whether two figures are equal but for what rounding takes from them.
+fn near(a: f64, b: f64, relative: f64, absolute: f64) -> bool {
+    (a - b).abs() <= relative * a.abs().max(b.abs()) + absolute
+}
+
+/// A mean size is the bytes of the parts by their requests.
+fn size(figures: &Figures, columns: &Columns, of: Part, parts: &[Part]) -> Option<bool> {
+    let stated = figures.get(of, Figure::Size)?;
+    let sum = |figure| parts.iter().map(|part| figures.get(*part, figure)).sum();
+    let (iops, bytes): (Option<f64>, Option<f64>) = (sum(Figure::Iops), sum(Figure::Bytes));
+    let (iops, bytes) = (iops?, bytes?);
+    // Rates are printed in hundredths; below that, nothing can be told.
+    let hundredth = columns.list.iter().find_map(|column| match column {
+        super::columns::Column::Flow(_, Figure::Bytes, factor) => Some(factor * 0.01),
+        _ => None,
+    })?;
+    let error = 0.01 / iops + hundredth / bytes;
+    (iops > 0.0 && bytes > 0.0 && error < 0.1)
+        .then(|| near(stated, bytes / iops, error + 0.01, 6.0))
+}
+
+/// The share that was merged is what was merged of all that came.
+fn merged_share(figures: &Figures, part: Part) -> Option<bool> {
+    let stated = figures.get(part, Figure::MergedShare)?;
+    let merged = figures.get(part, Figure::Merged)?;
+    let all = merged + figures.get(part, Figure::Iops)?;
+    (merged >= 0.2).then(|| near(stated, merged / all, 0.05, 0.001))
+}
+
+/// The service time is the busy time by the requests.
+fn service(figures: &Figures) -> Option<bool> {
+    let stated = figures.service?;
+    let requests =
+        figures.get(Part::Read, Figure::Iops)? + figures.get(Part::Write, Figure::Iops)?;
+    let busy = figures.busy?;
+    (requests >= 1.0 && busy >= 0.01).then(|| near(stated, busy * 1e9 / requests, 0.05, 10_000.0))
+}
+
+/// The mean time of all lies between those of reads and writes.
+fn wait(figures: &Figures) -> Option<bool> {
+    let all = figures.get(Part::All, Figure::Wait)?;
+    let mean = |part| {
+        let iops = figures.get(part, Figure::Iops)?;
+        Some((iops, iops * figures.get(part, Figure::Wait)?))
+    };
+    let (reads, read_time) = mean(Part::Read)?;
+    let (writes, write_time) = mean(Part::Write)?;
+    let requests = reads + writes;
+    (requests >= 1.0 && all > 0.0)
+        .then(|| near(all, (read_time + write_time) / requests, 0.05, 20_000.0))
+}
+
+/// The busy time is a share, and the number in flight is one that a queue can hold.
+fn busy(figures: &Figures) -> Option<bool> {
+    let busy = figures.busy?;
+    (busy > 0.0).then(|| busy <= 1.1 && figures.in_flight.is_none_or(|count| count < 1e5))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::row::number;
+    use super::*;
+
+    fn rows(lines: &[&str]) -> Vec<Vec<Number>> {
+        let row = |line: &&str| line.split_whitespace().filter_map(number).collect();
+        lines.iter().map(row).collect()
+    }
+
+    #[test]
+    fn all_sets_are_headers() {
+        for (_, set) in SETS {
+            let count = set.split(' ').count();
+            assert!(candidates(count).all(|(_, columns)| columns.count() == count));
+            assert!(candidates(count).all(|(_, columns)| columns.unknown().next().is_none()));
+            assert!(candidates(count).next().is_some());
+        }
+    }
+
+    #[test]
+    fn the_unit_follows_from_the_sizes() {
+        let guess = guess(&rows(&[
+            "0.78 10.37 170.11 6.64 21847.84 134.89 124.37 2.06 11.65 0.74 13.05",
+            "0.08 10.99 0.05 176.69 1.62 21980.59 124.38 4.82 27.30 1.04 18.36",
+        ]))
+        .unwrap();
+        assert_eq!(guess.printed_by, "sysstat 6 to 10.0, -x");
+        assert!(guess.columns.text().contains("rsec/s"));
+    }
+
+    #[test]
+    fn what_cannot_be_checked_is_not_guessed() {
+        let idle = rows(&["0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00"; 20]);
+        assert_eq!(guess(&idle), None);
+        let basic = rows(&["18.89 209.75 135.41 995990159 642992550"; 20]);
+        assert_eq!(guess(&basic), None);
+        assert_eq!(candidates_text(&basic).len(), 6);
+        let noise = rows(&["1 2 3 4 5 6 7 8 9 10 11 12 13"; 20]);
+        assert_eq!(guess(&noise), None);
+    }
+}

@@ -1,0 +1,123 @@
+//! Lines that are no figures of devices: the host's name, the processors, and what is of no use.
+
+use std::borrow::Cow;
+
+use record::sample::{CpuShares, Fraction, Source};
+
+use super::row::{Number, number};
+use super::stamp;
+
+/// The names of the shares of the processors, of a header such as `avg-cpu:  %user %nice %idle`.
+pub(crate) fn cpu_header(text: &str) -> Option<Vec<String>> {
+    let mut words = text.split_whitespace().peekable();
+    if !words.peek()?.starts_with('%') {
+        words.next();
+    }
+    let names: Vec<String> = words
+        .map(|word| word.trim_start_matches('%').to_owned())
+        .collect();
+    let has = |name: &str| names.iter().any(|known| known == name);
+    (has("user") && has("idle") && names.len() <= 16).then_some(names)
+}
+
+/// The shares of the processors. Without a header, six shares that make a whole are taken for them.
+pub(crate) fn cpu_shares(text: &str, names: Option<&[String]>) -> Option<CpuShares> {
+    let numbers: Option<Vec<Number>> = text.split_whitespace().take(17).map(number).collect();
+    let numbers = numbers?;
+    let usual = ["user", "nice", "system", "iowait", "steal", "idle"].map(str::to_owned);
+    let names = names.unwrap_or(&usual);
+    let sum: f64 = numbers.iter().map(|number| number.value).sum();
+    if numbers.len() != names.len() || !(90.0..=110.0).contains(&sum) {
+        return None;
+    }
+    let mut shares = CpuShares::default();
+    for (name, number) in names.iter().zip(&numbers) {
+        if let Some(place) = cpu_place(&mut shares, name) {
+            *place = Fraction(number.value.max(0.0) / 100.0);
+        }
+    }
+    Some(shares)
+}
+
+/// Where a share of the processors belongs (iostat(1); `%sys` in sysstat 5).
+pub(crate) fn cpu_place<'a>(shares: &'a mut CpuShares, name: &str) -> Option<&'a mut Fraction> {
+    match name {
+        "user" => Some(&mut shares.user),
+        "nice" => Some(&mut shares.nice),
+        "system" | "sys" => Some(&mut shares.system),
+        "iowait" => Some(&mut shares.iowait),
+        "steal" => Some(&mut shares.steal),
+        "idle" => Some(&mut shares.idle),
+        _ => None,
+    }
+}
+
+/// Whether a line is the header of a report that is not of disks: that of NFS before sysstat 11.
+pub(crate) fn is_other_header(text: &str) -> bool {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    first.trim_end_matches(':') == "Filesystem" && text.contains("/s")
+}
+
+/// The line in which a run of iostat names its host.
+pub(crate) struct Machine {
+    kernel: String,
+    hostname: String,
+    cpus: Option<u32>,
+    pub(crate) date: Option<stamp::RawDate>,
+}
+
+impl Machine {
+    /// Reads `Linux 6.1.0 (host) 11/22/26 _x86_64_ (2 CPU)`. Old versions print less.
+    pub(crate) fn of_line(text: &str) -> Option<Machine> {
+        let rest = text.trim().strip_prefix("Linux ")?;
+        let (kernel, rest) = rest.split_once(" (")?;
+        let (hostname, rest) = rest.split_once(')')?;
+        let is_release = kernel.starts_with(|c: char| c.is_ascii_digit());
+        if !is_release || kernel.contains(' ') || text.len() > 1024 {
+            return None;
+        }
+        let cpus = rest
+            .split_once('(')
+            .and_then(|(_, cpus)| cpus.split_whitespace().next()?.parse().ok());
+        let date = rest
+            .trim()
+            .split(['\t', '_', '('])
+            .next()
+            .and_then(stamp::raw_date);
+        Some(Machine {
+            kernel: kernel.to_owned(),
+            hostname: hostname.to_owned(),
+            cpus,
+            date,
+        })
+    }
+
+    /// Tells it of the source.
+    pub(crate) fn tell(self, source: &mut Source) {
+        source.kernel = Some(self.kernel);
+        source.hostname = Some(self.hostname);
+        source.cpus = self.cpus.or(source.cpus);
+    }
+}
+
+/// A line without the codes by which a terminal shows colours, and without what a crash of the host
+/// leaves in files.
+pub(crate) fn strip_colours(text: &str) -> Cow<'_, str> {
+    let text = text.trim_matches(['\0', '\u{feff}']);
+    if !text.contains('\u{1b}') {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once("\u{1b}[") {
+        plain.push_str(before);
+        let end = behind
+            .find(|c: char| !c.is_ascii_digit() && c != ';')
+            .map_or(behind.len(), |end| {
+                end + behind[end..].chars().next().map_or(0, char::len_utf8)
+            });
+        rest = &behind[end..];
+    }
+    plain.push_str(rest);
+    Cow::Owned(plain)
+}

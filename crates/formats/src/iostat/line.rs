@@ -1,0 +1,116 @@
+//! Lines of devices: names and figures.
+
+use super::Columns;
+use super::columns::NamePlace;
+use super::report::Row;
+use super::row::{Figures, Number, number};
+
+/// Fewer figures are not taken for a line of a device where no header says so: the shortest report
+/// has five.
+const LEAST_FIGURES: usize = 5;
+/// The longest name of a device that is believed.
+const LONGEST_NAME: usize = 200;
+
+/// A line of a device.
+pub(crate) struct DeviceLine {
+    pub(crate) row: Row,
+    /// Its end is missing.
+    pub(crate) cut: bool,
+}
+
+/// Reads a line of a device. `None` when it is none.
+pub(crate) fn device_line(columns: &Columns, text: &str, terminated: bool) -> Option<DeviceLine> {
+    let indent = text.len() - text.trim_start().len();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (name, group, mut numbers) = match columns.names {
+        NamePlace::First => {
+            let at = figures_at(&words)?;
+            let numbers: Option<Vec<Number>> =
+                words[at..].iter().map(|word| number(word)).collect();
+            (
+                words[..at].join(" "),
+                indent == columns.indent + 1,
+                numbers?,
+            )
+        }
+        NamePlace::Last => {
+            // A name is not all that is missing of a line that is cut off: nothing can be said.
+            let figures = words.get(..columns.count())?;
+            let numbers: Option<Vec<Number>> = figures.iter().map(|word| number(word)).collect();
+            let name = words[columns.count()..].join(" ");
+            let before = text.trim_end().strip_suffix(name.as_str())?;
+            (name, before.ends_with("  "), numbers?)
+        }
+    };
+    let has_more = numbers.len() > columns.count();
+    if name.is_empty() || name.len() > LONGEST_NAME || (has_more && !columns.may_lack()) {
+        return None;
+    }
+    let is_short = numbers.len() < columns.count();
+    if is_short && (name.contains(' ') || !is_even(&numbers)) {
+        return None;
+    }
+    let may_be_cut = columns.names == NamePlace::First && (!terminated || columns.may_lack());
+    let cut = is_short || (may_be_cut && last_is_short(&numbers));
+    if cut && last_is_short(&numbers) {
+        numbers.pop();
+    }
+    let mut figures = Figures::default();
+    for (column, number) in columns.list.iter().zip(&numbers) {
+        figures.set(*column, *number);
+    }
+    let row = Row {
+        name,
+        group,
+        figures,
+    };
+    (!numbers.is_empty()).then_some(DeviceLine { row, cut })
+}
+
+/// Where the figures of a line begin that has its name in front. Names of groups may have spaces.
+fn figures_at(words: &[&str]) -> Option<usize> {
+    let at = 1 + words.iter().rposition(|word| number(word).is_none())?;
+    let is_mixed = words[..at].iter().any(|word| number(word).is_some());
+    (at < words.len() && !is_mixed).then_some(at)
+}
+
+/// Whether the figures of a line that lacks some look like iostat's: with as many decimals each.
+fn is_even(numbers: &[Number]) -> bool {
+    let decimals = |number: &Number| number.decimals;
+    match numbers {
+        [first, rest @ .., last] => {
+            decimals(first) > 0
+                && rest
+                    .iter()
+                    .all(|number| decimals(number) == decimals(first))
+                && decimals(last) <= decimals(first)
+        }
+        _ => false,
+    }
+}
+
+/// Whether the last figure has fewer decimals than those before it, so that it may be cut.
+fn last_is_short(numbers: &[Number]) -> bool {
+    match numbers {
+        [rest @ .., last] => rest.iter().all(|number| number.decimals > last.decimals),
+        [] => false,
+    }
+}
+
+/// The figures of a line that has a name and figures only.
+pub(crate) fn headless_figures(text: &str) -> Option<Vec<Number>> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let figures = words
+        .get(1..)
+        .filter(|figures| figures.len() >= LEAST_FIGURES)?;
+    if words.len() > 64 || number(words.first()?).is_some() {
+        return None;
+    }
+    figures.iter().map(|word| number(word)).collect()
+}
+
+/// Whether a line has figures with decimal commas.
+pub(crate) fn has_decimal_comma(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    words.any(|word| word.contains(',') && number(word).is_some())
+}

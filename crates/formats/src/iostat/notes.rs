@@ -1,0 +1,207 @@
+//! What there is to say of a log besides its figures.
+
+use super::calendar::DateOrder;
+use super::known::Guess;
+
+/// How many line numbers are kept of lines that were not understood.
+const KEPT: usize = 10;
+/// How many characters of such a line are shown.
+const SHOWN: usize = 60;
+/// How many names are kept of columns and groups.
+const NAMES: usize = 16;
+
+/// Lines of one kind of trouble.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lines {
+    /// How many there are.
+    pub count: u64,
+    /// The numbers of the first ten, from 1.
+    pub first: Vec<u64>,
+    /// What the first one says, shortened, without control characters.
+    pub example: String,
+}
+
+impl Lines {
+    /// Counts a line.
+    pub(crate) fn add(&mut self, line: u64, text: &str) {
+        if self.count == 0 {
+            let plain = |c: char| if c.is_control() { '.' } else { c };
+            self.example = text.trim().chars().map(plain).take(SHOWN).collect();
+        }
+        if self.first.last() == Some(&line) {
+            return;
+        }
+        self.count += 1;
+        if self.first.len() < KEPT {
+            self.first.push(line);
+        }
+    }
+
+    /// The line numbers in words: "line 7", or "lines 7, 9 and 12 more".
+    fn numbers(&self) -> String {
+        let listed: Vec<String> = self.first.iter().map(u64::to_string).collect();
+        let more = self.count - self.first.len() as u64;
+        match (self.count, more) {
+            (1, _) => format!("line {}", listed.join("")),
+            (_, 0) => format!("lines {}", listed.join(", ")),
+            _ => format!("lines {} and {more} more", listed.join(", ")),
+        }
+    }
+}
+
+/// What was noticed in a log.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Notes {
+    /// Lines that are no part of what iostat prints.
+    pub garbage: Lines,
+    /// Lines of figures that were cut off. What they have is used, but for a last figure that may
+    /// be cut itself.
+    pub cut: Lines,
+    /// How many samples there are, those since boot not counted.
+    pub samples: u64,
+    /// How many reports show the means since boot.
+    pub since_boot: u64,
+    /// Names of columns that are not known.
+    pub unknown_columns: Vec<String>,
+    /// The columns that were guessed, where headers are gone.
+    pub guess: Option<Guess>,
+    /// The order of day and month that was assumed, where no date of the log shows it.
+    pub date_order: Option<DateOrder>,
+    /// The log does not say how long its intervals are, and they were taken to be a second.
+    pub interval_unknown: bool,
+    /// In how many places a device was missing and was taken to have been idle, as with `-z`.
+    pub missing: u64,
+    /// Groups that were left out, since their members are listed.
+    pub groups: Vec<String>,
+}
+
+impl Notes {
+    pub(crate) fn unknown_column(&mut self, name: &str) {
+        remember(&mut self.unknown_columns, name);
+    }
+
+    pub(crate) fn group(&mut self, name: &str) {
+        remember(&mut self.groups, name);
+    }
+
+    /// All of it as whole sentences, what matters most first.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        if let Some(guess) = &self.guess {
+            said.push(format!(
+                "The headers are gone; the columns are taken as '{}' ({}), since {} of {} relations \
+                 between the figures hold; --columns says otherwise.",
+                guess.columns.text(),
+                guess.printed_by,
+                guess.held,
+                guess.checked
+            ));
+        }
+        self.say_lines(&mut said);
+        if self.interval_unknown {
+            said.push(
+                "The log does not say how long its intervals are; they are taken to be 1 s, and \
+                 --log-interval says otherwise."
+                    .to_owned(),
+            );
+        }
+        if let Some(order) = self.date_order {
+            let (order, other) = match order {
+                DateOrder::DayFirst => ("day/month", "mdy"),
+                DateOrder::MonthFirst => ("month/day", "dmy"),
+            };
+            said.push(format!(
+                "No date shows whether the day or the month comes first; dates are read as {order}, \
+                 and --dates {other} says otherwise."
+            ));
+        }
+        self.say_parts(&mut said);
+        said
+    }
+
+    fn say_lines(&self, said: &mut Vec<String>) {
+        if self.garbage.count > 0 {
+            said.push(format!(
+                "{} of no report of iostat: {}, the first of which is '{}'.",
+                counted(self.garbage.count, "line is part", "lines are part"),
+                self.garbage.numbers(),
+                self.garbage.example
+            ));
+        }
+        if self.cut.count > 0 {
+            said.push(format!(
+                "{} cut off ({}), and what they show is used as far as it goes.",
+                counted(self.cut.count, "line is", "lines are"),
+                self.cut.numbers()
+            ));
+        }
+    }
+
+    fn say_parts(&self, said: &mut Vec<String>) {
+        if !self.unknown_columns.is_empty() {
+            said.push(format!(
+                "Columns that are not known are passed over: {}.",
+                self.unknown_columns.join(", ")
+            ));
+        }
+        if self.since_boot > 0 {
+            said.push(format!(
+                "{} the means since boot and left out of the findings; where iostat ran with -y, \
+                 say --first interval.",
+                counted(
+                    self.since_boot,
+                    "report is taken to be",
+                    "reports are taken to be"
+                )
+            ));
+        }
+        if self.missing > 0 {
+            said.push(format!(
+                "Devices are missing in {}; they are taken to have completed nothing there, as \
+                 iostat -z leaves them out.",
+                counted(self.missing, "place", "places")
+            ));
+        }
+        if !self.groups.is_empty() {
+            said.push(format!(
+                "Sums of groups are left out, since their members are listed: {}.",
+                self.groups.join(", ")
+            ));
+        }
+    }
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn remember(names: &mut Vec<String>, name: &str) {
+    let name: String = name.chars().take(SHOWN).collect();
+    if names.len() < NAMES && !names.contains(&name) {
+        names.push(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_and_named() {
+        let mut notes = Notes::default();
+        notes.garbage.add(7, "  rm: cannot\u{1b}[0m remove");
+        assert_eq!(
+            notes.sentences(),
+            [
+                "1 line is part of no report of iostat: line 7, the first of which is \
+              'rm: cannot.[0m remove'."
+            ]
+        );
+        for line in 8..30 {
+            notes.garbage.add(line, "x");
+        }
+        assert!(
+            notes.sentences()[0].contains("lines 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 and 13 more")
+        );
+    }
+}

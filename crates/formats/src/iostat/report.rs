@@ -1,0 +1,193 @@
+//! Puts the lines of a report together, and tells where the next one begins.
+
+use std::collections::{HashMap, VecDeque};
+
+use record::sample::CpuShares;
+
+use super::calendar::Instant;
+use super::columns::Columns;
+use super::row::Figures;
+
+/// What one line, or the lines of one device, say.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    /// It is the sum of a group of devices (`-g`).
+    pub(crate) group: bool,
+    pub(crate) figures: Figures,
+}
+
+/// What iostat printed at the end of one interval.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Report {
+    /// The line where it begins.
+    pub(crate) line: u64,
+    /// It is the first of a run of iostat.
+    pub(crate) first: bool,
+    /// It is the first of a run that left the means since boot out (`-y`).
+    pub(crate) boot_omitted: bool,
+    pub(crate) at: Option<Instant>,
+    pub(crate) cpu: Option<CpuShares>,
+    pub(crate) rows: Vec<Row>,
+    /// Lines of it are lost, so that devices may be missing that were not idle.
+    pub(crate) damaged: bool,
+    has_header: bool,
+}
+
+impl Report {
+    fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.cpu.is_none() && !self.has_header
+    }
+}
+
+/// More devices are not believed: the kernel has no more numbers for disks, and memory is bounded.
+const MOST_ROWS: usize = 1 << 16;
+
+/// Makes reports of what is found line by line.
+#[derive(Debug)]
+pub(crate) struct Reports {
+    current: Report,
+    /// The headers that the current report has shown.
+    headers: Vec<String>,
+    /// Where each device's row is.
+    places: HashMap<String, usize>,
+    next_is_first: bool,
+    boot_omitted: bool,
+    done: VecDeque<Report>,
+}
+
+impl Reports {
+    pub(crate) fn new() -> Reports {
+        Reports {
+            current: Report::default(),
+            headers: Vec::new(),
+            places: HashMap::new(),
+            next_is_first: true,
+            boot_omitted: false,
+            done: VecDeque::new(),
+        }
+    }
+
+    /// The next report that is complete.
+    pub(crate) fn take(&mut self) -> Option<Report> {
+        self.done.pop_front()
+    }
+
+    /// Ends the current report, if there is one.
+    pub(crate) fn end(&mut self) {
+        self.headers.clear();
+        self.places.clear();
+        let mut report = std::mem::take(&mut self.current);
+        if report.is_empty() {
+            // A time that stands alone belongs to what follows.
+            self.current.at = report.at;
+            self.current.line = report.line;
+            self.current.damaged = report.damaged;
+            return;
+        }
+        report.first = std::mem::take(&mut self.next_is_first);
+        report.boot_omitted = std::mem::take(&mut self.boot_omitted);
+        self.done.push_back(report);
+    }
+
+    /// Ends the current report, since the log ends: some of its devices may be missing.
+    pub(crate) fn cut(&mut self) {
+        self.current.damaged = true;
+        self.end();
+        self.current = Report::default();
+    }
+
+    /// A run of iostat begins.
+    pub(crate) fn begin_run(&mut self) {
+        self.end();
+        self.current = Report::default();
+        self.next_is_first = true;
+        self.boot_omitted = false;
+    }
+
+    /// The run that has begun left out the means since boot.
+    pub(crate) fn omit_boot(&mut self) {
+        self.boot_omitted = true;
+    }
+
+    /// A report begins, at a time that is told.
+    pub(crate) fn begin_at(&mut self, line: u64, at: Option<Instant>) {
+        self.end();
+        self.current.line = line;
+        self.current.at = at;
+    }
+
+    /// The time of the current report, told within it.
+    pub(crate) fn set_time(&mut self, at: Option<Instant>) {
+        self.current.at = at;
+    }
+
+    /// The shares of the processors are about to come.
+    pub(crate) fn begin_cpu(&mut self, line: u64) {
+        if !self.current.is_empty() {
+            self.end();
+        }
+        self.touch(line);
+    }
+
+    /// The shares of the processors.
+    pub(crate) fn cpu(&mut self, line: u64, cpu: CpuShares) {
+        if self.current.cpu.is_some() {
+            self.end();
+        }
+        self.touch(line);
+        self.current.cpu = Some(cpu);
+    }
+
+    /// A header of a table of devices. With `-h` a report has several, which differ.
+    pub(crate) fn header(&mut self, line: u64, columns: &Columns) {
+        if self.headers.iter().any(|header| header == columns.text()) {
+            self.end();
+        }
+        self.touch(line);
+        self.headers.push(columns.text().to_owned());
+        self.current.has_header = true;
+    }
+
+    /// A line of a device. Returns whether it was taken.
+    pub(crate) fn row(&mut self, line: u64, row: Row) -> bool {
+        if let Some(known) = self.places.get(&row.name).copied() {
+            let place = &mut self.current.rows[known].figures;
+            if !place.overlaps(&row.figures) {
+                place.join(&row.figures);
+                return true;
+            }
+            // The header is gone, or the last part of the report before was.
+            self.end();
+        }
+        if self.current.rows.len() >= MOST_ROWS {
+            return false;
+        }
+        self.touch(line);
+        self.places
+            .insert(row.name.clone(), self.current.rows.len());
+        self.current.rows.push(row);
+        true
+    }
+
+    /// Whether the current report has lines of devices.
+    pub(crate) fn has_rows(&self) -> bool {
+        !self.current.rows.is_empty()
+    }
+
+    /// Whether the current report has the shares of the processors.
+    pub(crate) fn has_cpu(&self) -> bool {
+        self.current.cpu.is_some()
+    }
+
+    /// A line of the current report is lost.
+    pub(crate) fn damage(&mut self) {
+        self.current.damaged = true;
+    }
+
+    fn touch(&mut self, line: u64) {
+        if self.current.line == 0 {
+            self.current.line = line;
+        }
+    }
+}

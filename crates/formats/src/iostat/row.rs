@@ -1,0 +1,298 @@
+//! One line of figures.
+
+use std::sync::Arc;
+
+use record::sample::{BytesPerSecond, Device, DeviceSample, Flow, Fraction, PerSecond};
+use record::{Bytes, Nanos};
+
+use super::columns::{Column, Figure, Part};
+
+/// A number as it is printed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Number {
+    /// Its value. Not finite for `nan` and `inf`, which old versions print of counters that went
+    /// back.
+    pub(crate) value: f64,
+    /// What a unit behind it says, in bytes, whatever the header says: `15.2M`.
+    pub(crate) unit: Option<f64>,
+    /// Digits behind the decimal point.
+    pub(crate) decimals: usize,
+}
+
+/// Reads a number with a decimal point or comma, and perhaps a percent sign or a unit behind it.
+/// The units are powers of 1024, as `iostat --human` prints them.
+pub(crate) fn number(text: &str) -> Option<Number> {
+    let bare = text.trim_start_matches(['-', '+']);
+    if ["nan", "inf"].contains(&bare.to_ascii_lowercase().as_str()) {
+        return Some(Number {
+            value: f64::NAN,
+            unit: None,
+            decimals: 0,
+        });
+    }
+    let (digits, unit) = match text.chars().next_back()? {
+        '%' => (text.strip_suffix('%')?, None),
+        's' => (text.strip_suffix('s')?, Some(512.0)),
+        'B' => (text.strip_suffix('B')?, Some(1.0)),
+        letter => match "kMGTP".find(letter) {
+            Some(power) => (
+                text.strip_suffix(letter)?,
+                Some(1024_f64.powi(power as i32 + 1)),
+            ),
+            None => (text, None),
+        },
+    };
+    let sign = if digits.starts_with('-') { -1.0 } else { 1.0 };
+    let digits = digits.strip_prefix('-').unwrap_or(digits);
+    let (whole, fraction) = digits.split_once(['.', ',']).unwrap_or((digits, ""));
+    let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !all_digits(whole) || !all_digits(fraction) || digits.len() > 40 {
+        return None;
+    }
+    let value = decimal(whole, fraction)?;
+    Some(Number {
+        value: sign * value,
+        unit,
+        decimals: fraction.len(),
+    })
+}
+
+/// The value of digits before and behind a decimal point. Up to fifteen digits, the quotient of two
+/// whole numbers that a float holds exactly is the float that is nearest.
+fn decimal(whole: &str, fraction: &str) -> Option<f64> {
+    if whole.len() + fraction.len() > 15 {
+        return format!("{whole}.{fraction}0").parse().ok();
+    }
+    let digits = whole.bytes().chain(fraction.bytes());
+    let number = digits.fold(0_u64, |number, digit| number * 10 + u64::from(digit - b'0'));
+    Some(number as f64 / 10_f64.powi(fraction.len() as i32))
+}
+
+/// No device does more of anything in a second: a counter went back, and the difference was taken
+/// for a number without sign.
+const MOST: f64 = 1e15;
+
+/// What is known of a device in an interval, by part and figure, in our units.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Figures {
+    flows: [[Option<f64>; Figure::COUNT]; Part::COUNT],
+    pub(crate) in_flight: Option<f64>,
+    pub(crate) busy: Option<f64>,
+    pub(crate) service: Option<f64>,
+    /// A number cannot be, so that a counter must have gone back.
+    pub(crate) reset: bool,
+}
+
+impl Figures {
+    /// A figure of a part.
+    pub(crate) fn get(&self, part: Part, figure: Figure) -> Option<f64> {
+        self.flows[part as usize][figure as usize]
+    }
+
+    /// Takes a number of a column. What was known before is kept: some versions print the same in
+    /// two units.
+    pub(crate) fn set(&mut self, column: Column, number: Number) {
+        let most = match column {
+            // In a hundred times the interval, nothing was ever in flight.
+            Column::Busy => 1e4,
+            _ => MOST,
+        };
+        if !number.value.is_finite() || number.value < 0.0 || number.value > most {
+            self.reset |= column != Column::Unknown;
+            return;
+        }
+        let (place, value) = match column {
+            Column::Flow(part, figure, factor) => (
+                &mut self.flows[part as usize][figure as usize],
+                number.value * number.unit.unwrap_or(factor),
+            ),
+            Column::InFlight => (&mut self.in_flight, number.value),
+            Column::Busy => (&mut self.busy, number.value / 100.0),
+            Column::Service => (&mut self.service, number.value * 1e6),
+            Column::Unknown => return,
+        };
+        place.get_or_insert(value);
+    }
+
+    /// Whether a figure is known in both.
+    pub(crate) fn overlaps(&self, other: &Figures) -> bool {
+        let known = |figures: &Figures| {
+            let flows = figures.flows.iter().flatten().map(Option::is_some);
+            let rest = [figures.in_flight, figures.busy, figures.service];
+            flows
+                .chain(rest.map(|figure| figure.is_some()))
+                .collect::<Vec<_>>()
+        };
+        known(self)
+            .into_iter()
+            .zip(known(other))
+            .any(|(a, b)| a && b)
+    }
+
+    /// Adds what another line says of the same device.
+    pub(crate) fn join(&mut self, other: &Figures) {
+        let flows = self.flows.iter_mut().flatten();
+        for (mine, theirs) in flows.zip(other.flows.iter().flatten()) {
+            *mine = mine.or(*theirs);
+        }
+        self.in_flight = self.in_flight.or(other.in_flight);
+        self.busy = self.busy.or(other.busy);
+        self.service = self.service.or(other.service);
+        self.reset |= other.reset;
+    }
+
+    /// Whether everything that is known is zero, and something is.
+    pub(crate) fn is_idle(&self) -> bool {
+        let rest = [self.in_flight, self.busy];
+        let mut known = self
+            .flows
+            .iter()
+            .flatten()
+            .chain(&rest)
+            .flatten()
+            .peekable();
+        known.peek().is_some() && !self.reset && known.all(|figure| *figure == 0.0)
+    }
+
+    /// The seconds of the interval, of a report that prints both rates and amounts. Only amounts
+    /// that are large enough to tell it to a percent are used.
+    pub(crate) fn seconds(&self) -> Option<f64> {
+        let parts = [Part::Read, Part::Write, Part::Discard, Part::Changed];
+        parts
+            .into_iter()
+            .filter_map(|part| {
+                let rate = self.get(part, Figure::Bytes)?;
+                let moved = self.get(part, Figure::Moved)?;
+                (rate > 0.0 && moved >= 100.0 * 1024.0).then_some((moved, moved / rate))
+            })
+            .max_by(|a, b| a.0.total_cmp(&b.0))
+            .map(|(_, seconds)| seconds)
+            .filter(|seconds| (0.05..1e10).contains(seconds))
+    }
+
+    /// The sample that they make.
+    pub(crate) fn sample(&self, device: Arc<Device>) -> DeviceSample {
+        let mut sample = DeviceSample::unknown(device);
+        if self.reset {
+            sample.reset = true;
+            return sample;
+        }
+        sample.read = self.flow(Part::Read);
+        sample.write = self.flow(Part::Write);
+        sample.discard = self.flow(Part::Discard);
+        sample.flush = self.flow(Part::Flush);
+        sample.all = self.flow(Part::All);
+        sample.mean_in_flight = self.in_flight;
+        sample.busy = self.busy.map(Fraction);
+        let stated = sample.all;
+        sample.sum_up();
+        self.correct_sum(&mut sample.all, &stated);
+        sample
+    }
+
+    fn flow(&self, part: Part) -> Flow {
+        let iops = self.get(part, Figure::Iops);
+        let bytes = self.get(part, Figure::Bytes);
+        let wait = self.get(part, Figure::Wait);
+        let size = self.get(part, Figure::Size);
+        // A mean of nothing is printed as zero. Where less than one request in a hundred seconds
+        // completed, its rate is printed as zero, but not what it took.
+        let some = |mean: f64| iops.is_none_or(|iops| iops > 0.0) || mean > 0.0;
+        let computed = || Some(bytes? / iops.filter(|iops| *iops > 0.0)?);
+        Flow {
+            iops: iops.map(PerSecond),
+            bytes: bytes.map(BytesPerSecond),
+            merged: self.get(part, Figure::Merged).map(PerSecond),
+            wait: wait
+                .filter(|wait| some(*wait))
+                .map(|wait| Nanos(wait.round() as u64)),
+            size: size
+                .filter(|size| some(*size))
+                .or_else(computed)
+                .map(|size| Bytes(size.round() as u64)),
+        }
+    }
+
+    /// Keeps in the sum what iostat says of it where its parts are not all known, and adds up what
+    /// is printed of writes and discards together.
+    fn correct_sum(&self, all: &mut Flow, stated: &Flow) {
+        if let Some(changed) = self.get(Part::Changed, Figure::Bytes) {
+            let read = self.get(Part::Read, Figure::Bytes).unwrap_or_default();
+            all.bytes = Some(BytesPerSecond(read + changed));
+            all.size = self
+                .get(Part::All, Figure::Iops)
+                .filter(|iops| *iops > 0.0)
+                .map(|iops| Bytes(((read + changed) / iops).round() as u64));
+        }
+        all.wait = stated.wait.or(all.wait);
+        if stated.size.is_some() {
+            all.size = stated.size;
+        } else if all.size.is_none() {
+            let size = || Some(all.bytes?.0 / all.iops.filter(|iops| iops.0 > 0.0)?.0);
+            all.size = size().map(|size| Bytes(size.round() as u64));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_with_points_commas_units_and_percent_signs() {
+        for (text, value, unit, decimals) in [
+            ("0.00", 0.0, None, 2),
+            ("17512,23", 17512.23, None, 2),
+            ("829", 829.0, None, 0),
+            ("10.2%", 10.2, None, 1),
+            ("15.2M", 15.2, Some(1024.0 * 1024.0), 1),
+            ("0,0k", 0.0, Some(1024.0), 1),
+            ("3.0G", 3.0, Some(1024_f64.powi(3)), 1),
+            ("4.0B", 4.0, Some(1.0), 1),
+            ("-0.00", -0.0, None, 2),
+        ] {
+            let expected = Number {
+                value,
+                unit,
+                decimals,
+            };
+            assert_eq!(number(text), Some(expected), "{text}");
+        }
+        assert!(number("-nan").unwrap().value.is_nan());
+        for text in [
+            "", "-", ".", "sda", "1e9", "1.2.3", "0x10", "k", "%", "1.2kk", "é", "+1",
+        ] {
+            assert_eq!(number(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_cannot_be_means_that_a_counter_went_back() {
+        for text in [
+            "18446744073709551615.00",
+            "-3.20",
+            "nan",
+            "1000000000000000000000000000000",
+        ] {
+            let mut figures = Figures::default();
+            figures.set(Column::by_name("r/s"), number("5.00").unwrap());
+            figures.set(Column::by_name("rkB/s"), number(text).unwrap());
+            assert!(figures.reset, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_interval_follows_from_rates_and_amounts() {
+        let mut figures = Figures::default();
+        for (name, text) in [
+            ("kB_read/s", "60.00"),
+            ("kB_wrtn/s", "1928.00"),
+            ("kB_read", "600"),
+            ("kB_wrtn", "19280"),
+        ] {
+            figures.set(Column::by_name(name), number(text).unwrap());
+        }
+        assert_eq!(figures.seconds(), Some(10.0));
+        assert_eq!(Figures::default().seconds(), None);
+    }
+}

@@ -1,0 +1,254 @@
+//! Times of day as `iostat -t` prints them: in the form of the locale that it ran in, or of
+//! ISO 8601 (`S_TIME_FORMAT=ISO`).
+
+use std::borrow::Cow;
+
+use jiff::civil::Time;
+use jiff::tz::Offset;
+
+/// A date whose parts are not yet told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RawDate {
+    /// The numbers, in their order.
+    pub(crate) numbers: [i16; 3],
+    /// The year comes first: it has four digits, or is too large for a day.
+    pub(crate) year_first: bool,
+    /// The year has four digits.
+    pub(crate) long_year: bool,
+    /// What stands between the numbers.
+    pub(crate) separator: char,
+}
+
+/// A time as it is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// The date; `None` in sysstat before version 9, whose header line has it.
+    pub(crate) date: Option<RawDate>,
+    /// The time of day.
+    pub(crate) time: Time,
+    /// The difference to UTC, where it is printed.
+    pub(crate) offset: Option<Offset>,
+    /// The clock has twelve hours.
+    pub(crate) twelve_hours: bool,
+}
+
+/// The longest line that can be a time.
+const LONGEST: usize = 64;
+
+/// Reads a line that holds a time and nothing else.
+pub(crate) fn stamp(line: &str) -> Option<Stamp> {
+    let line = line.trim();
+    if line.len() > LONGEST {
+        return None;
+    }
+    let line = line.strip_prefix("Time:").unwrap_or(line).trim_start();
+    let line = &*with_colons(line);
+    let hour_at = hour(line)?;
+    let (date, rest) = line.split_at(hour_at);
+    let date = date.trim_end_matches([' ', 'T', '\t', ',']);
+    let date = match date.is_empty() {
+        true => None,
+        false => Some(raw_date(date)?),
+    };
+    let mut clock = Clock::default();
+    let words = clock.numbers(rest)?;
+    let (twelve_hours, afternoon, offset) = suffix(words)?;
+    let hour = match (twelve_hours, clock.hour) {
+        (false, hour) => hour,
+        (true, 12) => 12 * i8::from(afternoon),
+        (true, hour) => hour + 12 * i8::from(afternoon),
+    };
+    Some(Stamp {
+        date,
+        time: Time::new(hour, clock.minute, clock.second, 0).ok()?,
+        offset,
+        twelve_hours,
+    })
+}
+
+/// A line whose time has dots, as in Finland (`22.11.2026 05.52.46`), with colons in their place.
+fn with_colons(line: &str) -> Cow<'_, str> {
+    let Some((date, time)) = line.rsplit_once(' ') else {
+        return Cow::Borrowed(line);
+    };
+    let parts: Vec<&str> = time.split('.').collect();
+    let is_number = |part: &&str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit());
+    if parts.len() == 3 && parts.iter().all(is_number) {
+        return Cow::Owned(format!("{date} {}", parts.join(":")));
+    }
+    Cow::Borrowed(line)
+}
+
+/// Where the hour begins: the number that a colon or a sign for hours follows.
+fn hour(line: &str) -> Option<usize> {
+    let mark = line.find([':', '時', '时', '시'])?;
+    let digits = line[..mark]
+        .bytes()
+        .rev()
+        .take_while(u8::is_ascii_digit)
+        .count();
+    (1..=2).contains(&digits).then_some(mark - digits)
+}
+
+/// Reads a date of three numbers.
+pub(crate) fn raw_date(text: &str) -> Option<RawDate> {
+    let text = text.trim();
+    let words: Vec<&str> = text
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let others = text.chars().filter(|c| !c.is_ascii_digit());
+    let allowed = |c: char| "/.- ".contains(c) || "年月日년월일".contains(c);
+    let [a, b, c] = words[..] else { return None };
+    if text.len() > LONGEST || words.iter().any(|w| w.len() > 4) || !others.clone().all(allowed) {
+        return None;
+    }
+    let numbers = [a.parse().ok()?, b.parse().ok()?, c.parse().ok()?];
+    Some(RawDate {
+        numbers,
+        year_first: a.len() == 4 || numbers[0] > 31,
+        long_year: a.len() == 4 || c.len() == 4,
+        separator: others.clone().next()?,
+    })
+}
+
+#[derive(Default)]
+struct Clock {
+    hour: i8,
+    minute: i8,
+    second: i8,
+}
+
+impl Clock {
+    /// Reads `05:52:46` or `05時52分46秒`, and returns what is behind it.
+    fn numbers<'a>(&mut self, text: &'a str) -> Option<&'a str> {
+        let mut rest = text;
+        for place in [&mut self.hour, &mut self.minute, &mut self.second] {
+            let end = rest
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(rest.len());
+            *place = rest[..end].parse().ok().filter(|_| end <= 2)?;
+            rest = rest[end..].trim_start_matches([':', '時', '时', '分', '秒', '시', '분', '초']);
+            rest = rest.trim_start_matches(' ');
+        }
+        // Fractions of a second, of a log that something else stamped.
+        if let Some(fraction) = rest.strip_prefix(['.', ',']) {
+            rest = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
+        }
+        Some(rest.trim())
+    }
+}
+
+/// Reads what follows a time: half of the day, difference to UTC, name of the zone.
+fn suffix(text: &str) -> Option<(bool, bool, Option<Offset>)> {
+    let (mut twelve, mut afternoon, mut offset) = (false, false, None);
+    for word in text.split_whitespace() {
+        let letters = word.replace('.', "");
+        match letters.to_uppercase().as_str() {
+            "AM" | "午前" | "上午" | "오전" | "ΠΜ" => twelve = true,
+            "PM" | "午後" | "下午" | "오후" | "ΜΜ" => (twelve, afternoon) = (true, true),
+            "Z" | "UTC" | "GMT" => offset = Some(Offset::UTC),
+            _ if word.starts_with(['+', '-']) => offset = Some(numeric_offset(word)?),
+            // The name of a zone says nothing that can be relied upon.
+            zone if (2..=5).contains(&zone.len())
+                && zone.bytes().all(|b| b.is_ascii_uppercase()) => {}
+            _ => return None,
+        }
+    }
+    Some((twelve, afternoon, offset))
+}
+
+/// Reads `+0100` or `-03:30`.
+fn numeric_offset(word: &str) -> Option<Offset> {
+    let sign = if word.starts_with('-') { -1 } else { 1 };
+    let digits = word[1..].replace(':', "");
+    if digits.len() != 4 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let number: i32 = digits.parse().ok()?;
+    let seconds = (number / 100) * 3600 + (number % 100) * 60;
+    Offset::from_seconds(sign * seconds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_all_locales_are_read() {
+        for (line, numbers, time, offset) in [
+            ("11/22/26 05:52:40", [11, 22, 26], (5, 52, 40), None),
+            ("22.11.2026 05:52:46", [22, 11, 2026], (5, 52, 46), None),
+            ("22.11.2026 05.52.46", [22, 11, 2026], (5, 52, 46), None),
+            ("11/22/2026 12:00:01 AM", [11, 22, 2026], (0, 0, 1), None),
+            ("11/22/2026 12:00:01 PM", [11, 22, 2026], (12, 0, 1), None),
+            (
+                "2026年11月22日 05時52分50秒",
+                [2026, 11, 22],
+                (5, 52, 50),
+                None,
+            ),
+            ("2026-11-22 05:52:53 PM", [2026, 11, 22], (17, 52, 53), None),
+            (
+                "22/11/26 05:52:55 AM UTC",
+                [22, 11, 26],
+                (5, 52, 55),
+                Some(0),
+            ),
+            (
+                "2026-11-22T05:52:56+0000",
+                [2026, 11, 22],
+                (5, 52, 56),
+                Some(0),
+            ),
+            (
+                "2026-11-22T00:52:56-0330",
+                [2026, 11, 22],
+                (0, 52, 56),
+                Some(-12600),
+            ),
+            ("2026. 11. 22. 오후 05:52:56", [0; 3], (0, 0, 0), None),
+        ] {
+            let Some(stamp) = stamp(line) else {
+                assert_eq!(numbers, [0; 3], "{line}");
+                continue;
+            };
+            assert_eq!(stamp.date.unwrap().numbers, numbers, "{line}");
+            assert_eq!(stamp.time, Time::new(time.0, time.1, time.2, 0).unwrap());
+            assert_eq!(
+                stamp.offset.map(|offset| offset.seconds()),
+                offset,
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn old_versions_print_the_time_alone() {
+        let stamp = stamp("Time: 10:31:04 PM").unwrap();
+        assert_eq!((stamp.date, stamp.time.hour()), (None, 22));
+        assert!(stamp.twelve_hours);
+    }
+
+    #[test]
+    fn other_lines_are_no_times() {
+        for line in [
+            "",
+            "vda 0.00 0.00",
+            "25:61:00",
+            "11/22/26 05:52",
+            "05.52.46",
+            "22.11.2026 05.52",
+            "sda 05.52.46",
+            "11/22/26 05:52:40 vda 1.00",
+            "at 10:31:04 it broke",
+            "1:2:3:4",
+            "99/99/99/99 10:00:00",
+            "時分秒",
+            "11/22/26 05:52:40 +é",
+            "11/22/26 05:52:40 +99999",
+        ] {
+            assert_eq!(stamp(line), None, "{line}");
+        }
+    }
+}

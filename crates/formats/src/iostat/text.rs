@@ -1,0 +1,344 @@
+//! Reads what iostat prints as text, line by line.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use record::sample::{Source, SourceKind};
+
+use super::Columns;
+use super::calendar::Calendar;
+use super::columns::NamePlace;
+use super::known::{self, ENOUGH};
+use super::landmark::{Machine, cpu_header, cpu_shares, is_other_header, strip_colours};
+use super::line::{DeviceLine, device_line, has_decimal_comma, headless_figures};
+use super::notes::Notes;
+use super::report::{Report, Reports};
+use super::row::{Number, number};
+use super::stamp;
+
+/// How many lines are looked at at most before the columns are guessed, and how many bytes.
+const HELD_LINES: usize = 4096;
+const HELD_BYTES: usize = 1 << 20;
+
+/// The columns are gone, and could not be told.
+#[derive(Debug)]
+pub(crate) struct NoColumns {
+    /// The first line of figures.
+    pub(crate) line: u64,
+    /// How many figures most lines have.
+    pub(crate) figures: usize,
+    /// The known headers with so many columns.
+    pub(crate) candidates: Vec<String>,
+}
+
+/// What lines of figures are, at a place in the log.
+#[derive(Clone, Debug, PartialEq)]
+enum Section {
+    /// No header was seen.
+    Open,
+    /// The names of the shares of the processors.
+    Cpu(Vec<String>),
+    /// Devices with these columns.
+    Devices(Arc<Columns>),
+    /// Another report, such as that of NFS: its lines are passed over.
+    Other,
+}
+
+/// A line that waits.
+#[derive(Debug)]
+struct Held {
+    line: u64,
+    text: String,
+    terminated: bool,
+}
+
+/// A reader of text.
+#[derive(Debug)]
+pub(crate) struct Text {
+    section: Section,
+    /// The columns of lines without a header.
+    columns: Option<Arc<Columns>>,
+    /// Somebody said which they are.
+    given: bool,
+    reports: Reports,
+    /// Blank lines since the line that names the host; `None` after something else came.
+    blanks: Option<u32>,
+    /// A name too long for its column, whose figures are in the next line.
+    name: Option<(u64, String)>,
+    /// Lines that wait for their columns to be told.
+    held: Vec<Held>,
+    held_bytes: usize,
+    /// The figures of them, and how many of these can be checked.
+    rows: Vec<Vec<Number>>,
+    pub(crate) source: Source,
+}
+
+impl Text {
+    pub(crate) fn new(columns: Option<Columns>) -> Text {
+        Text {
+            section: Section::Open,
+            given: columns.is_some(),
+            columns: columns.map(Arc::new),
+            reports: Reports::new(),
+            blanks: None,
+            name: None,
+            held: Vec::new(),
+            held_bytes: 0,
+            rows: Vec::new(),
+            source: Source {
+                kind: SourceKind::IostatText,
+                ..Source::default()
+            },
+        }
+    }
+
+    /// The next report that is complete.
+    pub(crate) fn take(&mut self) -> Option<Report> {
+        self.reports.take()
+    }
+
+    /// Takes a line. `terminated` says that a line end follows it.
+    pub(crate) fn line(
+        &mut self,
+        line: u64,
+        text: &str,
+        terminated: bool,
+        calendar: &mut Calendar,
+        notes: &mut Notes,
+    ) -> Result<(), NoColumns> {
+        let plain = strip_colours(text);
+        let text = &*plain;
+        if self.held.is_empty() && !self.is_headless(text) {
+            self.known(line, text, terminated, calendar, notes);
+            return Ok(());
+        }
+        if let Some(columns) = Columns::of_header(text) {
+            // The log begins within a report, and the headers come later.
+            if known::usual_count(&self.rows) == Some(columns.count()) {
+                self.columns = Some(Arc::new(columns));
+            }
+            self.release(calendar, notes)
+                .unwrap_or_else(|_| self.drop_held(notes));
+            self.known(line, text, terminated, calendar, notes);
+            return Ok(());
+        }
+        self.hold(line, text, terminated);
+        if self.held.len() >= HELD_LINES || self.held_bytes >= HELD_BYTES || self.is_told() {
+            self.release(calendar, notes)?;
+        }
+        Ok(())
+    }
+
+    /// The text is at its end, for now or for good.
+    pub(crate) fn end(
+        &mut self,
+        calendar: &mut Calendar,
+        notes: &mut Notes,
+    ) -> Result<(), NoColumns> {
+        self.release(calendar, notes)?;
+        self.lose_name(notes);
+        self.reports.cut();
+        self.section = Section::Open;
+        Ok(())
+    }
+
+    /// Whether a line has figures of a device, and nothing tells what they are.
+    fn is_headless(&self, text: &str) -> bool {
+        let open = matches!(self.section, Section::Open | Section::Cpu(_));
+        open && self.columns.is_none() && headless_figures(text).is_some()
+    }
+
+    fn hold(&mut self, line: u64, text: &str, terminated: bool) {
+        self.rows.extend(headless_figures(text));
+        self.held_bytes += text.len() + 64;
+        self.held.push(Held {
+            line,
+            text: text.to_owned(),
+            terminated,
+        });
+    }
+
+    /// Gives up the figures in front of the first header, which has other columns.
+    fn drop_held(&mut self, notes: &mut Notes) {
+        for held in std::mem::take(&mut self.held) {
+            if headless_figures(&held.text).is_some() {
+                self.lose(held.line, &held.text, notes);
+            }
+        }
+        self.rows.clear();
+        self.held_bytes = 0;
+    }
+
+    /// Whether the lines that are held tell their columns beyond doubt. Looked at now and then,
+    /// since it takes time.
+    fn is_told(&self) -> bool {
+        self.rows.len().is_multiple_of(64)
+            && known::guess(&self.rows).is_some_and(|guess| guess.checked >= ENOUGH)
+    }
+
+    /// Reads the lines that were held, by the columns that they show.
+    fn release(&mut self, calendar: &mut Calendar, notes: &mut Notes) -> Result<(), NoColumns> {
+        let Some(first) = self.held.first() else {
+            return Ok(());
+        };
+        if self.columns.is_none() {
+            let Some(guess) = known::guess(&self.rows) else {
+                return Err(NoColumns {
+                    line: first.line,
+                    figures: known::usual_count(&self.rows).unwrap_or_default(),
+                    candidates: known::candidates_text(&self.rows),
+                });
+            };
+            self.columns = Some(Arc::new(guess.columns.clone()));
+            notes.guess = Some(guess);
+        }
+        self.rows.clear();
+        self.held_bytes = 0;
+        for held in std::mem::take(&mut self.held) {
+            self.known(held.line, &held.text, held.terminated, calendar, notes);
+        }
+        Ok(())
+    }
+
+    /// Takes a line whose columns are known, if it has figures.
+    fn known(
+        &mut self,
+        line: u64,
+        text: &str,
+        terminated: bool,
+        calendar: &mut Calendar,
+        notes: &mut Notes,
+    ) {
+        if text.trim().is_empty() {
+            if let Some(blanks) = &mut self.blanks {
+                *blanks += 1;
+            }
+            return;
+        }
+        // Where the means since boot are left out, their place is a blank line.
+        if self.blanks.take().is_some_and(|blanks| blanks >= 2) {
+            self.reports.omit_boot();
+        }
+        // Most lines are of figures, and no landmark has one in its second place.
+        let second = text.split_whitespace().nth(1);
+        let has_figures = second.is_some_and(|word| number(word).is_some());
+        if !has_figures && self.landmark(line, text, calendar, notes) {
+            self.lose_name(notes);
+        } else {
+            self.figures(line, text, terminated, calendar, notes);
+        }
+    }
+
+    /// Takes a line that says what comes, or when.
+    fn landmark(
+        &mut self,
+        line: u64,
+        text: &str,
+        calendar: &mut Calendar,
+        notes: &mut Notes,
+    ) -> bool {
+        if let Some(machine) = Machine::of_line(text) {
+            self.reports.begin_run();
+            calendar.begin_run(machine.date);
+            machine.tell(&mut self.source);
+            self.blanks = Some(0);
+            self.section = Section::Open;
+        } else if let Some(names) = cpu_header(text) {
+            self.reports.begin_cpu(line);
+            self.section = Section::Cpu(names);
+        } else if let Some(columns) = Columns::of_header(text) {
+            for name in columns.unknown() {
+                notes.unknown_column(name);
+            }
+            self.reports.header(line, &columns);
+            let columns = Arc::new(columns);
+            if columns.names == NamePlace::First && !self.given {
+                self.columns = Some(columns.clone());
+            }
+            self.section = Section::Devices(columns);
+        } else if let Some(stamp) = stamp::stamp(text) {
+            let at = calendar.instant(&stamp);
+            self.reports.begin_at(line, at);
+        } else if is_other_header(text) {
+            self.section = Section::Other;
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Takes a line of figures.
+    fn figures(
+        &mut self,
+        line: u64,
+        text: &str,
+        terminated: bool,
+        calendar: &mut Calendar,
+        notes: &mut Notes,
+    ) {
+        calendar.commas |= has_decimal_comma(text);
+        let first = text.split_whitespace().next().unwrap_or_default();
+        let cpu = match &self.section {
+            _ if number(first).is_none() => None,
+            Section::Cpu(names) => cpu_shares(text, Some(names)),
+            _ => cpu_shares(text, None),
+        };
+        if let Some(cpu) = cpu {
+            self.reports.cpu(line, cpu);
+            return;
+        }
+        let columns = match &self.section {
+            Section::Devices(columns) => columns.clone(),
+            Section::Other => return,
+            _ => match &self.columns {
+                Some(columns) => columns.clone(),
+                None => return self.lose(line, text, notes),
+            },
+        };
+        let text = self.with_name(text, notes);
+        let mut words = text.split_whitespace();
+        if let (Some(only), None) = (words.next(), words.next())
+            && columns.names == NamePlace::First
+            && number(only).is_none()
+            && terminated
+        {
+            self.name = Some((line, text.into_owned()));
+            return;
+        }
+        match device_line(&columns, &text, terminated) {
+            Some(DeviceLine { row, cut }) => {
+                if cut {
+                    notes.cut.add(line, &text);
+                    self.reports.damage();
+                }
+                if !self.reports.row(line, row) {
+                    self.lose(line, &text, notes);
+                }
+            }
+            None => self.lose(line, &text, notes),
+        }
+    }
+
+    /// A line of figures with the name in front that stands in the line before.
+    fn with_name<'a>(&mut self, text: &'a str, notes: &mut Notes) -> Cow<'a, str> {
+        let Some((named_at, name)) = self.name.take() else {
+            return Cow::Borrowed(text);
+        };
+        if text.split_whitespace().all(|word| number(word).is_some()) {
+            return Cow::Owned(format!("{name} {text}"));
+        }
+        self.lose(named_at, &name, notes);
+        Cow::Borrowed(text)
+    }
+
+    fn lose_name(&mut self, notes: &mut Notes) {
+        if let Some((line, name)) = self.name.take() {
+            self.lose(line, &name, notes);
+        }
+    }
+
+    fn lose(&mut self, line: u64, text: &str, notes: &mut Notes) {
+        notes.garbage.add(line, text);
+        self.reports.damage();
+    }
+}

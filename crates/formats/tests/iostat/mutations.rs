@@ -1,0 +1,225 @@
+//! No bytes make the reader panic, hang, or say what cannot be: the fixtures, changed at random from
+//! fixed seeds. `fuzz/` does the same for longer and with the coverage in view.
+
+use formats::iostat::{First, Options, Reader};
+use proptest::prelude::*;
+use record::Nanos;
+use record::sample::{DeviceSample, Sample};
+
+/// Reads a log and holds the samples to what every sample is. Returns how many there were.
+fn exercise(bytes: &[u8], options: Options) -> usize {
+    let mut reader = Reader::new(bytes, options);
+    let (mut count, mut elapsed, mut line) = (0, Nanos(0), 0);
+    for reading in reader.by_ref() {
+        let Ok(reading) = reading else { break };
+        assert!(reading.sample.at.elapsed >= elapsed, "{reading:?}");
+        assert!(
+            reading.line >= line && reading.line > 0,
+            "behind {line}: {}\n{}",
+            reading.line,
+            String::from_utf8_lossy(bytes)
+        );
+        (elapsed, line) = (reading.sample.at.elapsed, reading.line);
+        assert_plausible(&reading.sample);
+        count += 1;
+    }
+    assert!(reader.bytes_taken() <= bytes.len() as u64);
+    assert!(
+        reader
+            .notes()
+            .sentences()
+            .iter()
+            .all(|said| said.ends_with('.'))
+    );
+    count
+}
+
+fn assert_plausible(sample: &Sample) {
+    for pair in sample.devices.windows(2) {
+        assert_ne!(pair[0].device.name, pair[1].device.name);
+    }
+    for device in &sample.devices {
+        let busy = device.busy.map(|busy| busy.0);
+        for figure in figures(device).chain(busy).chain(device.mean_in_flight) {
+            assert!(figure.is_finite() && figure >= 0.0, "{device:?}");
+        }
+        assert!(!device.device.name.is_empty());
+    }
+}
+
+fn figures(device: &DeviceSample) -> impl Iterator<Item = f64> {
+    let flows = [
+        &device.read,
+        &device.write,
+        &device.discard,
+        &device.flush,
+        &device.all,
+    ];
+    flows.into_iter().flat_map(|flow| {
+        let figures = [
+            flow.iops.map(|iops| iops.0),
+            flow.bytes.map(|bytes| bytes.0),
+            flow.merged.map(|merged| merged.0),
+        ];
+        figures.into_iter().flatten()
+    })
+}
+
+/// xorshift64* (Vigna 2014), so that a failure can be repeated.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+}
+
+/// What parsers stumble over.
+const WORDS: [&str; 24] = [
+    "",
+    "-1",
+    "1e308",
+    "99999999999999999999999999",
+    "-nan",
+    "inf",
+    "Device",
+    "Device tps\n",
+    "avg-cpu: %user %idle\n",
+    "Linux 6.1 (h) \t99/99/99\n",
+    "12/31/99 23:59:59\n",
+    "2026-11-22T00:00:00+9999\n",
+    "Time: 00:00:00 AM\n",
+    "{\"sysstat\": {\"hosts\": [",
+    "\"disk\": [",
+    "}",
+    "]",
+    "\n\n",
+    "\u{1b}[",
+    "\u{fffd}",
+    "%util",
+    ",",
+    "1,5k",
+    "  ",
+];
+
+fn mutated(text: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut bytes = text.to_vec();
+    for _ in 0..=random.below(4) {
+        let at = random.below(bytes.len());
+        let end = (at + random.below(60)).min(bytes.len());
+        match random.below(6) {
+            0 => bytes.truncate(at),
+            1 => drop(bytes.drain(at..end)),
+            2 => {
+                let word = WORDS[random.below(WORDS.len())];
+                bytes.splice(at..end, word.bytes());
+            }
+            3 => {
+                let piece = bytes[at..end].to_vec();
+                bytes.splice(at..at, piece);
+            }
+            4 => {
+                let from = random.below(other.len());
+                bytes.splice(at..end, other.iter().skip(from).take(300).copied());
+            }
+            _ => {
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte = random.next() as u8;
+                }
+            }
+        }
+    }
+    bytes
+}
+
+fn options(random: &mut Random) -> Options {
+    Options {
+        columns: (random.below(4) == 0).then(|| "r/s w/s rkB/s wkB/s %util".parse().unwrap()),
+        interval: (random.below(4) == 0).then_some(Nanos::from_secs(5)),
+        first: [First::Tell, First::SinceBoot, First::Interval][random.below(3)],
+        ..Options::default()
+    }
+}
+
+#[test]
+fn no_mutation_of_a_log_makes_the_reader_panic() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/iostat");
+    let mut names: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    names.sort();
+    let fixtures: Vec<Vec<u8>> = names
+        .iter()
+        .map(|path| std::fs::read(path).unwrap())
+        .collect();
+    let mut random = Random(0x5eed_0107);
+    let (mut read, mut refused) = (0, 0);
+    for fixture in &fixtures {
+        for _ in 0..25 {
+            let other = &fixtures[random.below(fixtures.len())];
+            let bytes = mutated(fixture, other, &mut random);
+            match exercise(&bytes, options(&mut random)) {
+                0 => refused += 1,
+                _ => read += 1,
+            }
+        }
+    }
+    // Both happen, so that neither way is left untried.
+    assert!(read > 500 && refused > 20, "{read} read, {refused} refused");
+}
+
+#[test]
+fn deep_wide_and_long_logs_end() {
+    let row = |figures: usize| format!("sda{}\n", " 1.00".repeat(figures));
+    let names: String = (0..66_000)
+        .map(|n| format!("d{n} 1.00 1.00 1.00\n"))
+        .collect();
+    for (name, text) in [
+        ("deep", "{\"a\":[".repeat(20_000)),
+        ("one line", "x".repeat(2_000_000)),
+        (
+            "one string",
+            format!("{{\"a\": \"{}", "x".repeat(1_000_000)),
+        ),
+        ("one number", format!("{{\"a\": {}", "1".repeat(1_000_000))),
+        ("wide", row(10_000).repeat(20)),
+        ("narrow", row(9).repeat(5_000)),
+        ("names", format!("Device r/s w/s %util\n{names}")),
+        ("times", "11/22/26 05:52:40\n".repeat(10_000)),
+        ("escapes", "\u{1b}[".repeat(200_000)),
+        ("headers", "Device r/s w/s %util\n".repeat(5_000)),
+    ] {
+        let began = std::time::Instant::now();
+        exercise(text.as_bytes(), Options::default());
+        // Half a minute is far from what is linear here, and near to nothing that is not.
+        assert!(
+            began.elapsed().as_secs() < 30,
+            "{name}: {:?}",
+            began.elapsed()
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn noise_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        exercise(&bytes, Options::default());
+    }
+
+    #[test]
+    fn words_of_logs_in_any_order_never_panic(
+        text in "(Device |r/s |w/s |%util|avg-cpu: %user %idle|Linux 6.1 \\(h\\) |sda |[0-9]{1,3}[.,][0-9]{2}k? |[0-9]{2}[/.:][0-9]{2}[/.:][0-9]{2} |AM|\n|\\{\"disk\": \\[|\"disk_device\": \"x\",|[ -~]){0,60}"
+    ) {
+        exercise(text.as_bytes(), Options::default());
+    }
+}

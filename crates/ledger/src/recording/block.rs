@@ -1,0 +1,395 @@
+//! Samples that follow each other, as one run of bytes.
+//!
+//! A form, a sum of the rest, a head in JSON with all that seldom changes (which devices, an array's
+//! members, errors of the kernel), the times, and three tables: of the host, its network interfaces
+//! and its devices.
+//!
+//! What is not kept: a volume's own histograms of latencies ([`record::sample::VendorSample`]), which
+//! would take as much room as all the rest.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use record::Nanos;
+use record::sample::{
+    ArraySample, Device, DeviceId, DeviceKind, DeviceSample, Gap, KernelError, Moment, Sample,
+};
+use serde::{Deserialize, Serialize};
+
+use super::bytes::{
+    Aim, checksum, folded, put, put_figures, put_stream, take, take_stream, unfolded,
+};
+use super::table::{Key, Row, put_table, take_table};
+use super::{device, host};
+
+/// The form of the blocks that are written.
+const FORM: u8 = 1;
+/// A head or a stream of times beyond this is damaged.
+const MOST_BYTES: usize = 1 << 28;
+
+/// What seldom changes. Numbers of samples count from 0; numbers of devices and names are places in
+/// their lists.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Head {
+    samples: usize,
+    /// Every device as it was described, again where its description changed.
+    devices: Vec<Device>,
+    /// From which sample on which devices were there, in which order.
+    rosters: Vec<(usize, Vec<usize>)>,
+    interfaces: Vec<String>,
+    /// The same of the interfaces.
+    links: Vec<(usize, Vec<usize>)>,
+    /// From which sample on an array's state was which, its figures aside.
+    arrays: Vec<(usize, usize, ArraySample)>,
+    gaps: Vec<(usize, Gap)>,
+    errors: Vec<(usize, Vec<KernelError>)>,
+}
+
+/// Packs samples.
+pub(super) fn pack<'a>(samples: impl IntoIterator<Item = &'a Sample>, aim: Aim) -> Vec<u8> {
+    let mut packer = Packer {
+        aim,
+        ..Packer::default()
+    };
+    for sample in samples {
+        packer.add(sample);
+    }
+    packer.finish()
+}
+
+/// Samples on their way into a block: what seldom changes, and rows of figures.
+#[derive(Default)]
+pub(super) struct Packer {
+    aim: Aim,
+    head: Head,
+    devices: Numbering,
+    device_rows: Vec<Row<{ device::FIGURES }>>,
+    device_keys: Vec<Key>,
+    net_rows: Vec<Row<{ host::NET_FIGURES }>>,
+    net_keys: Vec<Key>,
+    host_rows: Vec<Row<{ host::FIGURES }>>,
+    states: HashMap<usize, ArraySample>,
+    times: Vec<(Moment, Nanos)>,
+}
+
+impl Packer {
+    /// Adds a sample that follows those before.
+    pub(super) fn add(&mut self, sample: &Sample) {
+        let nth = self.head.samples;
+        self.head.samples += 1;
+        let seconds = seconds(sample.length);
+        let mut roster = Vec::with_capacity(sample.devices.len());
+        for one in &sample.devices {
+            let number = self.devices.number(&one.device, &mut self.head.devices);
+            roster.push(number);
+            self.device_rows.push(device::row(one, seconds));
+            if let Some(state) = one.array.as_ref().map(shape)
+                && self.states.get(&number) != Some(&state)
+            {
+                self.head.arrays.push((nth, number, state.clone()));
+                self.states.insert(number, state);
+            }
+        }
+        self.device_keys.extend(keys(&roster, &self.head.devices));
+        change(&mut self.head.rosters, nth, roster);
+        let mut links = Vec::with_capacity(sample.host.interfaces.len());
+        for interface in &sample.host.interfaces {
+            links.push(named(&mut self.head.interfaces, &interface.name));
+            let figures = host::net_figures(interface, seconds);
+            self.net_rows.push(host::row(&figures));
+        }
+        let net_keys = links.iter().map(|own| Key::alone(*own));
+        self.net_keys.extend(net_keys);
+        change(&mut self.head.links, nth, links);
+        self.host_rows.push(host::row(&host::figures(&sample.host)));
+        self.head.gaps.extend(sample.gap.map(|gap| (nth, gap)));
+        if !sample.host.errors.is_empty() {
+            self.head.errors.push((nth, sample.host.errors.clone()));
+        }
+        self.times.push((sample.at, sample.length));
+    }
+
+    /// The block.
+    pub(super) fn finish(self) -> Vec<u8> {
+        let mut body = Vec::new();
+        // What is packed here always has a form in JSON: it holds no maps and no floating point.
+        let json = serde_json::to_vec(&self.head).unwrap_or_default();
+        put_stream(&mut body, &json);
+        let aim = self.aim;
+        put_times(&mut body, &self.times, aim);
+        let keys = host_keys(self.head.samples);
+        put_table(&mut body, &self.host_rows, &keys, &host::UNITS, aim);
+        let keys = self.net_keys;
+        put_table(&mut body, &self.net_rows, &keys, &host::NET_UNITS, aim);
+        let keys = self.device_keys;
+        put_table(&mut body, &self.device_rows, &keys, &device::UNITS, aim);
+        let mut out = vec![FORM];
+        out.extend_from_slice(&checksum(&body).to_le_bytes());
+        out.extend_from_slice(&body);
+        out
+    }
+}
+
+/// Unpacks samples; what is wrong with them is said as a clause.
+pub(super) fn unpack(block: &[u8]) -> Result<Vec<Sample>, String> {
+    let cut = || "it is cut short".to_owned();
+    let (&form, rest) = block.split_first().ok_or_else(cut)?;
+    if form != FORM {
+        return Err(format!(
+            "it is of form {form}, and this disksmith knows form {FORM} only"
+        ));
+    }
+    let (sum, body) = rest.split_first_chunk::<8>().ok_or_else(cut)?;
+    if u64::from_le_bytes(*sum) != checksum(body) {
+        return Err("its checksum is wrong".to_owned());
+    }
+    let mut rest = body;
+    let json = take_stream(&mut rest, MOST_BYTES).ok_or_else(cut)?;
+    let head: Head = serde_json::from_slice(&json)
+        .map_err(|error| format!("its head is not understood ({error})"))?;
+    assemble(head, rest).ok_or_else(|| "its figures are not understood".to_owned())
+}
+
+/// The samples of a head and of what follows it.
+fn assemble(head: Head, mut rest: &[u8]) -> Option<Vec<Sample>> {
+    let mut samples = take_times(&mut rest, head.samples)?;
+    for (nth, gap) in &head.gaps {
+        samples.get_mut(*nth)?.gap = Some(*gap);
+    }
+    let rows = take_table(&mut rest, &host_keys(samples.len()), &host::UNITS)?;
+    for (sample, row) in samples.iter_mut().zip(&rows) {
+        sample.host = host::host(&host::unrow(row));
+    }
+    for (nth, errors) in &head.errors {
+        samples.get_mut(*nth)?.host.errors.clone_from(errors);
+    }
+    let links = each(&head.links, samples.len());
+    let own = links.iter().flat_map(|links| links.iter());
+    let net_keys: Vec<Key> = own.map(|own| Key::alone(*own)).collect();
+    let mut rows = take_table(&mut rest, &net_keys, &host::NET_UNITS)?.into_iter();
+    let names: Vec<Arc<str>> = head
+        .interfaces
+        .iter()
+        .map(|name| name.as_str().into())
+        .collect();
+    for (sample, links) in samples.iter_mut().zip(links) {
+        let seconds = seconds(sample.length);
+        for link in links {
+            let name = Arc::clone(names.get(*link)?);
+            let figures = host::unrow(&rows.next()?);
+            let interface = host::interface(name, &figures, seconds);
+            sample.host.interfaces.push(interface);
+        }
+    }
+    fill_devices(&mut samples, &head, rest)?;
+    Some(samples)
+}
+
+fn fill_devices(samples: &mut [Sample], head: &Head, mut rest: &[u8]) -> Option<()> {
+    let rosters = each(&head.rosters, samples.len());
+    if rosters
+        .iter()
+        .flat_map(|roster| roster.iter())
+        .any(|number| *number >= head.devices.len())
+    {
+        return None;
+    }
+    let device_keys: Vec<Key> = rosters
+        .iter()
+        .flat_map(|roster| keys(roster, &head.devices))
+        .collect();
+    let mut rows = take_table(&mut rest, &device_keys, &device::UNITS)?.into_iter();
+    let devices: Vec<Arc<Device>> = head.devices.iter().cloned().map(Arc::new).collect();
+    let mut changes = head.arrays.iter().peekable();
+    let mut states: HashMap<usize, &ArraySample> = HashMap::new();
+    for (nth, (sample, roster)) in samples.iter_mut().zip(rosters).enumerate() {
+        while let Some((_, number, state)) = changes.next_if(|change| change.0 == nth) {
+            states.insert(*number, state);
+        }
+        let seconds = seconds(sample.length);
+        for number in roster {
+            let mut one = DeviceSample::unknown(Arc::clone(&devices[*number]));
+            one.array = states.get(number).map(|state| (*state).clone());
+            device::fill(&mut one, &rows.next()?, seconds);
+            sample.devices.push(one);
+        }
+    }
+    Some(())
+}
+
+/// The length over which rates are counts; an interval of no length has those of a second.
+fn seconds(length: Nanos) -> f64 {
+    match length.0 {
+        0 => 1.0,
+        _ => length.as_secs_f64(),
+    }
+}
+
+/// An array's state without its figures.
+fn shape(array: &ArraySample) -> ArraySample {
+    ArraySample {
+        position: None,
+        speed: None,
+        mismatched: None,
+        ..array.clone()
+    }
+}
+
+/// Numbers for descriptions of devices.
+#[derive(Default)]
+struct Numbering {
+    last: HashMap<DeviceId, (Arc<Device>, usize)>,
+}
+
+impl Numbering {
+    fn number(&mut self, device: &Arc<Device>, devices: &mut Vec<Device>) -> usize {
+        if let Some((before, number)) = self.last.get(&device.id)
+            && (Arc::ptr_eq(before, device) || before == device)
+        {
+            return *number;
+        }
+        devices.push(Device::clone(device));
+        let number = devices.len() - 1;
+        self.last.insert(device.id, (Arc::clone(device), number));
+        number
+    }
+}
+
+/// The keys of a roster: a partition follows the disk that it is on.
+fn keys<'a>(roster: &'a [usize], devices: &'a [Device]) -> impl Iterator<Item = Key> + 'a {
+    roster.iter().map(move |own| {
+        let device = &devices[*own];
+        let disk = device
+            .lies_on
+            .first()
+            .filter(|_| device.kind == DeviceKind::Partition);
+        let twin = disk.and_then(|disk| {
+            let is_disk = |number: &&usize| devices[**number].id == *disk;
+            roster.iter().find(is_disk).copied()
+        });
+        Key { own: *own, twin }
+    })
+}
+
+fn host_keys(samples: usize) -> Vec<Key> {
+    vec![Key::alone(0); samples]
+}
+
+fn named(names: &mut Vec<String>, name: &str) -> usize {
+    let at = names.iter().position(|known| known == name);
+    at.unwrap_or_else(|| {
+        names.push(name.to_owned());
+        names.len() - 1
+    })
+}
+
+/// Notes a list where it is not the one before.
+fn change(lists: &mut Vec<(usize, Vec<usize>)>, nth: usize, list: Vec<usize>) {
+    if lists.last().is_none_or(|(_, last)| *last != list) {
+        lists.push((nth, list));
+    }
+}
+
+/// The list of each sample.
+fn each(lists: &[(usize, Vec<usize>)], samples: usize) -> Vec<&[usize]> {
+    let mut changes = lists.iter().peekable();
+    let mut now: &[usize] = &[];
+    (0..samples)
+        .map(|nth| {
+            while let Some((_, list)) = changes.next_if(|(from, _)| *from <= nth) {
+                now = list;
+            }
+            now
+        })
+        .collect()
+}
+
+/// The times, exact: lengths as differences, the clock that goes on as what it differs from the
+/// length, and the time of day as what that differs from it.
+fn put_times(out: &mut Vec<u8>, times: &[(Moment, Nanos)], aim: Aim) {
+    let mut stream = Vec::new();
+    let (mut length, mut elapsed, mut wall) = (0_i128, 0_i128, 0_i128);
+    for (at, own_length) in times {
+        let now = i128::from(own_length.0);
+        put(&mut stream, wide(now - length));
+        length = now;
+        let now = i128::from(at.elapsed.0);
+        let passed = now - elapsed;
+        put(&mut stream, wide(passed - length));
+        elapsed = now;
+        match at.wall {
+            None => put(&mut stream, NO_TIME),
+            Some(time) => {
+                let now = time.as_nanosecond();
+                put_wide(&mut stream, now - wall - passed);
+                wall = now;
+            }
+        }
+    }
+    put_figures(out, &stream, aim);
+}
+
+fn wide(value: i128) -> u64 {
+    folded(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+/// How a time of day is written: not at all, as one number, or, where two times lie so far apart that
+/// it would not fit, as seconds and nanoseconds.
+const NO_TIME: u64 = 0;
+const ONE_NUMBER: u64 = 1;
+const TWO_NUMBERS: u64 = 2;
+
+fn put_wide(stream: &mut Vec<u8>, value: i128) {
+    if let Ok(value) = i64::try_from(value) {
+        put(stream, ONE_NUMBER);
+        put(stream, folded(value));
+    } else {
+        put(stream, TWO_NUMBERS);
+        put(stream, wide(value.div_euclid(1_000_000_000)));
+        put(stream, value.rem_euclid(1_000_000_000) as u64);
+    }
+}
+
+fn take_wide(stream: &mut &[u8]) -> Option<Option<i128>> {
+    Some(match take(stream)? {
+        NO_TIME => None,
+        ONE_NUMBER => Some(i128::from(unfolded(take(stream)?))),
+        TWO_NUMBERS => {
+            let whole = i128::from(unfolded(take(stream)?));
+            Some(whole * 1_000_000_000 + i128::from(take(stream)?))
+        }
+        _ => return None,
+    })
+}
+
+fn take_times(rest: &mut &[u8], samples: usize) -> Option<Vec<Sample>> {
+    let stream = take_stream(rest, MOST_BYTES)?;
+    if samples > stream.len() {
+        return None;
+    }
+    let mut stream = &stream[..];
+    let (mut length, mut elapsed, mut wall) = (0_i128, 0_i128, 0_i128);
+    let mut found = Vec::with_capacity(samples);
+    for _ in 0..samples {
+        length += i128::from(unfolded(take(&mut stream)?));
+        let passed = i128::from(unfolded(take(&mut stream)?)) + length;
+        elapsed += passed;
+        let time = match take_wide(&mut stream)? {
+            None => None,
+            Some(off) => {
+                wall += off + passed;
+                Some(Timestamp::from_nanosecond(wall).ok()?)
+            }
+        };
+        found.push(Sample {
+            at: Moment {
+                wall: time,
+                elapsed: Nanos(u64::try_from(elapsed).ok()?),
+            },
+            length: Nanos(u64::try_from(length).ok()?),
+            ..Sample::default()
+        });
+    }
+    Some(found)
+}

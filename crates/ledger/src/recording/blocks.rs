@@ -1,0 +1,175 @@
+//! Blocks as they lie in the ledger.
+
+use record::sample::Recorded;
+use rusqlite::{Row, Transaction, params};
+
+use super::packed::Packed;
+use super::unpack;
+use crate::runs::sortable;
+use crate::{Error, Ledger, Result};
+
+/// A block as it is stored.
+pub(super) struct Body {
+    pub(super) number: i64,
+    pub(super) recording: i64,
+    pub(super) step: u32,
+    /// The end of its first sample, in nanoseconds since the recording's first reading.
+    pub(super) elapsed: i64,
+    /// When its first sample began.
+    pub(super) began: String,
+    pub(super) body: Vec<u8>,
+}
+
+impl Body {
+    /// The columns that [`Body::of`] takes, in its order.
+    const COLUMNS: &str = "number, recording, step, elapsed, began, body";
+
+    fn of(row: &Row<'_>) -> rusqlite::Result<Body> {
+        Ok(Body {
+            number: row.get(0)?,
+            recording: row.get(1)?,
+            step: row.get(2)?,
+            elapsed: row.get(3)?,
+            began: row.get(4)?,
+            body: row.get(5)?,
+        })
+    }
+}
+
+impl Ledger {
+    /// Puts blocks of samples in the place of blocks that were read before. Where another process
+    /// has done so since they were read, this changes nothing: else the same samples would be there
+    /// twice.
+    pub(super) fn replace(&self, blocks: &[Body], samples: &[Packed]) -> Result<()> {
+        self.demand_writable()?;
+        let replaced = || {
+            let change = self.change()?;
+            for block in blocks {
+                let deleted = change.execute(
+                    "DELETE FROM blocks
+                     WHERE number = ?1 AND recording = ?2 AND step = ?3 AND began = ?4",
+                    params![block.number, block.recording, block.step, block.began],
+                )?;
+                if deleted == 0 {
+                    return change.rollback();
+                }
+            }
+            if let Some(block) = blocks.first() {
+                insert(&change, block.recording, samples)?;
+            }
+            change.commit()
+        };
+        replaced().map_err(|error| self.explain(error))
+    }
+
+    /// The samples of a block.
+    pub(super) fn unpacked(&self, block: &Body) -> Result<Vec<Recorded>> {
+        unpack(block.step, &block.body).map_err(|detail| Error::UnreadableRecording {
+            path: self.path.clone(),
+            number: block.recording,
+            began: block.began.clone(),
+            detail,
+        })
+    }
+
+    /// The blocks of a recording and a step in order; those that began within the time, if one is
+    /// given.
+    pub(super) fn bodies(
+        &self,
+        recording: i64,
+        step: u32,
+        within: Option<(&str, &str)>,
+    ) -> Result<Vec<Body>> {
+        let (from, to) = within.unzip();
+        let read = || {
+            let mut statement = self.connection.prepare_cached(&format!(
+                "SELECT {} FROM blocks
+                 WHERE recording = ?1 AND step = ?2
+                   AND (?3 IS NULL OR began >= ?3) AND (?4 IS NULL OR began < ?4)
+                 ORDER BY elapsed, number",
+                Body::COLUMNS
+            ))?;
+            let rows = statement.query_map(params![recording, step, from, to], Body::of)?;
+            rows.collect::<rusqlite::Result<Vec<Body>>>()
+        };
+        read().map_err(|error| self.explain(error))
+    }
+
+    /// The last block of a step before another block of its recording, if it reaches beyond this
+    /// time.
+    pub(super) fn last_before(&self, block: &Body, step: u32, time: &str) -> Result<Option<Body>> {
+        let read = || {
+            let mut statement = self.connection.prepare_cached(&format!(
+                "SELECT {} FROM blocks
+                 WHERE recording = ?1 AND step = ?2 AND elapsed < ?3 AND ended > ?4
+                 ORDER BY elapsed DESC, number DESC LIMIT 1",
+                Body::COLUMNS
+            ))?;
+            let asked = params![block.recording, step, block.elapsed, time];
+            let mut rows = statement.query_map(asked, Body::of)?;
+            rows.next().transpose()
+        };
+        read().map_err(|error| self.explain(error))
+    }
+
+    /// The block of this number, if it is still there and not another one that has its number now.
+    pub(super) fn body(
+        &self,
+        number: i64,
+        recording: i64,
+        step: u32,
+        began: &str,
+    ) -> Result<Option<Body>> {
+        let read = || {
+            let mut statement = self.connection.prepare_cached(&format!(
+                "SELECT {} FROM blocks
+                 WHERE number = ?1 AND recording = ?2 AND step = ?3 AND began = ?4",
+                Body::COLUMNS
+            ))?;
+            let mut rows =
+                statement.query_map(params![number, recording, step, began], Body::of)?;
+            rows.next().transpose()
+        };
+        read().map_err(|error| self.explain(error))
+    }
+
+    /// Makes a change, whole or not at all.
+    pub(super) fn changed<T>(
+        &self,
+        make: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        self.demand_writable()?;
+        let changed = || {
+            let change = self.change()?;
+            let made = make(&change)?;
+            change.commit()?;
+            Ok(made)
+        };
+        changed().map_err(|error| self.explain(error))
+    }
+}
+
+/// Adds blocks to a recording.
+pub(super) fn insert(
+    change: &Transaction<'_>,
+    recording: i64,
+    samples: &[Packed],
+) -> rusqlite::Result<()> {
+    for packed in samples {
+        change.execute(
+            "INSERT INTO blocks (recording, step, elapsed, began, ended, samples, rows, body)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            params![
+                recording,
+                packed.step,
+                i64::try_from(packed.elapsed.0).unwrap_or(i64::MAX),
+                sortable(packed.began),
+                sortable(packed.ended),
+                packed.samples as i64,
+                packed.rows as i64,
+                packed.body,
+            ],
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! The parts of a block: integers of variable length, and streams that are compressed.
+
+use std::cell::RefCell;
+
+use miniz_oxide::deflate::core::{
+    CompressorOxide, TDEFLFlush, TDEFLStatus, compress_to_output, create_comp_flags_from_zip_params,
+};
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
+
+/// Level 6 with matches of six bytes or more only, which is zlib's `Z_FILTERED`: what is compressed
+/// here is mostly noise, in which shorter matches cost more than they save.
+const LEVEL: i32 = 6;
+const FILTERED: i32 = 1;
+/// Raw deflate: the block has one checksum for all of its streams.
+const RAW: i32 = 0;
+
+/// What packing aims at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Aim {
+    /// Little room, for what is kept.
+    #[default]
+    Room,
+    /// Little work, for what is read once and dropped: columns are not compressed, which takes far longer
+    /// than all the rest.
+    Time,
+}
+
+/// Appends an integer: seven bits a byte, the lowest first (LEB128).
+pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Takes an integer off the front.
+pub(super) fn take(rest: &mut &[u8]) -> Option<u64> {
+    let mut value = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let (&byte, tail) = rest.split_first()?;
+        *rest = tail;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// A signed number as one that is small where it is close to zero.
+pub(super) fn folded(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+/// The signed number of a folded one.
+pub(super) fn unfolded(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+/// Appends a stream: its length, what it takes here, and its bytes; compressed where that is less.
+pub(super) fn put_stream(out: &mut Vec<u8>, stream: &[u8]) {
+    put(out, stream.len() as u64);
+    if stream.is_empty() {
+        return;
+    }
+    let packed = deflated(stream).filter(|packed| packed.len() < stream.len());
+    put_body(out, packed.as_deref().unwrap_or(stream));
+}
+
+/// Appends a stream of figures, which is compressed only where that is worth its time.
+pub(super) fn put_figures(out: &mut Vec<u8>, stream: &[u8], aim: Aim) {
+    match aim {
+        Aim::Room => put_stream(out, stream),
+        Aim::Time => {
+            put(out, stream.len() as u64);
+            if !stream.is_empty() {
+                put_body(out, stream);
+            }
+        }
+    }
+}
+
+fn put_body(out: &mut Vec<u8>, body: &[u8]) {
+    put(out, body.len() as u64);
+    out.extend_from_slice(body);
+}
+
+/// Takes a stream off the front, of at most `limit` bytes.
+pub(super) fn take_stream(rest: &mut &[u8], limit: usize) -> Option<Vec<u8>> {
+    let length = usize::try_from(take(rest)?).ok()?;
+    if length == 0 {
+        return Some(Vec::new());
+    }
+    let here = usize::try_from(take(rest)?).ok()?;
+    if length > limit || here > rest.len() {
+        return None;
+    }
+    let (body, tail) = rest.split_at(here);
+    *rest = tail;
+    if here == length {
+        return Some(body.to_vec());
+    }
+    let stream = decompress_to_vec_with_limit(body, length).ok()?;
+    (stream.len() == length).then_some(stream)
+}
+
+thread_local! {
+    /// What compresses has a third of a megabyte of its own, which is not asked for anew for each of the hundred
+    /// streams of a block.
+    static COMPRESSOR: RefCell<CompressorOxide> =
+        RefCell::new(CompressorOxide::new(create_comp_flags_from_zip_params(LEVEL, RAW, FILTERED)));
+}
+
+fn deflated(stream: &[u8]) -> Option<Vec<u8>> {
+    let mut packed = Vec::new();
+    let status = COMPRESSOR.with_borrow_mut(|compressor| {
+        compressor.reset();
+        let (status, _) = compress_to_output(compressor, stream, TDEFLFlush::Finish, |bytes| {
+            packed.extend_from_slice(bytes);
+            true
+        });
+        status
+    });
+    (status == TDEFLStatus::Done).then_some(packed)
+}
+
+/// A sum of bytes that notices damage: FNV-1a of 64 bits (Fowler, Noll, Vo).
+pub(super) fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn integers_and_streams_come_back(
+            values in vec(any::<i64>(), 0..20),
+            stream in vec(0..4_u8, 0..400),
+        ) {
+            let mut out = Vec::new();
+            for value in &values {
+                put(&mut out, folded(*value));
+            }
+            put_stream(&mut out, &stream);
+            put_figures(&mut out, &stream, Aim::Time);
+            let mut rest = &out[..];
+            for value in values {
+                prop_assert_eq!(take(&mut rest).map(unfolded), Some(value));
+            }
+            prop_assert_eq!(take_stream(&mut rest, 400), Some(stream.clone()));
+            prop_assert_eq!(take_stream(&mut rest, 400), Some(stream));
+            prop_assert!(rest.is_empty());
+        }
+
+        #[test]
+        fn bytes_that_are_no_stream_are_refused_and_never_a_panic(bytes in vec(any::<u8>(), 0..60)) {
+            let _ = take_stream(&mut &bytes[..], 1 << 16);
+            let _ = take(&mut &bytes[..]);
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! For how long recordings are kept, and how closely.
+
+use jiff::{SignedDuration, Timestamp};
+use record::sample::Recorded;
+use record::{Bytes, Nanos};
+use rusqlite::{OptionalExtension as _, params};
+
+use super::packed::Packed;
+use super::thin::Thinner;
+use super::{BATCH, HOURS, MINUTES, TAKEN};
+use crate::runs::sortable;
+use crate::{Error, Ledger, Result};
+
+const HOUR: i64 = 3600;
+const DAY: i64 = 24 * HOUR;
+/// Blocks of the last while are left as they are, whatever room there is: somebody looks at them.
+const RECENT: SignedDuration = SignedDuration::from_secs(900);
+
+/// How long the stretches are that are thinned out where room is short, in seconds: whole ones first, as
+/// always, and shorter ones where there is no whole one, since all that is old would else be dropped before an
+/// hour, or a day, is over.
+const PRESSED: [(u32, i64); 4] = [(TAKEN, HOUR), (TAKEN, 600), (MINUTES, DAY), (MINUTES, HOUR)];
+/// Events take no more than this part of the room.
+const EVENTS_SHARE: u64 = 4;
+
+/// Whose recorder has not written for so long will not go on.
+const FORSAKEN: SignedDuration = SignedDuration::from_hours(24);
+
+/// For how long samples are kept, how closely, and in how much room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keep {
+    /// As they were taken. Older ones are thinned out to a minute.
+    pub taken: Nanos,
+    /// By the minute. Older ones are thinned out to an hour.
+    pub minutes: Nanos,
+    /// All recordings of the ledger take no more than this, in pages of the file. What is too much
+    /// is thinned out sooner, the oldest first, and then dropped.
+    pub limit: Bytes,
+}
+
+impl Default for Keep {
+    /// Three days, sixty days, and 256 MiB.
+    fn default() -> Keep {
+        Keep {
+            taken: Nanos::from_secs(3 * DAY as u64),
+            minutes: Nanos::from_secs(60 * DAY as u64),
+            limit: Bytes::mib(256),
+        }
+    }
+}
+
+/// A stretch of one recording's blocks of a step.
+struct Stretch {
+    recording: i64,
+    step: u32,
+    /// Seconds since 1970.
+    from: i64,
+    to: i64,
+}
+
+/// What blocks of a step are thinned out to: the next step, the length of its samples, and how much of these
+/// is one block, in seconds. Blocks begin at whole multiples of that.
+struct Coarser {
+    step: u32,
+    sample: i64,
+    block: i64,
+}
+
+impl Coarser {
+    fn than(step: u32) -> Coarser {
+        let (step, sample, block) = match step {
+            MINUTES => (HOURS, HOUR, DAY),
+            _ => (MINUTES, 60, HOUR),
+        };
+        Coarser {
+            step,
+            sample,
+            block,
+        }
+    }
+
+    /// Which block a sample belongs to. An interval that ends on the full hour belongs to the hour before,
+    /// as it does in [`Thinner`].
+    fn block_of(&self, recorded: &Recorded) -> i64 {
+        let ended = recorded.sample.at.wall.unwrap_or_default();
+        multiple(ended.as_nanosecond() - 1, self.block)
+    }
+}
+
+impl Ledger {
+    /// Thins out what is older than it is to be kept, and what does not fit. Each stretch that is
+    /// thinned out is a transaction of its own. What killed recorders left in batches is put in order
+    /// before.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub fn thin_out(&self, keep: &Keep, now: Timestamp) -> Result<()> {
+        let before = |age: Nanos| {
+            let age = SignedDuration::from_nanos(i64::try_from(age.0).unwrap_or(i64::MAX));
+            now.checked_sub(age).unwrap_or(Timestamp::MIN)
+        };
+        let recent = now.checked_sub(RECENT).unwrap_or(Timestamp::MIN);
+        self.end_forsaken(now)?;
+        self.gather_ended()?;
+        while let Some(stretch) = self.oldest(TAKEN, before(keep.taken), HOUR)? {
+            self.thin_stretch(&stretch)?;
+        }
+        while let Some(stretch) = self.oldest(MINUTES, before(keep.minutes), DAY)? {
+            self.thin_stretch(&stretch)?;
+        }
+        self.limit_events(Bytes(keep.limit.0 / EVENTS_SHARE))?;
+        while self.recorded_bytes()? > keep.limit {
+            if let Some(stretch) = self.oldest_under_pressure(recent)? {
+                self.thin_stretch(&stretch)?;
+            } else if !self.drop_oldest()? {
+                break;
+            }
+        }
+        self.sweep_up()
+    }
+
+    /// Drops the oldest events until all of them take no more than this: what is found again and again would
+    /// else leave no room for samples. What still lasts goes last, since nothing else would tell of it; what
+    /// lasted when its recording ended does not any more.
+    fn limit_events(&self, most: Bytes) -> Result<()> {
+        self.changed(|change| {
+            change.execute(
+                "DELETE FROM events WHERE rowid IN
+                     (SELECT rowid FROM
+                         (SELECT e.rowid, SUM(length(body)) OVER
+                              (ORDER BY e.over IS NULL AND r.ended IS NULL DESC, found DESC, e.rowid DESC) AS kept
+                          FROM events AS e JOIN recordings AS r ON r.number = e.recording)
+                      WHERE kept > ?1)",
+                [i64::try_from(most.0).unwrap_or(i64::MAX)],
+            )
+        })?;
+        Ok(())
+    }
+
+    /// What all recordings take: whole pages of the file for blocks, the bytes of batches, and the
+    /// text of events.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn recorded_bytes(&self) -> Result<Bytes> {
+        let sum = self.connection.query_row(
+            "SELECT (SELECT COALESCE(SUM(CASE WHEN step > 0
+                        THEN (length(body) + 4095) / 4096 * 4096
+                        ELSE length(body) END), 0) FROM blocks)
+                  + (SELECT COALESCE(SUM(length(body)), 0) FROM events)",
+            [],
+            |row| row.get::<_, i64>(0),
+        );
+        let sum = sum.map_err(|error| self.explain(error))?;
+        Ok(Bytes(u64::try_from(sum).unwrap_or(0)))
+    }
+
+    /// The stretch that is thinned out next where room is short, before `end`.
+    fn oldest_under_pressure(&self, end: Timestamp) -> Result<Option<Stretch>> {
+        for (step, length) in PRESSED {
+            let stretch = self.oldest(step, end, length)?;
+            if stretch.is_some() {
+                return Ok(stretch);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The oldest stretch of a step, of so many seconds, of which all was seen before `end`.
+    fn oldest(&self, step: u32, end: Timestamp, length: i64) -> Result<Option<Stretch>> {
+        let found = self
+            .connection
+            .query_row(
+                "SELECT recording, began FROM blocks WHERE step = ?1 ORDER BY began LIMIT 1",
+                [step],
+                |row| {
+                    Ok((
+                        row.get::<_, i64>(0)?,
+                        crate::runs::word_at::<Timestamp>(row, 1)?,
+                    ))
+                },
+            )
+            .optional()
+            .map_err(|error| self.explain(error))?;
+        let stretch = found.and_then(|(recording, began)| {
+            let from = multiple(began.as_nanosecond(), length);
+            let to = from + length;
+            // A block that begins within the stretch may end a few minutes after it.
+            (to <= end.as_second()).then_some(Stretch {
+                recording,
+                step,
+                from,
+                to,
+            })
+        });
+        Ok(stretch)
+    }
+
+    /// Thins out a stretch. Its end is seldom the end of a block, and less than an hour, or a day, may have been
+    /// thinned out before: so what was is taken up again. A sample of which one part lay in each is one again, and
+    /// an hour, or a day, is one block in the end, however many stretches it was thinned out in.
+    fn thin_stretch(&self, stretch: &Stretch) -> Result<()> {
+        let (from, to) = (second(stretch.from), second(stretch.to));
+        let blocks = self.bodies(stretch.recording, stretch.step, Some((&from, &to)))?;
+        let coarser = Coarser::than(stretch.step);
+        let begun = second(stretch.from - stretch.from.rem_euclid(coarser.block));
+        let before = match blocks.first() {
+            Some(first) => self.last_before(first, coarser.step, &begun)?,
+            None => None,
+        };
+        let mut thinner = Thinner::new(Nanos::from_secs(coarser.sample as u64));
+        let (mut thinned, mut replaced) = (Vec::new(), Vec::new());
+        for block in before.into_iter().chain(blocks) {
+            match self.unpacked(&block) {
+                Ok(samples) => {
+                    for sample in samples {
+                        thinned.extend(thinner.take(sample));
+                    }
+                }
+                // What is damaged and was to be thinned out has had its time too.
+                Err(Error::UnreadableRecording { .. }) if block.step == stretch.step => {}
+                Err(Error::UnreadableRecording { .. }) => continue,
+                Err(error) => return Err(error),
+            }
+            replaced.push(block);
+        }
+        thinned.extend(thinner.finish());
+        let blocks = thinned.chunk_by(|one, next| coarser.block_of(one) == coarser.block_of(next));
+        let packed = blocks.filter_map(|samples| Packed::of(coarser.step, samples));
+        self.replace(&replaced, &packed.collect::<Vec<_>>())
+    }
+
+    /// Ends recordings that nobody ended and nobody went on with for long: of a host that is gone, or has
+    /// another name now. One that goes on after all is not disturbed by it.
+    fn end_forsaken(&self, now: Timestamp) -> Result<()> {
+        let before = now.checked_sub(FORSAKEN).unwrap_or(Timestamp::MIN);
+        self.changed(|change| {
+            change.execute(
+                "UPDATE recordings SET ended = seen.newest FROM
+                     (SELECT r.number, COALESCE(MAX(b.ended), r.began) AS newest
+                      FROM recordings AS r LEFT JOIN blocks AS b ON b.recording = r.number
+                      WHERE r.ended IS NULL GROUP BY r.number) AS seen
+                 WHERE recordings.number = seen.number AND seen.newest < ?1",
+                [sortable(before)],
+            )
+        })?;
+        Ok(())
+    }
+
+    /// Makes blocks of the batches that killed recorders left.
+    fn gather_ended(&self) -> Result<()> {
+        let read = || {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT number FROM recordings AS r WHERE ended IS NOT NULL
+                     AND EXISTS (SELECT 1 FROM blocks WHERE recording = r.number AND step = ?1)",
+            )?;
+            let rows = statement.query_map([BATCH], |row| row.get(0))?;
+            rows.collect::<rusqlite::Result<Vec<i64>>>()
+        };
+        let ended = read().map_err(|error| self.explain(error))?;
+        ended.into_iter().try_for_each(|number| self.gather(number))
+    }
+
+    /// Drops the oldest block; whether there was one.
+    fn drop_oldest(&self) -> Result<bool> {
+        let dropped = self.changed(|change| {
+            change.execute(
+                "DELETE FROM blocks WHERE number =
+                     (SELECT number FROM blocks WHERE step > 0 ORDER BY began LIMIT 1)",
+                [],
+            )
+        })?;
+        Ok(dropped > 0)
+    }
+
+    /// Removes events of times of which no sample is left, and recordings without any.
+    fn sweep_up(&self) -> Result<()> {
+        self.changed(|change| {
+            change.execute(
+                "DELETE FROM events WHERE COALESCE(over, found) <
+                     (SELECT MIN(began) FROM blocks WHERE blocks.recording = events.recording)",
+                [],
+            )?;
+            change.execute(
+                "DELETE FROM recordings WHERE ended IS NOT NULL
+                     AND NOT EXISTS (SELECT 1 FROM blocks WHERE recording = recordings.number)",
+                [],
+            )
+        })?;
+        Ok(())
+    }
+
+    /// Removes a recording with all that it holds.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written, or there is no such recording.
+    pub fn remove_recording(&mut self, number: i64) -> Result<()> {
+        let removed = self.changed(|change| {
+            change.execute("DELETE FROM recordings WHERE number = ?1", params![number])
+        })?;
+        match removed {
+            0 => Err(Error::NoSuchRecording {
+                path: self.path.clone(),
+                number,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A second since 1970 as it is compared with.
+fn second(second: i64) -> String {
+    sortable(Timestamp::from_second(second).unwrap_or(Timestamp::MIN))
+}
+
+/// The last whole multiple of so many seconds before a time in nanoseconds since 1970, in seconds.
+fn multiple(time: i128, length: i64) -> i64 {
+    let seconds = time.div_euclid(1_000_000_000) as i64;
+    seconds - seconds.rem_euclid(length)
+}

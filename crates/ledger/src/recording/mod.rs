@@ -1,0 +1,172 @@
+//! Recordings: what a watch has seen, in little room.
+//!
+//! # How
+//!
+//! Samples come in batches of a few seconds, each of which is one small row and on the disk when
+//! [`Ledger::record`] returns; so a kill loses what has come since, and nothing else. When there are
+//! enough of them they become one block, and are dropped in the same transaction. So little work is
+//! put into batches, and much into blocks.
+//!
+//! A block holds figures by columns, as differences from what was to be expected, and deflated. A
+//! count of requests, bytes or milliseconds is exact below 2048 of its unit (of sectors, where it is
+//! whole sectors), and above no further off than [`LARGEST_ERROR`], which is 0.049 %. A mean wait and
+//! a mean size are quotients of two of these, so they are off by twice that at most; the mean number
+//! in flight, where it is not kept because it follows from rates and waits, by 0.25 % or 0.004. All
+//! that is printed has three or four digits. Of a volume's own page, sums over 15 seconds are kept,
+//! without its histograms.
+//!
+//! # For how long
+//!
+//! [`Keep`] says when samples are thinned out to one a minute, with the least, the mean and the most
+//! of each figure, and then to one an hour. Where that takes more room than is allowed, the oldest
+//! are thinned out sooner, and in the end dropped.
+
+mod block;
+mod blocks;
+mod bytes;
+mod device;
+mod host;
+mod join;
+mod keep;
+mod level;
+mod marks;
+mod packed;
+mod read;
+#[cfg(test)]
+pub(crate) mod simulated;
+mod table;
+#[cfg(test)]
+mod tests;
+mod thin;
+mod write;
+
+use jiff::Timestamp;
+use record::sample::{Moment, Recorded, Source};
+use record::{Bytes, Event};
+
+use bytes::Aim;
+pub use keep::Keep;
+pub use level::LARGEST_ERROR;
+pub use marks::Mark;
+pub use read::{Played, Replay};
+pub use thin::{Thinner, thin};
+pub use write::Recording;
+
+/// Batches in the order in which they came: samples as they were taken.
+const BATCH: u32 = 0;
+/// A block of samples as they were taken.
+const TAKEN: u32 = 1;
+/// A block of samples thinned out to minutes.
+const MINUTES: u32 = 60;
+/// A block of samples thinned out to hours.
+const HOURS: u32 = 3600;
+
+/// An event, and when it was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Noted {
+    /// The event as it stands.
+    pub event: Event,
+    /// The end of the sample in which it was found.
+    pub found: Moment,
+}
+
+/// What a list shows of a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordingSummary {
+    /// Its number in the ledger.
+    pub number: i64,
+    /// The host.
+    pub host: String,
+    /// When its first sample that is kept began.
+    pub from: Timestamp,
+    /// When its last sample ended.
+    pub to: Timestamp,
+    /// Whether it goes on, or was cut off by a kill.
+    pub is_open: bool,
+    /// How many samples are kept as they were taken, by the minute and by the hour.
+    pub taken: u64,
+    /// Samples by the minute.
+    pub minutes: u64,
+    /// Samples by the hour.
+    pub hours: u64,
+    /// How many events were found.
+    pub events: u64,
+    /// What its samples take.
+    pub bytes: Bytes,
+    /// What is known of the host.
+    pub source: Source,
+}
+
+/// The body of a block of this step.
+fn pack(step: u32, samples: &[Recorded]) -> Vec<u8> {
+    if step <= TAKEN {
+        let aim = if step == BATCH { Aim::Time } else { Aim::Room };
+        return block::pack(samples.iter().map(|one| &one.sample), aim);
+    }
+    let mut out = Vec::new();
+    bytes::put(&mut out, samples.len() as u64);
+    for one in samples {
+        bytes::put(&mut out, one.samples());
+    }
+    let parts: [fn(&Recorded) -> &record::sample::Sample; 3] =
+        [|one| &one.sample, Recorded::least, Recorded::most];
+    // What was taken so seldom that there was nothing to thin out has no extremes: they are left empty.
+    let is_plain = samples.iter().all(|one| one.spread.is_none());
+    for (nth, part) in parts.into_iter().enumerate() {
+        if is_plain && nth > 0 {
+            bytes::put(&mut out, 0);
+            continue;
+        }
+        let packed = block::pack(samples.iter().map(part), Aim::Room);
+        bytes::put(&mut out, packed.len() as u64);
+        out.extend_from_slice(&packed);
+    }
+    out
+}
+
+/// The samples of a body; what is wrong with them is said as a clause.
+fn unpack(step: u32, body: &[u8]) -> Result<Vec<Recorded>, String> {
+    if step <= TAKEN {
+        let samples = block::unpack(body)?;
+        return Ok(samples.into_iter().map(Recorded::taken).collect());
+    }
+    let cut = || "it is cut short".to_owned();
+    let mut rest = body;
+    let mut take = || bytes::take(&mut rest).ok_or_else(cut);
+    let many = usize::try_from(take()?).map_err(|_| cut())?;
+    if many > body.len() {
+        return Err(cut());
+    }
+    let counts: Vec<u64> = (0..many).map(|_| take()).collect::<Result<_, _>>()?;
+    let mut part = || -> Result<Option<std::vec::IntoIter<_>>, String> {
+        let length = bytes::take(&mut rest).and_then(|length| usize::try_from(length).ok());
+        let (packed, tail) = length
+            .and_then(|length| rest.split_at_checked(length))
+            .ok_or_else(cut)?;
+        rest = tail;
+        if packed.is_empty() {
+            return Ok(None);
+        }
+        let samples = block::unpack(packed)?;
+        if samples.len() != many {
+            return Err(cut());
+        }
+        Ok(Some(samples.into_iter()))
+    };
+    let means = part()?.ok_or_else(cut)?;
+    let (Some(leasts), Some(mosts)) = (part()?, part()?) else {
+        return Ok(means.map(Recorded::taken).collect());
+    };
+    let spreads = leasts.zip(mosts).zip(counts);
+    Ok(means
+        .zip(spreads)
+        .map(|(sample, ((least, most), samples))| Recorded {
+            sample,
+            spread: Some(Box::new(record::sample::Spread {
+                least,
+                most,
+                samples,
+            })),
+        })
+        .collect())
+}

@@ -1,0 +1,90 @@
+//! Samples as they are stored: a body, and what stands beside it.
+
+use jiff::Timestamp;
+use record::Nanos;
+use record::sample::{Moment, Recorded, Sample};
+
+use super::block::Packer;
+use super::{TAKEN, pack};
+
+/// Samples that were packed.
+pub(super) struct Packed {
+    pub(super) step: u32,
+    pub(super) body: Vec<u8>,
+    /// When the first of them began and ended, and the last one ended.
+    pub(super) began: Timestamp,
+    pub(super) elapsed: Nanos,
+    pub(super) ended: Timestamp,
+    /// How many they are, and with how many devices.
+    pub(super) samples: usize,
+    pub(super) rows: usize,
+}
+
+impl Packed {
+    /// Packs samples for this step. `None` of none.
+    pub(super) fn of(step: u32, samples: &[Recorded]) -> Option<Packed> {
+        let (first, last) = (samples.first()?, samples.last()?);
+        let rows = samples.iter().map(|one| one.sample.devices.len()).sum();
+        let times = Times::of(&first.sample);
+        let body = pack(step, samples);
+        Some(times.packed(step, last.sample.at, samples.len(), rows, body))
+    }
+}
+
+/// Samples that are packed one after the other as they were taken: many of them are not in memory at once,
+/// which they would fill with many times what they take here.
+#[derive(Default)]
+pub(super) struct Gathered {
+    packer: Packer,
+    times: Option<Times>,
+    last: Moment,
+    samples: usize,
+    rows: usize,
+}
+
+impl Gathered {
+    /// Adds one that follows those before.
+    pub(super) fn add(&mut self, sample: &Sample) {
+        self.times.get_or_insert_with(|| Times::of(sample));
+        self.last = sample.at;
+        self.samples += 1;
+        self.rows += sample.devices.len();
+        self.packer.add(sample);
+    }
+
+    /// All of them, as they were taken. `None` of none.
+    pub(super) fn finish(self) -> Option<Packed> {
+        let times = self.times?;
+        let body = self.packer.finish();
+        Some(times.packed(TAKEN, self.last, self.samples, self.rows, body))
+    }
+}
+
+/// When the first sample began and ended.
+struct Times {
+    began: Timestamp,
+    elapsed: Nanos,
+}
+
+impl Times {
+    fn of(first: &Sample) -> Times {
+        Times {
+            // Only a log has no time of day, and logs are not recorded.
+            began: first.at.before(first.length).wall.unwrap_or_default(),
+            elapsed: first.at.elapsed,
+        }
+    }
+
+    fn packed(self, step: u32, last: Moment, samples: usize, rows: usize, body: Vec<u8>) -> Packed {
+        Packed {
+            step,
+            body,
+            began: self.began,
+            elapsed: self.elapsed,
+            // Where the time of day was set back meanwhile, it still covers what it began with.
+            ended: last.wall.unwrap_or_default().max(self.began),
+            samples,
+            rows,
+        }
+    }
+}

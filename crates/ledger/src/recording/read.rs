@@ -1,0 +1,294 @@
+//! Reading recordings back, in order of time.
+
+use std::collections::VecDeque;
+
+use jiff::Timestamp;
+use record::sample::Recorded;
+use record::{Bytes, Event};
+use rusqlite::params;
+
+use super::join::Joiner;
+use super::{HOURS, MINUTES, RecordingSummary};
+use crate::runs::{json_at, sortable, word_at};
+use crate::{Ledger, Result};
+
+/// A sample of a recording, and what became of events in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Played {
+    /// The sample.
+    pub recorded: Recorded,
+    /// Events that were found in it; in the first one also those that were found before and lasted.
+    pub opened: Vec<Event>,
+    /// Events that were over in it, and those that ended with a recording: nobody saw how they went
+    /// on, and the next recording finds anew what still is. They are in the last sample of a
+    /// recording; where that cannot be read, in the first of the next one.
+    pub closed: Vec<Event>,
+}
+
+/// A span of what was recorded of a host, sample by sample. Recordings that follow each other are
+/// one series: devices have one number in all of them, the clock goes on, and what lies between is a
+/// gap. A block is read when it is needed; one that cannot be read is an error, after which the next
+/// is read.
+pub struct Replay<'a> {
+    ledger: &'a Ledger,
+    host: String,
+    from: Timestamp,
+    to: Timestamp,
+    /// The latest time of a sample so far.
+    reached: Timestamp,
+    blocks: VecDeque<Block>,
+    samples: VecDeque<Recorded>,
+    recording: Option<i64>,
+    joiner: Joiner,
+    /// Events of the recording that is being read, by when they were found.
+    to_open: VecDeque<Kept>,
+    /// Those that were found, and when they were over.
+    to_close: Vec<Kept>,
+    /// When the last sample of the recording that is being read ended, if it was ended.
+    ends: Option<Timestamp>,
+    /// Events that lasted when the recording before ended.
+    left: Vec<Event>,
+}
+
+/// A block of the list. Numbers are used again, so that one alone may be another block's when it is
+/// read.
+struct Block {
+    number: i64,
+    recording: i64,
+    step: u32,
+    began: String,
+}
+
+struct Kept {
+    event: Event,
+    found: Timestamp,
+    over: Option<Timestamp>,
+}
+
+impl Ledger {
+    /// What was recorded of a host between two moments.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn replay(&self, host: &str, from: Timestamp, to: Timestamp) -> Result<Replay<'_>> {
+        Ok(Replay {
+            ledger: self,
+            from,
+            to,
+            reached: from,
+            blocks: self.blocks(host, from, to)?,
+            host: host.to_owned(),
+            samples: VecDeque::new(),
+            recording: None,
+            joiner: Joiner::default(),
+            to_open: VecDeque::new(),
+            to_close: Vec::new(),
+            ends: None,
+            left: Vec::new(),
+        })
+    }
+
+    /// The blocks that have a part in a span, in the order of time.
+    fn blocks(&self, host: &str, from: Timestamp, to: Timestamp) -> Result<VecDeque<Block>> {
+        let read = || {
+            let mut statement = self.connection.prepare(
+                "SELECT b.number, b.recording, b.step, b.began
+                 FROM blocks AS b JOIN recordings AS r ON r.number = b.recording
+                 WHERE r.host = ?1 AND b.ended > ?2 AND b.began < ?3
+                 ORDER BY r.began, r.number, b.elapsed, b.number",
+            )?;
+            let rows = statement.query_map(params![host, sortable(from), sortable(to)], |row| {
+                Ok(Block {
+                    number: row.get(0)?,
+                    recording: row.get(1)?,
+                    step: row.get(2)?,
+                    began: row.get(3)?,
+                })
+            })?;
+            rows.collect::<rusqlite::Result<VecDeque<Block>>>()
+        };
+        read().map_err(|error| self.explain(error))
+    }
+
+    /// All recordings, the oldest first.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn recordings(&self) -> Result<Vec<RecordingSummary>> {
+        let read = || {
+            let mut statement = self.connection.prepare(
+                "SELECT r.number, r.host, COALESCE(MIN(b.began), r.began),
+                        COALESCE(MAX(b.ended), r.began), r.ended IS NULL, r.source,
+                        COALESCE(SUM(CASE WHEN b.step <= 1 THEN b.samples END), 0),
+                        COALESCE(SUM(CASE WHEN b.step = ?1 THEN b.samples END), 0),
+                        COALESCE(SUM(CASE WHEN b.step = ?2 THEN b.samples END), 0),
+                        (SELECT COUNT(*) FROM events WHERE recording = r.number),
+                        COALESCE(SUM(length(b.body)), 0)
+                 FROM recordings AS r LEFT JOIN blocks AS b ON b.recording = r.number
+                 GROUP BY r.number ORDER BY 3, 1",
+            )?;
+            let rows = statement.query_map(params![MINUTES, HOURS], |row| {
+                let count = |at: usize| row.get::<_, i64>(at).map(|count| count.max(0) as u64);
+                Ok(RecordingSummary {
+                    number: row.get(0)?,
+                    host: row.get(1)?,
+                    from: word_at(row, 2)?,
+                    to: word_at(row, 3)?,
+                    is_open: row.get(4)?,
+                    source: json_at(row, 5)?,
+                    taken: count(6)?,
+                    minutes: count(7)?,
+                    hours: count(8)?,
+                    events: count(9)?,
+                    bytes: Bytes(count(10)?),
+                })
+            })?;
+            rows.collect::<rusqlite::Result<Vec<RecordingSummary>>>()
+        };
+        read().map_err(|error| self.explain(error))
+    }
+
+    /// When the last sample of a recording ended; `None` for one that goes on or was cut off, of which
+    /// there may be more.
+    fn end_of(&self, recording: i64) -> Result<Option<Timestamp>> {
+        let read = || {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT MAX(b.ended) FROM blocks AS b JOIN recordings AS r ON r.number = b.recording
+                 WHERE r.number = ?1 AND r.ended IS NOT NULL",
+            )?;
+            statement.query_row([recording], |row| {
+                row.get::<_, Option<String>>(0)?
+                    .map(|_| word_at(row, 0))
+                    .transpose()
+            })
+        };
+        read().map_err(|error| self.explain(error))
+    }
+
+    /// The events of a recording that were not over before `from`.
+    fn events(&self, recording: i64, from: Timestamp) -> Result<VecDeque<Kept>> {
+        let read = || {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT body, found, over FROM events
+                 WHERE recording = ?1 AND (over IS NULL OR over > ?2) ORDER BY found, id",
+            )?;
+            let rows = statement.query_map(params![recording, sortable(from)], |row| {
+                Ok(Kept {
+                    event: json_at(row, 0)?,
+                    found: word_at(row, 1)?,
+                    over: row
+                        .get::<_, Option<String>>(2)?
+                        .map(|_| word_at(row, 2))
+                        .transpose()?,
+                })
+            })?;
+            rows.collect::<rusqlite::Result<VecDeque<Kept>>>()
+        };
+        read().map_err(|error| self.explain(error))
+    }
+}
+
+impl Replay<'_> {
+    /// Whether nothing was recorded in the span.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.samples.is_empty()
+    }
+
+    /// Reads the next block; false when there is none.
+    fn read(&mut self) -> Result<bool> {
+        let Some(block) = self.blocks.pop_front() else {
+            return Ok(false);
+        };
+        let ledger = self.ledger;
+        let body = ledger.body(block.number, block.recording, block.step, &block.began)?;
+        let Some(body) = body else {
+            // Thinned out, or gathered, since the list was made: what is left is listed again.
+            self.from = self.reached;
+            self.blocks = ledger.blocks(&self.host, self.from, self.to)?;
+            return Ok(true);
+        };
+        let mut samples = ledger.unpacked(&body)?;
+        samples.retain(|recorded| self.is_wanted(recorded));
+        let Some(first) = samples.first() else {
+            return Ok(true);
+        };
+        if self.recording != Some(block.recording) {
+            self.recording = Some(block.recording);
+            let left = self.end_all();
+            self.left.extend(left);
+            self.joiner.begin(&first.sample);
+            self.to_open = ledger.events(block.recording, self.from)?;
+            self.ends = ledger.end_of(block.recording)?;
+        }
+        let last = samples.last().and_then(|last| last.sample.at.wall);
+        self.reached = last.map_or(self.reached, |last| self.reached.max(last));
+        self.samples.extend(samples);
+        Ok(true)
+    }
+
+    fn is_wanted(&self, recorded: &Recorded) -> bool {
+        let sample = &recorded.sample;
+        let began = sample.at.before(sample.length).wall;
+        sample.at.wall.is_some_and(|ended| ended > self.from)
+            && began.is_some_and(|began| began < self.to)
+    }
+
+    /// Ends what lasts with the last sample that was played.
+    fn end_all(&mut self) -> Vec<Event> {
+        let last = self.joiner.last();
+        let end = |kept: Kept| Event {
+            ended: kept.event.ended.or(last),
+            ..kept.event
+        };
+        self.to_close.drain(..).map(end).collect()
+    }
+
+    fn play(&mut self, mut recorded: Recorded) -> Played {
+        self.joiner.join(&mut recorded);
+        let now = recorded.sample.at.wall.unwrap_or_default();
+        let (mut opened, mut closed) = (Vec::new(), std::mem::take(&mut self.left));
+        while self.to_open.front().is_some_and(|kept| kept.found <= now) {
+            let Some(mut kept) = self.to_open.pop_front() else {
+                break;
+            };
+            kept.event = self.joiner.event(kept.event);
+            opened.push(Event {
+                ended: None,
+                ..kept.event.clone()
+            });
+            self.to_close.push(kept);
+        }
+        self.to_close.retain(|kept| {
+            let is_over = kept.over.is_some_and(|over| over <= now);
+            if is_over {
+                closed.push(kept.event.clone());
+            }
+            !is_over
+        });
+        if self.ends.is_some_and(|ends| now >= ends) {
+            closed.extend(self.end_all());
+        }
+        Played {
+            recorded,
+            opened,
+            closed,
+        }
+    }
+}
+
+impl Iterator for Replay<'_> {
+    type Item = Result<Played>;
+
+    fn next(&mut self) -> Option<Result<Played>> {
+        loop {
+            if let Some(recorded) = self.samples.pop_front() {
+                return Some(Ok(self.play(recorded)));
+            }
+            match self.read() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! Rows of figures, packed column by column.
+//!
+//! A row belongs to a key, such as a device, and has a mask that says which of its figures are
+//! known. Of each column the levels ([`super::level`]) of all rows stand together, each as its
+//! difference from what was to be expected: what that key had before, or its mean of the last few
+//! rows, whichever makes the column smaller. A row may have a twin, as a partition has its disk:
+//! then what the twin did since is expected of it too.
+
+use super::bytes::{Aim, folded, put, put_figures, take, take_stream, unfolded};
+use super::level;
+
+/// The most rows of a table; a block that says it has more is damaged.
+const MOST_ROWS: usize = 1 << 22;
+/// The mean of the last rows moves by this part of the difference, as a power of two.
+const MEMORY: u32 = 2;
+/// Bits after the point of that mean.
+const FINE: u32 = 4;
+
+/// Who a row belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    /// Its own number, counted from 0.
+    pub(super) own: usize,
+    /// The number of another whose figures its own follow.
+    pub(super) twin: Option<usize>,
+}
+
+impl Key {
+    /// One that follows no other.
+    pub(super) fn alone(own: usize) -> Key {
+        Key { own, twin: None }
+    }
+}
+
+/// A row: which figures are known, and those. Bits from `N` on are the row's own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Row<const N: usize> {
+    pub(super) mask: u64,
+    pub(super) figures: [f64; N],
+}
+
+impl<const N: usize> Default for Row<N> {
+    fn default() -> Row<N> {
+        Row {
+            mask: 0,
+            figures: [0.0; N],
+        }
+    }
+}
+
+impl<const N: usize> Row<N> {
+    /// Sets a figure, where it is known.
+    pub(super) fn set(&mut self, at: usize, figure: Option<f64>) {
+        if let Some(figure) = figure.filter(|figure| !figure.is_nan()) {
+            self.mask |= 1 << at;
+            self.figures[at] = figure.max(0.0);
+        }
+    }
+
+    /// A figure, where it is known.
+    pub(super) fn get(&self, at: usize) -> Option<f64> {
+        self.has(at).then(|| self.figures[at])
+    }
+
+    /// Sets a bit of the mask.
+    pub(super) fn mark(&mut self, at: usize, is_set: bool) {
+        if is_set {
+            self.mask |= 1 << at;
+        }
+    }
+
+    /// Whether a bit of the mask is set.
+    pub(super) fn has(&self, at: usize) -> bool {
+        self.mask >> at & 1 == 1
+    }
+}
+
+/// The units in which a column may count: the coarse one where all of its figures are whole
+/// multiples of that, which the kernel's counters are, and else the fine one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unit {
+    pub(super) coarse: f64,
+    pub(super) fine: f64,
+}
+
+impl Unit {
+    /// One unit for all.
+    pub(super) const fn only(unit: f64) -> Unit {
+        Unit {
+            coarse: unit,
+            fine: unit,
+        }
+    }
+}
+
+/// How a column's differences are reckoned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expect {
+    Last,
+    Mean,
+}
+
+/// What was seen of a key in a column.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    last: i64,
+    mean: i64,
+    /// What its twin had then.
+    twin: i64,
+}
+
+/// What is expected of each key in a column.
+struct Expected {
+    how: Expect,
+    keys: Vec<Option<Seen>>,
+}
+
+impl Expected {
+    fn new(how: Expect, keys: usize) -> Expected {
+        Expected {
+            how,
+            keys: vec![None; keys],
+        }
+    }
+
+    fn twin(&self, key: Key) -> Option<i64> {
+        let seen = self.keys.get(key.twin?)?;
+        seen.map(|seen| seen.last)
+    }
+
+    fn of(&self, key: Key) -> i64 {
+        let Some(seen) = self.keys.get(key.own).copied().flatten() else {
+            return self.twin(key).unwrap_or(0);
+        };
+        match (self.twin(key), self.how) {
+            (Some(now), _) => seen.last + now - seen.twin,
+            (None, Expect::Last) => seen.last,
+            (None, Expect::Mean) => (seen.mean + (1 << (FINE - 1))) >> FINE,
+        }
+    }
+
+    fn learn(&mut self, key: Key, level: i64) {
+        let twin = self.twin(key).unwrap_or(0);
+        let before = self.keys.get(key.own).copied().flatten();
+        let fine = level << FINE;
+        let mean = before.map_or(fine, |seen| seen.mean + ((fine - seen.mean) >> MEMORY));
+        if let Some(place) = self.keys.get_mut(key.own) {
+            *place = Some(Seen {
+                last: level,
+                mean,
+                twin,
+            });
+        }
+    }
+}
+
+/// How many keys there are.
+fn count(keys: &[Key]) -> usize {
+    keys.iter().map(|key| key.own + 1).max().unwrap_or(0)
+}
+
+/// Appends a table. `keys` are those of the rows, which whoever reads it back knows by other means.
+pub(super) fn put_table<const N: usize>(
+    out: &mut Vec<u8>,
+    rows: &[Row<N>],
+    keys: &[Key],
+    units: &[Unit; N],
+    aim: Aim,
+) {
+    put_masks(out, rows, aim);
+    for (at, unit) in units.iter().enumerate() {
+        let known: Vec<(Key, f64)> = rows
+            .iter()
+            .zip(keys)
+            .filter_map(|(row, key)| Some((*key, row.get(at)?)))
+            .collect();
+        if !known.is_empty() {
+            put_column(out, &known, *unit, count(keys), aim);
+        }
+    }
+}
+
+/// Takes a table off the front, of as many rows as there are keys.
+pub(super) fn take_table<const N: usize>(
+    rest: &mut &[u8],
+    keys: &[Key],
+    units: &[Unit; N],
+) -> Option<Vec<Row<N>>> {
+    let masks = take_masks(rest, keys.len())?;
+    let mut rows: Vec<Row<N>> = masks
+        .into_iter()
+        .map(|mask| Row {
+            mask,
+            figures: [0.0; N],
+        })
+        .collect();
+    for (at, unit) in units.iter().enumerate() {
+        if rows.iter().any(|row| row.has(at)) {
+            take_column(rest, &mut rows, at, keys, *unit)?;
+        }
+    }
+    Some(rows)
+}
+
+/// The masks: each different one once, and which of them each row has.
+fn put_masks<const N: usize>(out: &mut Vec<u8>, rows: &[Row<N>], aim: Aim) {
+    let mut different: Vec<u64> = Vec::new();
+    let mut which = Vec::with_capacity(rows.len());
+    for row in rows {
+        let at = different.iter().position(|mask| *mask == row.mask);
+        let at = at.unwrap_or_else(|| {
+            different.push(row.mask);
+            different.len() - 1
+        });
+        put(&mut which, at as u64);
+    }
+    put(out, different.len() as u64);
+    for mask in different {
+        out.extend_from_slice(&mask.to_le_bytes());
+    }
+    put_figures(out, &which, aim);
+}
+
+fn take_masks(rest: &mut &[u8], rows: usize) -> Option<Vec<u64>> {
+    let different = usize::try_from(take(rest)?).ok()?;
+    let bytes = different.checked_mul(8)?;
+    if rows > MOST_ROWS || bytes > rest.len() {
+        return None;
+    }
+    let (masks, tail) = rest.split_at(bytes);
+    *rest = tail;
+    let masks: Vec<u64> = masks
+        .chunks_exact(8)
+        .filter_map(|mask| Some(u64::from_le_bytes(mask.try_into().ok()?)))
+        .collect();
+    let which = take_stream(rest, rows.checked_mul(10)?)?;
+    let mut which = &which[..];
+    (0..rows)
+        .map(|_| masks.get(usize::try_from(take(&mut which)?).ok()?).copied())
+        .collect()
+}
+
+fn is_whole(figure: f64, unit: f64) -> bool {
+    let share = figure / unit;
+    (share - share.round()).abs() <= 1e-6 * share.abs().max(1e-3)
+}
+
+/// A column: which unit, how it is expected, and the differences in two streams, of which the first
+/// has their low bytes: the high ones are mostly zero, and noise does not hide that there.
+fn put_column(out: &mut Vec<u8>, known: &[(Key, f64)], unit: Unit, keys: usize, aim: Aim) {
+    let whole = known
+        .iter()
+        .all(|(_, figure)| is_whole(*figure, unit.coarse));
+    let unit = if whole { unit.coarse } else { unit.fine };
+    let levels: Vec<(Key, i64)> = known
+        .iter()
+        .map(|(key, figure)| {
+            (
+                *key,
+                i64::from(level::of((figure / unit).round().max(0.0) as u64)),
+            )
+        })
+        .collect();
+    let packed = |how| differences(&levels, how, keys, aim);
+    let mut shorter = (Expect::Last, packed(Expect::Last));
+    if aim == Aim::Room {
+        let other = packed(Expect::Mean);
+        if other.len() < shorter.1.len() {
+            shorter = (Expect::Mean, other);
+        }
+    }
+    let (how, packed) = shorter;
+    out.push(u8::from(whole) | u8::from(how == Expect::Mean) << 1);
+    out.extend_from_slice(&packed);
+}
+
+fn differences(levels: &[(Key, i64)], how: Expect, keys: usize, aim: Aim) -> Vec<u8> {
+    let mut expected = Expected::new(how, keys);
+    let (mut low, mut high) = (Vec::with_capacity(levels.len()), Vec::new());
+    for (key, level) in levels {
+        let difference = folded(level - expected.of(*key));
+        low.push(difference as u8);
+        put(&mut high, difference >> 8);
+        expected.learn(*key, *level);
+    }
+    let mut out = Vec::new();
+    put_figures(&mut out, &low, aim);
+    put_figures(&mut out, &high, aim);
+    out
+}
+
+fn take_column<const N: usize>(
+    rest: &mut &[u8],
+    rows: &mut [Row<N>],
+    at: usize,
+    keys: &[Key],
+    unit: Unit,
+) -> Option<()> {
+    let (&head, tail) = rest.split_first()?;
+    *rest = tail;
+    let unit = if head & 1 == 1 {
+        unit.coarse
+    } else {
+        unit.fine
+    };
+    let how = if head >> 1 & 1 == 1 {
+        Expect::Mean
+    } else {
+        Expect::Last
+    };
+    let low = take_stream(rest, rows.len())?;
+    let high = take_stream(rest, rows.len().checked_mul(10)?)?;
+    let (mut low, mut high) = (low.into_iter(), &high[..]);
+    let mut expected = Expected::new(how, count(keys));
+    for (row, key) in rows.iter_mut().zip(keys).filter(|(row, _)| row.has(at)) {
+        let difference = take(&mut high)?.checked_shl(8)? | u64::from(low.next()?);
+        let level = expected.of(*key).checked_add(unfolded(difference))?;
+        let number = level::number(u32::try_from(level).ok()?)?;
+        row.figures[at] = number as f64 * unit;
+        expected.learn(*key, level);
+    }
+    Some(())
+}

@@ -1,0 +1,287 @@
+//! Recording: batches of samples, and blocks of batches.
+
+use std::collections::HashMap;
+
+use jiff::{SignedDuration, Timestamp};
+use record::Nanos;
+use record::sample::{DeviceId, Recorded, Sample, Source, VendorSample};
+use rusqlite::{Transaction, params};
+
+use super::blocks::insert;
+use super::packed::{Gathered, Packed};
+use super::thin::add_pages;
+use super::{BATCH, Noted, TAKEN};
+use crate::runs::{json, json_at, sortable, word_at};
+use crate::{Error, Ledger, Owner, Result, Standing};
+
+/// A block has about so many figures of devices, so that packing it takes little memory.
+const BLOCK_ROWS: u64 = 8_000;
+/// A block is no longer than this, so that a span is read without much besides.
+const BLOCK_SPAN: Nanos = Nanos::from_secs(600);
+/// A volume's page is kept so often; its figures in between are summed up.
+const PAGE_EVERY: Nanos = Nanos::from_secs(15);
+/// A recorder that cannot be seen from here and has written within this time is at work.
+const FRESH: SignedDuration = SignedDuration::from_secs(60);
+
+/// The right to add to a recording, which one process has.
+#[derive(Debug)]
+pub struct Recording {
+    number: i64,
+    /// When it began: a number is used again where the newest recording was removed.
+    began: String,
+    /// What the volumes' pages said since they were last kept.
+    pages: HashMap<DeviceId, VendorSample>,
+    /// Rows of devices in batches, and the time that they span.
+    rows: u64,
+    span: Nanos,
+}
+
+impl Recording {
+    /// Its number in the ledger.
+    pub fn number(&self) -> i64 {
+        self.number
+    }
+}
+
+impl Ledger {
+    /// Begins to record what `owner` sees of its host. What a killed recorder of this host left is
+    /// ended first; [`thin_out`](Ledger::thin_out) puts it in order. `standing` tells what is known of an owner.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written, or another process records this host there.
+    pub fn begin_recording(
+        &mut self,
+        owner: &Owner,
+        source: &Source,
+        standing: impl Fn(&Owner) -> Standing,
+    ) -> Result<Recording> {
+        self.demand_writable()?;
+        let now = Timestamp::now();
+        let change = self.change().map_err(|error| self.explain(error))?;
+        let left = self.left_open(&change, &owner.host)?;
+        for other in &left {
+            let is_alive = match standing(&other.owner) {
+                Standing::Alive => true,
+                Standing::Dead => false,
+                Standing::Elsewhere => now.duration_since(other.last) < FRESH,
+            };
+            if is_alive {
+                return Err(Error::AlreadyRecording {
+                    path: self.path.clone(),
+                    host: owner.host.clone(),
+                    pid: other.owner.pid,
+                    began: other.began,
+                });
+            }
+        }
+        let number = (|| {
+            for other in &left {
+                close(&change, other.number, other.last)?;
+            }
+            change.execute(
+                "INSERT INTO recordings (host, began, ended, owner, source)
+                 VALUES (?1, ?2, NULL, ?3, ?4)",
+                params![owner.host, sortable(now), json(owner)?, json(source)?],
+            )?;
+            let number = change.last_insert_rowid();
+            change.commit()?;
+            Ok(number)
+        })()
+        .map_err(|error| self.explain(error))?;
+        Ok(Recording {
+            number,
+            began: sortable(now),
+            pages: HashMap::new(),
+            rows: 0,
+            span: Nanos(0),
+        })
+    }
+
+    /// Adds samples that follow what was added before, and events as they stand. When this returns
+    /// they are on the disk. After an error nothing has changed, and the same may be tried again.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written, or the recording was removed from it.
+    pub fn record(
+        &mut self,
+        recording: &mut Recording,
+        samples: &[Sample],
+        events: &[Noted],
+    ) -> Result<()> {
+        let mut pages = recording.pages.clone();
+        let summed = |sample: &Sample| {
+            let mut sample = sample.clone();
+            sum_pages(&mut pages, &mut sample);
+            Recorded::taken(sample)
+        };
+        let taken: Vec<Recorded> = samples.iter().map(summed).collect();
+        let packed = Packed::of(BATCH, &taken);
+        let number = recording.number;
+        let is_there = self.changed(|change| {
+            if !is_there(change, recording)? {
+                return Ok(false);
+            }
+            insert(change, number, packed.as_slice())?;
+            for noted in events {
+                note(change, number, noted)?;
+            }
+            Ok(true)
+        })?;
+        if !is_there {
+            return Err(Error::NoSuchRecording {
+                path: self.path.clone(),
+                number,
+            });
+        }
+        recording.pages = pages;
+        recording.rows += samples
+            .iter()
+            .map(|one| one.devices.len() as u64)
+            .sum::<u64>();
+        recording.span += samples
+            .iter()
+            .map(|one| one.length)
+            .fold(Nanos(0), |a, b| a + b);
+        // Where the batches cannot be made a block just now, they are on the disk all the same, and
+        // the next time will do.
+        if (recording.rows >= BLOCK_ROWS || recording.span >= BLOCK_SPAN)
+            && self.gather(number).is_ok()
+        {
+            (recording.rows, recording.span) = (0, Nanos(0));
+        }
+        Ok(())
+    }
+
+    /// Ends a recording. One that was removed needs no end.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub fn end_recording(&mut self, recording: &Recording) -> Result<()> {
+        self.gather(recording.number)?;
+        self.changed(|change| {
+            if is_there(change, recording)? {
+                close(change, recording.number, Timestamp::now())?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Makes one block of the batches of a recording. A batch that is damaged stays for itself, as a
+    /// block that is named when it is asked for, and is dropped when its time is over.
+    pub(super) fn gather(&self, recording: i64) -> Result<()> {
+        self.demand_writable()?;
+        let batches = self.bodies(recording, BATCH, None)?;
+        let (mut whole, mut damaged) = (Vec::new(), Vec::new());
+        let mut gathered = Gathered::default();
+        for batch in batches {
+            match self.unpacked(&batch) {
+                Ok(unpacked) => {
+                    for one in unpacked {
+                        gathered.add(&one.sample);
+                    }
+                    whole.push(batch);
+                }
+                Err(Error::UnreadableRecording { .. }) => damaged.push(batch),
+                Err(error) => return Err(error),
+            }
+        }
+        self.replace(&whole, gathered.finish().as_slice())?;
+        if damaged.is_empty() {
+            return Ok(());
+        }
+        self.changed(|change| {
+            for batch in &damaged {
+                change.execute(
+                    "UPDATE blocks SET step = ?2 WHERE number = ?1 AND step = ?3",
+                    params![batch.number, TAKEN, BATCH],
+                )?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Recordings of a host that nobody has ended.
+    fn left_open(&self, change: &Transaction<'_>, host: &str) -> Result<Vec<Open>> {
+        let read = || {
+            let mut statement = change.prepare(
+                "SELECT number, owner, began,
+                        COALESCE((SELECT MAX(ended) FROM blocks WHERE recording = r.number), began)
+                 FROM recordings AS r WHERE host = ?1 AND ended IS NULL",
+            )?;
+            let rows = statement.query_map([host], |row| {
+                Ok(Open {
+                    number: row.get(0)?,
+                    owner: json_at(row, 1)?,
+                    began: word_at(row, 2)?,
+                    last: word_at(row, 3)?,
+                })
+            })?;
+            rows.collect::<rusqlite::Result<Vec<Open>>>()
+        };
+        read().map_err(|error| self.explain(error))
+    }
+}
+
+/// A recording that nobody has ended.
+struct Open {
+    number: i64,
+    owner: Owner,
+    began: Timestamp,
+    last: Timestamp,
+}
+
+/// Leaves the pages of volumes in one sample of many, with the sums of all.
+fn sum_pages(pages: &mut HashMap<DeviceId, VendorSample>, sample: &mut Sample) {
+    for device in &mut sample.devices {
+        let id = device.device.id;
+        let Some(page) = device.vendor.take() else {
+            continue;
+        };
+        let sum = match pages.remove(&id) {
+            Some(before) => add_pages(&before, &page),
+            None => VendorSample {
+                read_latency: Vec::new(),
+                write_latency: Vec::new(),
+                ..page
+            },
+        };
+        if sum.length >= PAGE_EVERY {
+            device.vendor = Some(sum);
+        } else {
+            pages.insert(id, sum);
+        }
+    }
+}
+
+/// Whether nobody has removed a recording meanwhile.
+fn is_there(change: &Transaction<'_>, recording: &Recording) -> rusqlite::Result<bool> {
+    change.query_row(
+        "SELECT EXISTS (SELECT 1 FROM recordings WHERE number = ?1 AND began = ?2)",
+        params![recording.number, recording.began],
+        |row| row.get(0),
+    )
+}
+
+fn note(change: &Transaction<'_>, recording: i64, noted: &Noted) -> rusqlite::Result<()> {
+    let over = noted.event.ended.and_then(|ended| ended.wall);
+    change.execute(
+        "INSERT INTO events (recording, id, found, over, body) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (recording, id) DO UPDATE SET over = ?4, body = ?5",
+        params![
+            recording,
+            noted.event.id as i64,
+            sortable(noted.found.wall.unwrap_or_default()),
+            over.map(sortable),
+            json(&noted.event)?,
+        ],
+    )?;
+    Ok(())
+}
+
+fn close(change: &Transaction<'_>, number: i64, at: Timestamp) -> rusqlite::Result<()> {
+    change.execute(
+        "UPDATE recordings SET ended = ?2 WHERE number = ?1",
+        params![number, sortable(at)],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! A file of the kernel's that is read again and again.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::root::{Error, Result};
+
+/// What a first buffer holds; it doubles until the file fits.
+const FIRST: usize = 8192;
+
+/// An open file of the kernel's and the buffer that it is read into.
+#[derive(Debug)]
+pub struct KeptFile {
+    file: File,
+    path: PathBuf,
+    buffer: Vec<u8>,
+}
+
+impl KeptFile {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open(path: &Path) -> Result<KeptFile> {
+        let file = File::open(path).map_err(|source| Error::Read {
+            path: path.to_path_buf(),
+            source,
+        })?;
+        Ok(KeptFile {
+            file,
+            path: path.to_path_buf(),
+            buffer: vec![0; FIRST],
+        })
+    }
+
+    /// What the file says now. Nothing is allocated but when it has grown.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(&mut self) -> Result<&[u8]> {
+        let mut end = 0;
+        loop {
+            // The kernel hands such files over a page at a time, so that a short read is no end.
+            let got = self
+                .file
+                .read_at(&mut self.buffer[end..], end as u64)
+                .map_err(|source| Error::Read {
+                    path: self.path.clone(),
+                    source,
+                })?;
+            end += got;
+            if got == 0 {
+                return Ok(&self.buffer[..end]);
+            }
+            if end == self.buffer.len() {
+                self.buffer.resize(2 * end, 0);
+            }
+        }
+    }
+
+    /// The file's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// The lines of a text, without their ends and without empty ones.
+pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &str> {
+    text.split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .filter_map(|line| std::str::from_utf8(line).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_anew_whatever_its_size() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        std::fs::write(&path, "one").unwrap();
+        let mut kept = KeptFile::open(&path).unwrap();
+        assert_eq!(kept.read().unwrap(), b"one");
+        let long = "x".repeat(5 * FIRST + 1);
+        std::fs::write(&path, &long).unwrap();
+        assert_eq!(kept.read().unwrap(), long.as_bytes());
+        std::fs::write(&path, "2").unwrap();
+        assert_eq!(kept.read().unwrap(), b"2");
+    }
+
+    #[test]
+    fn the_kernels_own_file_is_read_twice_alike() {
+        let mut kept = KeptFile::open(Path::new("/proc/filesystems")).unwrap();
+        let first = kept.read().unwrap().to_vec();
+        assert!(!first.is_empty());
+        assert_eq!(kept.read().unwrap(), first);
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = KeptFile::open(Path::new("/no/such/file")).unwrap_err();
+        assert!(error.to_string().contains("/no/such/file"));
+    }
+}

@@ -1,0 +1,20 @@
+//! What the kernel says of a host from moment to moment: the files that are read every second, or
+//! ten times a second.
+//!
+//! Each is opened once and read again from its start, which makes the kernel fill it anew, into a
+//! buffer that is kept. Where a file is missing, as in a container, its reader is not made, and the
+//! error says why.
+
+mod kept;
+mod kernel_log;
+mod mdstat;
+mod memory;
+mod network;
+mod pressure;
+
+pub use kept::KeptFile;
+pub use kernel_log::{KernelLog, Record};
+pub use mdstat::{ArrayLine, MdStat, MemberWord};
+pub use memory::{MemoryCounts, MemoryReader};
+pub use network::{Interface, NetReader, Passed};
+pub use pressure::{PressureCounts, PressureReader, Stalled, load};

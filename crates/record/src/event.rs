@@ -1,0 +1,125 @@
+//! What was found while watching: an event with a start and an end.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Severity;
+use crate::sample::{DeviceId, Moment};
+
+/// The kinds of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EventCode {
+    /// Requests are in flight and none completes.
+    Stalled,
+    /// A member of an array is slower than its siblings at the same load.
+    SlowMember,
+    /// The volume gives no more than was bought.
+    VolumeCap,
+    /// The instance gives its volumes no more.
+    InstanceCap,
+    /// A level that was held for long is followed by a lower one: burst credit was spent.
+    BurstSpent,
+    /// The members of an array are not asked for the same.
+    Imbalance,
+    /// A check or rebuild of an array makes its users wait.
+    ScrubHurts,
+    /// Blocks of the volume are read for the first time.
+    Cold,
+    /// Many small requests where few large ones would do.
+    SmallIo,
+    /// The device's queue is full, so that requests wait before it.
+    QueueFull,
+    /// Dirty memory is near the limit at which programs are made to wait.
+    Writeback,
+    /// The kernel's log or md speaks of errors.
+    Errors,
+}
+
+impl EventCode {
+    /// All of them.
+    pub const ALL: [EventCode; 12] = [
+        EventCode::Stalled,
+        EventCode::SlowMember,
+        EventCode::VolumeCap,
+        EventCode::InstanceCap,
+        EventCode::BurstSpent,
+        EventCode::Imbalance,
+        EventCode::ScrubHurts,
+        EventCode::Cold,
+        EventCode::SmallIo,
+        EventCode::QueueFull,
+        EventCode::Writeback,
+        EventCode::Errors,
+    ];
+
+    /// The word for it in tables and JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            EventCode::Stalled => "stalled",
+            EventCode::SlowMember => "slow-member",
+            EventCode::VolumeCap => "volume-cap",
+            EventCode::InstanceCap => "instance-cap",
+            EventCode::BurstSpent => "burst-spent",
+            EventCode::Imbalance => "imbalance",
+            EventCode::ScrubHurts => "scrub-hurts",
+            EventCode::Cold => "cold",
+            EventCode::SmallIo => "small-io",
+            EventCode::QueueFull => "queue-full",
+            EventCode::Writeback => "writeback",
+            EventCode::Errors => "errors",
+        }
+    }
+}
+
+impl fmt::Display for EventCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// What an event is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subject {
+    /// The host as a whole.
+    Host,
+    /// A device.
+    Device(DeviceId),
+}
+
+/// A figure that an event rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// What it is, with its unit at the end, such as `await_ns`, `iops`, `share`.
+    pub key: String,
+    /// Its value.
+    pub value: f64,
+}
+
+/// Something that was found while watching. It appears once: it begins, its figures may change
+/// while it lasts, and it ends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Its number in this watch, from 1.
+    pub id: u64,
+    /// What kind it is.
+    pub code: EventCode,
+    /// How much it weighs: a note or a warning.
+    pub severity: Severity,
+    /// What it is about.
+    pub subject: Subject,
+    /// The subject's name: the device's, or `host`.
+    pub name: String,
+    /// When its cause began, which is before it was found.
+    pub began: Moment,
+    /// When its cause was last seen; `None` while it lasts.
+    pub ended: Option<Moment>,
+    /// A sentence: what was seen, with its figures.
+    pub text: String,
+    /// What to do, in a sentence.
+    pub advice: String,
+    /// The figures that it rests on.
+    pub figures: Vec<Figure>,
+}

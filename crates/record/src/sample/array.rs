@@ -1,0 +1,136 @@
+//! What an array's own state was when an interval ended.
+
+use serde::{Deserialize, Serialize};
+
+use super::{BytesPerSecond, DeviceId};
+use crate::{Bytes, Nanos};
+
+/// What md does to an array on its own (linux, Documentation/admin-guide/md.rst, `sync_action`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SyncAction {
+    /// Nothing.
+    Idle,
+    /// Copies or parity are made equal, as after a crash.
+    Resync,
+    /// A member that was replaced is filled.
+    Recover,
+    /// All is read and compared.
+    Check,
+    /// All is read, compared and made equal.
+    Repair,
+    /// The layout changes.
+    Reshape,
+    /// None of these may begin.
+    Frozen,
+}
+
+impl SyncAction {
+    /// Whether it reads or writes the members.
+    pub fn is_work(self) -> bool {
+        !matches!(self, SyncAction::Idle | SyncAction::Frozen)
+    }
+
+    /// The kernel's word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            SyncAction::Idle => "idle",
+            SyncAction::Resync => "resync",
+            SyncAction::Recover => "recover",
+            SyncAction::Check => "check",
+            SyncAction::Repair => "repair",
+            SyncAction::Reshape => "reshape",
+            SyncAction::Frozen => "frozen",
+        }
+    }
+
+    /// The action of the kernel's word; `None` for a word of a kernel to come.
+    pub fn by_word(word: &str) -> Option<SyncAction> {
+        [
+            SyncAction::Idle,
+            SyncAction::Resync,
+            SyncAction::Recover,
+            SyncAction::Check,
+            SyncAction::Repair,
+            SyncAction::Reshape,
+            SyncAction::Frozen,
+        ]
+        .into_iter()
+        .find(|action| action.word() == word)
+    }
+}
+
+/// How far a sync action is, on each member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Bytes done.
+    pub done: Bytes,
+    /// Bytes in all.
+    pub of: Bytes,
+}
+
+impl Progress {
+    /// The share that is done, 0 to 1.
+    pub fn fraction(self) -> f64 {
+        match self.of.0 {
+            0 => 1.0,
+            of => self.done.0 as f64 / of as f64,
+        }
+    }
+
+    /// How long the rest takes at a speed; `None` while there is none.
+    pub fn left(self, speed: BytesPerSecond) -> Option<Nanos> {
+        let left = (self.of - self.done).0 as f64;
+        (speed.0 > 0.0).then(|| Nanos((left / speed.0 * 1e9) as u64))
+    }
+}
+
+/// A member of an array.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// Which device; `None` when the kernel no longer lists it.
+    pub device: Option<DeviceId>,
+    /// The kernel's name.
+    pub name: String,
+    /// Its place in the array; `None` for a spare or a failed member.
+    pub slot: Option<u32>,
+    /// What it is, in the kernel's words: `in_sync`, `spare`, `faulty`, `write_mostly`.
+    pub state: Vec<String>,
+    /// Read errors that were corrected from a copy since the array was assembled.
+    pub errors: Option<u64>,
+}
+
+impl Member {
+    /// Whether the kernel gave it up.
+    pub fn is_faulty(&self) -> bool {
+        self.state.iter().any(|word| word == "faulty")
+    }
+}
+
+/// An array's own state.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ArraySample {
+    /// What md does on its own; `None` at levels without copies or parity.
+    pub action: Option<SyncAction>,
+    /// How far that is; `None` when nothing is under way.
+    pub position: Option<Progress>,
+    /// How fast it goes, on each member.
+    pub speed: Option<BytesPerSecond>,
+    /// How many members it should have.
+    pub wanted: Option<u32>,
+    /// How many of these are missing.
+    pub degraded: Option<u32>,
+    /// How many sectors the last check found to differ, in whole units of the check
+    /// (`mismatch_cnt`).
+    pub mismatched: Option<u64>,
+    /// Its members, in order of their slots; spares and failed ones come last.
+    pub members: Vec<Member>,
+}
+
+impl ArraySample {
+    /// Whether md reads or writes the members on its own now. What waits for another array's turn has
+    /// an action and no position.
+    pub fn is_at_work(&self) -> bool {
+        self.action.is_some_and(SyncAction::is_work) && self.position.is_some()
+    }
+}

@@ -1,0 +1,321 @@
+//! One block device: who it is, and what it did in an interval.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{ArraySample, BytesPerSecond, Fraction, Moment, PerSecond, VendorSample};
+use crate::{Bytes, Nanos};
+
+/// A device in a series of samples: numbered from 0 in the order in which they were first seen. The
+/// number of one that is gone is not given again, so that another device that takes its name is
+/// another device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DeviceId(pub u32);
+
+/// The number by which the kernel knows a device: `major:minor`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct DeviceNumber {
+    /// The driver's part.
+    pub major: u32,
+    /// The device's part.
+    pub minor: u32,
+}
+
+impl fmt::Display for DeviceNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+/// A device number that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a device number such as 8:1")]
+pub struct ParseDeviceNumberError(String);
+
+impl FromStr for DeviceNumber {
+    type Err = ParseDeviceNumberError;
+
+    fn from_str(text: &str) -> Result<DeviceNumber, ParseDeviceNumberError> {
+        text.split_once(':')
+            .and_then(|(major, minor)| {
+                Some(DeviceNumber {
+                    major: major.parse().ok()?,
+                    minor: minor.parse().ok()?,
+                })
+            })
+            .ok_or_else(|| ParseDeviceNumberError(text.to_owned()))
+    }
+}
+
+/// What kind of block device it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviceKind {
+    /// A disk, real or virtual.
+    Disk,
+    /// A part of a disk.
+    Partition,
+    /// Linux software RAID.
+    Array,
+    /// A device-mapper device: LVM, dm-crypt, multipath.
+    Mapper,
+    /// A loop device.
+    Loop,
+    /// Memory: zram or a RAM disk.
+    Memory,
+}
+
+impl DeviceKind {
+    /// What a device is by its name alone, where sysfs is not at hand: in a container, or in a log.
+    /// The names are the kernel's (Documentation/admin-guide/devices.txt).
+    pub fn by_name(name: &str) -> DeviceKind {
+        let numbered = |prefix: &str| {
+            name.strip_prefix(prefix)
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        let ends_in_part = |name: &str| {
+            let end = name.trim_end_matches(|c: char| c.is_ascii_digit());
+            end.len() < name.len()
+                && end
+                    .strip_suffix('p')
+                    .is_some_and(|disk| disk.ends_with(|c: char| c.is_ascii_digit()))
+        };
+        let lettered = ["sd", "vd", "xvd", "hd"].iter().any(|prefix| {
+            name.strip_prefix(prefix).is_some_and(|rest| {
+                let letters = rest.trim_end_matches(|c: char| c.is_ascii_digit());
+                letters.len() < rest.len() && letters.bytes().all(|byte| byte.is_ascii_lowercase())
+            })
+        });
+        if lettered || ends_in_part(name) {
+            DeviceKind::Partition
+        } else if numbered("md") || name.starts_with("md_") {
+            DeviceKind::Array
+        } else if numbered("dm-") {
+            DeviceKind::Mapper
+        } else if numbered("loop") {
+            DeviceKind::Loop
+        } else if numbered("ram") || numbered("zram") {
+            DeviceKind::Memory
+        } else {
+            DeviceKind::Disk
+        }
+    }
+
+    /// The word for it in tables and JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            DeviceKind::Disk => "disk",
+            DeviceKind::Partition => "partition",
+            DeviceKind::Array => "array",
+            DeviceKind::Mapper => "mapper",
+            DeviceKind::Loop => "loop",
+            DeviceKind::Memory => "memory",
+        }
+    }
+}
+
+/// Who a device is. It changes seldom and is shared by the samples of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    /// Its number in this series of samples.
+    pub id: DeviceId,
+    /// The kernel's name, such as `nvme1n1`.
+    pub name: String,
+    /// The name that people gave it, where it has one: `vg-data` of `/dev/mapper/vg-data`, `data` of
+    /// `/dev/md/data`.
+    pub alias: Option<String>,
+    /// `major:minor`.
+    pub number: Option<DeviceNumber>,
+    /// The kernel's count of disks when this one came (`diskseq`, Linux 5.15; partitions have that
+    /// of their disk). No two disks of a boot have the same.
+    pub sequence: Option<u64>,
+    /// When it was first seen in this series.
+    pub first_seen: Moment,
+    /// What it is.
+    pub kind: DeviceKind,
+    /// The level of an array, such as `raid10`.
+    pub level: Option<String>,
+    /// Its size.
+    pub size: Option<Bytes>,
+    /// The maker's name for it.
+    pub model: Option<String>,
+    /// The serial number; on EBS the volume id.
+    pub serial: Option<String>,
+    /// How many requests its queues take together.
+    pub queue_depth: Option<u32>,
+    /// Whether it turns; many virtual disks say so and do not.
+    pub rotational: Option<bool>,
+    /// The devices that it lies on directly: the members of an array, the disk of a partition.
+    pub lies_on: Vec<DeviceId>,
+}
+
+impl Device {
+    /// A device of which only the name is known, as in a log.
+    pub fn by_name(id: DeviceId, name: &str, first_seen: Moment) -> Device {
+        Device {
+            id,
+            name: name.to_owned(),
+            alias: None,
+            number: None,
+            sequence: None,
+            first_seen,
+            kind: DeviceKind::by_name(name),
+            level: None,
+            size: None,
+            model: None,
+            serial: None,
+            queue_depth: None,
+            rotational: None,
+            lies_on: Vec::new(),
+        }
+    }
+}
+
+/// The kinds of requests that the kernel counts apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FlowKind {
+    /// Requests that read.
+    Read,
+    /// Requests that write.
+    Write,
+    /// Requests that say which blocks are no longer needed.
+    Discard,
+    /// Requests to make written blocks last.
+    Flush,
+}
+
+impl FlowKind {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [FlowKind; 4] = [
+        FlowKind::Read,
+        FlowKind::Write,
+        FlowKind::Discard,
+        FlowKind::Flush,
+    ];
+
+    /// The word for it in tables and JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            FlowKind::Read => "read",
+            FlowKind::Write => "write",
+            FlowKind::Discard => "discard",
+            FlowKind::Flush => "flush",
+        }
+    }
+}
+
+/// What requests of one kind did in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Flow {
+    /// Requests that completed, after merging.
+    pub iops: Option<PerSecond>,
+    /// Bytes that they moved. Flushes move none.
+    pub bytes: Option<BytesPerSecond>,
+    /// Requests that were merged into others before they were issued. Flushes are not counted so.
+    pub merged: Option<PerSecond>,
+    /// The mean time of those that completed, with the time that they queued: iostat's await.
+    /// `None` also where none completed.
+    pub wait: Option<Nanos>,
+    /// Their mean size. `None` also where none completed.
+    pub size: Option<Bytes>,
+}
+
+impl Flow {
+    /// Whether requests are known to have completed.
+    pub fn is_active(&self) -> bool {
+        self.iops.is_some_and(|iops| iops.0 > 0.0)
+    }
+}
+
+/// What a device did in an interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceSample {
+    /// Who it is.
+    pub device: Arc<Device>,
+    /// Reads.
+    pub read: Flow,
+    /// Writes.
+    pub write: Flow,
+    /// Discards (Linux 4.18).
+    pub discard: Flow,
+    /// Flushes (Linux 5.5); not counted on partitions.
+    pub flush: Flow,
+    /// Reads, writes and discards together. A log may know this and not the parts: `tps`,
+    /// `avgrq-sz`, `await`.
+    pub all: Flow,
+    /// How many requests were in flight on average: iostat's aqu-sz.
+    pub mean_in_flight: Option<f64>,
+    /// How many requests were in flight when the interval ended. iostat does not tell.
+    pub in_flight: Option<u64>,
+    /// The share of time in which anything was in flight: iostat's %util. It says nothing of how
+    /// much more a device could do that serves requests side by side.
+    pub busy: Option<Fraction>,
+    /// A counter went back within the interval, so that its rates are not known.
+    pub reset: bool,
+    /// The array's own state, of an array.
+    pub array: Option<ArraySample>,
+    /// What the vendor's statistics page says; only in samples in which it was asked.
+    pub vendor: Option<VendorSample>,
+}
+
+impl DeviceSample {
+    /// A device of which nothing is known yet, as in the interval in which it came.
+    pub fn unknown(device: Arc<Device>) -> DeviceSample {
+        DeviceSample {
+            device,
+            read: Flow::default(),
+            write: Flow::default(),
+            discard: Flow::default(),
+            flush: Flow::default(),
+            all: Flow::default(),
+            mean_in_flight: None,
+            in_flight: None,
+            busy: None,
+            reset: false,
+            array: None,
+            vendor: None,
+        }
+    }
+
+    /// The requests of one kind.
+    pub fn flow(&self, kind: FlowKind) -> &Flow {
+        match kind {
+            FlowKind::Read => &self.read,
+            FlowKind::Write => &self.write,
+            FlowKind::Discard => &self.discard,
+            FlowKind::Flush => &self.flush,
+        }
+    }
+
+    /// Fills [`all`](DeviceSample::all) from reads, writes and discards, as iostat does. What
+    /// neither of them knows stays as it is.
+    pub fn sum_up(&mut self) {
+        let parts = [&self.read, &self.write, &self.discard];
+        let known = |of: fn(&Flow) -> Option<f64>| {
+            let values: Vec<f64> = parts.iter().filter_map(|flow| of(flow)).collect();
+            (!values.is_empty()).then(|| values.iter().sum::<f64>())
+        };
+        let iops = known(|flow| flow.iops.map(|iops| iops.0));
+        let bytes = known(|flow| flow.bytes.map(|bytes| bytes.0));
+        let merged = known(|flow| flow.merged.map(|merged| merged.0));
+        let waited = known(|flow| Some(flow.iops?.0 * flow.wait?.0 as f64));
+        let active = iops.filter(|iops| *iops > 0.0);
+        self.all = Flow {
+            iops: iops.map(PerSecond).or(self.all.iops),
+            bytes: bytes.map(BytesPerSecond).or(self.all.bytes),
+            merged: merged.map(PerSecond).or(self.all.merged),
+            wait: active
+                .zip(waited)
+                .map(|(iops, waited)| Nanos((waited / iops).round() as u64))
+                .or(self.all.wait),
+            size: active
+                .zip(bytes)
+                .map(|(iops, bytes)| Bytes((bytes / iops).round() as u64))
+                .or(self.all.size),
+        };
+    }
+}

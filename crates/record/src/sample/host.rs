@@ -1,0 +1,151 @@
+//! What the host as a whole did in an interval.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{BytesPerSecond, Fraction, PerSecond};
+use crate::Bytes;
+
+/// One line of a pressure file (linux, Documentation/accounting/psi.rst).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PressureLine {
+    /// The share of the interval in which tasks were stalled; `None` in the first interval.
+    pub stalled: Option<Fraction>,
+    /// The kernel's own mean of the last 10 seconds.
+    pub avg10: Fraction,
+    /// Of the last 60 seconds.
+    pub avg60: Fraction,
+    /// Of the last 300 seconds.
+    pub avg300: Fraction,
+}
+
+/// How long tasks waited for I/O.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pressure {
+    /// At least one task waited.
+    pub some: PressureLine,
+    /// All tasks that were not idle waited at once.
+    pub full: Option<PressureLine>,
+}
+
+/// The load of `/proc/loadavg` (proc_loadavg(5)): tasks that run, or that wait for a disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// Mean over one minute.
+    pub one: f64,
+    /// Over five minutes.
+    pub five: f64,
+    /// Over fifteen minutes.
+    pub fifteen: f64,
+}
+
+/// Memory that waits to be written, and how much of it the kernel allows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// Memory that could be used for something else.
+    pub available: Option<Bytes>,
+    /// Written by programs and not yet on its way to a disk.
+    pub dirty: Option<Bytes>,
+    /// On its way to a disk.
+    pub writeback: Option<Bytes>,
+    /// At so much dirty memory, programs that write are made to wait (`vm.dirty_ratio`).
+    pub limit: Option<Bytes>,
+    /// At so much the kernel begins to write (`vm.dirty_background_ratio`).
+    pub background_limit: Option<Bytes>,
+}
+
+/// What went through an interface in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NetFlow {
+    /// Bytes a second.
+    pub bytes: BytesPerSecond,
+    /// Packets a second.
+    pub packets: PerSecond,
+    /// Packets with errors a second.
+    pub errors: PerSecond,
+    /// Packets that were dropped a second.
+    pub drops: PerSecond,
+}
+
+/// A network interface, since network storage competes there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InterfaceSample {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Received.
+    pub rx: NetFlow,
+    /// Transmitted.
+    pub tx: NetFlow,
+}
+
+/// How the processors spent an interval. Shares of all of their time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuShares {
+    /// In programs.
+    pub user: Fraction,
+    /// In programs of low priority.
+    pub nice: Fraction,
+    /// In the kernel, with interrupts.
+    pub system: Fraction,
+    /// Idle, while a task waited for a disk.
+    pub iowait: Fraction,
+    /// Taken by the hypervisor.
+    pub steal: Fraction,
+    /// Idle otherwise.
+    pub idle: Fraction,
+}
+
+/// What a line of the kernel's log is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KernelErrorKind {
+    /// A request failed.
+    Io,
+    /// A request was not answered in time, or a controller was reset for that.
+    Timeout,
+    /// A file system found damage or went read-only.
+    FileSystem,
+    /// md gave up a member or corrected a read error.
+    Array,
+}
+
+impl KernelErrorKind {
+    /// The word for it in tables and JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            KernelErrorKind::Io => "io",
+            KernelErrorKind::Timeout => "timeout",
+            KernelErrorKind::FileSystem => "file-system",
+            KernelErrorKind::Array => "array",
+        }
+    }
+}
+
+/// A line of the kernel's log that speaks of a disk's trouble.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelError {
+    /// What it is about.
+    pub kind: KernelErrorKind,
+    /// The name of the device that it names.
+    pub device: Option<String>,
+    /// The line, without its time and level.
+    pub text: String,
+}
+
+/// What the host as a whole did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HostSample {
+    /// Waiting for I/O; `None` on kernels without it (before 4.20, or switched off).
+    pub pressure: Option<Pressure>,
+    /// The load.
+    pub load: Option<Load>,
+    /// Memory that waits to be written.
+    pub memory: Option<Memory>,
+    /// The processors.
+    pub cpu: Option<CpuShares>,
+    /// Network interfaces but the loopback, in the kernel's order.
+    pub interfaces: Vec<InterfaceSample>,
+    /// What the kernel's log said of disks in this interval.
+    pub errors: Vec<KernelError>,
+}

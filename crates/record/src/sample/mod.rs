@@ -1,0 +1,158 @@
+//! What the disks of a host did in one interval, whoever saw it: the kernel's counters just now, a
+//! recording, or the text that iostat wrote years ago.
+//!
+//! Everything is optional that one of these may not know. `None` means "not known"; a rate of zero
+//! means that nothing happened.
+
+mod array;
+mod device;
+mod host;
+mod quantity;
+mod recorded;
+mod vendor;
+
+pub use array::{ArraySample, Member, Progress, SyncAction};
+pub use device::{
+    Device, DeviceId, DeviceKind, DeviceNumber, DeviceSample, Flow, FlowKind,
+    ParseDeviceNumberError,
+};
+pub use host::{
+    CpuShares, HostSample, InterfaceSample, KernelError, KernelErrorKind, Load, Memory, NetFlow,
+    Pressure, PressureLine,
+};
+pub use quantity::{BytesPerSecond, Fraction, PerSecond};
+pub use recorded::{Recorded, Spread};
+pub use vendor::{Exceeded, LatencyBin, VendorPage, VendorSample};
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::Nanos;
+
+/// A point in time, by two clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// The time of day, which may be set forward or back. `None` in a log without timestamps.
+    pub wall: Option<Timestamp>,
+    /// Time since the first reading of this watch, log or recording. It never goes back, and
+    /// includes the time in which the machine slept.
+    pub elapsed: Nanos,
+}
+
+impl Moment {
+    /// The moment so much earlier, but not before the first reading by the clock that counts from
+    /// there.
+    #[must_use]
+    pub fn before(self, span: Nanos) -> Moment {
+        let signed = SignedDuration::from_nanos(i64::try_from(span.0).unwrap_or(i64::MAX));
+        Moment {
+            wall: self.wall.and_then(|wall| wall.checked_sub(signed).ok()),
+            elapsed: self.elapsed - span,
+        }
+    }
+}
+
+/// Why more time than the interval lies between a sample and the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gap {
+    /// The machine was suspended for so long, by the difference of the boot-time clock and the
+    /// monotonic clock (clock_gettime(2)).
+    Suspended(Nanos),
+    /// The time of day was set forward by so much.
+    SetForward(Nanos),
+    /// The time of day was set back by so much.
+    SetBack(Nanos),
+    /// Nothing was recorded for so long: the watch was stopped, or lines of a log are missing.
+    Unseen(Nanos),
+}
+
+/// Where samples come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceKind {
+    /// The kernel's counters, just now.
+    #[default]
+    Live,
+    /// A recording that disksmith made.
+    Recorded,
+    /// What `iostat` wrote as text.
+    IostatText,
+    /// What `iostat -o JSON` wrote.
+    IostatJson,
+}
+
+/// What is known of a series of samples as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// Where the samples come from.
+    pub kind: SourceKind,
+    /// The host's name.
+    pub hostname: Option<String>,
+    /// The kernel's release.
+    pub kernel: Option<String>,
+    /// How many processors the host has.
+    pub cpus: Option<u32>,
+}
+
+/// What a host's disks did in one interval.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// When the interval ended.
+    pub at: Moment,
+    /// How long it was, without any time in which the machine slept. Rates are over this length.
+    pub length: Nanos,
+    /// What lies between this interval and the one before it; `None` where one follows the other.
+    pub gap: Option<Gap>,
+    /// The host's own figures.
+    pub host: HostSample,
+    /// The devices, sorted by name (numbers in it by value), each once.
+    pub devices: Vec<DeviceSample>,
+}
+
+impl Sample {
+    /// The sample of a device.
+    pub fn device(&self, id: DeviceId) -> Option<&DeviceSample> {
+        self.devices.iter().find(|sample| sample.device.id == id)
+    }
+
+    /// The sample of a device that is probably the nth, as where another sample has it there: among
+    /// thousands, looking for each of them takes long.
+    pub fn near(&self, nth: usize, id: DeviceId) -> Option<&DeviceSample> {
+        let there = self.devices.get(nth);
+        there
+            .filter(|sample| sample.device.id == id)
+            .or_else(|| self.device(id))
+    }
+
+    /// The sample of the device that has this name now.
+    pub fn named(&self, name: &str) -> Option<&DeviceSample> {
+        self.devices
+            .iter()
+            .find(|sample| sample.device.name == name)
+    }
+
+    /// The devices that one lies on directly: an array's members, a partition's disk.
+    pub fn below<'a>(&'a self, device: &'a Device) -> impl Iterator<Item = &'a DeviceSample> {
+        device.lies_on.iter().filter_map(|id| self.device(*id))
+    }
+
+    /// The devices that lie on one directly: its partitions, the arrays that it is a member of.
+    pub fn above(&self, id: DeviceId) -> impl Iterator<Item = &DeviceSample> {
+        self.devices
+            .iter()
+            .filter(move |sample| sample.device.lies_on.contains(&id))
+    }
+
+    /// The devices at the top of the tree: those that nothing lies on, partitions aside. Where no
+    /// tree is known, as in a log, these are all but the partitions.
+    pub fn tops(&self) -> impl Iterator<Item = &DeviceSample> {
+        self.devices.iter().filter(|sample| {
+            let of = |above: &DeviceSample| above.device.kind != DeviceKind::Partition;
+            sample.device.kind != DeviceKind::Partition && !self.above(sample.device.id).any(of)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! A sample as a recording gives it back.
+
+use super::Sample;
+
+/// What a recording holds of one interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorded {
+    /// What was seen; where samples were thinned out, the mean over their time.
+    pub sample: Sample,
+    /// How far the samples lay apart that were thinned out to this one; `None` of one that is as it
+    /// was taken.
+    pub spread: Option<Box<Spread>>,
+}
+
+/// The extremes of samples that were thinned out to one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spread {
+    /// The least of each figure.
+    pub least: Sample,
+    /// The most of each figure.
+    pub most: Sample,
+    /// How many samples there were.
+    pub samples: u64,
+}
+
+impl Recorded {
+    /// A sample as it was taken.
+    pub fn taken(sample: Sample) -> Recorded {
+        Recorded {
+            sample,
+            spread: None,
+        }
+    }
+
+    /// The least of each figure.
+    pub fn least(&self) -> &Sample {
+        self.spread
+            .as_ref()
+            .map_or(&self.sample, |spread| &spread.least)
+    }
+
+    /// The most of each figure.
+    pub fn most(&self) -> &Sample {
+        self.spread
+            .as_ref()
+            .map_or(&self.sample, |spread| &spread.most)
+    }
+
+    /// How many samples it stands for.
+    pub fn samples(&self) -> u64 {
+        self.spread.as_ref().map_or(1, |spread| spread.samples)
+    }
+}

@@ -1,0 +1,104 @@
+//! What the cloud's own statistics page of an NVMe volume said of an interval.
+
+use serde::{Deserialize, Serialize};
+
+use super::{BytesPerSecond, PerSecond};
+use crate::Nanos;
+
+/// Whose page it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VendorPage {
+    /// An EBS volume.
+    Ebs,
+    /// An instance store volume of EC2.
+    InstanceStore,
+}
+
+impl VendorPage {
+    /// The word for it in tables and JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            VendorPage::Ebs => "ebs",
+            VendorPage::InstanceStore => "instance-store",
+        }
+    }
+}
+
+/// For how long more was asked for than is allowed, within the page's interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exceeded {
+    /// Beyond the volume's operations a second.
+    pub volume_iops: Nanos,
+    /// Beyond the volume's bytes a second.
+    pub volume_bytes: Nanos,
+    /// Beyond the operations a second that the instance gives all of its volumes together; `None` of an
+    /// instance store, which shares with none.
+    pub instance_iops: Option<Nanos>,
+    /// Beyond the bytes a second that the instance gives them.
+    pub instance_bytes: Option<Nanos>,
+}
+
+/// A bin of the volume's own histogram of latencies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyBin {
+    /// The least latency in it.
+    pub from: Nanos,
+    /// Its end; `None` where it has none.
+    pub to: Option<Nanos>,
+    /// Requests that completed within the page's interval.
+    pub count: u64,
+}
+
+/// The difference between two readings of a volume's page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VendorSample {
+    /// Whose page it is.
+    pub page: VendorPage,
+    /// The time between the two readings, which may be longer than a sample: the page is read once
+    /// a second at most.
+    pub length: Nanos,
+    /// Reads completed.
+    pub reads: u64,
+    /// Writes completed.
+    pub writes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Time that the reads took together, as the volume counts it.
+    pub read_time: Nanos,
+    /// Time that the writes took together.
+    pub write_time: Nanos,
+    /// For how long caps were exceeded.
+    pub exceeded: Exceeded,
+    /// Requests waiting or under way at the second reading.
+    pub queue: u64,
+    /// Latencies of reads, in order; empty bins are left out.
+    pub read_latency: Vec<LatencyBin>,
+    /// Latencies of writes.
+    pub write_latency: Vec<LatencyBin>,
+}
+
+impl VendorSample {
+    /// Operations a second, as the volume counts them.
+    pub fn iops(&self) -> Option<PerSecond> {
+        let seconds = self.length.as_secs_f64();
+        (seconds > 0.0).then(|| PerSecond((self.reads + self.writes) as f64 / seconds))
+    }
+
+    /// Bytes a second, as the volume counts them.
+    pub fn bytes(&self) -> Option<BytesPerSecond> {
+        let seconds = self.length.as_secs_f64();
+        (seconds > 0.0)
+            .then(|| BytesPerSecond((self.read_bytes + self.write_bytes) as f64 / seconds))
+    }
+
+    /// A time as a share of the page's interval, not above 1.
+    pub fn share(&self, time: Nanos) -> f64 {
+        match self.length.0 {
+            0 => 0.0,
+            length => (time.0 as f64 / length as f64).min(1.0),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Makes events of what is seen again and again.
+
+use record::sample::Moment;
+use record::{Event, EventCode, Figure, Nanos};
+
+use super::{Change, ChangeKind, Sighting};
+
+/// How often it is said that an event lasts.
+const UPDATE: Nanos = Nanos::from_secs(60);
+
+/// An event that lasts.
+struct Entry {
+    event: Event,
+    /// When its cause was last seen.
+    seen: Moment,
+    /// When it was last said.
+    said: Nanos,
+}
+
+/// The events that last.
+#[derive(Default)]
+pub(super) struct Book {
+    entries: Vec<Entry>,
+    last_id: u64,
+}
+
+impl Book {
+    /// Takes what is seen now. It is a new event, or one that lasts.
+    pub(super) fn enter(
+        &mut self,
+        code: EventCode,
+        sighting: Sighting,
+        now: Moment,
+    ) -> Option<Change> {
+        let same = |entry: &&mut Entry| {
+            entry.event.code == code && entry.event.subject == sighting.subject
+        };
+        if let Some(entry) = self.entries.iter_mut().find(same) {
+            return entry.go_on(sighting, now);
+        }
+        self.last_id += 1;
+        let event = Event {
+            id: self.last_id,
+            code,
+            severity: sighting.severity,
+            subject: sighting.subject,
+            name: sighting.name,
+            began: sighting.began,
+            ended: None,
+            text: sighting.text,
+            advice: sighting.advice.to_owned(),
+            figures: figures(&sighting.figures),
+        };
+        self.entries.push(Entry {
+            event: event.clone(),
+            seen: now,
+            said: now.elapsed,
+        });
+        Some(Change {
+            kind: ChangeKind::Opened,
+            event,
+        })
+    }
+
+    /// Ends the events of a kind whose cause was not seen for longer than `linger`.
+    pub(super) fn close_unseen(
+        &mut self,
+        code: EventCode,
+        linger: Nanos,
+        now: Moment,
+    ) -> Vec<Change> {
+        let is_over =
+            |entry: &Entry| entry.event.code == code && now.elapsed - entry.seen.elapsed > linger;
+        self.close(is_over)
+    }
+
+    /// Ends all events.
+    pub(super) fn close_all(&mut self) -> Vec<Change> {
+        self.close(|_| true)
+    }
+
+    fn close(&mut self, is_over: impl Fn(&Entry) -> bool) -> Vec<Change> {
+        let over = self.entries.extract_if(.., |entry| is_over(entry));
+        over.map(|entry| Change {
+            kind: ChangeKind::Closed,
+            event: Event {
+                ended: Some(entry.seen),
+                ..entry.event
+            },
+        })
+        .collect()
+    }
+
+    /// The events that last, the oldest first.
+    pub(super) fn open(&self) -> impl Iterator<Item = &Event> {
+        self.entries.iter().map(|entry| &entry.event)
+    }
+}
+
+impl Entry {
+    fn go_on(&mut self, sighting: Sighting, now: Moment) -> Option<Change> {
+        let is_worse = sighting.severity > self.event.severity;
+        self.seen = now;
+        self.event.severity = self.event.severity.max(sighting.severity);
+        self.event.text = sighting.text;
+        self.event.advice.clear();
+        self.event.advice.push_str(sighting.advice);
+        self.event.figures = figures(&sighting.figures);
+        if !is_worse && now.elapsed - self.said < UPDATE {
+            return None;
+        }
+        self.said = now.elapsed;
+        Some(Change {
+            kind: ChangeKind::Updated,
+            event: self.event.clone(),
+        })
+    }
+}
+
+fn figures(pairs: &[(&'static str, f64)]) -> Vec<Figure> {
+    pairs
+        .iter()
+        .map(|(key, value)| Figure {
+            key: (*key).to_owned(),
+            value: *value,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::{Severity, Subject};
+
+    fn at(seconds: u64) -> Moment {
+        Moment {
+            wall: None,
+            elapsed: Nanos::from_secs(seconds),
+        }
+    }
+
+    fn sighting(severity: Severity) -> Sighting {
+        Sighting {
+            subject: Subject::Host,
+            name: "host".to_owned(),
+            severity,
+            began: at(1),
+            text: String::new(),
+            advice: "",
+            figures: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn an_event_begins_once_and_ends_once() {
+        let mut book = Book::default();
+        let code = EventCode::Writeback;
+        let opened = book.enter(code, sighting(Severity::Note), at(3)).unwrap();
+        assert_eq!(opened.kind, ChangeKind::Opened);
+        for second in 4..63 {
+            assert!(
+                book.enter(code, sighting(Severity::Note), at(second))
+                    .is_none()
+            );
+            assert!(
+                book.close_unseen(code, Nanos::from_secs(10), at(second))
+                    .is_empty()
+            );
+        }
+        let updated = book.enter(code, sighting(Severity::Note), at(63)).unwrap();
+        assert_eq!(updated.kind, ChangeKind::Updated);
+        let worse = book.enter(code, sighting(Severity::Warn), at(64)).unwrap();
+        assert_eq!(worse.event.severity, Severity::Warn);
+        assert!(
+            book.close_unseen(code, Nanos::from_secs(10), at(74))
+                .is_empty()
+        );
+        assert!(
+            book.close_unseen(EventCode::Cold, Nanos(0), at(75))
+                .is_empty()
+        );
+        let closed = book.close_unseen(code, Nanos::from_secs(10), at(75));
+        assert_eq!(closed.len(), 1);
+        let event = &closed[0].event;
+        assert_eq!((event.began, event.ended), (at(1), Some(at(64))));
+        assert_eq!(book.open().count(), 0);
+        let again = book.enter(code, sighting(Severity::Note), at(76)).unwrap();
+        assert_eq!((again.kind, again.event.id), (ChangeKind::Opened, 2));
+        assert_eq!(book.close_all().len(), 1);
+    }
+}

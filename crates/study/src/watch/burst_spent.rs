@@ -1,0 +1,252 @@
+//! `burst-spent`: a level that was held for a minute or more is followed by a lower one, at the same
+//! demand.
+//!
+//! The step is found as in [`crate::level`]. It is the end of burst credit where the programs still
+//! want as much (as many requests are in flight, of the same size and mix) and the lower level is
+//! flat, as what is granted by the clock is. A disk that is slowed by something else wanders.
+//!
+//! The members of an array that do alike spend alike. Where one alone becomes slower, with as many requests
+//! in flight as its siblings leave it, that is `slow-member`.
+
+use std::collections::HashMap;
+
+use record::sample::{DeviceId, DeviceSample, Moment};
+use record::{EventCode, Severity};
+
+use super::history::{Point, jitter, mean_known, mean_of, median, variation};
+use super::members::arrays;
+use super::words::{digits, rate, time};
+use super::{Now, Rule, Sighting};
+use crate::level::{LEAST_SLICES, find_drop};
+
+/// How far back it looks, in points, and how often.
+const WINDOW: usize = 240;
+const EVERY: u64 = 10;
+/// The first level must have been held for so long, and the second, in seconds.
+const BEFORE_S: f64 = 45.0;
+const AFTER_S: f64 = 15.0;
+/// The second level is at most this share of the first.
+const LOWER: f64 = 0.75;
+/// It varies no more than this share of itself, beside jitter.
+const FLAT: f64 = 0.05;
+/// So much of the demand must still be there.
+const STILL: f64 = 0.7;
+/// Requests must take so many times as long as before.
+const SLOWER: f64 = 1.15;
+/// Sizes and mixes within this factor are the same.
+const ALIKE: f64 = 1.5;
+/// It is over when so much of the first level is reached again.
+const RECOVERED: f64 = 0.9;
+/// What is looked at for that, in points.
+const LATELY: usize = 10;
+
+const ADVICE: &str = "The volume or the instance gave more than its baseline until its credit was spent, \
+                      and will again when it has rested. For a load that lasts, buy the higher level (gp3 \
+                      and provisioned IOPS have no credit to spend).";
+
+/// A level that was lost.
+#[derive(Clone, Copy, Debug)]
+struct Spent {
+    at: Moment,
+    before: Level,
+    after: Level,
+}
+
+/// A level.
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    ops: f64,
+    bytes: f64,
+    wait: f64,
+    in_flight: f64,
+    read_share: f64,
+}
+
+/// Looks for levels that were lost.
+#[derive(Default)]
+pub(super) struct BurstSpent {
+    spent: HashMap<DeviceId, Spent>,
+}
+
+impl Rule for BurstSpent {
+    fn code(&self) -> EventCode {
+        EventCode::BurstSpent
+    }
+
+    fn forget(&mut self) {
+        self.spent.clear();
+    }
+
+    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+        let is_time = now.history.count().is_multiple_of(EVERY);
+        let mut lasting = HashMap::new();
+        for device in now.disks() {
+            let id = device.device.id;
+            let points = now.history.all(id);
+            let before = self.spent.get(&id).filter(|spent| spent.lasts(points));
+            let found = || {
+                let spent = is_time.then(|| find(points)).flatten()?;
+                (!is_slow_alone(now, id, spent.at)).then_some(spent)
+            };
+            if let Some(spent) = before.copied().or_else(found) {
+                lasting.insert(id, spent);
+                seen.push(sighting(device, &spent));
+            }
+        }
+        self.spent = lasting;
+    }
+}
+
+impl Spent {
+    /// Whether the level is still low, and more still wanted.
+    fn lasts(&self, points: &[Point]) -> bool {
+        let tail = &points[points.len().saturating_sub(LATELY)..];
+        Level::of(tail).is_some_and(|now| {
+            let is_low =
+                now.ops < RECOVERED * self.before.ops || now.bytes < RECOVERED * self.before.bytes;
+            is_low && now.in_flight >= 0.5 * self.after.in_flight
+        })
+    }
+}
+
+impl Level {
+    fn of(points: &[Point]) -> Option<Level> {
+        let all = mean_of(points, |point| &point.all);
+        let read = mean_of(points, |point| &point.read);
+        Some(Level {
+            ops: all.ops,
+            bytes: all.bytes,
+            wait: all.wait?,
+            in_flight: mean_known(points, |point| point.in_flight)?,
+            read_share: read.ops / all.ops,
+        })
+    }
+
+    fn size(&self) -> f64 {
+        self.bytes / self.ops
+    }
+}
+
+/// Whether a device has siblings in an array, and these wait about as long after a moment as before.
+fn is_slow_alone(now: &Now<'_>, id: DeviceId, at: Moment) -> bool {
+    let of_it = |array: &&DeviceSample| array.device.lies_on.contains(&id);
+    let members = arrays(now.sample).filter(of_it);
+    let members = members.flat_map(|array| now.sample.below(&array.device));
+    let slower = members
+        .filter(|member| member.device.id != id)
+        .filter_map(|member| {
+            let points = now.history.all(member.device.id);
+            let split = points.partition_point(|point| point.end.elapsed <= at.elapsed);
+            let (before, after) = points.split_at(split);
+            let wait = |points| mean_of(points, |point| &point.all).wait;
+            Some(wait(after)? / wait(before)?)
+        });
+    median(slower.collect()).is_some_and(|slower| slower < SLOWER)
+}
+
+/// The level that was lost within the points, if there is one.
+fn find(points: &[Point]) -> Option<Spent> {
+    let points = &points[points.len().saturating_sub(WINDOW)..];
+    if points.len() < LEAST_SLICES {
+        return None;
+    }
+    let rates: [fn(&Point) -> f64; 2] = [|point| point.all.ops, |point| point.all.bytes];
+    rates.into_iter().find_map(|rate| {
+        let series: Vec<f64> = points.iter().map(rate).collect();
+        let step = find_drop(&series)?;
+        let (first, second) = points.split_at(step.at);
+        let seconds = |points: &[Point]| points.iter().map(|point| point.seconds).sum::<f64>();
+        if seconds(first) < BEFORE_S || seconds(second) < AFTER_S {
+            return None;
+        }
+        // The place of the step is exact to a few points only.
+        let settled = &second[second.len() / 10..];
+        let spent = Spent {
+            at: first.last()?.end,
+            before: Level::of(first)?,
+            after: Level::of(settled)?,
+        };
+        let lower: Vec<f64> = settled.iter().map(rate).collect();
+        let in_point = spent.after.ops * seconds(settled) / settled.len() as f64;
+        let flat = FLAT + jitter(spent.after.in_flight, in_point);
+        (is_spent(&spent) && variation(&lower) <= flat).then_some(spent)
+    })
+}
+
+fn is_spent(spent: &Spent) -> bool {
+    let (before, after) = (&spent.before, &spent.after);
+    let lower = after.ops <= LOWER * before.ops || after.bytes <= LOWER * before.bytes;
+    let size = after.size() / before.size();
+    let alike = (1.0 / ALIKE..=ALIKE).contains(&size)
+        && (after.read_share - before.read_share).abs() <= 0.25;
+    let wanted = after.in_flight >= (STILL * before.in_flight).max(0.9);
+    lower && alike && wanted && after.wait >= SLOWER * before.wait
+}
+
+fn sighting(device: &DeviceSample, spent: &Spent) -> Sighting {
+    let (before, after) = (&spent.before, &spent.after);
+    Sighting {
+        text: format!(
+            "{} went from {} IOPS ({}) down to {} IOPS ({}) at the same demand, and requests take {} in \
+             place of {}: its burst credit is spent.",
+            device.device.name,
+            digits(before.ops),
+            rate(before.bytes),
+            digits(after.ops),
+            rate(after.bytes),
+            time(after.wait),
+            time(before.wait),
+        ),
+        advice: ADVICE,
+        figures: vec![
+            ("iops_before", before.ops),
+            ("iops_after", after.ops),
+            ("bytes_per_s_before", before.bytes),
+            ("bytes_per_s_after", after.bytes),
+            ("await_s_before", before.wait),
+            ("await_s_after", after.wait),
+        ],
+        ..Sighting::of(device, Severity::Warn, spent.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::Event;
+
+    use super::super::simulated::{Disk, Host};
+    use super::*;
+    use crate::simulate::Rng;
+
+    /// The disks of four whose credit is found spent, where that of so many is.
+    fn found(level: Option<&'static str>, spent: usize) -> Vec<String> {
+        let capped = Disk {
+            cap: Some(3000.0),
+            ..Disk::healthy(12.0)
+        };
+        let mut host = Host::of(vec![capped; 4]);
+        host.level = level;
+        let events = host.play(200, &mut Rng::new(8), |host, second| {
+            if second == 100 {
+                for disk in &mut host.disks[..spent] {
+                    disk.cap = Some(1000.0);
+                }
+            }
+        });
+        let is_spent = |event: &Event| event.code == EventCode::BurstSpent;
+        let mut names: Vec<String> = events
+            .into_iter()
+            .filter(is_spent)
+            .map(|event| event.name)
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_member_that_alone_becomes_slower_has_not_spent_its_credit() {
+        assert_eq!(found(None, 1), ["d0"]);
+        assert_eq!(found(Some("raid0"), 1), [""; 0]);
+        assert_eq!(found(Some("raid0"), 4), ["d0", "d1", "d2", "d3"]);
+    }
+}

@@ -1,0 +1,208 @@
+//! `cold`: blocks of a restored volume are read for the first time, and fetched from the snapshot.
+//!
+//! Counters do not say which blocks are read. What is seen is that reads are slow though few are in
+//! flight and the disk does far less than it can: slow against what the same disk was seen to take,
+//! against its own writes, or, where nothing better is known, slower than a disk in good health takes.
+//! The rate must wander, as a mixture of cold and warm blocks does; a cap is flat. A read that is
+//! slow for another reason (a neighbour in the cloud) looks the same, so this is a note. A member of an
+//! array whose siblings read fast meanwhile is not called cold: the volumes of an array are restored
+//! together, and what is wrong with one alone is `slow-member`. The proof is
+//! to read the same again: it is fast then (`disksmith warm --check`).
+
+use std::collections::HashSet;
+
+use record::sample::{ArraySample, DeviceId, DeviceKind, DeviceSample, Sample};
+use record::{EventCode, Severity};
+
+use super::history::{Point, beginning, mean_known, mean_of, median, variation};
+use super::members::arrays;
+use super::words::{digits, time};
+use super::{Now, Rule, Sighting};
+
+const WINDOW_S: f64 = 15.0;
+const LEAST_POINTS: usize = 8;
+/// Fewer reads say nothing.
+const LEAST_READS: f64 = 30.0;
+/// So many times what the disk can do is slow.
+const SLOW: f64 = 4.0;
+/// And at least so many seconds.
+const LEAST_S: f64 = 0.003;
+/// Where nothing better is known, so many, and one request at a time: two that share a low cap wait
+/// as long. A mechanical disk in good health takes some 15 ms for a read at a random place, and twice
+/// that behind another one, or where the host gives its guest no processor in time; a block that is
+/// fetched from a snapshot takes tens of milliseconds on top.
+const SLOW_AT_ALL_S: f64 = 0.04;
+/// What makes all requests slow is no cold block: its reads must take so many times as long as writes,
+/// where there are any.
+const BEYOND_WRITES: f64 = 2.0;
+const ALONE: f64 = 1.3;
+/// So many times the wait of its siblings is slow among them, as for `slow-member`.
+const ALONE_SLOW: f64 = 2.0;
+/// More in flight than this may be why they wait.
+const FEW: f64 = 5.0;
+/// The disk must have been seen to do so many times as much at the fast wait, where anything was seen:
+/// then the load of now is not why it is slow. The margin is for chance.
+const IDLE: f64 = 1.25;
+/// A rate that varies less is held by something.
+const WANDERS: f64 = 0.05;
+/// The best waits are those of so many points in a row, with so many reads.
+const RUN: usize = 5;
+const RUN_READS: f64 = 20.0;
+
+const ADVICE: &str = "If the volume was restored from a snapshot, warm it before it is used (disksmith warm); \
+                      if not, look at its neighbours and at the path to it.";
+
+/// Looks for slow first reads.
+pub(super) struct Cold;
+
+impl Rule for Cold {
+    fn code(&self) -> EventCode {
+        EventCode::Cold
+    }
+
+    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+        // A check of an array reads much beside its users, who wait for that.
+        let worked_on = worked_on(now.sample);
+        let volumes = now.disks().filter(|one| {
+            one.device.kind == DeviceKind::Disk && !worked_on.contains(&one.device.id)
+        });
+        for device in volumes {
+            let id = device.device.id;
+            let Some(points) = now.history.last(id, WINDOW_S, LEAST_POINTS) else {
+                continue;
+            };
+            let Some(slow) = slow_reads(points, now.history.all(id)) else {
+                continue;
+            };
+            if is_alone(&slow, id, points.len(), now) {
+                continue;
+            }
+            seen.push(Sighting {
+                text: format!(
+                    "Reads of {} take {} at only {} IOPS and {} in flight; {}. Blocks that are read for \
+                     the first time after a restore look like this.",
+                    device.device.name,
+                    time(slow.wait),
+                    digits(slow.ops),
+                    digits(slow.in_flight),
+                    slow.against,
+                ),
+                advice: ADVICE,
+                figures: vec![
+                    ("read_await_s", slow.wait),
+                    ("read_iops", slow.ops),
+                    ("in_flight", slow.in_flight),
+                ],
+                ..Sighting::of(device, Severity::Note, beginning(points))
+            });
+        }
+    }
+}
+
+/// Slow reads at low load.
+struct Slow {
+    wait: f64,
+    ops: f64,
+    in_flight: f64,
+    against: String,
+}
+
+fn slow_reads(points: &[Point], all: &[Point]) -> Option<Slow> {
+    let read = mean_of(points, |point| &point.read);
+    let seconds: f64 = points.iter().map(|point| point.seconds).sum();
+    let wait = read.wait?;
+    let in_flight = mean_known(points, |point| point.in_flight)?;
+    let rates: Vec<f64> = points.iter().map(|point| point.all.ops).collect();
+    // A disk that hangs for a while is slow too, and that is another finding.
+    let hangs = |point: &Point| {
+        point.all.ops <= 0.0 && point.in_flight_at_end.is_some_and(|count| count > 0.0)
+    };
+    let few = read.ops * seconds < LEAST_READS;
+    if few
+        || points.iter().any(hangs)
+        || wait < LEAST_S
+        || in_flight > FEW
+        || variation(&rates) < WANDERS
+    {
+        return None;
+    }
+    let write = mean_of(points, |point| &point.write);
+    let best = best_reads(all, read.bytes / read.ops);
+    let own_writes = write.wait.filter(|_| write.ops * seconds >= LEAST_READS);
+    if own_writes.is_some_and(|write| wait < BEYOND_WRITES * write) {
+        return None;
+    }
+    let against = match (best, own_writes) {
+        (Some((fast, ops)), _) if wait >= SLOW * fast => {
+            if ops < IDLE * read.ops {
+                return None;
+            }
+            format!(
+                "this disk was seen to take {} at {} IOPS",
+                time(fast),
+                digits(ops)
+            )
+        }
+        (_, Some(write)) if wait >= SLOW * write => {
+            format!("its writes take {}", time(write))
+        }
+        _ if wait >= SLOW_AT_ALL_S && in_flight <= ALONE => {
+            "a disk in good health takes far less".to_owned()
+        }
+        _ => return None,
+    };
+    Some(Slow {
+        wait,
+        ops: read.ops,
+        in_flight,
+        against,
+    })
+}
+
+/// The least mean wait of reads of about this size in a few points in a row, and their rate then.
+fn best_reads(points: &[Point], size: f64) -> Option<(f64, f64)> {
+    points
+        .windows(RUN)
+        .filter_map(|run| {
+            let read = mean_of(run, |point| &point.read);
+            let seconds: f64 = run.iter().map(|point| point.seconds).sum();
+            let alike = (0.5..=2.0).contains(&(read.bytes / read.ops / size));
+            // Where sizes are not known, none differs.
+            let counts = read.ops * seconds >= RUN_READS && (alike || size <= 0.0);
+            let wait = read.wait.filter(|_| counts)?;
+            Some((wait, read.ops))
+        })
+        .min_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// Whether the other members of an array that this is one of read much faster meanwhile.
+fn is_alone(slow: &Slow, id: DeviceId, points: usize, now: &Now<'_>) -> bool {
+    let with_it = |array: &&DeviceSample| array.device.lies_on.contains(&id);
+    arrays(now.sample).filter(with_it).any(|array| {
+        let others = array.device.lies_on.iter().filter(|other| **other != id);
+        let waits = others.filter_map(|other| {
+            let all = now.history.all(*other);
+            let lately = &all[all.len().saturating_sub(points)..];
+            mean_of(lately, |point| &point.read).wait
+        });
+        median(waits.collect()).is_some_and(|typical| slow.wait >= ALONE_SLOW * typical)
+    })
+}
+
+/// The devices below arrays that md checks or rebuilds: their members, and the disks of members that
+/// are partitions.
+fn worked_on(sample: &Sample) -> HashSet<DeviceId> {
+    let is_at_work = |device: &&DeviceSample| {
+        let state = device.array.as_ref();
+        state.is_some_and(ArraySample::is_at_work)
+    };
+    let at_work = sample.devices.iter().filter(is_at_work);
+    let members: Vec<DeviceId> = at_work
+        .flat_map(|array| array.device.lies_on.iter().copied())
+        .collect();
+    let below = members
+        .iter()
+        .filter_map(|id| sample.device(*id))
+        .flat_map(|member| member.device.lies_on.iter().copied());
+    members.iter().copied().chain(below).collect()
+}

@@ -1,0 +1,257 @@
+//! `errors`: the kernel's log or md speaks of errors.
+
+use std::collections::{HashMap, HashSet};
+
+use record::sample::{ArraySample, DeviceId, DeviceSample, KernelError, Moment, Sample};
+use record::{EventCode, Nanos, Severity, Subject};
+
+use super::{Now, Rule, Sighting};
+
+const ADVICE: &str = "Look at the kernel's log (dmesg) and at the volume's status in the cloud, and see to the \
+                      backup before anything else.";
+const ADVICE_ARRAY: &str = "The array has fewer copies than it should. Replace the member, and see to the \
+                            backup before that.";
+
+/// What the log said of one subject while the event lasts.
+struct Said {
+    count: u64,
+    last: KernelError,
+    began: Moment,
+    seen: Moment,
+}
+
+impl Said {
+    fn text(&self) -> String {
+        let times = match self.count {
+            1 => "The kernel's log says".to_owned(),
+            count => format!("The kernel's log has {count} errors, the last of them"),
+        };
+        format!("{times}: {}", self.last.text)
+    }
+}
+
+/// Read errors of a member that md corrected from a copy.
+struct Corrected {
+    /// The count of md, as last seen.
+    total: u64,
+    /// How many came while the event lasts, and the last time.
+    fresh: u64,
+    seen: Moment,
+}
+
+/// Looks for errors.
+#[derive(Default)]
+pub(super) struct Errors {
+    said: HashMap<Subject, Said>,
+    /// Of each member of each array.
+    corrected: HashMap<(DeviceId, String), Corrected>,
+    /// The arrays that were seen whole.
+    whole: HashSet<DeviceId>,
+}
+
+/// An event of the log ends when it was silent for so long.
+const SILENCE: Nanos = Nanos::from_secs(60);
+
+impl Rule for Errors {
+    fn code(&self) -> EventCode {
+        EventCode::Errors
+    }
+
+    fn linger(&self) -> Nanos {
+        SILENCE
+    }
+
+    fn is_instant(&self) -> bool {
+        true
+    }
+
+    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+        let at = now.sample.at;
+        self.said
+            .retain(|_, said| at.elapsed - said.seen.elapsed <= SILENCE);
+        for error in &now.sample.host.errors {
+            self.hear(error, now);
+        }
+        for (subject, said) in &self.said {
+            let device = match subject {
+                Subject::Device(id) => now.sample.device(*id),
+                Subject::Host => None,
+            };
+            // What is said of an array goes with what md says of it.
+            let is_array = device.is_some_and(|device| device.array.is_some());
+            if said.seen.elapsed == at.elapsed && !is_array {
+                seen.push(of_log(*subject, device, said));
+            }
+        }
+        let arrays: Vec<_> = now
+            .sample
+            .devices
+            .iter()
+            .filter_map(|device| Some((device, device.array.as_ref()?)))
+            .collect();
+        let there: HashSet<DeviceId> = arrays.iter().map(|(array, _)| array.device.id).collect();
+        self.corrected.retain(|(id, _), _| there.contains(id));
+        self.whole.retain(|id| there.contains(id));
+        for (array, state) in arrays {
+            seen.extend(self.of_array(array, state, now));
+        }
+    }
+}
+
+fn of_log(subject: Subject, device: Option<&DeviceSample>, said: &Said) -> Sighting {
+    Sighting {
+        subject,
+        name: device
+            .map_or("host", |device| &device.device.name)
+            .to_owned(),
+        severity: Severity::Warn,
+        began: said.began,
+        text: said.text(),
+        advice: ADVICE,
+        figures: vec![("count", said.count as f64)],
+    }
+}
+
+/// The device that the kernel's log means. Of NVMe it names the controller, as `nvme2`, or one of
+/// several paths, as `nvme2c1n1`; the disk is `nvme2n1`.
+fn meant<'a>(name: &str, sample: &'a Sample) -> Option<&'a DeviceSample> {
+    if let Some(device) = sample.named(name) {
+        return Some(device);
+    }
+    let rest = name.strip_prefix("nvme")?;
+    let digits = rest.find(|c: char| !c.is_ascii_digit());
+    let (controller, path) = rest.split_at(digits.unwrap_or(rest.len()));
+    if controller.is_empty() {
+        return None;
+    }
+    let space = match path.strip_prefix('c') {
+        Some(path) => path.trim_start_matches(|c: char| c.is_ascii_digit()),
+        None => path,
+    };
+    match space.strip_prefix('n') {
+        Some(space) => sample.named(&format!("nvme{controller}n{space}")),
+        None if space.is_empty() => {
+            let spaces = format!("nvme{controller}n");
+            let mut disks = sample.devices.iter();
+            disks.find(|device| device.device.name.starts_with(&spaces))
+        }
+        None => None,
+    }
+}
+
+impl Errors {
+    fn hear(&mut self, error: &KernelError, now: &Now<'_>) {
+        let device = error.device.as_deref();
+        let device = device.and_then(|name| meant(name, now.sample));
+        let subject = device.map_or(Subject::Host, |device| Subject::Device(device.device.id));
+        let at = now.sample.at;
+        let said = self.said.entry(subject).or_insert_with(|| Said {
+            count: 0,
+            last: error.clone(),
+            began: at.before(now.sample.length),
+            seen: at,
+        });
+        said.count += 1;
+        said.last.clone_from(error);
+        said.seen = at;
+    }
+
+    /// All that is wrong with an array, as one: what it lacks, what md corrected and what the log said
+    /// of it lately.
+    fn of_array(
+        &mut self,
+        array: &DeviceSample,
+        state: &ArraySample,
+        now: &Now<'_>,
+    ) -> Option<Sighting> {
+        let at = now.sample.at;
+        let id = array.device.id;
+        let mut sighting = Sighting::of(array, Severity::Warn, at.before(now.sample.length));
+        sighting.advice = ADVICE;
+        let mut texts = Vec::new();
+        let mut is_now = false;
+        if let Some((text, missing)) = trouble(array, state) {
+            let since = match self.whole.contains(&id) {
+                true => "",
+                false => " It was so when the watch began.",
+            };
+            texts.push(format!("{text}{since}"));
+            sighting.advice = ADVICE_ARRAY;
+            sighting
+                .figures
+                .push(("missing_members", f64::from(missing)));
+            is_now = true;
+        } else {
+            self.whole.insert(id);
+        }
+        for member in &state.members {
+            if let Some(corrected) = self.corrected(id, &member.name, member.errors, at) {
+                texts.push(format!(
+                    "md corrected {} read errors of {} in {} from a copy.",
+                    corrected.fresh, member.name, array.device.name
+                ));
+                sighting.figures.push(("count", corrected.fresh as f64));
+                is_now |= corrected.seen.elapsed == at.elapsed;
+            }
+        }
+        if let Some(said) = self.said.get(&Subject::Device(id)) {
+            texts.push(said.text());
+            is_now |= said.seen.elapsed == at.elapsed;
+        }
+        sighting.text = texts.join(" ");
+        is_now.then_some(sighting)
+    }
+
+    /// What md corrected of a member lately.
+    fn corrected(
+        &mut self,
+        array: DeviceId,
+        member: &str,
+        errors: Option<u64>,
+        at: Moment,
+    ) -> Option<&Corrected> {
+        let total = errors?;
+        let key = (array, member.to_owned());
+        let corrected = self.corrected.entry(key).or_insert_with(|| Corrected {
+            total,
+            fresh: 0,
+            seen: at,
+        });
+        if at.elapsed - corrected.seen.elapsed > SILENCE {
+            corrected.fresh = 0;
+        }
+        let more = total.saturating_sub(corrected.total);
+        corrected.total = total;
+        if more > 0 {
+            corrected.fresh += more;
+            corrected.seen = at;
+        }
+        (corrected.fresh > 0).then_some(corrected)
+    }
+}
+
+/// Members that are missing or were given up: what to say, and how many are missing.
+fn trouble(array: &DeviceSample, state: &ArraySample) -> Option<(String, u32)> {
+    let faulty: Vec<&str> = state
+        .members
+        .iter()
+        .filter(|member| member.is_faulty())
+        .map(|member| member.name.as_str())
+        .collect();
+    let missing = state.degraded.unwrap_or(0);
+    if missing == 0 && faulty.is_empty() {
+        return None;
+    }
+    let name = &array.device.name;
+    let lacks = match (missing, state.wanted) {
+        (0, _) => format!("{name} has a failed member"),
+        (missing, Some(wanted)) => format!("{name} lacks {missing} of its {wanted} members"),
+        (missing, None) => format!("{name} lacks {missing} of its members"),
+    };
+    let text = if faulty.is_empty() {
+        format!("{lacks}.")
+    } else {
+        format!("{lacks}; md gave up {}.", faulty.join(", "))
+    };
+    Some((text, missing))
+}

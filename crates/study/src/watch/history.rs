@@ -1,0 +1,355 @@
+//! What each device did in the last minutes, in points of about a second.
+
+use std::collections::{HashMap, HashSet};
+
+use record::Nanos;
+use record::sample::{ArraySample, DeviceId, DeviceKind, DeviceSample, Flow, Moment, Sample};
+
+/// Samples that are shorter are put together until they make a point of this length.
+const POINT: Nanos = Nanos(950_000_000);
+/// So many points are kept of a device,
+const MOST: usize = 300;
+/// but of all devices together only so many (some 20 MB), where there are thousands,
+const MOST_IN_ALL: usize = 100_000;
+/// and of each still as many as the rule that looks back furthest needs at least.
+const LEAST: usize = 100;
+/// Room is made, and old points are dropped, for so many at once.
+const STEP: usize = 32;
+
+/// What requests of one kind did in a point.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Part {
+    /// Requests a second.
+    pub(super) ops: f64,
+    /// Bytes a second.
+    pub(super) bytes: f64,
+    /// Mean wait in seconds; `None` where none completed, or it is not known.
+    pub(super) wait: Option<f64>,
+}
+
+/// A kind of requests within a point.
+pub(super) type Kind = fn(&Point) -> &Part;
+
+/// What a device did for about a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Point {
+    /// When it ended.
+    pub(super) end: Moment,
+    /// How long it was, in seconds.
+    pub(super) seconds: f64,
+    /// Reads.
+    pub(super) read: Part,
+    /// Writes.
+    pub(super) write: Part,
+    /// Reads, writes and discards.
+    pub(super) all: Part,
+    /// Requests in flight on average.
+    pub(super) in_flight: Option<f64>,
+    /// Requests in flight at the end.
+    pub(super) in_flight_at_end: Option<f64>,
+    /// The share of time in which anything was in flight.
+    pub(super) busy: Option<f64>,
+}
+
+/// Sums over the samples of a point.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    seconds: f64,
+    parts: [PartSums; 3],
+    in_flight: Option<f64>,
+    in_flight_at_end: Option<f64>,
+    busy: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct PartSums {
+    ops: f64,
+    bytes: f64,
+    waited: f64,
+    timed: f64,
+}
+
+impl PartSums {
+    fn add(&mut self, flow: &Flow, seconds: f64) {
+        let ops = flow.iops.map_or(0.0, |iops| iops.0) * seconds;
+        self.ops += ops;
+        self.bytes += flow.bytes.map_or(0.0, |bytes| bytes.0) * seconds;
+        if let Some(wait) = flow.wait {
+            self.waited += wait.as_secs_f64() * ops;
+            self.timed += ops;
+        }
+    }
+
+    fn part(&self, seconds: f64) -> Part {
+        Part {
+            ops: self.ops / seconds,
+            bytes: self.bytes / seconds,
+            wait: (self.timed > 0.0).then(|| self.waited / self.timed),
+        }
+    }
+}
+
+impl Sums {
+    fn add(&mut self, sample: &DeviceSample, seconds: f64) {
+        self.seconds += seconds;
+        for (sums, flow) in self
+            .parts
+            .iter_mut()
+            .zip([&sample.read, &sample.write, &sample.all])
+        {
+            sums.add(flow, seconds);
+        }
+        let more = |sum: &mut Option<f64>, value: Option<f64>| {
+            if let Some(value) = value {
+                *sum = Some(sum.unwrap_or(0.0) + value * seconds);
+            }
+        };
+        more(&mut self.in_flight, sample.mean_in_flight);
+        more(&mut self.busy, sample.busy.map(|busy| busy.0));
+        self.in_flight_at_end = sample.in_flight.map(|count| count as f64);
+    }
+
+    fn point(&self, end: Moment) -> Point {
+        let seconds = self.seconds;
+        Point {
+            end,
+            seconds,
+            read: self.parts[0].part(seconds),
+            write: self.parts[1].part(seconds),
+            all: self.parts[2].part(seconds),
+            in_flight: self.in_flight.map(|sum| sum / seconds),
+            in_flight_at_end: self.in_flight_at_end,
+            busy: self.busy.map(|sum| sum / seconds),
+        }
+    }
+}
+
+/// The points of a device.
+#[derive(Debug, Default)]
+struct Series {
+    points: Vec<Point>,
+    sums: Sums,
+    /// Whether it was in the last sample.
+    is_there: bool,
+    /// How many points there were since it did anything. Of what did nothing for as long as points are
+    /// kept, none are.
+    quiet: usize,
+}
+
+/// The points of all devices.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    series: HashMap<DeviceId, Series>,
+    length: Nanos,
+    count: u64,
+    ended_point: bool,
+}
+
+impl History {
+    /// Takes a sample; tells whether it completes a point.
+    pub(super) fn take(&mut self, sample: &Sample) -> bool {
+        self.ended_point = self.add(sample);
+        self.ended_point
+    }
+
+    fn add(&mut self, sample: &Sample) -> bool {
+        let seconds = sample.length.as_secs_f64();
+        if seconds <= 0.0 {
+            return false;
+        }
+        for device in &sample.devices {
+            let id = device.device.id;
+            let series = self.series.entry(id).or_default();
+            series.is_there = true;
+            if device.reset || device.all.iops.is_none() {
+                // What comes next does not follow what was before.
+                series.points.clear();
+                series.sums = Sums::default();
+            } else {
+                series.sums.add(device, seconds);
+            }
+        }
+        self.length += sample.length;
+        if self.length < POINT {
+            return false;
+        }
+        self.length = Nanos(0);
+        self.count += 1;
+        self.series
+            .retain(|_, series| std::mem::take(&mut series.is_there));
+        let together = at_work_together(sample);
+        let kept = self.series.values().filter(|series| series.is_kept());
+        let most = (MOST_IN_ALL / kept.count().max(1)).clamp(LEAST, MOST);
+        for (id, series) in &mut self.series {
+            series.end_point(sample.at, most, together.contains(id));
+        }
+        true
+    }
+
+    /// How many points there were so far.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether the last sample completed a point.
+    pub(super) fn ended_point(&self) -> bool {
+        self.ended_point
+    }
+
+    /// Forgets all points.
+    pub(super) fn clear(&mut self) {
+        self.series.clear();
+        self.length = Nanos(0);
+    }
+
+    /// The points of a device, the oldest first: the last minutes of what does anything, or did. There
+    /// are none of a device that did nothing all that time.
+    pub(super) fn all(&self, id: DeviceId) -> &[Point] {
+        self.series
+            .get(&id)
+            .map_or(&[][..], |series| &series.points)
+    }
+
+    /// The points of the last seconds, but at least `least` of them. `None` where there are fewer,
+    /// or they do not reach back as far.
+    pub(super) fn last(&self, id: DeviceId, seconds: f64, least: usize) -> Option<&[Point]> {
+        let points = self.all(id);
+        let mut length = 0.0;
+        for count in 1..=points.len() {
+            length += points[points.len() - count].seconds;
+            // A point is a little shorter or longer than a second.
+            if count >= least && length >= 0.97 * seconds {
+                return Some(&points[points.len() - count..]);
+            }
+        }
+        None
+    }
+}
+
+impl Series {
+    fn is_kept(&self) -> bool {
+        !self.points.is_empty()
+    }
+
+    /// `in_use`: it belongs to something that is at work, even if it does nothing itself.
+    fn end_point(&mut self, end: Moment, most: usize, in_use: bool) {
+        if self.sums.seconds <= 0.0 {
+            return;
+        }
+        let point = std::mem::take(&mut self.sums).point(end);
+        if in_use || point.is_active() {
+            self.quiet = 0;
+        } else {
+            self.quiet = self.quiet.saturating_add(1);
+            if self.quiet > most || !self.is_kept() {
+                self.points = Vec::new();
+                return;
+            }
+        }
+        if self.points.len() == self.points.capacity() {
+            self.points.reserve_exact(STEP);
+        }
+        self.points.push(point);
+        if self.points.len() >= most + STEP {
+            self.points.drain(..self.points.len() - most);
+        }
+    }
+}
+
+impl Point {
+    fn is_active(&self) -> bool {
+        let is_more = |value: Option<f64>| value.is_some_and(|value| value > 0.0);
+        self.all.ops > 0.0 || is_more(self.in_flight_at_end) || is_more(self.busy)
+    }
+}
+
+/// The members of arrays that did something: one of them may be idle, and is compared with the others. Of an
+/// array that a log does not show, its members tell.
+fn at_work_together(sample: &Sample) -> HashSet<DeviceId> {
+    let arrays = sample.devices.iter().filter(|device| {
+        device.device.kind == DeviceKind::Array
+            && (device.all.is_active()
+                || is_worked_on(device)
+                || sample.below(&device.device).any(|one| one.all.is_active()))
+    });
+    arrays
+        .flat_map(|array| array.device.lies_on.iter().copied())
+        .collect()
+}
+
+fn is_worked_on(array: &DeviceSample) -> bool {
+    array.array.as_ref().is_some_and(ArraySample::is_at_work)
+}
+
+/// Requests a second and mean wait of one kind over points. `None` of the wait where no request was
+/// timed.
+pub(super) fn mean_of(points: &[Point], part: Kind) -> Part {
+    let mut sums = PartSums::default();
+    let mut seconds = 0.0;
+    for point in points {
+        let one = part(point);
+        let ops = one.ops * point.seconds;
+        seconds += point.seconds;
+        sums.ops += ops;
+        sums.bytes += one.bytes * point.seconds;
+        if let Some(wait) = one.wait {
+            sums.waited += wait * ops;
+            sums.timed += ops;
+        }
+    }
+    if seconds > 0.0 {
+        sums.part(seconds)
+    } else {
+        Part::default()
+    }
+}
+
+/// The mean of what all points know; `None` where one does not.
+pub(super) fn mean_known(points: &[Point], value: fn(&Point) -> Option<f64>) -> Option<f64> {
+    let mut sum = 0.0;
+    for point in points {
+        sum += value(point)?;
+    }
+    (!points.is_empty()).then(|| sum / points.len() as f64)
+}
+
+/// The middle of some values; `None` where there are none.
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    let upper = values.get(middle)?;
+    if values.len() % 2 == 1 {
+        return Some(*upper);
+    }
+    Some(0.5 * (values.get(middle.checked_sub(1)?)? + upper))
+}
+
+/// The standard deviation of values as a share of their mean; infinite where the mean is zero.
+pub(super) fn variation(values: &[f64]) -> f64 {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let square = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
+    if mean > 0.0 {
+        square.sqrt() / mean
+    } else {
+        f64::INFINITY
+    }
+}
+
+/// By how much counts of a rate that is held by the clock vary from point to point, as a share: what
+/// is in flight comes back together, just before or just after the point ends. Such errors do not
+/// add up.
+pub(super) fn jitter(in_flight: f64, ops_in_point: f64) -> f64 {
+    if ops_in_point > 0.0 {
+        0.5 * in_flight / ops_in_point
+    } else {
+        0.0
+    }
+}
+
+/// When a stretch of points began.
+pub(super) fn beginning(points: &[Point]) -> Moment {
+    points.first().map_or_else(Moment::default, |first| {
+        first.end.before(Nanos((first.seconds * 1e9) as u64))
+    })
+}

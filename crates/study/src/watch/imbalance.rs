@@ -1,0 +1,97 @@
+//! `imbalance`: the members of a striped array are not asked for the same.
+//!
+//! Striping spreads what is large or random evenly. Where one member is asked for far more than the
+//! others for half a minute, the file that is used lies within one chunk, or the chunk and the
+//! pattern of the program beat in time. Mirrors are read as md likes, so that only their writes are
+//! compared, and a plain mirror is left out.
+
+use record::{EventCode, Severity};
+
+use super::history::{Kind, beginning, mean_of, median};
+use super::members::{Side, arrays, is_rebuilt, sides};
+use super::words::digits;
+use super::{Now, Rule, Sighting};
+
+const WINDOW_S: f64 = 30.0;
+const LEAST_POINTS: usize = 10;
+/// So many times the others' load is out of balance.
+const MORE: f64 = 1.5;
+/// In a single point so many times, and in most of them.
+const MORE_IN_POINT: f64 = 1.25;
+const MOST: f64 = 0.8;
+/// The difference must be so many times what chance makes of counts (Poisson).
+const CHANCE: f64 = 6.0;
+/// Fewer requests on the busiest member say nothing.
+const LEAST_OPS: f64 = 10.0;
+
+const ADVICE: &str = "The array is no faster than this member. Look for one hot file or table, and for \
+                      a chunk that is a multiple of the program's own stride (disksmith sweep finds a \
+                      better chunk).";
+
+/// Looks for members that are asked for more.
+pub(super) struct Imbalance;
+
+impl Rule for Imbalance {
+    fn code(&self) -> EventCode {
+        EventCode::Imbalance
+    }
+
+    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+        for array in arrays(now.sample).filter(|array| !is_rebuilt(array)) {
+            let part: Kind = match array.device.level.as_deref() {
+                Some("raid0" | "raid5" | "raid6") => |point| &point.all,
+                Some("raid10") => |point| &point.write,
+                _ => continue,
+            };
+            let sides = sides(array, now.sample, now.history, WINDOW_S, LEAST_POINTS);
+            if let Some((side, own, others)) = hot(&sides, part) {
+                let began = beginning(side.points);
+                seen.push(Sighting {
+                    text: format!(
+                        "{} of {} is asked for {} IOPS, and the median of the other members for {}.",
+                        side.device.device.name,
+                        array.device.name,
+                        digits(own),
+                        digits(others),
+                    ),
+                    advice: ADVICE,
+                    figures: vec![("iops", own), ("others_iops", others)],
+                    ..Sighting::of(array, Severity::Warn, began)
+                });
+            }
+        }
+    }
+}
+
+/// The member with too much to do, its rate, and the others' median.
+fn hot<'a, 'b>(sides: &'a [Side<'b>], part: Kind) -> Option<(&'a Side<'b>, f64, f64)> {
+    let rate = |side: &Side<'_>| mean_of(side.points, part).ops;
+    let (busiest, side) = sides
+        .iter()
+        .enumerate()
+        .max_by(|a, b| rate(a.1).total_cmp(&rate(b.1)))?;
+    let others = || {
+        let others = sides.iter().enumerate().filter(|(at, _)| *at != busiest);
+        others.map(|(_, side)| side)
+    };
+    let own = rate(side);
+    let typical = median(others().map(rate).collect())?;
+    let seconds: f64 = side.points.iter().map(|point| point.seconds).sum();
+    let is_chance = (own - typical) * seconds < CHANCE * (own * seconds).sqrt();
+    if own < LEAST_OPS || own < MORE * typical || is_chance {
+        return None;
+    }
+    let more_in_point = |back: &usize| {
+        let rate_at = |side: &Side<'_>| {
+            let points = side.points;
+            Some(part(points.get(points.len().checked_sub(back + 1)?)?).ops)
+        };
+        let typical = median(others().filter_map(rate_at).collect());
+        rate_at(side)
+            .zip(typical)
+            .is_some_and(|(own, typical)| own > 0.0 && own >= MORE_IN_POINT * typical)
+    };
+    let hot_points = (0..side.points.len()).filter(more_in_point).count();
+    let lasts = hot_points as f64 >= MOST * side.points.len() as f64;
+    lasts.then_some((side, own, typical))
+}

@@ -1,0 +1,203 @@
+//! `instance-cap`: the instance gives its volumes no more together.
+//!
+//! The volumes' own pages say so. Elsewhere: the sum over the disks is flat, as a cap makes it, while
+//! the disks themselves are not: what one has more, another has less.
+
+use record::sample::DeviceId;
+use record::{EventCode, Severity, Subject};
+
+use super::history::{Part, Point, beginning, mean_of, variation};
+use super::page::{Over, Pages};
+use super::plateaus::{Held, at_work, held_in, least_wait, window};
+use super::words::{digits, percent, rate, time};
+use super::{Now, Rule, Sighting};
+
+/// The counters are looked at every so many points.
+const EVERY: u64 = 5;
+/// So many looks in a row must say so.
+const LOOKS: u32 = 2;
+/// A disk must vary so many times as much as the sum.
+const WILDER: f64 = 3.0;
+/// A disk with less than this share of the sum is left out of that.
+const COUNTS: f64 = 0.1;
+
+const ADVICE: &str = "More or faster volumes do not help: take an instance with more storage bandwidth, \
+                      or move load to another one.";
+
+/// Looks for a cap that the disks share.
+#[derive(Default)]
+pub(super) struct InstanceCap {
+    pages: Pages,
+    looks: u32,
+    held: Option<Held>,
+}
+
+impl Rule for InstanceCap {
+    fn code(&self) -> EventCode {
+        EventCode::InstanceCap
+    }
+
+    fn forget(&mut self) {
+        self.pages.forget();
+        self.looks = 0;
+    }
+
+    fn is_instant(&self) -> bool {
+        true
+    }
+
+    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+        // An instance store shares no cap with others, and so its page names none. That is its word too.
+        self.pages.take(now.sample, |exceeded| {
+            let ops = exceeded.instance_iops.unwrap_or_default();
+            (ops, exceeded.instance_bytes.unwrap_or_default())
+        });
+        let over: Vec<(&str, Over)> = now
+            .disks()
+            .filter_map(|device| {
+                let over = self.pages.over(device.device.id)?;
+                Some((device.device.name.as_str(), over))
+            })
+            .collect();
+        if !over.is_empty() {
+            seen.push(said_by_volumes(&over));
+            return;
+        }
+        if now.disks().any(|device| self.pages.has(device.device.id)) {
+            return;
+        }
+        if now.history.ended_point() && now.history.count().is_multiple_of(EVERY) {
+            self.held = held_together(now);
+            self.looks = if self.held.is_some() {
+                self.looks + 1
+            } else {
+                0
+            };
+        }
+        if let Some(held) = self.held.filter(|_| self.looks >= LOOKS) {
+            let mut points = now
+                .disks()
+                .filter_map(|disk| window(now.history, disk.device.id));
+            let began = points.next().map(beginning).unwrap_or_default();
+            seen.push(said_by_counters(&held, host(began)));
+        }
+    }
+}
+
+fn host(began: record::sample::Moment) -> Sighting {
+    Sighting {
+        subject: Subject::Host,
+        name: "host".to_owned(),
+        severity: Severity::Warn,
+        began,
+        text: String::new(),
+        advice: ADVICE,
+        figures: Vec::new(),
+    }
+}
+
+fn said_by_volumes(over: &[(&str, Over)]) -> Sighting {
+    let most =
+        |share: fn(&Over) -> f64| over.iter().map(|(_, over)| share(over)).fold(0.0, f64::max);
+    let (ops, bytes) = (most(|over| over.ops), most(|over| over.bytes));
+    let names: Vec<&str> = over.iter().map(|(name, _)| *name).collect();
+    let began = over.iter().map(|(_, over)| over.began);
+    let began = began.min_by_key(|began| began.elapsed).unwrap_or_default();
+    let says = if names.len() == 1 { "says" } else { "say" };
+    Sighting {
+        text: format!(
+            "{} {says} that more was asked of the instance than it gives its volumes, for {} of the \
+             time.",
+            names.join(", "),
+            percent(ops.max(bytes)),
+        ),
+        figures: vec![("over_iops_share", ops), ("over_throughput_share", bytes)],
+        ..host(began)
+    }
+}
+
+fn said_by_counters(held: &Held, sighting: Sighting) -> Sighting {
+    Sighting {
+        text: format!(
+            "All disks together are held at {} IOPS ({}), while each of them goes up and down, with {} \
+             requests in flight that take {}: they share a cap.",
+            digits(held.plateau.ops_per_s),
+            rate(held.plateau.bytes_per_s),
+            digits(held.in_flight),
+            time(held.wait),
+        ),
+        figures: vec![
+            ("iops", held.plateau.ops_per_s),
+            ("bytes_per_s", held.plateau.bytes_per_s),
+            ("in_flight", held.in_flight),
+            ("await_s", held.wait),
+        ],
+        ..sighting
+    }
+}
+
+/// The level at which the disks are held together, if they are and none is by itself.
+fn held_together(now: &Now<'_>) -> Option<Held> {
+    let series: Vec<(DeviceId, &[Point])> = now
+        .disks()
+        .filter_map(|device| Some((device.device.id, window(now.history, device.device.id)?)))
+        .filter(|(_, points)| mean_of(points, |point| &point.all).ops > 0.0)
+        .collect();
+    if series.len() < 2 {
+        return None;
+    }
+    let length = series.iter().map(|(_, points)| points.len()).min()?;
+    let sum: Vec<Point> = (0..length)
+        .map(|back| {
+            add(series
+                .iter()
+                .filter_map(|(_, points)| points.get(points.len() - 1 - back)))
+        })
+        .rev()
+        .collect::<Option<_>>()?;
+    let held = held_in(&sum, || {
+        let waits = series
+            .iter()
+            .filter_map(|(id, _)| least_wait(now.history.all(*id), |point| &point.all));
+        waits.min_by(f64::total_cmp)
+    })?;
+    let at_work = at_work(&sum);
+    let rates = |points: &[Point]| -> Vec<f64> {
+        let tail = points[points.len() - length..].iter().zip(&at_work);
+        tail.filter_map(|(point, works)| works.then_some(point.all.ops))
+            .collect()
+    };
+    let whole = mean_of(&sum, |point| &point.all).ops;
+    let flat = variation(&rates(&sum));
+    let wild = series.iter().filter(|(_, points)| {
+        let share = mean_of(points, |point| &point.all).ops / whole;
+        share >= COUNTS && variation(&rates(points)) >= WILDER * flat.max(0.005)
+    });
+    (wild.count() >= 2).then_some(held)
+}
+
+/// Several disks' points of one moment as one.
+fn add<'a>(points: impl Iterator<Item = &'a Point>) -> Option<Point> {
+    let mut sum: Option<Point> = None;
+    for point in points {
+        match &mut sum {
+            None => sum = Some(*point),
+            Some(sum) => {
+                sum.all = together(&sum.all, &point.all);
+                sum.in_flight = sum.in_flight.zip(point.in_flight).map(|(a, b)| a + b);
+                sum.busy = sum.busy.zip(point.busy).map(|(a, b)| a.max(b));
+            }
+        }
+    }
+    sum
+}
+
+fn together(a: &Part, b: &Part) -> Part {
+    let ops = a.ops + b.ops;
+    let waited = |part: &Part| part.wait.map_or(0.0, |wait| wait * part.ops);
+    Part {
+        ops,
+        bytes: a.bytes + b.bytes,
+        wait: (ops > 0.0).then(|| (waited(a) + waited(b)) / ops),
+    }
+}

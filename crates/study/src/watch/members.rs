@@ -1,0 +1,58 @@
+//! The members of an array, side by side.
+
+use record::sample::{DeviceKind, DeviceSample, Sample, SyncAction};
+
+use super::history::{History, Point};
+
+/// A member and what it did lately.
+pub(super) struct Side<'a> {
+    /// The member.
+    pub(super) device: &'a DeviceSample,
+    /// What it did.
+    pub(super) points: &'a [Point],
+}
+
+/// The arrays of a sample.
+pub(super) fn arrays(sample: &Sample) -> impl Iterator<Item = &DeviceSample> {
+    sample
+        .devices
+        .iter()
+        .filter(|device| device.device.kind == DeviceKind::Array)
+}
+
+/// Whether an array fills a member or changes its layout, so that its members do different things.
+pub(super) fn is_rebuilt(array: &DeviceSample) -> bool {
+    let action = array.array.as_ref().and_then(|state| state.action);
+    matches!(action, Some(SyncAction::Recover | SyncAction::Reshape))
+}
+
+/// The members that should do alike: without spares, failed ones, and those that are only written.
+/// Empty where one of them was not seen for as long.
+pub(super) fn sides<'a>(
+    array: &'a DeviceSample,
+    sample: &'a Sample,
+    history: &'a History,
+    seconds: f64,
+    least: usize,
+) -> Vec<Side<'a>> {
+    let state = array.array.as_ref();
+    let takes_part = |device: &&DeviceSample| {
+        let member = state.and_then(|state| {
+            let id = Some(device.device.id);
+            state.members.iter().find(|member| member.device == id)
+        });
+        member.is_none_or(|member| {
+            let odd = ["faulty", "spare", "write_mostly"];
+            !member.state.iter().any(|word| odd.contains(&word.as_str()))
+        })
+    };
+    sample
+        .below(&array.device)
+        .filter(takes_part)
+        .map(|device| {
+            let points = history.last(device.device.id, seconds, least)?;
+            Some(Side { device, points })
+        })
+        .collect::<Option<Vec<_>>>()
+        .unwrap_or_default()
+}

@@ -1,0 +1,235 @@
+//! What is wrong with the disks of a host, from moment to moment: samples in, events out.
+//!
+//! A [`Watch`] is shown one sample after the other, of any length: just taken, replayed from a
+//! recording, or read from a log. Each rule looks at the last seconds or minutes and says what it
+//! sees now; a [`book`] makes of that events that begin once, last, and end once.
+//!
+//! | rule | what it goes by |
+//! | --- | --- |
+//! | [`stalled`] | requests in flight and no completion |
+//! | [`slow_member`] | waits of an array's members at the same load |
+//! | [`imbalance`] | loads of an array's members |
+//! | [`volume_cap`], [`instance_cap`] | the volume's own page; a rate too flat to be a disk's |
+//! | [`burst_spent`] | a level, and then a lower and flat one, at the same demand |
+//! | [`scrub_hurts`] | an array's waits before and during a check |
+//! | [`cold`] | slow reads at low load on a disk that is known to be fast |
+//! | [`small_io`], [`queue_full`] | the size and the number of requests |
+//! | [`writeback`] | dirty memory against the kernel's limits |
+//! | [`errors`] | the kernel's log and md |
+//!
+//! How often the rules are right is measured on simulated hosts in the crate's proofs.
+
+mod book;
+mod burst_spent;
+mod cold;
+mod errors;
+mod history;
+mod imbalance;
+mod instance_cap;
+mod members;
+mod page;
+mod plateaus;
+mod queue_full;
+mod scrub_hurts;
+#[cfg(test)]
+pub(crate) mod simulated;
+mod slow_member;
+mod small_io;
+mod stalled;
+#[cfg(test)]
+mod tests;
+mod volume_cap;
+mod words;
+mod writeback;
+
+use record::sample::{DeviceKind, DeviceSample, Gap, Moment, Sample};
+use record::{Event, EventCode, Nanos, Severity, Subject};
+
+use book::Book;
+use history::History;
+
+/// What a person may choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// A device with requests in flight of which none completes for so long has stalled.
+    pub stall: Nanos,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            stall: Nanos::from_secs(2),
+        }
+    }
+}
+
+/// What became of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It was found.
+    Opened,
+    /// It lasts, with other figures or a higher severity. Said once a minute at most.
+    Updated,
+    /// Its cause is gone.
+    Closed,
+}
+
+/// An event, and what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// What became of it.
+    pub kind: ChangeKind,
+    /// The event as it stands.
+    pub event: Event,
+}
+
+/// What a rule sees now.
+#[derive(Clone, Debug, PartialEq)]
+struct Sighting {
+    subject: Subject,
+    name: String,
+    severity: Severity,
+    /// When the cause began.
+    began: Moment,
+    text: String,
+    advice: &'static str,
+    figures: Vec<(&'static str, f64)>,
+}
+
+impl Sighting {
+    /// Something about a device.
+    fn of(device: &DeviceSample, severity: Severity, began: Moment) -> Sighting {
+        Sighting {
+            subject: Subject::Device(device.device.id),
+            name: device.device.name.clone(),
+            severity,
+            began,
+            text: String::new(),
+            advice: "",
+            figures: Vec::new(),
+        }
+    }
+}
+
+/// What a rule is shown.
+struct Now<'a> {
+    sample: &'a Sample,
+    history: &'a History,
+}
+
+impl<'a> Now<'a> {
+    /// The devices that do the work: the disks, or, where none is seen, as in a log of an array
+    /// alone, what lies on no other that is. An old log does not tell what lies on what, and its
+    /// arrays do the same work as its disks.
+    fn disks(&self) -> impl Iterator<Item = &'a DeviceSample> {
+        let sample = self.sample;
+        let has_disks = sample
+            .devices
+            .iter()
+            .any(|device| device.device.kind == DeviceKind::Disk);
+        sample
+            .devices
+            .iter()
+            .filter(move |device| match device.device.kind {
+                DeviceKind::Disk => true,
+                DeviceKind::Array | DeviceKind::Mapper => {
+                    !has_disks && sample.below(&device.device).next().is_none()
+                }
+                DeviceKind::Partition | DeviceKind::Loop | DeviceKind::Memory => false,
+            })
+    }
+}
+
+/// One kind of event and how it is seen.
+trait Rule {
+    /// The kind.
+    fn code(&self) -> EventCode;
+
+    /// For how long its cause may be out of sight before the event ends.
+    fn linger(&self) -> Nanos {
+        Nanos::from_secs(10)
+    }
+
+    /// Whether it looks at every sample, and not only once a second.
+    fn is_instant(&self) -> bool {
+        false
+    }
+
+    /// What it sees now.
+    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>);
+
+    /// Forgets what it remembers: what comes next does not follow it.
+    fn forget(&mut self) {}
+}
+
+/// Watches a host.
+pub struct Watch {
+    rules: Vec<Box<dyn Rule + Send>>,
+    history: History,
+    book: Book,
+}
+
+impl Watch {
+    /// A watch that has seen nothing yet.
+    pub fn new(settings: Settings) -> Watch {
+        Watch {
+            rules: vec![
+                Box::new(stalled::Stalled::new(settings.stall)),
+                Box::new(errors::Errors::default()),
+                Box::new(writeback::Writeback::default()),
+                Box::new(slow_member::SlowMember),
+                Box::new(imbalance::Imbalance),
+                Box::new(volume_cap::VolumeCap::default()),
+                Box::new(instance_cap::InstanceCap::default()),
+                Box::new(burst_spent::BurstSpent::default()),
+                Box::new(scrub_hurts::ScrubHurts::default()),
+                Box::new(cold::Cold),
+                Box::new(small_io::SmallIo),
+                Box::new(queue_full::QueueFull),
+            ],
+            history: History::default(),
+            book: Book::default(),
+        }
+    }
+
+    /// Looks at a sample, and tells which events began, went on or ended. Samples come in order of
+    /// their time.
+    pub fn see(&mut self, sample: &Sample) -> Vec<Change> {
+        if let Some(Gap::Suspended(_) | Gap::Unseen(_)) = sample.gap {
+            self.history.clear();
+            for rule in &mut self.rules {
+                rule.forget();
+            }
+        }
+        let is_point = self.history.take(sample);
+        let now = Now {
+            sample,
+            history: &self.history,
+        };
+        let mut changes = Vec::new();
+        let mut seen = Vec::new();
+        for rule in &mut self.rules {
+            if is_point || rule.is_instant() {
+                rule.look(&now, &mut seen);
+                for sighting in seen.drain(..) {
+                    changes.extend(self.book.enter(rule.code(), sighting, sample.at));
+                }
+            }
+            changes.extend(
+                self.book
+                    .close_unseen(rule.code(), rule.linger(), sample.at),
+            );
+        }
+        changes
+    }
+
+    /// Ends all events: a log or a recording is over.
+    pub fn finish(&mut self) -> Vec<Change> {
+        self.book.close_all()
+    }
+
+    /// The events that last now, the oldest first.
+    pub fn open(&self) -> impl Iterator<Item = &Event> {
+        self.book.open()
+    }
+}

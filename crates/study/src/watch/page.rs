@@ -1,0 +1,103 @@
+//! What the volumes' own pages said lately.
+
+use std::collections::{HashMap, VecDeque};
+
+use record::Nanos;
+use record::sample::{DeviceId, Exceeded, Moment, Sample, VendorPage};
+
+/// Pages are looked at so far back, or over so many of them where they are longer.
+const WINDOW: Nanos = Nanos::from_secs(10);
+const LENGTHS: u64 = 3;
+/// A page in which a cap was exceeded for so much of the time counts.
+const SHARE: f64 = 0.05;
+/// So many pages must, as a single burst for an instant fills one.
+const PAGES: usize = 2;
+
+/// What one page said.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    page: VendorPage,
+    at: Moment,
+    length: Nanos,
+    /// Shares of the page's time over the caps on operations and on bytes.
+    ops: f64,
+    bytes: f64,
+}
+
+/// Shares of the time over the caps, of a volume.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Over {
+    /// Whose page says so.
+    pub(super) page: VendorPage,
+    /// Over the cap on operations.
+    pub(super) ops: f64,
+    /// Over the cap on bytes.
+    pub(super) bytes: f64,
+    /// Since when.
+    pub(super) began: Moment,
+}
+
+/// The pages of the last seconds.
+#[derive(Default)]
+pub(super) struct Pages {
+    said: HashMap<DeviceId, VecDeque<Said>>,
+}
+
+impl Pages {
+    /// Takes what the pages of a sample say of one pair of caps, on operations and on bytes.
+    pub(super) fn take(&mut self, sample: &Sample, caps: fn(&Exceeded) -> (Nanos, Nanos)) {
+        for device in &sample.devices {
+            let Some(page) = &device.vendor else {
+                continue;
+            };
+            let (ops, bytes) = caps(&page.exceeded);
+            self.said
+                .entry(device.device.id)
+                .or_default()
+                .push_back(Said {
+                    page: page.page,
+                    at: sample.at,
+                    length: page.length,
+                    ops: page.share(ops),
+                    bytes: page.share(bytes),
+                });
+        }
+        let is_old = |said: &Said| {
+            let window = WINDOW.0.max(said.length.0.saturating_mul(LENGTHS));
+            (sample.at.elapsed - said.at.elapsed).0 > window
+        };
+        self.said.retain(|_, pages| {
+            while pages.front().is_some_and(is_old) {
+                pages.pop_front();
+            }
+            !pages.is_empty()
+        });
+    }
+
+    /// Whether a volume's page was seen lately, so that its word is taken and not guessed at.
+    pub(super) fn has(&self, id: DeviceId) -> bool {
+        self.said.contains_key(&id)
+    }
+
+    /// For how much of the time a volume was over its caps lately; `None` where it was not.
+    pub(super) fn over(&self, id: DeviceId) -> Option<Over> {
+        let pages = self.said.get(&id)?;
+        let is_over = |said: &&Said| said.ops.max(said.bytes) >= SHARE;
+        let over: Vec<&Said> = pages.iter().filter(is_over).collect();
+        let first = over.first().filter(|_| over.len() >= PAGES)?;
+        let mean = |share: fn(&Said) -> f64| {
+            over.iter().map(|said| share(said)).sum::<f64>() / over.len() as f64
+        };
+        Some(Over {
+            page: first.page,
+            ops: mean(|said| said.ops),
+            bytes: mean(|said| said.bytes),
+            began: first.at.before(first.length),
+        })
+    }
+
+    /// Forgets all pages.
+    pub(super) fn forget(&mut self) {
+        self.said.clear();
+    }
+}

@@ -1,0 +1,209 @@
+//! Rates too flat to be a disk's own, from counters alone.
+//!
+//! The test is that of [`crate::plateau`]: the count keeps to a line as only a grant by the clock
+//! does. In watching, nobody knows how much the programs want: a program that sends a fixed number
+//! of requests a second makes a flat rate too. So requests must also wait: longer than this disk was
+//! seen to take, or so long that no disk that answers takes it.
+//!
+//! Nor does a load go on without a pause for ever: a database waits for a moment at each checkpoint. A second
+//! in which a disk was not asked for something all the time says nothing of what it gives, and a few such
+//! among the others are left out, with the second after each.
+
+use std::iter;
+
+use record::sample::DeviceId;
+
+use super::history::{History, Kind, Point, jitter, mean_known, mean_of, variation};
+use crate::noise::mean;
+use crate::plateau::{LEAST_SLICES_OFTEN, Plateau, Throughput, assess_often, without_outlier};
+
+/// How far back it looks, in seconds, and over how many points at least.
+const WINDOW_S: f64 = 80.0;
+const LEAST_POINTS: usize = LEAST_SLICES_OFTEN;
+/// A rate that varies more, as a share of it and beside jitter, is not flat however it comes back to
+/// its line.
+const FLAT: f64 = 0.03;
+/// Something must be in flight for so much of the time, in nearly all points.
+const BUSY: f64 = 0.9;
+const NEARLY_ALL: f64 = 0.9;
+/// So many times the least wait that was seen is queueing.
+const QUEUEING: f64 = 2.0;
+/// Where no less was ever seen, a wait of so many seconds with so many in flight is queueing.
+const LONG_S: f64 = 0.004;
+const SEVERAL: f64 = 4.0;
+/// The least wait is that of so many points in a row.
+const RUN: usize = 5;
+/// With at least so many requests in them.
+const RUN_OPS: f64 = 20.0;
+
+/// A rate that is held at a level.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    /// The level and what is held.
+    pub(super) plateau: Plateau,
+    /// Mean wait in seconds.
+    pub(super) wait: f64,
+    /// Requests in flight on average.
+    pub(super) in_flight: f64,
+}
+
+/// The points that a plateau of a disk would be seen in.
+pub(super) fn window(history: &History, id: DeviceId) -> Option<&[Point]> {
+    history.last(id, WINDOW_S, LEAST_POINTS)
+}
+
+/// The level at which a disk is held, if it is.
+pub(super) fn held(history: &History, id: DeviceId) -> Option<Held> {
+    let points = window(history, id)?;
+    held_in(points, || least_wait(history.all(id), |point| &point.all))
+}
+
+/// The level at which a series of points is held. `base` gives the least wait that was seen, in
+/// seconds; it is asked for only where all else speaks for a plateau, since it takes longest.
+pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> Option<Held> {
+    let at_work = at_work(points);
+    let pairs = points.iter().zip(&at_work);
+    let working: Vec<Point> = pairs
+        .filter_map(|(point, works)| works.then_some(*point))
+        .collect();
+    if (working.len() as f64) < NEARLY_ALL * points.len() as f64 {
+        return None;
+    }
+    let seconds = working.iter().map(|point| point.seconds).sum::<f64>() / working.len() as f64;
+    let wait = mean_of(&working, |point| &point.all).wait?;
+    let in_flight = mean_known(&working, |point| point.in_flight)?;
+    let ops = counts(points, &at_work, |point| point.all.ops * seconds);
+    let bytes = counts(points, &at_work, |point| point.all.bytes * seconds);
+    let flat = FLAT + jitter(in_flight, mean(&ops));
+    let size = mean(&bytes) / mean(&ops);
+    if !is_steady(&ops, 1.0, flat) && !is_steady(&bytes, size, flat) {
+        return None;
+    }
+    let is_long = wait >= LONG_S && in_flight >= SEVERAL;
+    if !is_long && base().is_none_or(|base| wait < QUEUEING * base) {
+        return None;
+    }
+    let plateau = assess_often(&Throughput {
+        ops: &ops,
+        bytes: &bytes,
+        slice_s: seconds,
+        // All that is in flight was asked for by somebody else.
+        depth: f64::MIN_POSITIVE,
+        mean_latency_s: wait,
+        base_latency_s: None,
+    })?;
+    Some(Held {
+        plateau,
+        wait,
+        in_flight,
+    })
+}
+
+/// In which points a disk was at work throughout: something was in flight all the time or nearly so, and in
+/// the point before too. What completes in the first second after a pause lacks what is then under way.
+pub(super) fn at_work(points: &[Point]) -> Vec<bool> {
+    let works = |point: &Point| {
+        let flies = point.in_flight.is_some_and(|count| count >= 0.9);
+        flies && point.busy.is_none_or(|busy| busy >= BUSY)
+    };
+    let before = iter::once(true).chain(points.iter().map(works));
+    let both = points.iter().zip(before);
+    both.map(|(point, before)| before && works(point)).collect()
+}
+
+/// What was completed in each point. In place of one without work for a part of it stands the mean of the
+/// others.
+fn counts(points: &[Point], at_work: &[bool], count: impl Fn(&Point) -> f64) -> Vec<f64> {
+    let known = points.iter().zip(at_work);
+    let known: Vec<Option<f64>> = known
+        .map(|(point, works)| works.then(|| count(point)))
+        .collect();
+    let others: Vec<f64> = known.iter().copied().flatten().collect();
+    let usual = mean(&others);
+    let counts = known.into_iter().map(|count| count.unwrap_or(usual));
+    counts.collect()
+}
+
+/// Whether counts vary no more than this share of their mean, or would not but for one: a stall, or a grant
+/// that came late. `one` is one operation in the unit of the counts.
+fn is_steady(counts: &[f64], one: f64, flat: f64) -> bool {
+    variation(counts) <= flat
+        || without_outlier(counts, one).is_some_and(|others| variation(&others) <= flat)
+}
+
+/// The least mean wait of requests of a kind over a few points in a row, in seconds.
+pub(super) fn least_wait(points: &[Point], part: Kind) -> Option<f64> {
+    points
+        .windows(RUN)
+        .filter_map(|run| {
+            let mean = mean_of(run, part);
+            let seconds: f64 = run.iter().map(|point| point.seconds).sum();
+            mean.wait.filter(|_| mean.ops * seconds >= RUN_OPS)
+        })
+        .min_by(f64::total_cmp)
+}
+
+#[cfg(test)]
+mod tests {
+    use record::sample::Moment;
+
+    use super::super::history::Part;
+    use super::*;
+
+    /// A second of a disk that is held at 400 IOPS while 32 are in flight; `share` of it has work, in which
+    /// `done` of that completes.
+    fn second(number: usize, share: f64, done: f64) -> Point {
+        // A grant may come just before or just after the second ends.
+        let late = [1.0, -1.0, 0.0][number % 3];
+        let ops = (done * (400.0 * share + late)).round();
+        let part = Part {
+            ops,
+            bytes: 16_384.0 * ops,
+            wait: (ops > 0.0).then_some(0.08),
+        };
+        Point {
+            end: Moment::default(),
+            seconds: 1.0,
+            read: part,
+            write: Part::default(),
+            all: part,
+            in_flight: Some(32.0 * share),
+            in_flight_at_end: None,
+            busy: Some(share),
+        }
+    }
+
+    /// The level at which a disk is held for 80 seconds, some of which are different.
+    fn level(different: &[(usize, f64, f64)]) -> Option<f64> {
+        let mut points: Vec<Point> = (0..80).map(|number| second(number, 1.0, 1.0)).collect();
+        for (number, share, done) in different {
+            points[*number] = second(*number, *share, *done);
+        }
+        held_in(&points, || None).map(|held| held.plateau.ops_per_s)
+    }
+
+    #[test]
+    fn pauses_of_the_load_do_not_hide_a_cap() {
+        for pauses in [
+            &[][..],
+            &[(40, 0.0, 1.0)],
+            // One that begins and ends within seconds, and one a minute later.
+            &[(10, 0.6, 1.0), (11, 0.4, 1.0), (70, 0.0, 1.0)],
+        ] {
+            let level = level(pauses).unwrap();
+            assert!((level - 400.0).abs() < 1.0, "{pauses:?}: {level}");
+        }
+    }
+
+    #[test]
+    fn a_stall_does_not_hide_a_cap() {
+        assert!(level(&[(40, 1.0, 0.0)]).is_some());
+        assert_eq!(level(&[(20, 1.0, 0.0), (60, 1.0, 0.0)]), None);
+    }
+
+    #[test]
+    fn a_load_that_pauses_all_the_time_tells_of_no_cap() {
+        let often: Vec<(usize, f64, f64)> = (0..5).map(|pause| (16 * pause, 0.5, 1.0)).collect();
+        assert_eq!(level(&often), None);
+    }
+}

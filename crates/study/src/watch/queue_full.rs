@@ -1,0 +1,57 @@
+//! `queue-full`: as many requests are in flight as a disk's queues take, so that programs wait before
+//! they can even ask.
+
+use record::{EventCode, Severity};
+
+use super::history::{Point, beginning, mean_known};
+use super::words::digits;
+use super::{Now, Rule, Sighting};
+
+const WINDOW_S: f64 = 10.0;
+const LEAST_POINTS: usize = 5;
+/// So much of the depth is full, in most points.
+const FULL: f64 = 0.9;
+const MOST: f64 = 0.8;
+
+const ADVICE: &str = "Let fewer programs ask at once, or spread the load over more disks; a deeper queue \
+                      (queue/nr_requests) only moves the wait.";
+
+/// Looks for full queues.
+pub(super) struct QueueFull;
+
+impl Rule for QueueFull {
+    fn code(&self) -> EventCode {
+        EventCode::QueueFull
+    }
+
+    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+        for device in now.disks() {
+            let Some(depth) = device.device.queue_depth.map(f64::from) else {
+                continue;
+            };
+            let last = now.history.last(device.device.id, WINDOW_S, LEAST_POINTS);
+            let Some(points) = last else {
+                continue;
+            };
+            let is_full = |point: &&Point| {
+                let count = point.in_flight_at_end;
+                count.is_some_and(|count| count >= FULL * depth)
+            };
+            let full = points.iter().filter(is_full).count();
+            if (full as f64) < MOST * points.len() as f64 {
+                continue;
+            }
+            let mean = mean_known(points, |point| point.in_flight_at_end).unwrap_or(depth);
+            seen.push(Sighting {
+                text: format!(
+                    "{} of the {depth} requests that the queues of {} take are in flight.",
+                    digits(mean),
+                    device.device.name,
+                ),
+                advice: ADVICE,
+                figures: vec![("in_flight", mean), ("queue_depth", depth)],
+                ..Sighting::of(device, Severity::Warn, beginning(points))
+            });
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! `scrub-hurts`: an array's users wait longer while md checks or rebuilds it.
+//!
+//! What is compared is the mean wait of the array's own requests during the work with that of the
+//! last minutes without, at no more load than then. Where the watch began in the middle of the work,
+//! there is nothing to compare with, and nothing is said. Kernels before 5.14 do not time an array's
+//! requests; the members' waits, which include those of the check, are taken there.
+//!
+//! Mirrors hold requests back before they are timed: raid1 and raid10 let nothing pass the place that
+//! they check (`wait_barrier` in drivers/md/raid10.c comes before the request is counted). There the
+//! wait does not show, but the rate does: it falls when the work begins, while programs wait for disks
+//! as much as before (PSI). That they wait is known of the host only, and may be for another disk, all day.
+//! So the rate must fall just when the work begins, and not to nothing: a rate that falls later is that of a
+//! load that grows less.
+
+use std::collections::{HashMap, VecDeque};
+
+use record::sample::{DeviceId, DeviceSample, SyncAction};
+use record::{EventCode, Severity};
+
+use super::history::{History, Part, Point, beginning, mean_of, median};
+use super::members::arrays;
+use super::words::{digits, time};
+use super::{Now, Rule, Sighting};
+
+/// Points without work that are remembered, and how many are needed.
+const CALM: usize = 120;
+const LEAST_CALM: usize = 20;
+/// Points of work that are looked at.
+const DURING_S: f64 = 10.0;
+const LEAST_DURING: usize = 5;
+/// As many points of pressure.
+const LATELY: usize = 10;
+/// Waits so many times as long hurt.
+const LONGER: f64 = 2.0;
+/// By so many seconds at least.
+const WORTH_NAMING_S: f64 = 0.001;
+/// With more load than so many times that of before, the load may be the reason.
+const LOAD: f64 = 1.3;
+/// Where waits do not show it, the rate must fall to this share of before,
+const LESS: f64 = 0.6;
+/// within so many points of the work's beginning, compared with as many just before it,
+const AT_ONCE: usize = 10;
+/// but not below this: where nobody asks, nobody is hurt.
+const STILL_ASKED_OPS: f64 = 1.0;
+/// The last point without work may come so many before the first with it.
+const FOLLOWS: u64 = 3;
+/// Programs wait for so much of the time then, and nearly as much as before.
+const PRESSURE: f64 = 0.3;
+const AS_MUCH: f64 = 0.8;
+/// An array that is asked for less has nobody to hurt.
+const LEAST_OPS: f64 = 5.0;
+
+const ADVICE: &str = "Slow the work down (sync_speed_max of the array in sysfs, or sync_max to pause it), \
+                      or let it run when the load is low (disksmith array check keeps a latency target).";
+
+/// Compares waits with and without work.
+#[derive(Default)]
+pub(super) struct ScrubHurts {
+    /// The last points without work.
+    calm: HashMap<DeviceId, VecDeque<CalmPoint>>,
+    /// How the work of arrays that are at work began.
+    begun: HashMap<DeviceId, Beginning>,
+    /// For how much of the time programs waited for disks, in the last points.
+    pressure: VecDeque<f64>,
+}
+
+/// A point without work.
+#[derive(Clone, Copy, Debug)]
+struct CalmPoint {
+    /// The array's rate and wait.
+    part: Part,
+    /// For how much of the time programs waited for disks, as far as it is known.
+    pressure: Option<f64>,
+    /// Its number among all points.
+    number: u64,
+}
+
+/// The first points of work.
+#[derive(Debug, Default)]
+struct Beginning {
+    /// Requests a second in each.
+    rates: Vec<f64>,
+    /// Requests a second just before, where the array was asked for something.
+    before: Option<f64>,
+}
+
+impl Beginning {
+    /// Whether the rate fell with it, and not to nothing.
+    fn is_a_fall(&self) -> bool {
+        let at_once = median(self.rates.clone()).filter(|_| self.rates.len() >= LEAST_DURING);
+        at_once
+            .zip(self.before)
+            .is_some_and(|(at_once, before)| (STILL_ASKED_OPS..=LESS * before).contains(&at_once))
+    }
+
+    /// The last points of an array as far as they are of the work.
+    fn of_work<'a>(&self, points: &'a [Point]) -> &'a [Point] {
+        let known = self.rates.len();
+        let before = points.len().saturating_sub(known);
+        if known < AT_ONCE {
+            &points[before..]
+        } else {
+            points
+        }
+    }
+}
+
+impl Rule for ScrubHurts {
+    fn code(&self) -> EventCode {
+        EventCode::ScrubHurts
+    }
+
+    fn forget(&mut self) {
+        self.calm.clear();
+        self.begun.clear();
+        self.pressure.clear();
+    }
+
+    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+        self.calm.retain(|id, _| now.sample.device(*id).is_some());
+        self.begun.retain(|id, _| now.sample.device(*id).is_some());
+        let pressure = now.sample.host.pressure.as_ref();
+        let pressure = pressure.and_then(|pressure| Some(pressure.some.stalled?.0));
+        push(&mut self.pressure, pressure.unwrap_or(0.0), LATELY);
+        for array in arrays(now.sample) {
+            let id = array.device.id;
+            // What waits for its turn does nothing yet.
+            let at_work = array.array.as_ref().filter(|state| state.is_at_work());
+            match at_work.and_then(|state| state.action) {
+                Some(action) => {
+                    self.begin(now, id);
+                    seen.extend(self.compare(now, array, action));
+                }
+                None => {
+                    self.begun.remove(&id);
+                    if let Some(part) = last(now.history, now, array) {
+                        let number = now.history.count();
+                        let point = CalmPoint {
+                            part,
+                            pressure,
+                            number,
+                        };
+                        push(self.calm.entry(id).or_default(), point, CALM);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Adds the newest, and drops the oldest beyond so many.
+fn push<T>(queue: &mut VecDeque<T>, newest: T, most: usize) {
+    queue.push_back(newest);
+    if queue.len() > most {
+        queue.pop_front();
+    }
+}
+
+/// What an array did in the last point, if its requests were timed.
+fn last(history: &History, now: &Now<'_>, array: &DeviceSample) -> Option<Part> {
+    let points = history.all(array.device.id);
+    let part = points.last()?.all;
+    let wait = part.wait.or_else(|| {
+        members_wait(now, array, |points| {
+            points.last().map_or(&[], std::slice::from_ref)
+        })
+    });
+    (part.ops >= LEAST_OPS && wait.is_some()).then_some(Part { wait, ..part })
+}
+
+/// The members' mean wait over a choice of their points.
+fn members_wait(
+    now: &Now<'_>,
+    array: &DeviceSample,
+    choose: impl Fn(&[Point]) -> &[Point],
+) -> Option<f64> {
+    let waits = now.sample.below(&array.device).filter_map(|member| {
+        let points = now.history.all(member.device.id);
+        mean_of(choose(points), |point| &point.all).wait
+    });
+    median(waits.collect())
+}
+
+impl ScrubHurts {
+    /// Takes the last point of an array that is at work, if it is one of the first.
+    fn begin(&mut self, now: &Now<'_>, id: DeviceId) {
+        let calm = self.calm.get(&id);
+        let beginning = self.begun.entry(id).or_insert_with(|| Beginning {
+            rates: Vec::new(),
+            before: calm.and_then(|calm| just_before(calm, now.history.count())),
+        });
+        if let Some(point) = now.history.all(id).last()
+            && beginning.rates.len() < AT_ONCE
+        {
+            beginning.rates.push(point.all.ops);
+        }
+    }
+
+    fn compare(&self, now: &Now<'_>, array: &DeviceSample, action: SyncAction) -> Option<Sighting> {
+        let calm = self.calm.get(&array.device.id)?;
+        if calm.len() < LEAST_CALM {
+            return None;
+        }
+        let before = Before::of(calm)?;
+        let points = now.history.last(array.device.id, DURING_S, LEAST_DURING)?;
+        let beginning_of_work = self.begun.get(&array.device.id)?;
+        let points = beginning_of_work.of_work(points);
+        let count = points.len();
+        if count < LEAST_DURING {
+            return None;
+        }
+        let during = mean_of(points, |point| &point.all);
+        let wait = during.wait.or_else(|| {
+            members_wait(now, array, |points| {
+                &points[points.len().saturating_sub(count)..]
+            })
+        })?;
+        let waits = wait >= LONGER * before.wait && wait - before.wait >= WORTH_NAMING_S;
+        let waits = waits && during.ops >= LEAST_OPS && during.ops <= LOAD * before.ops;
+        let text = if waits {
+            format!(
+                "Requests to {} take {} during its {}, in place of {} before, at {} IOPS.",
+                array.device.name,
+                time(wait),
+                action.word(),
+                time(before.wait),
+                digits(during.ops),
+            )
+        } else if (STILL_ASKED_OPS..=LESS * before.ops).contains(&during.ops)
+            && beginning_of_work.is_a_fall()
+            && self.is_wanted(&before)
+        {
+            format!(
+                "{} completes {} IOPS during its {}, in place of {} before, while programs wait for disks \
+                 as much.",
+                array.device.name,
+                digits(during.ops),
+                action.word(),
+                digits(before.ops),
+            )
+        } else {
+            return None;
+        };
+        Some(Sighting {
+            text,
+            advice: ADVICE,
+            figures: vec![
+                ("await_s", wait),
+                ("await_s_before", before.wait),
+                ("iops", during.ops),
+                ("iops_before", before.ops),
+            ],
+            ..Sighting::of(array, Severity::Warn, beginning(points))
+        })
+    }
+
+    /// Whether programs wait for disks, and as much as before.
+    fn is_wanted(&self, before: &Before) -> bool {
+        let lately = self.pressure.iter().sum::<f64>() / self.pressure.len().max(1) as f64;
+        let enough = |pressure: f64| lately >= PRESSURE.max(AS_MUCH * pressure);
+        before.pressure.is_some_and(enough)
+    }
+}
+
+/// Requests a second in the last points without work, if the point of this number follows them.
+fn just_before(calm: &VecDeque<CalmPoint>, number: u64) -> Option<f64> {
+    let newest = calm.back()?;
+    let last = calm.iter().rev().take(AT_ONCE);
+    let rate = median(last.map(|point| point.part.ops).collect());
+    rate.filter(|_| number - newest.number <= FOLLOWS)
+}
+
+/// The typical point without work.
+struct Before {
+    wait: f64,
+    ops: f64,
+    pressure: Option<f64>,
+}
+
+impl Before {
+    fn of(calm: &VecDeque<CalmPoint>) -> Option<Before> {
+        let median_of = |value: fn(&CalmPoint) -> Option<f64>| {
+            let values = calm.iter().filter_map(value);
+            median(values.collect())
+        };
+        Some(Before {
+            wait: median_of(|point| point.part.wait)?,
+            ops: median_of(|point| Some(point.part.ops))?,
+            pressure: median_of(|point| point.pressure),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use record::sample::{
+        ArraySample, Device, Flow, Fraction, HostSample, Moment, PerSecond, Pressure, PressureLine,
+        Progress, Sample,
+    };
+    use record::{Bytes, Event, Nanos};
+
+    use super::super::{Settings, Watch};
+    use super::*;
+
+    /// A second of a mirror that completes so many requests, on a host where programs wait for some disk for
+    /// half of the time.
+    fn second(number: u64, iops: f64, is_checked: bool) -> Sample {
+        let device = Device::by_name(DeviceId(0), "md0", Moment::default());
+        let mut device = DeviceSample::unknown(Arc::new(device));
+        device.read = Flow {
+            iops: Some(PerSecond(iops)),
+            wait: (iops > 0.0).then_some(Nanos(2_000_000)),
+            ..Flow::default()
+        };
+        device.sum_up();
+        device.array = Some(ArraySample {
+            action: Some(match is_checked {
+                true => SyncAction::Check,
+                false => SyncAction::Idle,
+            }),
+            position: is_checked.then_some(Progress {
+                done: Bytes::mib(1),
+                of: Bytes::mib(2),
+            }),
+            ..ArraySample::default()
+        });
+        let some = PressureLine {
+            stalled: Some(Fraction(0.5)),
+            ..PressureLine::default()
+        };
+        Sample {
+            at: Moment {
+                wall: None,
+                elapsed: Nanos::from_secs(number),
+            },
+            length: Nanos::from_secs(1),
+            devices: vec![device],
+            host: HostSample {
+                pressure: Some(Pressure { some, full: None }),
+                ..HostSample::default()
+            },
+            ..Sample::default()
+        }
+    }
+
+    /// The second in which it is found that a check hurts, which begins at 60 s, and what is found; `iops`
+    /// gives what the array completes.
+    fn event(iops: fn(u64) -> f64) -> Option<(u64, Event)> {
+        let mut watch = Watch::new(Settings::default());
+        (1..240).find_map(|number| {
+            let sample = second(number, iops(number), number > 60);
+            let mut events = watch.see(&sample).into_iter().map(|change| change.event);
+            let event = events.find(|event| event.code == EventCode::ScrubHurts)?;
+            Some((number, event))
+        })
+    }
+
+    fn found(iops: fn(u64) -> f64) -> Option<u64> {
+        event(iops).map(|(number, _)| number)
+    }
+
+    #[test]
+    fn a_rate_that_falls_when_a_check_begins_is_found() {
+        let falls = |number: u64| if number > 60 { 30.0 } else { 100.0 };
+        let (found, event) = event(falls).unwrap();
+        assert!((61..80).contains(&found), "{found}");
+        // What is said and its figures are of the check alone.
+        assert!(event.text.contains("completes 30"), "{}", event.text);
+        let iops = event.figures.iter().find(|figure| figure.key == "iops");
+        assert_eq!(iops.unwrap().value, 30.0);
+        assert_eq!(event.began.elapsed, Nanos::from_secs(60));
+    }
+
+    #[test]
+    fn a_load_that_grows_less_during_a_check_is_not_hurt_by_it() {
+        let evening = |number: u64| if number > 120 { 30.0 } else { 100.0 };
+        assert_eq!(found(evening), None);
+        let before = |number: u64| if number > 50 { 30.0 } else { 100.0 };
+        assert_eq!(found(before), None);
+    }
+
+    #[test]
+    fn a_load_that_ends_is_not_hurt_by_a_check() {
+        let ends = |number: u64| if number > 60 { 0.5 } else { 100.0 };
+        assert_eq!(found(ends), None);
+        let ended = |number: u64| match number {
+            ..40 => 100.0,
+            40..=80 => 0.0,
+            _ => 30.0,
+        };
+        assert_eq!(found(ended), None);
+    }
+}

@@ -1,0 +1,252 @@
+//! `slow-member`: a member of an array is slower than its siblings at the same load.
+//!
+//! What is compared is the mean wait, of reads and of writes each, with the median of the others'. A
+//! striped array gives all members the same work, so that a member that waits longer is itself slow,
+//! and all others wait for it. A member that is asked for more, or for larger requests, waits longer
+//! without being slow: that is `imbalance`. One that is asked for less and still waits longer is slow
+//! all the more: md reads from the copy that has less to do, and so less from a slow one.
+//!
+//! Where the siblings themselves have queues, nothing is said: what keeps all of them busy, such as a cap
+//! that they share, leaves it to chance which member has the longest queue, and that lasts. (With
+//! servers of the same speed and a fixed number of requests all ways to split these into queues are
+//! equally likely: Gordon and Newell, 1967.) Beside a member that really is slow the others are idle for
+//! part of the time, and have no queues. Many in flight alone are none: a volume of a cloud answers dozens
+//! at once, each in the time that it takes alone. Queues show in the waits. These are far above the least
+//! that the siblings were seen to take, or, where there were queues from the beginning, come and go as
+//! chance has it, while the time that an answer takes is nearly the same in all of them. A short excess is
+//! noise: it must hold in most seconds of the last twenty.
+//!
+//! The screen marks a member by a shorter look, and only where its load is about that of its siblings.
+
+use record::{EventCode, Severity};
+
+use super::history::{Kind, Part, beginning, mean_known, mean_of, median, variation};
+use super::members::{Side, arrays, is_rebuilt, sides};
+use super::plateaus::least_wait;
+use super::words::{digits, time};
+use super::{Now, Rule, Sighting};
+
+/// How far back it looks, in seconds, and over how many points at least.
+const WINDOW_S: f64 = 20.0;
+const LEAST_POINTS: usize = 8;
+/// So many times the siblings' wait is slow.
+const SLOW: f64 = 2.0;
+/// Of two members, nobody knows which is as it should be; the faster one is taken for that.
+const SLOW_OF_TWO: f64 = 3.0;
+/// A point counts as slow with so many times the siblings' wait, and most must.
+const SLOW_POINT: f64 = 1.4;
+const MOST: f64 = 0.8;
+/// A member with no more than so many times the siblings' requests, of no more than so many times
+/// their size, is asked for as much as they are.
+const MATCHED: f64 = 1.5;
+/// A difference below this, in seconds, hurts nobody; and the kernel counts in milliseconds.
+const WORTH_NAMING_S: f64 = 0.0003;
+/// With no more in flight, or with answers as quick as this, in seconds, there is no queue that lasts. Siblings
+/// of a member that is half as fast as they are idle for half of the time, and have one in flight on average
+/// (as a queue with that load has), or fewer.
+const QUEUE: f64 = 1.5;
+const LONG_S: f64 = 0.004;
+/// So many times the least that they were seen to wait, requests wait for each other.
+const QUEUEING: f64 = 2.0;
+/// Waits that vary more from point to point and from one sibling to another, as a share of their mean,
+/// depend on queues.
+const STEADY: f64 = 0.3;
+/// Fewer requests a second say nothing of a member.
+const LEAST_OPS: f64 = 2.0;
+
+const ADVICE: &str = "All members wait for this one. Compare it with the others (disksmith bench), \
+                      look for a cap or an error of its own, and replace it if it stays slow.";
+
+/// Looks for slow members.
+pub(super) struct SlowMember;
+
+impl Rule for SlowMember {
+    fn code(&self) -> EventCode {
+        EventCode::SlowMember
+    }
+
+    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+        for array in arrays(now.sample).filter(|array| !is_rebuilt(array)) {
+            let sides = sides(array, now.sample, now.history, WINDOW_S, LEAST_POINTS);
+            for (index, side) in sides.iter().enumerate() {
+                let kinds: [(&str, Kind); 2] = [
+                    ("Reads", |point| &point.read),
+                    ("Writes", |point| &point.write),
+                ];
+                let slow = kinds
+                    .into_iter()
+                    .filter_map(|(word, part)| Some((word, excess(now, &sides, index, part)?)))
+                    .max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio));
+                if let Some((word, excess)) = slow {
+                    let array = &array.device.name;
+                    seen.push(sighting(side, array, word, &excess, sides.len() - 1));
+                }
+            }
+        }
+    }
+}
+
+/// By how much a member is slower.
+struct Excess {
+    ratio: f64,
+    wait: f64,
+    median: f64,
+    ops: f64,
+}
+
+fn excess(now: &Now<'_>, sides: &[Side<'_>], which: usize, part: Kind) -> Option<Excess> {
+    let own = mean_of(sides[which].points, part);
+    let others = || {
+        let others = sides.iter().enumerate().filter(move |(at, _)| *at != which);
+        others.map(|(_, side)| side)
+    };
+    let means: Vec<Part> = others().map(|side| mean_of(side.points, part)).collect();
+    let load = median(means.iter().map(|mean| mean.ops).collect())?;
+    let wait = own.wait?;
+    let typical = median(means.iter().filter_map(|mean| mean.wait).collect())?;
+    let sizes = means.iter().filter(|mean| mean.ops > 0.0);
+    let size = median(sizes.map(|mean| mean.bytes / mean.ops).collect())?;
+    let matched = own.ops <= load * MATCHED && own.bytes <= own.ops * size * MATCHED;
+    let needed = if sides.len() == 2 { SLOW_OF_TWO } else { SLOW };
+    if !matched
+        || own.ops < LEAST_OPS
+        || typical <= 0.0
+        || wait < needed * typical
+        || wait - typical < WORTH_NAMING_S
+    {
+        return None;
+    }
+    let slow_points = (0..sides[which].points.len()).filter_map(|back| {
+        let wait_at = |side: &Side<'_>| {
+            let points = side.points;
+            part(points.get(points.len().checked_sub(back + 1)?)?).wait
+        };
+        let own = wait_at(&sides[which])?;
+        let typical = median(others().filter_map(wait_at).collect())?;
+        Some(own >= SLOW_POINT * typical)
+    });
+    let slow_points: Vec<bool> = slow_points.collect();
+    let slow = slow_points.iter().filter(|slow| **slow).count();
+    let is_lasting =
+        slow_points.len() >= LEAST_POINTS && slow as f64 >= MOST * slow_points.len() as f64;
+    if !is_lasting || have_queues(now, others, part, typical) {
+        return None;
+    }
+    Some(Excess {
+        ratio: wait / typical,
+        wait,
+        median: typical,
+        ops: own.ops,
+    })
+}
+
+/// Whether the requests of the siblings, which typically wait so long, wait for each other.
+fn have_queues<'a, 'b: 'a, I: Iterator<Item = &'a Side<'b>>>(
+    now: &Now<'_>,
+    others: impl Fn() -> I,
+    part: Kind,
+    typical: f64,
+) -> bool {
+    let in_flight = others().filter_map(|side| mean_known(side.points, |point| point.in_flight));
+    let in_flight = median(in_flight.collect()).unwrap_or(0.0);
+    if in_flight < QUEUE || typical < LONG_S {
+        return false;
+    }
+    let times_least = others().filter_map(|side| {
+        let least = least_wait(now.history.all(side.device.device.id), part)?;
+        Some(mean_of(side.points, part).wait? / least)
+    });
+    let is_far_above = median(times_least.collect()).is_none_or(|times| times >= QUEUEING);
+    let waits = others().flat_map(|side| side.points);
+    let waits: Vec<f64> = waits.filter_map(|point| part(point).wait).collect();
+    is_far_above || variation(&waits) > STEADY
+}
+
+fn sighting(side: &Side<'_>, array: &str, word: &str, excess: &Excess, others: usize) -> Sighting {
+    let device = side.device;
+    Sighting {
+        text: format!(
+            "{word} of {} in {array} take {}, {} times the median of its {others} siblings ({}), at \
+             the same load of {} IOPS.",
+            device.device.name,
+            time(excess.wait),
+            digits(excess.ratio),
+            time(excess.median),
+            digits(excess.ops),
+        ),
+        advice: ADVICE,
+        figures: vec![
+            ("await_s", excess.wait),
+            ("siblings_await_s", excess.median),
+            ("ratio", excess.ratio),
+            ("iops", excess.ops),
+        ],
+        ..Sighting::of(device, Severity::Warn, beginning(side.points))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::Event;
+
+    use super::super::simulated::{Crowd, Demand, Disk, Host};
+    use super::*;
+    use crate::simulate::Rng;
+
+    /// The members that are found slow within a minute and a half.
+    fn found(mut host: Host, seed: u64) -> Vec<String> {
+        host.level = Some("raid0");
+        let events = host.play(90, &mut Rng::new(seed), |_, _| {});
+        let is_slow = |event: &Event| event.code == EventCode::SlowMember;
+        let slow = events.into_iter().filter(is_slow);
+        slow.map(|event| event.name).collect()
+    }
+
+    #[test]
+    fn a_slow_volume_is_found_however_many_requests_are_in_flight() {
+        // Seven volumes that answer in 5 ms and one that takes ten times as long share a load; so many
+        // requests are always in flight on them all.
+        for (seed, depth) in [(1, 16.0), (2, 32.0), (3, 64.0), (4, 128.0)] {
+            let (base_s, slow_s) = (0.005, 0.05);
+            let rate = depth / (7.0 * base_s + slow_s);
+            let volume = Disk {
+                base_s,
+                demand: Demand::Rate(rate),
+                ..Disk::healthy(0.0)
+            };
+            let mut volumes = vec![volume; 8];
+            volumes[3].base_s = slow_s;
+            assert_eq!(found(Host::of(volumes), seed), ["d3"], "{depth} in flight");
+        }
+    }
+
+    #[test]
+    fn the_longest_queue_for_a_cap_that_all_share_is_no_slow_member() {
+        for (members, in_flight, per_second) in [(3, 64, 225), (4, 48, 200), (8, 64, 300)] {
+            let host = || {
+                let mut host = Host::of(vec![Disk::healthy(1.0); members]);
+                host.crowd = Some(Crowd::new(members, in_flight, per_second));
+                host
+            };
+            let wrong = (0..20).filter(|seed| !found(host(), *seed).is_empty());
+            let wrong = wrong.count();
+            assert!(wrong <= 1, "{members} members: {wrong} of 20");
+        }
+    }
+
+    #[test]
+    fn siblings_that_wait_far_longer_than_they_did_are_in_a_queue() {
+        // At a tenth of the load none of them waits; later all do, one of them longest.
+        let mut host = Host::of(vec![Disk::healthy(0.0); 4]);
+        host.level = Some("raid0");
+        let events = host.play(90, &mut Rng::new(6), |host, second| {
+            for (number, disk) in host.disks.iter_mut().enumerate() {
+                let waits_s = if number == 1 { 0.05 } else { 0.02 };
+                disk.base_s = if second < 40 { 0.004 } else { waits_s };
+                disk.demand = Demand::Rate(if second < 40 { 30.0 } else { 300.0 });
+            }
+        });
+        let slow = |event: &&Event| event.code == EventCode::SlowMember;
+        assert_eq!(events.iter().find(slow), None);
+    }
+}

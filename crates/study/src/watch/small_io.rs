@@ -1,0 +1,69 @@
+//! `small-io`: a disk is kept busy by many small requests, where few large ones would do.
+//!
+//! Volumes in the cloud are limited by the count of requests long before the bytes when these are
+//! small. Pages of a database are small for a reason; below 8 KiB there seldom is one. The mean must be
+//! nearer to a page of memory (4 KiB) than to that: a few requests for metadata among pages of 8 KiB,
+//! as PostgreSQL has them, are no small requests.
+
+use record::{EventCode, Severity};
+
+use super::history::{beginning, mean_known, mean_of};
+use super::words::{digits, rate};
+use super::{Now, Rule, Sighting};
+
+const WINDOW_S: f64 = 30.0;
+const LEAST_POINTS: usize = 10;
+/// Smaller requests than this are small, in bytes.
+const SMALL: f64 = 6144.0;
+/// Fewer a second are no load.
+const MANY: f64 = 100.0;
+/// The disk must be busy for so much of the time, and have something in flight.
+const BUSY: f64 = 0.9;
+const IN_FLIGHT: f64 = 0.9;
+
+const ADVICE: &str = "Larger requests move more with the same IOPS: look at read-ahead, at the page or record \
+                      size of the program, and at syncs after every small write.";
+
+/// Looks for many small requests.
+pub(super) struct SmallIo;
+
+impl Rule for SmallIo {
+    fn code(&self) -> EventCode {
+        EventCode::SmallIo
+    }
+
+    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+        for device in now.disks() {
+            let last = now.history.last(device.device.id, WINDOW_S, LEAST_POINTS);
+            let Some(points) = last else {
+                continue;
+            };
+            let all = mean_of(points, |point| &point.all);
+            let busy = mean_known(points, |point| point.busy);
+            let in_flight = mean_known(points, |point| point.in_flight);
+            let loaded = busy.is_none_or(|busy| busy >= BUSY)
+                && in_flight.is_some_and(|count| count >= IN_FLIGHT);
+            let size = all.bytes / all.ops;
+            // Requests of no bytes are those of a source that does not know them.
+            if all.ops < MANY || !loaded || size <= 0.0 || size >= SMALL {
+                continue;
+            }
+            seen.push(Sighting {
+                text: format!(
+                    "{} is kept busy by {} requests a second of {} KiB on average, which move {}.",
+                    device.device.name,
+                    digits(all.ops),
+                    digits(size / 1024.0),
+                    rate(all.bytes),
+                ),
+                advice: ADVICE,
+                figures: vec![
+                    ("iops", all.ops),
+                    ("mean_size_bytes", size),
+                    ("bytes_per_s", all.bytes),
+                ],
+                ..Sighting::of(device, Severity::Note, beginning(points))
+            });
+        }
+    }
+}

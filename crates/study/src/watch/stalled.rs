@@ -1,0 +1,112 @@
+//! `stalled`: requests are in flight and none completes, whatever the busy time says.
+//!
+//! It begins with the last completion that was seen. Where what is in flight is not known, as in a
+//! log of iostat, a device that is busy all the time and completes nothing has something in flight.
+//! A single huge discard may look the same, and takes a disk as long.
+
+use std::collections::HashMap;
+
+use record::sample::{DeviceId, DeviceSample, Moment};
+use record::{EventCode, Nanos, Severity};
+
+use super::words::time;
+use super::{Now, Rule, Sighting};
+
+/// Busy so much of the time is busy all of it, but for the clock's error.
+const ALWAYS: f64 = 0.98;
+
+const ADVICE: &str = "The disk or the way to it hangs, and whoever waits for it waits on. Look at the \
+                      volume's status in the cloud and at the kernel's log; if it does not come back, \
+                      fail the member or detach the volume.";
+
+/// Looks for devices of which nothing comes back.
+pub(super) struct Stalled {
+    least: Nanos,
+    /// Since when nothing completed, of those with something in flight.
+    since: HashMap<DeviceId, Moment>,
+}
+
+impl Stalled {
+    /// `least`: nothing must complete for so long.
+    pub(super) fn new(least: Nanos) -> Stalled {
+        Stalled {
+            least,
+            since: HashMap::new(),
+        }
+    }
+}
+
+impl Rule for Stalled {
+    fn code(&self) -> EventCode {
+        EventCode::Stalled
+    }
+
+    fn linger(&self) -> Nanos {
+        // A request that gets through now and then is no end of it: without this, each would begin a
+        // new event.
+        Nanos::from_secs(5)
+    }
+
+    fn is_instant(&self) -> bool {
+        true
+    }
+
+    fn forget(&mut self) {
+        self.since.clear();
+    }
+
+    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+        let length = now.sample.length.as_secs_f64();
+        let mut since = HashMap::with_capacity(self.since.len());
+        for device in now.disks().filter(|device| hangs(device)) {
+            let id = device.device.id;
+            // The requests came when the device became busy, which is within the first interval.
+            let busy = device.busy.map_or(0.0, |busy| busy.0.clamp(0.0, 1.0));
+            let known = self.since.get(&id).copied();
+            let began = known.unwrap_or_else(|| now.sample.at.before(time(busy * length)));
+            since.insert(id, began);
+            let lasts = now.sample.at.elapsed - began.elapsed;
+            if lasts >= self.least {
+                seen.push(sighting(device, began, lasts));
+            }
+        }
+        self.since = since;
+    }
+}
+
+/// Whether something is in flight and nothing completed in the interval.
+fn hangs(device: &DeviceSample) -> bool {
+    let known = device.all.iops.is_some();
+    let completes = device.all.is_active() || device.flush.is_active();
+    let waits = match device.in_flight {
+        Some(count) => count > 0,
+        None => device.busy.is_some_and(|busy| busy.0 >= ALWAYS),
+    };
+    known && !completes && waits
+}
+
+fn sighting(device: &DeviceSample, began: Moment, lasts: Nanos) -> Sighting {
+    let what = match device.in_flight {
+        Some(1) => "1 request is in flight".to_owned(),
+        Some(count) => format!("{count} requests are in flight"),
+        None => "Requests are in flight".to_owned(),
+    };
+    Sighting {
+        text: format!(
+            "{what} on {} and nothing has completed for {lasts}.",
+            device.device.name
+        ),
+        advice: ADVICE,
+        figures: vec![
+            ("stalled_s", lasts.as_secs_f64()),
+            (
+                "in_flight",
+                device.in_flight.map_or(f64::NAN, |count| count as f64),
+            ),
+        ]
+        .into_iter()
+        .filter(|(_, value)| value.is_finite())
+        .collect(),
+        ..Sighting::of(device, Severity::Warn, began)
+    }
+}

@@ -1,0 +1,144 @@
+//! `volume-cap`: a volume gives no more than it may: than was bought, or than an instance store has.
+//!
+//! The volume's own page says so, where there is one. Elsewhere it is a rate too flat to be a disk's,
+//! at which requests wait. Such a rate may be held by something else on the way, and the sentence
+//! says so.
+
+use std::collections::HashMap;
+
+use record::sample::{DeviceId, DeviceSample, VendorPage};
+use record::{EventCode, Severity};
+
+use super::history::beginning;
+use super::page::{Over, Pages};
+use super::plateaus::{Held, held, window};
+use super::words::{digits, percent, rate, time};
+use super::{Now, Rule, Sighting};
+use crate::plateau::Capped;
+
+/// The counters are looked at every so many points: neighbouring answers are nearly the same.
+const EVERY: u64 = 5;
+/// So many looks in a row must say so.
+const LOOKS: u32 = 2;
+
+const ADVICE: &str = "Requests wait for the cap, not for the disk: buy more IOPS or throughput for this \
+                      volume, spread the load over more volumes, or send fewer and larger requests.";
+const ADVICE_STORE: &str = "Requests wait for the cap, not for the disk, and what an instance store gives comes with \
+                            the instance and cannot be bought for itself: take a larger instance, spread the \
+                            load over more disks, or send fewer and larger requests.";
+
+/// Looks for volumes at their cap.
+#[derive(Default)]
+pub(super) struct VolumeCap {
+    pages: Pages,
+    /// What the last looks at the counters said, and how many in a row said so.
+    held: HashMap<DeviceId, (u32, Held)>,
+}
+
+impl Rule for VolumeCap {
+    fn code(&self) -> EventCode {
+        EventCode::VolumeCap
+    }
+
+    fn forget(&mut self) {
+        self.pages.forget();
+        self.held.clear();
+    }
+
+    fn is_instant(&self) -> bool {
+        // A page is in one sample only.
+        true
+    }
+
+    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+        self.pages.take(now.sample, |exceeded| {
+            (exceeded.volume_iops, exceeded.volume_bytes)
+        });
+        let is_time = now.history.ended_point() && now.history.count().is_multiple_of(EVERY);
+        if is_time {
+            self.look_at_counters(now);
+        }
+        for device in now.disks() {
+            let id = device.device.id;
+            if let Some(over) = self.pages.over(id) {
+                seen.push(said_by_volume(device, &over));
+            } else if let Some((looks, held)) = self.held.get(&id)
+                && *looks >= LOOKS
+            {
+                let began = window(now.history, id).map(beginning).unwrap_or_default();
+                let sighting = Sighting::of(device, Severity::Warn, began);
+                seen.push(said_by_counters(device, held, sighting));
+            }
+        }
+    }
+}
+
+impl VolumeCap {
+    fn look_at_counters(&mut self, now: &Now<'_>) {
+        let before = std::mem::take(&mut self.held);
+        for device in now.disks() {
+            let id = device.device.id;
+            if self.pages.has(id) {
+                continue;
+            }
+            if let Some(held) = held(now.history, id) {
+                let looks = before.get(&id).map_or(0, |(looks, _)| *looks);
+                self.held.insert(id, (looks + 1, held));
+            }
+        }
+    }
+}
+
+fn said_by_volume(device: &DeviceSample, over: &Over) -> Sighting {
+    let which = match (over.ops > 0.0, over.bytes > 0.0) {
+        (true, true) => "its caps on operations and on throughput",
+        (true, false) => "its cap on operations",
+        _ => "its cap on throughput",
+    };
+    Sighting {
+        text: format!(
+            "{} itself says that more than {which} was asked of it for {} of the time.",
+            device.device.name,
+            percent(over.ops.max(over.bytes)),
+        ),
+        advice: match over.page {
+            VendorPage::Ebs => ADVICE,
+            VendorPage::InstanceStore => ADVICE_STORE,
+        },
+        figures: vec![
+            ("over_iops_share", over.ops),
+            ("over_throughput_share", over.bytes),
+        ],
+        ..Sighting::of(device, Severity::Warn, over.began)
+    }
+}
+
+fn said_by_counters(device: &DeviceSample, held: &Held, sighting: Sighting) -> Sighting {
+    let plateau = &held.plateau;
+    let level = match plateau.capped {
+        Capped::Ops => format!("{} IOPS", digits(plateau.ops_per_s)),
+        Capped::Bytes => rate(plateau.bytes_per_s),
+        Capped::Either => format!(
+            "{} IOPS ({})",
+            digits(plateau.ops_per_s),
+            rate(plateau.bytes_per_s)
+        ),
+    };
+    Sighting {
+        text: format!(
+            "{} is held at {level}, too flat for a disk's own limit, while {} requests are in flight \
+             and take {}: a cap of the volume, or of something on the way to it.",
+            device.device.name,
+            digits(held.in_flight),
+            time(held.wait),
+        ),
+        advice: ADVICE,
+        figures: vec![
+            ("iops", plateau.ops_per_s),
+            ("bytes_per_s", plateau.bytes_per_s),
+            ("in_flight", held.in_flight),
+            ("await_s", held.wait),
+        ],
+        ..sighting
+    }
+}

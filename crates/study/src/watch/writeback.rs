@@ -1,0 +1,76 @@
+//! `writeback`: so much memory waits to be written that the kernel holds back programs that write.
+//!
+//! It begins to at the middle between the limit at which it starts to write and the hard limit
+//! (linux, mm/page-writeback.c, `dirty_freerun_ceiling`): from there on, each program that dirties
+//! memory is made to pause.
+
+use record::sample::{Memory, Moment};
+use record::{Bytes, EventCode, Nanos, Severity, Subject};
+
+use super::words::percent;
+use super::{Now, Rule, Sighting};
+
+/// It must last so long.
+const LEAST: Nanos = Nanos::from_secs(3);
+
+const ADVICE: &str = "Writes to files now go at the speed of the disks. Lower vm.dirty_background_bytes so that \
+                      the kernel begins earlier and in smaller pieces, or find what writes so much.";
+
+/// Looks at dirty memory.
+#[derive(Default)]
+pub(super) struct Writeback {
+    since: Option<Moment>,
+}
+
+impl Rule for Writeback {
+    fn code(&self) -> EventCode {
+        EventCode::Writeback
+    }
+
+    fn is_instant(&self) -> bool {
+        true
+    }
+
+    fn forget(&mut self) {
+        self.since = None;
+    }
+
+    fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+        let full = now.sample.host.memory.as_ref().and_then(held_back);
+        let Some((waiting, limit)) = full else {
+            self.since = None;
+            return;
+        };
+        let at = now.sample.at;
+        let since = *self.since.get_or_insert(at.before(now.sample.length));
+        if at.elapsed - since.elapsed < LEAST {
+            return;
+        }
+        let share = waiting.0 as f64 / limit.0 as f64;
+        seen.push(Sighting {
+            subject: Subject::Host,
+            name: "host".to_owned(),
+            severity: Severity::Warn,
+            began: since,
+            text: format!(
+                "{waiting} of memory wait to be written, {} of the limit of {limit}, and programs that \
+                 write are held back.",
+                percent(share)
+            ),
+            advice: ADVICE,
+            figures: vec![
+                ("waiting_bytes", waiting.0 as f64),
+                ("limit_bytes", limit.0 as f64),
+                ("share", share),
+            ],
+        });
+    }
+}
+
+/// What waits to be written and the limit, where programs are held back.
+fn held_back(memory: &Memory) -> Option<(Bytes, Bytes)> {
+    let limit = memory.limit.filter(|limit| limit.0 > 0)?;
+    let waiting = memory.dirty? + memory.writeback.unwrap_or_default();
+    let from = (memory.background_limit?.0.saturating_add(limit.0)) / 2;
+    (waiting.0 >= from).then_some((waiting, limit))
+}

@@ -1,0 +1,152 @@
+//! The verb `watch`, through the real program on the real host. Timing is the host's own; nothing
+//! here depends on what its disks do meanwhile.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::io::Read as _;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use support::{Place, Running};
+
+/// The documents of the lines of an answer.
+fn lines(text: &str) -> Vec<Value> {
+    let line = |line: &str| serde_json::from_str(line).unwrap();
+    text.lines().map(line).collect()
+}
+
+#[test]
+fn json_lines_have_these_keys_of_these_types() {
+    let said = Place::new()
+        .run(&[
+            "watch",
+            "--json",
+            "--all",
+            "--count",
+            "2",
+            "--interval",
+            "100ms",
+        ])
+        .ends_with(0);
+    let lines = lines(&said.out);
+    assert_eq!(lines[0]["kind"], "start");
+    assert_eq!(lines[0]["command"], "watch");
+    let samples: Vec<&Value> = lines
+        .iter()
+        .filter(|line| line["kind"] == "sample")
+        .collect();
+    assert_eq!(samples.len(), 2, "{said:#?}");
+    for sample in samples {
+        assert_eq!(sample["schema"], 1);
+        assert!(sample["time"].is_string());
+        assert!(sample["length_ns"].as_u64().unwrap() >= 10_000_000);
+        for device in sample["devices"].as_array().unwrap() {
+            assert!(
+                device["id"].is_u64() && device["name"].is_string(),
+                "{device}"
+            );
+            for kind in ["read", "write", "discard", "flush", "all"] {
+                let iops = &device[kind]["iops"];
+                assert!(iops.is_f64() || iops.is_null(), "{device}");
+            }
+        }
+    }
+}
+
+#[test]
+fn plain_lines_fit_and_know_the_devices_that_are_named() {
+    let place = Place::new();
+    // Loop devices and memory that were never used are not shown.
+    let counters = std::fs::read_to_string("/proc/diskstats").unwrap_or_default();
+    let is_used = |line: &&str| {
+        let mut words = line.split_whitespace().skip(3);
+        words.next().is_some_and(|reads| reads != "0")
+    };
+    let used = counters.lines().find(is_used);
+    let Some(name) = used.and_then(|line| line.split_whitespace().nth(2)) else {
+        support::skipped("no block device was used here");
+        return;
+    };
+    let arguments = ["watch", name, "--count", "1", "--interval", "100ms"];
+    let said = place.run(&arguments).ends_with(0);
+    let is_row = |line: &&str| !line.starts_with(['!', '*', '-', '#']);
+    let rows: Vec<&str> = said.out.lines().filter(is_row).collect();
+    assert!(rows.len() >= 2 && rows[0].starts_with("time "), "{said:#?}");
+    assert!(rows[1..].iter().any(|row| row.contains(name)), "{said:#?}");
+    for line in rows {
+        assert!(line.chars().count() <= 140, "{line}");
+    }
+    place
+        .run(&["watch", "no-such-disk"])
+        .refuses(&["no-such-disk is not a block device"]);
+}
+
+#[test]
+fn ctrl_c_ends_it_quietly_and_well() {
+    let place = Place::new();
+    let running = Running::start(&mut place.command(&["watch", "--json", "--interval", "100ms"]));
+    std::thread::sleep(Duration::from_millis(700));
+    running.signal(Signal::INT);
+    let said = running.end().ends_with(0);
+    assert!(!said.err.contains("disksmith:"), "{said:#?}");
+    assert!(!lines(&said.out).is_empty());
+}
+
+#[test]
+fn a_closed_pipe_ends_it_quietly() {
+    let place = Place::new();
+    let mut child = place
+        .command(&["watch", "--json", "--all", "--interval", "100ms"])
+        .spawn()
+        .unwrap();
+    let mut first = [0; 16];
+    let mut out = child.stdout.take().unwrap();
+    out.read_exact(&mut first).unwrap();
+    drop(out);
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{ended:#?}");
+}
+
+#[test]
+fn an_interval_that_is_too_short_is_refused() {
+    let place = Place::new();
+    place
+        .run(&["watch", "--interval", "50ms"])
+        .refuses(&["at least 100ms"]);
+    place.run(&["watch", "--count", "0"]).refuses(&["0"]);
+}
+
+#[test]
+fn a_check_is_one_line_with_performance_data_and_a_status() {
+    let place = Place::new();
+    let arguments = ["watch", "--check", "--count", "1", "--interval", "100ms"];
+    let said = place.run(&arguments);
+    assert!(matches!(said.status, Some(0..=3)), "{said:#?}");
+    assert_eq!(said.out.lines().count(), 1, "{said:#?}");
+    assert!(
+        said.out.starts_with("DISKSMITH ") && said.out.contains(" | "),
+        "{said:#?}"
+    );
+    let unknown = place
+        .run(&["watch", "no-such-disk", "--check"])
+        .ends_with(3);
+    assert!(
+        unknown.out.starts_with("DISKSMITH UNKNOWN - no-such-disk"),
+        "{unknown:#?}"
+    );
+    // Status 2 would be taken for a critical state of the disks.
+    for wrong in [
+        vec!["watch", "--check", "--bogus"],
+        vec!["watch", "--warning", "busy=x", "--check"],
+        vec!["watch", "--check", "--parse", "x"],
+    ] {
+        let said = place.run(&wrong).ends_with(3);
+        assert_eq!(said.out.lines().count(), 1, "{said:#?}");
+        assert!(said.out.starts_with("DISKSMITH UNKNOWN - "), "{said:#?}");
+        assert!(said.err.contains("--help"), "{said:#?}");
+    }
+    place.run(&["watch", "--bogus"]).ends_with(2);
+}

@@ -1,0 +1,249 @@
+//! The verb `watch --parse`, through the real program, on logs that iostat wrote.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use support::{Place, Running, Said};
+
+fn fixture(name: &str) -> String {
+    format!(
+        "{}/../formats/fixtures/iostat/{name}",
+        env!("CARGO_MANIFEST_DIR")
+    )
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    let line = |line: &str| serde_json::from_str(line).unwrap();
+    text.lines().map(line).collect()
+}
+
+fn parse(path: &str, more: &[&str]) -> Said {
+    let mut arguments = vec!["watch", "--parse", path];
+    arguments.extend(more);
+    Place::new().run(&arguments)
+}
+
+#[test]
+fn a_log_is_shown_as_what_happens_now() {
+    let said = parse(&fixture("12.6-xt-de_DE.txt"), &["--zone", "UTC"]).ends_with(0);
+    let rows: Vec<&str> = said.out.lines().collect();
+    assert_eq!(rows.len(), 6, "{said:#?}");
+    assert!(rows[0].starts_with("# 2026-11-2"), "{said:#?}");
+    assert!(rows[1].starts_with("time "), "{said:#?}");
+    assert!(rows[2].contains("loop0") && rows[3].contains("vda"));
+    assert!(said.err.contains("since boot"), "{said:#?}");
+
+    let said = parse(&fixture("12.6-x-term.json"), &["--json"]).ends_with(0);
+    let lines = lines(&said.out);
+    assert_eq!(lines[0]["kind"], "start");
+    assert_eq!(lines[0]["source"], "iostat-json");
+    assert_eq!(lines[0]["hostname"], "db1");
+    let samples = lines.iter().filter(|line| line["kind"] == "sample");
+    let samples: Vec<&Value> = samples.collect();
+    assert_eq!(samples.len(), 2, "{said:#?}");
+    assert!(samples[0]["time"].is_null());
+    assert_eq!(samples[0]["devices"][0]["read"]["iops"], 380.0);
+    assert!(lines.iter().any(|line| line["kind"] == "note"));
+}
+
+#[test]
+fn a_stall_in_a_log_is_found_once_and_is_over() {
+    let place = Place::new();
+    let path = place.path("stall.log");
+    let header = "Device r/s w/s rkB/s wkB/s avgqu-sz await %util\n";
+    let report = |second: u32| {
+        let hangs = (20..35).contains(&second);
+        let figures = match hangs {
+            true => "0.00 0.00 0.00 0.00 7.00 0.00 100.00",
+            false => "100.00 200.00 400.00 800.00 0.50 1.67 30.00",
+        };
+        format!("11/22/2026 10:00:{second:02} AM\n{header}sda {figures}\n\n")
+    };
+    let text: String = (0..60).map(report).collect();
+    std::fs::write(&path, text).unwrap();
+    let arguments = ["watch", "--json", "--zone", "UTC", "--parse"];
+    let mut arguments = arguments.to_vec();
+    arguments.push(path.to_str().unwrap());
+    let said = place.run(&arguments).ends_with(0);
+    let found: Vec<Value> = lines(&said.out)
+        .into_iter()
+        .filter(|line| line["finding"]["code"] == "stalled" && line["change"] != "updated")
+        .collect();
+    assert_eq!(found.len(), 2, "{found:#?}");
+    assert_eq!(found[0]["finding"]["name"], "sda");
+    assert_eq!(found[0]["finding"]["began"]["time"], "2026-11-22T10:00:19Z");
+    assert_eq!(found[1]["finding"]["ended"]["time"], "2026-11-22T10:00:34Z");
+}
+
+#[test]
+fn the_slow_member_of_an_array_that_is_named_is_found_in_a_log() {
+    let place = Place::new();
+    let path = place.path("members.log");
+    let header = "Device r/s w/s rkB/s wkB/s rrqm/s wrqm/s %rrqm %wrqm r_await w_await aqu-sz rareq-sz wareq-sz svctm %util\n";
+    let row = |name: &str, wait: &str| {
+        format!(
+            "{name} 100.00 0.00 1600.00 0.00 0.00 0.00 0.00 0.00 {wait} 0.00 0.50 16.00 0.00 0.00 40.00\n"
+        )
+    };
+    let report = |second: u32| {
+        let waits = [
+            ("sda", "2.00"),
+            ("sdb", "2.10"),
+            ("sdc", "20.00"),
+            ("sdd", "1.90"),
+        ];
+        let rows: String = waits.iter().map(|(name, wait)| row(name, wait)).collect();
+        format!("11/22/2026 10:00:{second:02} AM\n{header}{rows}\n")
+    };
+    let text: String = (0..60).map(report).collect();
+    std::fs::write(&path, text).unwrap();
+    let found = |more: &[&str]| {
+        let mut arguments = vec!["watch", "--json", "--parse", path.to_str().unwrap()];
+        arguments.extend(more);
+        let said = place.run(&arguments).ends_with(0);
+        let opened = lines(&said.out).into_iter();
+        let opened = opened.filter(|line| line["change"] == "opened");
+        let slow = opened.filter(|line| line["finding"]["code"] == "slow-member");
+        slow.map(|line| line["finding"]["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert!(found(&[]).is_empty());
+    assert_eq!(
+        found(&["--array", "md0:raid0=sda,sdb,/dev/sdc,sdd"]),
+        ["sdc"]
+    );
+    assert_eq!(found(&["--array", "data=sda,sdb,sdc,sdd"]), ["sdc"]);
+    let arguments = [
+        "watch",
+        "--parse",
+        path.to_str().unwrap(),
+        "--array",
+        "md0=sda,sdz",
+    ];
+    let said = place.run(&arguments).ends_with(0);
+    assert!(said.err.contains("does not speak of sdz"), "{said:#?}");
+    place
+        .run(&[
+            "watch",
+            "--parse",
+            path.to_str().unwrap(),
+            "--array",
+            "md0=sda",
+        ])
+        .ends_with(2);
+}
+
+/// All load is on one member of an array from the beginning of a log.
+#[test]
+fn a_member_that_is_asked_for_all_is_found_beside_idle_ones() {
+    let place = Place::new();
+    let path = place.path("hot.log");
+    let header = "Device r/s w/s rkB/s wkB/s avgqu-sz await %util\n";
+    let report = |second: u32| {
+        let row = |name: &str| match name {
+            "sdc" => format!("{name} 200.00 0.00 3200.00 0.00 0.50 2.00 30.00\n"),
+            _ => format!("{name} 0.00 0.00 0.00 0.00 0.00 0.00 0.00\n"),
+        };
+        let rows = ["sda", "sdb", "sdc", "sdd"].map(row).concat();
+        format!("11/22/2026 10:00:{second:02} AM\n{header}{rows}\n")
+    };
+    let text: String = (0..60).map(report).collect();
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap();
+    let found = |array: &str| {
+        let said = parse(path, &["--json", "--array", array]).ends_with(0);
+        let opened = lines(&said.out).into_iter();
+        let opened = opened.filter(|line| line["change"] == "opened");
+        let hot = opened.filter(|line| line["finding"]["code"] == "imbalance");
+        hot.map(|line| line["finding"]["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(found("/dev/md/data:raid0=sda,sdb,sdc,sdd"), ["data"]);
+    // A mirror is read as md likes.
+    assert!(found("data:raid1=sda,sdb,sdc,sdd").is_empty());
+    let twice = ["--array", "md0=sda,sdb", "--array", "md0=sdc,sdd"];
+    parse(path, &twice).refuses(&["md0 twice"]);
+}
+
+#[test]
+fn columns_are_guessed_and_named_or_asked_for() {
+    let grep = fixture("10-xk-grep.txt");
+    let more = ["--log-interval", "10s", "--first", "interval"];
+    let said = parse(&grep, &more).ends_with(0);
+    assert!(
+        said.err.contains("sysstat 10.1 to 11.4, -x") && said.err.contains("20 of 20"),
+        "{said:#?}"
+    );
+    assert!(said.out.contains("50.000s"), "{said:#?}");
+    let place = Place::new();
+    let path = place.path("basic.log");
+    std::fs::write(
+        &path,
+        "sda 18.89 209.75 135.41 995990159 642992550\n".repeat(9),
+    )
+    .unwrap();
+    let path = path.to_str().unwrap();
+    parse(path, &[]).refuses(&["line 1: no header says", "--columns"]);
+    parse(
+        path,
+        &["--columns", "tps kB_read/s kB_wrtn/s kB_read kB_wrtn"],
+    )
+    .ends_with(0);
+    parse(path, &["--columns", "nonsense"]).refuses(&["'nonsense' are not the columns"]);
+}
+
+#[test]
+fn what_old_versions_tell_of_all_requests_together_is_shown() {
+    let first = ["--first", "interval"];
+    let said = parse(&fixture("9-x.txt"), &first).ends_with(0);
+    assert!(said.out.contains("  all: await "), "{said:#?}");
+    let said = parse(&fixture("12.6-x-s.txt"), &first).ends_with(0);
+    let all = said.out.lines().find(|line| line.contains("  all: "));
+    assert!(all.is_some_and(|line| line.contains("/s ")), "{said:#?}");
+}
+
+#[test]
+fn ctrl_c_ends_the_reading_of_what_has_no_report() {
+    let place = Place::new();
+    let running = Running::start(&mut place.command(&["watch", "--parse", "/dev/zero"]));
+    std::thread::sleep(Duration::from_millis(700));
+    running.signal(Signal::INT);
+    let said = running.end().ends_with(0);
+    assert_eq!(said.out, "", "{said:#?}");
+}
+
+#[test]
+fn years_that_cannot_be_are_no_panic() {
+    let place = Place::new();
+    let path = place.path("far.log");
+    let report = |year: &str| {
+        format!("{year}-01-01 00:00:00\nDevice r/s w/s await %util\nsda 1.00 1.00 1.00 1.00\n\n")
+    };
+    let years = ["1970", "2026", "9999", "1971", "9999"];
+    std::fs::write(&path, years.map(report).concat()).unwrap();
+    let said = parse(path.to_str().unwrap(), &["--zone", "UTC"]).ends_with(0);
+    assert!(said.out.contains("was set back by"), "{said:#?}");
+}
+
+#[test]
+fn what_is_no_log_is_refused() {
+    parse(&fixture("README.md"), &[]).refuses(&["holds no report of iostat"]);
+    parse("/no/such/log", &[]).refuses(&["/no/such/log cannot be read"]);
+    parse("/", &[]).refuses(&["/ is a directory"]);
+    parse(&fixture("12.6-x.txt"), &["--all", "--interval", "1s"]).refuses(&["--interval"]);
+    Place::new()
+        .run(&["watch", "--dates", "dmy"])
+        .refuses(&["--parse"]);
+}
+
+#[test]
+fn a_device_that_the_log_does_not_have_is_named() {
+    let said = parse(&fixture("12.6-x.txt"), &["vda", "/dev/sdq"]).ends_with(0);
+    assert!(said.out.contains("vda") && !said.out.contains("loop0"));
+    assert!(said.err.contains("does not speak of sdq"), "{said:#?}");
+}
