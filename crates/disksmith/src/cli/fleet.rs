@@ -212,7 +212,8 @@ pub(crate) struct HostsArgs {
 }
 
 /// What hosts have in common that compete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Per {
     /// The zone.
     Zone,

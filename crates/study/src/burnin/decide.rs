@@ -78,14 +78,17 @@ impl Race {
         let mut order = self.alive(group);
         order.sort_by(|a, b| self.hosts[*b].figure.total_cmp(&self.hosts[*a].figure));
         let mut left = self.in_question(&order, bounds);
+        self.stand(&order, &left);
         let mut end = self.end(&left, order.len(), bounds);
         if end == Some(End::Equal) {
-            self.leave_equals(&mut left);
+            let round = self.rounds.saturating_sub(1);
+            for host in self.leave_equals(&mut left) {
+                self.hosts[host].standing = Standing::Left { round };
+            }
             if left.len() <= self.rule.keep {
                 end = Some(End::Decided);
             }
         }
-        self.stand(&order, &left);
         let others = order.into_iter().filter(|host| !left.contains(host));
         let lacking = COMPANY.saturating_sub(left.len());
         self.groups[group].company = others.take(lacking).collect();
@@ -148,13 +151,16 @@ impl Race {
     }
 
     /// Leaves those out that are not better than one that is kept, and by what was measured of them
-    /// not as good either.
-    fn leave_equals(&self, left: &mut Vec<usize>) {
+    /// not as good either, and gives them.
+    fn leave_equals(&self, left: &mut Vec<usize>) -> Vec<usize> {
         let figure = |host: &usize| self.hosts[*host].figure;
         let last_kept = self.rule.keep.checked_sub(1).and_then(|at| left.get(at));
-        if let Some(bar) = last_kept.map(|last| figure(last) - self.tie()) {
-            left.retain(|host| figure(host) >= bar);
-        }
+        let Some(bar) = last_kept.map(|last| figure(last) - self.tie()) else {
+            return Vec::new();
+        };
+        let (as_good, others) = left.iter().partition(|host| figure(host) >= bar);
+        *left = as_good;
+        others
     }
 
     /// Notes who is in and who is out since when.

@@ -117,6 +117,12 @@ pub enum Standing {
         /// After which round, from 0.
         round: usize,
     },
+    /// It was left out at the end, by what was measured: none that is kept is worse by more than the tie, and it
+    /// may be as good.
+    Left {
+        /// After which round, from 0.
+        round: usize,
+    },
     /// It failed, or was taken out from outside.
     Removed {
         /// Before or in which round, from 0.

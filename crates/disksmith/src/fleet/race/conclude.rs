@@ -1,11 +1,13 @@
 //! What a race comes to, host by host: made of the rounds of its record alone.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use study::burnin::{End, Known, Standing};
 
-use super::super::run::{Came, FleetRun};
-use super::course::{Course, Fate, Group, Replayed};
+use super::super::run::{Came, FleetRun, HostRun};
+use super::course::{Course, Fate, Group, MOST_MISSED, Replayed};
 use super::record::RaceRecord;
-use crate::cli::Ties;
+use crate::cli::{Per, Ties};
 use crate::render::words;
 
 /// What a host was decided to be.
@@ -57,8 +59,10 @@ pub(crate) struct Ranked {
     pub known: Option<Known>,
     /// In how many rounds it was missing.
     pub missed: usize,
-    /// Reasons to doubt that its figures are its disks' alone, as sentences.
+    /// Reasons to doubt that its figures are its disks' alone, or that they show all, as sentences.
     pub doubts: Vec<String>,
+    /// Whether something else than its disks may have slowed them, as one of the doubts says.
+    pub is_slowed: bool,
 }
 
 /// A group, and how its race ended.
@@ -78,11 +82,25 @@ pub(crate) struct GroupEnd {
     pub places: usize,
 }
 
+/// A zone or type of which no host came to be measured, so that none of it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unraced {
+    /// Its name.
+    pub name: String,
+    /// How many hosts of it the source has.
+    pub hosts: usize,
+}
+
 /// What a race comes to.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Concluded {
     /// The groups, in the order of their names.
     pub groups: Vec<GroupEnd>,
+    /// The groups of the source that no host represents, in the order of their names.
+    pub unraced: Vec<Unraced>,
+    /// In how many rounds a host must be measured before a slowness in a tenth of the rounds would have
+    /// shown.
+    pub proof_rounds: usize,
     /// All hosts: by their groups, and then the best first.
     pub ranked: Vec<Ranked>,
     /// The standard deviation of one round of a disk, as a share.
@@ -98,6 +116,7 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> Concluded {
         course.take(round);
     }
     let groups = course.groups();
+    let proof_rounds = course.proof_rounds();
     let mut ranked: Vec<Ranked> = (0..run.hosts.len())
         .map(|place| {
             let own = record
@@ -152,6 +171,8 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> Concluded {
     });
     Concluded {
         groups: ends.collect(),
+        unraced: unraced(run, record),
+        proof_rounds,
         noise: course.noise(),
         ranked,
     }
@@ -190,6 +211,12 @@ fn raced(
                 words::percent(known.left)
             )
         });
+    let mut doubts = doubts(place, record);
+    if decided == Decided::Keep {
+        doubts.extend(unproven(known, course));
+    }
+    // What a disk answers with an error is nobody else's doing.
+    let is_broken = matches!(course.fate(place), Some(Fate::Broken(_)));
     Ranked {
         place,
         decided,
@@ -197,8 +224,54 @@ fn raced(
         is_bad,
         known,
         missed: course.missed(place),
-        doubts: doubts(place, record),
+        doubts,
+        is_slowed: !is_broken && is_slowed(place, record),
     }
+}
+
+/// What a host that is kept may hide, where it was not measured for long enough; not that it was away in a
+/// few rounds of the others'.
+fn unproven(known: Option<Known>, course: &Course<'_>) -> Option<String> {
+    let wanted = course.proof_rounds();
+    let measured = known.map_or(0, |known| known.rounds);
+    (course.rounds().min(measured + MOST_MISSED) < wanted).then(|| {
+        format!(
+            "It was measured in {}; a slowness in one round of ten is only sure to show in {wanted}.",
+            count(measured, "round")
+        )
+    })
+}
+
+/// Whether something else than its disks may have slowed them in any round.
+fn is_slowed(place: usize, record: &RaceRecord) -> bool {
+    let laps = record.rounds.iter().flat_map(|round| &round.measured);
+    let mut own = laps.filter(|lap| lap.host == place);
+    own.any(|lap| lap.targets.iter().any(|target| target.is_slowed))
+}
+
+/// The groups that the source has and no host represents. Where it does not say the zone or type of a
+/// host that was not measured, that may be of any.
+fn unraced(run: &FleetRun, record: &RaceRecord) -> Vec<Unraced> {
+    let Some(per) = record.per else {
+        return Vec::new();
+    };
+    let of = |host: &HostRun| match per {
+        Per::Zone => host.zone.clone(),
+        Per::Type => host.kind.clone(),
+    };
+    let hosts = || run.hosts.iter().zip(&record.hosts);
+    let (raced, others): (Vec<_>, Vec<_>) = hosts().partition(|(_, raced)| raced.group.is_some());
+    let raced: BTreeSet<String> = raced.into_iter().filter_map(|(host, _)| of(host)).collect();
+    let mut unraced: BTreeMap<String, usize> = BTreeMap::new();
+    for name in others.into_iter().filter_map(|(host, _)| of(host)) {
+        if !raced.contains(&name) {
+            *unraced.entry(name).or_default() += 1;
+        }
+    }
+    let unraced = unraced.into_iter();
+    unraced
+        .map(|(name, hosts)| Unraced { name, hosts })
+        .collect()
 }
 
 /// What the order of the hosts makes of one: the decision, why, and whether it was measured to be worse.
@@ -251,27 +324,26 @@ fn of_rank(
     if let Some(Standing::Removed { .. }) = course.standing(place) {
         return (Decided::Failed, "it could not be raced".to_owned(), false);
     }
-    let after = match (course.standing(place), end) {
-        // Those that would tie in a longer race are left out at its end, by what was measured of them.
-        (_, End::Equal) => " by what was measured".to_owned(),
-        (Some(Standing::Out { round }), _) => format!(", known after round {}", round + 1),
-        _ => String::new(),
+    let others = match record.keep {
+        1 => "another is".to_owned(),
+        keep => format!("{keep} others are"),
     };
-    (
-        Decided::Cull,
-        format!(
-            "{} better{after}",
-            match record.keep {
-                1 => "another is".to_owned(),
-                keep => format!("{keep} others are"),
-            }
+    match course.standing(place) {
+        Some(Standing::Out { round }) => {
+            let reason = format!("{others} better, known after round {}", round + 1);
+            (Decided::Cull, reason, true)
+        }
+        // Nobody who is kept is worse, and it may be as good: that is no reason to end it.
+        _ => (
+            Decided::Cull,
+            format!("{others} better by what was measured, though it may be as good"),
+            false,
         ),
-        true,
-    )
+    }
 }
 
 /// So many of something, in words.
-fn count(number: usize, what: &str) -> String {
+pub(super) fn count(number: usize, what: &str) -> String {
     match number {
         1 => format!("1 {what}"),
         _ => format!("{number} {what}s"),
@@ -312,6 +384,7 @@ fn never(place: usize, run: &FleetRun) -> Ranked {
         known: None,
         missed: 0,
         doubts: Vec::new(),
+        is_slowed: false,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::sweep::Figure;
 
 /// In so many rounds a host may be missing. One that is away more often could be away whenever it is
 /// slow.
-const MOST_MISSED: usize = 3;
+pub(super) const MOST_MISSED: usize = 3;
 
 /// Why a host is out of the race beside those that are better.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,6 +117,16 @@ impl<'a> Course<'a> {
     /// How many rounds were measured.
     pub(crate) fn rounds(&self) -> usize {
         self.race.rounds()
+    }
+
+    /// In how many rounds a host must be measured before it is known that it is not slow in a tenth of them,
+    /// however many the race has.
+    pub(crate) fn proof_rounds(&self) -> usize {
+        let unbounded = Rule {
+            rounds: usize::MAX,
+            ..self.setup.rule
+        };
+        Race::new(&self.group_of, unbounded).proof_rounds()
     }
 
     /// The standard deviation of one round of a disk, as a share.

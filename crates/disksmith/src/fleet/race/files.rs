@@ -187,6 +187,7 @@ mod tests {
             known: None,
             missed: 0,
             doubts: Vec::new(),
+            is_slowed: false,
         }
     }
 
@@ -204,6 +205,8 @@ mod tests {
         let hosts = ["a", "b", "c", "d", "e"].map(host);
         let concluded = Concluded {
             groups: Vec::<GroupEnd>::new(),
+            unraced: Vec::new(),
+            proof_rounds: 0,
             ranked: vec![
                 ranked(1, Decided::Keep, false),
                 ranked(0, Decided::Tie, false),

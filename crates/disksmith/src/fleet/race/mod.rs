@@ -95,6 +95,12 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         }
         // To hear it after an hour of racing would be late.
         let ids = terminate::ids_of(&hosts);
+        if ids.is_empty() {
+            context.tell(
+                "disksmith: the ids of the instances come from the hosts, so that the permission to \
+                 terminate them is only checked when the race is over.",
+            );
+        }
         terminate::check_permission(&ids, &mut terminate::really).map_err(Failure::refused)?;
     }
     let ssh = reach(&args.reach)?;
@@ -113,19 +119,30 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         late: Duration::from_nanos(args.round.0.0).clamp(LATE[0], LATE[1]),
         after_loss: Running::AFTER_LOSS,
     };
-    let mut run = conditions.race(&hosts, args, run, &mut |run| keeper.keep(run))?;
+    let mut keep = |run: &FleetRun| keeper.keep(run, &mut crate::context::tell);
+    let mut run = match conditions.race(&hosts, args, run, &mut keep) {
+        Ok(run) => run,
+        Err(failure) => {
+            keeper.forget();
+            return Err(failure);
+        }
+    };
+    // Before anything else can go wrong; it is tried once more in the end.
+    let _ = keeper.keep_now(&run);
     let concluded = conclude_of(&run)?;
-    let listed = lists.write_of(&run, &hosts, &concluded)?;
-    let terminated = if args.terminate {
-        terminate::carry_out(&mut run, &concluded, args, context, interrupt)
+    let listed = lists.write_of(&run, &hosts, &concluded);
+    let terminated = if args.terminate && listed.is_ok() {
+        terminate::carry_out(&mut run, &concluded, args, context, interrupt, &mut keeper)
     } else {
         Ok(())
     };
     if let Some(why) = keeper.finish(&run) {
         context.tell(&format!("disksmith: the race is not in the ledger: {why}."));
     }
-    let answered = answer(&run, &concluded, args, listed.as_ref(), context);
-    terminated.and(answered)
+    let written = listed.as_ref().ok().and_then(Option::as_ref);
+    let answered = answer(&run, &concluded, args, written, context);
+    // The first that went wrong is why the others did.
+    listed.map(drop).and(terminated).and(answered)
 }
 
 /// What a race comes to.
@@ -236,6 +253,7 @@ fn begun(args: &RaceArgs, asked: &Asked, hosts: &[Host]) -> FleetRun {
     };
     let record = RaceRecord {
         keep: args.keep as usize,
+        per: args.per,
         figures: asked.figures.clone(),
         floors: args.floor.iter().map(ToString::to_string).collect(),
         round_s: args.round.0.0 as f64 / 1e9,
@@ -298,11 +316,13 @@ fn answer(
         ));
     }
     let is_full = |group: &conclude::GroupEnd| group.kept + group.places >= record.keep;
-    Ok(if concluded.groups.iter().all(is_full) {
-        Answer::Done
-    } else {
-        Answer::No
-    })
+    Ok(
+        if concluded.unraced.is_empty() && concluded.groups.iter().all(is_full) {
+            Answer::Done
+        } else {
+            Answer::No
+        },
+    )
 }
 
 fn shown(

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::rounds::{TargetFacts, TargetRound};
 use super::terminate::Termination;
-use crate::cli::Ties;
+use crate::cli::{Per, Ties};
 use crate::sweep::Figure;
 
 /// A race.
@@ -13,6 +13,9 @@ use crate::sweep::Figure;
 pub(crate) struct RaceRecord {
     /// How many hosts are kept, of each group.
     pub keep: usize,
+    /// What hosts have in common that compete, beside their size.
+    #[serde(default)]
+    pub per: Option<Per>,
     /// The figures that each round gives, in their order; the first is what hosts are ranked by.
     pub figures: Vec<Figure>,
     /// What a host must reach throughout, as it is written.

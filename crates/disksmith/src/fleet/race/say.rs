@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 use study::burnin::{End, Known};
 
 use super::super::run::FleetRun;
-use super::conclude::{Concluded, Decided, GroupEnd, Ranked};
+use super::conclude::{Concluded, Decided, GroupEnd, Ranked, count};
 use super::course::end_word;
 use super::record::{RaceRecord, RacedHost};
+use super::terminate::UNKNOWN;
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout, wrap};
 use crate::render::words;
@@ -67,26 +68,28 @@ pub(crate) fn text(
         ))
     });
     let told = sentences(record, concluded).into_iter().chain(reasons);
-    let more = doubts(run, concluded)
-        .into_iter()
-        .chain(notes)
-        .chain(clocks);
-    for sentence in told.chain(more).chain(terminated(record)) {
+    let more = notes.chain(clocks);
+    for sentence in told.chain(more).chain(remarks(run, record, concluded)) {
         text.push_str(&wrap(&sentence, columns, "  "));
         text.push('\n');
     }
     text
 }
 
-/// What became of the instances that were to be terminated.
-fn terminated(record: &RaceRecord) -> Vec<String> {
+/// What makes figures doubtful, and what became of the instances that were to be terminated.
+pub(crate) fn remarks(run: &FleetRun, record: &RaceRecord, concluded: &Concluded) -> Vec<String> {
+    let mut remarks = doubts(run, concluded);
     let doomed = record.termination.iter().flat_map(|one| &one.doomed);
-    doomed
-        .map(|one| {
-            let state = one.state.as_deref().unwrap_or("not terminated");
-            format!("{}: its instance {} is {state}.", one.host, one.id)
-        })
-        .collect()
+    remarks.extend(doomed.map(|one| match one.state.as_deref() {
+        None => format!("{}: its instance {} is not terminated.", one.host, one.id),
+        Some(UNKNOWN) => format!(
+            "{}: what came of its instance {} is not known; look with 'aws ec2 describe-instances \
+             --instance-ids {}'.",
+            one.host, one.id, one.id
+        ),
+        Some(state) => format!("{}: its instance {} is {state}.", one.host, one.id),
+    }));
+    remarks
 }
 
 fn row(one: &Ranked, run: &FleetRun, record: &RaceRecord, many: bool) -> Vec<String> {
@@ -136,8 +139,16 @@ fn doubts(run: &FleetRun, concluded: &Concluded) -> Vec<String> {
 /// How the race of each group ended, how long it took, and what it rests on.
 pub(crate) fn sentences(record: &RaceRecord, concluded: &Concluded) -> Vec<String> {
     let groups = concluded.groups.iter();
+    let unraced = concluded.unraced.iter().map(|group| {
+        format!(
+            "{}: none is kept, since none of its {} came to be measured.",
+            group.name,
+            count(group.hosts, "host")
+        )
+    });
     groups
         .map(|group| of_group(group, record))
+        .chain(unraced)
         .chain(of_race(record, concluded))
         .collect()
 }
@@ -176,16 +187,12 @@ fn of_group(group: &GroupEnd, record: &RaceRecord) -> String {
         1 => "1 host is kept".to_owned(),
         kept => format!("{kept} hosts are kept"),
     };
-    let tie = |places: usize| match places {
-        1 => "1 place".to_owned(),
-        places => format!("{places} places"),
-    };
     let ties = match group.tied {
         0 => String::new(),
         tied => format!(
             ", and {tied} tie for {}: the race cannot tell them apart; choose among them, or break \
              ties with --ties",
-            tie(group.places)
+            count(group.places, "place")
         ),
     };
     match group.end {
@@ -223,11 +230,23 @@ fn of_race(record: &RaceRecord, concluded: &Concluded) -> Vec<String> {
         words::seconds(record.round_s),
         laps as f64 * record.round_s / 3600.0
     )];
+    if record.rounds.len() < concluded.proof_rounds && !record.interrupted {
+        sentences.push(format!(
+            "That is too short to see each host that is slow in one of ten rounds: it takes {} rounds \
+             ({}).",
+            concluded.proof_rounds,
+            words::seconds(concluded.proof_rounds as f64 * record.round_s)
+        ));
+    }
     sentences.extend(record.floors.iter().map(|floor| {
+        // One that missed several is out for the first.
         let missed = concluded.ranked.iter().filter(|one| {
             one.decided == Decided::Floor && one.reason.contains(&format!("missed {floor}:"))
         });
-        format!("Hosts that missed the floor {floor}: {}.", missed.count())
+        format!(
+            "Hosts that are out for the floor {floor}: {}.",
+            missed.count()
+        )
     }));
     sentences
 }
@@ -254,11 +273,16 @@ pub(crate) fn json(run: &FleetRun, record: &RaceRecord, concluded: &Concluded) -
         "rounds": record.rounds.len(),
         "least_rounds": record.least_rounds,
         "most_rounds": record.most_rounds,
+        "proof_rounds": concluded.proof_rounds,
         "interrupted": record.interrupted,
         "terminated": record.termination.as_ref().map(|termination| &termination.doomed),
         "spared": record.termination.as_ref().map(|termination| &termination.spared),
         "noise": concluded.noise,
         "groups": groups,
+        "unraced": concluded.unraced.iter().map(|group| json!({
+            "group": group.name,
+            "hosts": group.hosts,
+        })).collect::<Vec<Value>>(),
         "hosts": hosts,
     });
     format!("{document:#}\n")

@@ -234,7 +234,13 @@ fn of_lap(
         invalid: lap.invalid.clone(),
         broken: broken.map(ToString::to_string),
         failed: failed.map(ToString::to_string),
+        is_slowed: lap.doubts.iter().any(is_of_others),
     }
+}
+
+/// Whether a doubt is that something else than the disk has slowed it.
+fn is_of_others(doubt: &Finding) -> bool {
+    matches!(doubt.code, Code::ForeignIo | Code::CpuBound)
 }
 
 #[cfg(test)]

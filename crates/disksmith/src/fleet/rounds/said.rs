@@ -65,4 +65,8 @@ pub(crate) struct TargetRound {
     /// Reasons to doubt that the figures are the disk's alone, as sentences, each said once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
+    /// Whether something else than the disk may have slowed it in this round: others that used it, or the
+    /// processor.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_slowed: bool,
 }

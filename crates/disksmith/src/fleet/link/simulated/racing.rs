@@ -109,6 +109,7 @@ pub(super) fn measured(name: &str, nth: usize, round: Round) -> Answer {
             broken: (is("fail") && at == 1).then(|| "a read at byte 0 failed".to_owned()),
             failed: None,
             doubts: Vec::new(),
+            is_slowed: false,
         }
     });
     Answer::Says(Box::new(FromAgent::Round(RoundSaid::Measured(HostRound {

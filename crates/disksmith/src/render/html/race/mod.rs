@@ -122,7 +122,11 @@ fn write_page(out: &mut dyn io::Write, view: View<'_>) -> io::Result<()> {
             ("Date", words::date(run.began)),
             ("Race", run.id.clone()),
         ],
-        sentences: say::sentences(record, concluded),
+        sentences: [
+            say::sentences(record, concluded),
+            say::remarks(run, record, concluded),
+        ]
+        .concat(),
         charts,
         figure: say::figure_name(record),
         lines: concluded.ranked.iter().map(|one| line(one, view)).collect(),
