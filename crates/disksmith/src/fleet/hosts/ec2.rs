@@ -125,7 +125,7 @@ pub(crate) struct Now {
 /// Asks for instances by their ids. One that is not known is not in the answer.
 ///
 /// # Errors
-/// A sentence, where the command fails, as it does for an id that never was.
+/// A sentence, where the command fails.
 pub(crate) fn now(
     ids: &[&str],
     run: &mut dyn FnMut(&Exec) -> Result<Vec<u8>, String>,
@@ -136,9 +136,10 @@ pub(crate) fn now(
             "describe-instances",
             "--output",
             "json",
-            "--instance-ids",
+            // With --instance-ids, one that is gone for good would be an error for all of them.
+            "--filters",
         ])
-        .args(ids.iter().copied());
+        .arg(format!("Name=instance-id,Values={}", ids.join(",")));
     let page = page(&run(&program.limit(super::LIMIT))?)?;
     let instances = page.reservations.into_iter().flatten();
     let of = |instance: Instance| {

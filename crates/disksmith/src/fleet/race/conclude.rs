@@ -3,6 +3,7 @@
 use study::burnin::{End, Known, Standing};
 
 use super::super::run::{Came, FleetRun};
+use super::super::setup;
 use super::course::{Course, Fate, Group, Replayed};
 use super::record::RaceRecord;
 use crate::cli::Ties;
@@ -85,8 +86,12 @@ pub(crate) struct Concluded {
     pub groups: Vec<GroupEnd>,
     /// All hosts: by their groups, and then the best first.
     pub ranked: Vec<Ranked>,
+    /// The groups that the source of the hosts speaks of, and of which none came to be measured.
+    pub empty: Vec<String>,
     /// The standard deviation of one round of a disk, as a share.
     pub noise: Option<f64>,
+    /// In how many rounds a host must be measured so that a slowness in a tenth of them is seen.
+    pub proof_rounds: usize,
 }
 
 /// Goes through the rounds of a race, and says what they come to.
@@ -98,6 +103,7 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> Concluded {
         course.take(round);
     }
     let groups = course.groups();
+    let proof_rounds = replayed.proof_rounds();
     let mut ranked: Vec<Ranked> = (0..run.hosts.len())
         .map(|place| {
             let own = record
@@ -106,7 +112,7 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> Concluded {
                 .and_then(|host| host.group.as_deref());
             let group = groups.iter().find(|group| Some(group.name) == own);
             match group {
-                Some(group) => raced(place, group, &course, record, run),
+                Some(group) => raced(place, group, &course, record, run, proof_rounds),
                 None => never(place, run),
             }
         })
@@ -152,9 +158,30 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> Concluded {
     });
     Concluded {
         groups: ends.collect(),
+        empty: empty(run, record),
         noise: course.noise(),
+        proof_rounds,
         ranked,
     }
+}
+
+/// The groups of the hosts that took no part, by their source, in which no other host did.
+fn empty(run: &FleetRun, record: &RaceRecord) -> Vec<String> {
+    let is_of = |group: &Option<String>, name: &str| {
+        let rest = group.as_deref().and_then(|group| group.strip_prefix(name));
+        // What tells sizes apart stands behind the name.
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
+    };
+    let both = run.hosts.iter().zip(&record.hosts);
+    let mut names: Vec<String> = both
+        .filter(|(_, raced)| raced.group.is_none())
+        .map(|(host, _)| setup::name(host.zone.as_deref(), host.kind.as_deref(), record.per))
+        .filter(|name| name != setup::UNKNOWN)
+        .filter(|name| !record.hosts.iter().any(|raced| is_of(&raced.group, name)))
+        .collect();
+    names.sort();
+    names.dedup();
+    names
 }
 
 /// A host that took part.
@@ -164,6 +191,7 @@ fn raced(
     course: &Course<'_>,
     record: &RaceRecord,
     run: &FleetRun,
+    proof_rounds: usize,
 ) -> Ranked {
     let known = course.known(place);
     let (decided, reason, is_bad) = match course.fate(place) {
@@ -190,6 +218,14 @@ fn raced(
                 words::percent(known.left)
             )
         });
+    let mut doubts = doubts(place, record);
+    let rounds = known.map_or(0, |known| known.rounds);
+    if decided == Decided::Keep && rounds < proof_rounds {
+        doubts.push(format!(
+            "It was measured in {rounds} rounds, and it takes {proof_rounds} to see a host that is slow in \
+             one of ten."
+        ));
+    }
     Ranked {
         place,
         decided,
@@ -197,7 +233,7 @@ fn raced(
         is_bad,
         known,
         missed: course.missed(place),
-        doubts: doubts(place, record),
+        doubts,
     }
 }
 
@@ -251,11 +287,17 @@ fn of_rank(
     if let Some(Standing::Removed { .. }) = course.standing(place) {
         return (Decided::Failed, "it could not be raced".to_owned(), false);
     }
-    let after = match (course.standing(place), end) {
-        // Those that would tie in a longer race are left out at its end, by what was measured of them.
-        (_, End::Equal) => " by what was measured".to_owned(),
-        (Some(Standing::Out { round }), _) => format!(", known after round {}", round + 1),
-        _ => String::new(),
+    if course.known(place).is_none() {
+        return (Decided::Failed, "it was never measured".to_owned(), false);
+    }
+    let (after, is_bad) = match (course.standing(place), end) {
+        (Some(Standing::Out { round }), _) if round + 1 < course.rounds() || end != End::Equal => {
+            (format!(", known after round {}", round + 1), true)
+        }
+        // Those that might tie in a longer race are left out at its end, by what was measured of them: that
+        // is no proof that they are worse.
+        (_, End::Equal) => (" by what was measured".to_owned(), false),
+        _ => (String::new(), true),
     };
     (
         Decided::Cull,
@@ -266,7 +308,7 @@ fn of_rank(
                 keep => format!("{keep} others are"),
             }
         ),
-        true,
+        is_bad,
     )
 }
 
@@ -317,7 +359,10 @@ fn never(place: usize, run: &FleetRun) -> Ranked {
 
 /// What was told of a host's targets, each sentence once.
 fn doubts(place: usize, record: &RaceRecord) -> Vec<String> {
-    let laps = record.rounds.iter().flat_map(|round| &round.measured);
+    let laps = record
+        .rounds
+        .iter()
+        .flat_map(|round| round.measured.iter().chain(&round.late));
     let own = laps.filter(|lap| lap.host == place);
     let told = own
         .flat_map(|lap| &lap.targets)

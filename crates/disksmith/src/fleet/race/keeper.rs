@@ -17,7 +17,8 @@ pub(super) struct Keeper {
     claim: Claim<FleetRun>,
     /// Until when nothing is written: all of the race is, each time.
     rested: Instant,
-    failed: Option<String>,
+    /// Whether it was told that it cannot be kept.
+    has_told: bool,
 }
 
 impl Keeper {
@@ -36,20 +37,36 @@ impl Keeper {
             claim: claim.refused()?,
             ledger,
             rested: Instant::now(),
-            failed: None,
+            has_told: false,
         })
     }
 
-    /// Keeps what is known now, unless it was kept a moment ago.
+    /// Keeps what is known now, unless it was kept a moment ago. The first time that this fails is told; it
+    /// is tried again all the same.
     pub(super) fn keep(&mut self, run: &FleetRun) {
-        let began = Instant::now();
-        if began < self.rested || self.failed.is_some() {
+        if Instant::now() < self.rested {
             return;
         }
-        if let Err(why) = self.ledger.keep_work(&self.claim, run) {
-            self.failed = Some(why.to_string());
+        let kept = self.keep_now(run);
+        if let Err(why) = kept
+            && !self.has_told
+        {
+            self.has_told = true;
+            crate::context::tell(&format!(
+                "disksmith: the ledger does not take the race at the moment: {why}."
+            ));
         }
+    }
+
+    /// Keeps what is known now.
+    ///
+    /// # Errors
+    /// A sentence without its end, where the ledger cannot be written.
+    pub(super) fn keep_now(&mut self, run: &FleetRun) -> Result<(), String> {
+        let began = Instant::now();
+        let kept = self.ledger.keep_work(&self.claim, run);
         self.rested = Instant::now() + began.elapsed() * REST;
+        kept.map_err(|why| why.to_string())
     }
 
     /// Keeps the end of it. Why that cannot be done; `None` where it can.

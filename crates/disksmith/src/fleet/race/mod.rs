@@ -56,6 +56,7 @@ use files::Lists;
 use keeper::Keeper;
 use run::Conditions;
 use runner::Running;
+use terminate::Ended;
 
 pub(crate) use conclude::{Concluded, Decided, Ranked, conclude};
 pub(crate) use record::RaceRecord;
@@ -115,17 +116,29 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     };
     let mut run = conditions.race(&hosts, args, run, &mut |run| keeper.keep(run))?;
     let concluded = conclude_of(&run)?;
-    let listed = lists.write_of(&run, &hosts, &concluded)?;
-    let terminated = if args.terminate {
-        terminate::carry_out(&mut run, &concluded, args, context, interrupt)
-    } else {
-        Ok(())
+    // Before anything else can go wrong.
+    let kept = keeper.keep_now(&run);
+    let listed = lists.write_of(&run, &hosts, &concluded);
+    let terminated = match (&kept, &listed) {
+        _ if !args.terminate => Ok(()),
+        (Ok(()), Ok(_)) => {
+            let ended = Ended {
+                concluded: &concluded,
+                args,
+                interrupt,
+            };
+            ended.carry_out(&mut run, context, &mut keeper)
+        }
+        _ => Err(Failure::Midway(anyhow!(
+            "no instance was terminated, since what the race came to could not be written down"
+        ))),
     };
     if let Some(why) = keeper.finish(&run) {
         context.tell(&format!("disksmith: the race is not in the ledger: {why}."));
     }
-    let answered = answer(&run, &concluded, args, listed.as_ref(), context);
-    terminated.and(answered)
+    let paths = listed.as_ref().ok().and_then(Option::as_ref);
+    let answered = answer(&run, &concluded, args, paths, context);
+    listed.and(terminated).and(answered)
 }
 
 /// What a race comes to.
@@ -236,6 +249,7 @@ fn begun(args: &RaceArgs, asked: &Asked, hosts: &[Host]) -> FleetRun {
     };
     let record = RaceRecord {
         keep: args.keep as usize,
+        per: args.per,
         figures: asked.figures.clone(),
         floors: args.floor.iter().map(ToString::to_string).collect(),
         round_s: args.round.0.0 as f64 / 1e9,
@@ -298,11 +312,13 @@ fn answer(
         ));
     }
     let is_full = |group: &conclude::GroupEnd| group.kept + group.places >= record.keep;
-    Ok(if concluded.groups.iter().all(is_full) {
-        Answer::Done
-    } else {
-        Answer::No
-    })
+    Ok(
+        if concluded.groups.iter().all(is_full) && concluded.empty.is_empty() {
+            Answer::Done
+        } else {
+            Answer::No
+        },
+    )
 }
 
 fn shown(

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::rounds::{TargetFacts, TargetRound};
 use super::terminate::Termination;
-use crate::cli::Ties;
+use crate::cli::{Per, Ties};
 use crate::sweep::Figure;
 
 /// A race.
@@ -13,6 +13,9 @@ use crate::sweep::Figure;
 pub(crate) struct RaceRecord {
     /// How many hosts are kept, of each group.
     pub keep: usize,
+    /// What hosts have in common that compete, beside their size.
+    #[serde(default)]
+    pub per: Option<Per>,
     /// The figures that each round gives, in their order; the first is what hosts are ranked by.
     pub figures: Vec<Figure>,
     /// What a host must reach throughout, as it is written.
@@ -58,6 +61,9 @@ pub(crate) struct RacedHost {
 pub(crate) struct RoundRecord {
     /// The hosts that were measured, by their places.
     pub measured: Vec<Lap>,
+    /// What came too late of an earlier round.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub late: Vec<Lap>,
     /// Those that should have been, and why they were not.
     pub missed: Vec<Absent>,
     /// Those that are gone for good, and why.

@@ -30,6 +30,7 @@ pub(crate) fn with_ties(levels: &[f64], ties: Option<Ties>) -> FleetRun {
     };
     let mut record = RaceRecord {
         keep: 2,
+        per: None,
         figures: vec!["page-read.iops".parse().unwrap()],
         floors: Vec::new(),
         round_s: 10.0,

@@ -136,8 +136,12 @@ fn doubts(run: &FleetRun, concluded: &Concluded) -> Vec<String> {
 /// How the race of each group ended, how long it took, and what it rests on.
 pub(crate) fn sentences(record: &RaceRecord, concluded: &Concluded) -> Vec<String> {
     let groups = concluded.groups.iter();
+    let empty = concluded.empty.iter();
     groups
         .map(|group| of_group(group, record))
+        .chain(empty.map(|name| {
+            format!("{name}: none of its hosts came to be measured, and none is kept.")
+        }))
         .chain(of_race(record, concluded))
         .collect()
 }
@@ -258,6 +262,8 @@ pub(crate) fn json(run: &FleetRun, record: &RaceRecord, concluded: &Concluded) -
         "terminated": record.termination.as_ref().map(|termination| &termination.doomed),
         "spared": record.termination.as_ref().map(|termination| &termination.spared),
         "noise": concluded.noise,
+        "proof_rounds": concluded.proof_rounds,
+        "empty_groups": concluded.empty,
         "groups": groups,
         "hosts": hosts,
     });
