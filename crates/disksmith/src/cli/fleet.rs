@@ -35,7 +35,7 @@ pub(crate) enum FleetVerb {
     Top(TopArgs),
     /// Run any verb on all hosts, and gather the answers
     Run(RunArgs),
-    /// Show the answers of a 'fleet run' or 'fleet zero' again
+    /// Show the answers of a 'fleet run', 'fleet zero' or 'fleet race' again
     Show(FleetShowArgs),
     /// Write zeros over disks of all hosts, after one plan of all was agreed to
     Zero(FleetZeroArgs),
@@ -72,13 +72,13 @@ pub(crate) struct SourceArgs {
 /// How hosts are reached.
 #[derive(Args, Debug)]
 pub(crate) struct ReachArgs {
-    /// Who to log in as, where the list and ssh's configuration say nothing else
+    /// Who to log in as, where the source of the hosts does not say it
     #[arg(long, value_name = "NAME", value_parser = user)]
     pub user: Option<String>,
     /// Be root on the hosts by sudo, which must ask for no password
     #[arg(long)]
     pub sudo: bool,
-    /// How many hosts are being worked on at the same time; of 'top', being connected to
+    /// How many hosts are being worked on at the same time; of 'top' and 'race', being connected to
     #[arg(long, value_name = "N", default_value_t = 64,
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub batch: u32,
@@ -315,7 +315,7 @@ pub(crate) struct RaceArgs {
     /// agreed to, through 'aws'; never one that is tagged 'keep'
     #[arg(long, conflicts_with = "dry_run")]
     pub terminate: bool,
-    /// Agree to the list of those that are to be terminated
+    /// Agree to the list of those that are to be terminated, of which the doubtful are left out then
     #[arg(long, requires = "terminate")]
     pub yes: bool,
     /// Where keep.txt and cull.txt are written

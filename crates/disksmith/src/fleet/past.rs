@@ -156,6 +156,13 @@ struct Value {
     value: f64,
 }
 
+/// Whether a host of which a race decided this may have been good by its figure. One that missed a floor or
+/// failed was not.
+fn may_be_good(decision: &str) -> bool {
+    let never = [Decided::Floor, Decided::Failed, Decided::Unreachable];
+    never.iter().all(|one| one.word() != decision)
+}
+
 fn of_text(
     name: &str,
     bytes: &[u8],
@@ -189,7 +196,10 @@ fn of_answer(
     let host = |raced: Raced| PastHost {
         zone: raced.zone,
         kind: raced.kind,
-        figure: raced.figure.map(|figure| figure.value),
+        // However high it is: the race found it bad.
+        figure: (raced.decision.as_deref().is_none_or(may_be_good))
+            .then(|| raced.figure.map(|figure| figure.value))
+            .flatten(),
         kept: raced.decision.map(|word| word == KEEP),
     };
     Ok(answer.hosts.into_iter().map(host).collect())
@@ -235,7 +245,7 @@ fn of_attributes(host: &Host) -> Result<PastHost, String> {
     Ok(PastHost {
         zone: host.zone.clone(),
         kind: host.kind.clone(),
-        figure,
+        figure: figure.filter(|_| decision.is_none_or(|word| may_be_good(word))),
         kept: decision.map(|word| word == KEEP),
     })
 }
@@ -326,7 +336,9 @@ fn of_races(ledger: &Ledger, bar: &Requirement) -> Result<Vec<(String, PastHost)
                 let past = PastHost {
                     zone: host.zone.clone(),
                     kind: host.kind.clone(),
-                    figure: one.known.map(|known| known.figure),
+                    figure: (one.known)
+                        .filter(|_| may_be_good(one.decided.word()))
+                        .map(|known| known.figure),
                     kept: None,
                 };
                 hosts.push((host.id.clone().unwrap_or_else(|| host.host.clone()), past));
@@ -467,7 +479,7 @@ mod tests {
         {"host": "a", "zone": "z1", "type": "t", "figure": {"value": 12000}, "decision": "keep"},
         {"host": "b", "zone": "z1", "figure": {"value": 12500.5}, "decision": "cull"},
         {"host": "c", "zone": "z2", "figure": null, "decision": "unreachable"},
-        {"host": "d", "zone": "z2", "figure": {"value": 9000}, "decision": "floor"}]}"#;
+        {"host": "d", "zone": "z2", "figure": {"value": 13000}, "decision": "floor"}]}"#;
 
     #[test]
     fn a_race_says_who_was_good() {
@@ -475,7 +487,8 @@ mod tests {
         assert_eq!(goods(&past), [true, true, false, false]);
         assert!(past.good.contains("12000"), "{}", past.good);
         let lower = read(RACE, Some("page-write.iops>=9000")).unwrap();
-        assert_eq!(goods(&lower), [true, true, false, true]);
+        // One that missed a floor was not good, however high its figure is.
+        assert_eq!(goods(&lower), [true, true, false, false]);
         let told = read(RACE, Some("page-read.iops>=9000")).unwrap_err();
         assert!(told.contains("page-write.iops, and --good"), "{told}");
     }

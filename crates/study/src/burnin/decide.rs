@@ -16,7 +16,9 @@ impl Race {
                 places: 0,
             };
         };
-        let left = of.left.clone();
+        // A host of which nothing was measured is neither among the best nor as good as they are.
+        let is_known = |host: &&usize| self.hosts[**host].rounds > 0;
+        let left: Vec<usize> = of.left.iter().filter(is_known).copied().collect();
         if left.len() <= self.rule.keep {
             return Decision {
                 end: of.end,
@@ -127,7 +129,9 @@ impl Race {
     }
 
     fn end(&self, left: &[usize], alive: usize, bounds: &mut Bounds) -> Option<End> {
-        if alive <= self.rule.keep && self.rounds >= self.rule.least.max(2) {
+        let least = self.rule.least.max(2);
+        let is_measured = |host: &usize| self.hosts[*host].rounds >= least;
+        if alive <= self.rule.keep && left.iter().all(is_measured) {
             return Some(End::Few);
         }
         let proof = super::bounds::proof_rounds(&self.rule, self.groups.len());

@@ -226,6 +226,41 @@ fn a_host_that_is_not_reached_in_a_round_is_in_the_next() {
 }
 
 #[test]
+fn a_host_that_was_never_measured_is_neither_kept_nor_in_a_tie() {
+    let of = |host| Measured {
+        host,
+        disks: vec![100.0],
+    };
+    // Few are left, and one of them was away until now: it is waited for.
+    let mut race = Race::new(&[0; 3], Rule::keeping(2));
+    race.remove(0);
+    for _ in 0..4 {
+        race.take(&[of(1)]);
+    }
+    assert_eq!(race.ended(0), None);
+    assert_eq!(race.decision(0).keep, [1]);
+    for _ in 0..2 {
+        race.take(&[of(1), of(2)]);
+    }
+    assert_eq!(race.ended(0), Some(End::Few));
+    // The rounds are used up.
+    let rule = Rule {
+        rounds: 3,
+        ..Rule::keeping(1)
+    };
+    let mut race = Race::new(&[0; 3], rule);
+    for _ in 0..3 {
+        race.take(&[of(0), of(1)]);
+    }
+    let decision = race.decision(0);
+    assert_eq!(decision.end, Some(End::Rounds));
+    assert!(
+        !decision.keep.contains(&2) && !decision.tied.contains(&2),
+        "{decision:?}"
+    );
+}
+
+#[test]
 fn every_host_is_measured_as_long_as_the_floors_need() {
     let rule = Rule {
         least: 12,

@@ -5,6 +5,7 @@
 //! When the input ends, or nothing comes for [`SILENCE`], the connection is lost: it ends what runs,
 //! keeps the answer for the next contact, and ends. All of that takes less than 10 s.
 
+mod claim;
 mod facts;
 mod pipe;
 mod sample;
@@ -27,6 +28,7 @@ use super::talk::{
 use crate::context::Context;
 use crate::failure::{Answer, Outcome, Standing as _};
 use crate::signals;
+use claim::Claim;
 use sample::Sampler;
 use spool::Spool;
 use task::{GRACE, Hear, Task, is_talked_with};
@@ -263,8 +265,16 @@ impl Agent {
             self.mouth.say(FromAgent::Failed(why.to_owned()));
             return;
         }
+        let claim = match Claim::of(&order.args) {
+            Ok(claim) => claim,
+            Err(why) => {
+                self.mouth.say(FromAgent::Failed(why));
+                return;
+            }
+        };
         let events = self.events.clone();
         let done = move |ended| {
+            drop(claim);
             let _ = events.send(Event::Ended(Box::new(ended)));
         };
         match Task::start(order, &self.root, hear, done) {

@@ -1,13 +1,12 @@
 //! What a race comes to, host by host: made of the rounds of its record alone.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use study::burnin::{End, Known, Standing};
 
-use super::super::run::{Came, FleetRun, HostRun};
-use super::course::{Course, Fate, Group, MOST_MISSED, Replayed};
+use super::super::run::{Came, FleetRun};
+use super::super::setup;
+use super::course::{Course, Fate, Group, Replayed};
 use super::record::RaceRecord;
-use crate::cli::{Per, Ties};
+use crate::cli::Ties;
 use crate::render::words;
 
 /// What a host was decided to be.
@@ -82,29 +81,19 @@ pub(crate) struct GroupEnd {
     pub places: usize,
 }
 
-/// A zone or type of which no host came to be measured, so that none of it is kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unraced {
-    /// Its name.
-    pub name: String,
-    /// How many hosts of it the source has.
-    pub hosts: usize,
-}
-
 /// What a race comes to.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Concluded {
     /// The groups, in the order of their names.
     pub groups: Vec<GroupEnd>,
-    /// The groups of the source that no host represents, in the order of their names.
-    pub unraced: Vec<Unraced>,
-    /// In how many rounds a host must be measured before a slowness in a tenth of the rounds would have
-    /// shown.
-    pub proof_rounds: usize,
     /// All hosts: by their groups, and then the best first.
     pub ranked: Vec<Ranked>,
+    /// The groups that the source of the hosts speaks of, and of which none came to be measured.
+    pub empty: Vec<String>,
     /// The standard deviation of one round of a disk, as a share.
     pub noise: Option<f64>,
+    /// In how many rounds a host must be measured so that a slowness in a tenth of them is seen.
+    pub proof_rounds: usize,
 }
 
 /// Goes through the rounds of a race, and says what they come to.
@@ -116,7 +105,7 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> Concluded {
         course.take(round);
     }
     let groups = course.groups();
-    let proof_rounds = course.proof_rounds();
+    let proof_rounds = replayed.proof_rounds();
     let mut ranked: Vec<Ranked> = (0..run.hosts.len())
         .map(|place| {
             let own = record
@@ -125,7 +114,7 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> Concluded {
                 .and_then(|host| host.group.as_deref());
             let group = groups.iter().find(|group| Some(group.name) == own);
             match group {
-                Some(group) => raced(place, group, &course, record, run),
+                Some(group) => raced(place, group, &course, record, run, proof_rounds),
                 None => never(place, run),
             }
         })
@@ -171,11 +160,30 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> Concluded {
     });
     Concluded {
         groups: ends.collect(),
-        unraced: unraced(run, record),
-        proof_rounds,
+        empty: empty(run, record),
         noise: course.noise(),
+        proof_rounds,
         ranked,
     }
+}
+
+/// The groups of the hosts that took no part, by their source, in which no other host did.
+fn empty(run: &FleetRun, record: &RaceRecord) -> Vec<String> {
+    let is_of = |group: &Option<String>, name: &str| {
+        let rest = group.as_deref().and_then(|group| group.strip_prefix(name));
+        // What tells sizes apart stands behind the name.
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
+    };
+    let both = run.hosts.iter().zip(&record.hosts);
+    let mut names: Vec<String> = both
+        .filter(|(_, raced)| raced.group.is_none())
+        .map(|(host, _)| setup::name(host.zone.as_deref(), host.kind.as_deref(), record.per))
+        .filter(|name| name != setup::UNKNOWN)
+        .filter(|name| !record.hosts.iter().any(|raced| is_of(&raced.group, name)))
+        .collect();
+    names.sort();
+    names.dedup();
+    names
 }
 
 /// A host that took part.
@@ -185,6 +193,7 @@ fn raced(
     course: &Course<'_>,
     record: &RaceRecord,
     run: &FleetRun,
+    proof_rounds: usize,
 ) -> Ranked {
     let known = course.known(place);
     let (decided, reason, is_bad) = match course.fate(place) {
@@ -212,8 +221,12 @@ fn raced(
             )
         });
     let mut doubts = doubts(place, record);
-    if decided == Decided::Keep {
-        doubts.extend(unproven(known, course));
+    let rounds = known.map_or(0, |known| known.rounds);
+    if decided == Decided::Keep && rounds < proof_rounds {
+        doubts.push(format!(
+            "It was measured in {rounds} rounds, and it takes {proof_rounds} to see a host that is slow in \
+             one of ten."
+        ));
     }
     // What a disk answers with an error is nobody else's doing.
     let is_broken = matches!(course.fate(place), Some(Fate::Broken(_)));
@@ -229,49 +242,12 @@ fn raced(
     }
 }
 
-/// What a host that is kept may hide, where it was not measured for long enough; not that it was away in a
-/// few rounds of the others'.
-fn unproven(known: Option<Known>, course: &Course<'_>) -> Option<String> {
-    let wanted = course.proof_rounds();
-    let measured = known.map_or(0, |known| known.rounds);
-    (course.rounds().min(measured + MOST_MISSED) < wanted).then(|| {
-        format!(
-            "It was measured in {}; a slowness in one round of ten is only sure to show in {wanted}.",
-            count(measured, "round")
-        )
-    })
-}
-
 /// Whether something else than its disks may have slowed them in any round.
 fn is_slowed(place: usize, record: &RaceRecord) -> bool {
-    let laps = record.rounds.iter().flat_map(|round| &round.measured);
+    let rounds = record.rounds.iter();
+    let laps = rounds.flat_map(|round| round.measured.iter().chain(&round.late));
     let mut own = laps.filter(|lap| lap.host == place);
     own.any(|lap| lap.targets.iter().any(|target| target.is_slowed))
-}
-
-/// The groups that the source has and no host represents. Where it does not say the zone or type of a
-/// host that was not measured, that may be of any.
-fn unraced(run: &FleetRun, record: &RaceRecord) -> Vec<Unraced> {
-    let Some(per) = record.per else {
-        return Vec::new();
-    };
-    let of = |host: &HostRun| match per {
-        Per::Zone => host.zone.clone(),
-        Per::Type => host.kind.clone(),
-    };
-    let hosts = || run.hosts.iter().zip(&record.hosts);
-    let (raced, others): (Vec<_>, Vec<_>) = hosts().partition(|(_, raced)| raced.group.is_some());
-    let raced: BTreeSet<String> = raced.into_iter().filter_map(|(host, _)| of(host)).collect();
-    let mut unraced: BTreeMap<String, usize> = BTreeMap::new();
-    for name in others.into_iter().filter_map(|(host, _)| of(host)) {
-        if !raced.contains(&name) {
-            *unraced.entry(name).or_default() += 1;
-        }
-    }
-    let unraced = unraced.into_iter();
-    unraced
-        .map(|(name, hosts)| Unraced { name, hosts })
-        .collect()
 }
 
 /// What the order of the hosts makes of one: the decision, why, and whether it was measured to be worse.
@@ -323,6 +299,9 @@ fn of_rank(
     }
     if let Some(Standing::Removed { .. }) = course.standing(place) {
         return (Decided::Failed, "it could not be raced".to_owned(), false);
+    }
+    if course.known(place).is_none() {
+        return (Decided::Failed, "it was never measured".to_owned(), false);
     }
     let others = match record.keep {
         1 => "another is".to_owned(),
@@ -390,7 +369,10 @@ fn never(place: usize, run: &FleetRun) -> Ranked {
 
 /// What was told of a host's targets, each sentence once.
 fn doubts(place: usize, record: &RaceRecord) -> Vec<String> {
-    let laps = record.rounds.iter().flat_map(|round| &round.measured);
+    let laps = record
+        .rounds
+        .iter()
+        .flat_map(|round| round.measured.iter().chain(&round.late));
     let own = laps.filter(|lap| lap.host == place);
     let told = own
         .flat_map(|lap| &lap.targets)

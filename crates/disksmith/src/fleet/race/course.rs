@@ -1,19 +1,26 @@
 //! The course of a race: who is measured next, and who is out of it for what. It only decides, by what
 //! it is given, so that it comes out the same when the rounds of the ledger are gone through again.
 
-use std::collections::BTreeMap;
+mod replayed;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use study::burnin::{Decision, End, Known, Measured, Race, Rule, Standing};
 
 use super::super::floor::{Floor, Missed, Watch};
 use super::super::rounds::TargetRound;
-use super::record::{Absent, Lap, RaceRecord, RoundRecord};
+use super::record::{Absent, Lap, RoundRecord};
 use crate::render::words;
 use crate::sweep::Figure;
 
+pub(crate) use replayed::Replayed;
+
 /// In so many rounds a host may be missing. One that is away more often could be away whenever it is
 /// slow.
-pub(super) const MOST_MISSED: usize = 3;
+const MOST_MISSED: usize = 3;
+/// How long all hosts of a group may be away at once while those of others are measured, in seconds, before
+/// that counts against them: it is most likely for what lies between, such as a jump host.
+const WAIT_S: f64 = 300.0;
 
 /// Why a host is out of the race beside those that are better.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +65,8 @@ pub(crate) struct Course<'a> {
     watches: Vec<Vec<Watch<'a>>>,
     fates: BTreeMap<usize, Fate>,
     missed: BTreeMap<usize, usize>,
+    /// In how many rounds all hosts of a group were away at once, by the group.
+    away: Vec<usize>,
 }
 
 /// What a race is made of.
@@ -96,6 +105,7 @@ impl<'a> Course<'a> {
             setup,
             race: Race::new(&group_of, setup.rule),
             watches: vec![Vec::new(); places.len()],
+            away: vec![0; groups.len()],
             groups,
             places,
             group_of,
@@ -119,16 +129,6 @@ impl<'a> Course<'a> {
         self.race.rounds()
     }
 
-    /// In how many rounds a host must be measured before it is known that it is not slow in a tenth of them,
-    /// however many the race has.
-    pub(crate) fn proof_rounds(&self) -> usize {
-        let unbounded = Rule {
-            rounds: usize::MAX,
-            ..self.setup.rule
-        };
-        Race::new(&self.group_of, unbounded).proof_rounds()
-    }
-
     /// The standard deviation of one round of a disk, as a share.
     pub(crate) fn noise(&self) -> Option<f64> {
         self.race.noise()
@@ -145,15 +145,18 @@ impl<'a> Course<'a> {
             open,
             places: Vec::new(),
         };
+        let excused = self.excused(round);
+        // What came too late is judged as any other: a disk that takes longest to answer is not forgiven it.
+        let laps = || round.measured.iter().chain(&round.late);
         let mut measured = Vec::new();
-        for lap in &round.measured {
+        for lap in laps() {
             match self.figures(lap) {
                 Ok(one) => measured.extend(one),
                 Err(fate) => self.doom(lap.host, fate, &mut out),
             }
         }
         self.race.take(&measured);
-        for lap in &round.measured {
+        for lap in laps() {
             if let Some(why) = lap
                 .targets
                 .iter()
@@ -165,7 +168,9 @@ impl<'a> Course<'a> {
             }
         }
         for absent in &round.missed {
-            self.miss(absent.host, &absent.why, &mut out);
+            if !excused.contains(&absent.host) {
+                self.miss(absent.host, &absent.why, &mut out);
+            }
         }
         for Absent { host, why } in &round.gone {
             self.doom(*host, Fate::Absent(why.clone()), &mut out);
@@ -176,6 +181,31 @@ impl<'a> Course<'a> {
             }
         }
         out.places
+    }
+
+    /// The hosts whose absence does not count, since all of their group were away and others were not.
+    fn excused(&mut self, round: &RoundRecord) -> BTreeSet<usize> {
+        let missing: BTreeSet<usize> = round.missed.iter().map(|absent| absent.host).collect();
+        let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for place in self.next() {
+            let number = self.number_of(place);
+            if let Some(group) = number.and_then(|number| self.group_of.get(number)) {
+                groups.entry(*group).or_default().push(place);
+            }
+        }
+        let mut excused = BTreeSet::new();
+        for (group, hosts) in groups {
+            let all_are = hosts.len() > 1 && hosts.iter().all(|host| missing.contains(host));
+            let Some(rounds) = self.away.get_mut(group) else {
+                continue;
+            };
+            let is_short = (*rounds as f64) * self.setup.round_s < WAIT_S;
+            if all_are && is_short && !round.measured.is_empty() {
+                *rounds += 1;
+                excused.extend(hosts);
+            }
+        }
+        excused
     }
 
     /// What a host's disks gave, as the race takes it; `None` where that does not count.
@@ -338,53 +368,6 @@ fn of_missed(floor: &Floor, path: Option<&String>, missed: &Missed) -> String {
     let path = path.map_or_else(String::new, |path| format!("{path} "));
     let seconds = words::seconds(missed.seconds);
     format!("{path}missed {floor}: it had {value} over {seconds}")
-}
-
-/// What a race of the ledger is made of, for [`RaceSetup`].
-pub(crate) struct Replayed {
-    floors: Vec<Floor>,
-    groups: Vec<Option<String>>,
-    targets: Vec<Vec<String>>,
-    rule: Rule,
-}
-
-impl Replayed {
-    /// Makes it ready to be gone through again. A floor that is none any more is left out.
-    pub(crate) fn of(record: &RaceRecord) -> Replayed {
-        let hosts = || record.hosts.iter();
-        let paths = |host: &super::record::RacedHost| {
-            host.targets
-                .iter()
-                .map(|target| target.path.clone())
-                .collect()
-        };
-        Replayed {
-            floors: record
-                .floors
-                .iter()
-                .filter_map(|text| text.parse().ok())
-                .collect(),
-            groups: hosts().map(|host| host.group.clone()).collect(),
-            targets: hosts().map(paths).collect(),
-            rule: Rule {
-                least: record.least_rounds,
-                rounds: record.most_rounds,
-                ..Rule::keeping(record.keep)
-            },
-        }
-    }
-
-    /// The setup.
-    pub(crate) fn setup<'a>(&'a self, record: &'a RaceRecord) -> RaceSetup<'a> {
-        RaceSetup {
-            figures: &record.figures,
-            floors: &self.floors,
-            round_s: record.round_s,
-            rule: self.rule,
-            groups: &self.groups,
-            targets: &self.targets,
-        }
-    }
 }
 
 /// How the race of a group ended, in words.

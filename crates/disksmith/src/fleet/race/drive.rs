@@ -19,7 +19,7 @@ const FIRST_WORD: Duration = Duration::from_secs(30);
 const MOST_NAMED: usize = 5;
 
 /// A host, as the race sees it.
-pub(super) struct Seat {
+pub(super) struct Seat<'a> {
     /// What came of it until now.
     pub came: HostRun,
     /// What names its boot.
@@ -32,6 +32,8 @@ pub(super) struct Seat {
     pub state: State,
     /// Where it is told the rounds.
     tell: Option<Sender<Round>>,
+    /// Tells its thread that the race is over for it, whatever that does at the moment.
+    over: &'a AtomicBool,
 }
 
 /// Where a host stands.
@@ -52,7 +54,7 @@ pub(super) enum State {
 /// The hosts of a race.
 pub(super) struct Field<'a> {
     /// The hosts, in the order of their source.
-    pub seats: Vec<Seat>,
+    pub seats: Vec<Seat<'a>>,
     told: Receiver<(usize, Told)>,
     interrupt: &'a AtomicBool,
 }
@@ -61,13 +63,19 @@ pub(super) struct Field<'a> {
 pub(super) type Wires = (Sender<(usize, Told)>, Vec<Receiver<Round>>);
 
 impl<'a> Field<'a> {
-    /// Hosts of which none is reached yet.
-    pub(super) fn new(hosts: &[Host], interrupt: &'a AtomicBool) -> (Field<'a>, Wires) {
+    /// Hosts of which none is reached yet. `over` is where each one's thread looks whether the race is
+    /// over for it.
+    pub(super) fn new(
+        hosts: &[Host],
+        over: &'a [AtomicBool],
+        interrupt: &'a AtomicBool,
+    ) -> (Field<'a>, Wires) {
         let (sender, told) = channel();
         let mut receivers = Vec::new();
         let seats = hosts
             .iter()
-            .map(|host| {
+            .zip(over)
+            .map(|(host, over)| {
                 let (tell, rounds) = channel();
                 receivers.push(rounds);
                 Seat {
@@ -77,6 +85,7 @@ impl<'a> Field<'a> {
                     targets: Vec::new(),
                     state: State::Coming,
                     tell: Some(tell),
+                    over,
                 }
             })
             .collect();
@@ -94,7 +103,7 @@ impl<'a> Field<'a> {
         let began = Instant::now();
         let mut pause = FIRST_WORD;
         let mut next = began + pause;
-        let coming = |seats: &[Seat]| seats.iter().any(|seat| seat.state == State::Coming);
+        let coming = |seats: &[Seat<'_>]| seats.iter().any(|seat| seat.state == State::Coming);
         while coming(&self.seats) && !self.interrupt.load(Relaxed) && began.elapsed() < patience {
             self.hear();
             if Instant::now() >= next {
@@ -134,7 +143,7 @@ impl<'a> Field<'a> {
     }
 
     /// Measures a round on these hosts, at the same time. A host that has not answered `late` after the
-    /// round's end is waited for no longer.
+    /// round's end is waited for no longer; what it says later is in the record of the round by then.
     pub(super) fn measure(&mut self, hosts: &[usize], round: Round, late: Duration) -> RoundRecord {
         let began = Instant::now();
         let lasts = Duration::from_secs_f64(round.seconds);
@@ -150,6 +159,11 @@ impl<'a> Field<'a> {
                 continue;
             };
             if !waiting.contains(&place) {
+                let targets = measured.map(|measured| measured.targets);
+                record.late.extend(targets.map(|targets| Lap {
+                    host: place,
+                    targets,
+                }));
                 continue;
             }
             let gave = match (measured, &self.seats[place].state) {
@@ -183,6 +197,7 @@ impl<'a> Field<'a> {
         record.missed.extend(silent);
         // The order in which they answer is no part of what was measured.
         record.measured.sort_by_key(|lap| lap.host);
+        record.late.sort_by_key(|lap| lap.host);
         record
     }
 
@@ -223,15 +238,13 @@ impl<'a> Field<'a> {
     /// A host takes no part any more.
     pub(super) fn release(&mut self, place: usize) {
         if let Some(seat) = self.seats.get_mut(place) {
-            seat.tell = None;
+            seat.release();
         }
     }
 
     /// The race is over: all hosts are told so.
     pub(super) fn end(&mut self) {
-        for seat in &mut self.seats {
-            seat.tell = None;
-        }
+        self.seats.iter_mut().for_each(Seat::release);
     }
 
     /// Takes in what a host tells, if one does within a moment: its place, and the round that it has
@@ -246,15 +259,25 @@ impl<'a> Field<'a> {
             }
         };
         let seat = self.seats.get_mut(place)?;
+        if seat.state == State::Gone && !matches!(told, Told::Gone(_)) {
+            return None;
+        }
         let mut measured = None;
         match told {
             Told::Known(came, boot, own_id) => {
                 (seat.came, seat.boot, seat.own_id) = (*came, boot, own_id);
             }
-            Told::Ready(targets) => {
-                seat.targets = targets;
-                seat.state = State::Ready;
-            }
+            Told::Ready(targets) => match others(&seat.targets, &targets) {
+                Some(why) => {
+                    seat.came.came = Came::Failed;
+                    seat.came.why = Some(why);
+                    seat.leave();
+                }
+                None => {
+                    seat.targets = targets;
+                    seat.state = State::Ready;
+                }
+            },
             Told::Measured(round) => {
                 seat.state = State::Ready;
                 measured = Some(round);
@@ -272,7 +295,29 @@ impl<'a> Field<'a> {
     }
 }
 
-impl Seat {
+/// Why what is measured on a host after a loss is something else than at first, as a sentence; `None` where
+/// it is the same, or this is the first time.
+fn others(first: &[TargetFacts], now: &[TargetFacts]) -> Option<String> {
+    let is_same = |(first, now): (&TargetFacts, &TargetFacts)| {
+        let known = (&first.path, &first.serial, first.size_bytes);
+        // Where a disk has a number of its own, its name may change.
+        known == (&now.path, &now.serial, now.size_bytes)
+            && (now.serial.is_some() || first.device == now.device)
+    };
+    let all = || first.iter().zip(now);
+    if first.is_empty() || (first.len() == now.len() && all().all(is_same)) {
+        return None;
+    }
+    let other = all()
+        .find(|both| !is_same(*both))
+        .map(|(first, _)| &first.path);
+    Some(match other {
+        Some(path) => format!("{path} is another disk than at the start of the race."),
+        None => "what is measured there is not what it was at the start of the race.".to_owned(),
+    })
+}
+
+impl Seat<'_> {
     /// That it is gone, and why.
     fn gone(&self, place: usize) -> Absent {
         absent(place, self.came.why.as_deref().unwrap_or_default())
@@ -280,7 +325,13 @@ impl Seat {
 
     fn leave(&mut self) {
         self.state = State::Gone;
+        self.release();
+    }
+
+    /// It is told no more rounds, and its thread ends.
+    fn release(&mut self) {
         self.tell = None;
+        self.over.store(true, Relaxed);
     }
 }
 
@@ -288,5 +339,51 @@ fn absent(host: usize, why: &str) -> Absent {
     Absent {
         host,
         why: why.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk(path: &str, serial: Option<&str>, device: &str) -> TargetFacts {
+        TargetFacts {
+            path: path.to_owned(),
+            serial: serial.map(str::to_owned),
+            device: Some(device.to_owned()),
+            ..TargetFacts::default()
+        }
+    }
+
+    #[test]
+    fn another_disk_under_the_same_path_is_noticed() {
+        let first = [
+            disk("/a", Some("vol-1"), "nvme1n1"),
+            disk("/b", None, "vdb"),
+        ];
+        assert_eq!(others(&[], &first), None);
+        let renamed = [disk("/a", Some("vol-1"), "nvme2n1"), first[1].clone()];
+        assert_eq!(others(&first, &renamed), None);
+        let other = [disk("/a", Some("vol-2"), "nvme1n1"), first[1].clone()];
+        assert!(others(&first, &other).unwrap().starts_with("/a is another"));
+        let moved = [first[0].clone(), disk("/b", None, "vdc")];
+        assert!(others(&first, &moved).unwrap().starts_with("/b is another"));
+        assert!(others(&first, &first[..1]).is_some());
+    }
+
+    #[test]
+    fn one_that_comes_too_late_stays_what_it_was_said_to_be() {
+        let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
+        let (mut field, (told, _)) = Field::new(&[Host::default()], &over, &interrupt);
+        field.gather(Duration::ZERO, &mut |_| {});
+        assert!(over[0].load(Relaxed), "its thread does not hear of it");
+        let late = HostRun::waiting(&Host::default());
+        let known = Told::Known(Box::new(late), "b".to_owned(), None);
+        told.send((0, known)).unwrap();
+        told.send((0, Told::Ready(Vec::new()))).unwrap();
+        assert!(field.hear().is_none() && field.hear().is_none());
+        let seat = &field.seats[0];
+        assert_eq!((&seat.state, seat.came.came), (&State::Gone, Came::Failed));
+        assert!(seat.came.why.as_ref().unwrap().contains("was not ready"));
     }
 }

@@ -4,8 +4,10 @@ use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::super::hosts::Host;
-use super::super::run::FleetRun;
+use anyhow::Context as _;
+
+use super::super::hosts::{Host, is_keep};
+use super::super::run::{FleetRun, HostRun};
 use super::conclude::{Concluded, Decided, Ranked};
 use crate::failure::{Failure, Standing as _};
 use crate::render::words;
@@ -89,13 +91,13 @@ impl Lists {
         let is_kept = |one: &&Ranked| one.decided == Decided::Keep;
         let is_culled = |one: &&Ranked| one.decided == Decided::Cull || one.is_bad;
         let write = |name: &str, chosen: Vec<&Ranked>| {
-            let path = self.folder.join(name);
-            replace(&path, &list(run, hosts, &chosen)).midway()?;
-            Ok(path)
+            New::write(self.folder.join(name), &list(run, hosts, &chosen)).midway()
         };
         let kept: Vec<&Ranked> = concluded.ranked.iter().filter(is_kept).collect();
         let culled: Vec<&Ranked> = concluded.ranked.iter().filter(is_culled).collect();
-        Ok([write(KEEP, kept)?, write(CULL, culled)?])
+        // Lists of two races beside each other would say of a host both.
+        let (keep, cull) = (write(KEEP, kept)?, write(CULL, culled)?);
+        Ok([keep.put().midway()?, cull.put().midway()?])
     }
 }
 
@@ -111,20 +113,65 @@ fn tempfile_in(folder: &Path) -> anyhow::Result<()> {
     })
 }
 
-fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".new-{}", std::process::id()));
-    let new = PathBuf::from(name);
-    let written = fs::File::create(&new)
-        .and_then(|mut file| {
+/// A list that is written beside the one whose place it takes; removed where it never does.
+struct New {
+    beside: PathBuf,
+    path: PathBuf,
+}
+
+impl New {
+    fn write(path: PathBuf, text: &str) -> anyhow::Result<New> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".new-{}", std::process::id()));
+        let new = New {
+            beside: PathBuf::from(name),
+            path,
+        };
+        let written = fs::File::create(&new.beside).and_then(|mut file| {
             file.write_all(text.as_bytes())
                 .and_then(|()| file.sync_all())
-        })
-        .and_then(|()| fs::rename(&new, path));
-    written.map_err(|why| {
-        let _ = fs::remove_file(&new);
-        anyhow::Error::new(why).context(format!("{} could not be written", path.display()))
-    })
+        });
+        written.with_context(|| format!("{} could not be written", new.path.display()))?;
+        Ok(new)
+    }
+
+    fn put(self) -> anyhow::Result<PathBuf> {
+        fs::rename(&self.beside, &self.path)
+            .with_context(|| format!("{} could not be written", self.path.display()))?;
+        Ok(self.path.clone())
+    }
+}
+
+impl Drop for New {
+    fn drop(&mut self) {
+        // Where it took its place it is not there any more.
+        let _ = fs::remove_file(&self.beside);
+    }
+}
+
+/// What stands behind a host in a list: what names it, and what else its source says of it, such as its
+/// price and that it is to be kept. What a list cannot say is left out.
+fn attributes(came: &HostRun, host: &Host) -> Vec<(String, String)> {
+    let own = [
+        ("port", host.port.map(|port| port.to_string())),
+        ("az", came.zone.clone()),
+        ("type", came.kind.clone()),
+        ("id", came.id.clone()),
+    ];
+    let is_own = |key: &str| ["port", "az", "zone", "type", "id"].contains(&key);
+    // A tag of EC2 may be there without a value, which the list has no form for.
+    let tags = host.tags.iter().map(|(key, value)| match value.as_str() {
+        "" if is_keep(key) => (key.clone(), "yes".to_owned()),
+        value => (key.clone(), value.to_owned()),
+    });
+    let is_word = |text: &str| {
+        !text.is_empty() && !text.starts_with('#') && !text.contains(char::is_whitespace)
+    };
+    own.into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+        .chain(tags.filter(|(key, _)| !is_own(key) && !key.contains('=')))
+        .filter(|(key, value)| is_word(key) && is_word(value))
+        .collect()
 }
 
 /// A list of these hosts.
@@ -132,20 +179,11 @@ fn list(run: &FleetRun, hosts: &[Host], chosen: &[&Ranked]) -> String {
     let mut text = format!("{MARK}{}\n", run.id);
     for one in chosen {
         if let (Some(came), Some(host)) = (run.hosts.get(one.place), hosts.get(one.place)) {
-            let mut line = host.address.clone();
-            let port = host.port.map(|port| port.to_string());
-            let attributes = [
-                ("port", &port),
-                ("az", &came.zone),
-                ("type", &came.kind),
-                ("id", &came.id),
-            ];
-            for (key, value) in attributes {
-                // What a list cannot say is left out.
-                let is_word = |value: &&String| !value.contains(char::is_whitespace);
-                if let Some(value) = value.as_ref().filter(is_word) {
-                    line.push_str(&format!(" {key}={value}"));
-                }
+            let login = host.user.as_ref().filter(|_| !host.address.contains('@'));
+            let mut line = login.map_or_else(String::new, |user| format!("{user}@"));
+            line.push_str(&host.address);
+            for (key, value) in attributes(came, host) {
+                line.push_str(&format!(" {key}={value}"));
             }
             let figure = one.known.map_or_else(String::new, |known| {
                 format!(", figure {}", words::number(known.figure))
@@ -165,7 +203,6 @@ mod tests {
     use super::*;
     use crate::fleet::hosts::listed;
     use crate::fleet::race::conclude::GroupEnd;
-    use crate::fleet::run::HostRun;
 
     fn run(hosts: &[Host]) -> FleetRun {
         FleetRun {
@@ -200,13 +237,14 @@ mod tests {
             port: Some(2222),
             zone: Some("us-east-1a".to_owned()),
             id: Some(format!("i-{name}")),
+            tags: [("keep", ""), ("price", "0.5"), ("Name", "a b")]
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into(),
             ..Host::default()
         };
         let hosts = ["a", "b", "c", "d", "e"].map(host);
         let concluded = Concluded {
             groups: Vec::<GroupEnd>::new(),
-            unraced: Vec::new(),
-            proof_rounds: 0,
             ranked: vec![
                 ranked(1, Decided::Keep, false),
                 ranked(0, Decided::Tie, false),
@@ -214,7 +252,9 @@ mod tests {
                 ranked(3, Decided::Floor, true),
                 ranked(4, Decided::Failed, false),
             ],
+            empty: Vec::new(),
             noise: None,
+            proof_rounds: 0,
         };
         for _ in 0..2 {
             let lists = Lists::at(place.path()).unwrap();
@@ -227,6 +267,13 @@ mod tests {
                 (kept[0].port, kept[0].id.as_deref()),
                 (Some(2222), Some("i-b"))
             );
+            // Who was protected in this race is in the next.
+            let tags: Vec<(&str, &str)> = kept[0]
+                .tags
+                .iter()
+                .map(|(key, value)| (key.as_str(), value.as_str()))
+                .collect();
+            assert_eq!(tags, [("keep", "yes"), ("price", "0.5")]);
             assert_eq!(kept[0].comment.as_deref(), Some("keep: of a reason"));
             let culled: Vec<String> = read(&cull).into_iter().map(|host| host.address).collect();
             assert_eq!(culled, ["admin@c", "admin@d"]);

@@ -7,6 +7,9 @@ use super::super::run::HostRun;
 use super::super::setup;
 use crate::cli::Per;
 
+/// What stands for the type of a host that does not say it, where others differ in theirs.
+const UNKNOWN_KIND: &str = "unknown type";
+
 /// The group of each host that is ready, by its place. Where hosts differ in their type or their disks,
 /// that is part of their group's name: a larger one would win by its size.
 pub(super) fn groups(
@@ -14,18 +17,16 @@ pub(super) fn groups(
     per: Option<Per>,
 ) -> Vec<Option<String>> {
     let ready = || hosts.iter().flatten();
-    let kinds = differ(ready().map(|(came, _)| came.kind.clone()));
+    // One that does not say its type is of the only one that there is.
+    let kinds = differ(ready().filter_map(|(came, _)| came.kind.clone()));
     let disks = differ(ready().map(|(_, targets)| size(targets)));
     hosts
         .iter()
         .map(|host| {
             let (came, targets) = (*host)?;
             let mut name = setup::name(came.zone.as_deref(), came.kind.as_deref(), per);
-            if let Some(kind) = came
-                .kind
-                .as_ref()
-                .filter(|_| kinds && per != Some(Per::Type))
-            {
+            if kinds && per != Some(Per::Type) {
+                let kind = came.kind.as_deref().unwrap_or(UNKNOWN_KIND);
                 name.push_str(&format!(", {kind}"));
             }
             if disks {
@@ -86,6 +87,19 @@ mod tests {
         let zones = groups(&hosts, Some(Per::Zone));
         assert_eq!(zones, [Some("a".to_owned()), None, Some("b".to_owned())]);
         assert_eq!(groups(&hosts, None)[2].as_deref(), Some("all"));
+    }
+
+    #[test]
+    fn a_host_that_does_not_say_its_type_competes_with_the_others_of_its_zone() {
+        let (a, b) = (host("a", Some("t")), host("a", None));
+        let one = disks(1, 100);
+        let hosts = [Some((&a, &one[..])), Some((&b, &one[..]))];
+        let zones = groups(&hosts, Some(Per::Zone));
+        assert_eq!(zones, [Some("a".to_owned()), Some("a".to_owned())]);
+        let other = host("a", Some("u"));
+        let hosts = [hosts[0], hosts[1], Some((&other, &one[..]))];
+        let zones = groups(&hosts, Some(Per::Zone));
+        assert_eq!(zones[1].as_deref(), Some("a, unknown type"));
     }
 
     #[test]

@@ -44,8 +44,7 @@ impl Keeper {
     /// Keeps what is known now, unless that was tried a moment ago. Where it cannot be kept, that is told
     /// once, and tried again the next time.
     pub(super) fn keep(&mut self, run: &FleetRun, tell: &mut dyn FnMut(&str)) {
-        let began = Instant::now();
-        if began < self.rested {
+        if Instant::now() < self.rested {
             return;
         }
         let was_failing = self.is_failing;
@@ -57,15 +56,16 @@ impl Keeper {
             Ok(()) if was_failing => tell("disksmith: the race is in the ledger again."),
             _ => {}
         }
-        self.rested = Instant::now() + began.elapsed() * REST;
     }
 
     /// Keeps what is known now.
     ///
     /// # Errors
-    /// Why it cannot be kept.
+    /// Why it cannot be kept, as a sentence without its end.
     pub(super) fn keep_now(&mut self, run: &FleetRun) -> Result<(), String> {
+        let began = Instant::now();
         let kept = self.ledger.keep_work(&self.claim, run);
+        self.rested = Instant::now() + began.elapsed() * REST;
         self.is_failing = kept.is_err();
         kept.map_err(|why| why.to_string())
     }

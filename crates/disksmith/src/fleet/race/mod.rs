@@ -317,7 +317,7 @@ fn answer(
     }
     let is_full = |group: &conclude::GroupEnd| group.kept + group.places >= record.keep;
     Ok(
-        if concluded.unraced.is_empty() && concluded.groups.iter().all(is_full) {
+        if concluded.groups.iter().all(is_full) && concluded.empty.is_empty() {
             Answer::Done
         } else {
             Answer::No

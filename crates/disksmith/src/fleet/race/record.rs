@@ -61,6 +61,9 @@ pub(crate) struct RacedHost {
 pub(crate) struct RoundRecord {
     /// The hosts that were measured, by their places.
     pub measured: Vec<Lap>,
+    /// What came too late of an earlier round.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub late: Vec<Lap>,
     /// Those that should have been, and why they were not.
     pub missed: Vec<Absent>,
     /// Those that are gone for good, and why.

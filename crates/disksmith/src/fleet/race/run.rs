@@ -13,6 +13,7 @@ use super::super::pool::{Gate, STACK};
 use super::super::rounds::Round;
 use super::super::run::{Came, FleetRun};
 use super::super::setup::Setup;
+use super::super::talk::SMALL_STACK;
 use super::course::{Course, Replayed};
 use super::drive::{Field, State};
 use super::groups;
@@ -20,6 +21,9 @@ use super::record::{RaceRecord, RoundRecord};
 use super::runner::{Runner, Running};
 use crate::cli::RaceArgs;
 use crate::failure::{Failure, Standing as _};
+
+/// How often it is looked whether the user wants the end.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// How a race is run.
 pub(super) struct Conditions<'a> {
@@ -56,16 +60,26 @@ impl Conditions<'_> {
             transport: self.transport,
             fleet: &fleet,
             args: &words,
-            interrupt: self.interrupt,
             gate: &gate,
             met: &met,
             after_loss: self.after_loss,
         };
-        let (mut field, (told, receivers)) = Field::new(hosts, self.interrupt);
+        let over: Vec<AtomicBool> = hosts.iter().map(|_| AtomicBool::new(false)).collect();
+        let is_done = AtomicBool::new(false);
+        let (mut field, (told, receivers)) = Field::new(hosts, &over, self.interrupt);
         let raced = thread::scope(|scope| {
-            let mut started = Ok(());
+            let watch = || hand_on(self.interrupt, &over, &is_done);
+            let watching = small_thread("interrupt").spawn_scoped(scope, watch);
+            let mut started = watching
+                .map(drop)
+                .context("a thread could not be started")
+                .midway();
             for ((place, host), rounds) in hosts.iter().enumerate().zip(receivers) {
-                let (told, runner) = (told.clone(), Runner::new(&running, host, rounds));
+                if started.is_err() {
+                    break;
+                }
+                let runner = Runner::new(&running, host, rounds, &over[place]);
+                let told = told.clone();
                 let thread = thread::Builder::new()
                     .name("host".to_owned())
                     .stack_size(STACK);
@@ -74,12 +88,12 @@ impl Conditions<'_> {
                     started = Err(why)
                         .context("a thread for each host could not be started")
                         .midway();
-                    break;
                 }
             }
             drop(told);
             let raced = started.and_then(|()| self.rounds(&mut field, args, &mut run, keep));
             field.end();
+            is_done.store(true, Relaxed);
             raced
         });
         raced?;
@@ -122,7 +136,8 @@ impl Conditions<'_> {
                 break;
             }
             // Where all are away at once, it is most likely not for what they are.
-            if measured.measured.is_empty() && measured.gone.is_empty() {
+            let is_any = !(measured.measured.is_empty() && measured.late.is_empty());
+            if !is_any && measured.gone.is_empty() {
                 let since = *alone.get_or_insert_with(Instant::now);
                 if since.elapsed() < self.ready {
                     continue;
@@ -139,13 +154,32 @@ impl Conditions<'_> {
             note(field, run);
             keep(run);
         }
-        let interrupted = self.interrupt.load(Relaxed);
+        // A signal behind the last round ends nothing.
+        let is_open = course.rounds() == 0 || !course.next().is_empty();
+        let interrupted = is_open && self.interrupt.load(Relaxed);
         if let Some(record) = run.race.as_mut() {
             record.interrupted = interrupted;
         }
         end(field, interrupted, run);
         Ok(())
     }
+}
+
+/// Tells all hosts' threads at once where the user wants the end, whatever the race waits for then.
+fn hand_on(interrupt: &AtomicBool, over: &[AtomicBool], is_done: &AtomicBool) {
+    while !is_done.load(Relaxed) {
+        if interrupt.load(Relaxed) {
+            over.iter().for_each(|one| one.store(true, Relaxed));
+            return;
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// A thread that needs little.
+fn small_thread(name: &str) -> thread::Builder {
+    let thread = thread::Builder::new().name(name.to_owned());
+    thread.stack_size(SMALL_STACK)
 }
 
 /// Puts the hosts that are ready into their groups.

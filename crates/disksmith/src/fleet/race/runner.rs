@@ -33,8 +33,6 @@ pub(super) struct Running<'a> {
     pub fleet: &'a str,
     /// What measures there, and its arguments.
     pub args: &'a [String],
-    /// Whether the user wants the end.
-    pub interrupt: &'a AtomicBool,
     /// Lets only so many be connected to at the same time.
     pub gate: &'a Gate,
     /// The machines that were met.
@@ -82,6 +80,8 @@ pub(super) struct Runner<'a> {
     host: &'a Host,
     /// The rounds that it is told; the end of them is the end of the race.
     rounds: Receiver<Round>,
+    /// Whether the race is over for it.
+    over: &'a AtomicBool,
     came: HostRun,
     /// The boot in which it was first met.
     boot: Option<String>,
@@ -95,11 +95,13 @@ impl<'a> Runner<'a> {
         running: &'a Running<'a>,
         host: &'a Host,
         rounds: Receiver<Round>,
+        over: &'a AtomicBool,
     ) -> Runner<'a> {
         Runner {
             running,
             host,
             rounds,
+            over,
             came: HostRun::waiting(host),
             boot: None,
             was_ready: false,
@@ -118,6 +120,10 @@ impl<'a> Runner<'a> {
                 Err(Ended::Itself(came)) => return tell(Told::Gone(came)),
                 Err(Ended::Trouble(trouble)) => trouble,
             };
+            // What came of it before stays.
+            if self.was_ready && matches!(trouble, Trouble::Interrupted) {
+                return;
+            }
             let may_come_back =
                 self.was_ready && matches!(trouble, Trouble::Lost(_) | Trouble::Unreached(_));
             if !may_come_back {
@@ -136,7 +142,7 @@ impl<'a> Runner<'a> {
         let until = Instant::now() + self.running.after_loss;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            if self.running.interrupt.load(Relaxed) {
+            if self.over.load(Relaxed) {
                 return false;
             }
             match self.rounds.recv_timeout(left.min(LOOK)) {
@@ -152,10 +158,15 @@ impl<'a> Runner<'a> {
     /// Talks with the agent until the race is over.
     fn converse(&mut self, tell: &dyn Fn(Told)) -> Result<(), Ended> {
         let running = self.running;
-        let open = || Session::open(running.transport, self.host, running.interrupt);
-        let opened = running.gate.pass(running.interrupt, open);
+        let open = || Session::open(running.transport, self.host, self.over);
+        let opened = running.gate.pass(self.over, open);
         let mut session = opened.ok_or(Trouble::Interrupted)??;
         self.meet(&mut session, tell)?;
+        // Nothing is laid out on a host for which the race is over.
+        if self.over.load(Relaxed) {
+            session.end();
+            return Err(Trouble::Interrupted.into());
+        }
         session.say(&ToAgent::Begin(Order {
             fleet: running.fleet.to_owned(),
             host: self.host.name.clone(),
@@ -193,7 +204,12 @@ impl<'a> Runner<'a> {
     /// Finds out which host it is.
     fn meet(&mut self, session: &mut Session<'_>, tell: &dyn Fn(Told)) -> Result<(), Trouble> {
         let Some((facts, ahead)) = facts(session)? else {
-            return Ok(());
+            // Without that, another machine or another boot would not be noticed.
+            return Err(if self.over.load(Relaxed) {
+                Trouble::Interrupted
+            } else {
+                Trouble::Lost(format!("{} did not say what it is.", self.host.name))
+            });
         };
         if self
             .boot

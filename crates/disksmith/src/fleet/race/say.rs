@@ -139,16 +139,12 @@ fn doubts(run: &FleetRun, concluded: &Concluded) -> Vec<String> {
 /// How the race of each group ended, how long it took, and what it rests on.
 pub(crate) fn sentences(record: &RaceRecord, concluded: &Concluded) -> Vec<String> {
     let groups = concluded.groups.iter();
-    let unraced = concluded.unraced.iter().map(|group| {
-        format!(
-            "{}: none is kept, since none of its {} came to be measured.",
-            group.name,
-            count(group.hosts, "host")
-        )
-    });
+    let empty = concluded.empty.iter();
     groups
         .map(|group| of_group(group, record))
-        .chain(unraced)
+        .chain(empty.map(|name| {
+            format!("{name}: none of its hosts came to be measured, and none is kept.")
+        }))
         .chain(of_race(record, concluded))
         .collect()
 }
@@ -273,16 +269,13 @@ pub(crate) fn json(run: &FleetRun, record: &RaceRecord, concluded: &Concluded) -
         "rounds": record.rounds.len(),
         "least_rounds": record.least_rounds,
         "most_rounds": record.most_rounds,
-        "proof_rounds": concluded.proof_rounds,
         "interrupted": record.interrupted,
         "terminated": record.termination.as_ref().map(|termination| &termination.doomed),
         "spared": record.termination.as_ref().map(|termination| &termination.spared),
         "noise": concluded.noise,
+        "proof_rounds": concluded.proof_rounds,
+        "empty_groups": concluded.empty,
         "groups": groups,
-        "unraced": concluded.unraced.iter().map(|group| json!({
-            "group": group.name,
-            "hosts": group.hosts,
-        })).collect::<Vec<Value>>(),
         "hosts": hosts,
     });
     format!("{document:#}\n")

@@ -6,6 +6,9 @@
 //! `keep`; the host's own metadata service, or EC2 in this run, said that it is the instance of this id; EC2
 //! says, when somebody has agreed and right before, that it runs and has no tag `keep`; and the ledger knows
 //! that it is to be terminated. What was asked of EC2 and not answered is noted as unknown.
+//!
+//! Where nobody is asked (`--yes`), those stay too whose figures are doubtful for any reason, and all of a
+//! group in which fewer are kept than were wanted: a floor that few meet is most likely a slip.
 
 mod aws;
 mod chosen;
@@ -26,7 +29,7 @@ use crate::failure::{Failure, listed};
 
 use aws::{BATCH, terminate};
 pub(super) use aws::{RunProgram, check_permission, really};
-use chosen::{Candidate, choose};
+use chosen::{Asked, Candidate, choose};
 
 /// The state of an instance of which it is not known what came of it.
 pub(super) const UNKNOWN: &str = "unknown";
@@ -175,7 +178,11 @@ pub(super) fn carry_out(
         tell: &mut |text| context.tell(text),
         interrupt,
     };
-    means.terminate(run, concluded, !args.source.ec2.is_empty())
+    let asked = Asked {
+        is_of_ec2: !args.source.ec2.is_empty(),
+        is_shown: !args.yes,
+    };
+    means.terminate(run, concluded, asked)
 }
 
 /// With what instances are terminated.
@@ -197,13 +204,13 @@ impl Means<'_> {
         &mut self,
         run: &mut FleetRun,
         concluded: &Concluded,
-        is_of_ec2: bool,
+        asked: Asked,
     ) -> Result<(), Failure> {
         let none = |why: String| Failure::Midway(anyhow!("no instance was terminated: {why}"));
         let Some(record) = run.race.as_deref().filter(|record| !record.interrupted) else {
             return Ok(());
         };
-        let (chosen, spared) = choose(run, record, concluded, is_of_ec2);
+        let (chosen, spared) = choose(run, record, concluded, asked);
         let mut plan = Termination::of(&chosen, spared, self.program).map_err(none)?;
         (self.tell)(&plan.text());
         note(run, &plan);

@@ -195,13 +195,44 @@ fn each_zone_keeps_its_own_and_sizes_do_not_compete() {
     }
 }
 
+/// Why a host was missing, round by round.
+fn missed<'a>(run: &'a FleetRun, name: &str) -> Vec<&'a str> {
+    let place = run.hosts.iter().position(|host| host.host == name);
+    let rounds = run.race.as_ref().unwrap().rounds.iter();
+    let absent = rounds.flat_map(|round| &round.missed);
+    let own = absent.filter(|one| Some(one.host) == place);
+    own.map(|one| one.why.as_str()).collect()
+}
+
 #[test]
 fn a_host_that_hangs_holds_the_others_up_once() {
-    let (run, concluded) = raced(&["h0", "h1", "h2", "h3", "hang4"], &ROUND);
-    let hung = of(&run, &concluded, "hang4");
-    // It is behind the others by then, or it is removed: it is never kept.
-    assert_ne!(hung.decided, Decided::Keep, "{}", hung.reason);
-    assert_eq!(of(&run, &concluded, "h0").decided, Decided::Keep);
+    // But for that it would be the best.
+    let (run, concluded) = raced(&["h1", "h2", "h3", "h4", "hang0"], &ROUND);
+    let hung = of(&run, &concluded, "hang0");
+    assert_eq!(hung.decided, Decided::Failed, "{}", hung.reason);
+    assert_eq!(of(&run, &concluded, "h1").decided, Decided::Keep);
+    let missed = missed(&run, "hang0");
+    assert_eq!(missed.len(), 4, "{missed:?}");
+    assert!(missed[0].contains("did not answer"), "{missed:?}");
+    for why in &missed[1..] {
+        assert_eq!(*why, "it was still at an earlier round");
+    }
+}
+
+#[test]
+fn a_host_that_answers_too_late_is_judged_by_what_it_says_then() {
+    let (run, concluded) = raced(&["h1", "h2", "h3", "h4", "stall0"], &ROUND);
+    let record = run.race.as_ref().unwrap();
+    let late: usize = record.rounds.iter().map(|round| round.late.len()).sum();
+    assert_eq!(late, 1);
+    let stalled = of(&run, &concluded, "stall0");
+    assert_eq!(stalled.known.unwrap().slow, 1, "{}", stalled.reason);
+    assert_ne!(stalled.decided, Decided::Keep, "{}", stalled.reason);
+    assert!(
+        stalled.reason.contains("was slow in 1 of"),
+        "{}",
+        stalled.reason
+    );
 }
 
 #[test]
@@ -230,6 +261,30 @@ fn a_signal_ends_the_race_and_what_was_measured_stays() {
             .all(|one| one.decided == Decided::Open && !one.is_bad)
     );
     assert!(concluded.ranked.iter().all(|one| one.known.is_some()));
+}
+
+#[test]
+fn a_zone_of_which_no_host_came_is_said() {
+    let (run, concluded) = raced(
+        &["h0", "dead1", "h2", "dead3"],
+        &[
+            &ROUND[..],
+            &["--per", "zone", "--keep", "1", "--rounds", "4"],
+        ]
+        .concat(),
+    );
+    assert_eq!(concluded.empty, ["b"]);
+    let record = run.race.as_ref().unwrap();
+    let said = say::sentences(record, &concluded).join(" ");
+    assert!(said.contains("b: none of its hosts came"), "{said}");
+    let kept = of(&run, &concluded, "h0");
+    assert_eq!(kept.decided, Decided::Keep, "{}", kept.reason);
+    // So short a race cannot see what is slow at times, and says so.
+    assert!(
+        kept.doubts[0].contains("it takes 42 to see"),
+        "{:?}",
+        kept.doubts
+    );
 }
 
 #[test]

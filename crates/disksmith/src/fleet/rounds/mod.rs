@@ -7,8 +7,6 @@ mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader};
-use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
@@ -20,6 +18,7 @@ use engine::{Engine, EngineError};
 use linux::Root;
 use linux::block::{self, Devices};
 use record::{Code, Finding};
+use rustix::io::Errno;
 
 use super::talk::{lines, say, understand};
 use crate::bench::lane::{Lane, Lap};
@@ -35,8 +34,6 @@ pub(crate) use said::{HostRound, Round, RoundSaid, TargetFacts, TargetRound};
 pub(crate) const VERB: &str = "rounds";
 /// How often it is looked whether it shall end.
 const LOOK: Duration = Duration::from_millis(100);
-/// How a name begins that says who measures a device (unix(7), abstract socket addresses).
-const CLAIM: &str = "disksmith-rounds-";
 
 /// Measures round by round, as it is told on standard input.
 pub(crate) fn rounds(
@@ -47,8 +44,7 @@ pub(crate) fn rounds(
 ) -> Outcome {
     check(args).map_err(Failure::refused)?;
     let told = lines(BufReader::new(io::stdin())).refused()?;
-    // Before anything is laid out: that alone would disturb a race that is under way.
-    let _claims = claim(&args.target, &context.root).map_err(Failure::refused)?;
+    check_apart(&args.target, &context.root).map_err(Failure::refused)?;
     let mut tracks: Vec<Track> = prepare(args, context, engine, interrupt)?;
     let facts = facts(&tracks, &context.root);
     let mut out = io::stdout();
@@ -125,50 +121,31 @@ fn facts(tracks: &[Track], root: &Root) -> Vec<TargetFacts> {
     tracks.iter().map(of_track).collect()
 }
 
-/// Claims the devices that the targets are or lie on for this race, as long as what it gives lives.
-///
 /// # Errors
-/// A sentence, where two lie on one device, or another race measures one: they would measure each other.
-fn claim(targets: &[PathBuf], root: &Root) -> Result<Vec<UnixListener>, String> {
+/// A sentence, where two targets lie on one disk, however it is divided: they would measure each other.
+fn check_apart(targets: &[PathBuf], root: &Root) -> Result<(), String> {
     let devices = Devices::read(root).unwrap_or_default();
-    let mut owned: BTreeMap<String, &Path> = BTreeMap::new();
-    let mut claims = Vec::new();
+    let mut owned: BTreeMap<&str, &Path> = BTreeMap::new();
     for target in targets {
         // Where that cannot be known, who opens the target says why.
         let place = block::place_of(root, &devices, target).ok();
-        let first = place.and_then(|place| place.devices.first().copied());
-        let Some(device) = first.and_then(|number| devices.get(number)) else {
-            continue;
-        };
-        if let Some(other) = owned.insert(device.name.clone(), target) {
-            return Err(format!(
-                "{} and {} both lie on {}, and would measure each other; name one of them",
-                other.display(),
-                target.display(),
-                device.name
-            ));
+        let numbers = place.map(|place| place.devices).unwrap_or_default();
+        let disks: BTreeSet<&str> = numbers
+            .into_iter()
+            .flat_map(|number| devices.stack_below(number))
+            .map(|device| device.name.as_str())
+            .collect();
+        for disk in disks {
+            if let Some(other) = owned.insert(disk, target) {
+                return Err(format!(
+                    "{} and {} both lie on {disk}, and would measure each other; name one of them",
+                    other.display(),
+                    target.display()
+                ));
+            }
         }
-        claims.extend(claim_one(target, &device.name)?);
     }
-    Ok(claims)
-}
-
-/// Claims a device; `None` where there is no such thing as a claim.
-///
-/// # Errors
-/// A sentence, where somebody has it.
-fn claim_one(target: &Path, device: &str) -> Result<Option<UnixListener>, String> {
-    let name = SocketAddr::from_abstract_name(format!("{CLAIM}{device}"));
-    match name.and_then(|name| UnixListener::bind_addr(&name)) {
-        Ok(claim) => Ok(Some(claim)),
-        Err(why) if why.kind() == io::ErrorKind::AddrInUse => Err(format!(
-            "another race is measuring {} ({device}); two at once would measure each other, so wait \
-             for its end, or end it",
-            target.display()
-        )),
-        // Where there are no such sockets nobody else can have one either.
-        Err(_) => Ok(None),
-    }
+    Ok(())
 }
 
 /// Measures all targets at the same time.
@@ -208,14 +185,30 @@ fn measure(
     }
 }
 
+/// Whether an error is one with which the kernel says that a disk did not do its work (the errors of
+/// block devices, block/blk-core.c, `blk_errors`). Others are of what the host has: room in a file system,
+/// memory, a file that somebody made shorter.
+fn is_of_disk(error: &io::Error) -> bool {
+    const OF_DISKS: [Errno; 9] = [
+        Errno::IO,
+        Errno::NXIO,
+        Errno::NODEV,
+        Errno::TIMEDOUT,
+        Errno::TIME,
+        Errno::NOLINK,
+        Errno::REMOTEIO,
+        Errno::NODATA,
+        Errno::ILSEQ,
+    ];
+    Errno::from_io_error(error).is_some_and(|errno| OF_DISKS.contains(&errno))
+}
+
 fn of_lap(
     lap: &Lap,
     figures: &[Figure],
     told: &mut BTreeSet<(Code, Option<String>)>,
 ) -> TargetRound {
-    // What the disk answered, and what the host could not do.
-    let is_disk =
-        |error: &&EngineError| matches!(error, EngineError::Io { .. } | EngineError::Short { .. });
+    let is_disk = |error: &&EngineError| matches!(error, EngineError::Io { source, .. } if is_of_disk(source));
     let ended = lap.failed.as_ref();
     let (broken, failed) = (ended.filter(is_disk), ended.filter(|error| !is_disk(error)));
     let mut is_new = |doubt: &&Finding| told.insert((doubt.code, doubt.phase.clone()));

@@ -66,13 +66,24 @@ fn what_is_only_read_is_not_raced_by_a_figure_that_writes() {
 }
 
 #[test]
-fn a_device_is_measured_by_one_race_at_a_time() {
-    let own = format!("disksmith-test-{}", std::process::id());
-    let held = claim_one(Path::new("/mnt"), &own).unwrap();
-    let why = claim_one(Path::new("/mnt"), &own).unwrap_err();
-    assert!(why.contains("another race is measuring /mnt"), "{why}");
-    drop(held);
-    assert!(claim_one(Path::new("/mnt"), &own).is_ok());
+fn a_disk_is_blamed_for_what_disks_answer_alone() {
+    let of = |errno: Errno| is_of_disk(&io::Error::from_raw_os_error(errno.raw_os_error()));
+    assert!(
+        [Errno::IO, Errno::TIMEDOUT, Errno::NODEV]
+            .map(of)
+            .iter()
+            .all(|is| *is)
+    );
+    for errno in [
+        Errno::NOSPC,
+        Errno::DQUOT,
+        Errno::NOMEM,
+        Errno::ROFS,
+        Errno::STALE,
+    ] {
+        assert!(!of(errno), "{errno}");
+    }
+    assert!(!is_of_disk(&io::Error::other("no number")));
 }
 
 #[test]
@@ -89,7 +100,7 @@ fn two_targets_on_one_device_are_refused() {
         .and_then(|number| devices.get(*number))
         .is_some()
     {
-        let why = claim(&targets, &root).unwrap_err();
+        let why = check_apart(&targets, &root).unwrap_err();
         assert!(why.contains("would measure each other"), "{why}");
     }
 }

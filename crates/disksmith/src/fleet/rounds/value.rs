@@ -3,6 +3,12 @@
 
 use record::{Direction, Flow, Histogram, Phase};
 
+/// Requests that took longer than this to come back when the time was up, in seconds, may have been stuck,
+/// and not only on their way.
+const STUCK_S: f64 = 0.9;
+/// They were, where that is so many times as long as a request took on average.
+const STUCK: f64 = 3.0;
+
 use crate::sweep::{Figure, Metric};
 
 /// A figure of a round; `None` where its phase did not run, or nothing came back whose time could be
@@ -12,7 +18,8 @@ pub(super) fn value_of(phases: &[Phase], figure: &Figure) -> Option<f64> {
     let flows = flows(phase, figure);
     let per_second = |of: fn(&Flow) -> u64| {
         let sum: u64 = flows.iter().map(|flow| of(flow)).sum();
-        (phase.seconds > 0.0).then(|| sum as f64 / phase.seconds)
+        let seconds = seconds(phase, &flows);
+        (seconds > 0.0).then(|| sum as f64 / seconds)
     };
     let quantile = |share: f64| {
         let latency = latency(&flows);
@@ -31,6 +38,20 @@ pub(super) fn value_of(phases: &[Phase], figure: &Figure) -> Option<f64> {
         Metric::P99 => quantile(0.99),
         Metric::P99_9 => quantile(0.999),
     }
+}
+
+/// How long a phase took, in seconds. A disk that was stuck when the time was up was so for its whole
+/// silence, and not only for what of it lay before the end.
+fn seconds(phase: &Phase, flows: &[&Flow]) -> f64 {
+    let drain = phase.drain_seconds;
+    let usual = latency(flows);
+    let usual_s = if usual.is_empty() {
+        0.0
+    } else {
+        usual.mean() / 1e9
+    };
+    let is_stuck = drain >= STUCK_S && drain > STUCK * usual_s;
+    phase.seconds + if is_stuck { drain } else { 0.0 }
 }
 
 /// The flows that a figure is of. Over all directions these are the reads and writes, or the commits
@@ -77,6 +98,20 @@ mod tests {
         let p99 = value("page-mixed.write.p99").unwrap();
         assert_eq!(p99, write.latency.quantile(0.99) as f64);
         assert!(value("page-mixed.mean").unwrap() > 0.0);
+    }
+
+    #[test]
+    fn a_silence_over_the_end_counts_as_a_whole() {
+        let (mut run, _) = sample::database_run(7);
+        let figure = format!("{}.iops", run.phases[0].name).parse().unwrap();
+        run.phases[0].drain_seconds = 0.0;
+        let before = value_of(&run.phases, &figure).unwrap();
+        let seconds = run.phases[0].seconds;
+        run.phases[0].drain_seconds = 0.5;
+        assert_eq!(value_of(&run.phases, &figure), Some(before));
+        run.phases[0].drain_seconds = 3.0 * seconds;
+        let after = value_of(&run.phases, &figure).unwrap();
+        assert!((after / before - 0.25).abs() < 1e-9, "{before} {after}");
     }
 
     #[test]

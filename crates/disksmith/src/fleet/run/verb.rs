@@ -86,6 +86,7 @@ fn unfit(verb: &Verb) -> Option<&'static str> {
     match verb {
         Verb::Fleet(_) => Some("a host has no fleet of its own"),
         Verb::Agent => Some("the agent is what runs the verbs there"),
+        Verb::Rounds(_) => Some("it measures what 'fleet race' tells it to, round by round"),
         Verb::Completions { .. } | Verb::Man { .. } => {
             Some("it is for the host that disksmith is installed on")
         }
@@ -142,6 +143,10 @@ mod tests {
         for (line, told) in [
             ("fleet top --list a", "no fleet of its own"),
             ("agent", "cannot be run on hosts"),
+            (
+                "rounds /a --figure page-read.iops",
+                "what 'fleet race' tells",
+            ),
             ("man /tmp", "cannot be run on hosts"),
             ("scrub --install-timer /dev/md0", "the timer would start"),
             ("dance", "makes no sense: unrecognized subcommand"),

@@ -72,8 +72,8 @@ pub(super) fn stopped(name: &str) -> FromAgent {
 
 /// A round: of `slow…` all disks have 60 %, of `bad…` one of four has 30 %, `drop…` has 30 % from the 20th
 /// round on, `dips…` in each eighth, `lazy…` has a disk that takes seconds, `gone…`, `back…` and `boot…` are
-/// lost in the second round, `wait…` takes its time, `hang…` answers none from the fifth on, `fail…` has an error, and `cache…`
-/// measures none of its disks.
+/// lost in the second round, `wait…` takes its time, `stall…` answers the sixth too late and is slow in it,
+/// `hang…` answers none from the fifth on, `fail…` has an error, and `cache…` measures none of its disks.
 pub(super) fn measured(name: &str, nth: usize, round: Round) -> Answer {
     let is = |what: &str| name.starts_with(what);
     if round.number == 1 && nth == 1 && (is("gone") || is("back") || is("boot")) {
@@ -81,6 +81,10 @@ pub(super) fn measured(name: &str, nth: usize, round: Round) -> Answer {
     }
     if round.number >= 4 && is("hang") {
         return Answer::Hangs;
+    }
+    let stalls = is("stall") && round.number == 5;
+    if stalls {
+        std::thread::sleep(Duration::from_millis(900));
     }
     if is("wait") {
         std::thread::sleep(Duration::from_millis(400));
@@ -94,7 +98,8 @@ pub(super) fn measured(name: &str, nth: usize, round: Round) -> Answer {
     let number: String = name.chars().filter(char::is_ascii_digit).collect();
     let rank: i32 = number.parse().unwrap_or(0);
     let host = RATE * 0.96_f64.powi(rank) * if is("slow") { 0.6 } else { 1.0 };
-    let dropped = (is("drop") && round.number >= 20) || (is("dips") && round.number % 8 == 7);
+    let dropped =
+        stalls || (is("drop") && round.number >= 20) || (is("dips") && round.number % 8 == 7);
     let targets = (0..4).map(|at| {
         let left = if (is("bad") && at == 2) || dropped {
             0.3

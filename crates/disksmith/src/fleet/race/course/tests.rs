@@ -100,6 +100,40 @@ fn a_floor_holds_for_each_disk_over_its_time() {
 }
 
 #[test]
+fn a_zone_that_is_away_as_a_whole_is_waited_for() {
+    let mut small = Small::new(&[]);
+    let zone = |host: usize| Some(["a", "b"][host % 2].to_owned());
+    small.groups = (0..8).map(zone).collect();
+    small.targets = vec![small.targets[0].clone(); 8];
+    let setup = small.setup();
+    let mut course = Course::new(&setup);
+    let mut rng = Rng::new(4);
+    let mut step = |course: &mut Course<'_>, zone_is_away: bool| {
+        let mut one = round(course, &mut rng, &plain);
+        let (away, there): (Vec<Lap>, Vec<Lap>) = one
+            .measured
+            .drain(..)
+            .partition(|lap| zone_is_away && lap.host % 2 == 1);
+        one.measured = there;
+        let absent = |lap: &Lap| Absent {
+            host: lap.host,
+            why: "it is away".to_owned(),
+        };
+        one.missed = away.iter().map(absent).collect();
+        course.take(&one)
+    };
+    for _ in 0..20 {
+        assert_eq!(step(&mut course, true), [0; 0]);
+    }
+    assert_eq!(step(&mut course, false), [0; 0]);
+    assert!(course.known(1).is_some());
+    // Not for ever: after five minutes each counts.
+    let out: Vec<usize> = (0..14).flat_map(|_| step(&mut course, true)).collect();
+    assert_eq!(out.len(), 4, "{out:?}");
+    assert!(out.iter().all(|host| host % 2 == 1), "{out:?}");
+}
+
+#[test]
 fn one_that_is_away_too_often_is_out_and_not_called_bad() {
     let small = Small::new(&[]);
     let setup = small.setup();

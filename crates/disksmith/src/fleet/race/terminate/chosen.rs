@@ -60,13 +60,21 @@ impl Member<'_> {
     }
 }
 
-/// Chooses by what the race measured. `is_of_ec2` says that the hosts and their ids came from EC2 in this
-/// run. Hosts that were not measured to be bad are neither chosen nor spared.
+/// What is asked for, beside what the race measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    /// Whether the hosts and their ids came from EC2 in this run.
+    pub is_of_ec2: bool,
+    /// Whether somebody sees the list first and can say no.
+    pub is_shown: bool,
+}
+
+/// Chooses by what the race measured. Hosts that were not measured to be bad are neither chosen nor spared.
 pub(super) fn choose(
     run: &FleetRun,
     record: &RaceRecord,
     concluded: &Concluded,
-    is_of_ec2: bool,
+    asked: Asked,
 ) -> (Vec<Candidate>, Vec<Spared>) {
     let (mut candidates, mut spared) = (Vec::new(), Vec::new());
     if record.interrupted {
@@ -82,7 +90,9 @@ pub(super) fn choose(
         let Some(member) = members.get(one.place) else {
             continue;
         };
-        match id_of(one, member, concluded, is_of_ec2) {
+        let id = doubt(one, member, record, concluded, asked)
+            .map_or_else(|| id_of(member, asked.is_of_ec2), Err);
+        match id {
             Ok(id) => match instances.iter_mut().find(|(other, _)| *other == id) {
                 Some((_, hosts)) => hosts.push(one),
                 None => instances.push((id, vec![one])),
@@ -103,34 +113,48 @@ pub(super) fn choose(
     (candidates, spared)
 }
 
-/// The instance of a bad host.
+/// Why what the race found of a bad host may not be the host's fault, as a clause; `None` where nothing
+/// speaks for it.
+fn doubt(
+    one: &Ranked,
+    member: &Member<'_>,
+    record: &RaceRecord,
+    concluded: &Concluded,
+    asked: Asked,
+) -> Option<String> {
+    let doubts = one.doubts.join(" ");
+    let doubts = doubts.trim_end_matches('.');
+    let mut groups = concluded.groups.iter();
+    let group = groups.find(|group| Some(&group.name) == member.raced.group.as_ref());
+    let (kept, tied) = group.map_or((0, 0), |group| (group.kept, group.tied));
+    let places = group.map_or(0, |group| group.places);
+    if one.is_slowed {
+        Some(format!("its figures are doubtful: {doubts}"))
+    } else if kept + tied == 0 {
+        Some("no host of its group is kept, so that too much may have been asked".to_owned())
+    } else if asked.is_shown {
+        None
+    } else if kept + places < record.keep {
+        Some(format!(
+            "of its group {kept} of {} are kept; without --yes you are asked",
+            record.keep
+        ))
+    } else if doubts.is_empty() {
+        None
+    } else {
+        Some(format!(
+            "its figures are doubtful: {doubts}; without --yes you are asked"
+        ))
+    }
+}
+
+/// The instance of a host, as surely as it must be known.
 ///
 /// # Errors
-/// Why it stays, as a clause.
-fn id_of<'a>(
-    one: &Ranked,
-    member: &Member<'a>,
-    concluded: &Concluded,
-    is_of_ec2: bool,
-) -> Result<&'a str, String> {
-    if member.raced.is_tagged_keep {
-        return Err("it is tagged keep".to_owned());
-    }
-    if one.is_slowed {
-        let doubts = one.doubts.join(" ");
-        let doubts = doubts.trim_end_matches('.');
-        return Err(format!("its figures are doubtful: {doubts}"));
-    }
-    let own = concluded.groups.iter();
-    let group = own
-        .filter(|group| Some(&group.name) == member.raced.group.as_ref())
-        .find(|group| group.kept + group.tied > 0);
-    if group.is_none() {
-        return Err(
-            "no host of its group is kept, so that too much may have been asked".to_owned(),
-        );
-    }
+/// Why the host stays, as a clause.
+fn id_of<'a>(member: &Member<'a>, is_of_ec2: bool) -> Result<&'a str, String> {
     match (&member.host.id, &member.raced.own_id) {
+        _ if member.raced.is_tagged_keep => Err("it is tagged keep".to_owned()),
         (None, _) => Err("the id of its instance is not known".to_owned()),
         (Some(id), Some(own)) if id != own => Err(format!("it calls itself {own}, and not {id}")),
         (Some(id), None) if !is_of_ec2 => Err(format!(

@@ -65,7 +65,7 @@ fn race(hosts: &[Member]) -> (FleetRun, Concluded) {
     };
     let concluded = Concluded {
         groups: vec![group],
-        unraced: Vec::new(),
+        empty: Vec::new(),
         proof_rounds: 0,
         ranked: (0..hosts.len()).map(ranked).collect(),
         noise: None,
@@ -119,9 +119,23 @@ const SOUND: &[Instance] = &[
 ];
 
 fn planned_of(run: &FleetRun, concluded: &Concluded, is_of_ec2: bool) -> Termination {
-    let (chosen, spared) = choose(run, run.race.as_ref().unwrap(), concluded, is_of_ec2);
+    let asked = Asked {
+        is_of_ec2,
+        is_shown: true,
+    };
+    planned_as(run, concluded, asked)
+}
+
+fn planned_as(run: &FleetRun, concluded: &Concluded, asked: Asked) -> Termination {
+    let (chosen, spared) = choose(run, run.race.as_ref().unwrap(), concluded, asked);
     Termination::of(&chosen, spared, &mut ec2(SOUND)).unwrap()
 }
+
+/// As with `--yes`.
+const UNSEEN: Asked = Asked {
+    is_of_ec2: false,
+    is_shown: false,
+};
 
 fn planned(hosts: &[Member], is_of_ec2: bool) -> Termination {
     let (run, concluded) = race(hosts);
@@ -194,7 +208,11 @@ fn terminated(
         tell: &mut |text| told.push_str(text),
         interrupt: &interrupt,
     };
-    let done = means.terminate(&mut run, &concluded, false);
+    let asked = Asked {
+        is_of_ec2: false,
+        is_shown: true,
+    };
+    let done = means.terminate(&mut run, &concluded, asked);
     let error = done.err().map(|failure| {
         assert!(matches!(failure, Failure::Midway(_)));
         failure.error().to_string()
@@ -341,6 +359,23 @@ fn a_group_of_which_nobody_is_kept_stays() {
             .starts_with("no host of its group")
     );
     concluded.groups[0].tied = 2;
+    concluded.groups[0].places = 1;
+    assert_eq!(doomed(&planned_of(&run, &concluded, false)), ["i-1"]);
+    assert_eq!(doomed(&planned_as(&run, &concluded, UNSEEN)), ["i-1"]);
+}
+
+#[test]
+fn a_group_in_which_too_few_are_kept_stays_where_nobody_is_asked() {
+    let hosts = [
+        ("h0", Some("i-0"), own("i-0")),
+        ("h1", Some("i-1"), own("i-1")),
+    ];
+    let (mut run, concluded) = race(&hosts);
+    assert_eq!(doomed(&planned_as(&run, &concluded, UNSEEN)), ["i-1"]);
+    run.race.as_mut().unwrap().keep = 2;
+    let plan = planned_as(&run, &concluded, UNSEEN);
+    assert_eq!(doomed(&plan), [""; 0]);
+    assert!(why(&plan, "h1").unwrap().starts_with("of its group 1 of 2"));
     assert_eq!(doomed(&planned_of(&run, &concluded, false)), ["i-1"]);
 }
 
