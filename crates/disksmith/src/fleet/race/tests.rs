@@ -108,7 +108,8 @@ fn the_best_are_kept_and_each_other_has_its_reason() {
         ("slow0", Decided::Cull, true, "3 others are better"),
         ("bad0", Decided::Cull, true, "3 others are better"),
         ("drop0", Decided::Cull, true, "/mnt/d"),
-        ("dips0", Decided::Cull, true, "was slow in"),
+        // So seldom slow that it is left out at the end, and not beyond doubt.
+        ("dips0", Decided::Cull, false, "was slow in"),
         (
             "lazy0",
             Decided::Floor,
