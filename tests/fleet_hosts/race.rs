@@ -99,14 +99,15 @@ fn root_races_sixteen_hosts_of_which_most_are_not_as_they_should_be() {
     let Some(net) = Net::new(&SIXTEEN) else {
         return;
     };
-    // A round is short, and the race long enough to see what is slow at times: in 52 rounds.
+    // Rounds are as short as a busy machine allows, and the race is as long as what is slow at times here
+    // needs to show; how many rounds it would take for certain is said with those that are kept.
     let options = [
         "--keep",
         "3",
         "--round",
-        "1200ms",
+        "2s",
         "--rounds",
-        "70",
+        "35",
         "--floor",
         "page-read.iops>=25 for 3s",
         "--json",
@@ -172,7 +173,7 @@ fn root_races_sixteen_hosts_of_which_most_are_not_as_they_should_be() {
     assert!(is_seen || dips["rounds"].as_u64() < Some(9), "{dips:#}");
     // One was measured for long before it dropped, and those that are behind less often than the best.
     let rounds = |name: &str| host(&answer, name)["rounds"].as_u64().unwrap();
-    assert!(rounds("h9") > 15, "{answer:#}");
+    assert!(rounds("h9") > 12, "{answer:#}");
     assert!(rounds("h4") < rounds("h1"), "{answer:#}");
     assert_eq!(listed(&net, "keep.txt"), ["h1", "h2", "h3"]);
     let culled = ["h11", "h16", "h4", "h5", "h6", "h7", "h9"];
