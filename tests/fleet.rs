@@ -9,7 +9,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
-use support::{Place, Said, said};
+use support::{Place, Said, has_program, said};
 
 const LIST: &str = "# burn-in\n\
     db1 az=us-east-1a type=i4i.large id=i-01   # was slow\n\
@@ -127,6 +127,56 @@ echo '{"_meta": {"hostvars": {"db1": {"ansible_host": "10.0.0.1"}}}, "db": {"hos
         answer.ends_with(0).json()["hosts"][0]["address"],
         "10.0.0.1"
     );
+}
+
+/// The same inventory in both of Ansible's forms.
+const INVENTORIES: [(&str, &str); 2] = [
+    (
+        "hosts.ini",
+        "[db]\n\
+         db1 ansible_host=10.0.0.1 ansible_user=admin ansible_port=2222\n\
+         db[2:3] type=i4i.large\n\
+         [db:vars]\n\
+         az=us-east-1a\n\
+         [near]\n\
+         here ansible_connection=local\n",
+    ),
+    (
+        "hosts.yaml",
+        "all:\n  children:\n    db:\n      vars: {az: us-east-1a}\n      hosts:\n        \
+         db1: {ansible_host: 10.0.0.1, ansible_user: admin, ansible_port: 2222}\n        \
+         db[2:3]: {type: i4i.large}\n    near:\n      hosts:\n        \
+         here: {ansible_connection: local}\n",
+    ),
+];
+
+#[test]
+fn inventories_of_a_real_ansible_are_read_in_both_forms() {
+    if !has_program("ansible-inventory") {
+        return;
+    }
+    let place = Place::new();
+    for (name, text) in INVENTORIES {
+        fs::write(place.path(name), text).unwrap();
+        let said = place.run(&["fleet", "hosts", "--inventory", name, "--json"]);
+        let said = said.ends_with(0);
+        assert!(said.err.contains("here is not reached by ssh"), "{said:#?}");
+        let answer = said.json();
+        let hosts = answer["hosts"].as_array().unwrap();
+        let names: Vec<&str> = hosts
+            .iter()
+            .map(|host| host["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, ["db1", "db2", "db3"], "{answer:#}");
+        let first = (&hosts[0]["address"], &hosts[0]["user"], &hosts[0]["port"]);
+        let wanted = (&"10.0.0.1".into(), &"admin".into(), &2222.into());
+        assert_eq!(first, wanted, "{answer:#}");
+        assert!(
+            hosts.iter().all(|host| host["zone"] == "us-east-1a"),
+            "{answer:#}"
+        );
+        assert_eq!(hosts[2]["type"], "i4i.large", "{answer:#}");
+    }
 }
 
 /// Hosts of a zone in a list of past results.

@@ -17,6 +17,15 @@ mod many;
 #[path = "fleet_hosts/race.rs"]
 mod race;
 
+#[path = "fleet_hosts/terminate.rs"]
+mod terminate;
+
+#[path = "fleet_hosts/undo.rs"]
+mod undo;
+
+#[path = "fleet_hosts/login.rs"]
+mod login;
+
 use std::process::Command;
 use std::time::{Duration, Instant};
 

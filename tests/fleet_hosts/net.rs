@@ -379,7 +379,7 @@ impl Net {
     /// Panics if anything of an agent is left on the hosts: a process, a file.
     pub(crate) fn assert_nothing_left(&self) {
         let look = "ps -eo args | grep -v grep | grep -E 'disksmith (agent|bench)' || true; \
-                    find /tmp /var/tmp /run /dev/shm /root /var/lib /mnt -name '*disksmith*' || true";
+                    find /tmp /var/tmp /run /dev/shm /root /home /var/lib /mnt -name '*disksmith*' || true";
         for host in self.hosts.iter().filter(|host| host.first.is_some()) {
             let began = Instant::now();
             let mut left = self.on(&host.name, look);
@@ -430,6 +430,7 @@ UseDNS no
 PasswordAuthentication no
 PermitRootLogin yes
 MaxStartups 100
+SetEnv PATH=/run/host/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 ";
 
 /// What runs first in a host's namespaces: NAME FOLDER MEMORY MOUNTED BARE exec|noexec MORE.
@@ -447,6 +448,14 @@ chmod 600 /run/host/key
 # An account without a password may be locked, which sshd without PAM takes to mean everybody.
 sed 's/^root:[^:]*:/root:*:/' /etc/shadow > /run/host/shadow
 mount --bind /run/host/shadow /etc/shadow
+# And one who is not root.
+echo 'op:*:20000::::::' >> /run/host/shadow
+cp /etc/passwd /run/host/passwd
+echo 'op:x:12345:12345::/home/op:/bin/sh' >> /run/host/passwd
+mount --bind /run/host/passwd /etc/passwd
+mount -t tmpfs -o mode=755 host /home
+mkdir /home/op
+chown 12345:12345 /home/op
 mount -t tmpfs host /mnt
 mkdir /mnt/data
 if [ -n "$mounted" ]; then mount "$mounted" /mnt/data; fi

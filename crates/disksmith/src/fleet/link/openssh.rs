@@ -50,6 +50,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const KEPT: usize = 2000;
 /// How long an ssh whose channel has closed may take to say why.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long what it said may be on its way when it has ended.
+const ON_THE_WAY: Duration = Duration::from_secs(1);
 
 /// Hosts over ssh.
 #[derive(Clone, Debug)]
@@ -269,9 +271,11 @@ impl ChildEnd {
             thread::sleep(Duration::from_millis(10));
         }
         let status = self.ended();
-        if status.is_some() && self.listener.as_ref().is_some_and(|one| !one.is_finished()) {
-            // What it said last may still be on its way.
-            thread::sleep(Duration::from_millis(50));
+        let is_heard = || self.listener.as_ref().is_none_or(JoinHandle::is_finished);
+        let ended = Instant::now();
+        // What it said last may still be on its way; what it has started may keep its mouth open.
+        while status.is_some() && !is_heard() && ended.elapsed() < ON_THE_WAY {
+            thread::sleep(Duration::from_millis(10));
         }
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&said).trim().to_owned();
