@@ -2,10 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/pty.rs"]
+mod pty;
 mod support;
 
+use std::fs::File;
+use std::io::Write as _;
+use std::process::Command;
 use std::time::Duration;
 
+use pty::Pty;
 use rustix::process::Signal;
 use serde_json::Value;
 use support::{Place, Running, Said};
@@ -215,6 +221,71 @@ fn ctrl_c_ends_the_reading_of_what_has_no_report() {
     running.signal(Signal::INT);
     let said = running.end().ends_with(0);
     assert_eq!(said.out, "", "{said:#?}");
+}
+
+/// Reads a log with standard error, and nothing else, on a terminal.
+fn watched(place: &Place, log: &str) -> Pty {
+    let program = place.command(&[]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec \"$0\" watch --json --parse \"$1\" > out"]);
+    shell.arg(program.get_program()).arg(log);
+    shell.current_dir(place.path("")).env("TERM", "xterm");
+    Pty::start(&shell, (100, 10), true)
+}
+
+/// What is left on a terminal after the end: what was written last may still be on its way.
+fn left_on(pty: &Pty) -> String {
+    std::thread::sleep(Duration::from_secs(1));
+    pty.seen().text()
+}
+
+/// What a compressed log is read through.
+#[test]
+fn who_watches_sees_how_far_a_long_log_is_read_through_a_pipe() {
+    if !support::has_program("setsid") {
+        return;
+    }
+    let place = Place::new();
+    let pipe = place.path("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let mut pty = watched(&place, "pipe");
+    let mut pipe = File::options().write(true).open(&pipe).unwrap();
+    let header = "Device r/s w/s rkB/s wkB/s avgqu-sz await %util\n";
+    let report = format!("{header}sda 100.00 200.00 400.00 800.00 0.50 1.67 30.00\n\n");
+    let many = report.repeat(1000);
+    // Until it is seen that it takes long.
+    while !pty.seen().text().contains(" read at ") {
+        pipe.write_all(many.as_bytes()).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    drop(pipe);
+    assert_eq!(pty.end().code(), Some(0));
+    let left = left_on(&pty);
+    assert!(!left.contains(" read at "), "{left}");
+    let out = std::fs::read_to_string(place.path("out")).unwrap();
+    assert!(lines(&out).len() > 1000);
+    assert!(!out.contains(" read at "));
+}
+
+#[test]
+fn who_watches_sees_how_far_a_file_is_read() {
+    if !support::has_program("setsid") {
+        return;
+    }
+    let place = Place::new();
+    // Without content, it takes no room on the disk.
+    let file = File::create(place.path("long.log")).unwrap();
+    file.set_len(1 << 40).unwrap();
+    let mut pty = watched(&place, "long.log");
+    pty.wait_for(|seen| {
+        let text = seen.text();
+        text.contains(" of 1 TiB at ") && text.contains(" left")
+    });
+    pty.press("\u{3}");
+    assert_eq!(pty.end().code(), Some(0));
+    let left = left_on(&pty);
+    assert!(!left.contains(" of 1 TiB"), "{left}");
 }
 
 #[test]

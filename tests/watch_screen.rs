@@ -173,6 +173,21 @@ fn who_is_on_the_screen_sees_whether_it_is_recorded() {
 }
 
 #[test]
+fn a_mark_is_shown_where_nothing_is_recorded_and_no_ledger_is_made_for_it() {
+    let place = Place::new();
+    let Some(mut pty) = started(&place, &[], (120, 30)) else {
+        return;
+    };
+    // It has looked for one by then.
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(!place.ledger().exists());
+    place.run(&["mark", "deploy 1.4.2"]).ends_with(0);
+    pty.wait_for_word("= deploy 1.4.2, ");
+    pty.press("q");
+    assert_eq!(pty.end().code(), Some(0));
+}
+
+#[test]
 fn nothing_is_broken_on_60_columns_nor_on_any_other_size() {
     let place = Place::new();
     let Some(mut pty) = started(&place, &["--all"], (60, 24)) else {
@@ -276,6 +291,8 @@ fn without_a_terminal_or_on_a_dumb_one_there_are_plain_lines() {
         .run(&["watch", "--count", "1", "--interval", "100ms"])
         .ends_with(0);
     assert!(!piped.out.contains('\u{1b}'), "{piped:#?}");
+    // Where no disk does anything, that is said.
+    assert!(piped.out.contains("device"), "{piped:#?}");
     if !support::has_program("setsid") {
         return;
     }

@@ -71,11 +71,12 @@ fn soon(dice: &mut Dice) -> Machine {
     machine
 }
 
-/// Those that take most of a minute and more: a cap takes 85 s from its beginning.
+/// Those that take most of a minute and more. A volume's cap is not among them: an emulated machine hands on what
+/// is answered in clumps of all that is in flight, so that what the volume keeps to exactly is not flat in there.
+/// It is played in simulated time.
 fn late(dice: &mut Dice) -> Machine {
     let mut machine = Machine::new("late", 125);
     let times = Times::LONG;
-    causes::volume_cap(&mut machine, dice);
     causes::burst_spent(&mut machine, dice);
     arrays::scrub_hurts(&mut machine, dice, times);
     causes::small_io(&mut machine, dice, times);

@@ -1,5 +1,6 @@
 //! What every command is given: the host, where answers go, and whether somebody watches.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
 use std::path::PathBuf;
 
@@ -99,7 +100,14 @@ pub(crate) fn tell(text: &str) {
 
 /// The text with control characters, which a path or a host's name may hold, made harmless: a
 /// terminal would obey them. Line breaks stay.
-pub(crate) fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    // Those beyond ASCII begin with 0xc2 in UTF-8. Most texts have none of either, which is seen many bytes at
+    // a time as long as nothing ends the search.
+    let may_be_control = |byte: u8| matches!(byte, 0..=0x09 | 0x0b..=0x1f | 0x7f | 0xc2);
+    let is_harmless = |seen: bool, byte: &u8| seen & !may_be_control(*byte);
+    if text.as_bytes().iter().fold(true, is_harmless) {
+        return Cow::Borrowed(text);
+    }
     let harmless = |c: char| {
         if c.is_control() && c != '\n' {
             '\u{fffd}'

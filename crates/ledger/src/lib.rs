@@ -60,7 +60,8 @@ pub use open::{Ledger, PATIENCE};
 pub use owner::{Owner, Standing};
 pub use place::default_path;
 pub use recording::{
-    Keep, LARGEST_ERROR, Mark, Noted, Played, Recording, RecordingSummary, Replay, Thinner, thin,
+    Keep, LARGEST_ERROR, Mark, MarkReader, Noted, Played, Recording, RecordingSummary, Replay,
+    Thinner, thin,
 };
 pub use runs::{Conclusion, Filter, RunSummary};
 pub use work::{Claim, LongWork, Work, WorkError, WorkSummary};

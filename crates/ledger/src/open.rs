@@ -50,6 +50,22 @@ impl Ledger {
         }
     }
 
+    /// Opens the ledger at `path` for reading alone: nothing is created, and what others write there is not
+    /// held up. `None` where there is no file, or nothing in it yet.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is not a ledger of this version, or is damaged.
+    pub fn open_to_read(path: impl AsRef<Path>) -> Result<Option<Ledger>> {
+        let Some(path) = find(path.as_ref())? else {
+            return Ok(None);
+        };
+        let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+        match look(&path, known)? {
+            Seen::Blank => Ok(None),
+            seen => open_to_read(path, seen, known).map(Some),
+        }
+    }
+
     /// Where it lies, as an absolute path without symbolic links.
     pub fn path(&self) -> &Path {
         &self.path
@@ -77,9 +93,23 @@ impl Ledger {
     }
 }
 
-/// The regular file at `path`, created if missing, by its real name: SQLite puts its side files
-/// beside the file that a symbolic link leads to.
+/// The regular file at `path`, created if missing, by its real name.
 fn find_or_create(path: &Path) -> Result<PathBuf> {
+    if let Some(found) = find(path)? {
+        return Ok(found);
+    }
+    let unreachable = |source| Error::Unreachable {
+        path: path.to_owned(),
+        source,
+    };
+    create(&std::path::absolute(path).map_err(unreachable)?).map_err(unreachable)?;
+    // Somebody may have removed it again.
+    find(path)?.ok_or_else(|| unreachable(io::ErrorKind::NotFound.into()))
+}
+
+/// The regular file at `path`, if it is there, by its real name: SQLite puts its side files beside the file
+/// that a symbolic link leads to.
+fn find(path: &Path) -> Result<Option<PathBuf>> {
     let unreachable = |source| Error::Unreachable {
         path: path.to_owned(),
         source,
@@ -91,14 +121,12 @@ fn find_or_create(path: &Path) -> Result<PathBuf> {
             return Err(Error::NotAFile { path: absolute });
         }
         Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            create(&absolute).map_err(unreachable)?;
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreachable(error)),
     }
     // Asked here, since SQLite says of any reason only that it was "unable to open".
     may_read(&absolute).map_err(unreachable)?;
-    absolute.canonicalize().map_err(unreachable)
+    absolute.canonicalize().map(Some).map_err(unreachable)
 }
 
 fn open_to_write(path: PathBuf, seen: Seen, migrations: &[&str]) -> Result<Ledger> {

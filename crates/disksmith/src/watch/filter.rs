@@ -60,19 +60,25 @@ impl Filter {
         &self.names
     }
 
-    /// Leaves in a sample what is wanted.
-    pub(super) fn cut(&self, sample: &mut Sample) {
-        if self.names.is_empty() {
-            let is_part = |device: &DeviceSample| device.device.kind == DeviceKind::Partition;
-            sample
-                .devices
-                .retain(|device| self.all || (!is_part(device) && is_active(device)));
-        } else {
+    /// Leaves in a sample what is wanted. How many devices, partitions aside, are left out because they do
+    /// nothing.
+    pub(super) fn cut(&self, sample: &mut Sample) -> usize {
+        if !self.names.is_empty() {
             let wanted = self.wanted(sample);
             sample
                 .devices
                 .retain(|device| wanted.contains(&device.device.id));
+            return 0;
         }
+        if self.all {
+            return 0;
+        }
+        sample
+            .devices
+            .retain(|device| device.device.kind != DeviceKind::Partition);
+        let before = sample.devices.len();
+        sample.devices.retain(is_active);
+        before - sample.devices.len()
     }
 
     /// Whether an event is about a device that is wanted, or about the host.
@@ -234,9 +240,17 @@ mod tests {
     }
 
     #[test]
-    fn what_does_nothing_is_shown_when_asked_for() {
+    fn what_does_nothing_is_shown_when_asked_for_and_else_counted() {
         assert_eq!(names(&filter(&[], false)), ["md0", "vdb", "vdd"]);
         assert_eq!(names(&filter(&[], true)).len(), 5);
+        let idle = |filter: &Filter| filter.cut(&mut sample());
+        assert_eq!(idle(&filter(&[], false)), 1);
+        assert_eq!(idle(&filter(&[], true)), 0);
+        assert_eq!(idle(&filter(&["vdc"], false)), 0);
+        let mut with_a_part = sample();
+        let part = Device::by_name(DeviceId(9), "vdc1", Moment::default());
+        with_a_part.devices = vec![DeviceSample::unknown(Arc::new(part))];
+        assert_eq!(filter(&[], false).cut(&mut with_a_part), 0);
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod check;
 mod collect;
 mod filter;
 mod live;
+mod marks;
 mod parse;
 mod record;
 pub(crate) mod replay;
@@ -26,6 +27,7 @@ use crate::signals;
 use collect::Collector;
 use filter::Filter;
 use live::Ticks;
+use marks::LateMarks;
 use record::Recorder;
 use report::Report;
 use screen::Screen;
@@ -78,6 +80,11 @@ pub(crate) fn watch(
     if let View::Live(screen) = &view {
         said.iter().for_each(|sentence| screen.note(sentence));
     }
+    let marks = match (&view, &recorder) {
+        (View::Live(_), None) => LateMarks::begin(source.hostname.as_deref(), context),
+        // The recorder has the ledger open.
+        _ => None,
+    };
     let path = args.record.report.as_ref();
     let mut live = Live {
         collector,
@@ -87,6 +94,7 @@ pub(crate) fn watch(
         filter,
         of_report,
         recorder: recorder.as_mut(),
+        marks,
         server,
         report: path.map(|path| Report::begin(path, source)),
     };
@@ -111,6 +119,8 @@ struct Live<'a> {
     filter: Filter,
     of_report: Filter,
     recorder: Option<&'a mut Recorder>,
+    /// The marks that the screen shows, where nothing is recorded.
+    marks: Option<LateMarks>,
     server: Option<Server>,
     report: Option<Report>,
 }
@@ -141,9 +151,8 @@ impl Live<'_> {
             for note in notes {
                 view.note(&note, context)?;
             }
-            if let (View::Live(screen), Some(recorder)) = (&mut *view, &self.recorder) {
-                screen.tell_recording(recorder.is_writing());
-                screen.mark(recorder.marks());
+            if let View::Live(screen) = &mut *view {
+                self.tell_ledger(screen);
             }
             if let Some(sample) = sample {
                 seen += 1;
@@ -151,6 +160,17 @@ impl Live<'_> {
             }
         }
         Ok(Answer::Done)
+    }
+
+    /// Tells the screen what the ledger has for it.
+    fn tell_ledger(&self, screen: &mut Screen) {
+        if let Some(recorder) = &self.recorder {
+            screen.tell_recording(recorder.is_writing());
+            screen.mark(recorder.marks());
+        }
+        if let Some(marks) = &self.marks {
+            screen.mark(marks.marks());
+        }
     }
 
     fn take(
@@ -172,8 +192,9 @@ impl Live<'_> {
             self.of_report.cut(&mut drawn);
             report.take(drawn, &changes);
         }
-        self.filter.cut(&mut sample);
-        view.show(&sample, &changes, context)
+        let idle = self.filter.cut(&mut sample);
+        view.show(&sample, &changes, context)?;
+        view.tell_rest(&sample, idle, context)
     }
 }
 
@@ -268,6 +289,23 @@ impl View {
             View::Live(_) | View::Silent => return Ok(()),
         };
         context.print(&text)
+    }
+
+    /// Says on plain lines that nothing is shown because nothing is done, which looks like a program that
+    /// hangs.
+    fn tell_rest(
+        &mut self,
+        sample: &Sample,
+        idle: usize,
+        context: &mut Context,
+    ) -> Result<(), Failure> {
+        match self {
+            View::Plain(lines) => match lines.rest(sample, idle) {
+                Some(text) => context.print(&text),
+                None => Ok(()),
+            },
+            View::Json | View::Live(_) | View::Silent => Ok(()),
+        }
     }
 
     fn show(

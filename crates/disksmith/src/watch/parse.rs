@@ -1,6 +1,7 @@
 //! Old logs: what iostat wrote is shown, and searched for findings, as what happens now.
 
 mod arrays;
+mod progress;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -9,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::Context as _;
 use formats::iostat::Reader;
-use indicatif::{ProgressBar, ProgressStyle};
 use record::sample::{Sample, Source};
 use study::watch::{Change, Settings, Watch};
 
@@ -18,6 +18,7 @@ use crate::context::{Context, printable};
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 
 use arrays::Arrays;
+use progress::Progress;
 
 use super::View;
 use super::filter::Filter;
@@ -35,13 +36,16 @@ pub(super) fn parse(
 ) -> Outcome {
     let arrays = args.log.arrays().map_err(Failure::refused)?;
     let log = Log::open(path)?;
-    let progress = Progress::of(&log, context.watched);
+    let page = args.record.report.as_ref();
+    let is_silent = page.is_some() && !args.plain && !args.json;
+    // On one terminal with the lines, a bar would be torn by them, and they show how far it is.
+    let watched = context.watched && (is_silent || !context.answers_a_person);
+    let progress = Progress::new(log.bytes, watched);
     let input = Heeding {
         input: log.input,
         progress: &progress,
         interrupt,
     };
-    let page = args.record.report.as_ref();
     let report = page.map(|page| Report::begin(page, Source::default()));
     let mut parsing = Parsing {
         path,
@@ -51,9 +55,9 @@ pub(super) fn parse(
         watch: Watch::new(Settings {
             stall: args.stall.0,
         }),
-        view: match &report {
-            Some(_) if !args.plain && !args.json => View::Silent,
-            _ => View::of(args),
+        view: match is_silent {
+            true => View::Silent,
+            false => View::of(args),
         },
         report,
         seen: 0,
@@ -160,7 +164,7 @@ fn place(path: &Path) -> String {
     if path == Path::new("-") {
         return "standard input".to_owned();
     }
-    printable(&path.display().to_string())
+    printable(&path.display().to_string()).into_owned()
 }
 
 /// A log, and how long it is.
@@ -235,36 +239,6 @@ impl BufRead for Heeding<'_> {
     fn consume(&mut self, length: usize) {
         self.progress.add(length);
         self.input.consume(length);
-    }
-}
-
-/// How far a long log is read, on standard error, and only on a terminal.
-struct Progress(Option<ProgressBar>);
-
-impl Progress {
-    fn of(log: &Log, watched: bool) -> Progress {
-        let bar = log.bytes.filter(|_| watched).map(|bytes| {
-            let bar = ProgressBar::new(bytes);
-            let template = "[{bar:20}] {bytes} of {total_bytes}, {eta} left";
-            // A template that is wrong would be seen on every terminal; the default does.
-            if let Ok(style) = ProgressStyle::with_template(template) {
-                bar.set_style(style.progress_chars("=> "));
-            }
-            bar
-        });
-        Progress(bar)
-    }
-
-    fn add(&self, bytes: usize) {
-        if let Some(bar) = &self.0 {
-            bar.inc(bytes as u64);
-        }
-    }
-
-    fn end(&self) {
-        if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use ledger::{Error, Keep, Ledger, Mark, Noted, Recording};
 use record::Nanos;
 use record::sample::{Moment, Sample, Source};
@@ -21,6 +21,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Standing as _};
 use crate::longwork::Here;
 
+use super::marks::OF_LATE;
 use super::report::with_hosts;
 
 /// A kill loses what was seen since the last batch: this, and an interval.
@@ -33,8 +34,6 @@ const LONGEST_WAIT: Nanos = Nanos::from_secs(300);
 const PATIENCE: Duration = Duration::from_secs(3);
 /// What is old is thinned out so often.
 const THIN_EVERY: Duration = Duration::from_secs(600);
-/// The screen is told of marks no older than this.
-const MARKS_OF_LATE: SignedDuration = SignedDuration::from_mins(20);
 /// Less room than this does not hold an hour of a few disks.
 const LEAST: record::Bytes = record::Bytes::mib(4);
 /// Where the machine's id is.
@@ -162,7 +161,10 @@ impl Recorder {
             });
         }
         self.batch.samples.push(sample.clone());
-        if sample.at.elapsed - self.begun.elapsed >= BATCH {
+        // To the nearest interval: one that comes a little early does not put it off, so that batches are alike,
+        // and what they have in common is packed once.
+        let half = Nanos(sample.length.0 / 2);
+        if sample.at.elapsed - self.begun.elapsed + half >= BATCH {
             self.begun = sample.at;
             self.hand_over();
         }
@@ -339,7 +341,7 @@ impl Writer {
         self.waiting = Batch::default();
         // Who cannot read them has other sorrows, which are said.
         let now = Timestamp::now();
-        if let Ok(marks) = ledger.marks(now - MARKS_OF_LATE, now) {
+        if let Ok(marks) = ledger.marks(now - OF_LATE, Timestamp::MAX) {
             let marks = with_hosts(marks, &self.here.owner().host);
             *self
                 .said

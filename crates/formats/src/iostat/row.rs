@@ -23,7 +23,10 @@ pub(crate) struct Number {
 /// The units are powers of 1024, as `iostat --human` prints them.
 pub(crate) fn number(text: &str) -> Option<Number> {
     let bare = text.trim_start_matches(['-', '+']);
-    if ["nan", "inf"].contains(&bare.to_ascii_lowercase().as_str()) {
+    if ["nan", "inf"]
+        .iter()
+        .any(|word| bare.eq_ignore_ascii_case(word))
+    {
         return Some(Number {
             value: f64::NAN,
             unit: None,
@@ -31,6 +34,7 @@ pub(crate) fn number(text: &str) -> Option<Number> {
         });
     }
     let (digits, unit) = match text.chars().next_back()? {
+        '0'..='9' => (text, None),
         '%' => (text.strip_suffix('%')?, None),
         's' => (text.strip_suffix('s')?, Some(512.0)),
         'B' => (text.strip_suffix('B')?, Some(1.0)),

@@ -48,6 +48,15 @@ struct Head {
 
 /// Packs samples.
 pub(super) fn pack<'a>(samples: impl IntoIterator<Item = &'a Sample>, aim: Aim) -> Vec<u8> {
+    pack_after(samples, aim, &mut LastHead::default())
+}
+
+/// The same, of samples that follow others with that head.
+pub(super) fn pack_after<'a>(
+    samples: impl IntoIterator<Item = &'a Sample>,
+    aim: Aim,
+    last: &mut LastHead,
+) -> Vec<u8> {
     let mut packer = Packer {
         aim,
         ..Packer::default()
@@ -55,7 +64,26 @@ pub(super) fn pack<'a>(samples: impl IntoIterator<Item = &'a Sample>, aim: Aim) 
     for sample in samples {
         packer.add(sample);
     }
-    packer.finish()
+    packer.finish_after(last)
+}
+
+/// The head of the samples before, and how it is stored. It stays the same for as long as no device comes or
+/// goes, and of a few samples it is most of what there is to compress.
+#[derive(Debug, Default)]
+pub(super) struct LastHead {
+    json: Vec<u8>,
+    stored: Vec<u8>,
+}
+
+impl LastHead {
+    fn put(&mut self, out: &mut Vec<u8>, json: Vec<u8>) {
+        if self.json != json {
+            self.stored.clear();
+            put_stream(&mut self.stored, &json);
+            self.json = json;
+        }
+        out.extend_from_slice(&self.stored);
+    }
 }
 
 /// Samples on their way into a block: what seldom changes, and rows of figures.
@@ -112,10 +140,14 @@ impl Packer {
 
     /// The block.
     pub(super) fn finish(self) -> Vec<u8> {
+        self.finish_after(&mut LastHead::default())
+    }
+
+    fn finish_after(self, last: &mut LastHead) -> Vec<u8> {
         let mut body = Vec::new();
         // What is packed here always has a form in JSON: it holds no maps and no floating point.
         let json = serde_json::to_vec(&self.head).unwrap_or_default();
-        put_stream(&mut body, &json);
+        last.put(&mut body, json);
         let aim = self.aim;
         put_times(&mut body, &self.times, aim);
         let keys = host_keys(self.head.samples);

@@ -1,8 +1,12 @@
 //! Marks: moments that somebody gave a name, such as a deployment.
 
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
 use jiff::Timestamp;
 use rusqlite::params;
 
+use crate::place::side_file;
 use crate::runs::{sortable, word_at};
 use crate::{Error, Ledger, Result};
 
@@ -77,5 +81,94 @@ impl Ledger {
             }),
             _ => Ok(()),
         }
+    }
+}
+
+/// How long a file is, and when it was written last; `None` of one that is not there.
+type Stamp = Option<(u64, SystemTime)>;
+
+/// Looks for marks now and then, in a ledger that others write: it is opened only where its file has changed,
+/// for reading alone, and closed again.
+#[derive(Debug)]
+pub struct MarkReader {
+    path: PathBuf,
+    /// The ledger's file, and the one beside it in which SQLite keeps what is not yet in it.
+    seen: Option<[Stamp; 2]>,
+}
+
+impl MarkReader {
+    /// A reader of the ledger at `path`, which need not be there.
+    pub fn new(path: PathBuf) -> MarkReader {
+        MarkReader { path, seen: None }
+    }
+
+    /// The marks from a moment on, in order. `None` where the ledger is as it was the last time.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read; the next look tries again.
+    pub fn look(&mut self, from: Timestamp) -> Result<Option<Vec<Mark>>> {
+        // Before it is read, so that what comes meanwhile is a change the next time.
+        let now = [stamp(&self.path), stamp(&side_file(&self.path, "-wal"))];
+        if self.seen == Some(now) {
+            return Ok(None);
+        }
+        self.seen = None;
+        let marks = match Ledger::open_to_read(&self.path)? {
+            Some(ledger) => ledger.marks(from, Timestamp::MAX)?,
+            None => Vec::new(),
+        };
+        self.seen = Some(now);
+        Ok(Some(marks))
+    }
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let facts = path.metadata().ok()?;
+    Some((facts.len(), facts.modified().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_read_where_the_ledger_has_changed_and_none_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.db");
+        let mut reader = MarkReader::new(path.clone());
+        let from = Timestamp::from_second(100).unwrap();
+        let is_empty = || folder.path().read_dir().unwrap().next().is_none();
+        assert_eq!(reader.look(from).unwrap(), Some(Vec::new()));
+        assert_eq!(reader.look(from).unwrap(), None);
+        assert!(is_empty());
+        let mut ledger = Ledger::open(&path).unwrap();
+        let at = |second: i64| Timestamp::from_second(second).unwrap();
+        ledger.mark(at(99), "db-1", "too old").unwrap();
+        let first = ledger.mark(at(100), "db-1", "deploy").unwrap();
+        // Another process has it open: what it wrote is still beside the file.
+        assert_eq!(reader.look(from).unwrap(), Some(vec![first.clone()]));
+        assert_eq!(reader.look(from).unwrap(), None);
+        let second = ledger.mark(at(500), "db-2", "restart").unwrap();
+        assert_eq!(
+            reader.look(from).unwrap(),
+            Some(vec![first.clone(), second])
+        );
+        ledger.remove_mark(first.number).unwrap();
+        drop(ledger);
+        assert_eq!(reader.look(from).unwrap().map(|marks| marks.len()), Some(1));
+        assert_eq!(reader.look(from).unwrap(), None);
+    }
+
+    #[test]
+    fn a_file_that_is_no_ledger_is_an_error_each_time_and_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.db");
+        std::fs::write(&path, "not a ledger").unwrap();
+        let mut reader = MarkReader::new(path.clone());
+        for _ in 0..2 {
+            assert!(reader.look(Timestamp::MIN).is_err());
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), b"not a ledger");
+        assert_eq!(folder.path().read_dir().unwrap().count(), 1);
     }
 }

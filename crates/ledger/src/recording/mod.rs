@@ -47,7 +47,7 @@ use record::{Bytes, Event};
 use bytes::Aim;
 pub use keep::Keep;
 pub use level::LARGEST_ERROR;
-pub use marks::Mark;
+pub use marks::{Mark, MarkReader};
 pub use read::{Played, Replay};
 pub use thin::{Thinner, thin};
 pub use write::Recording;
@@ -100,8 +100,7 @@ pub struct RecordingSummary {
 /// The body of a block of this step.
 fn pack(step: u32, samples: &[Recorded]) -> Vec<u8> {
     if step <= TAKEN {
-        let aim = if step == BATCH { Aim::Time } else { Aim::Room };
-        return block::pack(samples.iter().map(|one| &one.sample), aim);
+        return block::pack(samples.iter().map(|one| &one.sample), Aim::Room);
     }
     let mut out = Vec::new();
     bytes::put(&mut out, samples.len() as u64);

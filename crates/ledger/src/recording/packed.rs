@@ -4,8 +4,9 @@ use jiff::Timestamp;
 use record::Nanos;
 use record::sample::{Moment, Recorded, Sample};
 
-use super::block::Packer;
-use super::{TAKEN, pack};
+use super::block::{self, LastHead, Packer};
+use super::bytes::Aim;
+use super::{BATCH, TAKEN, pack};
 
 /// Samples that were packed.
 pub(super) struct Packed {
@@ -28,6 +29,14 @@ impl Packed {
         let times = Times::of(&first.sample);
         let body = pack(step, samples);
         Some(times.packed(step, last.sample.at, samples.len(), rows, body))
+    }
+
+    /// Packs a batch of samples, which follows one with that head. `None` of none.
+    pub(super) fn batch(samples: &[Sample], head: &mut LastHead) -> Option<Packed> {
+        let (first, last) = (samples.first()?, samples.last()?);
+        let rows = samples.iter().map(|one| one.devices.len()).sum();
+        let body = block::pack_after(samples, Aim::Time, head);
+        Some(Times::of(first).packed(BATCH, last.at, samples.len(), rows, body))
     }
 }
 

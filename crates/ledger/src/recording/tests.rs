@@ -54,6 +54,20 @@ fn a_busy_hour_of_sixteen_disks_takes_a_twentyfourth_of_20_mib() {
 }
 
 #[test]
+fn a_batch_is_the_same_whatever_was_packed_before_it() {
+    let mut hosts = [2, 3].map(|disks| Host::new(disks, 7, Timestamp::UNIX_EPOCH));
+    let mut last = block::LastHead::default();
+    // The same devices, others, and those from before again.
+    for which in [0, 0, 1, 1, 0] {
+        let samples: Vec<Sample> = (0..5).map(|_| hosts[which].next()).collect();
+        let packed = block::pack_after(&samples, Aim::Time, &mut last);
+        assert_eq!(packed, block::pack(&samples, Aim::Time));
+        let back = block::unpack(&packed).unwrap();
+        assert_eq!(back[4].devices.len(), samples[4].devices.len());
+    }
+}
+
+#[test]
 fn a_partition_of_a_whole_disk_takes_next_to_nothing() {
     let mut host = Host::new(1, 7, Timestamp::UNIX_EPOCH);
     let with: Vec<Sample> = (0..300).map(|_| host.next()).collect();

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 use record::Nanos;
-use record::sample::{DeviceId, Recorded, Sample, Source, VendorSample};
+use record::sample::{DeviceId, Sample, Source, VendorSample};
 use rusqlite::{Transaction, params};
 
+use super::block::LastHead;
 use super::blocks::insert;
 use super::packed::{Gathered, Packed};
 use super::thin::add_pages;
@@ -31,6 +32,8 @@ pub struct Recording {
     began: String,
     /// What the volumes' pages said since they were last kept.
     pages: HashMap<DeviceId, VendorSample>,
+    /// The head of the last batch.
+    head: LastHead,
     /// Rows of devices in batches, and the time that they span.
     rows: u64,
     span: Nanos,
@@ -92,6 +95,7 @@ impl Ledger {
             number,
             began: sortable(now),
             pages: HashMap::new(),
+            head: LastHead::default(),
             rows: 0,
             span: Nanos(0),
         })
@@ -112,10 +116,10 @@ impl Ledger {
         let summed = |sample: &Sample| {
             let mut sample = sample.clone();
             sum_pages(&mut pages, &mut sample);
-            Recorded::taken(sample)
+            sample
         };
-        let taken: Vec<Recorded> = samples.iter().map(summed).collect();
-        let packed = Packed::of(BATCH, &taken);
+        let taken: Vec<Sample> = samples.iter().map(summed).collect();
+        let packed = Packed::batch(&taken, &mut recording.head);
         let number = recording.number;
         let is_there = self.changed(|change| {
             if !is_there(change, recording)? {

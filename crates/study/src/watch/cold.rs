@@ -9,10 +9,10 @@
 //! together, and what is wrong with one alone is `slow-member`. The proof is
 //! to read the same again: it is fast then (`disksmith warm --check`).
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use record::sample::{ArraySample, DeviceId, DeviceKind, DeviceSample, Sample};
-use record::{EventCode, Severity};
+use record::{EventCode, Nanos, Severity};
 
 use super::history::{Point, beginning, mean_known, mean_of, median, variation};
 use super::members::arrays;
@@ -53,18 +53,31 @@ const ADVICE: &str = "If the volume was restored from a snapshot, warm it before
                       if not, look at its neighbours and at the path to it.";
 
 /// Looks for slow first reads.
-pub(super) struct Cold;
+#[derive(Default)]
+pub(super) struct Cold {
+    /// When md was last seen to check or rebuild what lies on these devices.
+    worked_on: HashMap<DeviceId, Nanos>,
+}
 
 impl Rule for Cold {
     fn code(&self) -> EventCode {
         EventCode::Cold
     }
 
+    fn forget(&mut self) {
+        self.worked_on.clear();
+    }
+
     fn look(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
-        // A check of an array reads much beside its users, who wait for that.
-        let worked_on = worked_on(now.sample);
+        // A check of an array reads much beside its users, who wait for that. When it has ended, it is still
+        // in what is looked back on.
+        let elapsed = now.sample.at.elapsed;
+        self.worked_on
+            .retain(|_, last| (elapsed - *last).as_secs_f64() <= WINDOW_S);
+        let at_work = worked_on(now.sample);
+        self.worked_on.extend(at_work.map(|id| (id, elapsed)));
         let volumes = now.disks().filter(|one| {
-            one.device.kind == DeviceKind::Disk && !worked_on.contains(&one.device.id)
+            one.device.kind == DeviceKind::Disk && !self.worked_on.contains_key(&one.device.id)
         });
         for device in volumes {
             let id = device.device.id;
@@ -191,7 +204,7 @@ fn is_alone(slow: &Slow, id: DeviceId, points: usize, now: &Now<'_>) -> bool {
 
 /// The devices below arrays that md checks or rebuilds: their members, and the disks of members that
 /// are partitions.
-fn worked_on(sample: &Sample) -> HashSet<DeviceId> {
+fn worked_on(sample: &Sample) -> impl Iterator<Item = DeviceId> {
     let is_at_work = |device: &&DeviceSample| {
         let state = device.array.as_ref();
         state.is_some_and(ArraySample::is_at_work)
@@ -204,5 +217,6 @@ fn worked_on(sample: &Sample) -> HashSet<DeviceId> {
         .iter()
         .filter_map(|id| sample.device(*id))
         .flat_map(|member| member.device.lies_on.iter().copied());
-    members.iter().copied().chain(below).collect()
+    let below: Vec<DeviceId> = below.collect();
+    members.into_iter().chain(below)
 }

@@ -183,7 +183,7 @@ impl Watch {
                 Box::new(instance_cap::InstanceCap::default()),
                 Box::new(burst_spent::BurstSpent::default()),
                 Box::new(scrub_hurts::ScrubHurts::default()),
-                Box::new(cold::Cold),
+                Box::new(cold::Cold::default()),
                 Box::new(small_io::SmallIo),
                 Box::new(queue_full::QueueFull),
             ],

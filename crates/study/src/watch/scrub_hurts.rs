@@ -51,7 +51,7 @@ const AS_MUCH: f64 = 0.8;
 const LEAST_OPS: f64 = 5.0;
 
 const ADVICE: &str = "Slow the work down (sync_speed_max of the array in sysfs, or sync_max to pause it), \
-                      or let it run when the load is low (disksmith array check keeps a latency target).";
+                      or let it run when the load is low (disksmith scrub keeps a latency target).";
 
 /// Compares waits with and without work.
 #[derive(Default)]

@@ -391,3 +391,27 @@ fn members_under_a_check_are_not_called_cold() {
     assert_eq!(play(SyncAction::Idle), 2);
     assert_eq!(play(SyncAction::Check), 0);
 }
+
+#[test]
+fn members_are_not_called_cold_for_what_a_check_did_that_has_ended() {
+    let play = |ends: u32| {
+        let mut rng = Rng::new(9);
+        let mut host = Host::of(vec![Disk::healthy(1.0); 2]);
+        host.level = Some("raid1");
+        let found = host.play(90, &mut rng, |host, second| {
+            let slow = (60..72).contains(&second);
+            host.action = match (60..ends).contains(&second) {
+                true => SyncAction::Check,
+                false => SyncAction::Idle,
+            };
+            for disk in &mut host.disks {
+                disk.cold = (0.8 * f64::from(u8::from(slow)), 0.03);
+            }
+        });
+        let cold = |event: &&Event| event.code == EventCode::Cold;
+        found.iter().filter(cold).count()
+    };
+    // Without a check these reads would be called cold.
+    assert_eq!(play(60), 2);
+    assert_eq!(play(72), 0);
+}

@@ -1,10 +1,9 @@
 //! One JSON document a line: what is watched, each interval, each thing that is found. Its keys are
 //! read by other programs: none is renamed or retyped without raising the schema.
 
-use record::sample::{
-    ArraySample, CpuShares, DeviceSample, Flow, Gap, HostSample, LatencyBin, Moment, NetFlow,
-    Pressure, PressureLine, Sample, Source, VendorSample,
-};
+mod sample;
+
+use record::sample::{Moment, Sample, Source};
 use record::{Event, Figure};
 use serde_json::{Map, Value, json};
 use study::watch::{Change, ChangeKind};
@@ -32,7 +31,11 @@ pub(crate) fn note(text: &str) -> String {
 
 /// The lines of a sample and of what was found in it.
 pub(crate) fn lines(sample: &Sample, changes: &[Change]) -> String {
-    line(value(sample)) + &self::changes(changes)
+    // Memory is all that could fail, and there is none that could.
+    let mut text = serde_json::to_string(&sample::document(sample)).unwrap_or_default();
+    text.push('\n');
+    text.push_str(&self::changes(changes));
+    text
 }
 
 /// The lines of what was found, or is over.
@@ -45,174 +48,6 @@ pub(crate) fn changes(changes: &[Change]) -> String {
 
 fn line(value: Value) -> String {
     format!("{value}\n")
-}
-
-fn value(sample: &Sample) -> Value {
-    let devices: Vec<Value> = sample.devices.iter().map(device).collect();
-    json!({
-        "schema": SCHEMA,
-        "kind": "sample",
-        "time": sample.at.wall,
-        "elapsed_ns": sample.at.elapsed,
-        "length_ns": sample.length,
-        "gap": sample.gap.map(gap),
-        "host": host(&sample.host),
-        "devices": devices,
-    })
-}
-
-fn gap(gap: Gap) -> Value {
-    let (kind, length) = match gap {
-        Gap::Suspended(length) => ("suspended", length),
-        Gap::SetForward(length) => ("set-forward", length),
-        Gap::SetBack(length) => ("set-back", length),
-        Gap::Unseen(length) => ("unseen", length),
-    };
-    json!({ "kind": kind, "length_ns": length })
-}
-
-fn device(sample: &DeviceSample) -> Value {
-    let device = &sample.device;
-    json!({
-        "id": device.id,
-        "name": device.name,
-        "alias": device.alias,
-        "number": device.number.map(|number| number.to_string()),
-        "sequence": device.sequence,
-        "kind": device.kind,
-        "level": device.level,
-        "lies_on": device.lies_on,
-        "read": flow(&sample.read),
-        "write": flow(&sample.write),
-        "discard": flow(&sample.discard),
-        "flush": flow(&sample.flush),
-        "all": flow(&sample.all),
-        "mean_in_flight": sample.mean_in_flight,
-        "in_flight": sample.in_flight,
-        "busy_fraction": sample.busy,
-        "reset": sample.reset,
-        "array": sample.array.as_ref().map(array),
-        "vendor": sample.vendor.as_ref().map(vendor),
-    })
-}
-
-fn flow(flow: &Flow) -> Value {
-    json!({
-        "iops": flow.iops,
-        "bytes_per_s": flow.bytes,
-        "merged_per_s": flow.merged,
-        "await_ns": flow.wait,
-        "size_bytes": flow.size,
-    })
-}
-
-fn array(array: &ArraySample) -> Value {
-    let members: Vec<Value> = array
-        .members
-        .iter()
-        .map(|member| {
-            json!({
-                "device": member.device,
-                "name": member.name,
-                "slot": member.slot,
-                "state": member.state,
-                "errors": member.errors,
-            })
-        })
-        .collect();
-    json!({
-        "action": array.action,
-        "done_bytes": array.position.map(|position| position.done),
-        "of_bytes": array.position.map(|position| position.of),
-        "speed_bytes_per_s": array.speed,
-        "wanted": array.wanted,
-        "degraded": array.degraded,
-        "mismatched_sectors": array.mismatched,
-        "members": members,
-    })
-}
-
-fn vendor(page: &VendorSample) -> Value {
-    let bins = |bins: &[LatencyBin]| -> Vec<Value> {
-        let bin =
-            |bin: &LatencyBin| json!({ "from_ns": bin.from, "to_ns": bin.to, "count": bin.count });
-        bins.iter().map(bin).collect()
-    };
-    let exceeded = &page.exceeded;
-    json!({
-        "page": page.page,
-        "length_ns": page.length,
-        "reads": page.reads,
-        "writes": page.writes,
-        "read_bytes": page.read_bytes,
-        "write_bytes": page.write_bytes,
-        "read_time_ns": page.read_time,
-        "write_time_ns": page.write_time,
-        "over_volume_iops_ns": exceeded.volume_iops,
-        "over_volume_throughput_ns": exceeded.volume_bytes,
-        "over_instance_iops_ns": exceeded.instance_iops,
-        "over_instance_throughput_ns": exceeded.instance_bytes,
-        "queue": page.queue,
-        "read_latency": bins(&page.read_latency),
-        "write_latency": bins(&page.write_latency),
-    })
-}
-
-fn host(host: &HostSample) -> Value {
-    let interfaces: Vec<Value> = host
-        .interfaces
-        .iter()
-        .map(|one| json!({ "name": &*one.name, "rx": net(&one.rx), "tx": net(&one.tx) }))
-        .collect();
-    let memory = host.memory.as_ref().map(|memory| {
-        json!({
-            "available_bytes": memory.available,
-            "dirty_bytes": memory.dirty,
-            "writeback_bytes": memory.writeback,
-            "limit_bytes": memory.limit,
-            "background_limit_bytes": memory.background_limit,
-        })
-    });
-    json!({
-        "pressure": host.pressure.as_ref().map(pressure),
-        "load": host.load,
-        "memory": memory,
-        "cpu": host.cpu.as_ref().map(cpu),
-        "interfaces": interfaces,
-        "errors": host.errors,
-    })
-}
-
-fn pressure(pressure: &Pressure) -> Value {
-    let line = |line: &PressureLine| {
-        json!({
-            "stalled_fraction": line.stalled,
-            "avg10_fraction": line.avg10,
-            "avg60_fraction": line.avg60,
-            "avg300_fraction": line.avg300,
-        })
-    };
-    json!({ "some": line(&pressure.some), "full": pressure.full.as_ref().map(line) })
-}
-
-fn cpu(shares: &CpuShares) -> Value {
-    json!({
-        "user_fraction": shares.user,
-        "nice_fraction": shares.nice,
-        "system_fraction": shares.system,
-        "iowait_fraction": shares.iowait,
-        "steal_fraction": shares.steal,
-        "idle_fraction": shares.idle,
-    })
-}
-
-fn net(flow: &NetFlow) -> Value {
-    json!({
-        "bytes_per_s": flow.bytes,
-        "packets_per_s": flow.packets,
-        "errors_per_s": flow.errors,
-        "drops_per_s": flow.drops,
-    })
 }
 
 fn change_value(change: &Change) -> Value {
@@ -258,35 +93,217 @@ fn figures(figures: &[Figure]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use record::Nanos;
-    use record::sample::Fraction;
+    use std::sync::Arc;
+
+    use record::sample::{
+        ArraySample, BytesPerSecond, CpuShares, Device, DeviceId, DeviceKind, DeviceNumber,
+        DeviceSample, Exceeded, Flow, Fraction, Gap, HostSample, InterfaceSample, KernelError,
+        KernelErrorKind, LatencyBin, Load, Member, Memory, NetFlow, PerSecond, Pressure,
+        PressureLine, Progress, SyncAction, VendorPage, VendorSample,
+    };
+    use record::{Bytes, Nanos};
 
     use super::*;
 
+    /// A device of which all is known that can be.
+    fn device() -> DeviceSample {
+        let mut device = Device::by_name(DeviceId(7), "md\"0\n", Moment::default());
+        device.alias = Some("data".to_owned());
+        device.kind = DeviceKind::Array;
+        device.level = Some("raid1".to_owned());
+        device.number = Some(DeviceNumber { major: 9, minor: 0 });
+        device.sequence = Some(12);
+        device.lies_on = vec![DeviceId(1), DeviceId(2)];
+        let mut sample = DeviceSample::unknown(Arc::new(device));
+        sample.read = Flow {
+            iops: Some(PerSecond(100.0)),
+            bytes: Some(BytesPerSecond(1e21)),
+            merged: Some(PerSecond(0.1)),
+            wait: Some(Nanos(1_500_000)),
+            size: Some(Bytes::kib(16)),
+        };
+        sample.flush.iops = Some(PerSecond(f64::NAN));
+        sample.mean_in_flight = Some(0.25);
+        sample.in_flight = Some(3);
+        sample.busy = Some(Fraction(0.5));
+        sample.reset = true;
+        sample.array = Some(ArraySample {
+            action: Some(SyncAction::Check),
+            position: Some(Progress {
+                done: Bytes(1),
+                of: Bytes(2),
+            }),
+            speed: Some(BytesPerSecond(5.5)),
+            wanted: Some(2),
+            degraded: Some(1),
+            mismatched: Some(128),
+            members: vec![Member {
+                device: Some(DeviceId(1)),
+                name: "sda".to_owned(),
+                slot: None,
+                state: vec!["faulty".to_owned(), "spare".to_owned()],
+                errors: Some(4),
+            }],
+        });
+        sample.vendor = Some(VendorSample {
+            page: VendorPage::InstanceStore,
+            length: Nanos(10),
+            reads: 1,
+            writes: 2,
+            read_bytes: 3,
+            write_bytes: 4,
+            read_time: Nanos(5),
+            write_time: Nanos(6),
+            exceeded: Exceeded {
+                volume_iops: Nanos(7),
+                volume_bytes: Nanos(8),
+                instance_iops: Some(Nanos(9)),
+                instance_bytes: None,
+            },
+            queue: 11,
+            read_latency: vec![LatencyBin {
+                from: Nanos(0),
+                to: Some(Nanos(1)),
+                count: 12,
+            }],
+            write_latency: vec![LatencyBin {
+                from: Nanos(1),
+                to: None,
+                count: 13,
+            }],
+        });
+        sample
+    }
+
+    fn host() -> HostSample {
+        let flow = |bytes: f64| NetFlow {
+            bytes: BytesPerSecond(bytes),
+            packets: PerSecond(2.0),
+            errors: PerSecond(3.0),
+            drops: PerSecond(4.0),
+        };
+        HostSample {
+            pressure: Some(Pressure {
+                some: PressureLine {
+                    stalled: Some(Fraction(0.25)),
+                    avg10: Fraction(0.1),
+                    avg60: Fraction(0.2),
+                    avg300: Fraction(0.3),
+                },
+                full: None,
+            }),
+            load: Some(Load {
+                one: 1.0,
+                five: 5.5,
+                fifteen: 15.0,
+            }),
+            memory: Some(Memory {
+                available: Some(Bytes(1)),
+                dirty: Some(Bytes(2)),
+                writeback: Some(Bytes(3)),
+                limit: Some(Bytes(4)),
+                background_limit: None,
+            }),
+            cpu: Some(CpuShares {
+                user: Fraction(0.5),
+                iowait: Fraction(0.5),
+                ..CpuShares::default()
+            }),
+            interfaces: vec![InterfaceSample {
+                name: "eth0".into(),
+                rx: flow(1.0),
+                tx: flow(1.5),
+            }],
+            errors: vec![KernelError {
+                kind: KernelErrorKind::FileSystem,
+                device: None,
+                text: "EXT4-fs error".to_owned(),
+            }],
+        }
+    }
+
+    /// The same as a tree, of which it is known how it is printed.
+    fn tree() -> Value {
+        let nothing = json!({
+            "iops": null, "bytes_per_s": null, "merged_per_s": null, "await_ns": null, "size_bytes": null,
+        });
+        let flow = |bytes: f64| {
+            json!({
+                "bytes_per_s": bytes, "packets_per_s": 2.0, "errors_per_s": 3.0, "drops_per_s": 4.0,
+            })
+        };
+        let read = json!({
+            "iops": 100.0, "bytes_per_s": 1e21, "merged_per_s": 0.1, "await_ns": 1_500_000, "size_bytes": 16384,
+        });
+        let array = json!({
+            "action": "check", "done_bytes": 1, "of_bytes": 2, "speed_bytes_per_s": 5.5, "wanted": 2,
+            "degraded": 1, "mismatched_sectors": 128,
+            "members": [{
+                "device": 1, "name": "sda", "slot": null, "state": ["faulty", "spare"], "errors": 4,
+            }],
+        });
+        let vendor = json!({
+            "page": "instance-store", "length_ns": 10, "reads": 1, "writes": 2, "read_bytes": 3,
+            "write_bytes": 4, "read_time_ns": 5, "write_time_ns": 6, "over_volume_iops_ns": 7,
+            "over_volume_throughput_ns": 8, "over_instance_iops_ns": 9,
+            "over_instance_throughput_ns": null, "queue": 11,
+            "read_latency": [{ "from_ns": 0, "to_ns": 1, "count": 12 }],
+            "write_latency": [{ "from_ns": 1, "to_ns": null, "count": 13 }],
+        });
+        let device = json!({
+            "id": 7, "name": "md\"0\n", "alias": "data", "number": "9:0", "sequence": 12, "kind": "array",
+            "level": "raid1", "lies_on": [1, 2], "read": read, "write": nothing, "discard": nothing,
+            "flush": nothing, "all": nothing, "mean_in_flight": 0.25, "in_flight": 3,
+            "busy_fraction": 0.5, "reset": true, "array": array, "vendor": vendor,
+        });
+        let pressure = json!({
+            "stalled_fraction": 0.25, "avg10_fraction": 0.1, "avg60_fraction": 0.2, "avg300_fraction": 0.3,
+        });
+        let host = json!({
+            "pressure": { "some": pressure, "full": null },
+            "load": { "one": 1.0, "five": 5.5, "fifteen": 15.0 },
+            "memory": {
+                "available_bytes": 1, "dirty_bytes": 2, "writeback_bytes": 3, "limit_bytes": 4,
+                "background_limit_bytes": null,
+            },
+            "cpu": {
+                "user_fraction": 0.5, "nice_fraction": 0.0, "system_fraction": 0.0,
+                "iowait_fraction": 0.5, "steal_fraction": 0.0, "idle_fraction": 0.0,
+            },
+            "interfaces": [{ "name": "eth0", "rx": flow(1.0), "tx": flow(1.5) }],
+            "errors": [{ "kind": "file-system", "device": null, "text": "EXT4-fs error" }],
+        });
+        json!({
+            "schema": SCHEMA, "kind": "sample", "time": "1970-01-01T00:00:01.5Z", "elapsed_ns": 20,
+            "length_ns": 10, "gap": { "kind": "set-back", "length_ns": 3_600_000_000_000_u64 },
+            "host": host, "devices": [device],
+        })
+    }
+
     #[test]
-    fn every_time_and_share_has_its_unit_in_its_key() {
-        let mut sample = Sample {
+    fn a_sample_is_printed_as_the_tree_of_its_values_is() {
+        let sample = Sample {
+            at: Moment {
+                wall: Some(jiff::Timestamp::from_millisecond(1500).unwrap()),
+                elapsed: Nanos(20),
+            },
+            length: Nanos(10),
             gap: Some(Gap::SetBack(Nanos::from_secs(3600))),
-            ..Sample::default()
+            host: host(),
+            devices: vec![device()],
         };
-        let line = PressureLine {
-            stalled: Some(Fraction(0.25)),
-            ..PressureLine::default()
-        };
-        sample.host.pressure = Some(Pressure {
-            some: line,
-            full: None,
-        });
-        sample.host.cpu = Some(CpuShares {
-            iowait: Fraction(0.5),
-            ..CpuShares::default()
-        });
-        let value = value(&sample);
-        let gap = json!({ "kind": "set-back", "length_ns": 3_600_000_000_000_u64 });
-        assert_eq!(value["gap"], gap);
-        let host = &value["host"];
-        assert_eq!(host["pressure"]["some"]["stalled_fraction"], 0.25);
-        assert!(host["pressure"]["full"].is_null());
-        assert_eq!(host["cpu"]["iowait_fraction"], 0.5);
+        assert_eq!(lines(&sample, &[]), format!("{}\n", tree()));
+    }
+
+    #[test]
+    fn what_is_not_known_is_null_and_what_there_is_none_of_is_empty() {
+        let line = lines(&Sample::default(), &[]);
+        let host = r#""host":{"cpu":null,"errors":[],"interfaces":[],"load":null,"memory":null,"pressure":null}"#;
+        assert!(
+            line.starts_with(r#"{"devices":[],"elapsed_ns":0,"gap":null,"#),
+            "{line}"
+        );
+        assert!(line.contains(host), "{line}");
+        assert!(line.ends_with("\"time\":null}\n"), "{line}");
     }
 }

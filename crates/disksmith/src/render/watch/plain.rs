@@ -10,6 +10,9 @@ use crate::render::words;
 
 /// After so many lines the heads of the columns come again.
 const PAGE: usize = 40;
+/// That all devices are idle again is said after so many intervals: what writes every few seconds would
+/// have that said between any two of its lines.
+const REST: u32 = 10;
 const MIB: f64 = 1_048_576.0;
 
 /// Prints lines, with the heads of the columns now and then.
@@ -19,6 +22,20 @@ pub(crate) struct Lines {
     since_head: Option<usize>,
     /// The date that the times are of.
     date: Option<Date>,
+    /// Whether a device was shown, or that there is none was said, since the other.
+    rest: Rest,
+}
+
+/// What the lines say of devices that do nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Rest {
+    /// Nothing was shown yet.
+    #[default]
+    Unknown,
+    /// Devices are shown, and for so many intervals none was.
+    Shown(u32),
+    /// It was said that all are idle.
+    Told,
 }
 
 impl Lines {
@@ -45,6 +62,30 @@ impl Lines {
             return text;
         }
         self.new_date(sample.at) + &text
+    }
+
+    /// A line that says why there are none, where no device is shown: at the beginning, and once when all have
+    /// become idle. `idle` is how many devices are left out of the sample for that.
+    pub(crate) fn rest(&mut self, sample: &Sample, idle: usize) -> Option<String> {
+        self.rest = match self.rest {
+            _ if !sample.devices.is_empty() => Rest::Shown(0),
+            Rest::Shown(since) if since + 1 < REST => Rest::Shown(since + 1),
+            Rest::Told => return None,
+            Rest::Unknown | Rest::Shown(_) => Rest::Told,
+        };
+        if self.rest != Rest::Told {
+            return None;
+        }
+        let who = match idle {
+            0 => "no device is there to be shown",
+            1 => "the only device is idle",
+            _ => &format!("all {idle} devices are idle"),
+        };
+        let line = format!(
+            "# {} {who}; one has a line in each interval in which it does something\n",
+            clock(sample.at)
+        );
+        Some(self.new_date(sample.at) + &line)
     }
 
     /// A line with the date, where it is not that of the lines before.
@@ -272,6 +313,34 @@ mod tests {
         idle.devices.clear();
         idle.at.wall = Some(jiff::Timestamp::UNIX_EPOCH);
         assert_eq!(lines.text(&idle, &[]), "");
+    }
+
+    #[test]
+    fn that_all_is_idle_is_told_at_the_beginning_and_when_it_has_become_so() {
+        let mut lines = Lines::default();
+        let idle = Sample {
+            devices: Vec::new(),
+            ..sample()
+        };
+        let first = lines.rest(&idle, 3).unwrap();
+        assert!(
+            first.starts_with("# 3.000s all 3 devices are idle; "),
+            "{first}"
+        );
+        assert_eq!(first.lines().count(), 1);
+        assert!((0..100).all(|_| lines.rest(&idle, 3).is_none()));
+        // What does something now and then is not followed by that each time.
+        for _ in 0..3 {
+            assert_eq!(lines.rest(&sample(), 2), None);
+            assert!((1..REST).all(|_| lines.rest(&idle, 3).is_none()));
+        }
+        let again = lines.rest(&idle, 1).unwrap();
+        assert!(again.contains("the only device is idle"), "{again}");
+        assert_eq!(lines.rest(&idle, 1), None);
+        // Where something is shown at first, there is nothing to tell.
+        assert_eq!(Lines::default().rest(&sample(), 0), None);
+        let none = Lines::default().rest(&idle, 0).unwrap();
+        assert!(none.contains("no device is there"), "{none}");
     }
 
     #[test]

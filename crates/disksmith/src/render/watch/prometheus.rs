@@ -332,7 +332,8 @@ mod tests {
         put("loadavg", "0.5 1 2 1/2 3\n");
         let mut found = Found::default();
         found.total.insert(EventCode::Stalled, 3);
-        let exceeded = [Some(1.5), None, Some(0.0), Some(0.0)];
+        // A volume always has caps of its own, and an instance store shares none.
+        let exceeded = [Some(1.5), Some(0.0), None, None];
         found.exceeded.insert("nvme0n1".to_owned(), exceeded);
         found.open = vec![event(1, "sda"), event(2, "sda"), event(3, "sdb")];
         let text = text(&root, &found);
@@ -356,7 +357,7 @@ mod tests {
         }
         assert!(!text.contains("node_disk_flush_requests_total{device=\"sda\"}"));
         assert!(!text.contains("sda1") && !text.contains("loop0"), "{text}");
-        assert!(!text.contains("cap=\"volume_throughput\""), "{text}");
+        assert!(!text.contains("cap=\"instance_"), "{text}");
         let mut series: Vec<&str> = text
             .lines()
             .filter(|line| !line.starts_with('#'))

@@ -178,7 +178,7 @@ impl<'a> Table<'a> {
             let part = number
                 .and_then(|number| self.model.reel.part(number, SPAN, self.plan.spark, before));
             if let Some(sign) = part.and_then(|part| signs.get_mut(part)) {
-                *sign = if self.style.unicode { '↓' } else { 'v' };
+                *sign = if self.style.unicode { '↓' } else { '|' };
             }
         }
         signs.into_iter().collect()

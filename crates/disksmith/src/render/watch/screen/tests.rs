@@ -122,7 +122,7 @@ fn whether_it_is_recorded_and_the_last_mark_are_in_the_first_line() {
     // Above the sparklines it stands where they have its time: near their end.
     let heads = [FULL, ASCII].map(|style| heads(&model, style));
     assert!(heads[0].trim_end().ends_with('↓'), "{heads:?}");
-    assert!(heads[1].trim_end().ends_with('v'), "{heads:?}");
+    assert!(heads[1].trim_end().ends_with('|'), "{heads:?}");
     assert_eq!(heads[0].matches('↓').count(), 1, "{heads:?}");
 }
 

@@ -1,0 +1,69 @@
+//! The marks of late, for a screen whose watch is not recorded. They are read on a thread of its own: the
+//! ledger may lie on the very disk that is in trouble.
+
+use std::convert::Infallible;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use ledger::{Mark, MarkReader};
+
+use crate::context::Context;
+
+use super::report::with_hosts;
+
+/// The screen is told of marks no older than this.
+pub(super) const OF_LATE: SignedDuration = SignedDuration::from_mins(20);
+/// It is looked so often whether the ledger has changed, which costs two questions to the kernel.
+const PERIOD: Duration = Duration::from_secs(5);
+
+/// The marks that are in the ledger, where there is one.
+pub(super) struct LateMarks {
+    found: Arc<Mutex<Vec<Mark>>>,
+    /// The thread ends when this is gone. Nobody waits for that: it may hang with the ledger's disk.
+    _end: Sender<Infallible>,
+}
+
+impl LateMarks {
+    /// Begins to look. `None` where no ledger has a place, or there is no thread: who watches can do without.
+    pub(super) fn begin(host: Option<&str>, context: &Context) -> Option<LateMarks> {
+        let reader = MarkReader::new(context.ledger_path().ok()?);
+        let host = host.unwrap_or_default().to_owned();
+        let found = Arc::new(Mutex::new(Vec::new()));
+        let (end, ended) = channel();
+        let shown = Arc::clone(&found);
+        thread::Builder::new()
+            .name("marks".to_owned())
+            .spawn(move || look(reader, &host, &shown, &ended))
+            .ok()?;
+        Some(LateMarks { found, _end: end })
+    }
+
+    /// The marks of late, as of the last look.
+    pub(super) fn marks(&self) -> Vec<Mark> {
+        let found = self.found.lock();
+        found.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn look(
+    mut reader: MarkReader,
+    host: &str,
+    found: &Mutex<Vec<Mark>>,
+    ended: &Receiver<Infallible>,
+) {
+    loop {
+        // A ledger that cannot be read is told by the commands that need it.
+        if let Ok(Some(marks)) = reader.look(Timestamp::now() - OF_LATE) {
+            let marks = with_hosts(marks, host);
+            *found.lock().unwrap_or_else(PoisonError::into_inner) = marks;
+        }
+        match ended.recv_timeout(PERIOD) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+            Ok(never) => match never {},
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! How far a long log is read.
+
+use std::cell::{Cell, OnceCell};
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+use record::{Bytes, Nanos};
+
+use crate::bars::dress;
+use crate::render::words;
+
+/// Who reads a log for less than this needs no bar.
+const SOON: Duration = Duration::from_secs(1);
+/// It is looked at the clock after so many bytes.
+const STEP: u64 = 1 << 16;
+const MIB: f64 = 1_048_576.0;
+
+/// A bar on standard error, for a person who watches.
+pub(super) struct Progress {
+    watched: bool,
+    /// How long the log is; `None` where it comes through a pipe.
+    total: Option<u64>,
+    began: Instant,
+    read: Cell<u64>,
+    shown: Cell<u64>,
+    bar: OnceCell<ProgressBar>,
+}
+
+impl Progress {
+    /// Begins with a log of so many bytes, if that is known.
+    pub(super) fn new(total: Option<u64>, watched: bool) -> Progress {
+        Progress {
+            watched,
+            total,
+            began: Instant::now(),
+            read: Cell::new(0),
+            shown: Cell::new(0),
+            bar: OnceCell::new(),
+        }
+    }
+
+    /// So many bytes more were read.
+    pub(super) fn add(&self, bytes: usize) {
+        let read = self.read.get() + bytes as u64;
+        self.read.set(read);
+        if !self.watched || read - self.shown.get() < STEP {
+            return;
+        }
+        self.shown.set(read);
+        let passed = self.began.elapsed();
+        if passed < SOON {
+            return;
+        }
+        let bar = self.bar.get_or_init(|| self.bar());
+        bar.set_position(read);
+        bar.set_message(words(read, self.total, passed));
+    }
+
+    /// Takes the bar away.
+    pub(super) fn end(&self) {
+        if let Some(bar) = self.bar.get() {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn bar(&self) -> ProgressBar {
+        match self.total {
+            Some(total) => {
+                let bar = ProgressBar::new(total);
+                dress(&bar, "[{bar:20}] {wide_msg}");
+                bar
+            }
+            None => {
+                let bar = ProgressBar::no_length();
+                dress(&bar, "{wide_msg}");
+                bar
+            }
+        }
+    }
+}
+
+/// How far it is, how fast it goes, and how long the rest takes.
+fn words(read: u64, total: Option<u64>, passed: Duration) -> String {
+    let rate = read as f64 / passed.as_secs_f64().max(1e-3);
+    let speed = format!("at {} MiB/s", words::number(rate / MIB));
+    match total {
+        None => format!("{} read {speed}", Bytes(read)),
+        Some(total) => {
+            let left = total.saturating_sub(read) as f64 / rate.max(1.0);
+            let left = Nanos((left * 1e9) as u64);
+            format!(
+                "{} of {} {speed}, about {left} left",
+                Bytes(read),
+                Bytes(total)
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_says_how_far_how_fast_and_how_long() {
+        let second = Duration::from_secs(1);
+        let gib = 1 << 30;
+        assert_eq!(
+            words(gib, Some(4 * gib), 2 * second),
+            "1 GiB of 4 GiB at 512 MiB/s, about 6.00 s left"
+        );
+        assert_eq!(
+            words(gib / 2, None, 2 * second),
+            "512 MiB read at 256 MiB/s"
+        );
+        // A log that grows meanwhile.
+        assert!(words(gib, Some(0), second).ends_with("about 0 ns left"));
+        words(0, Some(1), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_is_read_at_once_has_no_bar() {
+        let progress = Progress::new(Some(1 << 30), true);
+        progress.add(1 << 29);
+        assert!(progress.bar.get().is_none());
+        let unwatched = Progress {
+            began: Instant::now() - 2 * SOON,
+            ..Progress::new(None, false)
+        };
+        unwatched.add(1 << 29);
+        assert!(unwatched.bar.get().is_none());
+        let long = Progress {
+            began: Instant::now() - 2 * SOON,
+            ..Progress::new(None, true)
+        };
+        long.add(1);
+        assert!(long.bar.get().is_none());
+        long.add(1 << 20);
+        assert!(long.bar.get().is_some());
+        long.end();
+    }
+}
