@@ -157,7 +157,7 @@ fn as_text(plan: &FleetRun, columns: usize) -> String {
         plan.hosts.len()
     );
     let table = layout(&COLUMNS, &rows, columns);
-    printable(&format!("{table}{}\n", wrap(&told, columns, "")))
+    printable(&format!("{table}{}\n", wrap(&told, columns, ""))).into_owned()
 }
 
 /// The plan as one JSON document.

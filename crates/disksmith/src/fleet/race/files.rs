@@ -195,7 +195,7 @@ fn list(run: &FleetRun, hosts: &[Host], chosen: &[&Ranked]) -> String {
             ));
         }
     }
-    crate::context::printable(&text)
+    crate::context::printable(&text).into_owned()
 }
 
 #[cfg(test)]

@@ -252,8 +252,8 @@ fn begun(kind: Kind, args: Vec<String>, hosts: &[Host]) -> FleetRun {
 
 /// Says on standard error that a host is done.
 fn progress(name: &str, came: &HostRun, number: usize, all: usize) {
-    let line =
-        crate::context::printable(&format!("{number} of {all}: {name}: {}", came.came.word()));
+    let line = format!("{number} of {all}: {name}: {}", came.came.word());
+    let line = crate::context::printable(&line);
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

@@ -59,7 +59,8 @@ pub(super) fn table(picture: &Picture<'_>) -> String {
     let live: Vec<&Row> = live(picture.all);
     rows.push(summary("all", &live, Over::Sum));
     rows.push(summary("mean", &live, Over::Mean));
-    let text = printable(&layout(&COLUMNS, &rows, picture.width));
+    let text = layout(&COLUMNS, &rows, picture.width);
+    let text = printable(&text);
     let lines: Vec<&str> = text.lines().collect();
     let (head, sums) = lines.split_at(lines.len().saturating_sub(2));
     let room = picture
