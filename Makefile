@@ -11,7 +11,8 @@ TRIPLE := $(shell rustc -vV | sed -n 's/^host: //p')
 
 # What the tests use beside Rust. Where it cannot be installed, they say what they skip.
 PACKAGES := chromium fio xfsprogs btrfs-progs squashfs-tools bindfs fuse3 e2fsprogs dosfstools fdisk \
-	util-linux mount procps qemu-utils qemu-system-x86 libnbd-bin sysbench bonnie++ sysstat python3
+	util-linux mount procps qemu-utils qemu-system-x86 libnbd-bin sysbench bonnie++ sysstat python3 \
+	openssh-server openssh-client iproute2 binutils ansible-core
 
 .PHONY: test needs lint prove bench fuzz static
 

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use support::{Place, has_program, names_in, said};
 
-const VERBS: [&str; 15] = [
+const VERBS: [&str; 16] = [
     "array",
     "bench",
     "devices",
@@ -24,6 +24,7 @@ const VERBS: [&str; 15] = [
     "mark",
     "watch",
     "zero",
+    "fleet",
 ];
 
 #[test]

@@ -73,6 +73,40 @@ fn with_root_what_is_not_named_is_refused_and_all_reasons_stand_in_one_answer() 
 }
 
 #[test]
+fn with_root_a_disk_that_took_the_name_of_the_planned_one_is_not_written() {
+    let Some(device) = Loop::new(16) else {
+        return;
+    };
+    fill(device.path(), 16);
+    let place = Place::new();
+    let zero = ["zero", device.path(), "--destroy", device.path()];
+    let plan = place.run(&[&zero[..], &["--dry-run", "--json"]].concat());
+    let plan = plan.ends_with(0).json();
+    let seen = &plan["disks"][0]["seen"];
+    assert_eq!(seen["size_bytes"], 16 * MIB);
+    let before = digest(&device.node);
+    for (key, other, told) in [
+        ("boot", Value::from("another"), "was started anew"),
+        ("identity", Value::from("vol-2"), "serial number"),
+        ("size_bytes", Value::from(8 * MIB), "its size"),
+        ("diskseq", Value::from(u32::MAX), "was attached"),
+    ] {
+        let mut other_disk = seen.clone();
+        other_disk[key] = other;
+        let planned = other_disk.to_string();
+        place
+            .run(&[&zero[..], &["--planned", &planned]].concat())
+            .refuses(&["is not the disk that the plan was made of", told]);
+    }
+    assert_eq!(digest(&device.node), before);
+    let planned = seen.to_string();
+    place
+        .run(&[&zero[..], &["--planned", &planned]].concat())
+        .ends_with(0);
+    assert_eq!(not_zero(&device.node), 0);
+}
+
+#[test]
 fn with_root_what_is_in_use_is_refused_whatever_is_said() {
     let place = Place::new();
     let Some(device) = Loop::new(64) else {

@@ -85,6 +85,13 @@ impl Throttle {
         self.try_limit(per_second, 0).unwrap();
     }
 
+    /// Holds it to so many requests a second on another device too, until the group goes.
+    pub fn also_limit_iops(&self, device: &Loop, per_second: u64) {
+        let number = fs::read_to_string(format!("/sys/class/block/{}/dev", device.name()));
+        self.limit_on(number.unwrap().trim(), per_second, 0)
+            .unwrap();
+    }
+
     /// Holds the group to so many bytes a second, reads and writes each.
     pub fn limit_bytes(&self, per_second: u64) {
         self.try_limit(0, per_second).unwrap();
@@ -97,7 +104,10 @@ impl Throttle {
 
     /// Zero is no limit.
     fn try_limit(&self, iops: u64, bytes_per_s: u64) -> Result<(), String> {
-        let device = &self.device;
+        self.limit_on(&self.device, iops, bytes_per_s)
+    }
+
+    fn limit_on(&self, device: &str, iops: u64, bytes_per_s: u64) -> Result<(), String> {
         let lines = match self.version {
             Version::One => [
                 ("read_iops", iops),

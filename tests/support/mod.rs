@@ -20,7 +20,7 @@ use tempfile::TempDir;
 pub(crate) const SHORT: [&str; 6] = ["--size", "8M", "--seconds", "200ms", "--phase", "page-read"];
 
 /// How long to wait for what should come at once. Long, since the host may be busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A place of a test's own on a real disk, with a folder to measure and a ledger beside it. All of
 /// it goes when the test ends.

@@ -7,6 +7,7 @@ mod cli;
 mod context;
 mod devices;
 mod failure;
+mod fleet;
 mod imported;
 mod keeper;
 mod lab;
@@ -81,6 +82,12 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
         Verb::Zero(args) => {
             let interrupt = signals::interrupt_flag().refused()?;
             zero::zero(args, context, &interrupt)
+        }
+        Verb::Fleet(args) => fleet::fleet(args, context),
+        Verb::Agent => fleet::agent::agent(context),
+        Verb::Rounds(args) => {
+            let interrupt = signals::interrupt_flag().refused()?;
+            fleet::rounds::rounds(args, context, &engine::Disks, &interrupt)
         }
         Verb::Watch(args) => {
             let interrupt = match watch::takes_the_terminal(args) {

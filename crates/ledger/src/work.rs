@@ -139,6 +139,32 @@ impl Ledger {
         self.put(&claim, document, true)
     }
 
+    /// Keeps more of finished work, such as an answer that came late. When it was begun and finished
+    /// stays as it was.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written, or there is no finished work of that key.
+    pub fn amend_work<W: LongWork>(&mut self, key: &str, document: &W) -> Result<()> {
+        self.demand_writable()?;
+        let document = pack(key, document)?;
+        let changed = self.connection.execute(
+            "UPDATE work SET changed = ?3, form = ?4, size = ?5, body = ?6
+             WHERE kind = ?1 AND key = ?2 AND finished IS NOT NULL",
+            params![
+                W::KIND,
+                key,
+                sortable(Timestamp::now()),
+                document.form,
+                document.size as i64,
+                document.body
+            ],
+        );
+        match changed.map_err(|error| self.explain(error))? {
+            0 => Err(unknown(W::KIND, key).into()),
+            _ => Ok(()),
+        }
+    }
+
     /// Ends work of which nothing needs to be remembered, and removes it.
     ///
     /// # Errors

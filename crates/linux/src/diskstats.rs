@@ -146,6 +146,16 @@ impl DiskStats {
         })
     }
 
+    /// The mean time that a request took which has ended since an earlier reading, from when it was
+    /// issued, in nanoseconds; `None` where none has, or a counter went back.
+    pub fn mean_latency_ns(&self, before: &DiskStats) -> Option<f64> {
+        let reads = count_since(before.reads, self.reads)?;
+        let writes = count_since(before.writes, self.writes)?;
+        let took = |before, now| millis_since(before, now) as f64;
+        let millis = took(before.read_ms, self.read_ms) + took(before.write_ms, self.write_ms);
+        (reads + writes > 0).then(|| millis * 1e6 / (reads + writes) as f64)
+    }
+
     /// All counts since an earlier reading; what is in flight is that of now. `None` when a counter
     /// went back, as when the device was removed and another took its name.
     pub fn moved_since(&self, before: &DiskStats) -> Option<DiskStats> {

@@ -111,6 +111,7 @@ pub struct Exec {
     folder: Option<PathBuf>,
     limit: Duration,
     tie: Tie,
+    locale: &'static str,
 }
 
 /// What ties a program to this process.
@@ -133,6 +134,7 @@ impl Exec {
             folder: None,
             limit: LIMIT,
             tie: Tie::None,
+            locale: "C",
         }
     }
 
@@ -180,6 +182,14 @@ impl Exec {
         if self.tie == Tie::None {
             self.tie = Tie::Life;
         }
+        self
+    }
+
+    /// It speaks English in UTF-8 (`LC_ALL=C.UTF-8`), for programs that refuse to run otherwise, as
+    /// Ansible does.
+    #[must_use]
+    pub fn utf8(mut self) -> Exec {
+        self.locale = "C.UTF-8";
         self
     }
 
@@ -249,7 +259,7 @@ impl Exec {
         let mut command = Command::new(&self.program);
         command
             .args(&self.args)
-            .env("LC_ALL", "C")
+            .env("LC_ALL", self.locale)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -394,9 +404,25 @@ fn keep_all(pipe: &mut impl Read, kept: &Mutex<Vec<u8>>) {
 /// # Errors
 /// When it cannot be started.
 pub fn spawn_bound(command: &mut Command) -> io::Result<Child> {
+    spawn(command, false)
+}
+
+/// The same, in a session of its own (setsid(2)), and so in a process group of its own: there is no
+/// terminal then on which it could ask anything, and from which a signal would come.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn spawn_bound_apart(command: &mut Command) -> io::Result<Child> {
+    spawn(command, true)
+}
+
+fn spawn(command: &mut Command, apart: bool) -> io::Result<Child> {
     let parent = rustix::process::getpid();
     let bind = move || {
-        use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+        use rustix::process::{Signal, getppid, set_parent_process_death_signal, setsid};
+        if apart {
+            setsid()?;
+        }
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // The parent may have ended before the kernel was told.
         if getppid() == Some(parent) {
@@ -407,8 +433,8 @@ pub fn spawn_bound(command: &mut Command) -> io::Result<Child> {
             ))
         }
     };
-    // SAFETY: between fork and exec only async-signal-safe work is allowed. `bind` makes two system
-    // calls (prctl and getppid) and allocates nothing, neither on success nor on failure.
+    // SAFETY: between fork and exec only async-signal-safe work is allowed. `bind` makes three system
+    // calls at most (setsid, prctl and getppid) and allocates nothing, neither on success nor on failure.
     #[allow(
         unsafe_code,
         reason = "pre_exec has no safe form; see above why this is sound"
@@ -428,10 +454,33 @@ mod tests {
     }
 
     #[test]
+    fn what_is_started_apart_leads_its_own_session() {
+        let mut command = Command::new("sh");
+        // The sixth field of proc_pid_stat(5) is the session, behind a name that has no space.
+        let own = "read -r pid name state parent group session rest < /proc/self/stat; \
+                   [ \"$session\" = $$ ] && [ \"$group\" = $$ ]";
+        command.args(["-c", own]);
+        let status = spawn_bound_apart(&mut command).unwrap().wait().unwrap();
+        assert!(status.success());
+        let status = spawn_bound(&mut command).unwrap().wait().unwrap();
+        assert!(status.success(), "what was prepared for one start stays so");
+        let mut plain = Command::new("sh");
+        plain.args(["-c", own]);
+        assert!(!spawn_bound(&mut plain).unwrap().wait().unwrap().success());
+    }
+
+    #[test]
     fn what_a_program_writes_is_given() {
         let output = shell("echo out; echo err >&2").run().unwrap();
         assert_eq!(output.text(), "out\n");
         assert_eq!(output.stderr, b"err\n");
+    }
+
+    #[test]
+    fn a_program_speaks_english_and_utf8_where_it_needs_it() {
+        let said = |exec: Exec| exec.run().unwrap().text();
+        assert_eq!(said(shell("echo $LC_ALL")), "C\n");
+        assert_eq!(said(shell("echo $LC_ALL").utf8()), "C.UTF-8\n");
     }
 
     #[test]

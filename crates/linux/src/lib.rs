@@ -1,6 +1,6 @@
 //! What the kernel says and does: block devices and their stack, mounts, swap, diskstats,
-//! signatures, extents, used space, processes and machine facts; and, on top of these, what may be
-//! overwritten.
+//! signatures, extents, used space, processes, network traffic, load and machine facts; and, on top
+//! of these, what may be overwritten.
 //!
 //! The kernel's files are read under a [`Root`], which a test points at a captured tree. Nothing
 //! here decides what a figure is worth, and nothing is printed.
@@ -16,6 +16,7 @@ pub mod machine;
 pub mod mapping;
 pub mod md;
 pub mod mounts;
+pub mod network;
 pub mod offload;
 pub mod process;
 pub mod pulse;

@@ -20,11 +20,15 @@
 //! | [`cold`] | which parts of a volume are cold, and how long does warming take? |
 //! | [`depth`] | how many requests in flight fill the cap and no more? |
 //! | [`pace`] | how much may background work do beside a foreground? |
+//! | [`burnin`] | which of many hosts are the best, and which need not be measured on? |
+//! | [`supply`] | how many must be started so that enough good ones come? |
 //! | [`zones`] | does throughput hold across a disk? |
 //! | [`curve`] | how many requests a second keep a latency target? |
+//! | [`outlying`] | which of many alike are not like the others? |
 //! | [`drift`] | how far did the machine drift while all was measured? |
 //! | [`watch`] | what is wrong with the disks of a host, from moment to moment? |
 
+pub mod burnin;
 pub mod cold;
 pub mod compare;
 pub mod curve;
@@ -36,15 +40,18 @@ pub mod few;
 pub mod interval;
 pub mod level;
 mod noise;
+pub mod outlying;
 pub mod pace;
 pub mod plateau;
 #[cfg(test)]
 mod proof;
 pub mod race;
+mod random;
 pub mod scaling;
 #[cfg(test)]
 mod simulate;
 pub mod steady;
 pub mod stop;
+pub mod supply;
 pub mod watch;
 pub mod zones;

@@ -1,30 +1,8 @@
 //! Series whose truth is known, for tests. Every one repeats from its seed.
 
-/// A small generator: SplitMix64 (Steele, Lea and Flood 2014).
-pub(crate) struct Rng(u64);
+pub(crate) use crate::random::Rng;
 
 impl Rng {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Between 0 and 1, neither included.
-    pub(crate) fn uniform(&mut self) -> f64 {
-        ((self.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-    }
-
-    pub(crate) fn normal(&mut self) -> f64 {
-        (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
-    }
-
     pub(crate) fn exponential(&mut self) -> f64 {
         -self.uniform().ln()
     }

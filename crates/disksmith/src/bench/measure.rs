@@ -87,6 +87,9 @@ pub(super) fn measure(
 /// when it is steady and precise.
 pub(super) struct Watch<'a> {
     counters: &'a [Counter],
+    /// What they said last. The first time is before any worker was started: who is told that they have begun
+    /// may be told late on a busy machine, and would then miss requests that the disk has made already, as if
+    /// they had come from a cache. Only a ramp is not counted, and is read at its end.
     before: Option<Vec<DiskStats>>,
     progress: &'a Progress,
     shortest_s: f64,
@@ -105,10 +108,12 @@ impl<'a> Watch<'a> {
         progress: &'a Progress,
     ) -> Watch<'a> {
         let slice_s = plan.window.as_secs_f64() / 10.0;
+        let details = plan.workload.details.as_ref();
+        let has_ramp = details.is_some_and(|details| details.ramp.0 > 0);
         let shortest_s = plan.workload.shortest.as_secs_f64();
         Watch {
             counters,
-            before: None,
+            before: if has_ramp { None } else { readings(counters) },
             progress,
             shortest_s,
             stopper: Stopper::new(StopRule {
@@ -134,7 +139,9 @@ fn readings(counters: &[Counter]) -> Option<Vec<DiskStats>> {
 
 impl Observer for Watch<'_> {
     fn begin(&mut self) {
-        self.before = readings(self.counters);
+        if self.before.is_none() {
+            self.before = readings(self.counters);
+        }
     }
 
     fn window(&mut self, window: &mut Window) -> Control {
@@ -181,4 +188,63 @@ pub(crate) fn largest_span(phases: &[PhasePlan], size: Bytes) -> Bytes {
         .map(|plan| plan.workload.span.unwrap_or(size))
         .max()
         .unwrap_or(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use linux::Root;
+    use linux::block::Devices;
+
+    use super::*;
+    use crate::bench::suite;
+
+    /// A phase with such a ramp sees windows of a disk, which makes 30 reads before it is told that the workers
+    /// have begun, and 70 more: how many of them count.
+    fn counted(ramp: Nanos) -> u64 {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::under(folder.path());
+        let disk = root.sys.join("class/block/sdb");
+        fs::create_dir_all(disk.join("slaves")).unwrap();
+        fs::create_dir_all(&root.proc).unwrap();
+        fs::write(disk.join("dev"), "8:16\n").unwrap();
+        fs::write(disk.join("size"), "2048\n").unwrap();
+        let reads = |count: u64| {
+            let line = format!("{count} 0 {} 9 0 0 0 0 0 9 9\n", 32 * count);
+            fs::write(disk.join("stat"), line).unwrap();
+        };
+        reads(1000);
+        let devices = Devices::read(&root).unwrap();
+        let device = devices.iter().next().unwrap();
+        let counters = [Counter::open(&root, device).unwrap()];
+        let mut plan = PhasePlan::new("page-read", suite::base());
+        let details = plan.workload.details.get_or_insert_default();
+        details.ramp = ramp;
+        let progress = Progress::new(false);
+        let mut watch = Watch::new(&plan, &counters, &progress);
+        reads(1030);
+        watch.begin();
+        reads(1100);
+        let mut window = Window {
+            t_s: 0.0,
+            seconds: 1.0,
+            slice_seconds: 0.1,
+            read: None,
+            write: None,
+            sync: None,
+            commit: None,
+            in_flight: 0,
+            idle_fraction: 0.0,
+            device: None,
+        };
+        watch.window(&mut window);
+        window.device.unwrap().reads
+    }
+
+    #[test]
+    fn what_a_disk_does_before_the_begin_is_heard_of_counts_unless_it_is_the_ramp() {
+        assert_eq!(counted(Nanos(0)), 100);
+        assert_eq!(counted(Nanos::from_secs(1)), 70);
+    }
 }

@@ -2,9 +2,10 @@
 
 pub(crate) mod answer;
 pub(crate) mod conclusion;
-mod descriptors;
+pub(crate) mod descriptors;
 mod findings;
 mod fio;
+pub(crate) mod lane;
 mod layout;
 mod measure;
 mod progress;
@@ -24,7 +25,7 @@ use anyhow::anyhow;
 use engine::{Choice, Engine};
 use jiff::Timestamp;
 use ledger::Ledger;
-use linux::{cloud, extents, machine};
+use linux::{Root, cloud, extents, machine};
 use record::{Machine, Origin, Run, RunId, TargetKind};
 
 use crate::cli::{BenchArgs, EngineChoice, SuiteName};
@@ -55,7 +56,7 @@ pub(crate) fn bench(
     if args.suite == SuiteName::Sysbench && args.workload.is_none() {
         return bench_grid(args, context, engine, interrupt);
     }
-    let ready = Ready::make(args, context, engine)?;
+    let ready = Ready::make(args, &context.root, engine)?;
     let session = Session {
         args,
         context,
@@ -99,7 +100,7 @@ pub(crate) fn run_once(
     engine: &dyn Engine,
     interrupt: &AtomicBool,
 ) -> Result<Ran, Failure> {
-    let ready = Ready::make(args, context, engine)?;
+    let ready = Ready::make(args, &context.root, engine)?;
     let mut session = Session {
         args,
         context,
@@ -119,7 +120,7 @@ struct Ready {
 }
 
 impl Ready {
-    fn make(args: &BenchArgs, context: &Context, engine: &dyn Engine) -> Result<Ready, Failure> {
+    fn make(args: &BenchArgs, root: &Root, engine: &dyn Engine) -> Result<Ready, Failure> {
         let started = Timestamp::now();
         let (path, names) = args.target_and_phases().map_err(Failure::refused)?;
         let phases = suite::plan(args, &names).map_err(Failure::refused)?;
@@ -127,7 +128,7 @@ impl Ready {
         Ok(Ready {
             started,
             seed: seed(args, started),
-            prepared: target::prepare(&context.root, &path, args, &phases)?,
+            prepared: target::prepare(root, &path, args, &phases)?,
             phases,
         })
     }
@@ -245,7 +246,17 @@ impl Session<'_> {
         } = ready;
         let mut progress = Progress::new(self.context.watched);
         if prepared.target.kind == TargetKind::Directory {
-            self.lay_out(&mut prepared, &phases, &mut progress)?;
+            let (engine, interrupt) = (self.engine, self.interrupt);
+            let (args, seed) = (self.args, self.seed);
+            lay_out(
+                args,
+                engine,
+                &mut prepared,
+                &phases,
+                seed,
+                interrupt,
+                &mut progress,
+            )?;
         }
         let mut notes = std::mem::take(&mut prepared.notes);
         let phases = keep_allowed(phases, prepared.writable, &mut notes)?;
@@ -310,51 +321,9 @@ impl Session<'_> {
         Ran { run, failed }
     }
 
-    fn lay_out(
-        &self,
-        prepared: &mut Prepared,
-        phases: &[PhasePlan],
-        progress: &mut Progress,
-    ) -> Result<(), Failure> {
-        // A span that was asked for need not be laid out beyond.
-        let size = prepared.target.size;
-        let largest = measure::largest_span(phases, size);
-        prepared.target.size = size.min(record::Bytes(
-            largest.0.next_multiple_of(record::Bytes::MIB.0),
-        ));
-        // A span that a phase names must be there whole.
-        let spans = phases.iter().any(|plan| plan.workload.span.is_some());
-        let fixed = self.args.size.is_some() || spans;
-        let path = prepared.target.path.clone();
-        layout::lay_out(
-            self.engine,
-            prepared,
-            fixed,
-            self.seed,
-            self.interrupt,
-            progress,
-        )
-        .map_err(|error| {
-            anyhow::Error::new(error).context(format!(
-                "the test file in {path} could not be laid out; it is removed"
-            ))
-        })
-        .midway()?;
-        if self.interrupt.load(Relaxed) {
-            return Err(Failure::Midway(anyhow!(
-                "interrupted while the test file was laid out; it is removed, and nothing was \
-                 measured"
-            )));
-        }
-        Ok(())
-    }
-
     fn machine(&self, prepared: &Prepared) -> Machine {
         let root = &self.context.root;
-        let path = Path::new(&prepared.target.path);
-        let on_files = prepared.target.kind != TargetKind::Block;
-        let device = prepared.target.disks.first().map(String::as_str);
-        let mut machine = machine::facts(root, device, on_files.then_some(path));
+        let mut machine = machine_of(root, prepared);
         machine.cloud = cloud::detect(root);
         machine
     }
@@ -423,6 +392,53 @@ impl Session<'_> {
             .unwrap_or_default();
         render::html::write_file(path, &[(run.clone(), conclusion.clone())], &[], &marks).midway()
     }
+}
+
+/// Lays out the test file of a directory, as large as the phases need it.
+///
+/// # Errors
+/// Failed midway, where there is no room, a write fails, or a signal comes; the file is gone then.
+fn lay_out(
+    args: &BenchArgs,
+    engine: &dyn Engine,
+    prepared: &mut Prepared,
+    phases: &[PhasePlan],
+    seed: u64,
+    interrupt: &AtomicBool,
+    progress: &mut Progress,
+) -> Result<(), Failure> {
+    // A span that was asked for need not be laid out beyond.
+    let size = prepared.target.size;
+    let largest = measure::largest_span(phases, size);
+    prepared.target.size = size.min(record::Bytes(
+        largest.0.next_multiple_of(record::Bytes::MIB.0),
+    ));
+    // A span that a phase names must be there whole.
+    let spans = phases.iter().any(|plan| plan.workload.span.is_some());
+    let fixed = args.size.is_some() || spans;
+    let path = prepared.target.path.clone();
+    layout::lay_out(engine, prepared, fixed, seed, interrupt, progress)
+        .map_err(|error| {
+            anyhow::Error::new(error).context(format!(
+                "the test file in {path} could not be laid out; it is removed"
+            ))
+        })
+        .midway()?;
+    if interrupt.load(Relaxed) {
+        return Err(Failure::Midway(anyhow!(
+            "interrupted while the test file was laid out; it is removed, and nothing was \
+             measured"
+        )));
+    }
+    Ok(())
+}
+
+/// The machine that a target is on, without its cloud.
+fn machine_of(root: &Root, prepared: &Prepared) -> Machine {
+    let path = Path::new(&prepared.target.path);
+    let on_files = prepared.target.kind != TargetKind::Block;
+    let device = prepared.target.disks.first().map(String::as_str);
+    machine::facts(root, device, on_files.then_some(path))
 }
 
 /// Leaves out the phases that write where the target may only be read.

@@ -2,6 +2,7 @@
 
 mod array;
 mod bench;
+mod fleet;
 mod import;
 mod lab;
 mod mark;
@@ -23,6 +24,10 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use array::{ArrayArgs, ArrayVerb, CreateArgs, Fs, Layout, Level, ListArgs};
 pub(crate) use bench::{BenchArgs, EngineChoice, SuiteName};
+pub(crate) use fleet::{
+    FleetArgs, FleetShowArgs, FleetVerb, FleetZeroArgs, HostsArgs, Per, PlanArgs, RaceArgs,
+    ReachArgs, RoundsArgs, RunArgs, SourceArgs, Ties, TopArgs,
+};
 pub(crate) use import::{ImportArgs, OutputFormat};
 pub(crate) use lab::{
     AccelChoice, CutTimes, LabArgs, LabRunArgs, LabServeArgs, LabVerb, VolumesArgs,
@@ -110,6 +115,17 @@ pub(crate) enum Verb {
     Scrub(Box<ScrubArgs>),
     /// Write zeros over whole disks, and say which of them is slow or bad
     Zero(ZeroArgs),
+    /// Many hosts at once: what they do, any verb on all of them, and how many to start
+    Fleet(Box<FleetArgs>),
+    /// Serve 'fleet' on a host, which starts this there
+    #[command(hide = true, after_help = "Example: disksmith agent")]
+    Agent,
+    /// Measure round by round what 'fleet race' asks for, which starts this on a host
+    #[command(
+        hide = true,
+        after_help = "Example: disksmith rounds /mnt/data --figure page-read.iops"
+    )]
+    Rounds(Box<RoundsArgs>),
     /// See what the disks are doing, and what that means
     Watch(Box<WatchArgs>),
     /// Give a moment a name, which all graphs over time show

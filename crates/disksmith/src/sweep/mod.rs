@@ -32,6 +32,7 @@ use ledger::Ledger;
 
 pub(crate) use decided::{Curve, Decided, Drift, Effect, Row, Standing};
 pub(crate) use figure::{Figure, Metric};
+pub(crate) use figures::{figures_of, why_never};
 pub(crate) use layout::{Factor, Layout};
 pub(crate) use objective::{Objective, Requirement, Side};
 pub(crate) use record::{Cell, CellOutcome, LeftOut, Probe, Settings, SweepRecord, Value};

@@ -32,6 +32,9 @@ pub(crate) fn again(words: impl IntoIterator<Item = OsString>, standing: &Standi
             if let Some(value) = standing.consent(value) {
                 kept.extend(["--destroy".into(), value]);
             }
+        } else if word == "--planned" {
+            // The plan was of then; where a disk was begun it is known by its stamp.
+            words.next();
         } else if word != "--anew" && !standing.done.contains(&Path::new(&word)) {
             kept.push(word);
         }
@@ -110,6 +113,8 @@ mod tests {
             "/dev/a",
             "/dev/b",
             "--destroy=/dev/a=ext4",
+            "--planned",
+            "{}",
             "--destroy",
             "/dev/b",
             "--json",

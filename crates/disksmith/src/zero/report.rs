@@ -7,6 +7,7 @@ use study::interval::Interval;
 
 use super::figures::{Finished, slow};
 use super::kept::{Disk, Method};
+use super::planned::Seen;
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout, wrap};
 use crate::render::words;
@@ -163,12 +164,17 @@ fn places(ranges: &Ranges) -> Vec<Value> {
         .collect()
 }
 
-/// What would be done: for a person, or one JSON document.
-pub(crate) fn rehearsal(disks: &[Disk], json: bool) -> String {
+/// What would be done: for a person, or one JSON document, which says too by what each disk is known
+/// again when the plan is carried out.
+pub(crate) fn rehearsal(disks: &[Disk], seen: &[Seen], json: bool) -> String {
     if json {
         let disks: Vec<Value> = disks
             .iter()
-            .map(|disk| of_disk(disk, json!({ "left_bytes": disk.left().total() })))
+            .zip(seen)
+            .map(|(disk, seen)| {
+                let left = disk.left().total();
+                of_disk(disk, json!({ "left_bytes": left, "seen": seen }))
+            })
             .collect();
         let document = json!({
             "schema": SCHEMA,

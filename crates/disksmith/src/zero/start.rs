@@ -12,6 +12,7 @@ use record::{Ranges, RunId};
 
 use super::kept::{Disk, Keeper, Method, Zeroing};
 use super::place::{LARGEST_BLOCK, Place};
+use super::planned::{Seen, differing};
 use super::report::rehearsal;
 use super::sample::read_back;
 use crate::array::check::consents;
@@ -54,6 +55,17 @@ pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Start, Fai
     if !problems.is_empty() {
         return Err(refused(&problems));
     }
+    // Read once more: all disks are claimed now, and what is under their names stays there.
+    let now = Devices::read(&context.root).refused()?;
+    let seen = places
+        .iter()
+        .map(|place| Seen::of(place, &now, &context.root))
+        .collect::<linux::Result<Vec<_>>>()
+        .refused()?;
+    let differing = differing(&args.planned, &args.devices, &seen);
+    if !differing.is_empty() {
+        return Err(refused(&differing));
+    }
     let here = Here::of_process(&context.root, Path::new(ETC)).refused()?;
     let ledger = open(args, context);
     let earlier = match &ledger {
@@ -76,7 +88,7 @@ pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Start, Fai
     }
     let (disks, over): (Vec<_>, Vec<_>) = found.into_iter().map(|one| (one.disk, one.over)).unzip();
     if args.dry_run {
-        context.print(&rehearsal(&disks, args.json))?;
+        context.print(&rehearsal(&disks, &seen, args.json))?;
         return Ok(Start::Rehearsed);
     }
     let zeroing = Zeroing { began, disks };

@@ -101,6 +101,31 @@ fn work_is_begun_kept_finished_and_begun_anew() {
 }
 
 #[test]
+fn finished_work_is_amended_and_is_no_newer_for_it() {
+    let (_scratch, mut ledger) = fresh();
+    let owner = owner(1);
+    let absent = why(ledger.amend_work("a", &digging(1.0)));
+    assert!(matches!(absent, WorkError::Unknown { .. }), "{absent:?}");
+    let claim = ledger
+        .begin_work("a", &owner, &digging(1.0), alive)
+        .unwrap();
+    // What is not finished is its owner's.
+    assert!(ledger.amend_work("a", &digging(2.0)).is_err());
+    ledger.finish_work(claim, &digging(3.0)).unwrap();
+    let before = ledger.work::<Digging>("a").unwrap().unwrap();
+    ledger.amend_work("a", &digging(4.0)).unwrap();
+    let after = ledger.work::<Digging>("a").unwrap().unwrap();
+    assert_eq!(after.document, digging(4.0));
+    assert_eq!(after.summary.began, before.summary.began);
+    assert_eq!(after.summary.finished, before.summary.finished);
+    let unfaithful = why(ledger.amend_work("a", &digging(f64::NAN)));
+    assert!(
+        matches!(unfaithful, WorkError::Unfaithful { .. }),
+        "{unfaithful:?}"
+    );
+}
+
+#[test]
 fn kinds_and_keys_are_kept_apart_and_listed_newest_first() {
     /// Another kind.
     #[derive(Debug, PartialEq, Serialize, Deserialize)]

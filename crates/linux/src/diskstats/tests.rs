@@ -100,6 +100,18 @@ proptest! {
 }
 
 #[test]
+fn the_mean_latency_is_of_what_has_ended_since() {
+    let of = |line: &str| DiskStats::parse(line.as_bytes()).unwrap();
+    let before = of("100 0 800 50 10 0 80 4294967290 0 55 55");
+    // 200 reads in 400 ms, and 100 writes in 200 ms, whose counter has wrapped.
+    let after = of("300 0 2400 450 110 0 880 194 0 155 655");
+    assert_eq!(after.mean_latency_ns(&before), Some(2e6));
+    assert_eq!(after.mean_latency_ns(&after), None);
+    let smaller = of("299 0 2400 450 110 0 880 194 0 155 655");
+    assert_eq!(smaller.mean_latency_ns(&after), None);
+}
+
+#[test]
 fn all_counters_move_together_or_none_does() {
     let before = DiskStats {
         discards: 5,

@@ -3,6 +3,7 @@
 //! The plain tests take few trials and allow for the binomial error of so few; those marked as long
 //! proofs print the tables.
 
+mod burnins;
 mod cold;
 mod depths;
 mod findings;

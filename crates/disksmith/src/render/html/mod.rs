@@ -12,6 +12,7 @@ mod header;
 mod imported;
 mod names;
 mod phases;
+pub(crate) mod race;
 mod results;
 pub(crate) mod sweep;
 pub(crate) mod watch;

@@ -1,0 +1,267 @@
+//! Lists of hosts: one a line, as the dsh family has them.
+//!
+//! ```text
+//! # The burn-in of Tuesday.
+//! db1 az=us-east-1a type=i4i.large id=i-0123   # was slow last week
+//! admin@db2 port=2222
+//! ```
+//!
+//! | attribute | meaning |
+//! | --- | --- |
+//! | `az`, `zone` | the availability zone |
+//! | `type` | the instance type |
+//! | `id` | the instance's id |
+//! | `port` | the port of its sshd |
+//! | others | kept as they are |
+//!
+//! A `#` begins a comment at the start of a line and behind a space. A comment behind a host is kept
+//! with it.
+
+use std::path::{Path, PathBuf};
+
+use super::{Host, duplicates, no_address, port, shortened};
+
+/// The file of a list: a word without a slash is `~/.dsh/machines.WORD`, or a file of this folder
+/// where there is none of that name.
+///
+/// # Errors
+/// A sentence, where neither is there or both are.
+pub(super) fn place(name: &Path, home: Option<&Path>) -> Result<PathBuf, String> {
+    let bare =
+        name.components().count() == 1 && !name.as_os_str().as_encoded_bytes().contains(&b'/');
+    let (true, Some(home)) = (bare, home) else {
+        return Ok(name.to_owned());
+    };
+    let mut file = std::ffi::OsString::from("machines.");
+    file.push(name);
+    let machines = home.join(".dsh").join(file);
+    match (machines.exists(), name.exists()) {
+        (true, false) => Ok(machines),
+        (false, true) => Ok(name.to_owned()),
+        (true, true) => Err(format!(
+            "'{0}' is both {1} and a file of this folder; write the whole path of the first, or \
+             ./{0} for the second.",
+            name.display(),
+            machines.display()
+        )),
+        (false, false) => Err(format!(
+            "There is no list '{}': neither {} nor a file of this name in this folder is there.",
+            name.display(),
+            machines.display()
+        )),
+    }
+}
+
+/// Reads a list; `file` is its name, for errors.
+///
+/// # Errors
+/// A sentence for each line that is wrong, and one for a list without hosts.
+pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Vec<Host>, Vec<String>> {
+    let mut hosts = Vec::new();
+    let mut lines = Vec::new();
+    let mut problems = Vec::new();
+    for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        match host_of(line) {
+            Ok(Some(host)) => {
+                hosts.push(host);
+                lines.push(at + 1);
+            }
+            Ok(None) => {}
+            Err(why) => problems.push(format!("{file}, line {}: {why}.", at + 1)),
+        }
+    }
+    problems.extend(duplicates(&hosts, |at| {
+        format!("{file}, line {}", lines[at])
+    }));
+    if hosts.is_empty() && problems.is_empty() {
+        problems.push(format!(
+            "{file} lists no host; write one a line, as in 'db1 az=us-east-1a type=i4i.large'."
+        ));
+    }
+    if problems.is_empty() {
+        Ok(hosts)
+    } else {
+        Err(shortened(problems))
+    }
+}
+
+/// The host of a line; none where it is empty or a comment.
+fn host_of(line: &[u8]) -> Result<Option<Host>, String> {
+    let line = std::str::from_utf8(line).map_err(|_| "the line is not UTF-8 text".to_owned())?;
+    let (words, comment) = commented(line.trim_start_matches('\u{feff}'));
+    let mut words = words.split_whitespace();
+    let Some(name) = words.next() else {
+        return Ok(None);
+    };
+    if let Some(why) = no_address(name) {
+        return Err(why);
+    }
+    let mut host = Host {
+        name: name.to_owned(),
+        address: name.to_owned(),
+        comment: comment.map(str::to_owned),
+        ..Host::default()
+    };
+    for word in words {
+        let (key, value) = word
+            .split_once('=')
+            .filter(|(key, value)| !key.is_empty() && !value.is_empty())
+            .ok_or_else(|| {
+                format!("'{word}' is not KEY=VALUE; one host stands on a line, and its attributes behind it")
+            })?;
+        set(&mut host, key, value)?;
+    }
+    Ok(Some(host))
+}
+
+/// The line without its comment, and the comment.
+fn commented(line: &str) -> (&str, Option<&str>) {
+    let begins = |(at, _): &(usize, &str)| {
+        let before = line
+            .get(..*at)
+            .and_then(|before| before.chars().next_back());
+        before.is_none_or(char::is_whitespace)
+    };
+    match line.match_indices('#').find(begins) {
+        Some((at, _)) => {
+            let comment = line[at..].trim_start_matches('#').trim();
+            (&line[..at], Some(comment).filter(|text| !text.is_empty()))
+        }
+        None => (line, None),
+    }
+}
+
+fn set(host: &mut Host, key: &str, value: &str) -> Result<(), String> {
+    let twice = |taken: bool| {
+        if taken {
+            Err(format!("{key} is given twice; leave one of them out"))
+        } else {
+            Ok(())
+        }
+    };
+    let mut once = |place: fn(&mut Host) -> &mut Option<String>| {
+        twice(place(host).replace(value.to_owned()).is_some())
+    };
+    match key {
+        "az" | "zone" => once(|host| &mut host.zone),
+        "type" => once(|host| &mut host.kind),
+        "id" => once(|host| &mut host.id),
+        "port" => {
+            let number = port(value)
+                .ok_or_else(|| format!("port is a number from 1 to 65535, not '{value}'"))?;
+            twice(host.port.replace(number).is_some())
+        }
+        _ => twice(host.tags.insert(key.to_owned(), value.to_owned()).is_some()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_list_is_read_with_its_attributes_and_comments() {
+        let text = "# all\n\ndb1 az=us-east-1a type=i4i.large id=i-01 rack=7   # was slow\n\
+                    \tadmin@db2 port=2222\r\n#db3\n";
+        let hosts = parse("hosts", text.as_bytes()).unwrap();
+        let names: Vec<&str> = hosts.iter().map(|host| host.address.as_str()).collect();
+        assert_eq!(names, ["db1", "admin@db2"]);
+        assert_eq!(hosts[1].port, Some(2222));
+        // Behind a letter it is no comment, and no host has one in its name.
+        let told = parse("hosts", b"db#4\n").unwrap_err();
+        assert!(told[0].contains("'db#4' is no host"), "{told:?}");
+    }
+
+    #[test]
+    fn attributes_are_told_apart() {
+        let text = "db1 az=us-east-1a type=i4i.large id=i-01 rack=7   ## was slow #2\n";
+        let hosts = parse("hosts", text.as_bytes()).unwrap();
+        let host = &hosts[0];
+        assert_eq!(host.zone.as_deref(), Some("us-east-1a"));
+        assert_eq!(host.kind.as_deref(), Some("i4i.large"));
+        assert_eq!(host.id.as_deref(), Some("i-01"));
+        assert_eq!(host.tags.get("rack").map(String::as_str), Some("7"));
+        assert_eq!(host.comment.as_deref(), Some("was slow #2"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        for (text, told) in [
+            ("", "hosts lists no host"),
+            ("# nothing\n\n", "hosts lists no host"),
+            (
+                "a\nb\nA\n",
+                "hosts, line 3: A is the same host as a of hosts, line 1",
+            ),
+            (
+                "a id=i-1\nb id=i-1",
+                "hosts, line 2: b is the same host as a of hosts, line 1",
+            ),
+            (
+                "a\n-oProxyCommand=x",
+                "hosts, line 2: '-oProxyCommand=x' begins with a dash",
+            ),
+            ("a b", "hosts, line 1: 'b' is not KEY=VALUE"),
+            ("a az=", "hosts, line 1: 'az=' is not KEY=VALUE"),
+            ("a az=x zone=y", "hosts, line 1: zone is given twice"),
+            ("a x=1 x=2", "hosts, line 1: x is given twice"),
+            ("a port=0", "hosts, line 1: port is a number"),
+            ("a;b", "hosts, line 1: 'a;b' is no host"),
+        ] {
+            let problems = parse("hosts", text.as_bytes()).unwrap_err();
+            assert!(problems[0].starts_with(told), "{text}: {problems:?}");
+            assert!(
+                problems.iter().all(|why| why.ends_with('.')),
+                "{problems:?}"
+            );
+        }
+        let bytes = parse("hosts", b"ok\n\xff\xfe\n").unwrap_err();
+        assert_eq!(bytes, ["hosts, line 2: the line is not UTF-8 text."]);
+    }
+
+    #[test]
+    fn a_bare_name_is_a_list_of_dsh_unless_a_file_has_it() {
+        let home = tempfile::tempdir().unwrap();
+        let path = |text: &str| place(Path::new(text), Some(home.path()));
+        assert_eq!(path("./x").unwrap(), Path::new("./x"));
+        assert_eq!(path("/a/b").unwrap(), Path::new("/a/b"));
+        let told = path("no-such-list").unwrap_err();
+        assert!(told.contains(".dsh/machines.no-such-list"), "{told}");
+        std::fs::create_dir(home.path().join(".dsh")).unwrap();
+        let own = home.path().join(".dsh/machines.mine");
+        std::fs::write(&own, "a\n").unwrap();
+        assert_eq!(path("mine").unwrap(), own);
+        assert_eq!(place(Path::new("mine"), None).unwrap(), Path::new("mine"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_answered(bytes: Vec<u8>) {
+            let _ = parse("hosts", &bytes);
+        }
+
+        #[test]
+        fn near_lists_are_answered(text in "([a-c@.]{1,3}( (az|id|x)=[ab]?)?( ?# ?z)?[\n\r]{1,2}){0,6}") {
+            match parse("hosts", text.as_bytes()) {
+                Ok(hosts) => prop_assert!(hosts.iter().all(|host| no_address(&host.address).is_none())),
+                Err(problems) => prop_assert!(!problems.is_empty()),
+            }
+        }
+
+        #[test]
+        fn what_was_written_is_read(
+            names in prop::collection::btree_set("[a-z][a-z0-9.-]{0,9}", 1..20),
+            zone in "[a-z0-9-]{1,9}", comment in "[a-z][a-z ]{0,8}[a-z]"
+        ) {
+            let lines: Vec<String> =
+                names.iter().map(|name| format!("{name}  zone={zone} # {comment}")).collect();
+            let hosts = parse("hosts", lines.join("\n").as_bytes()).unwrap();
+            prop_assert!(hosts.iter().map(|host| &host.name).eq(&names));
+            for host in hosts {
+                prop_assert_eq!(host.zone.as_deref(), Some(zone.as_str()));
+                prop_assert_eq!(host.comment.as_deref(), Some(comment.as_str()));
+            }
+        }
+    }
+}

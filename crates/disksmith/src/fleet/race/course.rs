@@ -1,0 +1,385 @@
+//! The course of a race: who is measured next, and who is out of it for what. It only decides, by what
+//! it is given, so that it comes out the same when the rounds of the ledger are gone through again.
+
+mod replayed;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use study::burnin::{Decision, End, Known, Measured, Race, Rule, Standing};
+
+use super::super::floor::{Floor, Missed, Watch};
+use super::super::rounds::TargetRound;
+use super::record::{Absent, Lap, RoundRecord};
+use crate::render::words;
+use crate::sweep::Figure;
+
+pub(crate) use replayed::Replayed;
+
+/// In so many rounds a host may be missing. One that is away more often could be away whenever it is
+/// slow.
+const MOST_MISSED: usize = 3;
+/// How long all hosts of a group may be away at once while those of others are measured, in seconds, before
+/// that counts against them: it is most likely for what lies between, such as a jump host.
+const WAIT_S: f64 = 300.0;
+
+/// Why a host is out of the race beside those that are better.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It missed a floor.
+    Floor(String),
+    /// A disk of it gave nothing, or an error.
+    Broken(String),
+    /// It was away too often, could not measure, or what it measured was not its disks'; nothing bad was
+    /// measured of it.
+    Absent(String),
+}
+
+impl Fate {
+    /// Why, as a sentence.
+    pub(crate) fn why(&self) -> &str {
+        match self {
+            Fate::Floor(why) | Fate::Broken(why) | Fate::Absent(why) => why,
+        }
+    }
+}
+
+/// A group, and how its race stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Group<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Who of it is kept and who ties, by their places in the run.
+    pub decision: Decision,
+}
+
+/// A race on its way.
+pub(crate) struct Course<'a> {
+    setup: &'a RaceSetup<'a>,
+    race: Race,
+    /// The groups' names.
+    groups: Vec<&'a str>,
+    /// The place of each host that takes part, and its group.
+    places: Vec<usize>,
+    group_of: Vec<usize>,
+    /// Of each that takes part, for each of its disks and each floor.
+    watches: Vec<Vec<Watch<'a>>>,
+    fates: BTreeMap<usize, Fate>,
+    missed: BTreeMap<usize, usize>,
+    /// In how many rounds all hosts of a group were away at once, by the group.
+    away: Vec<usize>,
+}
+
+/// What a race is made of.
+pub(crate) struct RaceSetup<'a> {
+    /// The figures of each round; hosts are ranked by the first.
+    pub figures: &'a [Figure],
+    /// The floors.
+    pub floors: &'a [Floor],
+    /// How long a round takes, in seconds.
+    pub round_s: f64,
+    /// How it is run.
+    pub rule: Rule,
+    /// The group of each host, by its place; `None` of one that takes no part.
+    pub groups: &'a [Option<String>],
+    /// The paths of each host's targets.
+    pub targets: &'a [Vec<String>],
+}
+
+impl<'a> Course<'a> {
+    /// A race that begins.
+    pub(crate) fn new(setup: &'a RaceSetup<'a>) -> Course<'a> {
+        let mut groups: Vec<&str> = setup.groups.iter().flatten().map(String::as_str).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        let (mut places, mut group_of) = (Vec::new(), Vec::new());
+        for (place, name) in setup.groups.iter().enumerate() {
+            let number = name
+                .as_deref()
+                .and_then(|name| groups.binary_search(&name).ok());
+            if let Some(number) = number {
+                places.push(place);
+                group_of.push(number);
+            }
+        }
+        Course {
+            setup,
+            race: Race::new(&group_of, setup.rule),
+            watches: vec![Vec::new(); places.len()],
+            away: vec![0; groups.len()],
+            groups,
+            places,
+            group_of,
+            fates: BTreeMap::new(),
+            missed: BTreeMap::new(),
+        }
+    }
+
+    /// The hosts to measure in the next round, by their places, all at the same time; none when the race
+    /// is over.
+    pub(crate) fn next(&self) -> Vec<usize> {
+        let next = self.race.next();
+        next.iter()
+            .filter_map(|number| self.places.get(*number))
+            .copied()
+            .collect()
+    }
+
+    /// How many rounds were measured.
+    pub(crate) fn rounds(&self) -> usize {
+        self.race.rounds()
+    }
+
+    /// The standard deviation of one round of a disk, as a share.
+    pub(crate) fn noise(&self) -> Option<f64> {
+        self.race.noise()
+    }
+
+    /// Takes in a round. Who is out since then, by their places, for another reason than that others are
+    /// better.
+    pub(crate) fn take(&mut self, round: &RoundRecord) -> Vec<usize> {
+        // Where a group's race is over nothing more can change it.
+        let open: Vec<bool> = (0..self.groups.len())
+            .map(|at| self.race.ended(at).is_none())
+            .collect();
+        let mut out = Doomed {
+            open,
+            places: Vec::new(),
+        };
+        let excused = self.excused(round);
+        // What came too late is judged as any other: a disk that takes longest to answer is not forgiven it.
+        let laps = || round.measured.iter().chain(&round.late);
+        let mut measured = Vec::new();
+        for lap in laps() {
+            match self.figures(lap) {
+                Ok(one) => measured.extend(one),
+                Err(fate) => self.doom(lap.host, fate, &mut out),
+            }
+        }
+        self.race.take(&measured);
+        for lap in laps() {
+            if let Some(why) = lap
+                .targets
+                .iter()
+                .find_map(|target| target.invalid.as_ref())
+            {
+                self.miss(lap.host, why, &mut out);
+            } else if let Some(why) = self.missed_floor(lap) {
+                self.doom(lap.host, Fate::Floor(why), &mut out);
+            }
+        }
+        for absent in &round.missed {
+            if !excused.contains(&absent.host) {
+                self.miss(absent.host, &absent.why, &mut out);
+            }
+        }
+        for Absent { host, why } in &round.gone {
+            self.doom(*host, Fate::Absent(why.clone()), &mut out);
+        }
+        for place in &out.places {
+            if let Some(number) = self.number_of(*place) {
+                self.race.remove(number);
+            }
+        }
+        out.places
+    }
+
+    /// The hosts whose absence does not count, since all of their group were away and others were not.
+    fn excused(&mut self, round: &RoundRecord) -> BTreeSet<usize> {
+        let missing: BTreeSet<usize> = round.missed.iter().map(|absent| absent.host).collect();
+        let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for place in self.next() {
+            let number = self.number_of(place);
+            if let Some(group) = number.and_then(|number| self.group_of.get(number)) {
+                groups.entry(*group).or_default().push(place);
+            }
+        }
+        let mut excused = BTreeSet::new();
+        for (group, hosts) in groups {
+            let all_are = hosts.len() > 1 && hosts.iter().all(|host| missing.contains(host));
+            let Some(rounds) = self.away.get_mut(group) else {
+                continue;
+            };
+            let is_short = (*rounds as f64) * self.setup.round_s < WAIT_S;
+            if all_are && is_short && !round.measured.is_empty() {
+                *rounds += 1;
+                excused.extend(hosts);
+            }
+        }
+        excused
+    }
+
+    /// What a host's disks gave, as the race takes it; `None` where that does not count.
+    ///
+    /// # Errors
+    /// Its fate, where a disk is broken, or it could not be measured.
+    fn figures(&self, lap: &Lap) -> Result<Option<Measured>, Fate> {
+        let paths = self.setup.targets.get(lap.host);
+        let path = |at: usize| {
+            paths
+                .and_then(|paths| paths.get(at))
+                .map_or("", String::as_str)
+        };
+        if paths.is_some_and(|paths| paths.len() != lap.targets.len()) {
+            let why = "what is measured there is not what it was at first";
+            return Err(Fate::Absent(why.to_owned()));
+        }
+        let mut disks = Vec::new();
+        for (at, target) in lap.targets.iter().enumerate() {
+            if let Some(why) = &target.broken {
+                return Err(Fate::Broken(format!("{}: {why}", path(at))));
+            }
+            if let Some(why) = &target.failed {
+                return Err(Fate::Absent(format!("{}: {why}", path(at))));
+            }
+            match target.figures.first().copied().flatten() {
+                Some(figure) if figure > 0.0 && figure.is_finite() => disks.push(figure),
+                _ => {
+                    return Err(Fate::Broken(format!(
+                        "{}: nothing came back in round {}",
+                        path(at),
+                        self.rounds() + 1
+                    )));
+                }
+            }
+        }
+        let is_valid = lap.targets.iter().all(|target| target.invalid.is_none());
+        let host = self.number_of(lap.host).filter(|_| is_valid);
+        Ok(host.map(|host| Measured { host, disks }))
+    }
+
+    /// The floor that a host has missed now, in words.
+    fn missed_floor(&mut self, lap: &Lap) -> Option<String> {
+        let number = self.number_of(lap.host)?;
+        let setup = self.setup;
+        let watches = self.watches.get_mut(number)?;
+        if watches.is_empty() {
+            let of_disk = || setup.floors.iter().map(Floor::watch);
+            watches.extend(lap.targets.iter().flat_map(|_| of_disk()));
+        }
+        let disks = lap.targets.iter().enumerate();
+        let pairs = disks.flat_map(|(at, target)| {
+            let floors = setup.floors.iter();
+            floors.map(move |floor| (at, target, floor))
+        });
+        let mut found = None;
+        for ((at, target, floor), watch) in pairs.zip(watches) {
+            // All of them watch, whichever is missed first.
+            let missed = value(setup.figures, floor, target)
+                .and_then(|value| watch.take(setup.round_s, value));
+            if let Some(missed) = missed {
+                let path = setup.targets.get(lap.host).and_then(|paths| paths.get(at));
+                found = found.or_else(|| Some(of_missed(floor, path, &missed)));
+            }
+        }
+        found
+    }
+
+    /// Notes that a host was not measured, and dooms it where that was too often.
+    fn miss(&mut self, place: usize, why: &str, out: &mut Doomed) {
+        let count = self.missed.entry(place).or_default();
+        *count += 1;
+        if *count > MOST_MISSED {
+            let why = format!("missing in {count} rounds, the last time because {why}");
+            self.doom(place, Fate::Absent(why), out);
+        }
+    }
+
+    fn doom(&mut self, place: usize, fate: Fate, out: &mut Doomed) {
+        let group = self
+            .number_of(place)
+            .and_then(|number| self.group_of.get(number));
+        let is_open = group.and_then(|group| out.open.get(*group)) == Some(&true);
+        if is_open && !self.fates.contains_key(&place) {
+            self.fates.insert(place, fate);
+            out.places.push(place);
+        }
+    }
+
+    fn number_of(&self, place: usize) -> Option<usize> {
+        self.places.binary_search(&place).ok()
+    }
+
+    /// How the race of each group stands.
+    pub(crate) fn groups(&self) -> Vec<Group<'a>> {
+        let place = |number: usize| self.places.get(number).copied();
+        let named = self.groups.iter().enumerate();
+        named
+            .map(|(at, name)| {
+                let decision = self.race.decision(at);
+                let places = |of: Vec<usize>| of.into_iter().filter_map(place).collect();
+                Group {
+                    name,
+                    decision: Decision {
+                        keep: places(decision.keep),
+                        tied: places(decision.tied),
+                        ..decision
+                    },
+                }
+            })
+            .collect()
+    }
+
+    /// Why a host is out, beside those that are better.
+    pub(crate) fn fate(&self, place: usize) -> Option<&Fate> {
+        self.fates.get(&place)
+    }
+
+    /// What became of a host; `None` where it takes no part.
+    pub(crate) fn standing(&self, place: usize) -> Option<Standing> {
+        self.race.standing(self.number_of(place)?)
+    }
+
+    /// What is known of a host; `None` before it was measured.
+    pub(crate) fn known(&self, place: usize) -> Option<Known> {
+        self.race.known(self.number_of(place)?)
+    }
+
+    /// In how many rounds a host was missing.
+    pub(crate) fn missed(&self, place: usize) -> usize {
+        self.missed.get(&place).copied().unwrap_or(0)
+    }
+}
+
+/// Who is out since a round.
+struct Doomed {
+    /// The groups whose race was not over before it.
+    open: Vec<bool>,
+    places: Vec<usize>,
+}
+
+/// What a target gave of what a floor is of. What was not measured, such as the latency of a disk of
+/// which nothing was asked, says nothing.
+fn value(figures: &[Figure], floor: &Floor, target: &TargetRound) -> Option<f64> {
+    if floor.is_of_disks() {
+        return target.disk_latency_ns;
+    }
+    let at = figures
+        .iter()
+        .position(|figure| *figure == floor.requirement.figure)?;
+    target.figures.get(at).copied().flatten()
+}
+
+fn of_missed(floor: &Floor, path: Option<&String>, missed: &Missed) -> String {
+    let value = if floor.requirement.figure.metric.is_latency() {
+        words::latency(missed.value.max(0.0) as u64)
+    } else {
+        words::number(missed.value)
+    };
+    let path = path.map_or_else(String::new, |path| format!("{path} "));
+    let seconds = words::seconds(missed.seconds);
+    format!("{path}missed {floor}: it had {value} over {seconds}")
+}
+
+/// How the race of a group ended, in words.
+pub(crate) fn end_word(end: Option<End>) -> &'static str {
+    match end {
+        None => "open",
+        Some(End::Decided) => "decided",
+        Some(End::Equal) => "equal",
+        Some(End::Rounds) => "rounds",
+        Some(End::Few) => "few",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+use study::burnin::rehearse::Rng;
+
+use super::*;
+
+/// A race of four hosts of two disks, of which two are kept.
+struct Small {
+    groups: Vec<Option<String>>,
+    targets: Vec<Vec<String>>,
+    figures: Vec<Figure>,
+    floors: Vec<Floor>,
+}
+
+impl Small {
+    fn new(floors: &[&str]) -> Small {
+        let disks = vec!["/a".to_owned(), "/b".to_owned()];
+        Small {
+            groups: vec![Some("g".to_owned()); 4],
+            targets: vec![disks; 4],
+            figures: ["page-read.iops", "page-read.p99"]
+                .map(|one| one.parse().unwrap())
+                .into(),
+            floors: floors.iter().map(|text| text.parse().unwrap()).collect(),
+        }
+    }
+
+    fn setup(&self) -> RaceSetup<'_> {
+        RaceSetup {
+            figures: &self.figures,
+            floors: &self.floors,
+            round_s: 10.0,
+            rule: Rule {
+                least: 3,
+                ..Rule::keeping(2)
+            },
+            groups: &self.groups,
+            targets: &self.targets,
+        }
+    }
+}
+
+fn target(iops: f64) -> TargetRound {
+    TargetRound {
+        figures: vec![Some(iops), Some(1e6)],
+        disk_latency_ns: Some(1e6),
+        ..TargetRound::default()
+    }
+}
+
+/// A round in which each host that is measured has these rates on its disks.
+fn round(course: &Course<'_>, rng: &mut Rng, rates: &dyn Fn(usize) -> [f64; 2]) -> RoundRecord {
+    let lap = |host: usize, rng: &mut Rng| Lap {
+        host,
+        targets: rates(host)
+            .iter()
+            .map(|rate| target(rate * (0.02 * rng.normal()).exp()))
+            .collect(),
+    };
+    RoundRecord {
+        measured: course
+            .next()
+            .into_iter()
+            .map(|host| lap(host, rng))
+            .collect(),
+        ..RoundRecord::default()
+    }
+}
+
+fn plain(host: usize) -> [f64; 2] {
+    [1000.0 - 100.0 * host as f64; 2]
+}
+
+#[test]
+fn a_floor_holds_for_each_disk_over_its_time() {
+    let small = Small::new(&["page-read.iops>=500 for 30s"]);
+    let setup = small.setup();
+    let mut course = Course::new(&setup);
+    let mut rng = Rng::new(1);
+    let bad = |host: usize| {
+        if host == 1 {
+            [2000.0, 400.0]
+        } else {
+            plain(host)
+        }
+    };
+    for _ in 0..2 {
+        let one = round(&course, &mut rng, &bad);
+        assert_eq!(course.take(&one), [0; 0]);
+    }
+    let third = round(&course, &mut rng, &bad);
+    assert_eq!(course.take(&third), [1]);
+    let why = course.fate(1).unwrap();
+    assert!(matches!(why, Fate::Floor(_)), "{why:?}");
+    assert!(
+        why.why()
+            .starts_with("/b missed page-read.iops>=500 for 30s: it had "),
+        "{why:?}"
+    );
+    assert!(!course.next().contains(&1));
+    assert!(matches!(course.standing(1), Some(Standing::Removed { .. })));
+}
+
+#[test]
+fn a_zone_that_is_away_as_a_whole_is_waited_for() {
+    let mut small = Small::new(&[]);
+    let zone = |host: usize| Some(["a", "b"][host % 2].to_owned());
+    small.groups = (0..8).map(zone).collect();
+    small.targets = vec![small.targets[0].clone(); 8];
+    let setup = small.setup();
+    let mut course = Course::new(&setup);
+    let mut rng = Rng::new(4);
+    let mut step = |course: &mut Course<'_>, zone_is_away: bool| {
+        let mut one = round(course, &mut rng, &plain);
+        let (away, there): (Vec<Lap>, Vec<Lap>) = one
+            .measured
+            .drain(..)
+            .partition(|lap| zone_is_away && lap.host % 2 == 1);
+        one.measured = there;
+        let absent = |lap: &Lap| Absent {
+            host: lap.host,
+            why: "it is away".to_owned(),
+        };
+        one.missed = away.iter().map(absent).collect();
+        course.take(&one)
+    };
+    for _ in 0..20 {
+        assert_eq!(step(&mut course, true), [0; 0]);
+    }
+    assert_eq!(step(&mut course, false), [0; 0]);
+    assert!(course.known(1).is_some());
+    // Not for ever: after five minutes each counts.
+    let out: Vec<usize> = (0..14).flat_map(|_| step(&mut course, true)).collect();
+    assert_eq!(out.len(), 4, "{out:?}");
+    assert!(out.iter().all(|host| host % 2 == 1), "{out:?}");
+}
+
+#[test]
+fn one_that_is_away_too_often_is_out_and_not_called_bad() {
+    let small = Small::new(&[]);
+    let setup = small.setup();
+    let mut course = Course::new(&setup);
+    let mut rng = Rng::new(2);
+    let mut out = Vec::new();
+    for number in 0..5 {
+        let mut one = round(&course, &mut rng, &plain);
+        if number < 4 {
+            one.measured.retain(|lap| lap.host != 0);
+            one.missed.push(Absent {
+                host: 0,
+                why: "it was lost".to_owned(),
+            });
+        }
+        out.push(course.take(&one));
+    }
+    assert_eq!(out, [vec![], vec![], vec![], vec![0], vec![]]);
+    let fate = course.fate(0).unwrap();
+    assert!(matches!(fate, Fate::Absent(_)));
+    assert!(
+        fate.why()
+            .contains("missing in 4 rounds, the last time because it was lost")
+    );
+}
+
+#[test]
+fn a_disk_that_gives_nothing_or_fails_is_broken() {
+    let small = Small::new(&[]);
+    let setup = small.setup();
+    let mut course = Course::new(&setup);
+    let mut one = round(&course, &mut Rng::new(3), &plain);
+    one.measured[0].targets[1].figures[0] = Some(0.0);
+    one.measured[1].targets[0].broken = Some("a read failed".to_owned());
+    one.measured[3].targets[0].failed = Some("there is no memory".to_owned());
+    one.measured[2].targets[0].figures[0] = None;
+    assert_eq!(course.take(&one), [0, 1, 2, 3]);
+    let why = |place: usize| course.fate(place).unwrap().why().to_owned();
+    assert_eq!(why(0), "/b: nothing came back in round 1");
+    assert_eq!(why(1), "/a: a read failed");
+    assert!(matches!(course.fate(2), Some(Fate::Broken(_))));
+    // The disk is not blamed for what the host lacks.
+    assert!(matches!(course.fate(3), Some(Fate::Absent(_))));
+}
+
+#[test]
+fn what_was_not_the_disk_s_does_not_count() {
+    let small = Small::new(&["page-read.iops>=500"]);
+    let setup = small.setup();
+    let mut course = Course::new(&setup);
+    let mut rng = Rng::new(4);
+    for _ in 0..3 {
+        let mut one = round(&course, &mut rng, &plain);
+        for target in &mut one.measured[3].targets {
+            // As slow as it is, it is no reason either.
+            target.figures[0] = Some(1.0);
+            target.invalid = Some("it was answered from memory.".to_owned());
+        }
+        assert_eq!(course.take(&one), [0; 0]);
+    }
+    assert_eq!(course.missed(3), 3);
+    assert_eq!(course.known(3), None);
+}
+
+#[test]
+fn nothing_changes_a_race_that_is_over() {
+    let small = Small::new(&[]);
+    let setup = small.setup();
+    let mut course = Course::new(&setup);
+    let mut rng = Rng::new(5);
+    while !course.next().is_empty() {
+        let one = round(&course, &mut rng, &plain);
+        course.take(&one);
+    }
+    let before = course.groups();
+    assert_eq!(before[0].decision.keep, [0, 1]);
+    let gone = RoundRecord {
+        gone: vec![Absent {
+            host: 0,
+            why: "it is gone".to_owned(),
+        }],
+        ..RoundRecord::default()
+    };
+    assert_eq!(course.take(&gone), [0; 0]);
+    assert_eq!(course.groups(), before);
+}
+
+#[test]
+fn a_host_without_a_group_takes_no_part() {
+    let mut small = Small::new(&[]);
+    small.groups[1] = None;
+    let setup = small.setup();
+    let course = Course::new(&setup);
+    assert_eq!(course.next(), [0, 2, 3]);
+    assert_eq!(course.standing(1), None);
+    assert_eq!(course.known(1), None);
+}

@@ -1,0 +1,287 @@
+//! `keep.txt` and `cull.txt`: lists of hosts, as every verb of `fleet` reads them.
+
+use std::fs;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use super::super::hosts::{Host, is_keep};
+use super::super::run::{FleetRun, HostRun};
+use super::conclude::{Concluded, Decided, Ranked};
+use crate::failure::{Failure, Standing as _};
+use crate::render::words;
+
+/// The files' names.
+const KEEP: &str = "keep.txt";
+const CULL: &str = "cull.txt";
+/// How a file begins that a race wrote, and that the next may replace.
+const MARK: &str = "# disksmith fleet race ";
+
+/// Where the lists are written.
+pub(crate) struct Lists {
+    folder: PathBuf,
+}
+
+impl Lists {
+    /// Checks that they can be written, and that no file of somebody else's is there.
+    ///
+    /// # Errors
+    /// Refused, where a list would be lost, or could not be written when the race is over.
+    pub(crate) fn at(folder: &Path) -> Result<Lists, Failure> {
+        if !folder.is_dir() {
+            return Err(Failure::refused(format!(
+                "{} is no folder, in which {KEEP} and {CULL} could be written (--out)",
+                folder.display()
+            )));
+        }
+        for name in [KEEP, CULL] {
+            let path = folder.join(name);
+            match fs::read(&path) {
+                Ok(bytes) if bytes.starts_with(MARK.as_bytes()) || bytes.is_empty() => {}
+                Err(why) if why.kind() == ErrorKind::NotFound => {}
+                Ok(_) => {
+                    return Err(Failure::refused(format!(
+                        "{} is there, and no race has written it; move it, or name another folder \
+                         with --out",
+                        path.display()
+                    )));
+                }
+                Err(why) => {
+                    return Err(Failure::refused(format!(
+                        "{} cannot be read: {why}",
+                        path.display()
+                    )));
+                }
+            }
+        }
+        tempfile_in(folder).refused()?;
+        Ok(Lists {
+            folder: folder.to_path_buf(),
+        })
+    }
+
+    /// Writes both where the race is over and hosts were measured.
+    ///
+    /// # Errors
+    /// As [`Lists::write`].
+    pub(crate) fn write_of(
+        &self,
+        run: &FleetRun,
+        hosts: &[Host],
+        concluded: &Concluded,
+    ) -> Result<Option<[PathBuf; 2]>, Failure> {
+        let interrupted = run.race.as_ref().is_none_or(|record| record.interrupted);
+        if interrupted || concluded.groups.is_empty() {
+            return Ok(None);
+        }
+        self.write(run, hosts, concluded).map(Some)
+    }
+
+    /// Writes both, each as a whole or not at all.
+    ///
+    /// # Errors
+    /// Failed midway, where that cannot be done.
+    fn write(
+        &self,
+        run: &FleetRun,
+        hosts: &[Host],
+        concluded: &Concluded,
+    ) -> Result<[PathBuf; 2], Failure> {
+        let is_kept = |one: &&Ranked| one.decided == Decided::Keep;
+        let is_culled = |one: &&Ranked| one.decided == Decided::Cull || one.is_bad;
+        let write = |name: &str, chosen: Vec<&Ranked>| {
+            New::write(self.folder.join(name), &list(run, hosts, &chosen)).midway()
+        };
+        let kept: Vec<&Ranked> = concluded.ranked.iter().filter(is_kept).collect();
+        let culled: Vec<&Ranked> = concluded.ranked.iter().filter(is_culled).collect();
+        // Lists of two races beside each other would say of a host both.
+        let (keep, cull) = (write(KEEP, kept)?, write(CULL, culled)?);
+        Ok([keep.put().midway()?, cull.put().midway()?])
+    }
+}
+
+/// Whether a file can be made there.
+fn tempfile_in(folder: &Path) -> anyhow::Result<()> {
+    let path = folder.join(format!(".disksmith-race-{}", std::process::id()));
+    let made = fs::write(&path, "").and_then(|()| fs::remove_file(&path));
+    made.map_err(|why| {
+        anyhow::Error::new(why).context(format!(
+            "{KEEP} and {CULL} could not be written in {} (--out)",
+            folder.display()
+        ))
+    })
+}
+
+/// A list that is written beside the one whose place it takes; removed where it never does.
+struct New {
+    beside: PathBuf,
+    path: PathBuf,
+}
+
+impl New {
+    fn write(path: PathBuf, text: &str) -> anyhow::Result<New> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".new-{}", std::process::id()));
+        let new = New {
+            beside: PathBuf::from(name),
+            path,
+        };
+        let written = fs::File::create(&new.beside).and_then(|mut file| {
+            file.write_all(text.as_bytes())
+                .and_then(|()| file.sync_all())
+        });
+        written.with_context(|| format!("{} could not be written", new.path.display()))?;
+        Ok(new)
+    }
+
+    fn put(self) -> anyhow::Result<PathBuf> {
+        fs::rename(&self.beside, &self.path)
+            .with_context(|| format!("{} could not be written", self.path.display()))?;
+        Ok(self.path.clone())
+    }
+}
+
+impl Drop for New {
+    fn drop(&mut self) {
+        // Where it took its place it is not there any more.
+        let _ = fs::remove_file(&self.beside);
+    }
+}
+
+/// What stands behind a host in a list: what names it, and what else its source says of it, such as its
+/// price and that it is to be kept. What a list cannot say is left out.
+fn attributes(came: &HostRun, host: &Host) -> Vec<(String, String)> {
+    let own = [
+        ("port", host.port.map(|port| port.to_string())),
+        ("az", came.zone.clone()),
+        ("type", came.kind.clone()),
+        ("id", came.id.clone()),
+    ];
+    let is_own = |key: &str| ["port", "az", "zone", "type", "id"].contains(&key);
+    // A tag of EC2 may be there without a value, which the list has no form for.
+    let tags = host.tags.iter().map(|(key, value)| match value.as_str() {
+        "" if is_keep(key) => (key.clone(), "yes".to_owned()),
+        value => (key.clone(), value.to_owned()),
+    });
+    let is_word = |text: &str| {
+        !text.is_empty() && !text.starts_with('#') && !text.contains(char::is_whitespace)
+    };
+    own.into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+        .chain(tags.filter(|(key, _)| !is_own(key) && !key.contains('=')))
+        .filter(|(key, value)| is_word(key) && is_word(value))
+        .collect()
+}
+
+/// A list of these hosts.
+fn list(run: &FleetRun, hosts: &[Host], chosen: &[&Ranked]) -> String {
+    let mut text = format!("{MARK}{}\n", run.id);
+    for one in chosen {
+        if let (Some(came), Some(host)) = (run.hosts.get(one.place), hosts.get(one.place)) {
+            let login = host.user.as_ref().filter(|_| !host.address.contains('@'));
+            let mut line = login.map_or_else(String::new, |user| format!("{user}@"));
+            line.push_str(&host.address);
+            for (key, value) in attributes(came, host) {
+                line.push_str(&format!(" {key}={value}"));
+            }
+            let figure = one.known.map_or_else(String::new, |known| {
+                format!(", figure {}", words::number(known.figure))
+            });
+            let reason = one.reason.replace('\n', " ");
+            text.push_str(&format!(
+                "{line}   # {}{figure}: {reason}\n",
+                one.decided.word()
+            ));
+        }
+    }
+    crate::context::printable(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::hosts::listed;
+    use crate::fleet::race::conclude::GroupEnd;
+
+    fn run(hosts: &[Host]) -> FleetRun {
+        FleetRun {
+            id: "20260101-000000-abcd".to_owned(),
+            began: jiff::Timestamp::UNIX_EPOCH,
+            kind: crate::fleet::run::Kind::Race,
+            args: Vec::new(),
+            hosts: hosts.iter().map(HostRun::waiting).collect(),
+            race: None,
+        }
+    }
+
+    fn ranked(place: usize, decided: Decided, is_bad: bool) -> Ranked {
+        Ranked {
+            place,
+            decided,
+            reason: "of\na reason".to_owned(),
+            is_bad,
+            known: None,
+            missed: 0,
+            doubts: Vec::new(),
+            is_slowed: false,
+        }
+    }
+
+    #[test]
+    fn the_lists_are_read_as_lists_and_a_list_of_somebody_s_own_is_left_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let host = |name: &str| Host {
+            name: name.to_owned(),
+            address: format!("admin@{name}"),
+            port: Some(2222),
+            zone: Some("us-east-1a".to_owned()),
+            id: Some(format!("i-{name}")),
+            tags: [("keep", ""), ("price", "0.5"), ("Name", "a b")]
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into(),
+            ..Host::default()
+        };
+        let hosts = ["a", "b", "c", "d", "e"].map(host);
+        let concluded = Concluded {
+            groups: Vec::<GroupEnd>::new(),
+            ranked: vec![
+                ranked(1, Decided::Keep, false),
+                ranked(0, Decided::Tie, false),
+                ranked(2, Decided::Cull, true),
+                ranked(3, Decided::Floor, true),
+                ranked(4, Decided::Failed, false),
+            ],
+            empty: Vec::new(),
+            noise: None,
+            proof_rounds: 0,
+        };
+        for _ in 0..2 {
+            let lists = Lists::at(place.path()).unwrap();
+            let [keep, cull] = lists.write(&run(&hosts), &hosts, &concluded).unwrap();
+            let read = |path: &Path| listed("list", &fs::read(path).unwrap()).unwrap();
+            let kept = read(&keep);
+            assert_eq!(kept.len(), 1);
+            assert_eq!(kept[0].address, "admin@b");
+            assert_eq!(
+                (kept[0].port, kept[0].id.as_deref()),
+                (Some(2222), Some("i-b"))
+            );
+            // Who was protected in this race is in the next.
+            let tags: Vec<(&str, &str)> = kept[0]
+                .tags
+                .iter()
+                .map(|(key, value)| (key.as_str(), value.as_str()))
+                .collect();
+            assert_eq!(tags, [("keep", "yes"), ("price", "0.5")]);
+            assert_eq!(kept[0].comment.as_deref(), Some("keep: of a reason"));
+            let culled: Vec<String> = read(&cull).into_iter().map(|host| host.address).collect();
+            assert_eq!(culled, ["admin@c", "admin@d"]);
+        }
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 2);
+        fs::write(place.path().join(CULL), "db1\n").unwrap();
+        let why = Lists::at(place.path()).err().unwrap().error().to_string();
+        assert!(why.contains("no race has written it"), "{why}");
+        assert!(Lists::at(&place.path().join("none")).is_err());
+    }
+}

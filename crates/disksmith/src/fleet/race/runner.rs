@@ -1,0 +1,257 @@
+//! One host in a race, on a thread of its own: it is reached, prepared, told each round, and tried again
+//! where it is lost.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::time::{Duration, Instant};
+
+use super::super::hosts::Host;
+use super::super::known::{Met, facts, know};
+use super::super::link::{Transport, Trouble};
+use super::super::pool::Gate;
+use super::super::rounds::{HostRound, Round, RoundSaid, TargetFacts};
+use super::super::run::HostRun;
+use super::super::session::{Heard, Session};
+use super::super::talk::{FromAgent, Order, ToAgent};
+
+/// How often it is looked whether a round is to be measured.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long what measures may take to end in order: it has a file to close.
+const GRACE: Duration = Duration::from_secs(20);
+/// How long the agent may take beyond that to say so.
+const STOP: Duration = Duration::from_secs(5);
+/// After how long without a word a host is not waited for at the end.
+const SILENT: Duration = Duration::from_secs(4);
+/// How long after a loss the host is tried again: the agent has ended its work by then.
+const AFTER_LOSS: Duration = Duration::from_secs(12);
+
+/// What is common to all hosts.
+pub(super) struct Running<'a> {
+    /// The way to the hosts.
+    pub transport: &'a dyn Transport,
+    /// The run of the fleet.
+    pub fleet: &'a str,
+    /// What measures there, and its arguments.
+    pub args: &'a [String],
+    /// Lets only so many be connected to at the same time.
+    pub gate: &'a Gate,
+    /// The machines that were met.
+    pub met: &'a Met,
+    /// How long after a loss a host is tried again.
+    pub after_loss: Duration,
+}
+
+impl Running<'_> {
+    /// How long after a loss a host is tried again, by default.
+    pub(super) const AFTER_LOSS: Duration = AFTER_LOSS;
+}
+
+/// What a host's thread tells.
+pub(super) enum Told {
+    /// What the host is: as it stands, its boot, and the id by which it knows itself.
+    Known(Box<HostRun>, String, Option<String>),
+    /// It is prepared.
+    Ready(Vec<TargetFacts>),
+    /// It has measured a round.
+    Measured(HostRound),
+    /// It is away, and is tried again; why.
+    Away(String),
+    /// It is gone for good, and what came of it.
+    Gone(Box<HostRun>),
+}
+
+/// Why a conversation ended that did not end in order.
+enum Ended {
+    /// There is trouble.
+    Trouble(Trouble),
+    /// What measures has ended by itself; what came of the host.
+    Itself(Box<HostRun>),
+}
+
+impl From<Trouble> for Ended {
+    fn from(trouble: Trouble) -> Ended {
+        Ended::Trouble(trouble)
+    }
+}
+
+/// A host, and what was known of it.
+pub(super) struct Runner<'a> {
+    running: &'a Running<'a>,
+    host: &'a Host,
+    /// The rounds that it is told; the end of them is the end of the race.
+    rounds: Receiver<Round>,
+    /// Whether the race is over for it.
+    over: &'a AtomicBool,
+    came: HostRun,
+    /// The boot in which it was first met.
+    boot: Option<String>,
+    /// Whether it was ready once.
+    was_ready: bool,
+}
+
+impl<'a> Runner<'a> {
+    /// A host of which nothing is known yet.
+    pub(super) fn new(
+        running: &'a Running<'a>,
+        host: &'a Host,
+        rounds: Receiver<Round>,
+        over: &'a AtomicBool,
+    ) -> Runner<'a> {
+        Runner {
+            running,
+            host,
+            rounds,
+            over,
+            came: HostRun::waiting(host),
+            boot: None,
+            was_ready: false,
+        }
+    }
+
+    /// Takes part until the race is over, or the host is gone for good.
+    pub(super) fn run(mut self, place: usize, to: &Sender<(usize, Told)>) {
+        // Where nobody listens any more, the end is near.
+        let tell = |told: Told| {
+            let _ = to.send((place, told));
+        };
+        loop {
+            let trouble = match self.converse(&tell) {
+                Ok(()) => return,
+                Err(Ended::Itself(came)) => return tell(Told::Gone(came)),
+                Err(Ended::Trouble(trouble)) => trouble,
+            };
+            // What came of it before stays.
+            if self.was_ready && matches!(trouble, Trouble::Interrupted) {
+                return;
+            }
+            let may_come_back =
+                self.was_ready && matches!(trouble, Trouble::Lost(_) | Trouble::Unreached(_));
+            if !may_come_back {
+                self.came.take_trouble(&trouble);
+                return tell(Told::Gone(Box::new(self.came)));
+            }
+            tell(Told::Away(trouble.to_string()));
+            if !self.rest() {
+                return;
+            }
+        }
+    }
+
+    /// Waits until the host may be tried again; whether the race is still on.
+    fn rest(&self) -> bool {
+        let until = Instant::now() + self.running.after_loss;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if self.over.load(Relaxed) {
+                return false;
+            }
+            match self.rounds.recv_timeout(left.min(LOOK)) {
+                // That round is missed.
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => return true,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return false,
+            }
+        }
+    }
+
+    /// Talks with the agent until the race is over.
+    fn converse(&mut self, tell: &dyn Fn(Told)) -> Result<(), Ended> {
+        let running = self.running;
+        let open = || Session::open(running.transport, self.host, self.over);
+        let opened = running.gate.pass(self.over, open);
+        let mut session = opened.ok_or(Trouble::Interrupted)??;
+        self.meet(&mut session, tell)?;
+        // Nothing is laid out on a host for which the race is over.
+        if self.over.load(Relaxed) {
+            session.end();
+            return Err(Trouble::Interrupted.into());
+        }
+        session.say(&ToAgent::Begin(Order {
+            fleet: running.fleet.to_owned(),
+            host: self.host.name.clone(),
+            args: running.args.to_vec(),
+        }))?;
+        loop {
+            match self.rounds.try_recv() {
+                Ok(round) => session.say(&ToAgent::Round(round))?,
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => return self.stop(session),
+            }
+            match session.hear(LOOK)? {
+                Heard::Said(FromAgent::Round(RoundSaid::Ready(targets))) => {
+                    self.was_ready = true;
+                    tell(Told::Ready(targets));
+                }
+                Heard::Said(FromAgent::Round(RoundSaid::Measured(round))) => {
+                    tell(Told::Measured(round));
+                }
+                Heard::Said(FromAgent::Ended(ended)) => {
+                    self.came.take(&ended);
+                    session.end();
+                    return Err(Ended::Itself(Box::new(self.came.clone())));
+                }
+                Heard::Said(FromAgent::Failed(why)) => {
+                    let why = format!("{}: {why}.", self.host.name);
+                    return Err(Trouble::Unfit(why).into());
+                }
+                Heard::Interrupt => return self.stop(session),
+                Heard::Said(_) | Heard::Nothing => {}
+            }
+        }
+    }
+
+    /// Finds out which host it is.
+    fn meet(&mut self, session: &mut Session<'_>, tell: &dyn Fn(Told)) -> Result<(), Trouble> {
+        let Some((facts, ahead)) = facts(session)? else {
+            // Without that, another machine or another boot would not be noticed.
+            return Err(if self.over.load(Relaxed) {
+                Trouble::Interrupted
+            } else {
+                Trouble::Lost(format!("{} did not say what it is.", self.host.name))
+            });
+        };
+        if self
+            .boot
+            .as_ref()
+            .is_some_and(|before| *before != facts.boot)
+        {
+            return Err(Trouble::Unfit(format!(
+                "{} was started anew in the middle of the race.",
+                self.host.name
+            )));
+        }
+        self.boot = Some(facts.boot.clone());
+        self.came.clock_ahead_s = Some(ahead);
+        know(&mut self.came, &facts)?;
+        self.running.met.meet(&facts, self.host)?;
+        let left = session.left().len();
+        if left > 0 && !self.was_ready {
+            self.came.notes.push(format!(
+                "it has kept {left} answers of earlier runs, which the next 'fleet run' collects."
+            ));
+        }
+        let own_id = facts.cloud.and_then(|cloud| cloud.instance_id);
+        tell(Told::Known(Box::new(self.came.clone()), facts.boot, own_id));
+        Ok(())
+    }
+
+    /// Ends what measures, in order.
+    fn stop(&self, mut session: Session<'_>) -> Result<(), Ended> {
+        session.say(&ToAgent::Stop {
+            grace_ms: GRACE.as_millis() as u64,
+        })?;
+        let until = Instant::now() + GRACE + STOP;
+        while Instant::now() < until {
+            if let Heard::Said(FromAgent::Ended(_)) = session.hear_out(LOOK)? {
+                session.end();
+                return Ok(());
+            }
+            // Nobody is there any more, and the agent ends by itself.
+            if session.silent_for() > SILENT {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}

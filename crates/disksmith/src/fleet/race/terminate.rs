@@ -1,0 +1,364 @@
+//! `--terminate`: ends the instances that a race measured to be bad, through the user's own `aws`.
+//!
+//! An instance is only terminated where all of this is so, and every other is told why it is spared:
+//! this race measured all hosts that have it to be worse than those that are kept, to miss a floor or to have
+//! a broken disk, and nothing else may have slowed them; somebody of their group is kept; none is tagged
+//! `keep`; the host's own metadata service, or EC2 in this run, said that it is the instance of this id; EC2
+//! says, when somebody has agreed and right before, that it runs and has no tag `keep`; and the ledger knows
+//! that it is to be terminated. What was asked of EC2 and not answered is noted as unknown.
+//!
+//! Where nobody is asked (`--yes`), those stay too whose figures are doubtful for any reason, and all of a
+//! group in which fewer are kept than were wanted: a floor that few meet is most likely a slip.
+
+mod aws;
+mod chosen;
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use anyhow::anyhow;
+use serde::{Deserialize, Serialize};
+
+use super::super::agree::is_agreed;
+use super::super::hosts::{Host, Now, instances_now};
+use super::super::run::FleetRun;
+use super::conclude::Concluded;
+use super::keeper::Keeper;
+use crate::cli::RaceArgs;
+use crate::context::Context;
+use crate::failure::{Failure, listed};
+
+use aws::{BATCH, terminate};
+pub(super) use aws::{RunProgram, check_permission, really};
+use chosen::{Asked, Candidate, choose};
+
+/// The state of an instance of which it is not known what came of it.
+pub(super) const UNKNOWN: &str = "unknown";
+/// The states of an instance that is or will be gone (Amazon EC2 API Reference, InstanceState).
+const GONE: [&str; 2] = ["shutting-down", "terminated"];
+
+/// An instance that shall be terminated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Doomed {
+    /// What the host is called, or all that are of this instance.
+    pub host: String,
+    /// The instance's id.
+    pub id: String,
+    /// What the race found, as a sentence without its end.
+    pub why: String,
+    /// Reasons to doubt what the race measured there, as sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<String>,
+    /// Its state after EC2 was asked to terminate it, `unknown` where that was not answered; `None` before.
+    pub state: Option<String>,
+}
+
+/// A host that was measured to be bad and stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Spared {
+    /// What it is called.
+    pub host: String,
+    /// Why, as a clause.
+    pub why: String,
+}
+
+impl Spared {
+    fn new(host: &str, why: String) -> Spared {
+        Spared {
+            host: host.to_owned(),
+            why,
+        }
+    }
+
+    fn sentence(&self) -> String {
+        format!("{} stays: {}.", self.host, self.why)
+    }
+}
+
+/// Who is terminated, and who is not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Termination {
+    /// Those that are.
+    pub doomed: Vec<Doomed>,
+    /// Those that could have been.
+    pub spared: Vec<Spared>,
+}
+
+impl Termination {
+    /// Those of the chosen against which EC2 says nothing now.
+    ///
+    /// # Errors
+    /// A sentence, where EC2 cannot be asked.
+    fn of(
+        chosen: &[Candidate],
+        spared: Vec<Spared>,
+        program: RunProgram<'_>,
+    ) -> Result<Termination, String> {
+        let mut plan = Termination {
+            doomed: Vec::new(),
+            spared,
+        };
+        for batch in chosen.chunks(BATCH) {
+            let known = now(batch.iter(), program)?;
+            for one in batch {
+                match one.protection(&known) {
+                    Some(why) => plan.spared.push(Spared::new(&one.doomed.host, why)),
+                    None => plan.doomed.push(one.doomed.clone()),
+                }
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Who shall be terminated, and who not, for the user to agree to.
+    fn text(&self) -> String {
+        let mut text = match self.doomed.len() {
+            0 => "No instance is terminated.\n".to_owned(),
+            1 => "To be terminated is 1 instance:\n".to_owned(),
+            count => format!("To be terminated are {count} instances:\n"),
+        };
+        for one in &self.doomed {
+            text.push_str(&format!("  {} ({}): {}.\n", one.host, one.id, one.why));
+            for doubt in &one.doubts {
+                text.push_str(&format!("    A doubt: {doubt}\n"));
+            }
+        }
+        for one in &self.spared {
+            text.push_str(&format!("  {}\n", one.sentence()));
+        }
+        text.pop();
+        text
+    }
+
+    fn set(&mut self, id: &str, state: Option<&str>) {
+        for one in self.doomed.iter_mut().filter(|one| one.id == id) {
+            one.state = state.map(str::to_owned);
+        }
+    }
+
+    /// Lets an instance stay after all.
+    fn spare(&mut self, id: &str, why: String) -> Option<&Spared> {
+        let at = self.doomed.iter().position(|one| one.id == id)?;
+        let one = self.doomed.remove(at);
+        self.spared.push(Spared::new(&one.host, why));
+        self.spared.last()
+    }
+}
+
+/// What EC2 says of these now.
+fn now<'a>(
+    chosen: impl Iterator<Item = &'a Candidate>,
+    program: RunProgram<'_>,
+) -> Result<Vec<Now>, String> {
+    let ids: Vec<&str> = chosen.map(|one| one.doomed.id.as_str()).collect();
+    instances_now(&ids, program)
+}
+
+/// The ids that the source of the hosts knows.
+pub(crate) fn ids_of(hosts: &[Host]) -> Vec<String> {
+    hosts.iter().filter_map(|host| host.id.clone()).collect()
+}
+
+/// Terminates the instances that were measured to be bad, after the list was shown and agreed to.
+///
+/// # Errors
+/// Failed midway, where EC2 cannot be asked, does not allow it, the ledger cannot be written, or nobody
+/// agrees: the race is over by then.
+pub(super) fn carry_out(
+    run: &mut FleetRun,
+    concluded: &Concluded,
+    args: &RaceArgs,
+    context: &Context,
+    interrupt: &AtomicBool,
+    keeper: &mut Keeper,
+) -> Result<(), Failure> {
+    let mut means = Means {
+        program: &mut really,
+        keep: &mut |run| keeper.keep_now(run),
+        is_agreed: &mut |words| Ok(args.yes || is_agreed(words, "terminated", interrupt)?),
+        tell: &mut |text| context.tell(text),
+        interrupt,
+    };
+    let asked = Asked {
+        is_of_ec2: !args.source.ec2.is_empty(),
+        is_shown: !args.yes,
+    };
+    means.terminate(run, concluded, asked)
+}
+
+/// With what instances are terminated.
+struct Means<'a> {
+    /// Runs `aws`.
+    program: RunProgram<'a>,
+    /// Puts the run to the ledger.
+    keep: &'a mut dyn FnMut(&FleetRun) -> Result<(), String>,
+    /// Whether somebody agrees, after these words.
+    is_agreed: &'a mut dyn FnMut(&str) -> Result<bool, Failure>,
+    /// Tells the user something.
+    tell: &'a mut dyn FnMut(&str),
+    /// Whether the user wants the end.
+    interrupt: &'a AtomicBool,
+}
+
+impl Means<'_> {
+    fn terminate(
+        &mut self,
+        run: &mut FleetRun,
+        concluded: &Concluded,
+        asked: Asked,
+    ) -> Result<(), Failure> {
+        let none = |why: String| Failure::Midway(anyhow!("no instance was terminated: {why}"));
+        let Some(record) = run.race.as_deref().filter(|record| !record.interrupted) else {
+            return Ok(());
+        };
+        let (chosen, spared) = choose(run, record, concluded, asked);
+        let mut plan = Termination::of(&chosen, spared, self.program).map_err(none)?;
+        (self.tell)(&plan.text());
+        note(run, &plan);
+        if plan.doomed.is_empty() {
+            return Ok(());
+        }
+        // Before anybody is asked: what is not in the ledger is not done.
+        self.recorded(run).map_err(none)?;
+        let ids: Vec<String> = plan.doomed.iter().map(|one| one.id.clone()).collect();
+        check_permission(&ids, self.program).map_err(none)?;
+        let words = match ids.len() {
+            1 => "This instance will be terminated.".to_owned(),
+            count => format!("These {count} instances will be terminated."),
+        };
+        // Much was done by now, whatever is answered.
+        let agreed = (self.is_agreed)(&words).map_err(|why| Failure::Midway(why.error()))?;
+        if !agreed || self.interrupt.load(Relaxed) {
+            return Err(none("nobody has agreed".to_owned()));
+        }
+        let is_doomed = |one: &&Candidate| ids.contains(&one.doomed.id);
+        let doomed: Vec<Candidate> = chosen.iter().filter(is_doomed).cloned().collect();
+        let problems = self.execute(&doomed, &mut plan, run);
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::Midway(anyhow!(
+            "not all went well with the instances; the answer says what came of each, and so does \
+             'disksmith fleet show {}':{}",
+            run.id,
+            listed(&problems)
+        )))
+    }
+
+    /// Terminates those, batch by batch, and notes what came of each. What went wrong, as sentences: one
+    /// batch that fails is no reason to leave another, unless the ledger cannot be written.
+    fn execute(
+        &mut self,
+        doomed: &[Candidate],
+        plan: &mut Termination,
+        run: &mut FleetRun,
+    ) -> Vec<String> {
+        let mut problems = Vec::new();
+        for batch in doomed.chunks(BATCH) {
+            if self.interrupt.load(Relaxed) {
+                problems.push("Interrupted; those that are left were not terminated.".to_owned());
+                break;
+            }
+            let ids = match self.still_doomed(batch, plan) {
+                Ok(ids) => ids,
+                Err(why) => {
+                    problems.push(why);
+                    continue;
+                }
+            };
+            if ids.is_empty() {
+                continue;
+            }
+            // Whatever comes in between, it is known that they may be gone.
+            ids.iter().for_each(|id| plan.set(id, Some(UNKNOWN)));
+            note(run, plan);
+            if let Err(why) = self.recorded(run) {
+                ids.iter().for_each(|id| plan.set(id, None));
+                problems.push(why);
+                break;
+            }
+            problems.extend(self.end(&ids, plan));
+            note(run, plan);
+            if let Err(why) = self.recorded(run) {
+                problems.push(why);
+                break;
+            }
+        }
+        note(run, plan);
+        problems
+    }
+
+    /// The ids of a batch against which EC2 says nothing right before they are terminated; the others
+    /// are spared.
+    ///
+    /// # Errors
+    /// A sentence, where EC2 cannot be asked.
+    fn still_doomed(
+        &mut self,
+        batch: &[Candidate],
+        plan: &mut Termination,
+    ) -> Result<Vec<String>, String> {
+        let known = now(batch.iter(), self.program)?;
+        let mut ids = Vec::new();
+        for one in batch {
+            match one.protection(&known) {
+                Some(why) => {
+                    if let Some(spared) = plan.spare(&one.doomed.id, why) {
+                        (self.tell)(&spared.sentence());
+                    }
+                }
+                None => ids.push(one.doomed.id.clone()),
+            }
+        }
+        Ok(ids)
+    }
+
+    /// Terminates a batch. What went wrong, as a sentence.
+    fn end(&mut self, ids: &[String], plan: &mut Termination) -> Option<String> {
+        match terminate(ids, self.program) {
+            Ok(states) => {
+                for id in ids {
+                    let state = states.iter().find(|(of, _)| of == id);
+                    plan.set(id, Some(state.map_or(UNKNOWN, |(_, state)| state)));
+                }
+                None
+            }
+            Err(why) => {
+                let words: Vec<&str> = ids.iter().map(String::as_str).collect();
+                // That one runs still may only be so because the request is on its way.
+                let known = instances_now(&words, self.program).unwrap_or_default();
+                for now in known
+                    .iter()
+                    .filter(|now| GONE.contains(&now.state.as_str()))
+                {
+                    if ids.contains(&now.id) {
+                        plan.set(&now.id, Some(&now.state));
+                    }
+                }
+                Some(why)
+            }
+        }
+    }
+
+    /// Puts the run to the ledger.
+    ///
+    /// # Errors
+    /// A sentence, where that cannot be done.
+    fn recorded(&mut self, run: &FleetRun) -> Result<(), String> {
+        (self.keep)(run).map_err(|why| {
+            format!(
+                "the ledger cannot be written ({why}), and nothing is terminated of which it would \
+                 say nothing."
+            )
+        })
+    }
+}
+
+/// Puts to the run who is terminated, and what came of it.
+fn note(run: &mut FleetRun, plan: &Termination) {
+    if let Some(record) = &mut run.race {
+        record.termination = Some(plan.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! Which instances may be terminated, by what the race and the source of the hosts say.
+
+use super::super::super::hosts::Now;
+use super::super::super::run::{FleetRun, HostRun};
+use super::super::conclude::{Concluded, Ranked};
+use super::super::record::{RaceRecord, RacedHost};
+use super::{Doomed, Spared};
+
+/// An instance of which all hosts were measured to be bad.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    /// The instance.
+    pub doomed: Doomed,
+    /// Where those of its hosts are reached that did not say themselves which instance they are.
+    unconfirmed: Vec<String>,
+}
+
+impl Candidate {
+    /// What EC2 says against it now, as a clause; `None` where nothing.
+    pub(super) fn protection(&self, known: &[Now]) -> Option<String> {
+        let id = &self.doomed.id;
+        let Some(now) = known.iter().find(|now| now.id == *id) else {
+            return Some(format!("EC2 does not know {id}"));
+        };
+        if now.is_tagged_keep {
+            return Some(format!("{id} is tagged keep"));
+        }
+        if now.state != "running" {
+            return Some(format!("{id} is {}", now.state));
+        }
+        // Where the host itself did not say who it is, its address must.
+        let is_elsewhere = |address: &&String| !now.addresses.contains(&bare(address).to_owned());
+        let elsewhere = self.unconfirmed.iter().find(is_elsewhere);
+        elsewhere.map(|address| format!("{id} is not at {address}"))
+    }
+}
+
+/// A host of the race, with all that is known of it.
+#[derive(Clone, Copy)]
+struct Member<'a> {
+    host: &'a HostRun,
+    raced: &'a RacedHost,
+}
+
+impl Member<'_> {
+    fn has_id(&self, id: &str) -> bool {
+        let ids = [&self.host.id, &self.raced.own_id];
+        ids.into_iter().flatten().any(|own| own == id)
+    }
+
+    fn has_no_id(&self) -> bool {
+        self.host.id.is_none() && self.raced.own_id.is_none()
+    }
+
+    /// Whether both may be on one machine, by their boot or their address.
+    fn may_be_with(&self, other: &Member<'_>) -> bool {
+        let boot = &self.raced.boot;
+        let address = |host: &HostRun| bare(&host.address).to_lowercase();
+        (!boot.is_empty() && *boot == other.raced.boot) || address(self.host) == address(other.host)
+    }
+}
+
+/// What is asked for, beside what the race measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    /// Whether the hosts and their ids came from EC2 in this run.
+    pub is_of_ec2: bool,
+    /// Whether somebody sees the list first and can say no.
+    pub is_shown: bool,
+}
+
+/// Chooses by what the race measured. Hosts that were not measured to be bad are neither chosen nor spared.
+pub(super) fn choose(
+    run: &FleetRun,
+    record: &RaceRecord,
+    concluded: &Concluded,
+    asked: Asked,
+) -> (Vec<Candidate>, Vec<Spared>) {
+    let (mut candidates, mut spared) = (Vec::new(), Vec::new());
+    if record.interrupted {
+        return (candidates, spared);
+    }
+    let members: Vec<Member<'_>> = (run.hosts.iter())
+        .zip(&record.hosts)
+        .map(|(host, raced)| Member { host, raced })
+        .collect();
+    // The instances with those of their hosts that may be terminated, in the order of the ranking.
+    let mut instances: Vec<(&str, Vec<&Ranked>)> = Vec::new();
+    for one in concluded.ranked.iter().filter(|one| one.is_bad) {
+        let Some(member) = members.get(one.place) else {
+            continue;
+        };
+        let id = doubt(one, member, record, concluded, asked)
+            .map_or_else(|| id_of(member, asked.is_of_ec2), Err);
+        match id {
+            Ok(id) => match instances.iter_mut().find(|(other, _)| *other == id) {
+                Some((_, hosts)) => hosts.push(one),
+                None => instances.push((id, vec![one])),
+            },
+            Err(why) => spared.push(Spared::new(&member.host.host, why)),
+        }
+    }
+    for (id, bad) in instances {
+        match housemate(id, &bad, &members) {
+            Some(mate) => spared.extend(bad.iter().map(|one| {
+                let name = &members[one.place].host.host;
+                let why = format!("{id} is also that of {mate}, which is not terminated");
+                Spared::new(name, why)
+            })),
+            None => candidates.push(candidate(id, &bad, &members)),
+        }
+    }
+    (candidates, spared)
+}
+
+/// Why what the race found of a bad host may not be the host's fault, as a clause; `None` where nothing
+/// speaks for it.
+fn doubt(
+    one: &Ranked,
+    member: &Member<'_>,
+    record: &RaceRecord,
+    concluded: &Concluded,
+    asked: Asked,
+) -> Option<String> {
+    let doubts = one.doubts.join(" ");
+    let doubts = doubts.trim_end_matches('.');
+    let mut groups = concluded.groups.iter();
+    let group = groups.find(|group| Some(&group.name) == member.raced.group.as_ref());
+    let (kept, tied) = group.map_or((0, 0), |group| (group.kept, group.tied));
+    let places = group.map_or(0, |group| group.places);
+    if one.is_slowed {
+        Some(format!("its figures are doubtful: {doubts}"))
+    } else if kept + tied == 0 {
+        Some("no host of its group is kept, so that too much may have been asked".to_owned())
+    } else if asked.is_shown {
+        None
+    } else if kept + places < record.keep {
+        Some(format!(
+            "of its group {kept} of {} are kept; without --yes you are asked",
+            record.keep
+        ))
+    } else if doubts.is_empty() {
+        None
+    } else {
+        Some(format!(
+            "its figures are doubtful: {doubts}; without --yes you are asked"
+        ))
+    }
+}
+
+/// The instance of a host, as surely as it must be known.
+///
+/// # Errors
+/// Why the host stays, as a clause.
+fn id_of<'a>(member: &Member<'a>, is_of_ec2: bool) -> Result<&'a str, String> {
+    match (&member.host.id, &member.raced.own_id) {
+        _ if member.raced.is_tagged_keep => Err("it is tagged keep".to_owned()),
+        (None, _) => Err("the id of its instance is not known".to_owned()),
+        (Some(id), Some(own)) if id != own => Err(format!("it calls itself {own}, and not {id}")),
+        (Some(id), None) if !is_of_ec2 => Err(format!(
+            "only the list says that it is {id}: its metadata service did not answer"
+        )),
+        (Some(id), _) => Ok(id),
+    }
+}
+
+/// A host that has the same instance as these, or may have it, and is not one of them. Several hosts can be
+/// containers of one instance, or ports of one address.
+fn housemate<'a>(id: &str, bad: &[&Ranked], members: &[Member<'a>]) -> Option<&'a str> {
+    let is_other = |place: usize| bad.iter().all(|one| one.place != place);
+    let others = (members.iter().enumerate()).filter(|(place, _)| is_other(*place));
+    let mut others = others.map(|(_, member)| member);
+    let is_with = |other: &&Member<'_>| {
+        let mut own = bad.iter().filter_map(|one| members.get(one.place));
+        other.has_id(id) || (other.has_no_id() && own.any(|own| own.may_be_with(other)))
+    };
+    others.find(is_with).map(|other| other.host.host.as_str())
+}
+
+fn candidate(id: &str, bad: &[&Ranked], members: &[Member<'_>]) -> Candidate {
+    let of = |one: &&&Ranked| members[one.place];
+    let hosts: Vec<&str> = bad.iter().map(|one| of(&one).host.host.as_str()).collect();
+    let mut why: Vec<&str> = bad.iter().map(|one| one.reason.as_str()).collect();
+    why.dedup();
+    let mut doubts: Vec<String> = Vec::new();
+    for doubt in bad.iter().flat_map(|one| &one.doubts) {
+        if !doubts.contains(doubt) {
+            doubts.push(doubt.clone());
+        }
+    }
+    let unconfirmed = bad.iter().map(|one| of(&one));
+    let unconfirmed = unconfirmed.filter(|member| member.raced.own_id.is_none());
+    Candidate {
+        doomed: Doomed {
+            host: hosts.join(", "),
+            id: id.to_owned(),
+            why: why.join("; "),
+            doubts,
+            state: None,
+        },
+        unconfirmed: unconfirmed.map(|one| one.host.address.clone()).collect(),
+    }
+}
+
+/// An address without the user.
+fn bare(address: &str) -> &str {
+    address.rsplit_once('@').map_or(address, |(_, host)| host)
+}

@@ -1,0 +1,159 @@
+//! The verb that shall run on the hosts, checked here before any host is touched.
+
+use clap::Parser as _;
+
+use crate::cli::{Cli, Verb};
+use crate::failure::Failure;
+
+/// Verbs that answer with a JSON document when they are asked for one.
+const JSON: &str = "--json";
+/// The verb that writes zeros.
+const ZERO: &str = "zero";
+
+/// Checks the verb and its arguments, and lets it answer with a JSON document where it can.
+///
+/// # Errors
+/// Refused, where they make no sense, or the verb is none for a host.
+pub(in super::super) fn checked(words: &[String]) -> Result<Vec<String>, Failure> {
+    let verb = parse(words)
+        .map_err(|why| Failure::refused(format!("the verb for the hosts makes no sense: {why}")))?;
+    if let Some(why) = unfit(&verb) {
+        return Err(Failure::refused(format!(
+            "'{}' cannot be run on hosts: {why}",
+            words.join(" ")
+        )));
+    }
+    let with_json = with(words, JSON);
+    let takes_json = !words.iter().any(|word| word == JSON)
+        // What stands behind '--' there is another program's.
+        && !matches!(verb, Verb::Lab(_))
+        && parse(&with_json).is_ok();
+    Ok(if takes_json {
+        with_json
+    } else {
+        words.to_vec()
+    })
+}
+
+/// The words with an option more. What stands behind a '--' is no option any more, so that it is put
+/// before.
+fn with(words: &[String], option: &str) -> Vec<String> {
+    let end = words.iter().position(|word| word == "--");
+    let (before, behind) = words.split_at(end.unwrap_or(words.len()));
+    let mut all = before.to_vec();
+    all.push(option.to_owned());
+    all.extend_from_slice(behind);
+    all
+}
+
+/// The words of a `zero` with these arguments, or of its rehearsal.
+///
+/// # Errors
+/// Refused, where they make no sense, or would be a rehearsal in place of the work or the other way
+/// round.
+pub(in super::super) fn zero(
+    arguments: &[String],
+    is_rehearsal: bool,
+) -> Result<Vec<String>, Failure> {
+    let mut words = vec![ZERO.to_owned()];
+    words.extend_from_slice(arguments);
+    if is_rehearsal {
+        words = with(&words, "--dry-run");
+    }
+    let words = checked(&words)?;
+    match parse(&words) {
+        Ok(Verb::Zero(args)) if args.dry_run == is_rehearsal => Ok(words),
+        _ => Err(Failure::refused(
+            "what stands behind '--' is given to 'disksmith zero'; --dry-run stands before it",
+        )),
+    }
+}
+
+fn parse(words: &[String]) -> Result<Verb, String> {
+    let line = std::iter::once("disksmith").chain(words.iter().map(String::as_str));
+    Cli::try_parse_from(line)
+        .map(|cli| cli.verb)
+        .map_err(|why| {
+            why.to_string()
+                .trim()
+                .trim_start_matches("error: ")
+                .to_owned()
+        })
+}
+
+/// Why a verb is none for a host; `None` where it is one.
+fn unfit(verb: &Verb) -> Option<&'static str> {
+    match verb {
+        Verb::Fleet(_) => Some("a host has no fleet of its own"),
+        Verb::Agent => Some("the agent is what runs the verbs there"),
+        Verb::Rounds(_) => Some("it measures what 'fleet race' tells it to, round by round"),
+        Verb::Completions { .. } | Verb::Man { .. } => {
+            Some("it is for the host that disksmith is installed on")
+        }
+        Verb::Scrub(args) if args.install_timer => Some(
+            "the timer would start a program that is gone by then; install disksmith there first",
+        ),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str) -> Result<String, String> {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        match checked(&words) {
+            Ok(words) => Ok(words.join(" ")),
+            Err(why) => Err(why.error().to_string()),
+        }
+    }
+
+    #[test]
+    fn a_verb_answers_with_json_where_it_can() {
+        assert_eq!(check("devices").unwrap(), "devices --json");
+        assert_eq!(check("devices --json").unwrap(), "devices --json");
+        assert_eq!(check("bench /mnt/a").unwrap(), "bench /mnt/a --json");
+        assert_eq!(check("bench -- /mnt/a").unwrap(), "bench --json -- /mnt/a");
+        let lab = "lab run --volumes nvme:1GiB -- lsblk";
+        assert_eq!(check(lab).unwrap(), lab);
+    }
+
+    #[test]
+    fn a_rehearsal_writes_nothing_whatever_stands_behind() {
+        let words = |line: &str| -> Vec<String> { line.split(' ').map(str::to_owned).collect() };
+        let line = "--destroy /dev/a -- /dev/a";
+        let rehearsal = zero(&words(line), true).unwrap().join(" ");
+        assert_eq!(
+            rehearsal,
+            "zero --destroy /dev/a --dry-run --json -- /dev/a"
+        );
+        let work = zero(&words(line), false).unwrap().join(" ");
+        assert_eq!(work, "zero --destroy /dev/a --json -- /dev/a");
+        for bad in ["--dry-run /dev/a", "--destroy /dev/a"] {
+            assert!(
+                zero(&words(bad), true).is_err() && zero(&words(bad), false).is_err(),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_on_a_host_is_refused() {
+        for (line, told) in [
+            ("fleet top --list a", "no fleet of its own"),
+            ("agent", "cannot be run on hosts"),
+            (
+                "rounds /a --figure page-read.iops",
+                "what 'fleet race' tells",
+            ),
+            ("man /tmp", "cannot be run on hosts"),
+            ("scrub --install-timer /dev/md0", "the timer would start"),
+            ("dance", "makes no sense: unrecognized subcommand"),
+            ("zero", "makes no sense"),
+        ] {
+            let why = check(line).unwrap_err();
+            assert!(why.contains(told), "{line}: {why}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! How far apart two hosts must be so that one is better beyond doubt, in whichever round one looks.
+
+use super::Rule;
+use super::entrant::Entrant;
+use super::noise::Noise;
+use crate::distribution::{incomplete_beta, student_quantile, student_tail};
+
+/// From so many degrees of freedom on Student's t is normal.
+const NORMAL: f64 = 10_000.0;
+/// Where the mixture is tightest, in rounds, before its logarithm: chosen so that its deviate changes
+/// little from 2 to 200 rounds.
+const MIXTURE: f64 = 0.5;
+
+/// In how many rounds one that is kept must have been measured, so that a slowness in
+/// [`Rule::unseen`] of the rounds showed in all that are kept, but for a quarter of the risk.
+pub(super) fn proof_rounds(rule: &Rule, groups: usize) -> usize {
+    let kept = (rule.keep * groups).max(1) as f64;
+    let rounds = (0.25 * rule.risk / kept).ln() / (-rule.unseen).ln_1p();
+    if rounds.is_finite() {
+        // No race is longer than its rounds.
+        (rounds.ceil().max(0.0) as usize).min(rule.rounds)
+    } else {
+        0
+    }
+}
+
+/// What one disk has of the quarter of the risk that is for the shares of slow rounds.
+pub(super) fn slow_risk(rule: &Rule, rows: usize) -> f64 {
+    0.25 * rule.risk / rows.max(1) as f64
+}
+
+/// The bounds of the true share where `slow` of `rounds` were slow, which hold in all rounds at once
+/// with all but `risk` (Clopper and Pearson 1934, in each round with its part of the risk). Nothing
+/// where none was slow: what was not seen is left to [`proof_rounds`].
+pub(super) fn slow_share(slow: usize, rounds: usize, risk: f64) -> (f64, f64) {
+    if slow == 0 {
+        return (0.0, 0.0);
+    }
+    let (hits, all) = (slow as f64, rounds as f64);
+    // The sum over all rounds of 1 / (n (n + 1)) is one; both sides take half.
+    let part = 0.5 * risk / (all * (all + 1.0));
+    let low = solve(|share| incomplete_beta(hits, all - hits + 1.0, share) < part);
+    let high = if slow >= rounds {
+        1.0
+    } else {
+        solve(|share| 1.0 - incomplete_beta(hits + 1.0, all - hits, share) > part)
+    };
+    (low, high)
+}
+
+/// Where `below` turns from true to false between zero and one.
+fn solve(below: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    // Forty halvings are finer than any share that matters.
+    for _ in 0..40 {
+        let middle = 0.5 * (low + high);
+        if below(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    0.5 * (low + high)
+}
+
+/// The bounds of the differences of levels.
+pub(super) struct Bounds {
+    /// What each pair has of the risk.
+    risk: f64,
+    degrees: f64,
+    /// The deviates by the number of rounds, once they were needed.
+    deviates: Vec<Option<f64>>,
+}
+
+impl Bounds {
+    /// For groups of these sizes and at most so many disks a host.
+    pub(super) fn new(
+        rule: &Rule,
+        sizes: impl Iterator<Item = usize>,
+        disks: usize,
+        noise: Noise,
+    ) -> Bounds {
+        let pairs = |size: usize| rule.keep.min(size) * size.saturating_sub(rule.keep);
+        let pairs = sizes.map(pairs).sum::<usize>().max(1) * disks.max(1);
+        Bounds {
+            risk: 0.5 * rule.risk / pairs as f64,
+            degrees: noise.degrees,
+            deviates: Vec::new(),
+        }
+    }
+
+    /// How many standard errors of a mean of so many rounds the truth is never off, but for the risk.
+    fn deviate(&mut self, rounds: usize) -> f64 {
+        if self.deviates.len() <= rounds {
+            self.deviates.resize(rounds + 1, None);
+        }
+        if let Some(known) = self.deviates[rounds] {
+            return known;
+        }
+        let count = rounds as f64;
+        let log = ((count + MIXTURE) / MIXTURE).ln() - 2.0 * self.risk.ln();
+        let normal = ((count + MIXTURE) / count * log).sqrt();
+        let deviate = if self.degrees >= NORMAL {
+            normal
+        } else {
+            // The same chance with the noise only estimated.
+            student_quantile(student_tail(normal, NORMAL), self.degrees)
+        };
+        self.deviates[rounds] = Some(deviate);
+        deviate
+    }
+
+    /// How far the difference of the levels of two hosts may be off.
+    pub(super) fn radius(&mut self, a: &Entrant, b: &Entrant) -> f64 {
+        let shared = a.calm.min(b.calm);
+        if shared == 0 || self.degrees < 1.0 {
+            return f64::INFINITY;
+        }
+        self.deviate(shared) * ((a.variance + b.variance) / shared as f64).sqrt()
+    }
+
+    /// How far the level of one host may be off.
+    pub(super) fn radius_of_one(&mut self, host: &Entrant) -> f64 {
+        if host.calm == 0 || self.degrees < 1.0 {
+            return f64::INFINITY;
+        }
+        self.deviate(host.calm) * (host.variance / host.calm as f64).sqrt()
+    }
+}

@@ -1,0 +1,115 @@
+//! One host in the race: its disks, and what they make of it.
+
+use super::Standing;
+use super::bounds;
+use super::noise::{Noise, median};
+use super::rows::Row;
+
+/// What the common noise counts for in that of one disk, in degrees of freedom (Smyth 2004).
+const PRIOR: f64 = 4.0;
+
+/// A host.
+#[derive(Clone, Debug)]
+pub(super) struct Entrant {
+    pub(super) group: usize,
+    pub(super) standing: Standing,
+    /// One a disk.
+    pub(super) rows: Vec<Row>,
+    /// The bounds of each disk by its slow rounds.
+    shares: Vec<(f64, f64)>,
+    /// In how many rounds it was measured.
+    pub(super) rounds: usize,
+    /// The logarithm of its figure, and of it as low and as high as its slow rounds allow.
+    pub(super) figure: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+    /// Its worst disk.
+    pub(super) worst: usize,
+    /// The variance of a round of it, and how many were calm at least.
+    pub(super) variance: f64,
+    pub(super) calm: usize,
+}
+
+impl Entrant {
+    pub(super) fn new(group: usize) -> Entrant {
+        Entrant {
+            group,
+            standing: Standing::In,
+            rows: Vec::new(),
+            shares: Vec::new(),
+            rounds: 0,
+            figure: f64::NEG_INFINITY,
+            low: f64::NEG_INFINITY,
+            high: f64::NEG_INFINITY,
+            worst: 0,
+            variance: 0.0,
+            calm: 0,
+        }
+    }
+
+    /// Whether these can be the figures of its disks.
+    pub(super) fn takes(&self, disks: &[f64]) -> bool {
+        let sound = |figure: &f64| figure.is_finite() && *figure > 0.0;
+        let same = self.rows.is_empty() || self.rows.len() == disks.len();
+        !disks.is_empty() && same && disks.iter().all(sound)
+    }
+
+    /// How far its disks are off their own levels, at the median; `None` before they have levels.
+    pub(super) fn off(&self, logs: &[f64]) -> Option<f64> {
+        let off = self.rows.iter().zip(logs).map(|(row, log)| log - row.level);
+        (!self.rows.is_empty()).then(|| median(off.collect()))
+    }
+
+    /// Adds a round, less what the hour did.
+    pub(super) fn push(&mut self, logs: &[f64], hour: f64) {
+        self.rows.resize(logs.len(), Row::default());
+        self.shares.resize(logs.len(), (0.0, 0.0));
+        for (row, log) in self.rows.iter_mut().zip(logs) {
+            row.push(log - hour);
+        }
+        self.rounds += 1;
+    }
+
+    /// The worst disk.
+    pub(super) fn worst_row(&self) -> Option<&Row> {
+        self.rows.get(self.worst)
+    }
+
+    /// Makes of the rows what is known of the host. `risk` is that of a bound of one disk's share of
+    /// slow rounds.
+    pub(super) fn judge(&mut self, noise: Noise, tail: f64, risk: f64) {
+        let deviation = noise.deviation().unwrap_or(f64::INFINITY);
+        let mut changed = false;
+        for (row, share) in self.rows.iter_mut().zip(&mut self.shares) {
+            if row.judge(deviation) {
+                *share = bounds::slow_share(row.slow, row.rounds(), risk);
+                changed = true;
+            }
+        }
+        if !changed {
+            return;
+        }
+        let (mut figure, mut low, mut high) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
+        for (at, (row, share)) in self.rows.iter().zip(&self.shares).enumerate() {
+            let own = row.figure(row.slow as f64 / row.rounds() as f64, tail);
+            if own < figure {
+                figure = own;
+                self.worst = at;
+            }
+            high = high.min(row.figure(share.0, tail));
+            low = low.min(row.figure(share.1, tail));
+        }
+        (self.figure, self.low, self.high) = (figure, low, high);
+        self.calm = self.rows.iter().map(|row| row.calm).min().unwrap_or(0);
+        self.variance = self
+            .worst_row()
+            .map_or(noise.variance, |row| moderated(row, noise));
+    }
+}
+
+/// The variance of a disk, where its own scatter says that it is above the common one.
+fn moderated(row: &Row, noise: Noise) -> f64 {
+    let own = row.calm.saturating_sub(1) as f64;
+    let mixed = (PRIOR * noise.variance + row.squares) / (PRIOR + own);
+    mixed.max(noise.variance)
+}

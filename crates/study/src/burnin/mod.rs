@@ -1,0 +1,396 @@
+//! Which of many hosts are the best, and which need not be measured on: a burn-in race.
+//!
+//! All hosts are measured at the same time, round by round, and the best [`Rule::keep`] of each group
+//! (a zone, and within it a size) are wanted. What is measured is one figure a disk and round, such
+//! as its rate, of which more is better. All is done in logarithms, where a host's level, the hour
+//! and the noise are shares and add up.
+//!
+//! **The figure of a host** is that of its worst disk: one bad disk of four makes a bad host. The
+//! figure of a disk is the mean of the worst [`Rule::tail`] of its rounds (expected shortfall; Acerbi
+//! and Tasche 2002), less the noise of measuring: a round counts with the level of the disk's calm
+//! rounds unless it stands off below them by [`SLOW`](rows::SLOW) standard deviations of the noise,
+//! and then with what was measured. So a disk that is slow in one round of twenty loses half the
+//! depth of that in its figure, where a tail is a tenth. Slowness that is less deep than the noise
+//! allows to see counts as any other round in the level.
+//!
+//! **The hour** is what all hosts of a group have in common in a round. Rounds are simultaneous, so it
+//! is the median over the hosts of what each is off its own level, and is taken out. A median needs
+//! company: at least [`COMPANY`] hosts of a group are measured until its end, though fewer may still
+//! be in question.
+//!
+//! **A host drops out** when as many others as are kept are ahead of it beyond doubt, by what is known
+//! of slow rounds on either side. It goes on existing: when one of those ahead of it turns out to be slow at times, it
+//! is called back, and measured again. So hosts are let go only when the race of their group is over.
+//!
+//! **The end** of a group comes when just as many are left as are kept, or when none that is left is
+//! better than one that is kept by more than [`Rule::tie`]: those that are then within the tie of each
+//! other by what was measured tie, which is said. Before that,
+//! those that are kept must have been measured in so many rounds that a slowness in
+//! [`Rule::unseen`] of the rounds would have shown. A group of which nothing is shown within
+//! [`Rule::rounds`] ends as a tie of those that are left.
+//!
+//! **The risk.** This is the selection of the best subset of Kalyanakrishnan, Tewari, Auer and Stone
+//! (2012, PAC subset selection in stochastic multi-armed bandits) by successive elimination
+//! (Even-Dar, Mannor and Mansour 2006). A decision is wrong where a host that was left out is truly
+//! better by more than the tie than one that is kept. The chance that any group's is wrong is at most
+//! [`Rule::risk`]: half of it is shared among all pairs of a host that belongs to the best and a disk
+//! of one that does not (Bonferroni), each with a bound that holds in all rounds at once
+//! (Robbins 1970; Howard, Ramdas, McAuliffe and Sekhon 2021, the normal mixture); a quarter among
+//! the shares of slow rounds of all disks (Clopper and Pearson 1934) in all rounds; a quarter
+//! among those that are kept, for slowness that had its chance to show and did not. What this supposes: the
+//! noise of rounds is normal, independent from round to round and of a size that is learned from
+//! all hosts, by Student's t where that is little; slow rounds come independently of each other. Slowness
+//! in less than [`Rule::unseen`] of the rounds may stay unseen. How often races are right is
+//! simulated in the tests and by `bench/race-sim`.
+//!
+//! The rounds of all disks are kept as four bytes each: 10,000 hosts of eight disks take 80 MB where
+//! nobody drops out in 240 rounds, and a few where most do after three.
+
+mod bounds;
+mod decide;
+mod entrant;
+mod noise;
+pub mod rehearse;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use entrant::Entrant;
+use noise::Noise;
+
+/// So many hosts of a group are measured at least, if it has them: the hour is told from a host by
+/// the others.
+pub const COMPANY: usize = 3;
+
+/// How a race is run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rule {
+    /// How many hosts of each group are kept.
+    pub keep: usize,
+    /// Hosts within this share of each other are as good: 0.02 is 2 %.
+    pub tie: f64,
+    /// The most rounds.
+    pub rounds: usize,
+    /// In so many rounds every host is measured before any drops out; at least two.
+    pub least: usize,
+    /// How likely any group may be decided wrongly.
+    pub risk: f64,
+    /// The worst share of the rounds, which a host's figure is the mean of.
+    pub tail: f64,
+    /// A slowness in this share of the rounds must have had its chance to show before a host is kept.
+    pub unseen: f64,
+}
+
+impl Rule {
+    /// The best `keep` of each group: a tie of 2 %, at most 240 rounds, a risk of 5 %, and the worst
+    /// tenth of the rounds, where a slowness of one round in ten must have shown.
+    pub fn keeping(keep: usize) -> Rule {
+        Rule {
+            keep,
+            tie: 0.02,
+            rounds: 240,
+            least: 2,
+            risk: 0.05,
+            tail: 0.1,
+            unseen: 0.1,
+        }
+    }
+}
+
+/// A host measured in a round.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// Which host, from 0.
+    pub host: usize,
+    /// The figure of each disk, always in the same order, of which more is better; give the inverse
+    /// of a latency. A disk whose figure is not positive and finite has failed, and so has its host.
+    pub disks: Vec<f64>,
+}
+
+/// What became of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It may be one of the best.
+    In,
+    /// As many others as are kept are better.
+    Out {
+        /// After which round, from 0.
+        round: usize,
+    },
+    /// It was left out at the end, by what was measured: none that is kept is worse by more than the tie, and it
+    /// may be as good.
+    Left {
+        /// After which round, from 0.
+        round: usize,
+    },
+    /// It failed, or was taken out from outside.
+    Removed {
+        /// Before or in which round, from 0.
+        round: usize,
+    },
+}
+
+/// What is known of a host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Known {
+    /// The mean of the worst tenth of the rounds of the worst disk, in the unit of what was measured,
+    /// at the average hour of the race.
+    pub figure: f64,
+    /// The bounds that decide; they hold for all hosts of the race at once. They say what was seen: a
+    /// host without a slow round is supposed to have none.
+    pub low: f64,
+    /// The upper one.
+    pub high: f64,
+    /// The worst disk, from 0.
+    pub disk: usize,
+    /// In how many rounds the host was measured.
+    pub rounds: usize,
+    /// In how many of them the worst disk was slow.
+    pub slow: usize,
+    /// How far down these were on average, as a share of the calm rounds: 0.4 where 40 % were left.
+    /// One where there were none.
+    pub left: f64,
+}
+
+/// Why the race of a group is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The best are known: none that is left out is better by more than the tie.
+    Decided,
+    /// The same, and some that are left out are as good by what was measured of them.
+    Equal,
+    /// The rounds are used up.
+    Rounds,
+    /// There are no more hosts than are kept.
+    Few,
+}
+
+/// How the race of a group stands, or ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Why it is over; `None` while it is not.
+    pub end: Option<End>,
+    /// Those that are among the best, the best first.
+    pub keep: Vec<usize>,
+    /// Those that may take the places that are left, the best first; empty where there are none.
+    pub tied: Vec<usize>,
+    /// How many places are left for those that tie.
+    pub places: usize,
+}
+
+/// A race on its way.
+#[derive(Clone, Debug)]
+pub struct Race {
+    rule: Rule,
+    hosts: Vec<Entrant>,
+    groups: Vec<Group>,
+    noise: Noise,
+    /// How many rounds were measured.
+    rounds: usize,
+    /// What was common to all in the first round.
+    centre: Option<f64>,
+}
+
+/// Those that compete with each other.
+#[derive(Clone, Debug, Default)]
+struct Group {
+    members: Vec<usize>,
+    /// What the hours were, in logarithms: their sum and their number.
+    hours: (f64, usize),
+    /// Those that are in, the best first.
+    left: Vec<usize>,
+    /// Those that are measured for company.
+    company: Vec<usize>,
+    end: Option<End>,
+}
+
+impl Race {
+    /// A race of hosts, each given by its group, from 0.
+    pub fn new(group_of: &[usize], rule: Rule) -> Race {
+        let count = group_of.iter().max().map_or(0, |last| last + 1);
+        let mut groups = vec![Group::default(); count];
+        for (host, group) in group_of.iter().enumerate() {
+            groups[*group].members.push(host);
+            groups[*group].left.push(host);
+        }
+        let mut race = Race {
+            rule,
+            hosts: group_of.iter().map(|group| Entrant::new(*group)).collect(),
+            groups,
+            noise: Noise::default(),
+            rounds: 0,
+            centre: None,
+        };
+        race.decide();
+        race
+    }
+
+    /// How the race is run.
+    pub fn rule(&self) -> &Rule {
+        &self.rule
+    }
+
+    /// How many rounds were measured.
+    pub fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    /// In how many rounds a host is measured before it is kept.
+    pub fn proof_rounds(&self) -> usize {
+        bounds::proof_rounds(&self.rule, self.groups.len())
+    }
+
+    /// The hosts to measure in the next round, all at the same time; none when the race is over.
+    pub fn next(&self) -> Vec<usize> {
+        let going = self.groups.iter().filter(|group| group.end.is_none());
+        let both = going.flat_map(|group| group.left.iter().chain(&group.company));
+        let mut next: Vec<usize> = both.copied().collect();
+        next.sort_unstable();
+        next
+    }
+
+    /// Takes a round into account. A host that is missing in it was not reached, and may be in
+    /// the next. What is no host, and what was removed, is left out.
+    pub fn take(&mut self, measured: &[Measured]) {
+        let round = self.rounds;
+        self.rounds += 1;
+        let mut logs: Vec<(usize, Vec<f64>)> = Vec::with_capacity(measured.len());
+        for one in measured {
+            let Some(entrant) = self.hosts.get_mut(one.host) else {
+                continue;
+            };
+            if matches!(entrant.standing, Standing::Removed { .. }) {
+                continue;
+            }
+            if entrant.takes(&one.disks) {
+                logs.push((one.host, one.disks.iter().map(|x| x.ln()).collect()));
+            } else {
+                self.strike(one.host, round);
+            }
+        }
+        let hours = self.hours(&logs);
+        for (host, logs) in logs {
+            let entrant = &mut self.hosts[host];
+            entrant.push(&logs, hours[entrant.group]);
+        }
+        let own_hour = |group: &&Group| group.members.len() >= COMPANY;
+        let groups = self.groups.iter().filter(own_hour).count().max(1);
+        self.noise.learn(&self.hosts, groups);
+        self.judge();
+        self.decide();
+    }
+
+    /// Takes a host out, because it missed a floor or is gone. Others may come in for it, also where
+    /// the race of its group was over.
+    pub fn remove(&mut self, host: usize) {
+        if host < self.hosts.len() {
+            self.strike(host, self.rounds);
+            self.decide();
+        }
+    }
+
+    /// Removes a host, and opens its group again where that was to keep it.
+    fn strike(&mut self, host: usize, round: usize) {
+        self.hosts[host].standing = Standing::Removed { round };
+        let group = &mut self.groups[self.hosts[host].group];
+        if group.left.contains(&host) {
+            group.end = None;
+        }
+    }
+
+    /// What became of a host; `None` where there is none of this number.
+    pub fn standing(&self, host: usize) -> Option<Standing> {
+        Some(self.hosts.get(host)?.standing)
+    }
+
+    /// The standard deviation of one round of a disk, as a share; `None` before it was learned.
+    pub fn noise(&self) -> Option<f64> {
+        self.noise.deviation()
+    }
+
+    /// Why the race of a group is over; `None` while it is not, or where there is none of this number.
+    pub fn ended(&self, group: usize) -> Option<End> {
+        self.groups.get(group)?.end
+    }
+
+    /// How many groups there are.
+    pub fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// What is known of a host; `None` before it was measured.
+    pub fn known(&self, host: usize) -> Option<Known> {
+        let entrant = self.hosts.get(host)?;
+        let worst = entrant.worst_row()?;
+        let group = &self.groups[entrant.group];
+        let hour = group.hours.0 / group.hours.1.max(1) as f64;
+        let mut bounds = self.bounds();
+        let radius = bounds.radius_of_one(entrant);
+        let unit = |log: f64| (log + hour).exp();
+        Some(Known {
+            figure: unit(entrant.figure),
+            low: unit(entrant.low - radius),
+            high: unit(entrant.high + radius),
+            disk: entrant.worst,
+            rounds: entrant.rounds,
+            slow: worst.slow,
+            left: (-worst.depth).exp(),
+        })
+    }
+
+    /// The bounds as the noise is known now.
+    fn bounds(&self) -> bounds::Bounds {
+        let sizes = self.groups.iter().map(|group| group.members.len());
+        let disks = self.hosts.iter().map(|host| host.rows.len()).max();
+        bounds::Bounds::new(&self.rule, sizes, disks.unwrap_or(1), self.noise)
+    }
+
+    /// What each group has in common in a round, in logarithms.
+    fn hours(&mut self, logs: &[(usize, Vec<f64>)]) -> Vec<f64> {
+        let first = |logs: &[(usize, Vec<f64>)]| {
+            let own = logs.iter().map(|(_, logs)| noise::median(logs.clone()));
+            noise::median(own.collect())
+        };
+        if logs.is_empty() {
+            return vec![0.0; self.groups.len()];
+        }
+        let centre = *self.centre.get_or_insert_with(|| first(logs));
+        let mut off: Vec<Vec<f64>> = vec![Vec::new(); self.groups.len()];
+        for (host, logs) in logs {
+            let entrant = &self.hosts[*host];
+            if let Some(one) = entrant.off(logs) {
+                off[entrant.group].push(one);
+            }
+        }
+        let all: Vec<f64> = off.iter().flatten().copied().collect();
+        // Too few of all the groups together tell nothing of the hour.
+        let shared = if all.len() < COMPANY {
+            centre
+        } else {
+            noise::median(all)
+        };
+        let hours: Vec<f64> = off
+            .into_iter()
+            .map(|off| match off.len() {
+                few if few < COMPANY => shared,
+                _ => noise::median(off),
+            })
+            .collect();
+        for (group, hour) in self.groups.iter_mut().zip(&hours) {
+            if group.end.is_none() {
+                group.hours = (group.hours.0 + hour, group.hours.1 + 1);
+            }
+        }
+        hours
+    }
+
+    /// Judges each host by its rows, with the noise as it is known.
+    fn judge(&mut self) {
+        let rows: usize = self.hosts.iter().map(|host| host.rows.len()).sum();
+        let risk = bounds::slow_risk(&self.rule, rows);
+        let (noise, tail) = (self.noise, self.rule.tail);
+        for entrant in &mut self.hosts {
+            entrant.judge(noise, tail, risk);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! How much one round of a disk scatters.
+
+use super::entrant::Entrant;
+
+/// Once so much is known of the noise, it is learned no further: the rounds to come are of few hosts.
+const ENOUGH: f64 = 2_000.0;
+
+/// The least variance: of figures that are exactly the same, as no disk's are.
+const LEAST: f64 = 1e-12;
+
+/// Wilson and Hilferty (1931): the median of a variance estimated from so many values, as a share of
+/// the true one.
+fn median_share(count: f64) -> f64 {
+    (1.0 - 2.0 / (9.0 * (count - 1.0))).powi(3)
+}
+
+/// The noise of one round in logarithms.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Noise {
+    /// Its variance, and the degrees of freedom from which it is known; none before two rounds.
+    pub(super) variance: f64,
+    pub(super) degrees: f64,
+}
+
+impl Noise {
+    /// The standard deviation; `None` while nothing is known.
+    pub(super) fn deviation(&self) -> Option<f64> {
+        (self.degrees > 0.0).then(|| self.variance.sqrt())
+    }
+
+    /// Learns from the rows. First from what most of them scatter, which a few with slow rounds do
+    /// not change; then from their calm rounds. So many `groups` have hours of their own.
+    pub(super) fn learn(&mut self, hosts: &[Entrant], groups: usize) {
+        if self.degrees >= ENOUGH {
+            return;
+        }
+        let rows = || hosts.iter().flat_map(|host| &host.rows);
+        let shares = rows().filter_map(|row| {
+            let variance = row.plain_variance()?;
+            Some(variance / median_share(row.rounds() as f64))
+        });
+        let usual = median(shares.collect());
+        let repeated = rows().any(|row| row.rounds() > 1);
+        if !repeated || !usual.is_finite() {
+            return;
+        }
+        let usual = usual.max(LEAST);
+        let mut calm: Vec<(f64, usize)> = Vec::new();
+        for row in rows().filter(|row| row.rounds() > 1) {
+            let mut row = row.clone();
+            row.judge_by_others(usual.sqrt());
+            calm.push((row.squares, row.calm));
+        }
+        let squares: f64 = calm.iter().map(|row| row.0).sum();
+        let degrees: usize = calm.iter().map(|row| row.1.saturating_sub(1)).sum();
+        // Each hour but the first was taken from the same values.
+        let rounds = rows().map(super::rows::Row::rounds).max().unwrap_or(0);
+        let hours = rounds.saturating_sub(1) * groups;
+        let degrees = degrees as f64 - hours as f64;
+        if degrees >= 1.0 {
+            *self = Noise {
+                variance: (squares / degrees).max(LEAST),
+                degrees,
+            };
+        }
+    }
+}
+
+/// The median; zero of nothing.
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
+    if values.is_empty() {
+        return 0.0;
+    }
+    let upper = values.len() / 2;
+    let (below, at, _) = values.select_nth_unstable_by(upper, f64::total_cmp);
+    let at = *at;
+    if below.len() == upper && upper > 0 && values.len().is_multiple_of(2) {
+        let lower = values[..upper].iter().copied().max_by(f64::total_cmp);
+        return 0.5 * (at + lower.unwrap_or(at));
+    }
+    at
+}
+
+/// The value that `share` of the others lie below, the upper one of two; zero of nothing.
+pub(super) fn median_of(values: &[f32], share: f64) -> f64 {
+    let mut values = values.to_vec();
+    let place = (values.len() as f64 * share) as usize;
+    if place >= values.len() {
+        return 0.0;
+    }
+    let (_, at, _) = values.select_nth_unstable_by(place, f32::total_cmp);
+    f64::from(*at)
+}

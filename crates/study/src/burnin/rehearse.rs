@@ -1,0 +1,283 @@
+//! Races of hosts whose truth is known: to show how often races are right, and to tell beforehand
+//! what one will cost.
+
+use super::{End, Measured, Race, Rule};
+pub use crate::random::Rng;
+
+/// How a race measures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Conditions {
+    /// The noise of one round of one disk.
+    pub noise: f64,
+    /// How much of the noise of a round is left in the next: zero where rounds are independent.
+    pub memory: f64,
+    /// Whether the noise has heavy tails: Student's with four degrees of freedom.
+    pub heavy: bool,
+    /// What all hosts have in common in a round.
+    pub hour: f64,
+}
+
+impl Conditions {
+    /// 4 % of noise in a round, and hours that differ by 5 %.
+    pub fn plain() -> Conditions {
+        Conditions {
+            noise: 0.04,
+            memory: 0.0,
+            heavy: false,
+            hour: 0.05,
+        }
+    }
+}
+
+/// How hosts differ. Shares are of all hosts, and standard deviations are shares of the level.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Population {
+    /// The standard deviation of the levels of sound hosts.
+    pub spread: f64,
+    /// How many hosts are broken: they have [`Population::broken_left`] of their level, half of them
+    /// on one disk only.
+    pub broken: f64,
+    /// What a broken disk has left, from and to.
+    pub broken_left: (f64, f64),
+    /// How many hosts are slow at times, half of them on one disk only.
+    pub intermittent: f64,
+    /// In which share of the rounds they are, from and to.
+    pub slow_share: (f64, f64),
+    /// What they have left then, from and to.
+    pub slow_left: (f64, f64),
+    /// How many zones there are.
+    pub zones: usize,
+    /// How much slower each zone is than the one before it.
+    pub zone_step: f64,
+    /// How many disks a host has.
+    pub disks: usize,
+    /// How much the disks of a host differ from each other.
+    pub disk_spread: f64,
+    /// How it is measured.
+    pub conditions: Conditions,
+}
+
+impl Population {
+    /// A body of 15 % spread, a tenth of the hosts broken, three in a hundred slow in 5 to 30 % of
+    /// the rounds, and three zones, each 5 % slower than the one before; one disk, 4 % of noise in a
+    /// round and hours that differ by 5 %.
+    pub fn plain() -> Population {
+        Population {
+            spread: 0.15,
+            broken: 0.1,
+            broken_left: (0.05, 0.6),
+            intermittent: 0.03,
+            slow_share: (0.05, 0.3),
+            slow_left: (0.1, 0.7),
+            zones: 3,
+            zone_step: 0.05,
+            disks: 1,
+            disk_spread: 0.03,
+            conditions: Conditions::plain(),
+        }
+    }
+
+    /// So many hosts, in turn from each zone.
+    pub fn draw(&self, hosts: usize, rng: &mut Rng) -> Vec<TrueHost> {
+        (0..hosts)
+            .map(|host| self.host(host % self.zones.max(1), rng))
+            .collect()
+    }
+
+    fn host(&self, zone: usize, rng: &mut Rng) -> TrueHost {
+        let level = self.spread * rng.normal() + zone as f64 * (-self.zone_step).ln_1p();
+        let mut disks: Vec<TrueDisk> = (0..self.disks.max(1))
+            .map(|_| TrueDisk {
+                level: level + self.disk_spread * rng.normal(),
+                slow_share: 0.0,
+                slow_depth: 0.0,
+            })
+            .collect();
+        let (luck, one) = (rng.uniform(), rng.uniform() < 0.5);
+        let hit = if one { 1 } else { disks.len() };
+        let between = |(low, high): (f64, f64), at: f64| low + (high - low) * at;
+        let (first, second) = (rng.uniform(), rng.uniform());
+        for disk in disks.iter_mut().take(hit) {
+            if luck < self.broken {
+                disk.level += between(self.broken_left, first).ln();
+            } else if luck < self.broken + self.intermittent {
+                disk.slow_share = between(self.slow_share, first);
+                disk.slow_depth = -between(self.slow_left, second).ln();
+            }
+        }
+        TrueHost { zone, disks }
+    }
+}
+
+/// A host whose truth is known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrueHost {
+    /// Its zone, from 0.
+    pub zone: usize,
+    /// Its disks.
+    pub disks: Vec<TrueDisk>,
+}
+
+/// A disk whose truth is known, in logarithms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrueDisk {
+    /// Its level.
+    pub level: f64,
+    /// In which share of the rounds it is slow.
+    pub slow_share: f64,
+    /// How far below its level it is then.
+    pub slow_depth: f64,
+}
+
+impl TrueHost {
+    /// The logarithm of what a race estimates: the mean of the worst `tail` of all rounds of the
+    /// worst disk, without the noise.
+    pub fn figure(&self, tail: f64) -> f64 {
+        let figure =
+            |disk: &TrueDisk| disk.level - (disk.slow_share / tail).min(1.0) * disk.slow_depth;
+        self.disks.iter().map(figure).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// How a rehearsed race went.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rehearsal {
+    /// Rounds until the last group was decided.
+    pub rounds: usize,
+    /// Rounds of a host, summed over all hosts.
+    pub host_rounds: usize,
+    /// Whether what is kept is the true best of every group: no host that was left out is better by
+    /// more than the tie than one that is kept. Of those that tie, the race's own order decides.
+    pub right: bool,
+    /// Whether it is so without any tie.
+    pub exact: bool,
+    /// How many groups ended as a tie, of hosts that are equal or of rounds that were used up.
+    pub equal: usize,
+    /// The latter.
+    pub used_up: usize,
+    /// How many groups there are.
+    pub groups: usize,
+}
+
+impl Rehearsal {
+    /// The cost as a share of measuring all hosts for as long as the slowest decision takes.
+    pub fn share(&self, hosts: usize) -> f64 {
+        self.host_rounds as f64 / (self.rounds * hosts).max(1) as f64
+    }
+}
+
+/// Runs a race of these hosts, grouped by their zones.
+pub fn rehearse(
+    conditions: &Conditions,
+    hosts: &[TrueHost],
+    rule: Rule,
+    rng: &mut Rng,
+) -> Rehearsal {
+    let zones: Vec<usize> = hosts.iter().map(|host| host.zone).collect();
+    let mut race = Race::new(&zones, rule);
+    let mut stage = Stage::new(conditions, hosts);
+    let mut host_rounds = 0;
+    loop {
+        let next = race.next();
+        if next.is_empty() {
+            break;
+        }
+        host_rounds += next.len();
+        race.take(&stage.round(&next, rng));
+    }
+    let mut rehearsal = Rehearsal {
+        rounds: race.rounds(),
+        host_rounds,
+        right: true,
+        exact: true,
+        equal: 0,
+        used_up: 0,
+        groups: race.groups(),
+    };
+    for group in 0..race.groups() {
+        rehearsal.note(&race, group, hosts);
+    }
+    rehearsal
+}
+
+impl Rehearsal {
+    /// Notes how the race of a group came out.
+    fn note(&mut self, race: &Race, group: usize, hosts: &[TrueHost]) {
+        let rule = race.rule();
+        let decision = race.decision(group);
+        self.equal += usize::from(decision.end == Some(End::Equal));
+        self.used_up += usize::from(decision.end == Some(End::Rounds));
+        let tied = decision.tied.iter().take(decision.places);
+        let kept: Vec<usize> = decision.keep.iter().chain(tied).copied().collect();
+        let figure = |host: usize| hosts[host].figure(rule.tail);
+        let members = (0..hosts.len()).filter(|host| hosts[*host].zone == group);
+        let worst = kept.iter().map(|host| figure(*host));
+        let worst = worst.fold(f64::INFINITY, f64::min);
+        let out = members.clone().filter(|host| !kept.contains(host));
+        let best = out.map(figure).fold(f64::NEG_INFINITY, f64::max);
+        let enough = kept.len() == rule.keep.min(members.count());
+        self.right &= enough && best - worst <= -(-rule.tie).ln_1p();
+        self.exact &= enough && best <= worst;
+    }
+}
+
+/// Hosts that are measured.
+struct Stage<'a> {
+    conditions: &'a Conditions,
+    hosts: &'a [TrueHost],
+    /// The noise of the last round of each disk, where it has a memory.
+    last: Vec<Vec<f64>>,
+}
+
+impl<'a> Stage<'a> {
+    fn new(conditions: &'a Conditions, hosts: &'a [TrueHost]) -> Stage<'a> {
+        Stage {
+            conditions,
+            hosts,
+            last: hosts
+                .iter()
+                .map(|host| vec![0.0; host.disks.len()])
+                .collect(),
+        }
+    }
+
+    /// What one round of these hosts gives.
+    fn round(&mut self, next: &[usize], rng: &mut Rng) -> Vec<Measured> {
+        let hour = self.conditions.hour * rng.normal();
+        let measured = next.iter().map(|host| Measured {
+            host: *host,
+            disks: self.disks(*host, hour, rng),
+        });
+        measured.collect()
+    }
+
+    fn disks(&mut self, host: usize, hour: f64, rng: &mut Rng) -> Vec<f64> {
+        let conditions = self.conditions;
+        let keeps = conditions.memory;
+        // Where all disks of a host are slow at times, they are so at the same times.
+        let luck = rng.uniform();
+        let disks = self.hosts[host].disks.iter().zip(&mut self.last[host]);
+        let measured = disks.map(|(disk, last)| {
+            let fresh = deviation(conditions.heavy, rng);
+            *last = keeps * *last + (1.0 - keeps * keeps).sqrt() * fresh;
+            let slow = if luck < disk.slow_share {
+                disk.slow_depth
+            } else {
+                0.0
+            };
+            1e4 * (disk.level + hour + conditions.noise * *last - slow).exp()
+        });
+        measured.collect()
+    }
+}
+
+/// A deviation of variance one.
+fn deviation(heavy: bool, rng: &mut Rng) -> f64 {
+    let normal = rng.normal();
+    if !heavy {
+        return normal;
+    }
+    let squares: f64 = (0..4).map(|_| rng.normal().powi(2)).sum();
+    // Student's t with four degrees of freedom has a variance of two.
+    normal / (squares / 4.0).sqrt() / std::f64::consts::SQRT_2
+}

@@ -1,0 +1,131 @@
+//! The rounds of one disk: its level, and the rounds in which it was slow.
+
+use super::noise::median_of;
+
+/// A round is slow when it lies so many standard deviations of the noise below the others. Of normal
+/// noise one round in three million does.
+pub(super) const SLOW: f64 = 5.0;
+
+/// From so many rounds on a disk's own scatter says how far off a round must be to be slow.
+const OWN: usize = 6;
+
+/// The median absolute deviation of a normal value, in standard deviations.
+const MAD: f64 = 0.674_49;
+
+/// A disk over the rounds, in logarithms and without the hours.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Row {
+    /// One value a round; four bytes, of which there may be millions.
+    logs: Vec<f32>,
+    /// The mean of the calm rounds.
+    pub(super) level: f64,
+    /// How many rounds were calm, and the sum of the squares that they are off the level.
+    pub(super) calm: usize,
+    pub(super) squares: f64,
+    /// How many were slow.
+    pub(super) slow: usize,
+    /// How far the slow rounds are below the level on average.
+    pub(super) depth: f64,
+    /// How many rounds there were when it was last judged, and by which noise.
+    judged: (usize, f64),
+}
+
+impl Row {
+    pub(super) fn push(&mut self, log: f64) {
+        self.logs.push(log as f32);
+        if self.logs.len() == 1 {
+            self.level = log;
+            self.calm = 1;
+        }
+    }
+
+    /// How many rounds there are.
+    pub(super) fn rounds(&self) -> usize {
+        self.logs.len()
+    }
+
+    /// The unbiased variance of all rounds, as long as there are few and all of them count.
+    pub(super) fn plain_variance(&self) -> Option<f64> {
+        let count = self.logs.len() as f64;
+        let mean = self.logs.iter().map(|x| f64::from(*x)).sum::<f64>() / count;
+        let squares: f64 = self
+            .logs
+            .iter()
+            .map(|x| (f64::from(*x) - mean).powi(2))
+            .sum();
+        (self.logs.len() > 1).then(|| squares / (count - 1.0))
+    }
+
+    /// Tells the slow rounds from the calm ones; false where nothing has changed.
+    pub(super) fn judge(&mut self, deviation: f64) -> bool {
+        let state = (self.logs.len(), deviation);
+        if self.judged == state || self.logs.is_empty() {
+            return false;
+        }
+        self.judged = state;
+        // The upper middle: of two rounds the better one, and calm where half of them are slow.
+        let usual = median_of(&self.logs, 0.5);
+        self.tell(usual, self.far(usual, deviation));
+        true
+    }
+
+    /// The same, where the scatter of other disks alone says how far off a round must be. A disk that drops
+    /// on the way has two levels, which its own scatter would take for noise.
+    pub(super) fn judge_by_others(&mut self, deviation: f64) {
+        let usual = median_of(&self.logs, 0.5);
+        self.tell(usual, self.reach(deviation));
+    }
+
+    /// Tells the rounds apart that are farther below the usual than this.
+    fn tell(&mut self, usual: f64, far: f64) {
+        let (mut calm, mut sum) = (0_usize, 0.0);
+        let (mut slow, mut below) = (0_usize, 0.0);
+        for log in &self.logs {
+            let log = f64::from(*log);
+            if log < usual - far {
+                slow += 1;
+                below += log;
+            } else if log <= usual + far {
+                calm += 1;
+                sum += log;
+            }
+        }
+        self.calm = calm;
+        self.level = sum / calm.max(1) as f64;
+        self.slow = slow;
+        self.depth = if slow == 0 {
+            0.0
+        } else {
+            self.level - below / slow as f64
+        };
+        let off = |log: &f32| (f64::from(*log) - self.level).powi(2);
+        let near = |log: &&f32| (f64::from(**log) - usual).abs() <= far;
+        self.squares = self.logs.iter().filter(near).map(off).sum();
+    }
+
+    /// How far off the usual a round is no noise any more.
+    fn far(&self, usual: f64, deviation: f64) -> f64 {
+        let own = if self.logs.len() < OWN {
+            0.0
+        } else {
+            let off: Vec<f32> = self
+                .logs
+                .iter()
+                .map(|x| (f64::from(*x) - usual).abs() as f32)
+                .collect();
+            median_of(&off, 0.5) / MAD
+        };
+        self.reach(deviation.max(own))
+    }
+
+    /// The same for a scatter that is known.
+    fn reach(&self, deviation: f64) -> f64 {
+        // The usual of few rounds is off itself: a median has 1.57 times the variance of a mean.
+        SLOW * deviation * (1.0 + 1.57 / self.logs.len() as f64).sqrt()
+    }
+
+    /// The mean of the worst `tail` of the rounds, if so large a share of them are slow.
+    pub(super) fn figure(&self, share: f64, tail: f64) -> f64 {
+        self.level - (share / tail).min(1.0) * self.depth
+    }
+}

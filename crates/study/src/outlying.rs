@@ -1,0 +1,96 @@
+//! Which of many alike are not like the others.
+//!
+//! The distance from the median is compared with the median distance (MAD), which up to half of
+//! the values cannot shift, however wild they are. The bar of 3.5 is that of Iglewicz and Hoaglin
+//! ("How to Detect and Handle Outliers", 1993), where 0.6745 is the MAD of the standard normal
+//! distribution. Of simulated lists of 30 values that are normal and alike, 9 % have one that is
+//! marked: more than the 1.4 % of a spread that is known, since the MAD of few values is rough. What
+//! lies near the median is never marked, however narrow the others are.
+
+/// The distance, in standard deviations of most values, beyond which a value is outlying.
+const BAR: f64 = 3.5;
+/// The MAD of the standard normal distribution.
+const NORMAL_MAD: f64 = 0.6745;
+/// Fewer values say nothing of which is not like the others.
+pub const LEAST: usize = 5;
+
+/// For each value, whether it is outlying; one within `near` of the median, as a share of it, is
+/// not. `None` where there are fewer than [`LEAST`] values, or one is not finite.
+pub fn outlying(values: &[f64], near: f64) -> Option<Vec<bool>> {
+    if values.len() < LEAST || !values.iter().all(|value| value.is_finite()) {
+        return None;
+    }
+    let middle = median(values)?;
+    let distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
+    let spread = median(&distances)? / NORMAL_MAD;
+    let least = near * middle.abs();
+    Some(
+        distances
+            .iter()
+            .map(|distance| *distance > BAR * spread && *distance > least)
+            .collect(),
+    )
+}
+
+/// The value in the middle, or the mean of the two there. `None` of none, and where one is not
+/// finite.
+pub fn median(values: &[f64]) -> Option<f64> {
+    if values.is_empty() || !values.iter().all(|value| value.is_finite()) {
+        return None;
+    }
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let half = sorted.len() / 2;
+    Some(if sorted.len() % 2 == 1 {
+        sorted[half]
+    } else {
+        f64::midpoint(sorted[half - 1], sorted[half])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Rng;
+
+    #[test]
+    fn a_median_is_in_the_middle() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[f64::NAN]), None);
+    }
+
+    #[test]
+    fn what_is_not_like_the_others_is_marked_on_either_side() {
+        let marked = outlying(&[100.0, 102.0, 98.0, 101.0, 99.0, 20.0, 300.0], 0.1).unwrap();
+        assert_eq!(marked, [false, false, false, false, false, true, true]);
+        // Nearly half of them may be bad without hiding each other.
+        let marked = outlying(&[100.0, 101.0, 99.0, 100.5, 10.0, 12.0, 11.0], 0.1).unwrap();
+        assert_eq!(marked.iter().filter(|marked| **marked).count(), 3);
+    }
+
+    #[test]
+    fn what_is_near_is_never_marked_and_few_values_say_nothing() {
+        let marked = outlying(&[100.0, 100.0, 100.0, 100.0, 105.0], 0.1).unwrap();
+        assert_eq!(marked, [false; 5]);
+        let marked = outlying(&[100.0, 100.0, 100.0, 100.0, 115.0], 0.1).unwrap();
+        assert_eq!(marked, [false, false, false, false, true]);
+        assert_eq!(outlying(&[1.0, 2.0, 3.0, 400.0], 0.1), None);
+        assert_eq!(outlying(&[1.0, 2.0, 3.0, 4.0, f64::NAN], 0.1), None);
+    }
+
+    #[test]
+    fn alike_values_are_rarely_marked() {
+        let mut rng = Rng::new(7);
+        let mut lists = 0;
+        for _ in 0..2000 {
+            let values: Vec<f64> = (0..30)
+                .map(|_| 1000.0 * (1.0 + 0.05 * rng.normal()))
+                .collect();
+            lists += usize::from(outlying(&values, 0.1).unwrap().contains(&true));
+        }
+        // The 9 % that are told above.
+        assert!((160..200).contains(&lists), "{lists} of 2000 lists");
+    }
+}

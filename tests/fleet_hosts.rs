@@ -1,0 +1,325 @@
+//! `fleet run` and `fleet top` on real hosts: namespaces of this machine, each with its own sshd,
+//! reached over the system's own ssh.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "fleet_hosts/net.rs"]
+mod net;
+
+mod support;
+
+#[path = "support/loops.rs"]
+mod loops;
+
+#[path = "fleet_hosts/many.rs"]
+mod many;
+
+#[path = "fleet_hosts/race.rs"]
+mod race;
+
+#[path = "fleet_hosts/terminate.rs"]
+mod terminate;
+
+#[path = "fleet_hosts/undo.rs"]
+mod undo;
+
+#[path = "fleet_hosts/login.rs"]
+mod login;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use net::{Disk, Net, Wish, Wrong};
+use rustix::process::Signal;
+use serde_json::Value;
+use support::{Running, Said, said};
+
+const PLAIN: Wish = Wish {
+    disk: Disk::None,
+    iops: None,
+    more: &[],
+    wrong: Wrong::Nothing,
+};
+
+const DISK: Wish = Wish {
+    disk: Disk::Mounted(48),
+    iops: None,
+    more: &[],
+    wrong: Wrong::Nothing,
+};
+
+/// A verb that reads for a minute.
+const LONG: [&str; 10] = [
+    "--",
+    "bench",
+    "/mnt/data",
+    "--phase",
+    "page-read",
+    "--size",
+    "8M",
+    "--seconds",
+    "60s",
+    "--precision=0",
+];
+
+/// What came of a host, by its name.
+fn host<'a>(answer: &'a Value, name: &str) -> &'a Value {
+    let hosts = answer["hosts"].as_array().unwrap();
+    hosts.iter().find(|host| host["host"] == name).unwrap()
+}
+
+fn why(answer: &Value, name: &str) -> String {
+    host(answer, name)["why"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[test]
+fn root_runs_a_verb_on_four_hosts_and_gathers_the_answers() {
+    let Some(net) = Net::new(&[DISK, PLAIN, PLAIN, PLAIN]) else {
+        return;
+    };
+    let mut devices = net.fleet("run", &["--json"], &["--", "devices"]);
+    let answer = said(&mut devices).ends_with(0).json();
+    assert_eq!(answer["command"], "fleet run");
+    assert_eq!(answer["args"], serde_json::json!(["devices", "--json"]));
+    for name in ["h1", "h2", "h3", "h4"] {
+        let host = host(&answer, name);
+        assert_eq!(host["came"], "done", "{host:#}");
+        assert_eq!(host["answer"]["schema"], 1, "{host:#}");
+        // One machine has one clock.
+        assert!(
+            host["clock_ahead_s"].as_f64().unwrap().abs() < 2.0,
+            "{host:#}"
+        );
+    }
+    net.assert_nothing_left();
+
+    // One host has what is measured, and three have not: they refuse, and it is told why.
+    let bench = [
+        "--",
+        "bench",
+        "/mnt/data",
+        "--phase",
+        "page-read",
+        "--size",
+        "8M",
+        "--seconds",
+        "200ms",
+    ];
+    let mixed = said(&mut net.fleet("run", &["--exclude", "h[34]"], &bench)).ends_with(0);
+    assert!(mixed.out.contains("page-read.iops"), "{mixed:#?}");
+    let listed = net.place.run(&["runs", "--json"]).ends_with(0).json();
+    let runs = listed["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2, "{listed:#}");
+    let mut names: Vec<&str> = runs
+        .iter()
+        .map(|run| run["hostname"].as_str().unwrap())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["h1", "h2"], "{listed:#}");
+
+    let none = said(&mut net.fleet("run", &[], &["--", "bench", "/mnt/none"])).ends_with(2);
+    assert!(
+        none.err.contains("nothing was touched on any host"),
+        "{none:#?}"
+    );
+    assert!(none.out.contains("/mnt/none"), "{none:#?}");
+    let options = ["--limit", "2s", "--include", "h1", "--json"];
+    let limited = said(&mut net.fleet("run", &options, &LONG)).ends_with(3);
+    let limited = limited.json();
+    assert_eq!(host(&limited, "h1")["came"], "interrupted", "{limited:#}");
+    assert!(
+        why(&limited, "h1").contains("ended after 2 s"),
+        "{limited:#}"
+    );
+    let dance = said(&mut net.fleet("run", &[], &["--", "dance"]));
+    dance.refuses(&["makes no sense"]);
+    net.assert_nothing_left();
+}
+
+#[test]
+fn root_sees_what_an_agent_had_when_the_connection_was_lost() {
+    let Some(net) = Net::new(&[DISK, DISK]) else {
+        return;
+    };
+    let mut command = net.fleet("run", &["--json"], &LONG);
+    let running = Running::start(&mut command);
+    let benches = "ps -eo args | grep '^disksmith bench' || true";
+    net.wait_on("h1", benches, Duration::from_secs(60));
+    net.wait_on("h2", benches, Duration::from_secs(60));
+    // It measures for a moment, so that there is something to be kept.
+    std::thread::sleep(Duration::from_secs(2));
+    net.cut("h1");
+    let cut = Instant::now();
+    while !net.on("h1", benches).is_empty() {
+        assert!(cut.elapsed() < Duration::from_secs(30), "it measures on");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let took = cut.elapsed();
+    // What is promised is 10 s; a busy machine may need a moment to see it.
+    assert!(took < Duration::from_secs(13), "{took:?}");
+    let kept = net.wait_on("h1", "ls /var/lib/disksmith/fleet", Duration::from_secs(15));
+    assert!(kept.ends_with(".json"), "{kept}");
+
+    // The other goes on, until the user wants the end. The one that was lost stays lost.
+    assert!(!net.on("h2", benches).is_empty());
+    std::thread::sleep(Duration::from_secs(1));
+    running.signal(Signal::INT);
+    let ended = running.end().ends_with(3);
+    let answer = ended.json();
+    assert_eq!(host(&answer, "h2")["came"], "interrupted", "{answer:#}");
+    assert_eq!(
+        host(&answer, "h2")["answer"]["phases"][0]["stopped"],
+        "signal"
+    );
+    assert_eq!(host(&answer, "h2")["runs"].as_array().unwrap().len(), 1);
+    assert!(["lost", "interrupted"].contains(&host(&answer, "h1")["came"].as_str().unwrap()));
+    assert_eq!(net.place.runs().len(), 1);
+
+    net.mend("h1");
+    let later = said(&mut net.fleet("run", &[], &["--", "devices"])).ends_with(0);
+    let told = format!(
+        "h1: what it had kept of {}",
+        answer["fleet"].as_str().unwrap()
+    );
+    assert!(later.prose().contains(&told), "{later:#?}");
+    let id = answer["fleet"].as_str().unwrap();
+    let shown = net
+        .place
+        .run(&["fleet", "show", id, "--json"])
+        .ends_with(0)
+        .json();
+    assert_eq!(host(&shown, "h1")["came"], "lost", "{shown:#}");
+    assert_eq!(
+        host(&shown, "h1")["runs"].as_array().unwrap().len(),
+        1,
+        "{shown:#}"
+    );
+    // What it had is a run as any other now.
+    assert_eq!(net.place.runs().len(), 2);
+    let seen = net.place.run(&["runs", "--json"]).ends_with(0).json();
+    assert!(
+        seen["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|run| run["hostname"] == "h1")
+    );
+    net.assert_nothing_left();
+}
+
+#[test]
+fn root_kills_fleet_and_the_hosts_end_what_they_did() {
+    let Some(net) = Net::new(&[DISK]) else {
+        return;
+    };
+    let mut command = net.fleet("run", &[], &LONG);
+    let running = Running::start(&mut command);
+    let benches = "ps -eo args | grep '^disksmith bench' || true";
+    net.wait_on("h1", benches, Duration::from_secs(60));
+    running.signal(Signal::KILL);
+    let began = Instant::now();
+    while !net.on("h1", benches).is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(13), "it measures on");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    drop(running);
+    said(&mut net.fleet("run", &[], &["--", "devices"])).ends_with(0);
+    net.assert_nothing_left();
+}
+
+#[test]
+fn root_watches_hosts_of_which_one_goes_and_comes_back() {
+    let Some(net) = Net::new(&[
+        PLAIN,
+        PLAIN,
+        Wish {
+            wrong: Wrong::Dead,
+            ..PLAIN
+        },
+    ]) else {
+        return;
+    };
+    let json = net.fleet("top", &["--json", "--every", "500ms"], &[]);
+    let told = watched(&net, json);
+    let lines: Vec<Value> = told
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let last = lines.last().unwrap();
+    assert_eq!(
+        (&last["live"], &last["of"]),
+        (&Value::from(2), &Value::from(3)),
+        "{last:#}"
+    );
+    assert_eq!(host(last, "h3")["state"], "dead", "{last:#}");
+    assert!(why(last, "h3").contains("h3 was not reached"), "{last:#}");
+    assert!(host(last, "h1")["load"][0].is_number(), "{last:#}");
+    // The heartbeats go over the wire.
+    assert!(
+        host(last, "h1")["received_bytes_per_s"].as_f64().unwrap() > 0.0,
+        "{last:#}"
+    );
+    net.assert_nothing_left();
+    let options = ["--every", "1s", "--only", "load>=0", "--exclude", "h3"];
+    let table = watched(&net, net.fleet("top", &options, &[]));
+    assert!(table.out.contains("2 of 2 hosts"), "{table:#?}");
+    table.fits(100);
+    net.assert_nothing_left();
+}
+
+#[test]
+fn root_zeroes_the_disks_of_all_hosts_or_of_none() {
+    let bare = Wish {
+        disk: Disk::Bare(24),
+        ..PLAIN
+    };
+    let signed = Wish {
+        disk: Disk::Signed(24),
+        ..PLAIN
+    };
+    let Some(net) = Net::new(&[bare, signed, bare]) else {
+        return;
+    };
+    let first = "od -An -tx1 -N 2 -j 1080 /run/disk";
+    // The magic number of ext4, and data of no kind.
+    assert_eq!(net.on("h2", first), "53 ef");
+    net.on("h1", "head -c 1M /dev/zero | tr '\\0' 'x' > /run/disk");
+    let disk = ["--", "/run/disk", "--destroy", "/run/disk"];
+    let refused = said(&mut net.fleet("zero", &["--yes"], &disk)).ends_with(2);
+    assert!(
+        refused.err.contains("nothing is written on any host"),
+        "{refused:#?}"
+    );
+    assert!(
+        refused.err.contains("h2: ") && refused.err.contains("ext4"),
+        "{refused:#?}"
+    );
+    assert_eq!(net.on("h1", first), "78 78");
+    let unasked = said(&mut net.fleet("zero", &["--exclude", "h2"], &disk)).ends_with(2);
+    assert!(unasked.err.contains("say --yes"), "{unasked:#?}");
+    assert!(unasked.err.contains("2 disks of 2 hosts"), "{unasked:#?}");
+    assert_eq!(net.on("h1", first), "78 78");
+    let options = ["--exclude", "h2", "--yes", "--json"];
+    let done = said(&mut net.fleet("zero", &options, &disk))
+        .ends_with(0)
+        .json();
+    assert_eq!(host(&done, "h1")["answer"]["well"], true, "{done:#}");
+    assert_eq!(net.on("h1", first), "00 00");
+    assert_eq!(net.on("h2", first), "53 ef");
+}
+
+/// What it says until it has seen both hosts for a while, and is told to end.
+fn watched(net: &Net, mut command: Command) -> Said {
+    let running = Running::start(&mut command);
+    let agents = "ps -eo args | grep 'disksmith agent$' | grep -v grep || true";
+    for name in ["h1", "h2"] {
+        net.wait_on(name, agents, Duration::from_secs(60));
+    }
+    std::thread::sleep(Duration::from_secs(5));
+    running.signal(Signal::INT);
+    running.end().ends_with(0)
+}

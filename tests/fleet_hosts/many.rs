@@ -1,0 +1,124 @@
+//! Sixteen hosts, of which some are slow, and some are not as they should be.
+
+use std::time::{Duration, Instant};
+
+use crate::net::{Disk, Net, Wish, Wrong};
+use crate::support::{Running, said};
+use crate::{host, why};
+
+const FAST: Wish = Wish {
+    disk: Disk::Mounted(32),
+    iops: Some(400),
+    more: &[],
+    wrong: Wrong::Nothing,
+};
+
+const SLOW: Wish = Wish {
+    iops: Some(60),
+    ..FAST
+};
+
+const fn wrong(wrong: Wrong) -> Wish {
+    Wish {
+        disk: Disk::None,
+        iops: None,
+        more: &[],
+        wrong,
+    }
+}
+
+#[test]
+fn root_measures_sixteen_hosts_of_which_eight_are_as_they_should_be() {
+    let mut wishes = vec![FAST; 10];
+    // The last one drops on the way.
+    wishes.extend([
+        SLOW,
+        wrong(Wrong::Dead),
+        wrong(Wrong::Key),
+        wrong(Wrong::Full),
+        wrong(Wrong::ReadOnly),
+        Wish {
+            wrong: Wrong::NoExec,
+            ..FAST
+        },
+    ]);
+    let Some(net) = Net::new(&wishes) else {
+        return;
+    };
+    let bench = [
+        "--",
+        "bench",
+        "/mnt/data",
+        "--phase",
+        "page-read",
+        "--size",
+        "8M",
+        "--seconds",
+        "4s",
+        "--precision=0",
+    ];
+    let mut command = net.fleet("run", &["--json"], &bench);
+    let began = Instant::now();
+    let running = Running::start(&mut command);
+    let benches = "ps -eo args | grep '^disksmith bench' || true";
+    net.wait_on("h10", benches, Duration::from_secs(90));
+    net.cut("h10");
+    let ended = running.end().ends_with(3);
+    let told =
+        "disksmith: 5 of 16 hosts did not come to an end; the answer says why, host by host\n";
+    // Before it, a busy machine may have told who is under way.
+    assert!(ended.err.ends_with(told), "{ended:#?}");
+    let answer = ended.json();
+    let took = began.elapsed();
+
+    for number in (1..=9).chain([11, 16]) {
+        let host = host(&answer, &format!("h{number}"));
+        assert_eq!(host["came"], "done", "{host:#}");
+        assert!(host["figure"].as_f64().unwrap() > 0.0, "{host:#}");
+        assert_eq!(
+            host["runs"].as_array().unwrap().len(),
+            1,
+            "{}",
+            host["stderr"]
+        );
+    }
+    assert_eq!(answer["figure"], "page-read.iops");
+    // The slow one stands out, and none that is like the others does.
+    assert_eq!(host(&answer, "h11")["outlier"], true, "{answer:#}");
+    let median = answer["median"].as_f64().unwrap();
+    for host in answer["hosts"].as_array().unwrap() {
+        let is_like = host["figure"]
+            .as_f64()
+            .is_none_or(|figure| figure > 0.9 * median);
+        assert!(!is_like || host["outlier"] == false, "{host:#}");
+    }
+    assert_eq!(host(&answer, "h11")["zone"], "zone-2");
+
+    for (name, came, told) in [
+        ("h10", "lost", "h10"),
+        ("h12", "unreached", "h12 was not reached"),
+        (
+            "h13",
+            "unreached",
+            "another host key than the one that is known",
+        ),
+        ("h14", "unfit", "is full"),
+        ("h15", "unfit", "may not be written"),
+    ] {
+        assert_eq!(
+            host(&answer, name)["came"],
+            came,
+            "{:#}",
+            host(&answer, name)
+        );
+        assert!(why(&answer, name).contains(told), "{}", why(&answer, name));
+    }
+    // One that is dead or lost held none of the others up.
+    assert!(took < Duration::from_secs(150), "{took:?}");
+    net.mend("h10");
+    let text = said(&mut net.fleet("run", &["--include", "h10$"], &["--", "devices"])).ends_with(0);
+    assert!(text.prose().contains("1 of 1 hosts are done"), "{text:#?}");
+    // Eleven were done, and the one that was lost had measured too.
+    assert_eq!(net.place.runs().len(), 12);
+    net.assert_nothing_left();
+}

@@ -1,0 +1,479 @@
+//! Hosts on one machine: each in namespaces of its own (network, mounts, processes, name), with its
+//! own sshd and host key, and with memory in place of every folder that it writes to. The machine's
+//! own network, folders and processes are not touched, and all of it is gone when the first process
+//! of each is killed, which the kernel does even where the test is killed.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::loops::{Loop, Throttle, run, try_run};
+use crate::support::{Place, skipped};
+
+/// Where Debian and most others have it.
+const SSHD: &str = "/usr/sbin/sshd";
+
+/// A file system that writes nothing later on its own.
+const QUICK: &str = "lazy_itable_init=0,lazy_journal_init=0";
+
+/// What a host has that others have not.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Wish {
+    /// Its disk.
+    pub disk: Disk,
+    /// At most so many requests a second on that disk.
+    pub iops: Option<u64>,
+    /// More disks as large as the first, mounted at `/mnt/d2`, `/mnt/d3`, …, each with its most requests a
+    /// second.
+    pub more: &'static [u64],
+    /// What is wrong with it.
+    pub wrong: Wrong,
+}
+
+/// A disk of so many mebibytes.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Disk {
+    #[default]
+    None,
+    /// With ext4, mounted at `/mnt/data`.
+    Mounted(u64),
+    /// With nothing on it, called `/run/disk`.
+    Bare(u64),
+    /// The same with ext4 on it, not mounted.
+    Signed(u64),
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    #[default]
+    Nothing,
+    /// It answers nothing: there is no host behind the address.
+    Dead,
+    /// It has another host key than the one that is known.
+    Key,
+    /// No folder has room.
+    Full,
+    /// No folder may be written.
+    ReadOnly,
+    /// No folder but one may execute, and that one is not the first.
+    NoExec,
+}
+
+/// A network of hosts, and where the tests' user is in it.
+pub(crate) struct Net {
+    pub(crate) place: Place,
+    /// The process that holds the network in which the user is.
+    hub: Held,
+    hosts: Vec<Host>,
+    /// What is sent.
+    binary: PathBuf,
+}
+
+struct Host {
+    name: String,
+    /// The first process in its namespaces; none of a dead host.
+    first: Option<Held>,
+    // In this order: the group can go when nobody is in it, and the disks then.
+    throttle: Option<Throttle>,
+    _disks: Vec<Loop>,
+}
+
+/// A process that is killed when this is dropped, or when the test is.
+struct Held {
+    child: Child,
+}
+
+impl Held {
+    /// Starts it and waits for its first line.
+    fn start(mut command: Command) -> Held {
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        let mut held = Held {
+            child: child.unwrap(),
+        };
+        let mut line = String::new();
+        let said = held.child.stdout.as_mut().unwrap();
+        BufReader::new(said).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n", "a namespace could not be set up");
+        held
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A command that the kernel kills with the thread that starts it.
+fn mortal(words: &[&str]) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).args(words);
+    command
+}
+
+/// The kernel cannot be asked beforehand what it allows.
+fn can_have_hosts() -> Result<(), String> {
+    if !rustix::process::geteuid().is_root() {
+        return Err("only root can make namespaces".to_owned());
+    }
+    if !Path::new(SSHD).exists() {
+        return Err(format!("{SSHD} is not installed (openssh-server)"));
+    }
+    for (program, option) in [("ssh", "-V"), ("ip", "-V"), ("setpriv", "--version")] {
+        try_run(program, &[option])?;
+    }
+    let all = ["--net", "--mount", "--uts", "--pid", "--fork", "--", "true"];
+    try_run("unshare", &all)?;
+    let link = [
+        "--net", "--", "ip", "link", "add", "name", "wire", "type", "veth",
+    ];
+    try_run("unshare", &link).map(drop)
+}
+
+impl Net {
+    /// Hosts h1, h2, … as they are wished for. `None`, with a note, where that cannot be.
+    pub(crate) fn new(wishes: &[Wish]) -> Option<Net> {
+        if let Err(why) = can_have_hosts() {
+            skipped(&format!("no hosts can be made here: {why}"));
+            return None;
+        }
+        let place = Place::new();
+        keygen(&place.path("key"));
+        let hub = Held::start(mortal(&[
+            "unshare",
+            "--net",
+            "sh",
+            "-c",
+            "ip link set lo up && echo ready && exec sleep infinity",
+        ]));
+        let binary = stripped(&place);
+        let mut net = Net {
+            place,
+            hub,
+            hosts: Vec::new(),
+            binary,
+        };
+        let mut config = format!(
+            "Host *\n  User root\n  IdentityFile {0}\n  IdentitiesOnly yes\n  UserKnownHostsFile {1}\n  \
+             GlobalKnownHostsFile /dev/null\n  UpdateHostKeys no\n",
+            net.path("key"),
+            net.path("known_hosts"),
+        );
+        let (mut known, mut list) = (String::new(), String::from("# all of them\n"));
+        for (at, wish) in wishes.iter().enumerate() {
+            let number = at + 1;
+            let host = net.host(number, wish)?;
+            let key = fs::read_to_string(net.place.path(&format!("{}.known.pub", host.name)));
+            known.push_str(&format!("{},10.77.{number}.2 {}", host.name, key.unwrap()));
+            config.push_str(&format!(
+                "Host {0}\n  HostName 10.77.{number}.2\n  HostKeyAlias {0}\n",
+                host.name
+            ));
+            list.push_str(&format!("{} az=zone-{}\n", host.name, number % 3));
+            net.hosts.push(host);
+        }
+        fs::write(net.place.path("config"), config).unwrap();
+        fs::write(net.place.path("known_hosts"), known).unwrap();
+        fs::write(net.place.path("hosts"), list).unwrap();
+        Some(net)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.place.path(name).to_str().unwrap().to_owned()
+    }
+
+    fn host(&self, number: usize, wish: &Wish) -> Option<Host> {
+        let name = format!("h{number}");
+        let folder = self.place.path(&format!("host-{name}"));
+        fs::create_dir(&folder).unwrap();
+        keygen(&folder.join("key"));
+        let known = self.place.path(&format!("{name}.known"));
+        if wish.wrong == Wrong::Key {
+            keygen(&known);
+        } else {
+            fs::copy(folder.join("key.pub"), known.with_extension("known.pub")).unwrap();
+        }
+        fs::copy(self.place.path("key.pub"), folder.join("authorized_keys")).unwrap();
+        fs::write(folder.join("sshd_config"), SSHD_CONFIG).unwrap();
+        let disk = match wish.disk {
+            Disk::Mounted(mib) | Disk::Bare(mib) | Disk::Signed(mib) => Some(Loop::new(mib)?),
+            Disk::None => None,
+        };
+        let node = disk.as_ref().map_or("", |disk| disk.path());
+        if matches!(wish.disk, Disk::Mounted(_) | Disk::Signed(_)) {
+            run("mkfs.ext4", &["-q", "-F", "-E", QUICK, node]);
+        }
+        let is_mounted = matches!(wish.disk, Disk::Mounted(_));
+        let [mounted, bare] = if is_mounted { [node, ""] } else { ["", node] };
+        let throttle = match (&disk, wish.iops) {
+            (Some(disk), Some(iops)) => {
+                let throttle = Throttle::on(disk)?;
+                throttle.limit_iops(iops);
+                Some(throttle)
+            }
+            _ => None,
+        };
+        let mut others = Vec::new();
+        for iops in wish.more {
+            let Disk::Mounted(mib) = wish.disk else {
+                panic!("only disks that are mounted can be several")
+            };
+            let other = Loop::new(mib)?;
+            run("mkfs.ext4", &["-q", "-F", "-E", QUICK, other.path()]);
+            throttle.as_ref().unwrap().also_limit_iops(&other, *iops);
+            others.push(other);
+        }
+        let nodes: Vec<&str> = others.iter().map(Loop::path).collect();
+        let memory = match wish.wrong {
+            Wrong::Full => "size=512k",
+            Wrong::ReadOnly => "ro",
+            _ => "size=200m",
+        };
+        let script = self.path("host.sh");
+        fs::write(&script, HOST).unwrap();
+        let mut command = mortal(&["unshare", "--net", "--mount", "--uts", "--pid", "--fork"]);
+        command
+            .args(["--kill-child=KILL", "--", "sh", &script])
+            .args([name.as_str(), folder.to_str().unwrap(), memory])
+            .args([mounted, bare])
+            .arg(if wish.wrong == Wrong::NoExec {
+                "noexec"
+            } else {
+                "exec"
+            })
+            .arg(nodes.join(" "));
+        let command = match &throttle {
+            Some(throttle) => throttle.hold(&command),
+            None => command,
+        };
+        let first = (wish.wrong != Wrong::Dead).then(|| Held::start(command));
+        self.connect(number, first.as_ref());
+        Some(Host {
+            name,
+            first,
+            throttle,
+            _disks: disk.into_iter().chain(others).collect(),
+        })
+    }
+
+    /// A wire between the user and a host; one that is dead has only the user's end.
+    fn connect(&self, number: usize, host: Option<&Held>) {
+        let near = format!("h{number}");
+        let (user, address) = (
+            format!("10.77.{number}.1/30"),
+            format!("10.77.{number}.2/30"),
+        );
+        let pid = host.map_or(self.hub.pid(), Held::pid).to_string();
+        let far = if host.is_some() {
+            "wire".to_owned()
+        } else {
+            format!("d{number}")
+        };
+        self.ip(&[
+            "link", "add", &near, "type", "veth", "peer", "name", &far, "netns", &pid,
+        ]);
+        self.ip(&["addr", "add", &user, "dev", &near]);
+        self.ip(&["link", "set", &near, "up"]);
+        if let Some(host) = host {
+            inside(host, &["ip", "addr", "add", &address, "dev", "wire"]);
+            inside(host, &["ip", "link", "set", "wire", "up"]);
+        } else {
+            self.ip(&["link", "set", &far, "up"]);
+        }
+    }
+
+    /// A command in the network where the user is, which is killed with the thread that starts it.
+    pub(crate) fn near(&self, words: &[&str]) -> Command {
+        let net = format!("--net=/proc/{}/ns/net", self.hub.pid());
+        mortal(&[&["nsenter", &net, "--"], words].concat())
+    }
+
+    fn ip(&self, words: &[&str]) {
+        inside(&self.hub, &[&["ip"], words].concat());
+    }
+
+    /// Cuts a host off, without a word to either side.
+    pub(crate) fn cut(&self, name: &str) {
+        self.ip(&["link", "set", name, "down"]);
+    }
+
+    /// Lets it back.
+    pub(crate) fn mend(&self, name: &str) {
+        self.ip(&["link", "set", name, "up"]);
+    }
+
+    /// Holds a host's first disk to so many requests a second from now on.
+    pub(crate) fn slow_down(&self, name: &str, iops: u64) {
+        let host = self.hosts.iter().find(|host| host.name == name).unwrap();
+        host.throttle.as_ref().unwrap().limit_iops(iops);
+    }
+
+    /// The program, where the user is, on all hosts.
+    pub(crate) fn fleet(&self, verb: &str, words: &[&str], after: &[&str]) -> Command {
+        self.fleet_of(["--list", "./hosts"], verb, words, after)
+    }
+
+    /// The same, on the hosts of another source.
+    pub(crate) fn fleet_of(
+        &self,
+        source: [&str; 2],
+        verb: &str,
+        words: &[&str],
+        after: &[&str],
+    ) -> Command {
+        let mut all = vec!["fleet", verb, source[0], source[1], "--connect", "20s"];
+        let (config, binary) = (self.path("config"), self.binary.to_str().unwrap());
+        all.extend(["--ssh-config", &config, "--binary", binary]);
+        all.extend_from_slice(words);
+        all.extend_from_slice(after);
+        let own = self.place.command(&all);
+        let mut command = mortal(&["nsenter", &format!("--net=/proc/{}/ns/net", self.hub.pid())]);
+        command
+            .arg("--")
+            .arg(own.get_program())
+            .args(own.get_args())
+            .current_dir(own.get_current_dir().unwrap())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        for (name, value) in own.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command
+    }
+
+    /// What a command says that runs on a host.
+    pub(crate) fn on(&self, name: &str, script: &str) -> String {
+        let host = self.hosts.iter().find(|host| host.name == name).unwrap();
+        let first = host.first.as_ref().unwrap();
+        // The first process is the one that made the namespaces, and its child is in all of them.
+        let children = format!("/proc/{0}/task/{0}/children", first.pid());
+        let child = fs::read_to_string(children).unwrap();
+        let all = ["--all", "--target", child.trim(), "--", "sh", "-c", script];
+        run("nsenter", &all)
+    }
+
+    /// Waits until a command on a host says something.
+    pub(crate) fn wait_on(&self, name: &str, script: &str, limit: Duration) -> String {
+        let began = Instant::now();
+        loop {
+            let said = self.on(name, script);
+            if !said.is_empty() {
+                return said;
+            }
+            assert!(began.elapsed() < limit, "'{script}' says nothing on {name}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Panics if anything of an agent is left on the hosts: a process, a file.
+    pub(crate) fn assert_nothing_left(&self) {
+        let look = "ps -eo args | grep -v grep | grep -E 'disksmith (agent|bench)' || true; \
+                    find /tmp /var/tmp /run /dev/shm /root /home /var/lib /mnt -name '*disksmith*' || true";
+        for host in self.hosts.iter().filter(|host| host.first.is_some()) {
+            let began = Instant::now();
+            let mut left = self.on(&host.name, look);
+            // An agent that was just told to end may need a moment on a busy machine.
+            while !left.is_empty() && began.elapsed() < Duration::from_secs(12) {
+                std::thread::sleep(Duration::from_millis(200));
+                left = self.on(&host.name, look);
+            }
+            assert_eq!(left, "", "left on {}", host.name);
+        }
+    }
+}
+
+/// Runs a command in the network of a process.
+fn inside(held: &Held, words: &[&str]) {
+    let net = format!("--net=/proc/{}/ns/net", held.pid());
+    run("nsenter", &[&[net.as_str(), "--"], words].concat());
+}
+
+fn keygen(path: &Path) {
+    let path = path.to_str().unwrap();
+    run(
+        "ssh-keygen",
+        &["-q", "-t", "ed25519", "-N", "", "-C", "", "-f", path],
+    );
+}
+
+/// The program without what only a debugger wants, which would take long to send; as it is where
+/// nothing can take that out.
+fn stripped(place: &Place) -> PathBuf {
+    let whole = assert_cmd::cargo::cargo_bin!("disksmith").to_owned();
+    let small = place.path("disksmith");
+    let words = ["-o", small.to_str().unwrap(), whole.to_str().unwrap()];
+    match try_run("strip", &words) {
+        Ok(_) => small,
+        Err(_) => whole,
+    }
+}
+
+const SSHD_CONFIG: &str = "\
+ListenAddress 0.0.0.0
+HostKey /run/host/key
+AuthorizedKeysFile /run/host/authorized_keys
+PidFile none
+StrictModes no
+UsePAM no
+UseDNS no
+PasswordAuthentication no
+PermitRootLogin yes
+MaxStartups 100
+SetEnv PATH=/run/host/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+";
+
+/// What runs first in a host's namespaces: NAME FOLDER MEMORY MOUNTED BARE exec|noexec MORE.
+const HOST: &str = r#"
+set -e
+name=$1 folder=$2 memory=$3 mounted=$4 bare=$5 exec=$6 more=$7
+mount --make-rprivate /
+mount -t proc proc /proc
+hostname "$name"
+ip link set lo up
+mount -t tmpfs -o mode=755 host /run
+mkdir /run/sshd /run/host
+cp "$folder"/* /run/host/
+chmod 600 /run/host/key
+# An account without a password may be locked, which sshd without PAM takes to mean everybody.
+sed 's/^root:[^:]*:/root:*:/' /etc/shadow > /run/host/shadow
+mount --bind /run/host/shadow /etc/shadow
+# And one who is not root.
+echo 'op:*:20000::::::' >> /run/host/shadow
+cp /etc/passwd /run/host/passwd
+echo 'op:x:12345:12345::/home/op:/bin/sh' >> /run/host/passwd
+mount --bind /run/host/passwd /etc/passwd
+mount -t tmpfs -o mode=755 host /home
+mkdir /home/op
+chown 12345:12345 /home/op
+mount -t tmpfs host /mnt
+mkdir /mnt/data
+if [ -n "$mounted" ]; then mount "$mounted" /mnt/data; fi
+number=2
+for disk in $more; do
+    mkdir "/mnt/d$number"
+    mount "$disk" "/mnt/d$number"
+    number=$((number + 1))
+done
+if [ -n "$bare" ]; then ln -s "$bare" /run/disk; fi
+for place in /var/tmp /dev/shm /root /var/lib; do mount -t tmpfs -o "mode=1777,$memory,$exec" host "$place"; done
+mount -t tmpfs -o "mode=1777,$memory,$exec" host /tmp
+if [ "$exec" = noexec ]; then mount -o remount,exec /var/tmp; fi
+# Where sshd keeps its own is none of the places that a program could be sent to.
+if [ "$memory" != size=200m ] || [ "$exec" = noexec ]; then
+    mount -o remount,ro /run
+fi
+/usr/sbin/sshd -t -f /run/host/sshd_config
+echo ready
+exec /usr/sbin/sshd -D -e -f /run/host/sshd_config > /dev/null 2>&1
+"#;
