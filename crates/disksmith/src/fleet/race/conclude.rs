@@ -62,6 +62,9 @@ pub(crate) struct Ranked {
     pub doubts: Vec<String>,
     /// Whether something else than its disks may have slowed them, as one of the doubts says.
     pub is_slowed: bool,
+    /// Whether its figures themselves are doubtful: blocks that were never written, answers from memory, other
+    /// work on the disk.
+    pub is_doubtful: bool,
 }
 
 /// A group, and how its race ended.
@@ -221,6 +224,7 @@ fn raced(
             )
         });
     let mut doubts = doubts(place, record);
+    let is_doubtful = !doubts.is_empty();
     let rounds = known.map_or(0, |known| known.rounds);
     if decided == Decided::Keep && rounds < proof_rounds {
         doubts.push(format!(
@@ -239,6 +243,7 @@ fn raced(
         missed: course.missed(place),
         doubts,
         is_slowed: !is_broken && is_slowed(place, record),
+        is_doubtful,
     }
 }
 
@@ -364,6 +369,7 @@ fn never(place: usize, run: &FleetRun) -> Ranked {
         missed: 0,
         doubts: Vec::new(),
         is_slowed: false,
+        is_doubtful: false,
     }
 }
 

@@ -225,6 +225,7 @@ mod tests {
             missed: 0,
             doubts: Vec::new(),
             is_slowed: false,
+            is_doubtful: false,
         }
     }
 

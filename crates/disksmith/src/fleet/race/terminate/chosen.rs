@@ -1,8 +1,8 @@
 //! Which instances may be terminated, by what the race and the source of the hosts say.
 
 use super::super::super::hosts::Now;
-use super::super::super::run::{FleetRun, HostRun};
-use super::super::conclude::{Concluded, Ranked};
+use super::super::super::run::{Came, FleetRun, HostRun};
+use super::super::conclude::{Concluded, Decided, Ranked};
 use super::super::record::{RaceRecord, RacedHost};
 use super::{Doomed, Spared};
 
@@ -48,8 +48,9 @@ impl Member<'_> {
         ids.into_iter().flatten().any(|own| own == id)
     }
 
-    fn has_no_id(&self) -> bool {
-        self.host.id.is_none() && self.raced.own_id.is_none()
+    /// Whether it did not say itself which instance it is: what a list says may be old.
+    fn is_unsaid(&self) -> bool {
+        self.raced.own_id.is_none()
     }
 
     /// Whether both may be on one machine, by their boot or their address.
@@ -130,10 +131,17 @@ fn doubt(
     let places = group.map_or(0, |group| group.places);
     if one.is_slowed {
         Some(format!("its figures are doubtful: {doubts}"))
+    } else if member.host.came == Came::Unfit {
+        // Another boot may be another machine with other disks.
+        Some("it is not what was measured any more".to_owned())
     } else if kept + tied == 0 {
         Some("no host of its group is kept, so that too much may have been asked".to_owned())
     } else if asked.is_shown {
         None
+    } else if let Some(better) = doubtful_better(one, member, record, concluded) {
+        Some(format!(
+            "the figures of those that are better are doubtful: {better}; without --yes you are asked"
+        ))
     } else if kept + places < record.keep {
         Some(format!(
             "of its group {kept} of {} are kept; without --yes you are asked",
@@ -146,6 +154,32 @@ fn doubt(
             "its figures are doubtful: {doubts}; without --yes you are asked"
         ))
     }
+}
+
+/// What is doubtful of the hosts that a culled one was compared with: those of its group that are kept or tie.
+fn doubtful_better<'a>(
+    one: &Ranked,
+    member: &Member<'_>,
+    record: &RaceRecord,
+    concluded: &'a Concluded,
+) -> Option<&'a str> {
+    if one.decided != Decided::Cull {
+        return None;
+    }
+    let group_of = |place: usize| {
+        record
+            .hosts
+            .get(place)
+            .and_then(|raced| raced.group.as_ref())
+    };
+    let is_better = |other: &&Ranked| {
+        matches!(other.decided, Decided::Keep | Decided::Tie)
+            && group_of(other.place) == member.raced.group.as_ref()
+    };
+    let mut better = concluded.ranked.iter().filter(is_better);
+    let doubtful = better.find(|other| other.is_doubtful)?;
+    let doubt = doubtful.doubts.first()?;
+    Some(doubt.trim_end_matches('.'))
 }
 
 /// The instance of a host, as surely as it must be known.
@@ -172,7 +206,7 @@ fn housemate<'a>(id: &str, bad: &[&Ranked], members: &[Member<'a>]) -> Option<&'
     let mut others = others.map(|(_, member)| member);
     let is_with = |other: &&Member<'_>| {
         let mut own = bad.iter().filter_map(|one| members.get(one.place));
-        other.has_id(id) || (other.has_no_id() && own.any(|own| own.may_be_with(other)))
+        other.has_id(id) || (other.is_unsaid() && own.any(|own| own.may_be_with(other)))
     };
     others.find(is_with).map(|other| other.host.host.as_str())
 }

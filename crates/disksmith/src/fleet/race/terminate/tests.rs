@@ -54,6 +54,7 @@ fn race(hosts: &[Member]) -> (FleetRun, Concluded) {
         missed: 0,
         doubts: Vec::new(),
         is_slowed: false,
+        is_doubtful: false,
     };
     let group = GroupEnd {
         name: "all".to_owned(),
@@ -317,6 +318,63 @@ fn an_instance_that_another_host_has_too_stays_unless_all_of_it_is_bad() {
     let plan = planned(&both, false);
     assert_eq!(doomed(&plan), ["i-1"]);
     assert_eq!(plan.doomed[0].host, "h1, h9");
+}
+
+#[test]
+fn who_is_worse_than_hosts_with_doubtful_figures_stays_with_yes() {
+    let hosts = [
+        ("h0", Some("i-0"), own("i-0")),
+        ("h1", Some("i-1"), own("i-1")),
+        ("h6", Some("i-6"), own("i-6")),
+    ];
+    let (run, mut concluded) = race(&hosts);
+    concluded.ranked[0].decided = Decided::Keep;
+    concluded.ranked[0].doubts = vec!["The blocks hold only zeros.".to_owned()];
+    // A floor is missed whatever others do.
+    concluded.ranked[2].decided = Decided::Floor;
+    let everyone = planned_as(&run, &concluded, UNSEEN);
+    assert_eq!(doomed(&everyone), ["i-1", "i-6"]);
+    concluded.ranked[0].is_doubtful = true;
+    let plan = planned_as(&run, &concluded, UNSEEN);
+    assert_eq!(doomed(&plan), ["i-6"]);
+    assert_eq!(
+        why(&plan, "h1"),
+        Some(
+            "the figures of those that are better are doubtful: The blocks hold only zeros; without --yes you \
+             are asked"
+        )
+    );
+}
+
+#[test]
+fn who_was_started_anew_since_it_was_measured_stays() {
+    let hosts = [
+        ("h0", Some("i-0"), own("i-0")),
+        ("h1", Some("i-1"), own("i-1")),
+        ("h6", Some("i-6"), own("i-6")),
+    ];
+    let (mut run, concluded) = race(&hosts);
+    run.hosts[1].came = crate::fleet::run::Came::Unfit;
+    let plan = planned_of(&run, &concluded, false);
+    assert_eq!(doomed(&plan), ["i-6"]);
+    assert_eq!(
+        why(&plan, "h1"),
+        Some("it is not what was measured any more")
+    );
+}
+
+#[test]
+fn who_has_the_same_boot_and_says_no_id_is_on_the_same_machine_whatever_a_list_says() {
+    let booted = |own_id: Option<&str>| RacedHost {
+        own_id: own_id.map(str::to_owned),
+        boot: "b1".to_owned(),
+        ..RacedHost::default()
+    };
+    let hosts = [
+        ("h0", Some("i-9"), booted(None)),
+        ("h1", Some("i-1"), booted(Some("i-1"))),
+    ];
+    assert!(doomed(&planned(&hosts, false)).is_empty());
 }
 
 #[test]
