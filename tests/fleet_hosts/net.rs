@@ -167,9 +167,9 @@ impl Net {
             net.path("known_hosts"),
         );
         let (mut known, mut list) = (String::new(), String::from("# all of them\n"));
-        for (at, wish) in wishes.iter().enumerate() {
+        for (at, (wish, disks)) in wishes.iter().zip(disks_of_all(wishes)).enumerate() {
             let number = at + 1;
-            let host = net.host(number, wish)?;
+            let host = net.host(number, wish, disks?)?;
             let key = fs::read_to_string(net.place.path(&format!("{}.known.pub", host.name)));
             known.push_str(&format!("{},10.77.{number}.2 {}", host.name, key.unwrap()));
             config.push_str(&format!(
@@ -189,7 +189,7 @@ impl Net {
         self.place.path(name).to_str().unwrap().to_owned()
     }
 
-    fn host(&self, number: usize, wish: &Wish) -> Option<Host> {
+    fn host(&self, number: usize, wish: &Wish, disks: Vec<Loop>) -> Option<Host> {
         let name = format!("h{number}");
         let folder = self.place.path(&format!("host-{name}"));
         fs::create_dir(&folder).unwrap();
@@ -202,14 +202,9 @@ impl Net {
         }
         fs::copy(self.place.path("key.pub"), folder.join("authorized_keys")).unwrap();
         fs::write(folder.join("sshd_config"), SSHD_CONFIG).unwrap();
-        let disk = match wish.disk {
-            Disk::Mounted(mib) | Disk::Bare(mib) | Disk::Signed(mib) => Some(Loop::new(mib)?),
-            Disk::None => None,
-        };
+        let mut disks = disks.into_iter();
+        let disk = disks.next();
         let node = disk.as_ref().map_or("", |disk| disk.path());
-        if matches!(wish.disk, Disk::Mounted(_) | Disk::Signed(_)) {
-            run("mkfs.ext4", &["-q", "-F", "-E", QUICK, node]);
-        }
         let is_mounted = matches!(wish.disk, Disk::Mounted(_));
         let [mounted, bare] = if is_mounted { [node, ""] } else { ["", node] };
         let throttle = match (&disk, wish.iops) {
@@ -220,15 +215,9 @@ impl Net {
             }
             _ => None,
         };
-        let mut others = Vec::new();
-        for iops in wish.more {
-            let Disk::Mounted(mib) = wish.disk else {
-                panic!("only disks that are mounted can be several")
-            };
-            let other = Loop::new(mib)?;
-            run("mkfs.ext4", &["-q", "-F", "-E", QUICK, other.path()]);
-            throttle.as_ref().unwrap().also_limit_iops(&other, *iops);
-            others.push(other);
+        let others: Vec<Loop> = disks.collect();
+        for (other, iops) in others.iter().zip(wish.more) {
+            throttle.as_ref().unwrap().also_limit_iops(other, *iops);
         }
         let nodes: Vec<&str> = others.iter().map(Loop::path).collect();
         let memory = match wish.wrong {
@@ -391,6 +380,42 @@ impl Net {
             assert_eq!(left, "", "left on {}", host.name);
         }
     }
+}
+
+/// The disks of all hosts, host by host. They are made at the same time, since each waits for what it writes;
+/// `None` where one cannot be.
+fn disks_of_all(wishes: &[Wish]) -> Vec<Option<Vec<Loop>>> {
+    std::thread::scope(|scope| {
+        let started: Vec<_> = wishes
+            .iter()
+            .map(|wish| scope.spawn(|| disks_of(wish)))
+            .collect();
+        started
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    })
+}
+
+/// The disks of a host, with the file systems that are wished for.
+fn disks_of(wish: &Wish) -> Option<Vec<Loop>> {
+    let (Disk::Mounted(mib) | Disk::Bare(mib) | Disk::Signed(mib)) = wish.disk else {
+        return Some(Vec::new());
+    };
+    let has_files = matches!(wish.disk, Disk::Mounted(_) | Disk::Signed(_));
+    let is_mounted = matches!(wish.disk, Disk::Mounted(_));
+    assert!(
+        is_mounted || wish.more.is_empty(),
+        "only disks that are mounted can be several"
+    );
+    let make = || {
+        let disk = Loop::new(mib)?;
+        if has_files {
+            run("mkfs.ext4", &["-q", "-F", "-E", QUICK, disk.path()]);
+        }
+        Some(disk)
+    };
+    (0..=wish.more.len()).map(|_| make()).collect()
 }
 
 /// Runs a command in the network of a process.
