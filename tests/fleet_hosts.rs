@@ -160,7 +160,11 @@ fn root_sees_what_an_agent_had_when_the_connection_was_lost() {
     let took = cut.elapsed();
     // What is promised is 10 s; a busy machine may need a moment to see it.
     assert!(took < Duration::from_secs(13), "{took:?}");
-    let kept = net.wait_on("h1", "ls /var/lib/disksmith/fleet", Duration::from_secs(15));
+    let kept = net.wait_on(
+        "h1",
+        "ls /var/lib/disksmith/fleet 2>/dev/null || true",
+        Duration::from_secs(15),
+    );
     assert!(kept.ends_with(".json"), "{kept}");
 
     // The other goes on, until the user wants the end. The one that was lost stays lost.

@@ -48,9 +48,9 @@ impl Member<'_> {
         ids.into_iter().flatten().any(|own| own == id)
     }
 
-    /// Whether it did not say itself which instance it is: what a list says may be old.
-    fn is_unsaid(&self) -> bool {
-        self.raced.own_id.is_none()
+    /// Whether neither itself nor EC2 said in this run which instance it is: what a list says may be old.
+    fn is_unsaid(&self, is_of_ec2: bool) -> bool {
+        self.raced.own_id.is_none() && !(is_of_ec2 && self.host.id.is_some())
     }
 
     /// Whether both may be on one machine, by their boot or their address.
@@ -102,7 +102,7 @@ pub(super) fn choose(
         }
     }
     for (id, bad) in instances {
-        match housemate(id, &bad, &members) {
+        match housemate(id, &bad, &members, asked.is_of_ec2) {
             Some(mate) => spared.extend(bad.iter().map(|one| {
                 let name = &members[one.place].host.host;
                 let why = format!("{id} is also that of {mate}, which is not terminated");
@@ -200,13 +200,18 @@ fn id_of<'a>(member: &Member<'a>, is_of_ec2: bool) -> Result<&'a str, String> {
 
 /// A host that has the same instance as these, or may have it, and is not one of them. Several hosts can be
 /// containers of one instance, or ports of one address.
-fn housemate<'a>(id: &str, bad: &[&Ranked], members: &[Member<'a>]) -> Option<&'a str> {
+fn housemate<'a>(
+    id: &str,
+    bad: &[&Ranked],
+    members: &[Member<'a>],
+    is_of_ec2: bool,
+) -> Option<&'a str> {
     let is_other = |place: usize| bad.iter().all(|one| one.place != place);
     let others = (members.iter().enumerate()).filter(|(place, _)| is_other(*place));
     let mut others = others.map(|(_, member)| member);
     let is_with = |other: &&Member<'_>| {
         let mut own = bad.iter().filter_map(|one| members.get(one.place));
-        other.has_id(id) || (other.is_unsaid() && own.any(|own| own.may_be_with(other)))
+        other.has_id(id) || (other.is_unsaid(is_of_ec2) && own.any(|own| own.may_be_with(other)))
     };
     others.find(is_with).map(|other| other.host.host.as_str())
 }

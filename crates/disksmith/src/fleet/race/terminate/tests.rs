@@ -375,6 +375,8 @@ fn who_has_the_same_boot_and_says_no_id_is_on_the_same_machine_whatever_a_list_s
         ("h1", Some("i-1"), booted(Some("i-1"))),
     ];
     assert!(doomed(&planned(&hosts, false)).is_empty());
+    // EC2 knows better than any list.
+    assert_eq!(doomed(&planned(&hosts, true)), ["i-1"]);
 }
 
 #[test]
