@@ -104,14 +104,22 @@ fn with_qemu_a_limit_that_volumes_share_is_found() {
         "--instance-throughput",
         "48MiB",
     ];
-    let Some(said) = in_lab(&place, &volumes, SHARED) else {
-        return;
-    };
-    let document = said.ends_with(0).json();
-    assert_eq!(codes(&document), ["shared-cap"], "{document:#}");
-    for volume in document["volumes"].as_array().unwrap() {
-        assert_eq!(number(&volume["read_bytes"]), 500 * MIB, "{volume}");
-        assert!(codes(volume).is_empty(), "{volume}");
+    // An emulated machine beside other work does not always ask for all that the limit gives, and then nothing
+    // is held by it: up to three looks.
+    for look in 1.. {
+        let Some(said) = in_lab(&place, &volumes, SHARED) else {
+            return;
+        };
+        let document = said.ends_with(0).json();
+        for volume in document["volumes"].as_array().unwrap() {
+            assert_eq!(number(&volume["read_bytes"]), 500 * MIB, "{volume}");
+            assert!(codes(volume).is_empty(), "{volume}");
+        }
+        let found = codes(&document);
+        if found == ["shared-cap"] {
+            return;
+        }
+        assert!(found.is_empty() && look < 3, "look {look}: {document:#}");
     }
 }
 
