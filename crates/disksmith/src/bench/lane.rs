@@ -4,8 +4,8 @@ use std::sync::atomic::AtomicBool;
 
 use engine::{Choice, Engine, EngineError, part_of_seed};
 use jiff::Timestamp;
+use linux::Root;
 use linux::diskstats::DiskStats;
-use linux::{Root, extents};
 use record::{
     Code, Finding, Machine, Nanos, Origin, Phase, Run, RunId, Severity, Target, TargetKind,
 };
@@ -16,9 +16,9 @@ use super::progress::Progress;
 use super::schedule::Listed;
 use super::suite::{self, PhasePlan};
 use super::target::Prepared;
-use super::{Ready, choice, lay_out, machine_of, sample};
+use super::{Ready, choice, lay_out, look_at_content, machine_of};
 use crate::cli::BenchArgs;
-use crate::failure::{Failure, Standing as _};
+use crate::failure::Failure;
 
 /// A target, ready to be measured. It stays open, and claimed, until this is dropped.
 pub(crate) struct Lane {
@@ -85,12 +85,7 @@ impl Lane {
                 &mut progress,
             )?;
         }
-        let largest = measure::largest_span(&phases, prepared.target.size);
-        prepared.target.unwritten_fraction =
-            extents::unwritten_fraction(&prepared.file, largest.0).midway()?;
-        if prepared.target.kind == TargetKind::Block {
-            prepared.target.zero_fraction = sample::zero_fraction(&prepared.file, largest);
-        }
+        look_at_content(&mut prepared, &phases)?;
         Ok(Lane {
             machine: machine_of(root, &prepared),
             suite: suite::name(args),

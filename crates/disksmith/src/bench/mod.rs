@@ -260,12 +260,7 @@ impl Session<'_> {
         }
         let mut notes = std::mem::take(&mut prepared.notes);
         let phases = keep_allowed(phases, prepared.writable, &mut notes)?;
-        let largest = measure::largest_span(&phases, prepared.target.size);
-        prepared.target.unwritten_fraction =
-            extents::unwritten_fraction(&prepared.file, largest.0).midway()?;
-        if prepared.target.kind == TargetKind::Block {
-            prepared.target.zero_fraction = sample::zero_fraction(&prepared.file, largest);
-        }
+        look_at_content(&mut prepared, &phases)?;
         let machine = self.machine(&prepared);
         let (size, whole) = (prepared.target.size, prepared.largest_request);
         let mut schedule =
@@ -392,6 +387,21 @@ impl Session<'_> {
             .unwrap_or_default();
         render::html::write_file(path, &[(run.clone(), conclusion.clone())], &[], &marks).midway()
     }
+}
+
+/// Notes how much of what the phases use was never written, and on a device how much is zero: such blocks may
+/// be answered without the disk.
+///
+/// # Errors
+/// Failed midway, where the extents of a file cannot be read.
+fn look_at_content(prepared: &mut Prepared, phases: &[PhasePlan]) -> Result<(), Failure> {
+    let largest = measure::largest_span(phases, prepared.target.size);
+    prepared.target.unwritten_fraction =
+        extents::unwritten_fraction(&prepared.file, largest.0).midway()?;
+    if prepared.target.kind == TargetKind::Block {
+        prepared.target.zero_fraction = sample::zero_fraction(&prepared.file, largest);
+    }
+    Ok(())
 }
 
 /// Lays out the test file of a directory, as large as the phases need it.

@@ -32,17 +32,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use ::record::RunId;
 use anyhow::anyhow;
 use clap::Parser as _;
-use jiff::Timestamp;
 use ledger::Ledger;
 use record::RacedHost;
 
 use super::agree::must_be_askable;
 use super::hosts::{Host, is_keep};
 use super::rounds;
-use super::run::{FleetRun, HostRun, Kind};
+use super::run::{self as fleet_run, FleetRun, Kind};
 use super::setup::Setup;
 use super::{allow_connections, find, reach};
 use crate::bench::check_page;
@@ -245,7 +243,6 @@ fn check_none_under_way(ledger: &Ledger, here: &Here, hosts: &[Host]) -> Result<
 
 /// The run as it begins.
 fn begun(args: &RaceArgs, asked: &Asked, hosts: &[Host]) -> FleetRun {
-    let began = Timestamp::now();
     let raced = |host: &Host| RacedHost {
         price: price(host),
         is_tagged_keep: host.tags.keys().any(|name| is_keep(name)),
@@ -266,12 +263,8 @@ fn begun(args: &RaceArgs, asked: &Asked, hosts: &[Host]) -> FleetRun {
         termination: None,
     };
     FleetRun {
-        id: RunId::new(began, u64::from(std::process::id())).to_string(),
-        began,
-        kind: Kind::Race,
-        args: asked.words.clone(),
-        hosts: hosts.iter().map(HostRun::waiting).collect(),
         race: Some(Box::new(record)),
+        ..fleet_run::begun(Kind::Race, asked.words.clone(), hosts)
     }
 }
 

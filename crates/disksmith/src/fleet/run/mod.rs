@@ -238,7 +238,7 @@ pub(super) fn answer(
 }
 
 /// The run as it begins.
-fn begun(kind: Kind, args: Vec<String>, hosts: &[Host]) -> FleetRun {
+pub(super) fn begun(kind: Kind, args: Vec<String>, hosts: &[Host]) -> FleetRun {
     let began = Timestamp::now();
     FleetRun {
         id: RunId::new(began, u64::from(std::process::id())).to_string(),
