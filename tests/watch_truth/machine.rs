@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 
@@ -65,7 +66,6 @@ impl std::fmt::Display for Load {
 pub(crate) struct Machine {
     name: &'static str,
     seconds: u64,
-    options: Vec<String>,
     volumes: Vec<String>,
     arrays: usize,
     /// The loads that are there when the plays begin.
@@ -81,7 +81,6 @@ impl Machine {
         Machine {
             name,
             seconds,
-            options: Vec::new(),
             volumes: Vec::new(),
             arrays: 0,
             starts: String::new(),
@@ -94,11 +93,6 @@ impl Machine {
     /// For how long is looked.
     pub(crate) fn seconds(&self) -> u64 {
         self.seconds
-    }
-
-    /// An option of `lab run`.
-    pub(crate) fn option(&mut self, name: &str, value: &str) {
-        self.options.extend([name.to_owned(), value.to_owned()]);
     }
 
     /// Another volume, as `lab run --volumes` has it; gives the name of its device.
@@ -173,7 +167,6 @@ impl Machine {
         let mut arguments = vec!["lab".to_owned(), "run".to_owned()];
         // A second processor costs more than it brings where both are emulated.
         arguments.extend(["--cpus", "1"].map(str::to_owned));
-        arguments.extend(self.options.iter().cloned());
         for volume in &self.volumes {
             arguments.extend(["--volumes".to_owned(), volume.clone()]);
         }
@@ -194,7 +187,8 @@ impl Machine {
             return None;
         }
         let said = said.ends_with(0);
-        self.keep(&said.out, &arguments);
+        let plays = format!("{:#?}\n{}", self.plays, arguments.join("\n"));
+        keep(self.name, &said.out, &plays);
         let found = findings(&said.out);
         let mut verdicts: Vec<Verdict> =
             self.plays.iter().map(|play| judge(play, &found)).collect();
@@ -226,22 +220,21 @@ impl Machine {
             self.starts
         )
     }
+}
 
-    /// Keeps what was seen, where a folder for it is named.
-    fn keep(&self, out: &str, arguments: &[&str]) {
-        let Some(folder) = std::env::var_os("WATCH_TRUTH_KEEP").map(PathBuf::from) else {
-            return;
-        };
-        let files = std::fs::read_dir(&folder).unwrap().count();
-        let name = format!("{:03}-{}", files, self.name);
-        std::fs::write(folder.join(format!("{name}.jsonl")), out).unwrap();
-        let plays = format!("{:#?}\n{}", self.plays, arguments.join("\n"));
-        std::fs::write(folder.join(format!("{name}.plays")), plays).unwrap();
-    }
+/// Keeps what was seen, and what was played, where a folder for it is named.
+pub(crate) fn keep(name: &str, out: &str, played: &str) {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let Some(folder) = std::env::var_os("WATCH_TRUTH_KEEP").map(PathBuf::from) else {
+        return;
+    };
+    let name = format!("{:03}-{name}", COUNT.fetch_add(1, Ordering::Relaxed));
+    std::fs::write(folder.join(format!("{name}.jsonl")), out).unwrap();
+    std::fs::write(folder.join(format!("{name}.plays")), played).unwrap();
 }
 
 /// The findings that began, in the order in which they were said.
-fn findings(out: &str) -> Vec<Found> {
+pub(crate) fn findings(out: &str) -> Vec<Found> {
     let mut found = Vec::new();
     let (mut began, mut at) = (None, 0.0);
     for line in out.lines() {

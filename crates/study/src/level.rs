@@ -2,7 +2,7 @@
 
 use crate::interval::Interval;
 use crate::noise::{Noise, Scaled, batch_means, mean, ones};
-use crate::plateau::without_outlier;
+use crate::plateau::without_outliers;
 
 /// A shorter series cannot tell a drop for good from a rate that jumps every second or so.
 pub const LEAST_SLICES: usize = 70;
@@ -56,9 +56,8 @@ pub(crate) fn find_step(slices: &[f64]) -> Option<Step> {
     // a step of a wandering series, and would make the two levels look like wander too.
     let (first, second) = batches.split_at_mut(split);
     for level in [first, second] {
-        if let Some(others) = without_outlier(level, 1.0 / scaled.unit) {
-            level.copy_from_slice(&others);
-        }
+        let calm = without_outliers(level, 1.0 / scaled.unit, 1);
+        level.copy_from_slice(&calm);
     }
     let (first, second) = batches.split_at(split);
     let (before, after) = (mean(first), mean(second));

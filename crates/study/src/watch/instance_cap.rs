@@ -8,7 +8,7 @@ use record::{EventCode, Severity, Subject};
 
 use super::history::{Part, Point, beginning, mean_of, variation};
 use super::page::{Over, Pages};
-use super::plateaus::{Held, at_work, held_in, least_wait, window};
+use super::plateaus::{Held, at_work, calm_variation, held_in, least_wait, window};
 use super::words::{digits, percent, rate, time};
 use super::{Now, Rule, Sighting};
 
@@ -168,7 +168,7 @@ fn held_together(now: &Now<'_>) -> Option<Held> {
             .collect()
     };
     let whole = mean_of(&sum, |point| &point.all).ops;
-    let flat = variation(&rates(&sum));
+    let flat = calm_variation(&rates(&sum), 1.0);
     let wild = series.iter().filter(|(_, points)| {
         let share = mean_of(points, |point| &point.all).ops / whole;
         share >= COUNTS && variation(&rates(points)) >= WILDER * flat.max(0.005)

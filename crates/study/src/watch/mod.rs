@@ -119,8 +119,8 @@ struct Now<'a> {
 
 impl<'a> Now<'a> {
     /// The devices that do the work: the disks, or, where none is seen, as in a log of an array
-    /// alone, what lies on no other that is. An old log does not tell what lies on what, and its
-    /// arrays do the same work as its disks.
+    /// alone or where only loop devices are asked for, what lies on no other that is. An old log does not
+    /// tell what lies on what, and its arrays do the same work as its disks.
     fn disks(&self) -> impl Iterator<Item = &'a DeviceSample> {
         let sample = self.sample;
         let has_disks = sample
@@ -132,10 +132,10 @@ impl<'a> Now<'a> {
             .iter()
             .filter(move |device| match device.device.kind {
                 DeviceKind::Disk => true,
-                DeviceKind::Array | DeviceKind::Mapper => {
+                DeviceKind::Partition => false,
+                DeviceKind::Array | DeviceKind::Mapper | DeviceKind::Loop | DeviceKind::Memory => {
                     !has_disks && sample.below(&device.device).next().is_none()
                 }
-                DeviceKind::Partition | DeviceKind::Loop | DeviceKind::Memory => false,
             })
     }
 }

@@ -15,7 +15,9 @@ use record::sample::DeviceId;
 
 use super::history::{History, Kind, Point, jitter, mean_known, mean_of, variation};
 use crate::noise::mean;
-use crate::plateau::{LEAST_SLICES_OFTEN, Plateau, Throughput, assess_often, without_outlier};
+use crate::plateau::{
+    LEAST_SLICES_OFTEN, Plateau, Throughput, assess_often, few, without_outliers,
+};
 
 /// How far back it looks, in seconds, and over how many points at least.
 const WINDOW_S: f64 = 80.0;
@@ -124,11 +126,15 @@ fn counts(points: &[Point], at_work: &[bool], count: impl Fn(&Point) -> f64) -> 
     counts.collect()
 }
 
-/// Whether counts vary no more than this share of their mean, or would not but for one: a stall, or a grant
+/// Whether counts vary no more than this share of their mean, or would not but for a few: a stall, or grants
 /// that came late. `one` is one operation in the unit of the counts.
 fn is_steady(counts: &[f64], one: f64, flat: f64) -> bool {
-    variation(counts) <= flat
-        || without_outlier(counts, one).is_some_and(|others| variation(&others) <= flat)
+    calm_variation(counts, one) <= flat
+}
+
+/// How much counts vary beside a few outliers, as a share of their mean.
+pub(super) fn calm_variation(counts: &[f64], one: f64) -> f64 {
+    variation(&without_outliers(counts, one, few(counts.len())))
 }
 
 /// The least mean wait of requests of a kind over a few points in a row, in seconds.
@@ -196,9 +202,13 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_does_not_hide_a_cap() {
-        assert!(level(&[(40, 1.0, 0.0)]).is_some());
-        assert_eq!(level(&[(20, 1.0, 0.0), (60, 1.0, 0.0)]), None);
+    fn a_few_stalls_do_not_hide_a_cap() {
+        let stalls = |at: &[usize]| -> Vec<(usize, f64, f64)> {
+            at.iter().map(|number| (*number, 1.0, 0.0)).collect()
+        };
+        assert!(level(&stalls(&[40])).is_some());
+        assert!(level(&stalls(&[20, 21, 60, 70])).is_some());
+        assert_eq!(level(&stalls(&[10, 20, 40, 60, 70])), None);
     }
 
     #[test]

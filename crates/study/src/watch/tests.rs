@@ -239,19 +239,32 @@ fn pages_of_long_intervals_are_heard() {
     assert_eq!(found, [EventCode::VolumeCap]);
 }
 
-#[test]
-fn arrays_of_a_log_without_a_tree_are_no_disks_beside_disks() {
+/// The devices that are found to be stalled where a disk of the first name and others beside it are.
+fn stalled(names: &[&str]) -> Vec<String> {
     let mut watch = Watch::new(Settings::default());
     let mut found = Vec::new();
     for number in 1..5 {
         let mut sample = second(number, 0.0, Some(3));
-        let mut array = sample.devices[0].clone();
-        array.device = Arc::new(Device::by_name(DeviceId(1), "dm-0", at(0)));
-        sample.devices.push(array);
+        let pattern = sample.devices[0].clone();
+        let devices = names.iter().zip(0..).map(|(name, id)| DeviceSample {
+            device: Arc::new(Device::by_name(DeviceId(id), name, at(0))),
+            ..pattern.clone()
+        });
+        sample.devices = devices.collect();
         found.extend(watch.see(&sample).into_iter().map(|change| change.event));
     }
-    let names: Vec<&str> = found.iter().map(|event| event.name.as_str()).collect();
-    assert_eq!(names, ["nvme1n1"]);
+    found.into_iter().map(|event| event.name).collect()
+}
+
+#[test]
+fn arrays_of_a_log_without_a_tree_are_no_disks_beside_disks() {
+    assert_eq!(stalled(&["nvme1n1", "dm-0"]), ["nvme1n1"]);
+}
+
+#[test]
+fn loop_devices_are_disks_where_no_other_is_in_view() {
+    assert_eq!(stalled(&["nvme1n1", "loop3"]), ["nvme1n1"]);
+    assert_eq!(stalled(&["loop3", "zram0"]), ["loop3", "zram0"]);
 }
 
 /// A volume's page over an interval, with these times over its caps. An instance store knows its own caps
