@@ -61,6 +61,7 @@ fn look(args: &WatchArgs, context: &Context, interrupt: &AtomicBool) -> Result<S
     let mut collector = Collector::new(&context.root, interval).refused()?;
     let mut watch = Watch::new(Settings {
         stall: args.stall.0,
+        names: filter.names().to_vec(),
     });
     let mut seen = Seen::default();
     let mut ticks = Ticks::every(interval);

@@ -6,7 +6,7 @@ use std::path::Path;
 use linux::Root;
 use linux::block::{Device, Devices, Kind};
 use linux::diskstats::AllCounters;
-use record::sample::{DeviceId, DeviceKind, DeviceSample, Sample};
+use record::sample::{DeviceKind, DeviceSample, Sample};
 use record::{Event, Subject};
 use study::watch::{Change, ChangeKind};
 
@@ -64,7 +64,7 @@ impl Filter {
     /// nothing.
     pub(super) fn cut(&self, sample: &mut Sample) -> usize {
         if !self.names.is_empty() {
-            let wanted = self.wanted(sample);
+            let wanted = sample.wanted(&self.names);
             sample
                 .devices
                 .retain(|device| wanted.contains(&device.device.id));
@@ -87,7 +87,7 @@ impl Filter {
             Subject::Host => true,
             Subject::Device(_) if self.names.is_empty() => true,
             Subject::Device(id) => {
-                self.names.contains(&event.name) || self.wanted(sample).contains(&id)
+                self.names.contains(&event.name) || sample.wanted(&self.names).contains(&id)
             }
         }
     }
@@ -104,25 +104,6 @@ impl Filter {
         }
         wanted
     }
-
-    /// The devices that are named, and all that these lie on.
-    fn wanted(&self, sample: &Sample) -> HashSet<DeviceId> {
-        let is_named =
-            |device: &&DeviceSample| self.names.iter().any(|name| has_name(device, name));
-        let mut todo: Vec<&DeviceSample> = sample.devices.iter().filter(is_named).collect();
-        let mut wanted = HashSet::new();
-        while let Some(device) = todo.pop() {
-            if wanted.insert(device.device.id) {
-                todo.extend(sample.below(&device.device));
-            }
-        }
-        wanted
-    }
-}
-
-/// Whether this is the name of a device, the kernel's or one that people gave it.
-pub(super) fn has_name(device: &DeviceSample, name: &str) -> bool {
-    device.device.name == name || device.device.alias.as_deref() == Some(name)
 }
 
 /// Whether a device does something, or is an array that does.

@@ -90,6 +90,7 @@ pub(crate) fn watch(
         collector,
         watch: Watch::new(Settings {
             stall: args.stall.0,
+            names: filter.names().to_vec(),
         }),
         filter,
         of_report,

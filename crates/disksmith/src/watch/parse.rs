@@ -63,14 +63,16 @@ pub(super) fn parse(
         interrupt,
     };
     let report = page.map(|page| Report::begin(page, Source::default()));
+    let filter = LogFilter::new(args);
     let mut parsing = Parsing {
         path,
         reader: Reader::new(input, args.log.options()),
         arrays: Arrays::new(arrays),
-        filter: LogFilter::new(args),
         watch: Watch::new(Settings {
             stall: args.stall.0,
+            names: filter.filter.names().to_vec(),
         }),
+        filter,
         view: match is_silent {
             true => View::Silent,
             false => View::of(args),

@@ -18,7 +18,7 @@ use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::render::watch::replay::{self as render, Table};
 use crate::signals;
 
-use super::filter::{Filter, has_name};
+use super::filter::Filter;
 use super::report::{Report, with_hosts};
 use super::{View, screen, takes_the_terminal};
 
@@ -184,7 +184,7 @@ pub(super) fn replay(
 
 /// Strikes out the names that a sample has.
 fn strike(missing: &mut Vec<String>, sample: &Sample) {
-    missing.retain(|name| !sample.devices.iter().any(|one| has_name(one, name)));
+    missing.retain(|name| !sample.devices.iter().any(|one| one.device.is_called(name)));
 }
 
 /// Who ends a replay early has not seen all of it, so that nothing is said of the rest.

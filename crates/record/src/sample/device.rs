@@ -154,6 +154,11 @@ pub struct Device {
 }
 
 impl Device {
+    /// Whether this is its name, the kernel's or one that people gave it.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.alias.as_deref() == Some(name)
+    }
+
     /// A device of which only the name is known, as in a log.
     pub fn by_name(id: DeviceId, name: &str, first_seen: Moment) -> Device {
         Device {

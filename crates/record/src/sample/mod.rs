@@ -24,6 +24,8 @@ pub use quantity::{BytesPerSecond, Fraction, PerSecond};
 pub use recorded::{Recorded, Spread};
 pub use vendor::{Exceeded, LatencyBin, VendorPage, VendorSample};
 
+use std::collections::HashSet;
+
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -130,6 +132,20 @@ impl Sample {
         self.devices
             .iter()
             .find(|sample| sample.device.name == name)
+    }
+
+    /// The devices that are called by one of these names, and all that these lie on.
+    pub fn wanted(&self, names: &[String]) -> HashSet<DeviceId> {
+        let is_named =
+            |sample: &&DeviceSample| names.iter().any(|name| sample.device.is_called(name));
+        let mut todo: Vec<&DeviceSample> = self.devices.iter().filter(is_named).collect();
+        let mut wanted = HashSet::new();
+        while let Some(sample) = todo.pop() {
+            if wanted.insert(sample.device.id) {
+                todo.extend(self.below(&sample.device));
+            }
+        }
+        wanted
     }
 
     /// The devices that one lies on directly: an array's members, a partition's disk.

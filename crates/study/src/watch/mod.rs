@@ -49,16 +49,19 @@ use book::Book;
 use history::History;
 
 /// What a person may choose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// A device with requests in flight of which none completes for so long has stalled.
     pub stall: Nanos,
+    /// The devices that are asked for; none means all.
+    pub names: Vec<String>,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
             stall: Nanos::from_secs(2),
+            names: Vec::new(),
         }
     }
 }
@@ -115,29 +118,43 @@ impl Sighting {
 struct Now<'a> {
     sample: &'a Sample,
     history: &'a History,
+    disks: Vec<&'a DeviceSample>,
 }
 
 impl<'a> Now<'a> {
-    /// The devices that do the work: the disks, or, where none is seen, as in a log of an array
-    /// alone or where only loop devices are asked for, what lies on no other that is. An old log does not
-    /// tell what lies on what, and its arrays do the same work as its disks.
+    /// The devices that do the work.
     fn disks(&self) -> impl Iterator<Item = &'a DeviceSample> {
-        let sample = self.sample;
-        let has_disks = sample
-            .devices
-            .iter()
-            .any(|device| device.device.kind == DeviceKind::Disk);
-        sample
-            .devices
-            .iter()
-            .filter(move |device| match device.device.kind {
-                DeviceKind::Disk => true,
-                DeviceKind::Partition => false,
-                DeviceKind::Array | DeviceKind::Mapper | DeviceKind::Loop | DeviceKind::Memory => {
-                    !has_disks && sample.below(&device.device).next().is_none()
-                }
-            })
+        self.disks.iter().copied()
     }
+}
+
+/// The devices that do the work: the disks, or, where none is in view, what lies on no other that is: in a
+/// log of an array alone, and where nobody asks for any but loop devices. (An old log does not tell what
+/// lies on what, and its arrays do the same work as its disks.)
+fn disks<'a>(sample: &'a Sample, names: &[String]) -> Vec<&'a DeviceSample> {
+    let is_disk = |device: &DeviceSample| device.device.kind == DeviceKind::Disk;
+    let all = || sample.devices.iter();
+    let wanted = sample.wanted(names);
+    let is_wanted = |device: &DeviceSample| wanted.contains(&device.device.id);
+    if !wanted.is_empty() && !all().any(|device| is_disk(device) && is_wanted(device)) {
+        return lowest(sample, &is_wanted);
+    }
+    if all().any(is_disk) {
+        return all().filter(|device| is_disk(device)).collect();
+    }
+    lowest(sample, &|_| true)
+}
+
+/// What is in view and lies on nothing else, partitions aside.
+fn lowest<'a>(
+    sample: &'a Sample,
+    is_seen: &dyn Fn(&DeviceSample) -> bool,
+) -> Vec<&'a DeviceSample> {
+    let lies_on_none = |device: &&DeviceSample| {
+        device.device.kind != DeviceKind::Partition && sample.below(&device.device).next().is_none()
+    };
+    let seen = sample.devices.iter().filter(|device| is_seen(device));
+    seen.filter(lies_on_none).collect()
 }
 
 /// One kind of event and how it is seen.
@@ -165,6 +182,8 @@ trait Rule {
 /// Watches a host.
 pub struct Watch {
     rules: Vec<Box<dyn Rule + Send>>,
+    /// The devices that are asked for; none means all.
+    names: Vec<String>,
     history: History,
     book: Book,
 }
@@ -187,6 +206,7 @@ impl Watch {
                 Box::new(small_io::SmallIo),
                 Box::new(queue_full::QueueFull),
             ],
+            names: settings.names,
             history: History::default(),
             book: Book::default(),
         }
@@ -205,6 +225,7 @@ impl Watch {
         let now = Now {
             sample,
             history: &self.history,
+            disks: disks(sample, &self.names),
         };
         let mut changes = Vec::new();
         let mut seen = Vec::new();

@@ -240,8 +240,11 @@ fn pages_of_long_intervals_are_heard() {
 }
 
 /// The devices that are found to be stalled where a disk of the first name and others beside it are.
-fn stalled(names: &[&str]) -> Vec<String> {
-    let mut watch = Watch::new(Settings::default());
+fn stalled(names: &[&str], asked_for: &[&str]) -> Vec<String> {
+    let mut watch = Watch::new(Settings {
+        names: asked_for.iter().map(|&name| name.to_owned()).collect(),
+        ..Settings::default()
+    });
     let mut found = Vec::new();
     for number in 1..5 {
         let mut sample = second(number, 0.0, Some(3));
@@ -258,13 +261,17 @@ fn stalled(names: &[&str]) -> Vec<String> {
 
 #[test]
 fn arrays_of_a_log_without_a_tree_are_no_disks_beside_disks() {
-    assert_eq!(stalled(&["nvme1n1", "dm-0"]), ["nvme1n1"]);
+    assert_eq!(stalled(&["nvme1n1", "dm-0"], &[]), ["nvme1n1"]);
 }
 
 #[test]
-fn loop_devices_are_disks_where_no_other_is_in_view() {
-    assert_eq!(stalled(&["nvme1n1", "loop3"]), ["nvme1n1"]);
-    assert_eq!(stalled(&["loop3", "zram0"]), ["loop3", "zram0"]);
+fn loop_devices_are_disks_where_nobody_asks_for_others() {
+    let host = ["nvme1n1", "loop3", "zram0"];
+    assert_eq!(stalled(&host, &[]), ["nvme1n1"]);
+    assert_eq!(stalled(&host, &["loop3"]), ["loop3"]);
+    assert_eq!(stalled(&host, &["loop3", "nvme1n1"]), ["nvme1n1"]);
+    assert_eq!(stalled(&host[1..], &[]), ["loop3", "zram0"]);
+    assert_eq!(stalled(&host, &["gone"]), ["nvme1n1"]);
 }
 
 /// A volume's page over an interval, with these times over its caps. An instance store knows its own caps
