@@ -247,17 +247,28 @@ impl<'a> Field<'a> {
         self.seats.iter_mut().for_each(Seat::release);
     }
 
+    /// Takes in all that hosts have told by now, such as that they were lost while others were measured.
+    pub(super) fn hear_out(&mut self) {
+        while let Ok(told) = self.told.try_recv() {
+            self.take_in(told);
+        }
+    }
+
     /// Takes in what a host tells, if one does within a moment: its place, and the round that it has
     /// measured, if it is that.
     fn hear(&mut self) -> Option<(usize, Option<HostRound>)> {
-        let (place, told) = match self.told.recv_timeout(LOOK) {
-            Ok(told) => told,
-            Err(RecvTimeoutError::Timeout) => return None,
+        match self.told.recv_timeout(LOOK) {
+            Ok(told) => self.take_in(told),
+            Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
                 std::thread::sleep(LOOK);
-                return None;
+                None
             }
-        };
+        }
+    }
+
+    /// What a host has told.
+    fn take_in(&mut self, (place, told): (usize, Told)) -> Option<(usize, Option<HostRound>)> {
         let seat = self.seats.get_mut(place)?;
         if seat.state == State::Gone && !matches!(told, Told::Gone(_)) {
             return None;

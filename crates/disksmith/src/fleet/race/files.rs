@@ -189,8 +189,12 @@ fn list(run: &FleetRun, hosts: &[Host], chosen: &[&Ranked]) -> String {
                 format!(", figure {}", words::number(known.figure))
             });
             let reason = one.reason.replace('\n', " ");
+            let gone = match one.is_gone {
+                true => "; not there any more when the race was over",
+                false => "",
+            };
             text.push_str(&format!(
-                "{line}   # {}{figure}: {reason}\n",
+                "{line}   # {}{figure}: {reason}{gone}\n",
                 one.decided.word()
             ));
         }
@@ -226,6 +230,7 @@ mod tests {
             doubts: Vec::new(),
             is_slowed: false,
             is_doubtful: false,
+            is_gone: false,
         }
     }
 

@@ -160,6 +160,9 @@ impl Conditions<'_> {
         if let Some(record) = run.race.as_mut() {
             record.interrupted = interrupted;
         }
+        if !interrupted {
+            field.hear_out();
+        }
         end(field, interrupted, run);
         Ok(())
     }
@@ -227,6 +230,11 @@ fn end(field: &Field<'_>, interrupted: bool, run: &mut FleetRun) {
             State::Away(why) => {
                 host.came = Came::Lost;
                 host.why = Some(why.clone());
+            }
+            // What it would say of its last round is not known.
+            State::Busy if !interrupted => {
+                host.came = Came::Lost;
+                host.why = Some("it had not answered its last round.".to_owned());
             }
             _ if interrupted => host.came = Came::Interrupted,
             _ => host.came = Came::Done,

@@ -309,6 +309,7 @@ fn host_json(one: &Ranked, run: &FleetRun, record: &RaceRecord) -> Option<Value>
         "zone": host.zone,
         "type": host.kind,
         "id": host.id,
+        "came": host.came.word(),
         "decision": one.decided.word(),
         "reason": one.reason,
         "figure": figure,

@@ -116,36 +116,37 @@ pub(super) fn choose(
 
 /// Why what the race found of a bad host may not be the host's fault, as a clause; `None` where nothing
 /// speaks for it.
-fn doubt(
+fn doubt<'a>(
     one: &Ranked,
-    member: &Member<'_>,
-    record: &RaceRecord,
-    concluded: &Concluded,
+    member: &Member<'a>,
+    record: &'a RaceRecord,
+    concluded: &'a Concluded,
     asked: Asked,
 ) -> Option<String> {
     let doubts = one.doubts.join(" ");
     let doubts = doubts.trim_end_matches('.');
-    let mut groups = concluded.groups.iter();
-    let group = groups.find(|group| Some(&group.name) == member.raced.group.as_ref());
-    let (kept, tied) = group.map_or((0, 0), |group| (group.kept, group.tied));
-    let places = group.map_or(0, |group| group.places);
+    let company = Company::of(member, record, concluded);
     if one.is_slowed {
         Some(format!("its figures are doubtful: {doubts}"))
     } else if member.host.came == Came::Unfit {
         // Another boot may be another machine with other disks.
         Some("it is not what was measured any more".to_owned())
-    } else if kept + tied == 0 {
+    } else if company.chosen == 0 {
         Some("no host of its group is kept, so that too much may have been asked".to_owned())
+    } else if company.kept + company.tied == 0 {
+        Some("no host of its group that is kept is there any more".to_owned())
     } else if asked.is_shown {
         None
     } else if let Some(better) = doubtful_better(one, member, record, concluded) {
         Some(format!(
             "the figures of those that are better are doubtful: {better}; without --yes you are asked"
         ))
-    } else if kept + places < record.keep {
+    } else if company.left() < record.keep {
         Some(format!(
-            "of its group {kept} of {} are kept; without --yes you are asked",
-            record.keep
+            "of its group {} of {} are kept{}; without --yes you are asked",
+            company.left(),
+            record.keep,
+            if company.is_whole() { "" } else { " and there" }
         ))
     } else if doubts.is_empty() {
         None
@@ -156,27 +157,74 @@ fn doubt(
     }
 }
 
+/// The hosts of a group that are kept or tie.
+struct Company {
+    /// How many of them there are, wherever they are now.
+    chosen: usize,
+    /// How many are kept and were there when the race was over.
+    kept: usize,
+    /// How many tie and were there then.
+    tied: usize,
+    /// For how many places they tie.
+    places: usize,
+}
+
+impl Company {
+    /// Those of the group of a host.
+    fn of(member: &Member<'_>, record: &RaceRecord, concluded: &Concluded) -> Company {
+        let gone = |decided: Decided| {
+            let better = better(member, record, concluded);
+            better
+                .filter(|other| other.decided == decided && other.is_gone)
+                .count()
+        };
+        let mut groups = concluded.groups.iter();
+        let group = groups.find(|group| Some(&group.name) == member.raced.group.as_ref());
+        let (kept, tied) = group.map_or((0, 0), |group| (group.kept, group.tied));
+        Company {
+            chosen: kept + tied,
+            kept: kept.saturating_sub(gone(Decided::Keep)),
+            tied: tied.saturating_sub(gone(Decided::Tie)),
+            places: group.map_or(0, |group| group.places),
+        }
+    }
+
+    /// How many will be kept in the end, of those that are there.
+    fn left(&self) -> usize {
+        self.kept + self.places.min(self.tied)
+    }
+
+    /// Whether all of them are there.
+    fn is_whole(&self) -> bool {
+        self.kept + self.tied == self.chosen
+    }
+}
+
+/// The hosts of the group of this one that are kept or tie.
+fn better<'a>(
+    member: &Member<'a>,
+    record: &'a RaceRecord,
+    concluded: &'a Concluded,
+) -> impl Iterator<Item = &'a Ranked> {
+    let group = member.raced.group.as_ref();
+    concluded.ranked.iter().filter(move |other| {
+        let raced = record.hosts.get(other.place);
+        matches!(other.decided, Decided::Keep | Decided::Tie)
+            && raced.and_then(|raced| raced.group.as_ref()) == group
+    })
+}
+
 /// What is doubtful of the hosts that a culled one was compared with: those of its group that are kept or tie.
 fn doubtful_better<'a>(
     one: &Ranked,
-    member: &Member<'_>,
-    record: &RaceRecord,
+    member: &Member<'a>,
+    record: &'a RaceRecord,
     concluded: &'a Concluded,
 ) -> Option<&'a str> {
     if one.decided != Decided::Cull {
         return None;
     }
-    let group_of = |place: usize| {
-        record
-            .hosts
-            .get(place)
-            .and_then(|raced| raced.group.as_ref())
-    };
-    let is_better = |other: &&Ranked| {
-        matches!(other.decided, Decided::Keep | Decided::Tie)
-            && group_of(other.place) == member.raced.group.as_ref()
-    };
-    let mut better = concluded.ranked.iter().filter(is_better);
+    let mut better = better(member, record, concluded);
     let doubtful = better.find(|other| other.is_doubtful)?;
     let doubt = doubtful.doubts.first()?;
     Some(doubt.trim_end_matches('.'))

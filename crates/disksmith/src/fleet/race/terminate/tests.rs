@@ -55,6 +55,7 @@ fn race(hosts: &[Member]) -> (FleetRun, Concluded) {
         doubts: Vec::new(),
         is_slowed: false,
         is_doubtful: false,
+        is_gone: false,
     };
     let group = GroupEnd {
         name: "all".to_owned(),
@@ -437,6 +438,38 @@ fn a_group_in_which_too_few_are_kept_stays_where_nobody_is_asked() {
     assert_eq!(doomed(&plan), [""; 0]);
     assert!(why(&plan, "h1").unwrap().starts_with("of its group 1 of 2"));
     assert_eq!(doomed(&planned_of(&run, &concluded, false)), ["i-1"]);
+}
+
+#[test]
+fn who_is_kept_and_dead_by_now_does_not_count_as_kept() {
+    let hosts = [
+        ("h0", Some("i-0"), own("i-0")),
+        ("h1", Some("i-1"), own("i-1")),
+        ("h6", Some("i-6"), own("i-6")),
+    ];
+    let (mut run, mut concluded) = race(&hosts);
+    run.race.as_mut().unwrap().keep = 2;
+    concluded.groups[0].kept = 2;
+    for place in [0, 2] {
+        concluded.ranked[place].decided = Decided::Keep;
+        concluded.ranked[place].is_bad = false;
+    }
+    assert_eq!(doomed(&planned_as(&run, &concluded, UNSEEN)), ["i-1"]);
+    concluded.ranked[2].is_gone = true;
+    let plan = planned_as(&run, &concluded, UNSEEN);
+    assert_eq!(doomed(&plan), [""; 0]);
+    assert_eq!(
+        why(&plan, "h1"),
+        Some("of its group 1 of 2 are kept and there; without --yes you are asked")
+    );
+    assert_eq!(doomed(&planned_of(&run, &concluded, false)), ["i-1"]);
+    // It would be the last of its group.
+    concluded.ranked[0].is_gone = true;
+    let plan = planned_of(&run, &concluded, false);
+    assert_eq!(
+        why(&plan, "h1"),
+        Some("no host of its group that is kept is there any more")
+    );
 }
 
 #[test]
