@@ -159,10 +159,10 @@ impl<'a> Field<'a> {
                 continue;
             };
             if !waiting.contains(&place) {
-                let targets = measured.map(|measured| measured.targets);
-                record.late.extend(targets.map(|targets| Lap {
+                record.late.extend(measured.map(|measured| Lap {
                     host: place,
-                    targets,
+                    targets: measured.targets,
+                    round: Some(measured.number),
                 }));
                 continue;
             }
@@ -172,6 +172,7 @@ impl<'a> Field<'a> {
                     record.measured.push(Lap {
                         host: place,
                         targets,
+                        round: None,
                     });
                     true
                 }

@@ -5,6 +5,7 @@
 //! | `runner` | one host: reached, prepared, told its rounds |
 //! | `drive` | all of them: brought to the start, and through each round |
 //! | `course` | who is measured next, and who is out for what; it only decides |
+//! | `dark` | rounds in which no host answers |
 //! | `run` | the whole of it |
 //! | `record`, `keeper` | the race as it was measured, in the ledger |
 //! | `conclude` | what that comes to, host by host |
@@ -14,6 +15,7 @@
 
 mod conclude;
 mod course;
+mod dark;
 mod drive;
 mod files;
 mod groups;

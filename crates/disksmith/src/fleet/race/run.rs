@@ -15,6 +15,7 @@ use super::super::run::{Came, FleetRun};
 use super::super::setup::Setup;
 use super::super::talk::SMALL_STACK;
 use super::course::{Course, Replayed};
+use super::dark::Dark;
 use super::drive::{Field, State};
 use super::groups;
 use super::record::{RaceRecord, RoundRecord};
@@ -119,8 +120,7 @@ impl Conditions<'_> {
         let replayed = Replayed::of(&base);
         let setup = replayed.setup(&base);
         let mut course = Course::new(&setup);
-        // Since when no host at all has answered.
-        let mut alone: Option<Instant> = None;
+        let mut dark = Dark::new(self.ready);
         loop {
             let next = course.next();
             if next.is_empty() || self.interrupt.load(Relaxed) {
@@ -130,20 +130,13 @@ impl Conditions<'_> {
                 number: course.rounds(),
                 seconds: base.round_s,
             };
-            let measured = field.measure(&next, round, self.late);
+            let mut measured = field.measure(&next, round, self.late);
             // Part of a round would be of those that answered first.
             if self.interrupt.load(Relaxed) {
                 break;
             }
-            // Where all are away at once, it is most likely not for what they are.
-            let is_any = !(measured.measured.is_empty() && measured.late.is_empty());
-            if !is_any && measured.gone.is_empty() {
-                let since = *alone.get_or_insert_with(Instant::now);
-                if since.elapsed() < self.ready {
-                    continue;
-                }
-            } else {
-                alone = None;
+            if !dark.sort(&mut measured, Instant::now()) {
+                continue;
             }
             let out = course.take(&measured);
             tell(&course, &next, &measured, &out, run);

@@ -227,12 +227,29 @@ fn a_host_that_answers_too_late_is_judged_by_what_it_says_then() {
     let late: usize = record.rounds.iter().map(|round| round.late.len()).sum();
     assert_eq!(late, 1);
     let stalled = of(&run, &concluded, "stall0");
+    // Once is enough.
+    assert_eq!(stalled.missed, 0);
     assert_eq!(stalled.known.unwrap().slow, 1, "{}", stalled.reason);
     assert_ne!(stalled.decided, Decided::Keep, "{}", stalled.reason);
     assert!(
         stalled.reason.contains("was slow in 1 of"),
         "{}",
         stalled.reason
+    );
+}
+
+#[test]
+fn a_silence_of_all_hosts_costs_none_of_them_anything() {
+    let (run, concluded) = raced(&["stall0", "stall1", "stall2", "stall9"], &ROUND);
+    let record = run.race.as_ref().unwrap();
+    let excused: usize = record.rounds.iter().map(|one| one.excused.len()).sum();
+    // The last of them may be out by then.
+    assert!(excused >= 3, "{excused}");
+    assert!(concluded.ranked.iter().all(|one| one.missed == 0));
+    assert_eq!(
+        of(&run, &concluded, "stall0").decided,
+        Decided::Keep,
+        "{concluded:?}"
     );
 }
 
