@@ -56,6 +56,7 @@ use files::Lists;
 use keeper::Keeper;
 use run::Conditions;
 use runner::Running;
+use terminate::Unrehearsed;
 
 pub(crate) use conclude::{Concluded, Decided, Ranked, conclude};
 pub(crate) use record::RaceRecord;
@@ -95,13 +96,14 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         }
         // To hear it after an hour of racing would be late.
         let ids = terminate::ids_of(&hosts);
-        if ids.is_empty() {
+        if hosts.iter().all(|host| host.id.is_none()) {
             context.tell(
                 "disksmith: the ids of the instances come from the hosts, so that the permission to \
                  terminate them is only checked when the race is over.",
             );
         }
-        terminate::check_permission(&ids, &mut terminate::really).map_err(Failure::refused)?;
+        terminate::check_permission(&ids, &mut terminate::really)
+            .map_err(Unrehearsed::before_race)?;
     }
     let ssh = reach(&args.reach)?;
     let starting = hosts.len().min(args.reach.batch as usize);

@@ -12,14 +12,14 @@
 
 mod aws;
 mod chosen;
+mod plan;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::anyhow;
-use serde::{Deserialize, Serialize};
 
 use super::super::agree::is_agreed;
-use super::super::hosts::{Host, Now, instances_now};
+use super::super::hosts::{Host, Now, instances_now, is_keep};
 use super::super::run::FleetRun;
 use super::conclude::Concluded;
 use super::keeper::Keeper;
@@ -27,122 +27,15 @@ use crate::cli::RaceArgs;
 use crate::context::Context;
 use crate::failure::{Failure, listed};
 
-use aws::{BATCH, terminate};
-pub(super) use aws::{RunProgram, check_permission, really};
+use aws::{BATCH, RunProgram, terminate};
+pub(super) use aws::{Unrehearsed, check_permission, really};
 use chosen::{Asked, Candidate, choose};
+pub(crate) use plan::{Doomed, Spared, Termination};
 
 /// The state of an instance of which it is not known what came of it.
 pub(super) const UNKNOWN: &str = "unknown";
 /// The states of an instance that is or will be gone (Amazon EC2 API Reference, InstanceState).
 const GONE: [&str; 2] = ["shutting-down", "terminated"];
-
-/// An instance that shall be terminated.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Doomed {
-    /// What the host is called, or all that are of this instance.
-    pub host: String,
-    /// The instance's id.
-    pub id: String,
-    /// What the race found, as a sentence without its end.
-    pub why: String,
-    /// Reasons to doubt what the race measured there, as sentences.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub doubts: Vec<String>,
-    /// Its state after EC2 was asked to terminate it, `unknown` where that was not answered; `None` before.
-    pub state: Option<String>,
-}
-
-/// A host that was measured to be bad and stays.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Spared {
-    /// What it is called.
-    pub host: String,
-    /// Why, as a clause.
-    pub why: String,
-}
-
-impl Spared {
-    fn new(host: &str, why: String) -> Spared {
-        Spared {
-            host: host.to_owned(),
-            why,
-        }
-    }
-
-    fn sentence(&self) -> String {
-        format!("{} stays: {}.", self.host, self.why)
-    }
-}
-
-/// Who is terminated, and who is not.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Termination {
-    /// Those that are.
-    pub doomed: Vec<Doomed>,
-    /// Those that could have been.
-    pub spared: Vec<Spared>,
-}
-
-impl Termination {
-    /// Those of the chosen against which EC2 says nothing now.
-    ///
-    /// # Errors
-    /// A sentence, where EC2 cannot be asked.
-    fn of(
-        chosen: &[Candidate],
-        spared: Vec<Spared>,
-        program: RunProgram<'_>,
-    ) -> Result<Termination, String> {
-        let mut plan = Termination {
-            doomed: Vec::new(),
-            spared,
-        };
-        for batch in chosen.chunks(BATCH) {
-            let known = now(batch.iter(), program)?;
-            for one in batch {
-                match one.protection(&known) {
-                    Some(why) => plan.spared.push(Spared::new(&one.doomed.host, why)),
-                    None => plan.doomed.push(one.doomed.clone()),
-                }
-            }
-        }
-        Ok(plan)
-    }
-
-    /// Who shall be terminated, and who not, for the user to agree to.
-    fn text(&self) -> String {
-        let mut text = match self.doomed.len() {
-            0 => "No instance is terminated.\n".to_owned(),
-            1 => "To be terminated is 1 instance:\n".to_owned(),
-            count => format!("To be terminated are {count} instances:\n"),
-        };
-        for one in &self.doomed {
-            text.push_str(&format!("  {} ({}): {}.\n", one.host, one.id, one.why));
-            for doubt in &one.doubts {
-                text.push_str(&format!("    A doubt: {doubt}\n"));
-            }
-        }
-        for one in &self.spared {
-            text.push_str(&format!("  {}\n", one.sentence()));
-        }
-        text.pop();
-        text
-    }
-
-    fn set(&mut self, id: &str, state: Option<&str>) {
-        for one in self.doomed.iter_mut().filter(|one| one.id == id) {
-            one.state = state.map(str::to_owned);
-        }
-    }
-
-    /// Lets an instance stay after all.
-    fn spare(&mut self, id: &str, why: String) -> Option<&Spared> {
-        let at = self.doomed.iter().position(|one| one.id == id)?;
-        let one = self.doomed.remove(at);
-        self.spared.push(Spared::new(&one.host, why));
-        self.spared.last()
-    }
-}
 
 /// What EC2 says of these now.
 fn now<'a>(
@@ -153,9 +46,11 @@ fn now<'a>(
     instances_now(&ids, program)
 }
 
-/// The ids that the source of the hosts knows.
+/// The ids that the source of the hosts knows, without those that it tags `keep`.
 pub(crate) fn ids_of(hosts: &[Host]) -> Vec<String> {
-    hosts.iter().filter_map(|host| host.id.clone()).collect()
+    let is_kept = |host: &Host| host.tags.keys().any(|name| is_keep(name));
+    let mortal = hosts.iter().filter(|host| !is_kept(host));
+    mortal.filter_map(|host| host.id.clone()).collect()
 }
 
 /// Terminates the instances that were measured to be bad, after the list was shown and agreed to.
@@ -220,7 +115,10 @@ impl Means<'_> {
         // Before anybody is asked: what is not in the ledger is not done.
         self.recorded(run).map_err(none)?;
         let ids: Vec<String> = plan.doomed.iter().map(|one| one.id.clone()).collect();
-        check_permission(&ids, self.program).map_err(none)?;
+        check_permission(&ids, self.program).map_err(|why| match why {
+            Unrehearsed::Refused(why) => none(why),
+            Unrehearsed::MayBeGone(_) => self.not_rehearsed(&why, &mut plan, run),
+        })?;
         let words = match ids.len() {
             1 => "This instance will be terminated.".to_owned(),
             count => format!("These {count} instances will be terminated."),
@@ -242,6 +140,23 @@ impl Means<'_> {
             run.id,
             listed(&problems)
         )))
+    }
+
+    /// Notes what may have been terminated in place of a rehearsal, and ends the race with it.
+    fn not_rehearsed(
+        &mut self,
+        why: &Unrehearsed,
+        plan: &mut Termination,
+        run: &mut FleetRun,
+    ) -> Failure {
+        if let Unrehearsed::MayBeGone(ids) = why {
+            ids.iter().for_each(|id| plan.set(id, Some(UNKNOWN)));
+            self.look_after(ids, plan);
+        }
+        note(run, plan);
+        let mut problems = vec![why.sentence()];
+        problems.extend(self.recorded(run).err());
+        Failure::Midway(anyhow!("{}", problems.join(" ")))
     }
 
     /// Terminates those, batch by batch, and notes what came of each. What went wrong, as sentences: one
@@ -323,19 +238,20 @@ impl Means<'_> {
                 None
             }
             Err(why) => {
-                let words: Vec<&str> = ids.iter().map(String::as_str).collect();
-                // That one runs still may only be so because the request is on its way.
-                let known = instances_now(&words, self.program).unwrap_or_default();
-                for now in known
-                    .iter()
-                    .filter(|now| GONE.contains(&now.state.as_str()))
-                {
-                    if ids.contains(&now.id) {
-                        plan.set(&now.id, Some(&now.state));
-                    }
-                }
+                self.look_after(ids, plan);
                 Some(why)
             }
+        }
+    }
+
+    /// Notes which of these EC2 says to be gone. That one runs still may only be so because the request is on
+    /// its way.
+    fn look_after(&mut self, ids: &[String], plan: &mut Termination) {
+        let words: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let known = instances_now(&words, self.program).unwrap_or_default();
+        let is_gone = |now: &&Now| GONE.contains(&now.state.as_str()) && ids.contains(&now.id);
+        for now in known.iter().filter(is_gone) {
+            plan.set(&now.id, Some(&now.state));
         }
     }
 

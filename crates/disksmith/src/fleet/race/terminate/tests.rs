@@ -643,9 +643,58 @@ fn a_permission_that_is_missing_is_told() {
     let ids = ["i-1".to_owned()];
     assert_eq!(check_permission(&ids, &mut ec2(SOUND)), Ok(()));
     let mut denied = |_: &Exec| Err("status 254: (UnauthorizedOperation)".to_owned());
-    let why = check_permission(&ids, &mut denied).unwrap_err();
+    let Err(Unrehearsed::Refused(why)) = check_permission(&ids, &mut denied) else {
+        panic!("it is allowed")
+    };
     assert!(why.contains("UnauthorizedOperation"), "{why}");
-    // Something that terminates in place of a rehearsal is not what it should be.
-    let mut wrong = |_: &Exec| Ok(Vec::new());
-    assert!(check_permission(&ids, &mut wrong).is_err());
+}
+
+#[test]
+fn what_terminates_in_place_of_a_rehearsal_does_so_with_one_at_most() {
+    let ids: Vec<String> = (0..200).map(|at| format!("i-{at:03}")).collect();
+    let mut lines = Vec::new();
+    let mut wrong = |exec: &Exec| {
+        lines.push(exec.line());
+        Ok(Vec::new())
+    };
+    let why = check_permission(&ids, &mut wrong).unwrap_err();
+    assert_eq!(why, Unrehearsed::MayBeGone(vec!["i-000".to_owned()]));
+    assert_eq!(lines.len(), 1);
+    assert!(
+        lines[0].ends_with("--instance-ids i-000 --dry-run"),
+        "{lines:?}"
+    );
+    assert!(matches!(why.before_race(), Failure::Midway(_)));
+    // In the end too, and what came of that one is not known then, unless EC2 says so.
+    for (gone, state) in [("running", UNKNOWN), ("terminated", "terminated")] {
+        let mut sound = ec2(SOUND);
+        let mut is_sent = false;
+        let careless = |exec: &Exec| {
+            let line = exec.line();
+            if line.contains("--dry-run") {
+                is_sent = true;
+                return Ok(Vec::new());
+            }
+            let said = sound(exec)?;
+            let said = String::from_utf8(said).unwrap();
+            let now = if is_sent { gone } else { "running" };
+            Ok(said.replace("running", now).into_bytes())
+        };
+        let came = terminated(&two(), careless, 9, || panic!("nobody is asked"));
+        assert_eq!(came.sent, [""; 0]);
+        assert_eq!(came.states(), [Some(state), None]);
+        let error = came.error.unwrap();
+        assert!(error.starts_with("'aws ec2 terminate"), "{error}");
+        assert!(error.contains("what came of i-1 is not known"), "{error}");
+    }
+}
+
+#[test]
+fn no_rehearsal_is_of_what_the_source_tags_keep() {
+    let host = |id: &str, tag: &str| Host {
+        id: Some(id.to_owned()),
+        tags: [(tag.to_owned(), String::new())].into(),
+        ..Host::default()
+    };
+    assert_eq!(ids_of(&[host("i-1", "KEEP"), host("i-2", "a")]), ["i-2"]);
 }

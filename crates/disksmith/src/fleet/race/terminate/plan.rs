@@ -1,0 +1,115 @@
+//! Who is terminated and who is not, as it is shown, agreed to and kept in the ledger.
+
+use serde::{Deserialize, Serialize};
+
+use super::aws::{BATCH, RunProgram};
+use super::chosen::Candidate;
+use super::now;
+
+/// An instance that shall be terminated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Doomed {
+    /// What the host is called, or all that are of this instance.
+    pub host: String,
+    /// The instance's id.
+    pub id: String,
+    /// What the race found, as a sentence without its end.
+    pub why: String,
+    /// Reasons to doubt what the race measured there, as sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<String>,
+    /// Its state after EC2 was asked to terminate it, `unknown` where that was not answered; `None` before.
+    pub state: Option<String>,
+}
+
+/// A host that was measured to be bad and stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Spared {
+    /// What it is called.
+    pub host: String,
+    /// Why, as a clause.
+    pub why: String,
+}
+
+impl Spared {
+    pub(super) fn new(host: &str, why: String) -> Spared {
+        Spared {
+            host: host.to_owned(),
+            why,
+        }
+    }
+
+    pub(super) fn sentence(&self) -> String {
+        format!("{} stays: {}.", self.host, self.why)
+    }
+}
+
+/// Who is terminated, and who is not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Termination {
+    /// Those that are.
+    pub doomed: Vec<Doomed>,
+    /// Those that could have been.
+    pub spared: Vec<Spared>,
+}
+
+impl Termination {
+    /// Those of the chosen against which EC2 says nothing now.
+    ///
+    /// # Errors
+    /// A sentence, where EC2 cannot be asked.
+    pub(super) fn of(
+        chosen: &[Candidate],
+        spared: Vec<Spared>,
+        program: RunProgram<'_>,
+    ) -> Result<Termination, String> {
+        let mut plan = Termination {
+            doomed: Vec::new(),
+            spared,
+        };
+        for batch in chosen.chunks(BATCH) {
+            let known = now(batch.iter(), program)?;
+            for one in batch {
+                match one.protection(&known) {
+                    Some(why) => plan.spared.push(Spared::new(&one.doomed.host, why)),
+                    None => plan.doomed.push(one.doomed.clone()),
+                }
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Who shall be terminated, and who not, for the user to agree to.
+    pub(super) fn text(&self) -> String {
+        let mut text = match self.doomed.len() {
+            0 => "No instance is terminated.\n".to_owned(),
+            1 => "To be terminated is 1 instance:\n".to_owned(),
+            count => format!("To be terminated are {count} instances:\n"),
+        };
+        for one in &self.doomed {
+            text.push_str(&format!("  {} ({}): {}.\n", one.host, one.id, one.why));
+            for doubt in &one.doubts {
+                text.push_str(&format!("    A doubt: {doubt}\n"));
+            }
+        }
+        for one in &self.spared {
+            text.push_str(&format!("  {}\n", one.sentence()));
+        }
+        text.pop();
+        text
+    }
+
+    pub(super) fn set(&mut self, id: &str, state: Option<&str>) {
+        for one in self.doomed.iter_mut().filter(|one| one.id == id) {
+            one.state = state.map(str::to_owned);
+        }
+    }
+
+    /// Lets an instance stay after all.
+    pub(super) fn spare(&mut self, id: &str, why: String) -> Option<&Spared> {
+        let at = self.doomed.iter().position(|one| one.id == id)?;
+        let one = self.doomed.remove(at);
+        self.spared.push(Spared::new(&one.host, why));
+        self.spared.last()
+    }
+}
