@@ -227,21 +227,22 @@ impl Means<'_> {
         Ok(ids)
     }
 
-    /// Terminates a batch. What went wrong, as a sentence.
-    fn end(&mut self, ids: &[String], plan: &mut Termination) -> Option<String> {
+    /// Terminates a batch. What went wrong, as sentences.
+    fn end(&mut self, ids: &[String], plan: &mut Termination) -> Vec<String> {
+        let mut problems = Vec::new();
         match terminate(ids, self.program) {
             Ok(states) => {
-                for id in ids {
-                    let state = states.iter().find(|(of, _)| of == id);
-                    plan.set(id, Some(state.map_or(UNKNOWN, |(_, state)| state)));
+                for (id, state) in states.iter().filter(|(id, _)| ids.contains(id)) {
+                    plan.set(id, Some(state));
                 }
-                None
             }
-            Err(why) => {
-                self.look_after(ids, plan);
-                Some(why)
-            }
+            Err(why) => problems.push(why),
         }
+        if !ids.iter().all(|id| plan.is_gone(id)) {
+            self.look_after(ids, plan);
+        }
+        problems.extend(ids.iter().filter_map(|id| plan.not_gone(id)));
+        problems
     }
 
     /// Notes which of these EC2 says to be gone. That one runs still may only be so because the request is on
@@ -249,7 +250,7 @@ impl Means<'_> {
     fn look_after(&mut self, ids: &[String], plan: &mut Termination) {
         let words: Vec<&str> = ids.iter().map(String::as_str).collect();
         let known = instances_now(&words, self.program).unwrap_or_default();
-        let is_gone = |now: &&Now| GONE.contains(&now.state.as_str()) && ids.contains(&now.id);
+        let is_gone = |now: &&Now| is_gone(&now.state) && ids.contains(&now.id);
         for now in known.iter().filter(is_gone) {
             plan.set(&now.id, Some(&now.state));
         }
@@ -267,6 +268,11 @@ impl Means<'_> {
             )
         })
     }
+}
+
+/// Whether an instance of this state is or will be gone.
+fn is_gone(state: &str) -> bool {
+    GONE.contains(&state)
 }
 
 /// Puts to the run who is terminated, and what came of it.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::aws::{BATCH, RunProgram};
 use super::chosen::Candidate;
-use super::now;
+use super::{UNKNOWN, is_gone, now};
 
 /// An instance that shall be terminated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,6 +102,29 @@ impl Termination {
     pub(super) fn set(&mut self, id: &str, state: Option<&str>) {
         for one in self.doomed.iter_mut().filter(|one| one.id == id) {
             one.state = state.map(str::to_owned);
+        }
+    }
+
+    fn state(&self, id: &str) -> Option<&str> {
+        let mut doomed = self.doomed.iter();
+        doomed.find(|one| one.id == id)?.state.as_deref()
+    }
+
+    /// Whether EC2 says that an instance is or will be gone.
+    pub(super) fn is_gone(&self, id: &str) -> bool {
+        self.state(id).is_some_and(is_gone)
+    }
+
+    /// That it is not sure of an instance that it is gone, as a sentence; `None` where it is.
+    pub(super) fn not_gone(&self, id: &str) -> Option<String> {
+        match self.state(id) {
+            Some(state) if is_gone(state) => None,
+            None | Some(UNKNOWN) => Some(format!(
+                "What came of {id} is not known; look with 'aws ec2 describe-instances --instance-ids {id}'."
+            )),
+            Some(state) => Some(format!(
+                "EC2 was asked to terminate {id}, and answered that it is {state}."
+            )),
         }
     }
 

@@ -605,6 +605,42 @@ fn after_an_error_it_is_asked_what_is_gone_and_the_rest_is_not_known() {
 }
 
 #[test]
+fn an_answer_that_leaves_one_out_or_lets_it_run_is_no_success() {
+    for (answer, states, told) in [
+        (
+            r#"{"TerminatingInstances": [
+                {"InstanceId": "i-6", "CurrentState": {"Name": "shutting-down"}}]}"#,
+            [UNKNOWN, "shutting-down"],
+            "What came of i-1 is not known",
+        ),
+        (
+            r#"{"TerminatingInstances": [
+                {"InstanceId": "i-6", "CurrentState": {"Name": "running"}},
+                {"InstanceId": "i-1", "CurrentState": {"Name": "terminated"}}]}"#,
+            ["terminated", "running"],
+            "asked to terminate i-6, and answered that it is running",
+        ),
+    ] {
+        let mut sound = ec2(SOUND);
+        let came = terminated(
+            &two(),
+            |exec| {
+                let line = exec.line();
+                if line.contains("terminate-instances") && !line.contains("--dry-run") {
+                    return Ok(answer.as_bytes().to_vec());
+                }
+                sound(exec)
+            },
+            9,
+            || true,
+        );
+        assert_eq!(came.states(), states.map(Some));
+        let error = came.error.unwrap();
+        assert!(error.contains(told), "{error}");
+    }
+}
+
+#[test]
 fn one_batch_that_fails_leaves_no_other() {
     let names: Vec<String> = (0..=BATCH + 1).map(|at| format!("i-{at:03}")).collect();
     let mut hosts = vec![("h0", Some("i-0"), own("i-0"))];
