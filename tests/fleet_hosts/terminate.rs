@@ -17,7 +17,7 @@ const AWS: &str = r#"#!/bin/sh
 echo "$*" >> asked
 instance() {
     echo '{"InstanceId": "i-000'$1'", "InstanceType": "i4i.large", "State": {"Name": "running"},
-        "PrivateIpAddress": "10.77.'$1'.2", "Placement": {"AvailabilityZone": "us-east-1a"},
+        "PrivateIpAddress": "10.77.'$1'.2", "LaunchTime": "2020-01-01T00:00:00+00:00", "Placement": {"AvailabilityZone": "us-east-1a"},
         "Tags": [{"Key": "Name", "Value": "h'$1'"}, {"Key": "'$2'", "Value": ""}]}'
 }
 case "$*" in

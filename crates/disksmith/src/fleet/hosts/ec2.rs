@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use linux::exec::Exec;
 use serde::Deserialize;
 
@@ -44,6 +45,7 @@ struct Instance {
     public_ip_address: Option<String>,
     placement: Option<Placement>,
     state: Option<State>,
+    launch_time: Option<String>,
     tags: Option<Vec<Tag>>,
 }
 
@@ -116,6 +118,9 @@ pub(crate) struct Now {
     pub id: String,
     /// Its state, such as `running`.
     pub state: String,
+    /// When it was last started, be it anew after a stop (`LaunchTime` of Instance in the Amazon EC2 API
+    /// Reference, where the first start is to be had of a network interface). `None` where EC2 does not say it.
+    pub launched: Option<Timestamp>,
     /// By which addresses it is reached.
     pub addresses: Vec<String>,
     /// Whether it has the tag `keep`, in whatever letters.
@@ -142,6 +147,7 @@ pub(crate) fn now(
                 .state
                 .and_then(|state| state.name)
                 .unwrap_or_default(),
+            launched: instance.launch_time.and_then(|time| time.parse().ok()),
             addresses: [instance.private_ip_address, instance.public_ip_address]
                 .into_iter()
                 .flatten()
@@ -349,6 +355,27 @@ mod tests {
             Ok(page.clone())
         });
         assert!(found.is_err() && asked == MOST_PAGES);
+    }
+
+    #[test]
+    fn when_an_instance_was_last_started_is_read_as_aws_writes_it() {
+        let launched = |time: &str| {
+            let one = format!(r#"{{"InstanceId": "i-1", "LaunchTime": {time}}}"#);
+            let known = now(&["i-1"], &mut |_| {
+                Ok(answer(std::slice::from_ref(&one), ""))
+            })
+            .unwrap();
+            known[0].launched
+        };
+        let moment = Some("2026-01-02T03:04:05Z".parse().unwrap());
+        for written in [
+            "\"2026-01-02T03:04:05+00:00\"",
+            "\"2026-01-02T03:04:05.000Z\"",
+        ] {
+            assert_eq!(launched(written), moment, "{written}");
+        }
+        assert_eq!(launched("null"), None);
+        assert_eq!(launched("\"yesterday\""), None);
     }
 
     proptest! {

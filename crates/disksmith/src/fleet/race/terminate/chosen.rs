@@ -1,5 +1,7 @@
 //! Which instances may be terminated, by what the race and the source of the hosts say.
 
+use jiff::{SignedDuration, Timestamp};
+
 use super::super::super::hosts::Now;
 use super::super::super::run::{Came, FleetRun, HostRun};
 use super::super::conclude::{Concluded, Decided, Ranked};
@@ -13,6 +15,8 @@ pub(super) struct Candidate {
     pub doomed: Doomed,
     /// Where those of its hosts are reached that did not say themselves which instance they are.
     unconfirmed: Vec<String>,
+    /// When the race began, by the earliest of the clocks that are known.
+    began: Timestamp,
 }
 
 impl Candidate {
@@ -27,6 +31,16 @@ impl Candidate {
         }
         if now.state != "running" {
             return Some(format!("{id} is {}", now.state));
+        }
+        // After a start it may have other hardware, and other disks of its own.
+        match now.launched {
+            None => return Some(format!("EC2 does not say since when {id} runs")),
+            Some(launched) if launched > self.began => {
+                return Some(format!(
+                    "{id} was started at {launched}, after the race began"
+                ));
+            }
+            Some(_) => {}
         }
         // Where the host itself did not say who it is, its address must.
         let is_elsewhere = |address: &&String| !now.addresses.contains(&bare(address).to_owned());
@@ -108,7 +122,7 @@ pub(super) fn choose(
                 let why = format!("{id} is also that of {mate}, which is not terminated");
                 Spared::new(name, why)
             })),
-            None => candidates.push(candidate(id, &bad, &members)),
+            None => candidates.push(candidate(id, &bad, &members, run.began)),
         }
     }
     (candidates, spared)
@@ -264,7 +278,15 @@ fn housemate<'a>(
     others.find(is_with).map(|other| other.host.host.as_str())
 }
 
-fn candidate(id: &str, bad: &[&Ranked], members: &[Member<'_>]) -> Candidate {
+/// When the race began, by the clock of a host where that is behind this one: that of an instance is nearer to
+/// EC2's, and a race that seems to have begun earlier spares more.
+fn began_of(member: &Member<'_>, began: Timestamp) -> Timestamp {
+    let ahead_s = member.host.clock_ahead_s.unwrap_or_default().min(0.0);
+    let ahead = SignedDuration::try_from_secs_f64(ahead_s).unwrap_or_default();
+    began.checked_add(ahead).unwrap_or(Timestamp::MIN)
+}
+
+fn candidate(id: &str, bad: &[&Ranked], members: &[Member<'_>], began: Timestamp) -> Candidate {
     let of = |one: &&&Ranked| members[one.place];
     let hosts: Vec<&str> = bad.iter().map(|one| of(&one).host.host.as_str()).collect();
     let mut why: Vec<&str> = bad.iter().map(|one| one.reason.as_str()).collect();
@@ -286,6 +308,9 @@ fn candidate(id: &str, bad: &[&Ranked], members: &[Member<'_>]) -> Candidate {
             state: None,
         },
         unconfirmed: unconfirmed.map(|one| one.host.address.clone()).collect(),
+        began: (bad.iter().map(|one| began_of(&of(&one), began)))
+            .min()
+            .unwrap_or(began),
     }
 }
 

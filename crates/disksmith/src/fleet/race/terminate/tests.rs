@@ -95,6 +95,7 @@ fn ec2(instances: &'static [Instance]) -> impl FnMut(&Exec) -> Result<Vec<u8>, S
                 let key = if *keep { "Keep" } else { "Name" };
                 format!(
                     r#"{{"InstanceId": "{id}", "State": {{"Name": "{state}"}},
+                        "LaunchTime": "1969-12-31T23:00:00+00:00",
                         "PrivateIpAddress": "{address}", "CurrentState": {{"Name": "shutting-down"}},
                         "Tags": [{{"Key": "{key}", "Value": ""}}]}}"#
                 )
@@ -362,6 +363,42 @@ fn who_was_started_anew_since_it_was_measured_stays() {
         why(&plan, "h1"),
         Some("it is not what was measured any more")
     );
+}
+
+#[test]
+fn an_instance_that_was_started_since_the_race_began_stays() {
+    let (mut run, concluded) = race(&two());
+    let planned = |run: &FleetRun, time: &str| {
+        let asked = Asked {
+            is_of_ec2: false,
+            is_shown: true,
+        };
+        let (chosen, spared) = choose(run, run.race.as_ref().unwrap(), &concluded, asked);
+        let mut sound = ec2(SOUND);
+        Termination::of(&chosen, spared, &mut |exec| {
+            let said = String::from_utf8(sound(exec)?).unwrap();
+            Ok(said.replace("1969-12-31T23:00:00+00:00", time).into_bytes())
+        })
+        .unwrap()
+    };
+    assert_eq!(
+        doomed(&planned(&run, "1970-01-01T00:00:00.000Z")),
+        ["i-1", "i-6"]
+    );
+    let plan = planned(&run, "1970-01-01T00:00:01+00:00");
+    assert_eq!(
+        why(&plan, "h1"),
+        Some("i-1 was started at 1970-01-01T00:00:01Z, after the race began")
+    );
+    let plan = planned(&run, "");
+    assert_eq!(
+        why(&plan, "h1"),
+        Some("EC2 does not say since when i-1 runs")
+    );
+    // This machine's clock is an hour and a half ahead of that of one host, so that the race began earlier.
+    run.hosts[1].clock_ahead_s = Some(-5400.0);
+    run.hosts[2].clock_ahead_s = Some(5400.0);
+    assert_eq!(doomed(&planned(&run, "1969-12-31T23:00:00+00:00")), ["i-6"]);
 }
 
 #[test]
