@@ -217,6 +217,11 @@ fn note(field: &Field<'_>, run: &mut FleetRun) {
 /// The race is over for all of them.
 fn end(field: &Field<'_>, interrupted: bool, run: &mut FleetRun) {
     note(field, run);
+    let raced = run.race.iter_mut().flat_map(|record| &mut record.hosts);
+    for (raced, seat) in raced.zip(&field.seats) {
+        // Its metadata service may have been silent at first.
+        raced.own_id = raced.own_id.take().or_else(|| seat.own_id.clone());
+    }
     for (host, seat) in run.hosts.iter_mut().zip(&field.seats) {
         match &seat.state {
             State::Gone => {}

@@ -196,6 +196,20 @@ fn each_zone_keeps_its_own_and_sizes_do_not_compete() {
     }
 }
 
+#[test]
+fn what_a_host_says_of_itself_is_known_where_it_cannot_take_part_too() {
+    let mut hosts = hosts(&["h0", "h1", "other2"]);
+    hosts[2].id = Some("i-2".to_owned());
+    let words = [&ROUND[..], &["--keep", "1", "--rounds", "4"]].concat();
+    let interrupt = AtomicBool::new(false);
+    let run = race_of(&hosts, &words, &interrupt, &mut |_| {}).unwrap();
+    assert_eq!(run.hosts[2].came, Came::Unfit);
+    let raced = &run.race.as_ref().unwrap().hosts[2];
+    assert_eq!(raced.group, None);
+    assert_eq!(raced.own_id.as_deref(), Some("i-other"));
+    assert_eq!(raced.boot, "other2-1");
+}
+
 /// Why a host was missing, round by round.
 fn missed<'a>(run: &'a FleetRun, name: &str) -> Vec<&'a str> {
     let place = run.hosts.iter().position(|host| host.host == name);
