@@ -46,7 +46,59 @@ struct Instance {
     placement: Option<Placement>,
     state: Option<State>,
     launch_time: Option<String>,
+    network_interfaces: Option<Vec<Interface>>,
     tags: Option<Vec<Tag>>,
+}
+
+/// A network interface (Amazon EC2 API Reference, InstanceNetworkInterface): an instance may have several, and
+/// several addresses on each.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Interface {
+    private_ip_addresses: Option<Vec<Assigned>>,
+    ipv6_addresses: Option<Vec<Assigned6>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Assigned {
+    private_ip_address: Option<String>,
+    association: Option<Association>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Association {
+    public_ip: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Assigned6 {
+    ipv6_address: Option<String>,
+}
+
+impl Instance {
+    /// All addresses by which it is reached.
+    fn addresses(&self) -> Vec<String> {
+        let interfaces = || self.network_interfaces.iter().flatten();
+        let assigned = interfaces().flat_map(|one| one.private_ip_addresses.iter().flatten());
+        let further = assigned.flat_map(|one| {
+            let public = one.association.as_ref();
+            [
+                &one.private_ip_address,
+                public.map_or(&None, |public| &public.public_ip),
+            ]
+        });
+        let sixth = interfaces().flat_map(|one| one.ipv6_addresses.iter().flatten());
+        [&self.private_ip_address, &self.public_ip_address]
+            .into_iter()
+            .chain(further)
+            .chain(sixth.map(|one| &one.ipv6_address))
+            .flatten()
+            .cloned()
+            .collect()
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -141,6 +193,7 @@ pub(crate) fn now(
     let instances = page.reservations.into_iter().flatten();
     let of = |instance: Instance| {
         let is_keep = |tag: &Tag| tag.key.as_ref().is_some_and(|key| is_keep(key));
+        let addresses = instance.addresses();
         Some(Now {
             id: instance.instance_id?,
             state: instance
@@ -148,10 +201,7 @@ pub(crate) fn now(
                 .and_then(|state| state.name)
                 .unwrap_or_default(),
             launched: instance.launch_time.and_then(|time| time.parse().ok()),
-            addresses: [instance.private_ip_address, instance.public_ip_address]
-                .into_iter()
-                .flatten()
-                .collect(),
+            addresses,
             is_tagged_keep: instance.tags.iter().flatten().any(is_keep),
         })
     };
@@ -355,6 +405,25 @@ mod tests {
             Ok(page.clone())
         });
         assert!(found.is_err() && asked == MOST_PAGES);
+    }
+
+    #[test]
+    fn all_addresses_of_an_instance_are_its_own() {
+        let one = r#"{"InstanceId": "i-1", "PrivateIpAddress": "10.0.0.1", "NetworkInterfaces": [
+            {"PrivateIpAddresses": [{"PrivateIpAddress": "10.0.0.1", "Association": {"PublicIp": "192.0.2.1"}},
+                                    {"PrivateIpAddress": "10.0.0.2"}],
+             "Ipv6Addresses": [{"Ipv6Address": "2001:db8::1"}]}, {}]}"#;
+        let known = now(&["i-1"], &mut |_| Ok(answer(&[one.to_owned()], ""))).unwrap();
+        assert_eq!(
+            known[0].addresses,
+            [
+                "10.0.0.1",
+                "10.0.0.1",
+                "192.0.2.1",
+                "10.0.0.2",
+                "2001:db8::1"
+            ]
+        );
     }
 
     #[test]

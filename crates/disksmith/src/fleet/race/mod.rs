@@ -249,6 +249,7 @@ fn check_none_under_way(ledger: &Ledger, here: &Here, hosts: &[Host]) -> Result<
 fn begun(args: &RaceArgs, asked: &Asked, hosts: &[Host]) -> FleetRun {
     let raced = |host: &Host| RacedHost {
         price: price(host),
+        given_id: host.id.clone(),
         is_tagged_keep: host.tags.keys().any(|name| is_keep(name)),
         ..RacedHost::default()
     };

@@ -50,6 +50,9 @@ pub(crate) struct RacedHost {
     pub boot: String,
     /// The id by which the host's own cloud knows it, where it was asked.
     pub own_id: Option<String>,
+    /// The id that its source gave it; `None` where only the host itself says which instance it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_id: Option<String>,
     /// What it costs in an hour, where the source says so.
     pub price: Option<f64>,
     /// Whether its source has the tag `keep`.

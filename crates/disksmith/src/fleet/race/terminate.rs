@@ -12,6 +12,7 @@
 
 mod aws;
 mod chosen;
+mod place;
 mod plan;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -30,6 +31,7 @@ use crate::failure::{Failure, listed};
 use aws::{BATCH, RunProgram, terminate};
 pub(super) use aws::{Unrehearsed, check_permission, really};
 use chosen::{Asked, Candidate, choose};
+use place::Resolve;
 pub(crate) use plan::{Doomed, Spared, Termination};
 
 /// The state of an instance of which it is not known what came of it.
@@ -68,6 +70,7 @@ pub(super) fn carry_out(
 ) -> Result<(), Failure> {
     let mut means = Means {
         program: &mut really,
+        resolve: &mut place::really,
         keep: &mut |run| keeper.keep_now(run),
         is_agreed: &mut |words| Ok(args.yes || is_agreed(words, "terminated", interrupt)?),
         tell: &mut |text| context.tell(text),
@@ -84,6 +87,8 @@ pub(super) fn carry_out(
 struct Means<'a> {
     /// Runs `aws`.
     program: RunProgram<'a>,
+    /// Asks for the addresses of a name.
+    resolve: Resolve<'a>,
     /// Puts the run to the ledger.
     keep: &'a mut dyn FnMut(&FleetRun) -> Result<(), String>,
     /// Whether somebody agrees, after these words.
@@ -105,8 +110,9 @@ impl Means<'_> {
         let Some(record) = run.race.as_deref().filter(|record| !record.interrupted) else {
             return Ok(());
         };
-        let (chosen, spared) = choose(run, record, concluded, asked);
-        let mut plan = Termination::of(&chosen, spared, self.program).map_err(none)?;
+        let (chosen, spared) = choose(run, record, concluded, asked, self.resolve);
+        let mut plan =
+            Termination::of(&chosen, spared, asked.is_shown, self.program).map_err(none)?;
         (self.tell)(&plan.text());
         note(run, &plan);
         if plan.doomed.is_empty() {

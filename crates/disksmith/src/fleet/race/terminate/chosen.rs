@@ -6,6 +6,7 @@ use super::super::super::hosts::Now;
 use super::super::super::run::{Came, FleetRun, HostRun};
 use super::super::conclude::{Concluded, Decided, Ranked};
 use super::super::record::{RaceRecord, RacedHost};
+use super::place::{Place, Resolve, bare};
 use super::{Doomed, Spared};
 
 /// An instance of which all hosts were measured to be bad.
@@ -15,6 +16,8 @@ pub(super) struct Candidate {
     pub doomed: Doomed,
     /// Where those of its hosts are reached that did not say themselves which instance they are.
     unconfirmed: Vec<String>,
+    /// Where those are reached of which only they themselves say it.
+    alone: Vec<Place>,
     /// When the race began, by the earliest of the clocks that are known.
     began: Timestamp,
 }
@@ -46,6 +49,12 @@ impl Candidate {
         let is_elsewhere = |address: &&String| !now.addresses.contains(&bare(address).to_owned());
         let elsewhere = self.unconfirmed.iter().find(is_elsewhere);
         elsewhere.map(|address| format!("{id} is not at {address}"))
+    }
+
+    /// Why it may be another instance, by what EC2 says of it now, as a clause; `None` where it is not.
+    pub(super) fn doubt(&self, known: &[Now]) -> Option<String> {
+        let now = known.iter().find(|now| now.id == self.doomed.id)?;
+        self.alone.iter().find_map(|place| place.doubt(now))
     }
 }
 
@@ -90,6 +99,7 @@ pub(super) fn choose(
     record: &RaceRecord,
     concluded: &Concluded,
     asked: Asked,
+    resolve: Resolve<'_>,
 ) -> (Vec<Candidate>, Vec<Spared>) {
     let (mut candidates, mut spared) = (Vec::new(), Vec::new());
     if record.interrupted {
@@ -122,7 +132,7 @@ pub(super) fn choose(
                 let why = format!("{id} is also that of {mate}, which is not terminated");
                 Spared::new(name, why)
             })),
-            None => candidates.push(candidate(id, &bad, &members, run.began)),
+            None => candidates.push(candidate(id, &bad, &members, run.began, resolve)),
         }
     }
     (candidates, spared)
@@ -286,7 +296,13 @@ fn began_of(member: &Member<'_>, began: Timestamp) -> Timestamp {
     began.checked_add(ahead).unwrap_or(Timestamp::MIN)
 }
 
-fn candidate(id: &str, bad: &[&Ranked], members: &[Member<'_>], began: Timestamp) -> Candidate {
+fn candidate(
+    id: &str,
+    bad: &[&Ranked],
+    members: &[Member<'_>],
+    began: Timestamp,
+    resolve: Resolve<'_>,
+) -> Candidate {
     let of = |one: &&&Ranked| members[one.place];
     let hosts: Vec<&str> = bad.iter().map(|one| of(&one).host.host.as_str()).collect();
     let mut why: Vec<&str> = bad.iter().map(|one| one.reason.as_str()).collect();
@@ -307,14 +323,12 @@ fn candidate(id: &str, bad: &[&Ranked], members: &[Member<'_>], began: Timestamp
             doubts,
             state: None,
         },
+        alone: (bad.iter().map(|one| of(&one)))
+            .filter_map(|one| Place::of(one.host, one.raced, resolve))
+            .collect(),
         unconfirmed: unconfirmed.map(|one| one.host.address.clone()).collect(),
         began: (bad.iter().map(|one| began_of(&of(&one), began)))
             .min()
             .unwrap_or(began),
     }
-}
-
-/// An address without the user.
-fn bare(address: &str) -> &str {
-    address.rsplit_once('@').map_or(address, |(_, host)| host)
 }

@@ -54,13 +54,15 @@ pub(crate) struct Termination {
 }
 
 impl Termination {
-    /// Those of the chosen against which EC2 says nothing now.
+    /// Those of the chosen against which EC2 says nothing now. Where the list is shown, what may be another
+    /// instance is in it with that doubt.
     ///
     /// # Errors
     /// A sentence, where EC2 cannot be asked.
     pub(super) fn of(
         chosen: &[Candidate],
         spared: Vec<Spared>,
+        is_shown: bool,
         program: RunProgram<'_>,
     ) -> Result<Termination, String> {
         let mut plan = Termination {
@@ -70,9 +72,18 @@ impl Termination {
         for batch in chosen.chunks(BATCH) {
             let known = now(batch.iter(), program)?;
             for one in batch {
-                match one.protection(&known) {
-                    Some(why) => plan.spared.push(Spared::new(&one.doomed.host, why)),
-                    None => plan.doomed.push(one.doomed.clone()),
+                let doubt = one.doubt(&known);
+                match (one.protection(&known), doubt) {
+                    (Some(why), _) => plan.spared.push(Spared::new(&one.doomed.host, why)),
+                    (None, Some(why)) if !is_shown => {
+                        let why = format!("{why}; without --yes you are asked");
+                        plan.spared.push(Spared::new(&one.doomed.host, why));
+                    }
+                    (None, doubt) => {
+                        let mut doomed = one.doomed.clone();
+                        doomed.doubts.extend(doubt.map(|why| format!("{why}.")));
+                        plan.doomed.push(doomed);
+                    }
                 }
             }
         }

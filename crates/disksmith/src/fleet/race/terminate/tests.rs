@@ -19,8 +19,9 @@ fn race(hosts: &[Member]) -> (FleetRun, Concluded) {
             ..Host::default()
         })
     };
-    let raced = |(_, _, raced): &Member| RacedHost {
+    let raced = |(_, id, raced): &Member| RacedHost {
         group: Some("all".to_owned()),
+        given_id: id.map(str::to_owned),
         ..raced.clone()
     };
     let record = RaceRecord {
@@ -130,8 +131,14 @@ fn planned_of(run: &FleetRun, concluded: &Concluded, is_of_ec2: bool) -> Termina
 }
 
 fn planned_as(run: &FleetRun, concluded: &Concluded, asked: Asked) -> Termination {
-    let (chosen, spared) = choose(run, run.race.as_ref().unwrap(), concluded, asked);
-    Termination::of(&chosen, spared, &mut ec2(SOUND)).unwrap()
+    let record = run.race.as_ref().unwrap();
+    let (chosen, spared) = choose(run, record, concluded, asked, &mut no_name);
+    Termination::of(&chosen, spared, asked.is_shown, &mut ec2(SOUND)).unwrap()
+}
+
+/// A resolver that knows no name.
+fn no_name(_: &str) -> Vec<std::net::IpAddr> {
+    Vec::new()
 }
 
 /// As with `--yes`.
@@ -193,6 +200,7 @@ fn terminated(
             }
             program(exec)
         },
+        resolve: &mut no_name,
         keep: &mut |run| {
             let plan = run.race.as_ref().unwrap().termination.clone();
             kept.push(
@@ -373,9 +381,10 @@ fn an_instance_that_was_started_since_the_race_began_stays() {
             is_of_ec2: false,
             is_shown: true,
         };
-        let (chosen, spared) = choose(run, run.race.as_ref().unwrap(), &concluded, asked);
+        let record = run.race.as_ref().unwrap();
+        let (chosen, spared) = choose(run, record, &concluded, asked, &mut no_name);
         let mut sound = ec2(SOUND);
-        Termination::of(&chosen, spared, &mut |exec| {
+        Termination::of(&chosen, spared, true, &mut |exec| {
             let said = String::from_utf8(sound(exec)?).unwrap();
             Ok(said.replace("1969-12-31T23:00:00+00:00", time).into_bytes())
         })
@@ -520,6 +529,48 @@ fn what_ec2_listed_must_still_be_at_its_address() {
     let plan = planned(&moved, true);
     assert!(plan.doomed.is_empty());
     assert_eq!(plan.spared[0].why, "i-1 is not at admin@h9");
+}
+
+#[test]
+fn who_alone_says_which_instance_it_is_must_be_where_ec2_has_that() {
+    let (mut run, concluded) = race(&two());
+    let known = &[
+        ("i-1", "running", "10.0.0.1", false),
+        ("i-6", "running", "10.0.0.6", false),
+    ];
+    for raced in &mut run.race.as_mut().unwrap().hosts {
+        raced.given_id = None;
+    }
+    let mut resolve = |name: &str| match name {
+        "h6" => vec!["192.0.2.6".parse().unwrap(), "10.0.0.6".parse().unwrap()],
+        "far" => vec!["192.0.2.1".parse().unwrap()],
+        _ => Vec::new(),
+    };
+    let mut planned = |address: &str, is_shown: bool| {
+        run.hosts[1].address = address.to_owned();
+        let asked = Asked {
+            is_of_ec2: false,
+            is_shown,
+        };
+        let record = run.race.as_ref().unwrap();
+        let (chosen, spared) = choose(&run, record, &concluded, asked, &mut resolve);
+        Termination::of(&chosen, spared, is_shown, &mut ec2(known)).unwrap()
+    };
+    assert_eq!(doomed(&planned("me@10.0.0.1", false)), ["i-1", "i-6"]);
+    for (address, told) in [
+        ("10.0.0.2", "EC2 does not have that at 10.0.0.2"),
+        ("far", "EC2 does not have that at far"),
+        ("alias", "alias is no address that EC2 could know"),
+    ] {
+        let plan = planned(address, false);
+        assert_eq!(doomed(&plan), ["i-6"], "{address}");
+        let why = why(&plan, "h1").unwrap();
+        assert!(why.contains(told) && why.contains("--yes"), "{why}");
+        // Who is asked sees it.
+        let plan = planned(address, true);
+        assert_eq!(doomed(&plan), ["i-1", "i-6"], "{address}");
+        assert!(plan.text().contains(told), "{}", plan.text());
+    }
 }
 
 #[test]
