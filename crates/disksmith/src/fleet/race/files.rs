@@ -97,7 +97,10 @@ impl Lists {
         let culled: Vec<&Ranked> = concluded.ranked.iter().filter(is_culled).collect();
         // Lists of two races beside each other would say of a host both.
         let (keep, cull) = (write(KEEP, kept)?, write(CULL, culled)?);
-        Ok([keep.put().midway()?, cull.put().midway()?])
+        let keep = keep.put().midway()?;
+        let half =
+            || format!("only {KEEP} is of this race, and {CULL} is none or an earlier one's");
+        Ok([keep, cull.put().with_context(half).midway()?])
     }
 }
 
@@ -285,6 +288,14 @@ mod tests {
             assert_eq!(culled, ["admin@c", "admin@d"]);
         }
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 2);
+        // A race that was half as lucky says which list is whose.
+        let lists = Lists::at(place.path()).unwrap();
+        fs::remove_file(place.path().join(CULL)).unwrap();
+        fs::create_dir(place.path().join(CULL)).unwrap();
+        let failed = lists.write(&run(&hosts), &hosts, &concluded);
+        let why = format!("{:#}", failed.unwrap_err().error());
+        assert!(why.contains("only keep.txt is of this race"), "{why}");
+        fs::remove_dir(place.path().join(CULL)).unwrap();
         fs::write(place.path().join(CULL), "db1\n").unwrap();
         let why = Lists::at(place.path()).err().unwrap().error().to_string();
         assert!(why.contains("no race has written it"), "{why}");

@@ -133,13 +133,24 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     let _ = keeper.keep_now(&run);
     let concluded = conclude_of(&run)?;
     let listed = lists.write_of(&run, &hosts, &concluded);
-    let terminated = if args.terminate && listed.is_ok() {
-        terminate::carry_out(&mut run, &concluded, args, context, interrupt, &mut keeper)
-    } else {
-        Ok(())
+    let mut terminated = match (args.terminate, &listed) {
+        (false, _) => Ok(()),
+        (true, Ok(_)) => {
+            terminate::carry_out(&mut run, &concluded, args, context, interrupt, &mut keeper)
+        }
+        (true, Err(_)) => {
+            context
+                .tell("disksmith: no instance is terminated, since the lists cannot be written.");
+            Ok(())
+        }
     };
-    if let Some(why) = keeper.finish(&run) {
-        context.tell(&format!("disksmith: the race is not in the ledger: {why}."));
+    if let Err(why) = keeper.finish(&run) {
+        context.tell(&format!("disksmith: {why}"));
+        if args.terminate && terminated.is_ok() {
+            terminated = Err(Failure::Midway(anyhow!(
+                "what came of the instances is in the answer, and may not be in the ledger"
+            )));
+        }
     }
     let written = listed.as_ref().ok().and_then(Option::as_ref);
     let answered = answer(&run, &concluded, args, written, context);
@@ -301,7 +312,7 @@ fn answer(
     if record.interrupted {
         return Err(Failure::Midway(anyhow!(
             "interrupted after {} rounds; they are in the ledger ('disksmith fleet show {}'), and \
-             neither list was written",
+             neither list was written: those of an earlier race stay as they are",
             record.rounds.len(),
             run.id
         )));

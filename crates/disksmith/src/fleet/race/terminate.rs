@@ -131,8 +131,11 @@ impl Means<'_> {
         };
         // Much was done by now, whatever is answered.
         let agreed = (self.is_agreed)(&words).map_err(|why| Failure::Midway(why.error()))?;
-        if !agreed || self.interrupt.load(Relaxed) {
+        if !agreed {
             return Err(none("nobody has agreed".to_owned()));
+        }
+        if self.interrupt.load(Relaxed) {
+            return Err(none("a signal came before".to_owned()));
         }
         let is_doomed = |one: &&Candidate| ids.contains(&one.doomed.id);
         let doomed: Vec<Candidate> = chosen.iter().filter(is_doomed).cloned().collect();

@@ -185,13 +185,23 @@ impl Came {
 /// fails; `agree` is asked once.
 fn terminated(
     hosts: &[Member],
+    program: impl FnMut(&Exec) -> Result<Vec<u8>, String>,
+    fails_from: usize,
+    agree: impl FnMut() -> bool,
+) -> Came {
+    terminated_unless(&AtomicBool::new(false), hosts, program, fails_from, agree)
+}
+
+/// The same, where a signal may come.
+fn terminated_unless(
+    interrupt: &AtomicBool,
+    hosts: &[Member],
     mut program: impl FnMut(&Exec) -> Result<Vec<u8>, String>,
     fails_from: usize,
     mut agree: impl FnMut() -> bool,
 ) -> Came {
     let (mut run, concluded) = race(hosts);
     let (mut sent, mut told, mut kept) = (Vec::new(), String::new(), Vec::new());
-    let interrupt = AtomicBool::new(false);
     let mut means = Means {
         program: &mut |exec| {
             let line = exec.line();
@@ -217,7 +227,7 @@ fn terminated(
         },
         is_agreed: &mut |_| Ok(agree()),
         tell: &mut |text| told.push_str(text),
-        interrupt: &interrupt,
+        interrupt,
     };
     let asked = Asked {
         is_of_ec2: false,
@@ -659,6 +669,18 @@ fn nobody_who_does_not_agree_loses_anything() {
     assert_eq!(came.sent, [""; 0]);
     assert!(came.error.as_ref().unwrap().contains("nobody has agreed"));
     assert_eq!(came.states(), [None; 2]);
+}
+
+#[test]
+fn a_signal_behind_the_agreement_is_told_as_one() {
+    let interrupt = AtomicBool::new(false);
+    let came = terminated_unless(&interrupt, &two(), ec2(SOUND), 9, || {
+        interrupt.store(true, Relaxed);
+        true
+    });
+    assert_eq!(came.sent, [""; 0]);
+    let error = came.error.unwrap();
+    assert!(error.contains("a signal came before"), "{error}");
 }
 
 #[test]
