@@ -89,6 +89,8 @@ pub(crate) fn remarks(run: &FleetRun, record: &RaceRecord, concluded: &Concluded
         ),
         Some(state) => format!("{}: its instance {} is {state}.", one.host, one.id),
     }));
+    let spared = record.termination.iter().flat_map(|one| &one.spared);
+    remarks.extend(spared.map(|one| one.sentence()));
     remarks
 }
 

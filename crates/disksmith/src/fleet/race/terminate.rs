@@ -113,7 +113,7 @@ impl Means<'_> {
         let (chosen, spared) = choose(run, record, concluded, asked, self.resolve);
         let mut plan =
             Termination::of(&chosen, spared, asked.is_shown, self.program).map_err(none)?;
-        (self.tell)(&plan.text());
+        (self.tell)(&plan.text(&plan::kept(run, record, concluded)));
         note(run, &plan);
         if plan.doomed.is_empty() {
             return Ok(());

@@ -7,6 +7,7 @@ use super::super::super::run::{Came, FleetRun, HostRun};
 use super::super::conclude::{Concluded, Decided, Ranked};
 use super::super::record::{RaceRecord, RacedHost};
 use super::place::{Place, Resolve, bare};
+use super::plan::figure_of;
 use super::{Doomed, Spared};
 
 /// An instance of which all hosts were measured to be bad.
@@ -132,7 +133,11 @@ pub(super) fn choose(
                 let why = format!("{id} is also that of {mate}, which is not terminated");
                 Spared::new(name, why)
             })),
-            None => candidates.push(candidate(id, &bad, &members, run.began, resolve)),
+            None => {
+                let mut one = candidate(id, &bad, &members, run.began, resolve);
+                one.doomed.figure = figures(&bad, record);
+                candidates.push(one);
+            }
         }
     }
     (candidates, spared)
@@ -296,6 +301,13 @@ fn began_of(member: &Member<'_>, began: Timestamp) -> Timestamp {
     began.checked_add(ahead).unwrap_or(Timestamp::MIN)
 }
 
+/// What these hosts were ranked by, in words; `None` where none was measured.
+fn figures(bad: &[&Ranked], record: &RaceRecord) -> Option<String> {
+    let known = bad.iter().filter_map(|one| one.known);
+    let figures: Vec<String> = known.map(|known| figure_of(&known, record)).collect();
+    (!figures.is_empty()).then(|| figures.join(", "))
+}
+
 fn candidate(
     id: &str,
     bad: &[&Ranked],
@@ -321,6 +333,7 @@ fn candidate(
             id: id.to_owned(),
             why: why.join("; "),
             doubts,
+            figure: None,
             state: None,
         },
         alone: (bad.iter().map(|one| of(&one)))

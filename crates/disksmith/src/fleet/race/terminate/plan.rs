@@ -1,10 +1,16 @@
 //! Who is terminated and who is not, as it is shown, agreed to and kept in the ledger.
 
 use serde::{Deserialize, Serialize};
+use study::burnin::Known;
 
+use super::super::super::run::FleetRun;
+use super::super::conclude::{Concluded, Decided, Ranked};
+use super::super::record::RaceRecord;
+use super::super::say::{bounds_word, figure_name};
 use super::aws::{BATCH, RunProgram};
 use super::chosen::Candidate;
 use super::{UNKNOWN, is_gone, now};
+use crate::render::words;
 
 /// An instance that shall be terminated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +24,9 @@ pub(crate) struct Doomed {
     /// Reasons to doubt what the race measured there, as sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
+    /// What it was ranked by, in words.
+    #[serde(skip)]
+    pub figure: Option<String>,
     /// Its state after EC2 was asked to terminate it, `unknown` where that was not answered; `None` before.
     pub state: Option<String>,
 }
@@ -39,7 +48,8 @@ impl Spared {
         }
     }
 
-    pub(super) fn sentence(&self) -> String {
+    /// That it stays, and why.
+    pub(in super::super) fn sentence(&self) -> String {
         format!("{} stays: {}.", self.host, self.why)
     }
 }
@@ -90,19 +100,26 @@ impl Termination {
         Ok(plan)
     }
 
-    /// Who shall be terminated, and who not, for the user to agree to.
-    pub(super) fn text(&self) -> String {
+    /// Who shall be terminated, and who not, for the user to agree to. `kept` are the lines of those that they are
+    /// compared with.
+    pub(super) fn text(&self, kept: &str) -> String {
         let mut text = match self.doomed.len() {
             0 => "No instance is terminated.\n".to_owned(),
             1 => "To be terminated is 1 instance:\n".to_owned(),
             count => format!("To be terminated are {count} instances:\n"),
         };
         for one in &self.doomed {
-            text.push_str(&format!("  {} ({}): {}.\n", one.host, one.id, one.why));
+            let figure = one.figure.as_ref();
+            let figure = figure.map_or_else(String::new, |figure| format!(" ({figure})"));
+            text.push_str(&format!(
+                "  {} ({}): {}{figure}.\n",
+                one.host, one.id, one.why
+            ));
             for doubt in &one.doubts {
                 text.push_str(&format!("    A doubt: {doubt}\n"));
             }
         }
+        text.push_str(kept);
         for one in &self.spared {
             text.push_str(&format!("  {}\n", one.sentence()));
         }
@@ -146,4 +163,36 @@ impl Termination {
         self.spared.push(Spared::new(&one.host, why));
         self.spared.last()
     }
+}
+
+/// The hosts that are kept or tie with their figures and what is doubtful of them, a line each.
+pub(super) fn kept(run: &FleetRun, record: &RaceRecord, concluded: &Concluded) -> String {
+    let is_kept = |one: &&Ranked| matches!(one.decided, Decided::Keep | Decided::Tie);
+    let mut text = String::new();
+    for one in concluded.ranked.iter().filter(is_kept) {
+        let host = run.hosts.get(one.place);
+        let name = host.map_or("", |host| host.host.as_str());
+        let word = match one.decided {
+            Decided::Tie => "ties",
+            _ => "is kept",
+        };
+        let figure = one.known.map_or_else(String::new, |known| {
+            let bounds = bounds_word(&known);
+            let bounds = match bounds.as_str() {
+                "" => bounds,
+                bounds => format!(", within {bounds}"),
+            };
+            format!(" ({}{bounds})", figure_of(&known, record))
+        });
+        text.push_str(&format!("  {name} {word}{figure}.\n"));
+        for doubt in &one.doubts {
+            text.push_str(&format!("    A doubt: {doubt}\n"));
+        }
+    }
+    text
+}
+
+/// What a host was ranked by, in words.
+pub(super) fn figure_of(known: &Known, record: &RaceRecord) -> String {
+    format!("{} {}", figure_name(record), words::number(known.figure))
 }

@@ -453,7 +453,7 @@ fn who_may_have_been_slowed_by_others_stays_and_other_doubts_are_shown() {
         why(&plan, "h1"),
         Some("its figures are doubtful: The disk did more than was asked")
     );
-    let text = plan.text();
+    let text = plan.text("");
     assert!(
         text.contains("A doubt: It was hardly ever written."),
         "{text}"
@@ -579,7 +579,7 @@ fn who_alone_says_which_instance_it_is_must_be_where_ec2_has_that() {
         // Who is asked sees it.
         let plan = planned(address, true);
         assert_eq!(doomed(&plan), ["i-1", "i-6"], "{address}");
-        assert!(plan.text().contains(told), "{}", plan.text());
+        assert!(plan.text("").contains(told), "{}", plan.text(""));
     }
 }
 
@@ -661,6 +661,46 @@ fn what_somebody_tagged_while_the_question_stood_stays() {
     );
     assert_eq!(came.states(), [Some("shutting-down")]);
     assert!(came.told.contains("h1 stays: i-1 is tagged keep."));
+}
+
+#[test]
+fn who_is_asked_sees_the_figures_and_those_that_are_better() {
+    let run = crate::fleet::race::sample::raced(&[1000.0, 900.0, 300.0]);
+    let record = run.race.as_ref().unwrap();
+    let mut concluded = crate::fleet::race::conclude(&run, record);
+    concluded.ranked[0].doubts = vec!["It holds only zeros.".to_owned()];
+    let kept = plan::kept(&run, record, &concluded);
+    let line = kept.lines().next().unwrap();
+    assert!(line.starts_with("  db0 is kept (page-read.iops "), "{kept}");
+    assert!(line.contains(", within "), "{kept}");
+    assert!(
+        kept.contains("\n    A doubt: It holds only zeros.\n  db1 is kept"),
+        "{kept}"
+    );
+    let (mut run, mut concluded_of_two) = race(&two());
+    run.race.as_mut().unwrap().figures = record.figures.clone();
+    concluded_of_two.ranked[1].known = concluded.ranked[2].known;
+    let text = planned_of(&run, &concluded_of_two, false).text(&kept);
+    let line = text.lines().nth(1).unwrap();
+    assert!(
+        line.starts_with("  h1 (i-1): 3 others are better (page-read.iops "),
+        "{text}"
+    );
+    assert!(text.contains("db0 is kept"), "{text}");
+}
+
+#[test]
+fn who_stays_is_in_the_answer_with_the_reason() {
+    let came = terminated(
+        &[two()[0].clone(), ("h2", Some("i-2"), own("i-2"))],
+        ec2(SOUND),
+        9,
+        || true,
+    );
+    let (_, concluded) = race(&two());
+    let record = came.run.race.as_ref().unwrap();
+    let remarks = crate::fleet::race::say::remarks(&came.run, record, &concluded);
+    assert_eq!(remarks, ["h2 stays: i-2 is tagged keep."]);
 }
 
 #[test]
