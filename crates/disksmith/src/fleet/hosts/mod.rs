@@ -15,7 +15,7 @@ use std::time::Duration;
 use linux::exec::Exec;
 use serde::Serialize;
 
-pub(crate) use ec2::{Address, Now, is_keep, now as instances_now};
+pub(crate) use ec2::{Address, Now, is_instance_id, is_keep, now as instances_now};
 pub(crate) use select::{Pattern, Selection};
 
 /// How long `ansible-inventory` or one page of `aws` may take: both ask a cloud.

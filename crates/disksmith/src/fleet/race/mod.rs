@@ -95,7 +95,8 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
             must_be_askable("terminated")?;
         }
         // To hear it after an hour of racing would be late.
-        let ids = terminate::ids_of(&hosts);
+        let ids = terminate::ids_of(&hosts)
+            .map_err(|wrong| Failure::refused_for("no race is begun", &wrong))?;
         if hosts.iter().all(|host| host.id.is_none()) {
             context.tell(
                 "disksmith: the ids of the instances come from the hosts, so that the permission to \

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use anyhow::anyhow;
 
 use super::super::agree::is_agreed;
-use super::super::hosts::{Host, Now, instances_now, is_keep};
+use super::super::hosts::{Host, Now, instances_now, is_instance_id, is_keep};
 use super::super::run::FleetRun;
 use super::conclude::Concluded;
 use super::keeper::Keeper;
@@ -49,10 +49,31 @@ fn now<'a>(
 }
 
 /// The ids that the source of the hosts knows, without those that it tags `keep`.
-pub(crate) fn ids_of(hosts: &[Host]) -> Vec<String> {
+///
+/// # Errors
+/// Sentences, where an id is none of an instance of EC2.
+pub(crate) fn ids_of(hosts: &[Host]) -> Result<Vec<String>, Vec<String>> {
+    let given = || {
+        hosts
+            .iter()
+            .filter_map(|host| Some((host, host.id.as_ref()?)))
+    };
+    let wrong: Vec<String> = given()
+        .filter(|(_, id)| !is_instance_id(id))
+        .map(|(host, id)| {
+            format!(
+                "The id of {} is '{id}', which is none of an instance of EC2, as i-0123456789abcdef0 is; correct \
+                 it, or leave the host out with --exclude.",
+                host.name
+            )
+        })
+        .collect();
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
     let is_kept = |host: &Host| host.tags.keys().any(|name| is_keep(name));
-    let mortal = hosts.iter().filter(|host| !is_kept(host));
-    mortal.filter_map(|host| host.id.clone()).collect()
+    let mortal = given().filter(|(host, _)| !is_kept(host));
+    Ok(mortal.map(|(_, id)| id.clone()).collect())
 }
 
 /// Terminates the instances that were measured to be bad, after the list was shown and agreed to.

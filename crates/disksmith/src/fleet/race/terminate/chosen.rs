@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::super::super::hosts::Now;
+use super::super::super::hosts::{Now, is_instance_id};
 use super::super::super::run::{Came, FleetRun, HostRun};
 use super::super::conclude::{Concluded, Decided, Ranked};
 use super::super::record::{RaceRecord, RacedHost};
@@ -267,6 +267,9 @@ fn id_of<'a>(member: &Member<'a>, is_of_ec2: bool) -> Result<&'a str, String> {
     match (&member.host.id, &member.raced.own_id) {
         _ if member.raced.is_tagged_keep => Err("it is tagged keep".to_owned()),
         (None, _) => Err("the id of its instance is not known".to_owned()),
+        (Some(id), _) if !is_instance_id(id) => {
+            Err(format!("its id is '{id}', which is none of EC2"))
+        }
         (Some(id), Some(own)) if id != own => Err(format!("it calls itself {own}, and not {id}")),
         (Some(id), None) if !is_of_ec2 => Err(format!(
             "only the list says that it is {id}: its metadata service did not answer"

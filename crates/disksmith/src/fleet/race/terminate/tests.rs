@@ -264,6 +264,7 @@ fn only_what_was_measured_to_be_bad_and_is_not_tagged_is_terminated() {
             ("h6", Some("i-6"), tagged),
             ("h7", Some("i-7"), own("i-9")),
             ("h8", Some("i-8"), RacedHost::default()),
+            ("h9", Some("i-*"), own("i-*")),
         ],
         false,
     );
@@ -276,6 +277,7 @@ fn only_what_was_measured_to_be_bad_and_is_not_tagged_is_terminated() {
         ("h5", Some("the id of its instance is not known")),
         ("h6", Some("it is tagged keep")),
         ("h7", Some("it calls itself i-9, and not i-7")),
+        ("h9", Some("its id is 'i-*', which is none of EC2")),
     ] {
         assert_eq!(why(&plan, name), told, "{name}");
     }
@@ -882,5 +884,9 @@ fn no_rehearsal_is_of_what_the_source_tags_keep() {
         tags: [(tag.to_owned(), String::new())].into(),
         ..Host::default()
     };
-    assert_eq!(ids_of(&[host("i-1", "KEEP"), host("i-2", "a")]), ["i-2"]);
+    let ids = ids_of(&[host("i-1", "KEEP"), host("i-2", "a")]);
+    assert_eq!(ids, Ok(vec!["i-2".to_owned()]));
+    let wrong = ids_of(&[host("--x", "a"), host("i-2", "a"), host("i-*", "keep")]).unwrap_err();
+    assert_eq!(wrong.len(), 2, "{wrong:?}");
+    assert!(wrong[0].contains("'--x', which is none"), "{wrong:?}");
 }
