@@ -69,6 +69,10 @@ impl Conditions<'_> {
         let is_done = AtomicBool::new(false);
         let (mut field, (told, receivers)) = Field::new(hosts, &over, self.interrupt);
         let raced = thread::scope(|scope| {
+            let _over = Over {
+                hosts: &over,
+                is_done: &is_done,
+            };
             let watch = || hand_on(self.interrupt, &over, &is_done);
             let watching = small_thread("interrupt").spawn_scoped(scope, watch);
             let mut started = watching
@@ -94,7 +98,6 @@ impl Conditions<'_> {
             drop(told);
             let raced = started.and_then(|()| self.rounds(&mut field, args, &mut run, keep));
             field.end();
-            is_done.store(true, Relaxed);
             raced
         });
         raced?;
@@ -169,6 +172,19 @@ fn hand_on(interrupt: &AtomicBool, over: &[AtomicBool], is_done: &AtomicBool) {
             return;
         }
         thread::sleep(LOOK);
+    }
+}
+
+/// Tells all threads of a race that it is over when it is dropped: a panic, too, must not wait for them for ever.
+struct Over<'a> {
+    hosts: &'a [AtomicBool],
+    is_done: &'a AtomicBool,
+}
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.hosts.iter().for_each(|one| one.store(true, Relaxed));
+        self.is_done.store(true, Relaxed);
     }
 }
 

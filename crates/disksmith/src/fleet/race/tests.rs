@@ -296,6 +296,15 @@ fn a_signal_ends_the_race_and_what_was_measured_stays() {
 }
 
 #[test]
+#[should_panic(expected = "the ledger is on fire")]
+fn a_race_whose_driver_panics_waits_for_nobody() {
+    let interrupt = AtomicBool::new(false);
+    let _ = race_of(&hosts(&["h0", "h1"]), &ROUND, &interrupt, &mut |_| {
+        panic!("the ledger is on fire")
+    });
+}
+
+#[test]
 fn a_zone_of_which_no_host_came_is_said() {
     let (run, concluded) = raced(
         &["h0", "dead1", "h2", "dead3"],
