@@ -1,11 +1,15 @@
 //! Instances of EC2, asked through the user's own `aws` command, with its credentials and region.
 
+mod now;
+
 use std::collections::BTreeMap;
 
 use linux::exec::Exec;
 use serde::Deserialize;
 
 use super::{Found, Host, duplicates, no_address, shortened};
+use now::Interface;
+pub(crate) use now::{Now, now};
 
 /// An answer has at most so many pages: a command that always gives another must end.
 const MOST_PAGES: usize = 1000;
@@ -44,6 +48,8 @@ struct Instance {
     public_ip_address: Option<String>,
     placement: Option<Placement>,
     state: Option<State>,
+    launch_time: Option<String>,
+    network_interfaces: Option<Vec<Interface>>,
     tags: Option<Vec<Tag>>,
 }
 
@@ -109,48 +115,12 @@ pub(super) fn ask(
     }
 }
 
-/// An instance as it is now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Now {
-    /// Its id.
-    pub id: String,
-    /// Its state, such as `running`.
-    pub state: String,
-    /// By which addresses it is reached.
-    pub addresses: Vec<String>,
-    /// Whether it has the tag `keep`, in whatever letters.
-    pub is_tagged_keep: bool,
-}
-
-/// Asks for instances by their ids, at most 200 (Amazon EC2 User Guide, limits of filters). One that is not
-/// known is not in the answer: a filter only finds nothing, where `--instance-ids` fails for all.
-///
-/// # Errors
-/// A sentence, where the command fails.
-pub(crate) fn now(
-    ids: &[&str],
-    run: &mut dyn FnMut(&Exec) -> Result<Vec<u8>, String>,
-) -> Result<Vec<Now>, String> {
-    let filter = format!("Name=instance-id,Values={}", ids.join(","));
-    let page = page(&run(&program(&[filter], None).limit(super::LIMIT))?)?;
-    let instances = page.reservations.into_iter().flatten();
-    let of = |instance: Instance| {
-        let is_keep = |tag: &Tag| tag.key.as_ref().is_some_and(|key| is_keep(key));
-        Some(Now {
-            id: instance.instance_id?,
-            state: instance
-                .state
-                .and_then(|state| state.name)
-                .unwrap_or_default(),
-            addresses: [instance.private_ip_address, instance.public_ip_address]
-                .into_iter()
-                .flatten()
-                .collect(),
-            is_tagged_keep: instance.tags.iter().flatten().any(is_keep),
-        })
-    };
-    let found = instances.filter_map(|one| one.instances).flatten();
-    Ok(found.filter_map(of).collect())
+/// Whether a word is the id of an instance, such as `i-0123456789abcdef0`. Another could be an option to `aws`,
+/// or mean several to a filter.
+pub(crate) fn is_instance_id(word: &str) -> bool {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let digits = word.strip_prefix("i-");
+    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(is_digit))
 }
 
 /// Whether a tag of this name keeps a host from being terminated.
@@ -349,6 +319,18 @@ mod tests {
             Ok(page.clone())
         });
         assert!(found.is_err() && asked == MOST_PAGES);
+    }
+
+    #[test]
+    fn only_an_id_of_an_instance_is_one() {
+        for good in ["i-1", "i-0123456789abcdef0"] {
+            assert!(is_instance_id(good), "{good}");
+        }
+        for bad in [
+            "", "i-", "--x", "i-*", "i-1,i-2", "i-1 i-2", "I-1", "i-xyz", "vol-1",
+        ] {
+            assert!(!is_instance_id(bad), "{bad}");
+        }
     }
 
     proptest! {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use linux::exec::Exec;
 use serde::Serialize;
 
-pub(crate) use ec2::{Address, Now, is_keep, now as instances_now};
+pub(crate) use ec2::{Address, Now, is_instance_id, is_keep, now as instances_now};
 pub(crate) use select::{Pattern, Selection};
 
 /// How long `ansible-inventory` or one page of `aws` may take: both ask a cloud.
@@ -164,13 +164,18 @@ pub(crate) fn run(program: &Exec) -> Result<Vec<u8>, String> {
 /// A word that begins with a dash would be an option to ssh, and spaces and control characters are in
 /// no name of a host.
 fn no_address(word: &str) -> Option<String> {
-    let fits = |c: char| c.is_alphanumeric() || "._-:%@[]".contains(c);
+    // A user of a domain has a backslash before the address, as in `DOMAIN\\me@db1`.
+    let user_end = word.rfind('@').unwrap_or(0);
+    let fits = |at: usize, c: char| {
+        c.is_alphanumeric() || "._-:%@[]".contains(c) || (c == '\\' && at < user_end)
+    };
     if word.starts_with('-') {
         return Some(format!(
             "'{word}' begins with a dash, which ssh would take for an option"
         ));
     }
-    let bad = word.chars().find(|c| !fits(*c));
+    let bad = word.char_indices().find(|(at, c)| !fits(*at, *c));
+    let bad = bad.map(|(_, c)| c);
     let host = word.rsplit_once('@').map_or(word, |(_, host)| host);
     if bad.is_none() && !is_one_address(host) {
         return Some(format!(
@@ -277,6 +282,7 @@ mod tests {
             "münchen.example",
             "admin@[2001:db8::5]",
             "::ffff:10.0.0.1",
+            "DOMAIN\\me@db1",
         ] {
             assert_eq!(no_address(good), None);
         }
@@ -294,6 +300,8 @@ mod tests {
             "[db1]",
             "[::1",
             "a[b]",
+            "a\\b",
+            "me@a\\b",
         ] {
             assert!(no_address(bad).is_some(), "{bad}");
         }

@@ -1,5 +1,7 @@
 //! What a race comes to, host by host: made of the rounds of its record alone.
 
+mod doubts;
+
 use study::burnin::{End, Known, Standing};
 
 use super::super::run::{Came, FleetRun};
@@ -65,6 +67,9 @@ pub(crate) struct Ranked {
     /// Whether its figures themselves are doubtful: blocks that were never written, answers from memory, other
     /// work on the disk.
     pub is_doubtful: bool,
+    /// Whether it was dead, lost or another machine when the race was over, as one of the doubts says of those
+    /// that are kept or tie.
+    pub is_gone: bool,
 }
 
 /// A group, and how its race ended.
@@ -223,14 +228,14 @@ fn raced(
                 words::percent(known.left)
             )
         });
-    let mut doubts = doubts(place, record);
+    let mut doubts = doubts::told(place, record);
     let is_doubtful = !doubts.is_empty();
-    let rounds = known.map_or(0, |known| known.rounds);
-    if decided == Decided::Keep && rounds < proof_rounds {
-        doubts.push(format!(
-            "It was measured in {rounds} rounds, and it takes {proof_rounds} to see a host that is slow in \
-             one of ten."
-        ));
+    if decided == Decided::Keep {
+        doubts.extend(doubts::of_rounds(&known, proof_rounds));
+    }
+    let gone = run.hosts.get(place).and_then(doubts::of_absence);
+    if matches!(decided, Decided::Keep | Decided::Tie) {
+        doubts.extend(gone.clone());
     }
     // What a disk answers with an error is nobody else's doing.
     let is_broken = matches!(course.fate(place), Some(Fate::Broken(_)));
@@ -242,17 +247,10 @@ fn raced(
         known,
         missed: course.missed(place),
         doubts,
-        is_slowed: !is_broken && is_slowed(place, record),
+        is_slowed: !is_broken && doubts::is_slowed(place, record),
         is_doubtful,
+        is_gone: gone.is_some(),
     }
-}
-
-/// Whether something else than its disks may have slowed them in any round.
-fn is_slowed(place: usize, record: &RaceRecord) -> bool {
-    let rounds = record.rounds.iter();
-    let laps = rounds.flat_map(|round| round.measured.iter().chain(&round.late));
-    let mut own = laps.filter(|lap| lap.host == place);
-    own.any(|lap| lap.targets.iter().any(|target| target.is_slowed))
 }
 
 /// What the order of the hosts makes of one: the decision, why, and whether it was measured to be worse.
@@ -370,27 +368,8 @@ fn never(place: usize, run: &FleetRun) -> Ranked {
         doubts: Vec::new(),
         is_slowed: false,
         is_doubtful: false,
+        is_gone: true,
     }
-}
-
-/// What was told of a host's targets, each sentence once.
-fn doubts(place: usize, record: &RaceRecord) -> Vec<String> {
-    let laps = record
-        .rounds
-        .iter()
-        .flat_map(|round| round.measured.iter().chain(&round.late));
-    let own = laps.filter(|lap| lap.host == place);
-    let told = own
-        .flat_map(|lap| &lap.targets)
-        .flat_map(|target| &target.doubts);
-    let mut doubts: Vec<String> = Vec::new();
-    for doubt in told {
-        // One that is lost and comes back says it anew.
-        if !doubts.contains(doubt) {
-            doubts.push(doubt.clone());
-        }
-    }
-    doubts
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The course of a race: who is measured next, and who is out of it for what. It only decides, by what
 //! it is given, so that it comes out the same when the rounds of the ledger are gone through again.
 
+mod absence;
 mod replayed;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,12 +13,10 @@ use super::super::rounds::TargetRound;
 use super::record::{Absent, Lap, RoundRecord};
 use crate::render::words;
 use crate::sweep::Figure;
+use absence::Absences;
 
 pub(crate) use replayed::Replayed;
 
-/// In so many rounds a host may be missing. One that is away more often could be away whenever it is
-/// slow.
-const MOST_MISSED: usize = 3;
 /// How long all hosts of a group may be away at once while those of others are measured, in seconds, before
 /// that counts against them: it is most likely for what lies between, such as a jump host.
 const WAIT_S: f64 = 300.0;
@@ -64,7 +63,7 @@ pub(crate) struct Course<'a> {
     /// Of each that takes part, for each of its disks and each floor.
     watches: Vec<Vec<Watch<'a>>>,
     fates: BTreeMap<usize, Fate>,
-    missed: BTreeMap<usize, usize>,
+    absences: Absences,
     /// In how many rounds all hosts of a group were away at once, by the group.
     away: Vec<usize>,
 }
@@ -110,7 +109,7 @@ impl<'a> Course<'a> {
             places,
             group_of,
             fates: BTreeMap::new(),
-            missed: BTreeMap::new(),
+            absences: Absences::default(),
         }
     }
 
@@ -145,7 +144,16 @@ impl<'a> Course<'a> {
             open,
             places: Vec::new(),
         };
-        let excused = self.excused(round);
+        let mut excused = self.excused(round);
+        let number = self.rounds();
+        for lap in &round.measured {
+            self.absences.is_back(lap.host);
+        }
+        for lap in &round.late {
+            self.absences
+                .has_answered(lap.host, lap.round.unwrap_or(number));
+            excused.insert(lap.host);
+        }
         // What came too late is judged as any other: a disk that takes longest to answer is not forgiven it.
         let laps = || round.measured.iter().chain(&round.late);
         let mut measured = Vec::new();
@@ -162,14 +170,16 @@ impl<'a> Course<'a> {
                 .iter()
                 .find_map(|target| target.invalid.as_ref())
             {
-                self.miss(lap.host, why, &mut out);
+                let rounds = self.absences.counts(lap.host);
+                self.doom_absent(lap.host, rounds, why, &mut out);
             } else if let Some(why) = self.missed_floor(lap) {
                 self.doom(lap.host, Fate::Floor(why), &mut out);
             }
         }
         for absent in &round.missed {
             if !excused.contains(&absent.host) {
-                self.miss(absent.host, &absent.why, &mut out);
+                let rounds = self.absences.was_away(absent.host, number);
+                self.doom_absent(absent.host, rounds, &absent.why, &mut out);
             }
         }
         for Absent { host, why } in &round.gone {
@@ -276,12 +286,10 @@ impl<'a> Course<'a> {
         found
     }
 
-    /// Notes that a host was not measured, and dooms it where that was too often.
-    fn miss(&mut self, place: usize, why: &str, out: &mut Doomed) {
-        let count = self.missed.entry(place).or_default();
-        *count += 1;
-        if *count > MOST_MISSED {
-            let why = format!("missing in {count} rounds, the last time because {why}");
+    /// Dooms a host that was missing too often: in so many rounds, and why the last time.
+    fn doom_absent(&mut self, place: usize, rounds: Option<usize>, why: &str, out: &mut Doomed) {
+        if let Some(rounds) = rounds {
+            let why = format!("missing in {rounds} rounds, the last time because {why}");
             self.doom(place, Fate::Absent(why), out);
         }
     }
@@ -338,7 +346,7 @@ impl<'a> Course<'a> {
 
     /// In how many rounds a host was missing.
     pub(crate) fn missed(&self, place: usize) -> usize {
-        self.missed.get(&place).copied().unwrap_or(0)
+        self.absences.of(place)
     }
 }
 

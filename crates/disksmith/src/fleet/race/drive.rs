@@ -159,10 +159,10 @@ impl<'a> Field<'a> {
                 continue;
             };
             if !waiting.contains(&place) {
-                let targets = measured.map(|measured| measured.targets);
-                record.late.extend(targets.map(|targets| Lap {
+                record.late.extend(measured.map(|measured| Lap {
                     host: place,
-                    targets,
+                    targets: measured.targets,
+                    round: Some(measured.number),
                 }));
                 continue;
             }
@@ -172,6 +172,7 @@ impl<'a> Field<'a> {
                     record.measured.push(Lap {
                         host: place,
                         targets,
+                        round: None,
                     });
                     true
                 }
@@ -247,17 +248,28 @@ impl<'a> Field<'a> {
         self.seats.iter_mut().for_each(Seat::release);
     }
 
+    /// Takes in all that hosts have told by now, such as that they were lost while others were measured.
+    pub(super) fn hear_out(&mut self) {
+        while let Ok(told) = self.told.try_recv() {
+            self.take_in(told);
+        }
+    }
+
     /// Takes in what a host tells, if one does within a moment: its place, and the round that it has
     /// measured, if it is that.
     fn hear(&mut self) -> Option<(usize, Option<HostRound>)> {
-        let (place, told) = match self.told.recv_timeout(LOOK) {
-            Ok(told) => told,
-            Err(RecvTimeoutError::Timeout) => return None,
+        match self.told.recv_timeout(LOOK) {
+            Ok(told) => self.take_in(told),
+            Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
                 std::thread::sleep(LOOK);
-                return None;
+                None
             }
-        };
+        }
+    }
+
+    /// What a host has told.
+    fn take_in(&mut self, (place, told): (usize, Told)) -> Option<(usize, Option<HostRound>)> {
         let seat = self.seats.get_mut(place)?;
         if seat.state == State::Gone && !matches!(told, Told::Gone(_)) {
             return None;

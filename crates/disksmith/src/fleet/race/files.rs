@@ -97,7 +97,10 @@ impl Lists {
         let culled: Vec<&Ranked> = concluded.ranked.iter().filter(is_culled).collect();
         // Lists of two races beside each other would say of a host both.
         let (keep, cull) = (write(KEEP, kept)?, write(CULL, culled)?);
-        Ok([keep.put().midway()?, cull.put().midway()?])
+        let keep = keep.put().midway()?;
+        let half =
+            || format!("only {KEEP} is of this race, and {CULL} is none or an earlier one's");
+        Ok([keep, cull.put().with_context(half).midway()?])
     }
 }
 
@@ -159,14 +162,15 @@ fn attributes(came: &HostRun, host: &Host) -> Vec<(String, String)> {
         ("id", came.id.clone()),
     ];
     let is_own = |key: &str| ["port", "az", "zone", "type", "id"].contains(&key);
-    // A tag of EC2 may be there without a value, which the list has no form for.
-    let tags = host.tags.iter().map(|(key, value)| match value.as_str() {
-        "" if is_keep(key) => (key.clone(), "yes".to_owned()),
-        value => (key.clone(), value.to_owned()),
-    });
     let is_word = |text: &str| {
         !text.is_empty() && !text.starts_with('#') && !text.contains(char::is_whitespace)
     };
+    // What the list has no form for, such as the empty value that a tag of EC2 may have, protects all the same.
+    let tags = host.tags.iter().map(|(key, value)| {
+        let is_lost = is_keep(key) && !is_word(value);
+        let value = if is_lost { "yes" } else { value };
+        (key.clone(), value.to_owned())
+    });
     own.into_iter()
         .filter_map(|(key, value)| Some((key.to_owned(), value?)))
         .chain(tags.filter(|(key, _)| !is_own(key) && !key.contains('=')))
@@ -189,8 +193,12 @@ fn list(run: &FleetRun, hosts: &[Host], chosen: &[&Ranked]) -> String {
                 format!(", figure {}", words::number(known.figure))
             });
             let reason = one.reason.replace('\n', " ");
+            let gone = match one.is_gone {
+                true => "; not there any more when the race was over",
+                false => "",
+            };
             text.push_str(&format!(
-                "{line}   # {}{figure}: {reason}\n",
+                "{line}   # {}{figure}: {reason}{gone}\n",
                 one.decided.word()
             ));
         }
@@ -226,24 +234,33 @@ mod tests {
             doubts: Vec::new(),
             is_slowed: false,
             is_doubtful: false,
+            is_gone: false,
         }
     }
 
     #[test]
     fn the_lists_are_read_as_lists_and_a_list_of_somebody_s_own_is_left_alone() {
         let place = tempfile::tempdir().unwrap();
-        let host = |name: &str| Host {
+        let host = |(name, keep): (&str, &str)| Host {
             name: name.to_owned(),
-            address: format!("admin@{name}"),
+            address: name.to_owned(),
+            user: Some("DOMAIN\\me".to_owned()),
             port: Some(2222),
             zone: Some("us-east-1a".to_owned()),
             id: Some(format!("i-{name}")),
-            tags: [("keep", ""), ("price", "0.5"), ("Name", "a b")]
+            tags: [("keep", keep), ("price", "0.5"), ("Name", "a b")]
                 .map(|(key, value)| (key.to_owned(), value.to_owned()))
                 .into(),
             ..Host::default()
         };
-        let hosts = ["a", "b", "c", "d", "e"].map(host);
+        let hosts = [
+            ("a", ""),
+            ("b", "until friday"),
+            ("c", "1"),
+            ("d", ""),
+            ("e", ""),
+        ];
+        let hosts = hosts.map(host);
         let concluded = Concluded {
             groups: Vec::<GroupEnd>::new(),
             ranked: vec![
@@ -263,7 +280,7 @@ mod tests {
             let read = |path: &Path| listed("list", &fs::read(path).unwrap()).unwrap();
             let kept = read(&keep);
             assert_eq!(kept.len(), 1);
-            assert_eq!(kept[0].address, "admin@b");
+            assert_eq!(kept[0].address, "DOMAIN\\me@b");
             assert_eq!(
                 (kept[0].port, kept[0].id.as_deref()),
                 (Some(2222), Some("i-b"))
@@ -277,9 +294,17 @@ mod tests {
             assert_eq!(tags, [("keep", "yes"), ("price", "0.5")]);
             assert_eq!(kept[0].comment.as_deref(), Some("keep: of a reason"));
             let culled: Vec<String> = read(&cull).into_iter().map(|host| host.address).collect();
-            assert_eq!(culled, ["admin@c", "admin@d"]);
+            assert_eq!(culled, ["DOMAIN\\me@c", "DOMAIN\\me@d"]);
         }
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 2);
+        // A race that was half as lucky says which list is whose.
+        let lists = Lists::at(place.path()).unwrap();
+        fs::remove_file(place.path().join(CULL)).unwrap();
+        fs::create_dir(place.path().join(CULL)).unwrap();
+        let failed = lists.write(&run(&hosts), &hosts, &concluded);
+        let why = format!("{:#}", failed.unwrap_err().error());
+        assert!(why.contains("only keep.txt is of this race"), "{why}");
+        fs::remove_dir(place.path().join(CULL)).unwrap();
         fs::write(place.path().join(CULL), "db1\n").unwrap();
         let why = Lists::at(place.path()).err().unwrap().error().to_string();
         assert!(why.contains("no race has written it"), "{why}");

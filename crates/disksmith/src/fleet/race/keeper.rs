@@ -70,10 +70,16 @@ impl Keeper {
         kept.map_err(|why| why.to_string())
     }
 
-    /// Keeps the end of it. Why that cannot be done; `None` where it can.
-    pub(super) fn finish(mut self, run: &FleetRun) -> Option<String> {
+    /// Keeps the end of it.
+    ///
+    /// # Errors
+    /// A sentence, where that cannot be done: what of the race is in the ledger all the same.
+    pub(super) fn finish(mut self, run: &FleetRun) -> Result<(), String> {
         let finished = self.ledger.finish_work(self.claim, run);
-        finished.err().map(|why| why.to_string())
+        finished.map_err(|why| match self.is_failing {
+            true => format!("the race is not in the ledger as it ended: {why}."),
+            false => format!("the race is in the ledger, but not that it is over: {why}."),
+        })
     }
 
     /// Forgets a race that never began.
@@ -124,6 +130,28 @@ mod tests {
         assert_eq!(told.len(), 2, "{told:?}");
         assert!(told[0].contains("cannot be kept"), "{told:?}");
         assert!(told[1].contains("again"), "{told:?}");
-        assert_eq!(keeper.finish(&run), None);
+        assert_eq!(keeper.finish(&run), Ok(()));
+    }
+
+    #[test]
+    fn what_is_in_the_ledger_is_told_where_the_end_of_the_race_cannot_be() {
+        for (is_kept, told) in [(true, "but not that it is over"), (false, "as it ended")] {
+            let place = tempfile::tempdir().unwrap();
+            let path = place.path().join("ledger.db");
+            let here = Here::of_process(&linux::Root::host(), Path::new("/etc")).unwrap();
+            let run = sample::raced(&[1000.0, 900.0, 500.0]);
+            let mut keeper = Keeper::begin(Ledger::open(&path).unwrap(), &here, &run).unwrap();
+            if is_kept {
+                keeper.keep_now(&run).unwrap();
+            }
+            let mut ledger = Ledger::open(&path).unwrap();
+            let dead = |_: &ledger::Owner| ledger::Standing::Dead;
+            ledger.remove_work(FleetRun::KIND, &run.id, dead).unwrap();
+            if !is_kept {
+                assert!(keeper.keep_now(&run).is_err());
+            }
+            let why = keeper.finish(&run).unwrap_err();
+            assert!(why.contains(told), "{why}");
+        }
     }
 }

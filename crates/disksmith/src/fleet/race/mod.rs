@@ -5,6 +5,7 @@
 //! | `runner` | one host: reached, prepared, told its rounds |
 //! | `drive` | all of them: brought to the start, and through each round |
 //! | `course` | who is measured next, and who is out for what; it only decides |
+//! | `dark` | rounds in which no host answers |
 //! | `run` | the whole of it |
 //! | `record`, `keeper` | the race as it was measured, in the ledger |
 //! | `conclude` | what that comes to, host by host |
@@ -14,6 +15,7 @@
 
 mod conclude;
 mod course;
+mod dark;
 mod drive;
 mod files;
 mod groups;
@@ -54,6 +56,7 @@ use files::Lists;
 use keeper::Keeper;
 use run::Conditions;
 use runner::Running;
+use terminate::Unrehearsed;
 
 pub(crate) use conclude::{Concluded, Decided, Ranked, conclude};
 pub(crate) use record::RaceRecord;
@@ -92,14 +95,16 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
             must_be_askable("terminated")?;
         }
         // To hear it after an hour of racing would be late.
-        let ids = terminate::ids_of(&hosts);
-        if ids.is_empty() {
+        let ids = terminate::ids_of(&hosts)
+            .map_err(|wrong| Failure::refused_for("no race is begun", &wrong))?;
+        if hosts.iter().all(|host| host.id.is_none()) {
             context.tell(
                 "disksmith: the ids of the instances come from the hosts, so that the permission to \
                  terminate them is only checked when the race is over.",
             );
         }
-        terminate::check_permission(&ids, &mut terminate::really).map_err(Failure::refused)?;
+        terminate::check_permission(&ids, &mut terminate::really)
+            .map_err(Unrehearsed::before_race)?;
     }
     let ssh = reach(&args.reach)?;
     let starting = hosts.len().min(args.reach.batch as usize);
@@ -129,13 +134,24 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     let _ = keeper.keep_now(&run);
     let concluded = conclude_of(&run)?;
     let listed = lists.write_of(&run, &hosts, &concluded);
-    let terminated = if args.terminate && listed.is_ok() {
-        terminate::carry_out(&mut run, &concluded, args, context, interrupt, &mut keeper)
-    } else {
-        Ok(())
+    let mut terminated = match (args.terminate, &listed) {
+        (false, _) => Ok(()),
+        (true, Ok(_)) => {
+            terminate::carry_out(&mut run, &concluded, args, context, interrupt, &mut keeper)
+        }
+        (true, Err(_)) => {
+            context
+                .tell("disksmith: no instance is terminated, since the lists cannot be written.");
+            Ok(())
+        }
     };
-    if let Some(why) = keeper.finish(&run) {
-        context.tell(&format!("disksmith: the race is not in the ledger: {why}."));
+    if let Err(why) = keeper.finish(&run) {
+        context.tell(&format!("disksmith: {why}"));
+        if args.terminate && terminated.is_ok() {
+            terminated = Err(Failure::Midway(anyhow!(
+                "what came of the instances is in the answer, and may not be in the ledger"
+            )));
+        }
     }
     let written = listed.as_ref().ok().and_then(Option::as_ref);
     let answered = answer(&run, &concluded, args, written, context);
@@ -245,6 +261,7 @@ fn check_none_under_way(ledger: &Ledger, here: &Here, hosts: &[Host]) -> Result<
 fn begun(args: &RaceArgs, asked: &Asked, hosts: &[Host]) -> FleetRun {
     let raced = |host: &Host| RacedHost {
         price: price(host),
+        given_id: host.id.clone(),
         is_tagged_keep: host.tags.keys().any(|name| is_keep(name)),
         ..RacedHost::default()
     };
@@ -296,7 +313,7 @@ fn answer(
     if record.interrupted {
         return Err(Failure::Midway(anyhow!(
             "interrupted after {} rounds; they are in the ledger ('disksmith fleet show {}'), and \
-             neither list was written",
+             neither list was written: those of an earlier race stay as they are",
             record.rounds.len(),
             run.id
         )));

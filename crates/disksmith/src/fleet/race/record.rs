@@ -50,6 +50,9 @@ pub(crate) struct RacedHost {
     pub boot: String,
     /// The id by which the host's own cloud knows it, where it was asked.
     pub own_id: Option<String>,
+    /// The id that its source gave it; `None` where only the host itself says which instance it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_id: Option<String>,
     /// What it costs in an hour, where the source says so.
     pub price: Option<f64>,
     /// Whether its source has the tag `keep`.
@@ -66,6 +69,10 @@ pub(crate) struct RoundRecord {
     pub late: Vec<Lap>,
     /// Those that should have been, and why they were not.
     pub missed: Vec<Absent>,
+    /// Those that should have been too, and are only missing since all were at once: that is not held against
+    /// them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excused: Vec<Absent>,
     /// Those that are gone for good, and why.
     pub gone: Vec<Absent>,
 }
@@ -77,6 +84,9 @@ pub(crate) struct Lap {
     pub host: usize,
     /// What its targets gave.
     pub targets: Vec<TargetRound>,
+    /// In which round it was measured, from 0, where that is not the one in which it came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<usize>,
 }
 
 /// A host that was not measured in a round.

@@ -15,6 +15,7 @@ use super::super::run::{Came, FleetRun};
 use super::super::setup::Setup;
 use super::super::talk::SMALL_STACK;
 use super::course::{Course, Replayed};
+use super::dark::Dark;
 use super::drive::{Field, State};
 use super::groups;
 use super::record::{RaceRecord, RoundRecord};
@@ -68,6 +69,10 @@ impl Conditions<'_> {
         let is_done = AtomicBool::new(false);
         let (mut field, (told, receivers)) = Field::new(hosts, &over, self.interrupt);
         let raced = thread::scope(|scope| {
+            let _over = Over {
+                hosts: &over,
+                is_done: &is_done,
+            };
             let watch = || hand_on(self.interrupt, &over, &is_done);
             let watching = small_thread("interrupt").spawn_scoped(scope, watch);
             let mut started = watching
@@ -93,7 +98,6 @@ impl Conditions<'_> {
             drop(told);
             let raced = started.and_then(|()| self.rounds(&mut field, args, &mut run, keep));
             field.end();
-            is_done.store(true, Relaxed);
             raced
         });
         raced?;
@@ -119,8 +123,7 @@ impl Conditions<'_> {
         let replayed = Replayed::of(&base);
         let setup = replayed.setup(&base);
         let mut course = Course::new(&setup);
-        // Since when no host at all has answered.
-        let mut alone: Option<Instant> = None;
+        let mut dark = Dark::new(self.ready);
         loop {
             let next = course.next();
             if next.is_empty() || self.interrupt.load(Relaxed) {
@@ -130,20 +133,13 @@ impl Conditions<'_> {
                 number: course.rounds(),
                 seconds: base.round_s,
             };
-            let measured = field.measure(&next, round, self.late);
+            let mut measured = field.measure(&next, round, self.late);
             // Part of a round would be of those that answered first.
             if self.interrupt.load(Relaxed) {
                 break;
             }
-            // Where all are away at once, it is most likely not for what they are.
-            let is_any = !(measured.measured.is_empty() && measured.late.is_empty());
-            if !is_any && measured.gone.is_empty() {
-                let since = *alone.get_or_insert_with(Instant::now);
-                if since.elapsed() < self.ready {
-                    continue;
-                }
-            } else {
-                alone = None;
+            if !dark.sort(&mut measured, Instant::now()) {
+                continue;
             }
             let out = course.take(&measured);
             tell(&course, &next, &measured, &out, run);
@@ -160,6 +156,9 @@ impl Conditions<'_> {
         if let Some(record) = run.race.as_mut() {
             record.interrupted = interrupted;
         }
+        if !interrupted {
+            field.hear_out();
+        }
         end(field, interrupted, run);
         Ok(())
     }
@@ -173,6 +172,19 @@ fn hand_on(interrupt: &AtomicBool, over: &[AtomicBool], is_done: &AtomicBool) {
             return;
         }
         thread::sleep(LOOK);
+    }
+}
+
+/// Tells all threads of a race that it is over when it is dropped: a panic, too, must not wait for them for ever.
+struct Over<'a> {
+    hosts: &'a [AtomicBool],
+    is_done: &'a AtomicBool,
+}
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.hosts.iter().for_each(|one| one.store(true, Relaxed));
+        self.is_done.store(true, Relaxed);
     }
 }
 
@@ -221,12 +233,22 @@ fn note(field: &Field<'_>, run: &mut FleetRun) {
 /// The race is over for all of them.
 fn end(field: &Field<'_>, interrupted: bool, run: &mut FleetRun) {
     note(field, run);
+    let raced = run.race.iter_mut().flat_map(|record| &mut record.hosts);
+    for (raced, seat) in raced.zip(&field.seats) {
+        // Its metadata service may have been silent at first.
+        raced.own_id = raced.own_id.take().or_else(|| seat.own_id.clone());
+    }
     for (host, seat) in run.hosts.iter_mut().zip(&field.seats) {
         match &seat.state {
             State::Gone => {}
             State::Away(why) => {
                 host.came = Came::Lost;
                 host.why = Some(why.clone());
+            }
+            // What it would say of its last round is not known.
+            State::Busy if !interrupted => {
+                host.came = Came::Lost;
+                host.why = Some("it had not answered its last round.".to_owned());
             }
             _ if interrupted => host.came = Came::Interrupted,
             _ => host.came = Came::Done,

@@ -223,17 +223,18 @@ impl<'a> Runner<'a> {
         }
         self.boot = Some(facts.boot.clone());
         self.came.clock_ahead_s = Some(ahead);
-        know(&mut self.came, &facts)?;
-        self.running.met.meet(&facts, self.host)?;
+        let known = know(&mut self.came, &facts);
+        let met = known.and_then(|()| self.running.met.meet(&facts, self.host));
         let left = session.left().len();
-        if left > 0 && !self.was_ready {
+        if left > 0 && !self.was_ready && met.is_ok() {
             self.came.notes.push(format!(
                 "it has kept {left} answers of earlier runs, which the next 'fleet run' collects."
             ));
         }
         let own_id = facts.cloud.and_then(|cloud| cloud.instance_id);
+        // Also of one that cannot take part: it may well be on the machine of another.
         tell(Told::Known(Box::new(self.came.clone()), facts.boot, own_id));
-        Ok(())
+        met
     }
 
     /// Ends what measures, in order.

@@ -65,6 +65,7 @@ pub(crate) fn with_ties(levels: &[f64], ties: Option<Ties>) -> FleetRun {
                 figures: vec![Some(levels[*host] * (0.01 * rng.normal()).exp())],
                 ..TargetRound::default()
             }],
+            round: None,
         };
         let round = RoundRecord {
             measured: next.iter().map(lap).collect(),

@@ -89,6 +89,8 @@ pub(crate) fn remarks(run: &FleetRun, record: &RaceRecord, concluded: &Concluded
         ),
         Some(state) => format!("{}: its instance {} is {state}.", one.host, one.id),
     }));
+    let spared = record.termination.iter().flat_map(|one| &one.spared);
+    remarks.extend(spared.map(|one| one.sentence()));
     remarks
 }
 
@@ -309,6 +311,7 @@ fn host_json(one: &Ranked, run: &FleetRun, record: &RaceRecord) -> Option<Value>
         "zone": host.zone,
         "type": host.kind,
         "id": host.id,
+        "came": host.came.word(),
         "decision": one.decided.word(),
         "reason": one.reason,
         "figure": figure,

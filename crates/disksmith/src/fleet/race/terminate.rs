@@ -12,14 +12,15 @@
 
 mod aws;
 mod chosen;
+mod place;
+mod plan;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::anyhow;
-use serde::{Deserialize, Serialize};
 
 use super::super::agree::is_agreed;
-use super::super::hosts::{Host, Now, instances_now};
+use super::super::hosts::{Host, Now, instances_now, is_instance_id, is_keep};
 use super::super::run::FleetRun;
 use super::conclude::Concluded;
 use super::keeper::Keeper;
@@ -27,122 +28,16 @@ use crate::cli::RaceArgs;
 use crate::context::Context;
 use crate::failure::{Failure, listed};
 
-use aws::{BATCH, terminate};
-pub(super) use aws::{RunProgram, check_permission, really};
+use aws::{BATCH, RunProgram, terminate};
+pub(super) use aws::{Unrehearsed, check_permission, really};
 use chosen::{Asked, Candidate, choose};
+use place::Resolve;
+pub(crate) use plan::{Doomed, Spared, Termination};
 
 /// The state of an instance of which it is not known what came of it.
 pub(super) const UNKNOWN: &str = "unknown";
 /// The states of an instance that is or will be gone (Amazon EC2 API Reference, InstanceState).
 const GONE: [&str; 2] = ["shutting-down", "terminated"];
-
-/// An instance that shall be terminated.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Doomed {
-    /// What the host is called, or all that are of this instance.
-    pub host: String,
-    /// The instance's id.
-    pub id: String,
-    /// What the race found, as a sentence without its end.
-    pub why: String,
-    /// Reasons to doubt what the race measured there, as sentences.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub doubts: Vec<String>,
-    /// Its state after EC2 was asked to terminate it, `unknown` where that was not answered; `None` before.
-    pub state: Option<String>,
-}
-
-/// A host that was measured to be bad and stays.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Spared {
-    /// What it is called.
-    pub host: String,
-    /// Why, as a clause.
-    pub why: String,
-}
-
-impl Spared {
-    fn new(host: &str, why: String) -> Spared {
-        Spared {
-            host: host.to_owned(),
-            why,
-        }
-    }
-
-    fn sentence(&self) -> String {
-        format!("{} stays: {}.", self.host, self.why)
-    }
-}
-
-/// Who is terminated, and who is not.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Termination {
-    /// Those that are.
-    pub doomed: Vec<Doomed>,
-    /// Those that could have been.
-    pub spared: Vec<Spared>,
-}
-
-impl Termination {
-    /// Those of the chosen against which EC2 says nothing now.
-    ///
-    /// # Errors
-    /// A sentence, where EC2 cannot be asked.
-    fn of(
-        chosen: &[Candidate],
-        spared: Vec<Spared>,
-        program: RunProgram<'_>,
-    ) -> Result<Termination, String> {
-        let mut plan = Termination {
-            doomed: Vec::new(),
-            spared,
-        };
-        for batch in chosen.chunks(BATCH) {
-            let known = now(batch.iter(), program)?;
-            for one in batch {
-                match one.protection(&known) {
-                    Some(why) => plan.spared.push(Spared::new(&one.doomed.host, why)),
-                    None => plan.doomed.push(one.doomed.clone()),
-                }
-            }
-        }
-        Ok(plan)
-    }
-
-    /// Who shall be terminated, and who not, for the user to agree to.
-    fn text(&self) -> String {
-        let mut text = match self.doomed.len() {
-            0 => "No instance is terminated.\n".to_owned(),
-            1 => "To be terminated is 1 instance:\n".to_owned(),
-            count => format!("To be terminated are {count} instances:\n"),
-        };
-        for one in &self.doomed {
-            text.push_str(&format!("  {} ({}): {}.\n", one.host, one.id, one.why));
-            for doubt in &one.doubts {
-                text.push_str(&format!("    A doubt: {doubt}\n"));
-            }
-        }
-        for one in &self.spared {
-            text.push_str(&format!("  {}\n", one.sentence()));
-        }
-        text.pop();
-        text
-    }
-
-    fn set(&mut self, id: &str, state: Option<&str>) {
-        for one in self.doomed.iter_mut().filter(|one| one.id == id) {
-            one.state = state.map(str::to_owned);
-        }
-    }
-
-    /// Lets an instance stay after all.
-    fn spare(&mut self, id: &str, why: String) -> Option<&Spared> {
-        let at = self.doomed.iter().position(|one| one.id == id)?;
-        let one = self.doomed.remove(at);
-        self.spared.push(Spared::new(&one.host, why));
-        self.spared.last()
-    }
-}
 
 /// What EC2 says of these now.
 fn now<'a>(
@@ -153,9 +48,32 @@ fn now<'a>(
     instances_now(&ids, program)
 }
 
-/// The ids that the source of the hosts knows.
-pub(crate) fn ids_of(hosts: &[Host]) -> Vec<String> {
-    hosts.iter().filter_map(|host| host.id.clone()).collect()
+/// The ids that the source of the hosts knows, without those that it tags `keep`.
+///
+/// # Errors
+/// Sentences, where an id is none of an instance of EC2.
+pub(crate) fn ids_of(hosts: &[Host]) -> Result<Vec<String>, Vec<String>> {
+    let given = || {
+        hosts
+            .iter()
+            .filter_map(|host| Some((host, host.id.as_ref()?)))
+    };
+    let wrong: Vec<String> = given()
+        .filter(|(_, id)| !is_instance_id(id))
+        .map(|(host, id)| {
+            format!(
+                "The id of {} is '{id}', which is none of an instance of EC2, as i-0123456789abcdef0 is; correct \
+                 it, or leave the host out with --exclude.",
+                host.name
+            )
+        })
+        .collect();
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    let is_kept = |host: &Host| host.tags.keys().any(|name| is_keep(name));
+    let mortal = given().filter(|(host, _)| !is_kept(host));
+    Ok(mortal.map(|(_, id)| id.clone()).collect())
 }
 
 /// Terminates the instances that were measured to be bad, after the list was shown and agreed to.
@@ -173,6 +91,7 @@ pub(super) fn carry_out(
 ) -> Result<(), Failure> {
     let mut means = Means {
         program: &mut really,
+        resolve: &mut place::really,
         keep: &mut |run| keeper.keep_now(run),
         is_agreed: &mut |words| Ok(args.yes || is_agreed(words, "terminated", interrupt)?),
         tell: &mut |text| context.tell(text),
@@ -189,6 +108,8 @@ pub(super) fn carry_out(
 struct Means<'a> {
     /// Runs `aws`.
     program: RunProgram<'a>,
+    /// Asks for the addresses of a name.
+    resolve: Resolve<'a>,
     /// Puts the run to the ledger.
     keep: &'a mut dyn FnMut(&FleetRun) -> Result<(), String>,
     /// Whether somebody agrees, after these words.
@@ -210,9 +131,10 @@ impl Means<'_> {
         let Some(record) = run.race.as_deref().filter(|record| !record.interrupted) else {
             return Ok(());
         };
-        let (chosen, spared) = choose(run, record, concluded, asked);
-        let mut plan = Termination::of(&chosen, spared, self.program).map_err(none)?;
-        (self.tell)(&plan.text());
+        let (chosen, spared) = choose(run, record, concluded, asked, self.resolve);
+        let mut plan =
+            Termination::of(&chosen, spared, asked.is_shown, self.program).map_err(none)?;
+        (self.tell)(&plan.text(&plan::kept(run, record, concluded)));
         note(run, &plan);
         if plan.doomed.is_empty() {
             return Ok(());
@@ -220,15 +142,21 @@ impl Means<'_> {
         // Before anybody is asked: what is not in the ledger is not done.
         self.recorded(run).map_err(none)?;
         let ids: Vec<String> = plan.doomed.iter().map(|one| one.id.clone()).collect();
-        check_permission(&ids, self.program).map_err(none)?;
+        check_permission(&ids, self.program).map_err(|why| match why {
+            Unrehearsed::Refused(why) => none(why),
+            Unrehearsed::MayBeGone(_) => self.not_rehearsed(&why, &mut plan, run),
+        })?;
         let words = match ids.len() {
             1 => "This instance will be terminated.".to_owned(),
             count => format!("These {count} instances will be terminated."),
         };
         // Much was done by now, whatever is answered.
         let agreed = (self.is_agreed)(&words).map_err(|why| Failure::Midway(why.error()))?;
-        if !agreed || self.interrupt.load(Relaxed) {
+        if !agreed {
             return Err(none("nobody has agreed".to_owned()));
+        }
+        if self.interrupt.load(Relaxed) {
+            return Err(none("a signal came before".to_owned()));
         }
         let is_doomed = |one: &&Candidate| ids.contains(&one.doomed.id);
         let doomed: Vec<Candidate> = chosen.iter().filter(is_doomed).cloned().collect();
@@ -242,6 +170,23 @@ impl Means<'_> {
             run.id,
             listed(&problems)
         )))
+    }
+
+    /// Notes what may have been terminated in place of a rehearsal, and ends the race with it.
+    fn not_rehearsed(
+        &mut self,
+        why: &Unrehearsed,
+        plan: &mut Termination,
+        run: &mut FleetRun,
+    ) -> Failure {
+        if let Unrehearsed::MayBeGone(ids) = why {
+            ids.iter().for_each(|id| plan.set(id, Some(UNKNOWN)));
+            self.look_after(ids, plan);
+        }
+        note(run, plan);
+        let mut problems = vec![why.sentence()];
+        problems.extend(self.recorded(run).err());
+        Failure::Midway(anyhow!("{}", problems.join(" ")))
     }
 
     /// Terminates those, batch by batch, and notes what came of each. What went wrong, as sentences: one
@@ -312,30 +257,32 @@ impl Means<'_> {
         Ok(ids)
     }
 
-    /// Terminates a batch. What went wrong, as a sentence.
-    fn end(&mut self, ids: &[String], plan: &mut Termination) -> Option<String> {
+    /// Terminates a batch. What went wrong, as sentences.
+    fn end(&mut self, ids: &[String], plan: &mut Termination) -> Vec<String> {
+        let mut problems = Vec::new();
         match terminate(ids, self.program) {
             Ok(states) => {
-                for id in ids {
-                    let state = states.iter().find(|(of, _)| of == id);
-                    plan.set(id, Some(state.map_or(UNKNOWN, |(_, state)| state)));
+                for (id, state) in states.iter().filter(|(id, _)| ids.contains(id)) {
+                    plan.set(id, Some(state));
                 }
-                None
             }
-            Err(why) => {
-                let words: Vec<&str> = ids.iter().map(String::as_str).collect();
-                // That one runs still may only be so because the request is on its way.
-                let known = instances_now(&words, self.program).unwrap_or_default();
-                for now in known
-                    .iter()
-                    .filter(|now| GONE.contains(&now.state.as_str()))
-                {
-                    if ids.contains(&now.id) {
-                        plan.set(&now.id, Some(&now.state));
-                    }
-                }
-                Some(why)
-            }
+            Err(why) => problems.push(why),
+        }
+        if !ids.iter().all(|id| plan.is_gone(id)) {
+            self.look_after(ids, plan);
+        }
+        problems.extend(ids.iter().filter_map(|id| plan.not_gone(id)));
+        problems
+    }
+
+    /// Notes which of these EC2 says to be gone. That one runs still may only be so because the request is on
+    /// its way.
+    fn look_after(&mut self, ids: &[String], plan: &mut Termination) {
+        let words: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let known = instances_now(&words, self.program).unwrap_or_default();
+        let is_gone = |now: &&Now| is_gone(&now.state) && ids.contains(&now.id);
+        for now in known.iter().filter(is_gone) {
+            plan.set(&now.id, Some(&now.state));
         }
     }
 
@@ -351,6 +298,11 @@ impl Means<'_> {
             )
         })
     }
+}
+
+/// Whether an instance of this state is or will be gone.
+fn is_gone(state: &str) -> bool {
+    GONE.contains(&state)
 }
 
 /// Puts to the run who is terminated, and what came of it.

@@ -196,6 +196,20 @@ fn each_zone_keeps_its_own_and_sizes_do_not_compete() {
     }
 }
 
+#[test]
+fn what_a_host_says_of_itself_is_known_where_it_cannot_take_part_too() {
+    let mut hosts = hosts(&["h0", "h1", "other2"]);
+    hosts[2].id = Some("i-2".to_owned());
+    let words = [&ROUND[..], &["--keep", "1", "--rounds", "4"]].concat();
+    let interrupt = AtomicBool::new(false);
+    let run = race_of(&hosts, &words, &interrupt, &mut |_| {}).unwrap();
+    assert_eq!(run.hosts[2].came, Came::Unfit);
+    let raced = &run.race.as_ref().unwrap().hosts[2];
+    assert_eq!(raced.group, None);
+    assert_eq!(raced.own_id.as_deref(), Some("i-other"));
+    assert_eq!(raced.boot, "other2-1");
+}
+
 /// Why a host was missing, round by round.
 fn missed<'a>(run: &'a FleetRun, name: &str) -> Vec<&'a str> {
     let place = run.hosts.iter().position(|host| host.host == name);
@@ -227,12 +241,29 @@ fn a_host_that_answers_too_late_is_judged_by_what_it_says_then() {
     let late: usize = record.rounds.iter().map(|round| round.late.len()).sum();
     assert_eq!(late, 1);
     let stalled = of(&run, &concluded, "stall0");
+    // Once is enough.
+    assert_eq!(stalled.missed, 0);
     assert_eq!(stalled.known.unwrap().slow, 1, "{}", stalled.reason);
     assert_ne!(stalled.decided, Decided::Keep, "{}", stalled.reason);
     assert!(
         stalled.reason.contains("was slow in 1 of"),
         "{}",
         stalled.reason
+    );
+}
+
+#[test]
+fn a_silence_of_all_hosts_costs_none_of_them_anything() {
+    let (run, concluded) = raced(&["stall0", "stall1", "stall2", "stall9"], &ROUND);
+    let record = run.race.as_ref().unwrap();
+    let excused: usize = record.rounds.iter().map(|one| one.excused.len()).sum();
+    // The last of them may be out by then.
+    assert!(excused >= 3, "{excused}");
+    assert!(concluded.ranked.iter().all(|one| one.missed == 0));
+    assert_eq!(
+        of(&run, &concluded, "stall0").decided,
+        Decided::Keep,
+        "{concluded:?}"
     );
 }
 
@@ -262,6 +293,15 @@ fn a_signal_ends_the_race_and_what_was_measured_stays() {
             .all(|one| one.decided == Decided::Open && !one.is_bad)
     );
     assert!(concluded.ranked.iter().all(|one| one.known.is_some()));
+}
+
+#[test]
+#[should_panic(expected = "the ledger is on fire")]
+fn a_race_whose_driver_panics_waits_for_nobody() {
+    let interrupt = AtomicBool::new(false);
+    let _ = race_of(&hosts(&["h0", "h1"]), &ROUND, &interrupt, &mut |_| {
+        panic!("the ledger is on fire")
+    });
 }
 
 #[test]

@@ -60,3 +60,29 @@ fn a_host_that_took_no_part_stands_last_with_its_reason() {
     assert_eq!((last.place, last.decided), (5, Decided::Unreachable));
     assert_eq!(last.reason, "db9 was not reached");
 }
+
+#[test]
+fn a_host_that_is_kept_and_dead_by_now_is_told() {
+    let mut run = raced(&LEVELS, None);
+    run.hosts.iter_mut().for_each(|host| host.came = Came::Done);
+    run.hosts[1].came = Came::Lost;
+    run.hosts[1].why = Some("the connection to db1 was lost.".to_owned());
+    run.hosts[4].came = Came::Lost;
+    let record = run.race.as_ref().unwrap();
+    let concluded = conclude(&run, record);
+    let of = |place: usize| {
+        let mut ranked = concluded.ranked.iter();
+        ranked.find(|one| one.place == place).unwrap()
+    };
+    let told = "It was not there any more when the race was over: the connection to db1 was lost.";
+    assert_eq!(of(1).decided, Decided::Keep);
+    assert!(of(1).doubts.iter().any(|doubt| doubt == told));
+    // It is as bad as it was, and its figures are as good.
+    assert!(of(4).is_bad && of(4).is_gone && of(4).doubts.is_empty());
+    assert!(!of(0).is_gone && !of(1).is_doubtful);
+    let text = crate::fleet::race::say::text(&run, record, &concluded, 200);
+    assert!(text.contains("db1: It was not there any more"), "{text}");
+    let json = crate::fleet::race::say::json(&run, record, &concluded);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["hosts"][0]["came"], "lost");
+}

@@ -54,6 +54,7 @@ fn round(course: &Course<'_>, rng: &mut Rng, rates: &dyn Fn(usize) -> [f64; 2]) 
             .iter()
             .map(|rate| target(rate * (0.02 * rng.normal()).exp()))
             .collect(),
+        round: None,
     };
     RoundRecord {
         measured: course
@@ -158,6 +159,64 @@ fn one_that_is_away_too_often_is_out_and_not_called_bad() {
         fate.why()
             .contains("missing in 4 rounds, the last time because it was lost")
     );
+}
+
+/// Takes in a round in which a host is away, or answers one of before too late.
+fn without(
+    course: &mut Course<'_>,
+    rng: &mut Rng,
+    host: usize,
+    late_of: Option<usize>,
+) -> Vec<usize> {
+    let mut one = round(course, rng, &plain);
+    let own = one.measured.iter().position(|lap| lap.host == host);
+    let own = one.measured.remove(own.unwrap());
+    one.missed.push(Absent {
+        host,
+        why: "it is away".to_owned(),
+    });
+    one.late.extend(late_of.map(|number| Lap {
+        round: Some(number),
+        ..own
+    }));
+    course.take(&one)
+}
+
+#[test]
+fn who_answers_too_late_was_not_missing_since() {
+    let small = Small::new(&[]);
+    let setup = small.setup();
+    let mut course = Course::new(&setup);
+    let mut rng = Rng::new(2);
+    // Four times it is silent for two rounds.
+    for start in [0, 2, 4, 6] {
+        assert_eq!(without(&mut course, &mut rng, 0, None), [0; 0]);
+        assert_eq!(without(&mut course, &mut rng, 0, Some(start)), [0; 0]);
+        assert_eq!(course.missed(0), 0);
+    }
+    assert_eq!(course.known(0).unwrap().rounds, 4);
+    // That it was lost before is not made good by it.
+    assert_eq!(without(&mut course, &mut rng, 0, None), [0; 0]);
+    assert_eq!(without(&mut course, &mut rng, 0, None), [0; 0]);
+    assert_eq!(without(&mut course, &mut rng, 0, Some(9)), [0; 0]);
+    assert_eq!(course.missed(0), 1);
+}
+
+#[test]
+fn a_loss_counts_once_however_many_rounds_it_takes() {
+    let small = Small::new(&[]);
+    let setup = small.setup();
+    let mut course = Course::new(&setup);
+    let mut rng = Rng::new(2);
+    for count in 1..=3 {
+        for _ in 0..2 {
+            assert_eq!(without(&mut course, &mut rng, 0, None), [0; 0]);
+        }
+        let there = round(&course, &mut rng, &plain);
+        assert_eq!(course.take(&there), [0; 0]);
+        assert_eq!(course.missed(0), 2 * count);
+    }
+    assert_eq!(without(&mut course, &mut rng, 0, None), [0]);
 }
 
 #[test]

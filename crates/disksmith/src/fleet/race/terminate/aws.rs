@@ -4,6 +4,7 @@ use linux::exec::Exec;
 use serde::Deserialize;
 
 use super::super::super::hosts;
+use crate::failure::Failure;
 
 /// So many instances are asked for or terminated with one command (Amazon EC2 API Reference,
 /// TerminateInstances: a batch should be small).
@@ -22,23 +23,53 @@ pub(crate) fn really(program: &Exec) -> Result<Vec<u8>, String> {
     hosts::run(program)
 }
 
-/// Checks the permission with a dry run.
+/// Why a rehearsal did not end as one does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unrehearsed {
+    /// It is not allowed, or could not be asked; a sentence.
+    Refused(String),
+    /// It ended well, which no rehearsal does: these instances may be terminated by now.
+    MayBeGone(Vec<String>),
+}
+
+impl Unrehearsed {
+    /// What to do about it, as a sentence.
+    pub(super) fn sentence(&self) -> String {
+        match self {
+            Unrehearsed::Refused(why) => why.clone(),
+            Unrehearsed::MayBeGone(ids) => format!(
+                "'aws ec2 terminate-instances --dry-run' ended well, which a dry run never does: what came of {} is \
+                 not known, so look with 'aws ec2 describe-instances --instance-ids {}'. Nothing else is \
+                 terminated through such a program.",
+                ids.join(", "),
+                ids.join(" ")
+            ),
+        }
+    }
+
+    /// How a race ends that has not begun: it has touched nothing, unless there is doubt of it.
+    pub(in super::super) fn before_race(self) -> Failure {
+        let why = anyhow::Error::msg(self.sentence());
+        match self {
+            Unrehearsed::Refused(_) => Failure::Refused(why),
+            Unrehearsed::MayBeGone(_) => Failure::Midway(why),
+        }
+    }
+}
+
+/// Checks the permission with a dry run, of one instance alone at first: what takes no rehearsal for one shall
+/// not end the others too.
 ///
 /// # Errors
-/// A sentence, where these instances could not be terminated.
-pub(crate) fn check_permission(ids: &[String], program: RunProgram<'_>) -> Result<(), String> {
-    for batch in ids.chunks(BATCH) {
+/// Where these instances could not be terminated, or the first of them may be.
+pub(crate) fn check_permission(ids: &[String], program: RunProgram<'_>) -> Result<(), Unrehearsed> {
+    let (first, others) = ids.split_at(ids.len().min(1));
+    for batch in first.chunks(1).chain(others.chunks(BATCH)) {
         match program(&command(batch).arg("--dry-run")) {
             // It always ends badly: well, too.
             Err(why) if why.contains(WOULD) => {}
-            Ok(_) => {
-                return Err(
-                    "'aws ec2 terminate-instances --dry-run' did not say what it would do; nothing is \
-                     terminated through such a program."
-                        .to_owned(),
-                );
-            }
-            Err(why) => return Err(why),
+            Ok(_) => return Err(Unrehearsed::MayBeGone(batch.to_vec())),
+            Err(why) => return Err(Unrehearsed::Refused(why)),
         }
     }
     Ok(())

@@ -1,9 +1,13 @@
 //! Which instances may be terminated, by what the race and the source of the hosts say.
 
-use super::super::super::hosts::Now;
+use jiff::{SignedDuration, Timestamp};
+
+use super::super::super::hosts::{Now, is_instance_id};
 use super::super::super::run::{Came, FleetRun, HostRun};
 use super::super::conclude::{Concluded, Decided, Ranked};
 use super::super::record::{RaceRecord, RacedHost};
+use super::place::{Place, Resolve, bare};
+use super::plan::figure_of;
 use super::{Doomed, Spared};
 
 /// An instance of which all hosts were measured to be bad.
@@ -13,6 +17,10 @@ pub(super) struct Candidate {
     pub doomed: Doomed,
     /// Where those of its hosts are reached that did not say themselves which instance they are.
     unconfirmed: Vec<String>,
+    /// Where those are reached of which only they themselves say it.
+    alone: Vec<Place>,
+    /// When the race began, by the earliest of the clocks that are known.
+    began: Timestamp,
 }
 
 impl Candidate {
@@ -28,10 +36,26 @@ impl Candidate {
         if now.state != "running" {
             return Some(format!("{id} is {}", now.state));
         }
+        // After a start it may have other hardware, and other disks of its own.
+        match now.launched {
+            None => return Some(format!("EC2 does not say since when {id} runs")),
+            Some(launched) if launched > self.began => {
+                return Some(format!(
+                    "{id} was started at {launched}, after the race began"
+                ));
+            }
+            Some(_) => {}
+        }
         // Where the host itself did not say who it is, its address must.
         let is_elsewhere = |address: &&String| !now.addresses.contains(&bare(address).to_owned());
         let elsewhere = self.unconfirmed.iter().find(is_elsewhere);
         elsewhere.map(|address| format!("{id} is not at {address}"))
+    }
+
+    /// Why it may be another instance, by what EC2 says of it now, as a clause; `None` where it is not.
+    pub(super) fn doubt(&self, known: &[Now]) -> Option<String> {
+        let now = known.iter().find(|now| now.id == self.doomed.id)?;
+        self.alone.iter().find_map(|place| place.doubt(now))
     }
 }
 
@@ -76,6 +100,7 @@ pub(super) fn choose(
     record: &RaceRecord,
     concluded: &Concluded,
     asked: Asked,
+    resolve: Resolve<'_>,
 ) -> (Vec<Candidate>, Vec<Spared>) {
     let (mut candidates, mut spared) = (Vec::new(), Vec::new());
     if record.interrupted {
@@ -108,7 +133,11 @@ pub(super) fn choose(
                 let why = format!("{id} is also that of {mate}, which is not terminated");
                 Spared::new(name, why)
             })),
-            None => candidates.push(candidate(id, &bad, &members)),
+            None => {
+                let mut one = candidate(id, &bad, &members, run.began, resolve);
+                one.doomed.figure = figures(&bad, record);
+                candidates.push(one);
+            }
         }
     }
     (candidates, spared)
@@ -116,36 +145,37 @@ pub(super) fn choose(
 
 /// Why what the race found of a bad host may not be the host's fault, as a clause; `None` where nothing
 /// speaks for it.
-fn doubt(
+fn doubt<'a>(
     one: &Ranked,
-    member: &Member<'_>,
-    record: &RaceRecord,
-    concluded: &Concluded,
+    member: &Member<'a>,
+    record: &'a RaceRecord,
+    concluded: &'a Concluded,
     asked: Asked,
 ) -> Option<String> {
     let doubts = one.doubts.join(" ");
     let doubts = doubts.trim_end_matches('.');
-    let mut groups = concluded.groups.iter();
-    let group = groups.find(|group| Some(&group.name) == member.raced.group.as_ref());
-    let (kept, tied) = group.map_or((0, 0), |group| (group.kept, group.tied));
-    let places = group.map_or(0, |group| group.places);
+    let company = Company::of(member, record, concluded);
     if one.is_slowed {
         Some(format!("its figures are doubtful: {doubts}"))
     } else if member.host.came == Came::Unfit {
         // Another boot may be another machine with other disks.
         Some("it is not what was measured any more".to_owned())
-    } else if kept + tied == 0 {
+    } else if company.chosen == 0 {
         Some("no host of its group is kept, so that too much may have been asked".to_owned())
+    } else if company.kept + company.tied == 0 {
+        Some("no host of its group that is kept is there any more".to_owned())
     } else if asked.is_shown {
         None
     } else if let Some(better) = doubtful_better(one, member, record, concluded) {
         Some(format!(
             "the figures of those that are better are doubtful: {better}; without --yes you are asked"
         ))
-    } else if kept + places < record.keep {
+    } else if company.left() < record.keep {
         Some(format!(
-            "of its group {kept} of {} are kept; without --yes you are asked",
-            record.keep
+            "of its group {} of {} are kept{}; without --yes you are asked",
+            company.left(),
+            record.keep,
+            if company.is_whole() { "" } else { " and there" }
         ))
     } else if doubts.is_empty() {
         None
@@ -156,27 +186,74 @@ fn doubt(
     }
 }
 
+/// The hosts of a group that are kept or tie.
+struct Company {
+    /// How many of them there are, wherever they are now.
+    chosen: usize,
+    /// How many are kept and were there when the race was over.
+    kept: usize,
+    /// How many tie and were there then.
+    tied: usize,
+    /// For how many places they tie.
+    places: usize,
+}
+
+impl Company {
+    /// Those of the group of a host.
+    fn of(member: &Member<'_>, record: &RaceRecord, concluded: &Concluded) -> Company {
+        let gone = |decided: Decided| {
+            let better = better(member, record, concluded);
+            better
+                .filter(|other| other.decided == decided && other.is_gone)
+                .count()
+        };
+        let mut groups = concluded.groups.iter();
+        let group = groups.find(|group| Some(&group.name) == member.raced.group.as_ref());
+        let (kept, tied) = group.map_or((0, 0), |group| (group.kept, group.tied));
+        Company {
+            chosen: kept + tied,
+            kept: kept.saturating_sub(gone(Decided::Keep)),
+            tied: tied.saturating_sub(gone(Decided::Tie)),
+            places: group.map_or(0, |group| group.places),
+        }
+    }
+
+    /// How many will be kept in the end, of those that are there.
+    fn left(&self) -> usize {
+        self.kept + self.places.min(self.tied)
+    }
+
+    /// Whether all of them are there.
+    fn is_whole(&self) -> bool {
+        self.kept + self.tied == self.chosen
+    }
+}
+
+/// The hosts of the group of this one that are kept or tie.
+fn better<'a>(
+    member: &Member<'a>,
+    record: &'a RaceRecord,
+    concluded: &'a Concluded,
+) -> impl Iterator<Item = &'a Ranked> {
+    let group = member.raced.group.as_ref();
+    concluded.ranked.iter().filter(move |other| {
+        let raced = record.hosts.get(other.place);
+        matches!(other.decided, Decided::Keep | Decided::Tie)
+            && raced.and_then(|raced| raced.group.as_ref()) == group
+    })
+}
+
 /// What is doubtful of the hosts that a culled one was compared with: those of its group that are kept or tie.
 fn doubtful_better<'a>(
     one: &Ranked,
-    member: &Member<'_>,
-    record: &RaceRecord,
+    member: &Member<'a>,
+    record: &'a RaceRecord,
     concluded: &'a Concluded,
 ) -> Option<&'a str> {
     if one.decided != Decided::Cull {
         return None;
     }
-    let group_of = |place: usize| {
-        record
-            .hosts
-            .get(place)
-            .and_then(|raced| raced.group.as_ref())
-    };
-    let is_better = |other: &&Ranked| {
-        matches!(other.decided, Decided::Keep | Decided::Tie)
-            && group_of(other.place) == member.raced.group.as_ref()
-    };
-    let mut better = concluded.ranked.iter().filter(is_better);
+    let mut better = better(member, record, concluded);
     let doubtful = better.find(|other| other.is_doubtful)?;
     let doubt = doubtful.doubts.first()?;
     Some(doubt.trim_end_matches('.'))
@@ -190,6 +267,9 @@ fn id_of<'a>(member: &Member<'a>, is_of_ec2: bool) -> Result<&'a str, String> {
     match (&member.host.id, &member.raced.own_id) {
         _ if member.raced.is_tagged_keep => Err("it is tagged keep".to_owned()),
         (None, _) => Err("the id of its instance is not known".to_owned()),
+        (Some(id), _) if !is_instance_id(id) => {
+            Err(format!("its id is '{id}', which is none of EC2"))
+        }
         (Some(id), Some(own)) if id != own => Err(format!("it calls itself {own}, and not {id}")),
         (Some(id), None) if !is_of_ec2 => Err(format!(
             "only the list says that it is {id}: its metadata service did not answer"
@@ -216,7 +296,28 @@ fn housemate<'a>(
     others.find(is_with).map(|other| other.host.host.as_str())
 }
 
-fn candidate(id: &str, bad: &[&Ranked], members: &[Member<'_>]) -> Candidate {
+/// When the race began, by the clock of a host where that is behind this one: that of an instance is nearer to
+/// EC2's, and a race that seems to have begun earlier spares more.
+fn began_of(member: &Member<'_>, began: Timestamp) -> Timestamp {
+    let ahead_s = member.host.clock_ahead_s.unwrap_or_default().min(0.0);
+    let ahead = SignedDuration::try_from_secs_f64(ahead_s).unwrap_or_default();
+    began.checked_add(ahead).unwrap_or(Timestamp::MIN)
+}
+
+/// What these hosts were ranked by, in words; `None` where none was measured.
+fn figures(bad: &[&Ranked], record: &RaceRecord) -> Option<String> {
+    let known = bad.iter().filter_map(|one| one.known);
+    let figures: Vec<String> = known.map(|known| figure_of(&known, record)).collect();
+    (!figures.is_empty()).then(|| figures.join(", "))
+}
+
+fn candidate(
+    id: &str,
+    bad: &[&Ranked],
+    members: &[Member<'_>],
+    began: Timestamp,
+    resolve: Resolve<'_>,
+) -> Candidate {
     let of = |one: &&&Ranked| members[one.place];
     let hosts: Vec<&str> = bad.iter().map(|one| of(&one).host.host.as_str()).collect();
     let mut why: Vec<&str> = bad.iter().map(|one| one.reason.as_str()).collect();
@@ -235,13 +336,15 @@ fn candidate(id: &str, bad: &[&Ranked], members: &[Member<'_>]) -> Candidate {
             id: id.to_owned(),
             why: why.join("; "),
             doubts,
+            figure: None,
             state: None,
         },
+        alone: (bad.iter().map(|one| of(&one)))
+            .filter_map(|one| Place::of(one.host, one.raced, resolve))
+            .collect(),
         unconfirmed: unconfirmed.map(|one| one.host.address.clone()).collect(),
+        began: (bad.iter().map(|one| began_of(&of(&one), began)))
+            .min()
+            .unwrap_or(began),
     }
-}
-
-/// An address without the user.
-fn bare(address: &str) -> &str {
-    address.rsplit_once('@').map_or(address, |(_, host)| host)
 }

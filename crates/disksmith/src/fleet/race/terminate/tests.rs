@@ -1,4 +1,7 @@
-use std::cell::RefCell;
+//! An EC2 and races for tests.
+
+mod chosen;
+mod done;
 
 use linux::exec::Exec;
 
@@ -19,8 +22,9 @@ fn race(hosts: &[Member]) -> (FleetRun, Concluded) {
             ..Host::default()
         })
     };
-    let raced = |(_, _, raced): &Member| RacedHost {
+    let raced = |(_, id, raced): &Member| RacedHost {
         group: Some("all".to_owned()),
+        given_id: id.map(str::to_owned),
         ..raced.clone()
     };
     let record = RaceRecord {
@@ -55,6 +59,7 @@ fn race(hosts: &[Member]) -> (FleetRun, Concluded) {
         doubts: Vec::new(),
         is_slowed: false,
         is_doubtful: false,
+        is_gone: false,
     };
     let group = GroupEnd {
         name: "all".to_owned(),
@@ -94,6 +99,7 @@ fn ec2(instances: &'static [Instance]) -> impl FnMut(&Exec) -> Result<Vec<u8>, S
                 let key = if *keep { "Keep" } else { "Name" };
                 format!(
                     r#"{{"InstanceId": "{id}", "State": {{"Name": "{state}"}},
+                        "LaunchTime": "1969-12-31T23:00:00+00:00",
                         "PrivateIpAddress": "{address}", "CurrentState": {{"Name": "shutting-down"}},
                         "Tags": [{{"Key": "{key}", "Value": ""}}]}}"#
                 )
@@ -128,8 +134,14 @@ fn planned_of(run: &FleetRun, concluded: &Concluded, is_of_ec2: bool) -> Termina
 }
 
 fn planned_as(run: &FleetRun, concluded: &Concluded, asked: Asked) -> Termination {
-    let (chosen, spared) = choose(run, run.race.as_ref().unwrap(), concluded, asked);
-    Termination::of(&chosen, spared, &mut ec2(SOUND)).unwrap()
+    let record = run.race.as_ref().unwrap();
+    let (chosen, spared) = choose(run, record, concluded, asked, &mut no_name);
+    Termination::of(&chosen, spared, asked.is_shown, &mut ec2(SOUND)).unwrap()
+}
+
+/// A resolver that knows no name.
+fn no_name(_: &str) -> Vec<std::net::IpAddr> {
+    Vec::new()
 }
 
 /// As with `--yes`.
@@ -153,317 +165,6 @@ fn why<'a>(plan: &'a Termination, name: &str) -> Option<&'a str> {
     found.map(|one| one.why.as_str())
 }
 
-/// What came of a termination.
-struct Came {
-    run: FleetRun,
-    error: Option<String>,
-    /// What `aws` was asked to terminate, without the rehearsal.
-    sent: Vec<String>,
-    told: String,
-    /// The states of all that shall be terminated, as often as the ledger was written.
-    kept: Vec<Vec<Option<String>>>,
-}
-
-impl Came {
-    fn states(&self) -> Vec<Option<&str>> {
-        let plan = self.run.race.as_ref().unwrap().termination.as_ref();
-        let doomed = &plan.unwrap().doomed;
-        doomed.iter().map(|one| one.state.as_deref()).collect()
-    }
-}
-
-/// Terminates what a race has found bad. `fails_from` is the number of the write from which on the ledger
-/// fails; `agree` is asked once.
-fn terminated(
-    hosts: &[Member],
-    mut program: impl FnMut(&Exec) -> Result<Vec<u8>, String>,
-    fails_from: usize,
-    mut agree: impl FnMut() -> bool,
-) -> Came {
-    let (mut run, concluded) = race(hosts);
-    let (mut sent, mut told, mut kept) = (Vec::new(), String::new(), Vec::new());
-    let interrupt = AtomicBool::new(false);
-    let mut means = Means {
-        program: &mut |exec| {
-            let line = exec.line();
-            if line.contains("terminate-instances") && !line.contains("--dry-run") {
-                sent.push(line);
-            }
-            program(exec)
-        },
-        keep: &mut |run| {
-            let plan = run.race.as_ref().unwrap().termination.clone();
-            kept.push(
-                plan.unwrap()
-                    .doomed
-                    .into_iter()
-                    .map(|one| one.state)
-                    .collect(),
-            );
-            if kept.len() > fails_from {
-                return Err("the disk is full".to_owned());
-            }
-            Ok(())
-        },
-        is_agreed: &mut |_| Ok(agree()),
-        tell: &mut |text| told.push_str(text),
-        interrupt: &interrupt,
-    };
-    let asked = Asked {
-        is_of_ec2: false,
-        is_shown: true,
-    };
-    let done = means.terminate(&mut run, &concluded, asked);
-    let error = done.err().map(|failure| {
-        assert!(matches!(failure, Failure::Midway(_)));
-        failure.error().to_string()
-    });
-    Came {
-        run,
-        error,
-        sent,
-        told,
-        kept,
-    }
-}
-
-#[test]
-fn only_what_was_measured_to_be_bad_and_is_not_tagged_is_terminated() {
-    let tagged = RacedHost {
-        is_tagged_keep: true,
-        ..own("i-6")
-    };
-    let plan = planned(
-        &[
-            ("h0", Some("i-0"), own("i-0")),
-            ("h1", Some("i-1"), own("i-1")),
-            ("h2", Some("i-2"), own("i-2")),
-            ("h3", Some("i-3"), own("i-3")),
-            ("h4", Some("i-4"), own("i-4")),
-            ("h5", None, RacedHost::default()),
-            ("h6", Some("i-6"), tagged),
-            ("h7", Some("i-7"), own("i-9")),
-            ("h8", Some("i-8"), RacedHost::default()),
-        ],
-        false,
-    );
-    assert_eq!(doomed(&plan), ["i-1"]);
-    for (name, told) in [
-        ("h0", None),
-        ("h2", Some("i-2 is tagged keep")),
-        ("h3", Some("i-3 is stopped")),
-        ("h4", Some("EC2 does not know i-4")),
-        ("h5", Some("the id of its instance is not known")),
-        ("h6", Some("it is tagged keep")),
-        ("h7", Some("it calls itself i-9, and not i-7")),
-    ] {
-        assert_eq!(why(&plan, name), told, "{name}");
-    }
-    assert!(
-        why(&plan, "h8")
-            .unwrap()
-            .starts_with("only the list says that it is i-8")
-    );
-}
-
-#[test]
-fn an_instance_that_another_host_has_too_stays_unless_all_of_it_is_bad() {
-    let kept = ("h0", Some("i-0"), own("i-0"));
-    let bad = ("h1", Some("i-1"), own("i-1"));
-    let tagged = RacedHost {
-        is_tagged_keep: true,
-        ..own("i-1")
-    };
-    let silent = RacedHost::default();
-    // The same instance is kept, tagged, of the list alone, or known to another host only.
-    for other in [
-        ("h0", Some("i-1"), own("i-1")),
-        ("h6", Some("i-1"), tagged),
-        ("h8", Some("i-1"), silent.clone()),
-        ("h7", Some("i-7"), own("i-1")),
-    ] {
-        let is_kept = other.0 == "h0";
-        let name = other.0;
-        let hosts = if is_kept {
-            vec![other, bad.clone()]
-        } else {
-            vec![kept.clone(), bad.clone(), other]
-        };
-        let plan = planned(&hosts, false);
-        assert_eq!(doomed(&plan), [""; 0], "{name}");
-        let told = format!("i-1 is also that of {name}, which is not terminated");
-        assert_eq!(why(&plan, "h1"), Some(told.as_str()));
-    }
-    // Who does not know its instance, and has the boot or the address of one that is bad.
-    let booted = |id: Option<&str>| RacedHost {
-        boot: "b".to_owned(),
-        own_id: id.map(str::to_owned),
-        ..RacedHost::default()
-    };
-    let container = [
-        ("h0", None, booted(None)),
-        ("h1", Some("i-1"), booted(Some("i-1"))),
-    ];
-    assert_eq!(doomed(&planned(&container, false)), [""; 0]);
-    let port = [("H1", None, silent), bad.clone()];
-    assert_eq!(doomed(&planned(&port, false)), [""; 0]);
-    // Two instances may well be alike in their boots: each has said which it is.
-    let alike = [
-        ("h0", Some("i-0"), booted(Some("i-0"))),
-        ("h1", Some("i-1"), booted(Some("i-1"))),
-    ];
-    assert_eq!(doomed(&planned(&alike, false)), ["i-1"]);
-    // Both are bad: it is one instance, and is terminated once.
-    let both = [kept, bad, ("h9", Some("i-1"), own("i-1"))];
-    let plan = planned(&both, false);
-    assert_eq!(doomed(&plan), ["i-1"]);
-    assert_eq!(plan.doomed[0].host, "h1, h9");
-}
-
-#[test]
-fn who_is_worse_than_hosts_with_doubtful_figures_stays_with_yes() {
-    let hosts = [
-        ("h0", Some("i-0"), own("i-0")),
-        ("h1", Some("i-1"), own("i-1")),
-        ("h6", Some("i-6"), own("i-6")),
-    ];
-    let (run, mut concluded) = race(&hosts);
-    concluded.ranked[0].decided = Decided::Keep;
-    concluded.ranked[0].doubts = vec!["The blocks hold only zeros.".to_owned()];
-    // A floor is missed whatever others do.
-    concluded.ranked[2].decided = Decided::Floor;
-    let everyone = planned_as(&run, &concluded, UNSEEN);
-    assert_eq!(doomed(&everyone), ["i-1", "i-6"]);
-    concluded.ranked[0].is_doubtful = true;
-    let plan = planned_as(&run, &concluded, UNSEEN);
-    assert_eq!(doomed(&plan), ["i-6"]);
-    assert_eq!(
-        why(&plan, "h1"),
-        Some(
-            "the figures of those that are better are doubtful: The blocks hold only zeros; without --yes you \
-             are asked"
-        )
-    );
-}
-
-#[test]
-fn who_was_started_anew_since_it_was_measured_stays() {
-    let hosts = [
-        ("h0", Some("i-0"), own("i-0")),
-        ("h1", Some("i-1"), own("i-1")),
-        ("h6", Some("i-6"), own("i-6")),
-    ];
-    let (mut run, concluded) = race(&hosts);
-    run.hosts[1].came = crate::fleet::run::Came::Unfit;
-    let plan = planned_of(&run, &concluded, false);
-    assert_eq!(doomed(&plan), ["i-6"]);
-    assert_eq!(
-        why(&plan, "h1"),
-        Some("it is not what was measured any more")
-    );
-}
-
-#[test]
-fn who_has_the_same_boot_and_says_no_id_is_on_the_same_machine_whatever_a_list_says() {
-    let booted = |own_id: Option<&str>| RacedHost {
-        own_id: own_id.map(str::to_owned),
-        boot: "b1".to_owned(),
-        ..RacedHost::default()
-    };
-    let hosts = [
-        ("h0", Some("i-9"), booted(None)),
-        ("h1", Some("i-1"), booted(Some("i-1"))),
-    ];
-    assert!(doomed(&planned(&hosts, false)).is_empty());
-    // EC2 knows better than any list.
-    assert_eq!(doomed(&planned(&hosts, true)), ["i-1"]);
-}
-
-#[test]
-fn who_may_have_been_slowed_by_others_stays_and_other_doubts_are_shown() {
-    let hosts = [
-        ("h0", Some("i-0"), own("i-0")),
-        ("h1", Some("i-1"), own("i-1")),
-        ("h6", Some("i-6"), own("i-6")),
-    ];
-    let (run, mut concluded) = race(&hosts);
-    concluded.ranked[1].doubts = vec!["The disk did more than was asked.".to_owned()];
-    concluded.ranked[1].is_slowed = true;
-    concluded.ranked[2].doubts = vec!["It was hardly ever written.".to_owned()];
-    let plan = planned_of(&run, &concluded, false);
-    assert_eq!(doomed(&plan), ["i-6"]);
-    assert_eq!(
-        why(&plan, "h1"),
-        Some("its figures are doubtful: The disk did more than was asked")
-    );
-    let text = plan.text();
-    assert!(
-        text.contains("A doubt: It was hardly ever written."),
-        "{text}"
-    );
-}
-
-#[test]
-fn a_group_of_which_nobody_is_kept_stays() {
-    let hosts = [
-        ("h0", Some("i-0"), own("i-0")),
-        ("h1", Some("i-1"), own("i-1")),
-    ];
-    let (run, mut concluded) = race(&hosts);
-    concluded.groups[0].kept = 0;
-    let plan = planned_of(&run, &concluded, false);
-    assert_eq!(doomed(&plan), [""; 0]);
-    assert!(
-        why(&plan, "h1")
-            .unwrap()
-            .starts_with("no host of its group")
-    );
-    concluded.groups[0].tied = 2;
-    concluded.groups[0].places = 1;
-    assert_eq!(doomed(&planned_of(&run, &concluded, false)), ["i-1"]);
-    assert_eq!(doomed(&planned_as(&run, &concluded, UNSEEN)), ["i-1"]);
-}
-
-#[test]
-fn a_group_in_which_too_few_are_kept_stays_where_nobody_is_asked() {
-    let hosts = [
-        ("h0", Some("i-0"), own("i-0")),
-        ("h1", Some("i-1"), own("i-1")),
-    ];
-    let (mut run, concluded) = race(&hosts);
-    assert_eq!(doomed(&planned_as(&run, &concluded, UNSEEN)), ["i-1"]);
-    run.race.as_mut().unwrap().keep = 2;
-    let plan = planned_as(&run, &concluded, UNSEEN);
-    assert_eq!(doomed(&plan), [""; 0]);
-    assert!(why(&plan, "h1").unwrap().starts_with("of its group 1 of 2"));
-    assert_eq!(doomed(&planned_of(&run, &concluded, false)), ["i-1"]);
-}
-
-#[test]
-fn what_ec2_listed_must_still_be_at_its_address() {
-    let hosts = [
-        ("h0", Some("i-0"), RacedHost::default()),
-        ("h1", Some("i-1"), RacedHost::default()),
-    ];
-    assert_eq!(doomed(&planned(&hosts, true)), ["i-1"]);
-    let moved = [hosts[0].clone(), ("h9", Some("i-1"), RacedHost::default())];
-    let plan = planned(&moved, true);
-    assert!(plan.doomed.is_empty());
-    assert_eq!(plan.spared[0].why, "i-1 is not at admin@h9");
-}
-
-#[test]
-fn a_race_that_was_interrupted_terminates_nothing() {
-    let hosts = [
-        ("h0", Some("i-0"), own("i-0")),
-        ("h1", Some("i-1"), own("i-1")),
-    ];
-    let (mut run, concluded) = race(&hosts);
-    run.race.as_mut().unwrap().interrupted = true;
-    let plan = planned_of(&run, &concluded, true);
-    assert_eq!(plan, Termination::default());
-}
-
 /// Two that are bad.
 fn two() -> [Member; 3] {
     [
@@ -471,148 +172,4 @@ fn two() -> [Member; 3] {
         ("h1", Some("i-1"), own("i-1")),
         ("h6", Some("i-6"), own("i-6")),
     ]
-}
-
-#[test]
-fn the_ledger_knows_of_each_before_it_is_terminated_and_what_came_of_it() {
-    let came = terminated(&two(), ec2(SOUND), 9, || true);
-    assert_eq!(came.error, None);
-    assert_eq!(came.sent.len(), 1);
-    assert!(came.told.contains("h1 (i-1): 3 others are better."));
-    assert_eq!(came.states(), [Some("shutting-down"); 2]);
-    let all = |state: Option<&str>| vec![state.map(str::to_owned); 2];
-    let kept = [all(None), all(Some(UNKNOWN)), all(Some("shutting-down"))];
-    assert_eq!(came.kept, kept);
-}
-
-#[test]
-fn nothing_is_terminated_of_which_the_ledger_would_say_nothing() {
-    // Neither before anybody is asked, nor after.
-    for fails_from in [0, 1] {
-        let mut asked = 0;
-        let came = terminated(&two(), ec2(SOUND), fails_from, || {
-            asked += 1;
-            true
-        });
-        assert_eq!(came.sent, [""; 0]);
-        assert_eq!(came.states(), [None; 2]);
-        let error = came.error.unwrap();
-        assert!(error.contains("the disk is full"), "{error}");
-        assert_eq!(asked, fails_from);
-    }
-}
-
-#[test]
-fn what_somebody_tagged_while_the_question_stood_stays() {
-    let is_answered = RefCell::new(false);
-    let mut before = ec2(SOUND);
-    let mut after = ec2(&[
-        ("i-1", "running", "h1", true),
-        ("i-6", "running", "h6", false),
-    ]);
-    let program = |exec: &Exec| {
-        if *is_answered.borrow() {
-            after(exec)
-        } else {
-            before(exec)
-        }
-    };
-    let came = terminated(&two(), program, 9, || {
-        is_answered.replace(true);
-        true
-    });
-    assert_eq!(came.error, None);
-    assert_eq!(came.sent.len(), 1);
-    assert!(
-        came.sent[0].ends_with("--instance-ids i-6"),
-        "{:?}",
-        came.sent
-    );
-    assert_eq!(came.states(), [Some("shutting-down")]);
-    assert!(came.told.contains("h1 stays: i-1 is tagged keep."));
-}
-
-#[test]
-fn nobody_who_does_not_agree_loses_anything() {
-    let came = terminated(&two(), ec2(SOUND), 9, || false);
-    assert_eq!(came.sent, [""; 0]);
-    assert!(came.error.as_ref().unwrap().contains("nobody has agreed"));
-    assert_eq!(came.states(), [None; 2]);
-}
-
-#[test]
-fn after_an_error_it_is_asked_what_is_gone_and_the_rest_is_not_known() {
-    // One of both is gone by now; of the other nobody can know whether the request is on its way.
-    let mut before = ec2(SOUND);
-    let mut after = ec2(&[
-        ("i-1", "terminated", "h1", false),
-        ("i-6", "running", "h6", false),
-    ]);
-    let mut is_sent = false;
-    let late = |exec: &Exec| {
-        let line = exec.line();
-        if line.contains("terminate-instances") && !line.contains("--dry-run") {
-            is_sent = true;
-            return Err("it was not done after 120 s and was killed".to_owned());
-        }
-        if is_sent { after(exec) } else { before(exec) }
-    };
-    let came = terminated(&two(), late, 9, || true);
-    assert_eq!(came.states(), [Some("terminated"), Some(UNKNOWN)]);
-    assert!(came.error.as_ref().unwrap().contains("was killed"));
-    assert_eq!(came.kept.len(), 3, "what came of it is kept");
-    let (_, concluded) = race(&two());
-    let record = came.run.race.as_ref().unwrap();
-    let remarks = crate::fleet::race::say::remarks(&came.run, record, &concluded).join(" ");
-    assert!(
-        remarks.contains("h6: what came of its instance i-6 is not known"),
-        "{remarks}"
-    );
-    assert!(!remarks.contains("not terminated"), "{remarks}");
-}
-
-#[test]
-fn one_batch_that_fails_leaves_no_other() {
-    let names: Vec<String> = (0..=BATCH + 1).map(|at| format!("i-{at:03}")).collect();
-    let mut hosts = vec![("h0", Some("i-0"), own("i-0"))];
-    for name in &names {
-        let name: &'static str = name.clone().leak();
-        hosts.push((name, Some(name), own(name)));
-    }
-    let known: Vec<Instance> = hosts
-        .iter()
-        .map(|one| (one.1.unwrap(), "running", one.0, false))
-        .collect();
-    let mut sound = ec2(known.leak());
-    let mut is_first = true;
-    let protected = |exec: &Exec| {
-        let line = exec.line();
-        if line.contains("terminate-instances") && !line.contains("--dry-run") && is_first {
-            is_first = false;
-            return Err("(OperationNotPermitted) i-003 may not be terminated".to_owned());
-        }
-        sound(exec)
-    };
-    let came = terminated(&hosts, protected, 9, || true);
-    assert_eq!(came.sent.len(), 2);
-    let states = came.states();
-    assert!(states[..BATCH].iter().all(|state| *state == Some(UNKNOWN)));
-    assert!(
-        states[BATCH..]
-            .iter()
-            .all(|state| *state == Some("shutting-down"))
-    );
-    assert!(came.error.unwrap().contains("OperationNotPermitted"));
-}
-
-#[test]
-fn a_permission_that_is_missing_is_told() {
-    let ids = ["i-1".to_owned()];
-    assert_eq!(check_permission(&ids, &mut ec2(SOUND)), Ok(()));
-    let mut denied = |_: &Exec| Err("status 254: (UnauthorizedOperation)".to_owned());
-    let why = check_permission(&ids, &mut denied).unwrap_err();
-    assert!(why.contains("UnauthorizedOperation"), "{why}");
-    // Something that terminates in place of a rehearsal is not what it should be.
-    let mut wrong = |_: &Exec| Ok(Vec::new());
-    assert!(check_permission(&ids, &mut wrong).is_err());
 }

@@ -1,0 +1,152 @@
+//! Instances as they are now, asked for by their ids.
+
+use jiff::Timestamp;
+use linux::exec::Exec;
+use serde::Deserialize;
+
+use super::super::LIMIT;
+use super::{Instance, Tag, is_keep, page, program};
+
+/// A network interface (Amazon EC2 API Reference, InstanceNetworkInterface): an instance may have several, and
+/// several addresses on each.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Interface {
+    private_ip_addresses: Option<Vec<Assigned>>,
+    ipv6_addresses: Option<Vec<Assigned6>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Assigned {
+    private_ip_address: Option<String>,
+    association: Option<Association>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Association {
+    public_ip: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Assigned6 {
+    ipv6_address: Option<String>,
+}
+
+impl Instance {
+    /// All addresses by which it is reached.
+    fn addresses(&self) -> Vec<String> {
+        let interfaces = || self.network_interfaces.iter().flatten();
+        let assigned = interfaces().flat_map(|one| one.private_ip_addresses.iter().flatten());
+        let further = assigned.flat_map(|one| {
+            let public = one.association.as_ref();
+            [
+                &one.private_ip_address,
+                public.map_or(&None, |public| &public.public_ip),
+            ]
+        });
+        let sixth = interfaces().flat_map(|one| one.ipv6_addresses.iter().flatten());
+        [&self.private_ip_address, &self.public_ip_address]
+            .into_iter()
+            .chain(further)
+            .chain(sixth.map(|one| &one.ipv6_address))
+            .flatten()
+            .cloned()
+            .collect()
+    }
+}
+
+/// An instance as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Now {
+    /// Its id.
+    pub id: String,
+    /// Its state, such as `running`.
+    pub state: String,
+    /// When it was last started, be it anew after a stop (`LaunchTime` of Instance in the Amazon EC2 API
+    /// Reference, where the first start is to be had of a network interface). `None` where EC2 does not say it.
+    pub launched: Option<Timestamp>,
+    /// By which addresses it is reached.
+    pub addresses: Vec<String>,
+    /// Whether it has the tag `keep`, in whatever letters.
+    pub is_tagged_keep: bool,
+}
+
+/// Asks for instances by their ids, at most 200 (Amazon EC2 User Guide, limits of filters). One that is not
+/// known is not in the answer: a filter only finds nothing, where `--instance-ids` fails for all.
+///
+/// # Errors
+/// A sentence, where the command fails.
+pub(crate) fn now(
+    ids: &[&str],
+    run: &mut dyn FnMut(&Exec) -> Result<Vec<u8>, String>,
+) -> Result<Vec<Now>, String> {
+    let filter = format!("Name=instance-id,Values={}", ids.join(","));
+    let page = page(&run(&program(&[filter], None).limit(LIMIT))?)?;
+    let instances = page.reservations.into_iter().flatten();
+    let of = |instance: Instance| {
+        let is_keep = |tag: &Tag| tag.key.as_ref().is_some_and(|key| is_keep(key));
+        let addresses = instance.addresses();
+        Some(Now {
+            id: instance.instance_id?,
+            state: instance
+                .state
+                .and_then(|state| state.name)
+                .unwrap_or_default(),
+            launched: instance.launch_time.and_then(|time| time.parse().ok()),
+            addresses,
+            is_tagged_keep: instance.tags.iter().flatten().any(is_keep),
+        })
+    };
+    let found = instances.filter_map(|one| one.instances).flatten();
+    Ok(found.filter_map(of).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An answer with one instance.
+    fn answer(instance: &str) -> Vec<u8> {
+        format!(r#"{{"Reservations": [{{"Instances": [{instance}]}}]}}"#).into_bytes()
+    }
+
+    #[test]
+    fn all_addresses_of_an_instance_are_its_own() {
+        let one = r#"{"InstanceId": "i-1", "PrivateIpAddress": "10.0.0.1", "NetworkInterfaces": [
+            {"PrivateIpAddresses": [{"PrivateIpAddress": "10.0.0.1", "Association": {"PublicIp": "192.0.2.1"}},
+                                    {"PrivateIpAddress": "10.0.0.2"}],
+             "Ipv6Addresses": [{"Ipv6Address": "2001:db8::1"}]}, {}]}"#;
+        let known = now(&["i-1"], &mut |_| Ok(answer(one))).unwrap();
+        assert_eq!(
+            known[0].addresses,
+            [
+                "10.0.0.1",
+                "10.0.0.1",
+                "192.0.2.1",
+                "10.0.0.2",
+                "2001:db8::1"
+            ]
+        );
+    }
+
+    #[test]
+    fn when_an_instance_was_last_started_is_read_as_aws_writes_it() {
+        let launched = |time: &str| {
+            let one = format!(r#"{{"InstanceId": "i-1", "LaunchTime": {time}}}"#);
+            let known = now(&["i-1"], &mut |_| Ok(answer(&one))).unwrap();
+            known[0].launched
+        };
+        let moment = Some("2026-01-02T03:04:05Z".parse().unwrap());
+        for written in [
+            "\"2026-01-02T03:04:05+00:00\"",
+            "\"2026-01-02T03:04:05.000Z\"",
+        ] {
+            assert_eq!(launched(written), moment, "{written}");
+        }
+        assert_eq!(launched("null"), None);
+        assert_eq!(launched("\"yesterday\""), None);
+    }
+}
