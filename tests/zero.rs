@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use disk::{Disk, MIB, not_zero, only};
 use loops::{Loop, Mounted, SwapOn, Throttle, digest, fill, make, run};
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{Place, Running};
 
 #[test]
@@ -93,13 +93,13 @@ fn with_root_a_disk_that_took_the_name_of_the_planned_one_is_not_written() {
     ] {
         let mut other_disk = seen.clone();
         other_disk[key] = other;
-        let planned = other_disk.to_string();
+        let planned = json!({ "path": device.path(), "seen": other_disk }).to_string();
         place
             .run(&[&zero[..], &["--planned", &planned]].concat())
             .refuses(&["is not the disk that the plan was made of", told]);
     }
     assert_eq!(digest(&device.node), before);
-    let planned = seen.to_string();
+    let planned = json!({ "path": device.path(), "seen": seen }).to_string();
     place
         .run(&[&zero[..], &["--planned", &planned]].concat())
         .ends_with(0);

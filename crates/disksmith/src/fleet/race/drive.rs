@@ -302,6 +302,8 @@ fn others(first: &[TargetFacts], now: &[TargetFacts]) -> Option<String> {
         let known = (&first.path, &first.serial, first.size_bytes);
         // Where a disk has a number of its own, its name may change.
         known == (&now.path, &now.serial, now.size_bytes)
+            && first.doomed.as_ref().map(|one| &one.seen)
+                == now.doomed.as_ref().map(|one| &one.seen)
             && (now.serial.is_some() || first.device == now.device)
     };
     let all = || first.iter().zip(now);

@@ -5,6 +5,7 @@
 //! | `runner` | one host: reached, prepared, told its rounds |
 //! | `drive` | all of them: brought to the start, and through each round |
 //! | `course` | who is measured next, and who is out for what; it only decides |
+//! | `plan` | what it overwrites, which is agreed to first |
 //! | `run` | the whole of it |
 //! | `record`, `keeper` | the race as it was measured, in the ledger |
 //! | `conclude` | what that comes to, host by host |
@@ -18,6 +19,7 @@ mod drive;
 mod files;
 mod groups;
 mod keeper;
+mod plan;
 mod record;
 mod run;
 mod runner;
@@ -87,6 +89,10 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     if let Some(page) = &args.report {
         check_page(page, Path::new(""))?;
     }
+    if asked.overwrites && !args.yes {
+        // To hear it when all hosts have prepared would be late.
+        must_be_askable(plan::DONE)?;
+    }
     if args.terminate {
         if !args.yes {
             must_be_askable("terminated")?;
@@ -109,6 +115,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     check_none_under_way(&ledger, &here, &hosts)?;
     let run = begun(args, &asked, &hosts);
     let mut keeper = Keeper::begin(ledger, &here, &run)?;
+    let columns = context.columns;
     let conditions = Conditions {
         transport: &ssh,
         interrupt,
@@ -116,6 +123,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         ready: Duration::from_nanos(args.ready.0.0),
         late: Duration::from_nanos(args.round.0.0).clamp(LATE[0], LATE[1]),
         after_loss: Running::AFTER_LOSS,
+        agree: &|plan| plan.agree(args.yes, columns, interrupt),
     };
     let mut keep = |run: &FleetRun| keeper.keep(run, &mut crate::context::tell);
     let mut run = match conditions.race(&hosts, args, run, &mut keep) {
@@ -156,6 +164,8 @@ struct Asked {
     words: Vec<String>,
     /// The figures of each round; hosts are ranked by the first.
     figures: Vec<Figure>,
+    /// Whether something is overwritten that was there before.
+    overwrites: bool,
 }
 
 impl Asked {
@@ -175,16 +185,20 @@ impl Asked {
         let mut words = vec![rounds::VERB.to_owned()];
         words.extend(figures.iter().map(|figure| format!("--figure={figure}")));
         words.extend_from_slice(&args.targets);
-        if !args.targets.is_empty() {
-            check_words(&words)?;
-        }
-        Ok(Asked { words, figures })
+        let overwrites = !args.targets.is_empty() && check_words(&words)?;
+        Ok(Asked {
+            words,
+            figures,
+            overwrites,
+        })
     }
 }
 
+/// Whether what these words measure overwrites something that was there before.
+///
 /// # Errors
 /// Refused, where no host could measure that.
-fn check_words(words: &[String]) -> Result<(), Failure> {
+fn check_words(words: &[String]) -> Result<bool, Failure> {
     let line = std::iter::once("disksmith").chain(words.iter().map(String::as_str));
     let parsed = Cli::try_parse_from(line).map_err(|why| {
         let why = why.to_string();
@@ -192,7 +206,10 @@ fn check_words(words: &[String]) -> Result<(), Failure> {
         Failure::refused(format!("what shall be measured makes no sense: {why}"))
     })?;
     match &parsed.verb {
-        Verb::Rounds(args) => rounds::check(args).map_err(Failure::refused),
+        Verb::Rounds(args) => {
+            rounds::check(args).map_err(Failure::refused)?;
+            Ok(rounds::overwrites(args))
+        }
         other => Err(Failure::refused(format!("{other:?} cannot be raced"))),
     }
 }

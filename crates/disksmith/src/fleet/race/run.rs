@@ -17,6 +17,7 @@ use super::super::talk::SMALL_STACK;
 use super::course::{Course, Replayed};
 use super::drive::{Field, State};
 use super::groups;
+use super::plan::Plan;
 use super::record::{RaceRecord, RoundRecord};
 use super::runner::{Runner, Running};
 use crate::cli::RaceArgs;
@@ -39,14 +40,16 @@ pub(super) struct Conditions<'a> {
     pub late: Duration,
     /// How long after a loss a host is tried again.
     pub after_loss: Duration,
+    /// Whether what the race overwrites was agreed to.
+    pub agree: &'a dyn Fn(&Plan) -> Result<(), Failure>,
 }
 
 impl Conditions<'_> {
     /// Races these hosts. `keep` is called with what is known whenever that has changed.
     ///
     /// # Errors
-    /// Refused, where the race makes no sense for the hosts that came; failed midway, where no thread can
-    /// be started.
+    /// Refused, where the race makes no sense for the hosts that came, or nobody agrees to what it
+    /// overwrites; failed midway, where no thread can be started.
     pub(super) fn race(
         &self,
         hosts: &[Host],
@@ -116,6 +119,9 @@ impl Conditions<'_> {
         let base = record.as_ref().clone();
         note(field, run);
         keep(run);
+        if !self.interrupt.load(Relaxed) {
+            (self.agree)(&Plan::of(field, run))?;
+        }
         let replayed = Replayed::of(&base);
         let setup = replayed.setup(&base);
         let mut course = Course::new(&setup);
