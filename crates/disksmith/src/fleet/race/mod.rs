@@ -7,12 +7,14 @@
 //! | `course` | who is measured next, and who is out for what; it only decides |
 //! | `plan` | what it overwrites, which is agreed to first |
 //! | `run` | the whole of it |
+//! | `board` | the table that is watched meanwhile |
 //! | `record`, `keeper` | the race as it was measured, in the ledger |
 //! | `conclude` | what that comes to, host by host |
 //! | `groups` | who competes with whom |
 //! | `say`, `files` | the answer, and the lists |
 //! | `terminate` | whose instances are ended for it |
 
+mod board;
 mod conclude;
 mod course;
 mod drive;
@@ -123,6 +125,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         ready: Duration::from_nanos(args.ready.0.0),
         late: Duration::from_nanos(args.round.0.0).clamp(LATE[0], LATE[1]),
         after_loss: Running::AFTER_LOSS,
+        watched: context.watched,
         agree: &|plan| plan.agree(args.yes, columns, interrupt),
     };
     let mut keep = |run: &FleetRun| keeper.keep(run, &mut crate::context::tell);

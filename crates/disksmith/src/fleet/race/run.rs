@@ -14,6 +14,7 @@ use super::super::rounds::Round;
 use super::super::run::{Came, FleetRun};
 use super::super::setup::Setup;
 use super::super::talk::SMALL_STACK;
+use super::board::{Board, Picture};
 use super::course::{Course, Replayed};
 use super::drive::{Field, State};
 use super::groups;
@@ -42,6 +43,8 @@ pub(super) struct Conditions<'a> {
     pub after_loss: Duration,
     /// Whether what the race overwrites was agreed to.
     pub agree: &'a dyn Fn(&Plan) -> Result<(), Failure>,
+    /// Whether a person watches it.
+    pub watched: bool,
 }
 
 impl Conditions<'_> {
@@ -125,6 +128,7 @@ impl Conditions<'_> {
         let replayed = Replayed::of(&base);
         let setup = replayed.setup(&base);
         let mut course = Course::new(&setup);
+        let mut board = Board::new(self.watched, || Picture::of(&course, run, &base));
         // Since when no host at all has answered.
         let mut alone: Option<Instant> = None;
         loop {
@@ -136,7 +140,12 @@ impl Conditions<'_> {
                 number: course.rounds(),
                 seconds: base.round_s,
             };
-            let measured = field.measure(&next, round, self.late);
+            let mut tick = |waiting: usize| {
+                if let Some(board) = &mut board {
+                    board.tick(round.number, next.len(), waiting);
+                }
+            };
+            let measured = field.measure(&next, round, self.late, &mut tick);
             // Part of a round would be of those that answered first.
             if self.interrupt.load(Relaxed) {
                 break;
@@ -152,7 +161,13 @@ impl Conditions<'_> {
                 alone = None;
             }
             let out = course.take(&measured);
-            tell(&course, &next, &measured, &out, run);
+            match &mut board {
+                Some(board) => {
+                    board.picture().take(&course, run, &base, &measured, &out);
+                    board.hide();
+                }
+                None => tell(&course, &next, &measured, &out, run),
+            }
             out.iter().for_each(|place| field.release(*place));
             if let Some(record) = run.race.as_mut() {
                 record.rounds.push(measured);

@@ -72,6 +72,7 @@ fn race_with(
         late,
         after_loss: Duration::from_millis(20),
         agree: &|_| Ok(()),
+        watched: false,
     };
     let asked = Asked::of(&args).unwrap();
     conditions.race(hosts, &args, begun(&args, &asked, hosts), keep)
@@ -94,6 +95,7 @@ fn nothing_is_measured_before_somebody_agrees_to_what_is_overwritten() {
         late: Duration::from_millis(200),
         after_loss: Duration::from_millis(20),
         agree: &refuse,
+        watched: false,
     };
     let asked = Asked::of(&args).unwrap();
     let mut rounds = 0;
