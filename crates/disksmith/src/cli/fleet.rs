@@ -234,6 +234,7 @@ pub(crate) enum Per {
 #[command(after_help = "Examples:
   disksmith fleet plan --want 3 --per zone --from race.json
   disksmith fleet plan --want 3 --from hosts.txt --good 'page-write.iops>=10000' --price 0.172
+  disksmith fleet plan --want 3 --per zone --from ledger.db
   disksmith fleet plan --want 5 --per type --from ledger.db --good 'page-mixed.p99<5ms' --json
 
 Past results are the answer of 'fleet race --json', a ledger, or a list with one host a line:
@@ -248,8 +249,8 @@ pub(crate) struct PlanArgs {
     /// The past results
     #[arg(long, value_name = "LEDGER|FILE")]
     pub from: PathBuf,
-    /// Which hosts were good, such as 'page-write.iops>=10000' [default: as good as the worst that
-    /// was kept]
+    /// Which hosts were good, such as 'page-write.iops>=10000' [default: of a ledger those that its races
+    /// kept or could not tell from these; else as good as the worst that was kept]
     #[arg(long, value_name = "FIGURE>=BAR")]
     pub good: Option<Requirement>,
     /// How likely enough good ones shall come, in all groups together

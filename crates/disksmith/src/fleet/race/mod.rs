@@ -32,6 +32,7 @@ mod terminate;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -54,6 +55,7 @@ use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::longwork::Here;
 use crate::render;
 use crate::sweep::{Figure, Metric};
+use course::{Course, Replayed};
 use files::Lists;
 use keeper::Keeper;
 use run::Conditions;
@@ -159,6 +161,22 @@ fn conclude_of(run: &FleetRun) -> Result<Concluded, Failure> {
     let record = run.race.as_ref();
     let record = record.ok_or_else(|| Failure::refused("the run is no race"))?;
     Ok(conclude(run, record))
+}
+
+/// The hosts that a race found good, by their places: those that are kept by the rule, and those that it could
+/// not tell from them. None of a group that was not decided.
+pub(crate) fn found_good(record: &RaceRecord) -> BTreeSet<usize> {
+    let replayed = Replayed::of(record);
+    let setup = replayed.setup(record);
+    let mut course = Course::new(&setup);
+    for round in &record.rounds {
+        course.take(round);
+    }
+    let groups = course.groups().into_iter();
+    let decided = groups.filter(|group| group.decision.end.is_some());
+    decided
+        .flat_map(|group| [group.decision.keep, group.decision.tied].concat())
+        .collect()
 }
 
 /// What is asked of each host.
