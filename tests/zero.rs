@@ -104,7 +104,14 @@ fn with_root_a_disk_that_took_the_name_of_the_planned_one_is_not_written() {
     for verb in [
         &["bench", device.path(), "--phase", "page-write"][..],
         &["sweep", "--devices", device.path()],
-        &["array", "create", "--level", "0", "--members", device.path()],
+        &[
+            "array",
+            "create",
+            "--level",
+            "0",
+            "--members",
+            device.path(),
+        ],
     ] {
         let words = [verb, &["--destroy", device.path()]].concat();
         place

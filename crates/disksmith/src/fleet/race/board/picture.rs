@@ -1,6 +1,6 @@
 //! What the table of a race shows: of each group the leaders, and the others as counts.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use study::burnin::{Known, Standing};
@@ -186,48 +186,21 @@ impl Picture {
         record: &RaceRecord,
         missed: &BTreeSet<usize>,
     ) {
-        let mut names: Vec<&String> = record
-            .hosts
-            .iter()
-            .filter_map(|host| host.group.as_ref())
-            .collect();
-        names.sort();
-        names.dedup();
-        self.groups = names
+        let mut groups: BTreeMap<&String, Vec<usize>> = BTreeMap::new();
+        for (place, raced) in record.hosts.iter().enumerate() {
+            if let Some(name) = &raced.group {
+                groups.entry(name).or_default().push(place);
+            }
+        }
+        let known = |place: usize| {
+            let stand = Stand::of(course, place, missed.contains(&place));
+            (stand, course.known(place), place)
+        };
+        self.groups = groups
             .into_iter()
-            .map(|name| {
-                let own = record.hosts.iter().enumerate();
-                let own = own.filter(|(_, raced)| raced.group.as_ref() == Some(name));
-                let mut all: Vec<(Stand, Option<Known>, usize)> = own
-                    .map(|(place, _)| {
-                        let stand = Stand::of(course, place, missed.contains(&place));
-                        (stand, course.known(place), place)
-                    })
-                    .collect();
-                let figure =
-                    |known: &Option<Known>| known.map_or(f64::NEG_INFINITY, |known| known.figure);
-                // Who may be kept stands before who may not, however good the latter looked.
-                let is_out = |stand: Stand| stand > Stand::Away;
-                all.sort_by(|a, b| {
-                    let by_figure = || figure(&b.1).total_cmp(&figure(&a.1));
-                    is_out(a.0).cmp(&is_out(b.0)).then_with(by_figure)
-                });
-                let row = |(stand, known, place): &(Stand, Option<Known>, usize)| Row {
-                    host: run
-                        .hosts
-                        .get(*place)
-                        .map_or_else(String::new, |host| host.host.clone()),
-                    known: *known,
-                    worst: known
-                        .and_then(|known| worst(&known, record.hosts.get(*place)))
-                        .unwrap_or_default(),
-                    stand: *stand,
-                };
-                Group {
-                    name: name.clone(),
-                    rows: all.iter().take(MOST).map(row).collect(),
-                    stands: all.iter().map(|one| one.0).collect(),
-                }
+            .map(|(name, places)| {
+                let all = places.into_iter().map(known).collect();
+                Group::of(name, all, run, record)
             })
             .collect();
     }
@@ -296,6 +269,38 @@ impl Picture {
 }
 
 impl Group {
+    /// A group of these hosts: where each stands, what is known of it, and its place.
+    fn of(
+        name: &str,
+        mut all: Vec<(Stand, Option<Known>, usize)>,
+        run: &FleetRun,
+        record: &RaceRecord,
+    ) -> Group {
+        let figure = |known: &Option<Known>| known.map_or(f64::NEG_INFINITY, |known| known.figure);
+        // Who may be kept stands before who may not, however good the latter looked.
+        let is_out = |stand: Stand| stand > Stand::Away;
+        all.sort_by(|a, b| {
+            let by_figure = || figure(&b.1).total_cmp(&figure(&a.1));
+            is_out(a.0).cmp(&is_out(b.0)).then_with(by_figure)
+        });
+        let row = |(stand, known, place): &(Stand, Option<Known>, usize)| Row {
+            host: run
+                .hosts
+                .get(*place)
+                .map_or_else(String::new, |host| host.host.clone()),
+            known: *known,
+            worst: known
+                .and_then(|known| worst(&known, record.hosts.get(*place)))
+                .unwrap_or_default(),
+            stand: *stand,
+        };
+        Group {
+            name: name.to_owned(),
+            rows: all.iter().take(MOST).map(row).collect(),
+            stands: all.iter().map(|one| one.0).collect(),
+        }
+    }
+
     /// The cells of its first hosts, at most so many, and of a line that counts the others.
     fn cells(&self, most: usize) -> Vec<Vec<String>> {
         let shown = if self.stands.len() <= most + 1 {
