@@ -11,8 +11,9 @@ use super::super::run::FleetRun;
 use super::conclude::count;
 use super::drive::{Field, State};
 use crate::context::tell;
-use crate::failure::{Failure, listed};
+use crate::failure::Failure;
 use crate::planned::Planned;
+use crate::render::table::wrap;
 
 /// What is done, as in `nothing was written`.
 pub(super) const DONE: &str = "written";
@@ -82,17 +83,19 @@ impl Plan {
     /// The plan, and whom it is without.
     pub(super) fn text(&self, columns: usize) -> String {
         let mut text = disks::table(&self.disks, "The race would overwrite this", columns);
-        if !self.away.is_empty() {
-            text.push_str(&format!(
-                "Lost a moment ago, and raced only where they come back with the same disks:{}\n",
-                listed(&self.away)
-            ));
-        }
-        if !self.absent.is_empty() {
-            text.push_str(&format!(
-                "Nothing is written on these, which are reported and not ranked:{}\n",
-                listed(&self.absent)
-            ));
+        let away = "Lost a moment ago, and raced only where they come back with the same disks:";
+        let absent = "Nothing is written on these, which are reported and not ranked:";
+        for (what, hosts) in [(away, &self.away), (absent, &self.absent)] {
+            if hosts.is_empty() {
+                continue;
+            }
+            let lines = hosts
+                .iter()
+                .map(|host| wrap(&format!("  - {host}"), columns, "    "));
+            for line in std::iter::once(wrap(what, columns, "")).chain(lines) {
+                text.push_str(&line);
+                text.push('\n');
+            }
         }
         text
     }
