@@ -1,6 +1,8 @@
 # make test    installs what the tests need (Debian) and runs them: under 15 minutes on 2 cores
-# make prove   the long proofs: coverage tables, kills at many random points
-# make bench   the comparisons with other tools, which print the figures of the README
+# make prove   the long proofs: coverage tables, kills at many random points, instances that are
+#              terminated in moto's EC2
+# make bench   the comparisons with other tools, which print the figures of the README, and some
+#              minutes of simulated races
 # make fuzz    the parsers against inputs that coverage guides, for a short while (FUZZ_SECONDS)
 # make static  one binary that runs on any Linux of this architecture
 
@@ -14,7 +16,10 @@ PACKAGES := chromium fio xfsprogs btrfs-progs squashfs-tools bindfs fuse3 e2fspr
 	util-linux mount procps qemu-utils qemu-system-x86 libnbd-bin sysbench bonnie++ sysstat python3 \
 	openssh-server openssh-client iproute2 binutils ansible-core
 
-.PHONY: test needs lint prove bench fuzz static
+# The EC2 against which instances are terminated, and the real aws, both of PyPI.
+MOTO := $(abspath $(TARGET))/moto
+
+.PHONY: test needs moto lint prove bench fuzz static
 
 test: needs
 	@CARGO=$(CARGO) tests/run
@@ -22,12 +27,16 @@ test: needs
 needs:
 	@bench/install-needs $(PACKAGES)
 
+moto:
+	@bench/install-needs python3-venv
+	@bench/install-moto $(MOTO)
+
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
-prove: needs
-	$(CARGO) test --workspace --locked --release -- --ignored --nocapture
+prove: needs moto
+	PATH="$(MOTO)/bin:$$PATH" $(CARGO) test --workspace --locked --release -- --ignored --nocapture
 
 bench: needs
 	$(CARGO) build --release --locked
@@ -38,6 +47,7 @@ bench: needs
 	bench/warm-vs-dd
 	bench/scrub-vs-md
 	bench/watch-cost
+	bench/race-sim --case plain
 
 # Each target for so long. libFuzzer is C++.
 FUZZ_SECONDS ?= 20

@@ -281,6 +281,11 @@ fn a_race_that_makes_no_sense_is_refused_before_any_host_is_touched() {
         (&["--out", "none"], &target, "none is no folder"),
         (&[], &["--", "/a", "--destroy", "/b"], "--destroy names /b"),
         (&[], &["--", "/a", "/a"], "/a is named twice"),
+        (
+            &["--by", "page-write.iops"],
+            &["--", "/a", "--destroy", "/a"],
+            "nothing is written before somebody has agreed to the plan",
+        ),
         (&[], &["--", "/a", "--frob"], "makes no sense"),
         (
             &["--floor", "page-write.iops>=1 for 1h"],

@@ -11,6 +11,9 @@ mod support;
 #[path = "support/loops.rs"]
 mod loops;
 
+#[path = "support/pty.rs"]
+mod pty;
+
 #[path = "fleet_hosts/many.rs"]
 mod many;
 
@@ -30,6 +33,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use net::{Disk, Net, Wish, Wrong};
+use pty::Pty;
 use rustix::process::Signal;
 use serde_json::Value;
 use support::{Running, Said, said};
@@ -307,12 +311,98 @@ fn root_zeroes_the_disks_of_all_hosts_or_of_none() {
     assert!(unasked.err.contains("say --yes"), "{unasked:#?}");
     assert!(unasked.err.contains("2 disks of 2 hosts"), "{unasked:#?}");
     assert_eq!(net.on("h1", first), "78 78");
+    // The same holds for what else overwrites: one host refuses, or nobody has agreed.
+    let bench = [
+        "--",
+        "bench",
+        "/run/disk",
+        "--destroy",
+        "/run/disk",
+        "--phase",
+        "page-write",
+        "--seconds",
+        "300ms",
+    ];
+    let refused = said(&mut net.fleet("run", &["--yes"], &bench)).ends_with(2);
+    assert!(
+        refused.err.contains("nothing is written on any host") && refused.err.contains("ext4"),
+        "{refused:#?}"
+    );
+    let unasked = said(&mut net.fleet("run", &["--exclude", "h2"], &bench)).ends_with(2);
+    assert!(unasked.err.contains("say --yes"), "{unasked:#?}");
+    assert!(unasked.err.contains("2 disks of 2 hosts"), "{unasked:#?}");
+    assert_eq!(net.on("h1", first), "78 78");
+    race_overwrites_what_was_agreed_to(&net, &disk, first);
     let options = ["--exclude", "h2", "--yes", "--json"];
-    let done = said(&mut net.fleet("zero", &options, &disk))
+    let zero = [&["--", "zero"][..], &disk[1..]].concat();
+    let done = said(&mut net.fleet("run", &options, &zero))
         .ends_with(0)
         .json();
+    assert_eq!(done["command"], "fleet run", "{done:#}");
     assert_eq!(host(&done, "h1")["answer"]["well"], true, "{done:#}");
     assert_eq!(net.on("h1", first), "00 00");
+    assert_eq!(net.on("h2", first), "53 ef");
+    let done = said(&mut net.fleet("zero", &options, &disk)).ends_with(0);
+    assert_eq!(
+        host(&done.json(), "h1")["answer"]["well"],
+        true,
+        "{done:#?}"
+    );
+}
+
+/// A race goes on without a host that refuses where that was agreed to, and that one is not ranked.
+fn race_overwrites_what_was_agreed_to(net: &Net, disk: &[&str], first: &str) {
+    let race = [
+        "--keep",
+        "1",
+        "--by",
+        "page-write.iops",
+        "--round",
+        "500ms",
+        "--rounds",
+        "2",
+    ];
+    said(&mut net.fleet("race", &race, disk)).refuses(&["say --yes"]);
+    assert_eq!(net.on("h1", first), "78 78");
+    let mut command = net.fleet("race", &race, disk);
+    let mut screen = Pty::start(command.env("TERM", "xterm"), (160, 40), true);
+    let asked = screen.wait_for_word("Write yes to go on").text();
+    for told in [
+        "2 disks of 2 hosts",
+        "nothing known",
+        "h2: ",
+        "ext4",
+        "without the 1 host",
+    ] {
+        assert!(asked.contains(told), "{told}: {asked}");
+    }
+    assert_eq!(net.on("h1", first), "78 78");
+    screen.press("yes\n");
+    let status = screen.end();
+    assert!(
+        matches!(status.code(), Some(0 | 1)),
+        "{status}: {}",
+        screen.seen().text()
+    );
+    // The table was there, and is gone.
+    let written = String::from_utf8_lossy(&screen.written()).into_owned();
+    assert!(written.contains("round 1 of at most 2, after"), "{written}");
+    let seen = screen.wait_until_gone("of at most 2, after");
+    assert!(!seen.is_too_wide && !screen.is_raw(), "{}", seen.text());
+    let answer = net
+        .place
+        .run(&["fleet", "show", "--json"])
+        .ends_with(0)
+        .json();
+    assert_eq!(host(&answer, "h2")["decision"], "failed", "{answer:#}");
+    assert!(host(&answer, "h2")["figure"].is_null(), "{answer:#}");
+    for name in ["h1", "h3"] {
+        assert_eq!(host(&answer, name)["rounds"], 2, "{answer:#}");
+        assert!(
+            host(&answer, name)["targets"][0]["doomed"].is_object(),
+            "{answer:#}"
+        );
+    }
     assert_eq!(net.on("h2", first), "53 ef");
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use disk::{Disk, MIB, not_zero, only};
 use loops::{Loop, Mounted, SwapOn, Throttle, digest, fill, make, run};
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{Place, Running};
 
 #[test]
@@ -93,13 +93,42 @@ fn with_root_a_disk_that_took_the_name_of_the_planned_one_is_not_written() {
     ] {
         let mut other_disk = seen.clone();
         other_disk[key] = other;
-        let planned = other_disk.to_string();
+        let planned = json!({ "path": device.path(), "seen": other_disk }).to_string();
         place
             .run(&[&zero[..], &["--planned", &planned]].concat())
             .refuses(&["is not the disk that the plan was made of", told]);
     }
+    let mut other = seen.clone();
+    other["boot"] = Value::from("another");
+    let other = json!({ "path": device.path(), "seen": other }).to_string();
+    for verb in [
+        &["bench", device.path(), "--phase", "page-write"][..],
+        &["sweep", "--devices", device.path()],
+        &[
+            "array",
+            "create",
+            "--level",
+            "0",
+            "--members",
+            device.path(),
+        ],
+    ] {
+        let words = [verb, &["--destroy", device.path()]].concat();
+        place
+            .run(&[&words[..], &["--planned", &other]].concat())
+            .refuses(&["is not the disk that the plan was made of"]);
+    }
+    let bench = ["bench", device.path(), "--phase", "page-write"];
+    let consent = ["--destroy", device.path()];
+    let look = place.run(&[&["look", "--"], &bench[..], &consent].concat());
+    let look = look.ends_with(0).json();
+    assert_eq!(&look["disks"][0]["seen"], seen, "{look:#}");
+    assert_eq!(look["disks"][0]["content"], json!([]), "{look:#}");
+    place
+        .run(&[&["look", "--"], &bench[..]].concat())
+        .refuses(&["overwrites nothing"]);
     assert_eq!(digest(&device.node), before);
-    let planned = seen.to_string();
+    let planned = json!({ "path": device.path(), "seen": seen }).to_string();
     place
         .run(&[&zero[..], &["--planned", &planned]].concat())
         .ends_with(0);

@@ -277,6 +277,16 @@ impl Seen {
             // The other screen is left; the cursor is where it was before, which is not kept here.
             'l' if parameters == "?1049" => self.at = (0, 0),
             'l' | 'h' if parameters == "?7" => self.wraps = last == 'h',
+            'A' => self.at.0 = self.at.0.saturating_sub(numbers[0]),
+            // From the cursor on, unless it is told otherwise.
+            'J' if parameters.is_empty() || parameters == "0" => {
+                let (line, column) = self.at;
+                self.is_too_wide &= line > 0;
+                for (at, below) in self.lines.iter_mut().enumerate().skip(line) {
+                    let from = if at == line { column } else { 0 };
+                    below.iter_mut().skip(from).for_each(|letter| *letter = ' ');
+                }
+            }
             'J' => {
                 // What was drawn for another size is gone.
                 self.is_too_wide = false;

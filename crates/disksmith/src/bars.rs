@@ -58,7 +58,7 @@ pub(crate) fn cleared() -> &'static str {
 }
 
 /// Whether standard error is a terminal that obeys.
-fn is_drawn() -> bool {
+pub(crate) fn is_drawn() -> bool {
     let obeys = env::var_os("TERM").is_some_and(|term| term != "dumb");
     obeys && io::stderr().is_terminal()
 }

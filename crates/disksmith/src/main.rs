@@ -13,6 +13,7 @@ mod keeper;
 mod lab;
 mod longwork;
 mod mark;
+mod planned;
 mod reading;
 mod render;
 mod runs;
@@ -89,6 +90,7 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
             let interrupt = signals::interrupt_flag().refused()?;
             fleet::rounds::rounds(args, context, &engine::Disks, &interrupt)
         }
+        Verb::Look(args) => fleet::look::look(args, context),
         Verb::Watch(args) => {
             let interrupt = match watch::takes_the_terminal(args) {
                 true => signals::gentle_flag(),

@@ -17,6 +17,7 @@ use super::geometry::{DEFAULT_CHUNK, Geometry, bad_chunk};
 use super::host::{Host, number_at};
 use super::plan::{FsPlan, Plan, fstab_field, md_uuid, new_uuid};
 use crate::cli::{CreateArgs, Fs, Level};
+use crate::planned;
 
 /// `mkfs.xfs` makes nothing smaller (mkfs.xfs(8), since 5.19).
 pub(crate) const LEAST_XFS: Bytes = Bytes::mib(300);
@@ -316,7 +317,9 @@ fn claim_members(
             seen.push((number, path));
         }
         match open_for_destroying(&host.root, path, &consents) {
-            Ok(target) => match member(&target) {
+            Ok(target) => match planned::check(&args.planned, &target, &host.root)
+                .and_then(|()| member(&target))
+            {
                 Ok(member) => {
                     members.push(member);
                     sizes.push(target.size);

@@ -19,6 +19,7 @@ use super::target::Prepared;
 use super::{Ready, choice, lay_out, look_at_content, machine_of};
 use crate::cli::BenchArgs;
 use crate::failure::Failure;
+use crate::planned::Doomed;
 
 /// A target, ready to be measured. It stays open, and claimed, until this is dropped.
 pub(crate) struct Lane {
@@ -100,6 +101,18 @@ impl Lane {
     /// The target.
     pub(crate) fn target(&self) -> &Target {
         &self.prepared.target
+    }
+
+    /// What will be lost of it when it is measured; `None` where nothing is.
+    ///
+    /// # Errors
+    /// Why that cannot be said, as a sentence.
+    pub(crate) fn doomed(&self, root: &Root) -> Result<Option<Doomed>, String> {
+        if self.phases.iter().any(|plan| plan.workload.writes()) {
+            self.prepared.doomed(root)
+        } else {
+            Ok(None)
+        }
     }
 
     /// Measures all phases one after another, which take so many seconds together, never less.

@@ -25,6 +25,7 @@ use anyhow::anyhow;
 use engine::{Choice, Engine};
 use jiff::Timestamp;
 use ledger::Ledger;
+use linux::consent::{Consent, open_for_destroying};
 use linux::{Root, cloud, extents, machine};
 use record::{Machine, Origin, Run, RunId, TargetKind};
 
@@ -109,6 +110,27 @@ pub(crate) fn run_once(
         seed: ready.seed,
     };
     session.run(ready)
+}
+
+/// Whether `bench` would begin with these arguments, as far as what they would overwrite goes.
+///
+/// # Errors
+/// Refused, where it would not; nothing is touched.
+pub(crate) fn rehearse(args: &BenchArgs, root: &Root, engine: &dyn Engine) -> Result<(), Failure> {
+    let is_plain = args.fio.is_none()
+        && (args.workload.is_some()
+            || !matches!(args.suite, SuiteName::Bonnie | SuiteName::Sysbench));
+    if is_plain {
+        return Ready::make(args, root, engine).map(drop);
+    }
+    // What else speaks against these suites is found when they begin; what may be overwritten is known now.
+    let parsed = args.destroy.iter().map(|text| Consent::parse(text));
+    let consents: Vec<Consent> = parsed.collect::<Result<_, _>>().refused()?;
+    let mut claims = Vec::new();
+    for consent in &consents {
+        claims.push(open_for_destroying(root, &consent.path, &consents).refused()?);
+    }
+    Ok(())
 }
 
 /// What was checked and opened before anything is measured.

@@ -19,6 +19,7 @@ use super::suites::bonnie::folder::{self, LeftOver};
 use super::testfile;
 use crate::cli::BenchArgs;
 use crate::failure::{Failure, Standing as _};
+use crate::planned::{self, Doomed, Planned};
 
 /// A target that can be measured. What it holds open stays open, and claimed, until it is dropped.
 pub(crate) struct Prepared {
@@ -37,14 +38,14 @@ pub(crate) struct Prepared {
     /// What the user should know, as sentences.
     pub notes: Vec<String>,
     /// The claim on what was opened (safety rule 4); a test file needs none.
-    _claim: Claim,
+    claim: Claim,
 }
 
 /// What keeps the target from being taken by somebody else.
 enum Claim {
     TestFile,
     Read(#[allow(dead_code)] ReadTarget),
-    Destroy(#[allow(dead_code)] DestroyTarget),
+    Destroy(DestroyTarget),
 }
 
 /// Finds out what `path` is and opens it. Nothing is written to it here; in a directory, an empty
@@ -83,7 +84,7 @@ pub(crate) fn prepare_sized(
                  of a file or device",
             ));
         }
-        existing(root, path, &consents)?
+        existing(root, path, &consents, &args.planned)?
     } else {
         return Err(Failure::refused(format!(
             "{} is neither a directory, a file nor a block device",
@@ -168,18 +169,24 @@ fn directory(path: &Path, size: Option<Bytes>) -> Result<Prepared, Failure> {
         largest_request: None,
         alignment: Bytes(512),
         notes,
-        _claim: Claim::TestFile,
+        claim: Claim::TestFile,
     })
 }
 
 /// A file or a device that was there before.
-fn existing(root: &Root, path: &Path, consents: &[Consent]) -> Result<Prepared, Failure> {
+fn existing(
+    root: &Root,
+    path: &Path,
+    consents: &[Consent],
+    planned: &[Planned],
+) -> Result<Prepared, Failure> {
     let (file, size, device, claim) = if consents.is_empty() {
         let opened = open_for_reading(path).refused()?;
         let file = opened.reopen(OFlags::CLOEXEC).refused()?;
         (file, opened.size, opened.device, Claim::Read(opened))
     } else {
         let opened = open_for_destroying(root, path, consents).refused()?;
+        planned::check(planned, &opened, root).map_err(Failure::refused)?;
         let file = opened.reopen(OFlags::CLOEXEC).refused()?;
         (file, opened.size, opened.device, Claim::Destroy(opened))
     };
@@ -201,7 +208,7 @@ fn existing(root: &Root, path: &Path, consents: &[Consent]) -> Result<Prepared, 
         largest_request: None,
         alignment: Bytes(512),
         notes: Vec::new(),
-        _claim: claim,
+        claim,
     })
 }
 
@@ -224,6 +231,18 @@ fn described(path: &Path, kind: TargetKind, size: Bytes) -> Target {
 }
 
 impl Prepared {
+    /// What will be lost of it; `None` where it is only read, or is a test file of our own.
+    ///
+    /// # Errors
+    /// Why that cannot be said, as a sentence.
+    pub(crate) fn doomed(&self, root: &Root) -> Result<Option<Doomed>, String> {
+        let Claim::Destroy(claim) = &self.claim else {
+            return Ok(None);
+        };
+        let devices = Devices::read(root).map_err(|why| why.to_string())?;
+        Doomed::of(&claim.file, &claim.path, claim.size, &devices, root).map(Some)
+    }
+
     /// Finds the device and the disks below, and opens their counters. Returns what requests must
     /// be multiples of.
     fn place(&mut self, root: &Root, path: &Path) -> Result<Bytes, Failure> {

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use super::Size;
+use crate::planned::Planned;
 
 /// What `array` takes.
 #[derive(Args, Debug)]
@@ -50,6 +51,9 @@ pub(crate) struct CreateArgs {
     /// Allow this member to be overwritten. What it carries must be named too: PATH=ext4
     #[arg(long, value_name = "PATH[=SIGNATURE]")]
     pub destroy: Vec<OsString>,
+    /// A disk of a plan: another one under its name is refused. 'fleet' says it
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub planned: Vec<Planned>,
     /// How much lies on one member before the next has its turn: a power of two
     /// [default: 256k at levels that have chunks]
     #[arg(long, value_name = "SIZE")]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{FileSizes, Latency, OutputFormat, Percent, Size, Span, WorkloadText};
+use crate::planned::Planned;
 
 /// What `bench` takes.
 #[derive(Args, Debug)]
@@ -111,6 +112,9 @@ pub(crate) struct BenchArgs {
     /// Allow this file or device to be overwritten. What it carries must be named too: PATH=ext4
     #[arg(long, value_name = "PATH[=SIGNATURE]")]
     pub destroy: Vec<OsString>,
+    /// A disk of a plan: another one under its name is refused. 'fleet' says it
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub planned: Vec<Planned>,
     /// How I/O is made [default: io_uring, or threads where it is refused]
     #[arg(long, value_enum)]
     pub engine: Option<EngineChoice>,

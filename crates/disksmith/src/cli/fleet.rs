@@ -10,6 +10,7 @@ use super::{Percent, Size, Span};
 use crate::fleet::floor::Floor;
 use crate::fleet::hosts::{Address, Pattern, user};
 use crate::fleet::top::{Only, Sort};
+use crate::planned::Planned;
 use crate::sweep::{Figure, Requirement};
 
 /// What `fleet` takes.
@@ -99,6 +100,7 @@ pub(crate) struct ReachArgs {
 #[command(after_help = "Examples:
   disksmith fleet run --list burnin -- bench /mnt/data --seconds 30s
   disksmith fleet run --list burnin --sudo --batch 8 -- warm /dev/nvme1n1
+  disksmith fleet run --list burnin --sudo -- bench /dev/nvme1n1 --destroy /dev/nvme1n1
   disksmith fleet run --ec2 'Name=tag:role,Values=burnin' --user admin --json -- devices")]
 pub(crate) struct RunArgs {
     /// Which hosts
@@ -110,6 +112,12 @@ pub(crate) struct RunArgs {
     /// Tell the verb to end on a host where it takes longer [default: it may take as long as it wants]
     #[arg(long, value_name = "TIME")]
     pub limit: Option<Span>,
+    /// Agree to the plan of what a verb with --destroy overwrites
+    #[arg(long)]
+    pub yes: bool,
+    /// Show that plan, and touch nothing
+    #[arg(long)]
+    pub dry_run: bool,
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,
@@ -226,6 +234,7 @@ pub(crate) enum Per {
 #[command(after_help = "Examples:
   disksmith fleet plan --want 3 --per zone --from race.json
   disksmith fleet plan --want 3 --from hosts.txt --good 'page-write.iops>=10000' --price 0.172
+  disksmith fleet plan --want 3 --per zone --from ledger.db
   disksmith fleet plan --want 5 --per type --from ledger.db --good 'page-mixed.p99<5ms' --json
 
 Past results are the answer of 'fleet race --json', a ledger, or a list with one host a line:
@@ -240,8 +249,8 @@ pub(crate) struct PlanArgs {
     /// The past results
     #[arg(long, value_name = "LEDGER|FILE")]
     pub from: PathBuf,
-    /// Which hosts were good, such as 'page-write.iops>=10000' [default: as good as the worst that
-    /// was kept]
+    /// Which hosts were good, such as 'page-write.iops>=10000' [default: of a ledger those that its races
+    /// kept or could not tell from these; else as good as the worst that was kept]
     #[arg(long, value_name = "FIGURE>=BAR")]
     pub good: Option<Requirement>,
     /// How likely enough good ones shall come, in all groups together
@@ -315,8 +324,9 @@ pub(crate) struct RaceArgs {
     /// agreed to, through 'aws'; never one that is tagged 'keep'
     #[arg(long, conflicts_with = "dry_run")]
     pub terminate: bool,
-    /// Agree to the list of those that are to be terminated, of which the doubtful are left out then
-    #[arg(long, requires = "terminate")]
+    /// Agree to the plan of what is overwritten, without the hosts that refuse, and to the list of those
+    /// that are to be terminated, of which the doubtful are left out then
+    #[arg(long)]
     pub yes: bool,
     /// Where keep.txt and cull.txt are written
     #[arg(long, value_name = "FOLDER", default_value = ".")]
@@ -373,6 +383,9 @@ pub(crate) struct RoundsArgs {
     /// Allow this device or file to be overwritten. What it carries must be named too: PATH=ext4
     #[arg(long, value_name = "PATH[=SIGNATURE]")]
     pub destroy: Vec<OsString>,
+    /// A disk of a plan: another one under its name is refused. 'fleet' says it
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub planned: Vec<Planned>,
     /// Size of the test file in a directory [default: 1GiB]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Size>,
@@ -388,6 +401,14 @@ pub(crate) struct RoundsArgs {
     /// Size of a request
     #[arg(long, value_name = "SIZE")]
     pub block: Option<Size>,
+}
+
+/// What `look` takes: the verb whose disks are looked at, with its arguments.
+#[derive(Args, Debug)]
+pub(crate) struct LookArgs {
+    /// The verb, as it would be given
+    #[arg(last = true, required = true, value_name = "VERB")]
+    pub verb: Vec<String>,
 }
 
 fn price(text: &str) -> Result<f64, String> {

@@ -25,8 +25,8 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) use array::{ArrayArgs, ArrayVerb, CreateArgs, Fs, Layout, Level, ListArgs};
 pub(crate) use bench::{BenchArgs, EngineChoice, SuiteName};
 pub(crate) use fleet::{
-    FleetArgs, FleetShowArgs, FleetVerb, FleetZeroArgs, HostsArgs, Per, PlanArgs, RaceArgs,
-    ReachArgs, RoundsArgs, RunArgs, SourceArgs, Ties, TopArgs,
+    FleetArgs, FleetShowArgs, FleetVerb, FleetZeroArgs, HostsArgs, LookArgs, Per, PlanArgs,
+    RaceArgs, ReachArgs, RoundsArgs, RunArgs, SourceArgs, Ties, TopArgs,
 };
 pub(crate) use import::{ImportArgs, OutputFormat};
 pub(crate) use lab::{
@@ -126,6 +126,12 @@ pub(crate) enum Verb {
         after_help = "Example: disksmith rounds /mnt/data --figure page-read.iops"
     )]
     Rounds(Box<RoundsArgs>),
+    /// Look at what a verb would overwrite here, for the plan of 'fleet run'
+    #[command(
+        hide = true,
+        after_help = "Example: disksmith look -- bench /dev/sdf --destroy /dev/sdf"
+    )]
+    Look(LookArgs),
     /// See what the disks are doing, and what that means
     Watch(Box<WatchArgs>),
     /// Give a moment a name, which all graphs over time show

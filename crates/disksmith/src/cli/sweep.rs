@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{Fs, Level, Percent, Size, Span};
+use crate::planned::Planned;
 
 /// What `sweep` takes.
 #[derive(Args, Debug)]
@@ -32,6 +33,9 @@ pub(crate) struct SweepArgs {
     /// Allow this device to be overwritten. What it carries must be named too: PATH=ext4
     #[arg(long, value_name = "PATH[=SIGNATURE]")]
     pub destroy: Vec<OsString>,
+    /// A disk of a plan: another one under its name is refused. 'fleet' says it
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub planned: Vec<Planned>,
 
     /// How many members; 1 is a disk alone [default: 1, 2, 4, 8, … and all]
     #[arg(long, value_name = "N,…", num_args = 1.., value_delimiter = ',')]

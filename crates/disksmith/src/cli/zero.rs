@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Throughput;
-use crate::zero::Seen;
+use crate::planned::Planned;
 
 /// What `zero` takes.
 #[derive(Args, Debug)]
@@ -43,8 +43,7 @@ pub(crate) struct ZeroArgs {
     /// Check everything and say what would be done, and touch nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// What a plan has seen of each disk, in their order: another disk is refused. 'fleet zero' says
-    /// it
+    /// A disk of a plan: another one under its name is refused. 'fleet' says it
     #[arg(long, value_name = "JSON", hide = true)]
-    pub planned: Vec<Seen>,
+    pub planned: Vec<Planned>,
 }

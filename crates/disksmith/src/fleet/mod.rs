@@ -12,6 +12,8 @@
 //! | `rounds` | what measures there, round by round |
 //! | `pool` | many hosts at the same time |
 //! | `run`, `zero`, `top` | the verbs that are done on the hosts |
+//! | `destroy`, `disks`, `agree` | what is overwritten: one plan of all hosts, and the question |
+//! | `look` | what a host says for such a plan |
 //! | `race` | which hosts to keep |
 //! | `setup`, `floor` | how a race is set up |
 //! | `past`, `plan` | how many hosts to start |
@@ -20,10 +22,13 @@ pub(crate) mod agent;
 mod agree;
 #[cfg(test)]
 mod alone;
+mod destroy;
+mod disks;
 pub(crate) mod floor;
 pub(crate) mod hosts;
 mod known;
 mod link;
+pub(crate) mod look;
 mod past;
 mod plan;
 mod pool;

@@ -52,6 +52,7 @@ pub(crate) fn bench_args(
         precision: Some(Percent(settings.precision)),
         size: Some(Size(settings.size)),
         destroy: Vec::new(),
+        planned: Vec::new(),
         engine: None,
         buffered: false,
         seed: Some(part_of_seed(settings.seed, block as u64)),

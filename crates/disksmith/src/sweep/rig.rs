@@ -19,6 +19,7 @@ use crate::array::plan::{FsPlan, Plan};
 use crate::array::programs::Programs;
 use crate::array::steps::{self, Undone};
 use crate::cli::{Layout as Copies, Level};
+use crate::planned::{self, Planned};
 
 /// A device of the sweep.
 struct Slot {
@@ -31,10 +32,19 @@ struct Slot {
     signed: bool,
 }
 
+/// What the user has allowed to be overwritten.
+#[derive(Clone, Debug)]
+pub(crate) struct Allowed {
+    /// By the names that were given.
+    pub consents: Vec<Consent>,
+    /// Which devices these must be, where a plan of them was agreed to.
+    pub planned: Vec<Planned>,
+}
+
 /// The devices, and how they are claimed.
 pub(crate) struct Rig {
     slots: Vec<Slot>,
-    consents: Vec<Consent>,
+    allowed: Allowed,
     root: Root,
     etc: PathBuf,
 }
@@ -48,11 +58,11 @@ impl Rig {
         root: &Root,
         etc: &Path,
         paths: &[PathBuf],
-        consents: &[Consent],
+        allowed: &Allowed,
     ) -> Result<Rig, Vec<String>> {
         let mut rig = Rig {
             slots: Vec::new(),
-            consents: consents.to_vec(),
+            allowed: allowed.clone(),
             root: root.clone(),
             etc: etc.to_path_buf(),
         };
@@ -88,8 +98,9 @@ impl Rig {
     }
 
     fn claim_one(&self, path: &Path) -> Result<(DestroyTarget, Member), String> {
-        let claim = open_for_destroying(&self.root, path, &self.consents)
+        let claim = open_for_destroying(&self.root, path, &self.allowed.consents)
             .map_err(|refusal| refusal.to_string())?;
+        planned::check(&self.allowed.planned, &claim, &self.root)?;
         let member = member(&claim)?;
         Ok((claim, member))
     }

@@ -9,7 +9,6 @@ use engine::Engine;
 use jiff::Timestamp;
 use ledger::{Claim, Ledger, Standing};
 use linux::block::Devices;
-use linux::consent::Consent;
 use linux::{cloud, machine};
 use record::{Machine, RunId};
 use serde_json::json;
@@ -18,7 +17,7 @@ use super::check::{check, missing};
 use super::kept::Kept;
 use super::plan::Planned;
 use super::record::{Settings, SweepRecord, Volume};
-use super::rig::Rig;
+use super::rig::{Allowed, Rig};
 use super::run::Sweep;
 use super::settings;
 use super::underway::boot;
@@ -87,6 +86,10 @@ pub(crate) fn start(
 ) -> Result<Start, Failure> {
     let mut problems = Vec::new();
     let consents = consents(&args.destroy, &args.devices, "devices", &mut problems);
+    let allowed = Allowed {
+        consents,
+        planned: args.planned.clone(),
+    };
     let read = settings::read(args, context);
     if let Err(found) = &read {
         problems.extend(found.iter().cloned());
@@ -111,12 +114,12 @@ pub(crate) fn start(
             context.print(&rehearsal(&planned, args.json))?;
             return Ok(Start::Rehearsed);
         }
-        return resume(&key, &settings, &consents, ledger, &here, context, programs);
+        return resume(&key, &settings, &allowed, ledger, &here, context, programs);
     }
     let (notes, rig) = {
         let mut say = |_: &str| ();
         let mut host = host(context, programs, &mut say);
-        let rig = Rig::claim(&context.root, Path::new(ETC), &args.devices, &consents);
+        let rig = Rig::claim(&context.root, Path::new(ETC), &args.devices, &allowed);
         (check(&settings, &mut planned, args.dry_run, &mut host), rig)
     };
     let (notes, rig) = match (notes, rig) {
@@ -286,7 +289,7 @@ fn is_same_sweep(before: &Settings, now: &Settings) -> bool {
 fn resume(
     key: &str,
     settings: &Settings,
-    consents: &[Consent],
+    allowed: &Allowed,
     mut ledger: Ledger,
     here: &Here,
     context: &mut Context,
@@ -320,7 +323,7 @@ fn resume(
     kept.boot = boot;
     kept.record.starts += 1;
     ledger.keep_work(&claim, &kept).midway()?;
-    let rig = Rig::claim(&context.root, Path::new(ETC), &paths, consents)
+    let rig = Rig::claim(&context.root, Path::new(ETC), &paths, allowed)
         .map_err(|problems| refused(&problems))?;
     Ok(Start::Ready(Box::new(Ready {
         kept,

@@ -5,12 +5,15 @@ use std::io::{self, Seek as _};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
-use linux::block::DevNum;
+use linux::Root;
+use linux::block::{DevNum, Devices};
 use linux::consent::DestroyTarget;
 use linux::offload::{self, Offload};
 use linux::signature;
 use record::Bytes;
 use rustix::fs::OFlags;
+
+use crate::planned::{self, Seen};
 
 /// How much of the disk's beginning is zeroed first: where most signatures are, so that a disk which
 /// is zeroed by half passes for nothing that it once was.
@@ -79,6 +82,19 @@ impl Place {
     /// Its size.
     pub(crate) fn size(&self) -> Bytes {
         self.claim.size
+    }
+
+    /// Which disk it is. `devices` must have been read after it was claimed.
+    ///
+    /// # Errors
+    /// Why that cannot be said, as a sentence.
+    pub(crate) fn seen(&self, devices: &Devices, root: &Root) -> Result<Seen, String> {
+        Seen::of(&self.claim.file, self.size(), devices, root)
+    }
+
+    /// The kinds of signatures that it carries. Of one that cannot be read nothing is known.
+    pub(crate) fn content(&self) -> Vec<String> {
+        planned::content(&self.claim.file).unwrap_or_default()
     }
 
     /// What its size has become since it was claimed, as a clause; `None` while it is the same.

@@ -7,7 +7,7 @@ use study::interval::Interval;
 
 use super::figures::{Finished, slow};
 use super::kept::{Disk, Method};
-use super::planned::Seen;
+use crate::planned::Seen;
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout, wrap};
 use crate::render::words;
@@ -166,14 +166,21 @@ fn places(ranges: &Ranges) -> Vec<Value> {
 
 /// What would be done: for a person, or one JSON document, which says too by what each disk is known
 /// again when the plan is carried out.
-pub(crate) fn rehearsal(disks: &[Disk], seen: &[Seen], json: bool) -> String {
+pub(crate) fn rehearsal(
+    disks: &[Disk],
+    seen: &[Seen],
+    content: &[Vec<String>],
+    json: bool,
+) -> String {
     if json {
         let disks: Vec<Value> = disks
             .iter()
             .zip(seen)
-            .map(|(disk, seen)| {
+            .zip(content)
+            .map(|((disk, seen), content)| {
                 let left = disk.left().total();
-                of_disk(disk, json!({ "left_bytes": left, "seen": seen }))
+                let said = json!({ "left_bytes": left, "content": content, "seen": seen });
+                of_disk(disk, said)
             })
             .collect();
         let document = json!({

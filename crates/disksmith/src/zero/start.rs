@@ -12,7 +12,6 @@ use record::{Ranges, RunId};
 
 use super::kept::{Disk, Keeper, Method, Zeroing};
 use super::place::{LARGEST_BLOCK, Place};
-use super::planned::{Seen, differing};
 use super::report::rehearsal;
 use super::sample::read_back;
 use crate::array::check::consents;
@@ -21,6 +20,7 @@ use crate::cli::ZeroArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Standing as _};
 use crate::longwork::Here;
+use crate::planned;
 
 /// Where the machine's id is.
 const ETC: &str = "/etc";
@@ -59,13 +59,9 @@ pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Start, Fai
     let now = Devices::read(&context.root).refused()?;
     let seen = places
         .iter()
-        .map(|place| Seen::of(place, &now, &context.root))
-        .collect::<linux::Result<Vec<_>>>()
-        .refused()?;
-    let differing = differing(&args.planned, &args.devices, &seen);
-    if !differing.is_empty() {
-        return Err(refused(&differing));
-    }
+        .map(|place| place.seen(&now, &context.root))
+        .collect::<Result<Vec<_>, String>>()
+        .map_err(Failure::refused)?;
     let here = Here::of_process(&context.root, Path::new(ETC)).refused()?;
     let ledger = open(args, context);
     let earlier = match &ledger {
@@ -88,7 +84,8 @@ pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Start, Fai
     }
     let (disks, over): (Vec<_>, Vec<_>) = found.into_iter().map(|one| (one.disk, one.over)).unzip();
     if args.dry_run {
-        context.print(&rehearsal(&disks, &seen, args.json))?;
+        let content: Vec<Vec<String>> = places.iter().map(Place::content).collect();
+        context.print(&rehearsal(&disks, &seen, &content, args.json))?;
         return Ok(Start::Rehearsed);
     }
     let zeroing = Zeroing { began, disks };
@@ -152,8 +149,10 @@ fn claim(
             }
             seen.push((number, path));
         }
-        let place = open_for_destroying(root, path, consents)
-            .map_err(|refusal| refusal.to_string())
+        let claimed =
+            open_for_destroying(root, path, consents).map_err(|refusal| refusal.to_string());
+        let place = claimed
+            .and_then(|claim| planned::check(&args.planned, &claim, root).map(|()| claim))
             .and_then(Place::of)
             .and_then(|place| suits(place, path, method(args), root, devices));
         match place {

@@ -144,7 +144,14 @@ impl<'a> Field<'a> {
 
     /// Measures a round on these hosts, at the same time. A host that has not answered `late` after the
     /// round's end is waited for no longer; what it says later is in the record of the round by then.
-    pub(super) fn measure(&mut self, hosts: &[usize], round: Round, late: Duration) -> RoundRecord {
+    /// `tick` is told again and again how many are waited for.
+    pub(super) fn measure(
+        &mut self,
+        hosts: &[usize],
+        round: Round,
+        late: Duration,
+        tick: &mut dyn FnMut(usize),
+    ) -> RoundRecord {
         let began = Instant::now();
         let lasts = Duration::from_secs_f64(round.seconds);
         let mut record = RoundRecord::default();
@@ -155,6 +162,7 @@ impl<'a> Field<'a> {
             if waiting.is_empty() && is_due {
                 break;
             }
+            tick(waiting.len());
             let Some((place, measured)) = self.hear() else {
                 continue;
             };
@@ -314,6 +322,8 @@ fn others(first: &[TargetFacts], now: &[TargetFacts]) -> Option<String> {
         let known = (&first.path, &first.serial, first.size_bytes);
         // Where a disk has a number of its own, its name may change.
         known == (&now.path, &now.serial, now.size_bytes)
+            && first.doomed.as_ref().map(|one| &one.seen)
+                == now.doomed.as_ref().map(|one| &one.seen)
             && (now.serial.is_some() || first.device == now.device)
     };
     let all = || first.iter().zip(now);

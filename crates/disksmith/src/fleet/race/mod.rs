@@ -5,14 +5,17 @@
 //! | `runner` | one host: reached, prepared, told its rounds |
 //! | `drive` | all of them: brought to the start, and through each round |
 //! | `course` | who is measured next, and who is out for what; it only decides |
+//! | `plan` | what it overwrites, which is agreed to first |
 //! | `dark` | rounds in which no host answers |
 //! | `run` | the whole of it |
+//! | `board` | the table that is watched meanwhile |
 //! | `record`, `keeper` | the race as it was measured, in the ledger |
 //! | `conclude` | what that comes to, host by host |
 //! | `groups` | who competes with whom |
 //! | `say`, `files` | the answer, and the lists |
 //! | `terminate` | whose instances are ended for it |
 
+mod board;
 mod conclude;
 mod course;
 mod dark;
@@ -20,6 +23,7 @@ mod drive;
 mod files;
 mod groups;
 mod keeper;
+mod plan;
 mod record;
 mod run;
 mod runner;
@@ -30,6 +34,7 @@ mod terminate;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -52,6 +57,7 @@ use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::longwork::Here;
 use crate::render;
 use crate::sweep::{Figure, Metric};
+use course::{Course, Replayed};
 use files::Lists;
 use keeper::Keeper;
 use run::Conditions;
@@ -90,6 +96,10 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     if let Some(page) = &args.report {
         check_page(page, Path::new(""))?;
     }
+    if asked.overwrites && !args.yes {
+        // To hear it when all hosts have prepared would be late.
+        must_be_askable(plan::DONE)?;
+    }
     if args.terminate {
         if !args.yes {
             must_be_askable("terminated")?;
@@ -114,6 +124,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     check_none_under_way(&ledger, &here, &hosts)?;
     let run = begun(args, &asked, &hosts);
     let mut keeper = Keeper::begin(ledger, &here, &run)?;
+    let columns = context.columns;
     let conditions = Conditions {
         transport: &ssh,
         interrupt,
@@ -121,6 +132,8 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         ready: Duration::from_nanos(args.ready.0.0),
         late: Duration::from_nanos(args.round.0.0).clamp(LATE[0], LATE[1]),
         after_loss: Running::AFTER_LOSS,
+        watched: context.watched,
+        agree: &|plan| plan.agree(args.yes, columns, interrupt),
     };
     let mut keep = |run: &FleetRun| keeper.keep(run, &mut crate::context::tell);
     let mut run = match conditions.race(&hosts, args, run, &mut keep) {
@@ -166,12 +179,30 @@ fn conclude_of(run: &FleetRun) -> Result<Concluded, Failure> {
     Ok(conclude(run, record))
 }
 
+/// The hosts that a race found good, by their places: those that are kept by the rule, and those that it could
+/// not tell from them. None of a group that was not decided.
+pub(crate) fn found_good(record: &RaceRecord) -> BTreeSet<usize> {
+    let replayed = Replayed::of(record);
+    let setup = replayed.setup(record);
+    let mut course = Course::new(&setup);
+    for round in &record.rounds {
+        course.take(round);
+    }
+    let groups = course.groups().into_iter();
+    let decided = groups.filter(|group| group.decision.end.is_some());
+    decided
+        .flat_map(|group| [group.decision.keep, group.decision.tied].concat())
+        .collect()
+}
+
 /// What is asked of each host.
 struct Asked {
     /// What measures there, and its arguments.
     words: Vec<String>,
     /// The figures of each round; hosts are ranked by the first.
     figures: Vec<Figure>,
+    /// Whether something is overwritten that was there before.
+    overwrites: bool,
 }
 
 impl Asked {
@@ -191,16 +222,20 @@ impl Asked {
         let mut words = vec![rounds::VERB.to_owned()];
         words.extend(figures.iter().map(|figure| format!("--figure={figure}")));
         words.extend_from_slice(&args.targets);
-        if !args.targets.is_empty() {
-            check_words(&words)?;
-        }
-        Ok(Asked { words, figures })
+        let overwrites = !args.targets.is_empty() && check_words(&words)?;
+        Ok(Asked {
+            words,
+            figures,
+            overwrites,
+        })
     }
 }
 
+/// Whether what these words measure overwrites something that was there before.
+///
 /// # Errors
 /// Refused, where no host could measure that.
-fn check_words(words: &[String]) -> Result<(), Failure> {
+fn check_words(words: &[String]) -> Result<bool, Failure> {
     let line = std::iter::once("disksmith").chain(words.iter().map(String::as_str));
     let parsed = Cli::try_parse_from(line).map_err(|why| {
         let why = why.to_string();
@@ -208,7 +243,10 @@ fn check_words(words: &[String]) -> Result<(), Failure> {
         Failure::refused(format!("what shall be measured makes no sense: {why}"))
     })?;
     match &parsed.verb {
-        Verb::Rounds(args) => rounds::check(args).map_err(Failure::refused),
+        Verb::Rounds(args) => {
+            rounds::check(args).map_err(Failure::refused)?;
+            Ok(rounds::overwrites(args))
+        }
         other => Err(Failure::refused(format!("{other:?} cannot be raced"))),
     }
 }

@@ -14,10 +14,12 @@ use super::super::rounds::Round;
 use super::super::run::{Came, FleetRun};
 use super::super::setup::Setup;
 use super::super::talk::SMALL_STACK;
+use super::board::{Board, Picture};
 use super::course::{Course, Replayed};
 use super::dark::Dark;
 use super::drive::{Field, State};
 use super::groups;
+use super::plan::Plan;
 use super::record::{RaceRecord, RoundRecord};
 use super::runner::{Runner, Running};
 use crate::cli::RaceArgs;
@@ -40,14 +42,18 @@ pub(super) struct Conditions<'a> {
     pub late: Duration,
     /// How long after a loss a host is tried again.
     pub after_loss: Duration,
+    /// Whether what the race overwrites was agreed to.
+    pub agree: &'a dyn Fn(&Plan) -> Result<(), Failure>,
+    /// Whether a person watches it.
+    pub watched: bool,
 }
 
 impl Conditions<'_> {
     /// Races these hosts. `keep` is called with what is known whenever that has changed.
     ///
     /// # Errors
-    /// Refused, where the race makes no sense for the hosts that came; failed midway, where no thread can
-    /// be started.
+    /// Refused, where the race makes no sense for the hosts that came, or nobody agrees to what it
+    /// overwrites; failed midway, where no thread can be started.
     pub(super) fn race(
         &self,
         hosts: &[Host],
@@ -120,10 +126,14 @@ impl Conditions<'_> {
         let base = record.as_ref().clone();
         note(field, run);
         keep(run);
+        if !self.interrupt.load(Relaxed) {
+            (self.agree)(&Plan::of(field, run))?;
+        }
         let replayed = Replayed::of(&base);
         let setup = replayed.setup(&base);
         let mut course = Course::new(&setup);
         let mut dark = Dark::new(self.ready);
+        let mut board = Board::new(self.watched, || Picture::of(&course, run, &base));
         loop {
             let next = course.next();
             if next.is_empty() || self.interrupt.load(Relaxed) {
@@ -133,7 +143,12 @@ impl Conditions<'_> {
                 number: course.rounds(),
                 seconds: base.round_s,
             };
-            let mut measured = field.measure(&next, round, self.late);
+            let mut tick = |waiting: usize| {
+                if let Some(board) = &mut board {
+                    board.tick(round.number, next.len(), waiting);
+                }
+            };
+            let mut measured = field.measure(&next, round, self.late, &mut tick);
             // Part of a round would be of those that answered first.
             if self.interrupt.load(Relaxed) {
                 break;
@@ -142,7 +157,13 @@ impl Conditions<'_> {
                 continue;
             }
             let out = course.take(&measured);
-            tell(&course, &next, &measured, &out, run);
+            match &mut board {
+                Some(board) => {
+                    board.picture().take(&course, run, &base, &measured, &out);
+                    board.hide();
+                }
+                None => tell(&course, &next, &measured, &out, run),
+            }
             out.iter().for_each(|place| field.release(*place));
             if let Some(record) = run.race.as_mut() {
                 record.rounds.push(measured);

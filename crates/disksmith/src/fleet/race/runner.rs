@@ -10,9 +10,10 @@ use super::super::known::{Met, facts, know};
 use super::super::link::{Transport, Trouble};
 use super::super::pool::Gate;
 use super::super::rounds::{HostRound, Round, RoundSaid, TargetFacts};
-use super::super::run::HostRun;
+use super::super::run::{HostRun, with};
 use super::super::session::{Heard, Session};
 use super::super::talk::{FromAgent, Order, ToAgent};
+use super::plan::bound;
 
 /// How often it is looked whether a round is to be measured.
 const LOOK: Duration = Duration::from_millis(50);
@@ -85,6 +86,8 @@ pub(super) struct Runner<'a> {
     came: HostRun,
     /// The boot in which it was first met.
     boot: Option<String>,
+    /// What binds it to the disks that it has said it overwrites.
+    bound: Vec<String>,
     /// Whether it was ready once.
     was_ready: bool,
 }
@@ -104,6 +107,7 @@ impl<'a> Runner<'a> {
             over,
             came: HostRun::waiting(host),
             boot: None,
+            bound: Vec::new(),
             was_ready: false,
         }
     }
@@ -170,7 +174,7 @@ impl<'a> Runner<'a> {
         session.say(&ToAgent::Begin(Order {
             fleet: running.fleet.to_owned(),
             host: self.host.name.clone(),
-            args: running.args.to_vec(),
+            args: with(running.args, &self.bound),
         }))?;
         loop {
             match self.rounds.try_recv() {
@@ -180,6 +184,9 @@ impl<'a> Runner<'a> {
             }
             match session.hear(LOOK)? {
                 Heard::Said(FromAgent::Round(RoundSaid::Ready(targets))) => {
+                    if !self.was_ready {
+                        self.bound = bound(&targets);
+                    }
                     self.was_ready = true;
                     tell(Told::Ready(targets));
                 }

@@ -164,10 +164,18 @@ fn bounds(known: &Known) -> Option<(f64, f64)> {
     (known.low.is_finite() && known.high.is_finite()).then_some((known.low, known.high))
 }
 
+/// An upper bound that is so many times the figure says nothing, as after two rounds that differ by much.
+const FAR: f64 = 1000.0;
+
 /// The bounds in words.
 pub(crate) fn bounds_word(known: &Known) -> String {
     bounds(known).map_or_else(String::new, |(low, high)| {
-        format!("{}–{}", words::number(low), words::number(high))
+        let low = words::number(low);
+        if high > FAR * known.figure {
+            format!("{low} or more")
+        } else {
+            format!("{low}–{}", words::number(high))
+        }
     })
 }
 
@@ -325,4 +333,25 @@ fn host_json(one: &Ranked, run: &FleetRun, record: &RaceRecord) -> Option<Value>
         "doubts": one.doubts,
         "notes": host.notes,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_that_says_nothing_is_not_spelled_out() {
+        let known = |high| Known {
+            figure: 100.0,
+            low: 90.0,
+            high,
+            disk: 0,
+            rounds: 2,
+            slow: 0,
+            left: 1.0,
+        };
+        assert_eq!(bounds_word(&known(110.0)), "90.0–110");
+        assert_eq!(bounds_word(&known(1e200)), "90.0 or more");
+        assert_eq!(bounds_word(&known(f64::INFINITY)), "");
+    }
 }

@@ -71,9 +71,53 @@ fn race_with(
         ready: Duration::from_secs(120),
         late,
         after_loss: Duration::from_millis(20),
+        agree: &|_| Ok(()),
+        watched: false,
     };
     let asked = Asked::of(&args).unwrap();
     conditions.race(hosts, &args, begun(&args, &asked, hosts), keep)
+}
+
+#[test]
+fn nothing_is_measured_before_somebody_agrees_to_what_is_overwritten() {
+    let hosts = hosts(&["wipe0", "wipe1", "h2", "dead3"]);
+    let (interrupt, args) = (AtomicBool::new(false), args(&ROUND));
+    let said = std::cell::RefCell::new(Vec::new());
+    let refuse = |plan: &plan::Plan| {
+        said.borrow_mut().push((plan.text(100), plan.question()));
+        Err(Failure::refused("nobody agrees"))
+    };
+    let conditions = Conditions {
+        transport: &Simulated::default(),
+        interrupt: &interrupt,
+        batch: 64,
+        ready: Duration::from_secs(120),
+        late: Duration::from_millis(200),
+        after_loss: Duration::from_millis(20),
+        agree: &refuse,
+        watched: false,
+    };
+    let asked = Asked::of(&args).unwrap();
+    let mut rounds = 0;
+    let mut keep = |run: &FleetRun| rounds += run.race.as_ref().unwrap().rounds.len();
+    let begun = begun(&args, &asked, &hosts);
+    let raced = conditions.race(&hosts, &args, begun, &mut keep);
+    assert!(raced.unwrap_err().error().to_string().contains("nobody"));
+    assert_eq!(rounds, 0);
+    let said = said.into_inner();
+    let [(text, question)] = said.as_slice() else {
+        panic!("{said:?}");
+    };
+    for told in ["wipe0", "wipe1", "/mnt/d1", "ext4", "2 disks of 2 hosts"] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    // One that is only read is none of the plan, and one that is dead is told.
+    assert!(!text.contains("h2"), "{text}");
+    assert!(text.contains("dead3: "), "{text}");
+    assert!(
+        question.contains("without the 1 host that took"),
+        "{question}"
+    );
 }
 
 fn of<'a>(run: &FleetRun, concluded: &'a Concluded, name: &str) -> &'a Ranked {

@@ -7,6 +7,7 @@ use clap::Parser as _;
 
 use crate::bench::suite;
 use crate::cli::{BenchArgs, Cli, RoundsArgs, Verb};
+use crate::planned::Planned;
 use crate::sweep::{Figure, why_never};
 
 /// How large the test file in a directory is where nobody says: it must be the same on all hosts, so
@@ -40,6 +41,8 @@ pub(super) fn of_target(
     for consent in args.destroy.iter().filter(|text| names(text, target)) {
         words.extend(["--destroy".into(), consent.clone()]);
     }
+    let planned = args.planned.iter().flat_map(Planned::words);
+    words.extend(planned.map(Into::into));
     let number = |option: &str, value: Option<u32>| {
         let value = value.map(|value| format!("--{option}={value}").into());
         value.into_iter().collect::<Vec<OsString>>()
@@ -109,6 +112,19 @@ pub(crate) fn check(args: &RoundsArgs) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether something that was there before is overwritten: a phase writes, and a --destroy names a target.
+pub(crate) fn overwrites(args: &RoundsArgs) -> bool {
+    let writes = |target: &PathBuf| {
+        let plans = of_target(args, target, false).and_then(|bench| {
+            let (_, names) = bench.target_and_phases()?;
+            suite::plan(&bench, &names)
+        });
+        // What makes no sense is refused elsewhere.
+        plans.is_ok_and(|plans| plans.iter().any(|plan| plan.workload.writes()))
+    };
+    !args.destroy.is_empty() && args.target.iter().any(writes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +151,17 @@ mod tests {
         let folder = of_target(&args, Path::new("/dev/b"), true).unwrap();
         assert_eq!(folder.size.map(|size| size.0.0), Some(8 << 20));
         assert!(check(&args).is_ok());
+    }
+
+    #[test]
+    fn only_what_is_named_and_written_is_overwritten() {
+        for (line, is_lost) in [
+            ("/dev/a --figure page-write.iops --destroy /dev/a", true),
+            ("/dev/a --figure page-read.iops --destroy /dev/a", false),
+            ("/dev/a --figure page-write.iops", false),
+        ] {
+            assert_eq!(overwrites(&asked(line)), is_lost, "{line}");
+        }
     }
 
     #[test]

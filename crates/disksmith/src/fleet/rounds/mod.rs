@@ -27,7 +27,7 @@ use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::sweep::Figure;
 
-pub(crate) use asked::check;
+pub(crate) use asked::{check, overwrites};
 pub(crate) use said::{HostRound, Round, RoundSaid, TargetFacts, TargetRound};
 
 /// The verb.
@@ -46,7 +46,7 @@ pub(crate) fn rounds(
     let told = lines(BufReader::new(io::stdin())).refused()?;
     check_apart(&args.target, &context.root).map_err(Failure::refused)?;
     let mut tracks: Vec<Track> = prepare(args, context, engine, interrupt)?;
-    let facts = facts(&tracks, &context.root);
+    let facts = facts(&tracks, &context.root).map_err(Failure::refused)?;
     let mut out = io::stdout();
     say(&mut out, &RoundSaid::Ready(facts)).midway()?;
     while !interrupt.load(Relaxed) {
@@ -104,19 +104,23 @@ fn prepare(
 }
 
 /// What the targets are.
-fn facts(tracks: &[Track], root: &Root) -> Vec<TargetFacts> {
+///
+/// # Errors
+/// A sentence, where it cannot be said of one that is overwritten.
+fn facts(tracks: &[Track], root: &Root) -> Result<Vec<TargetFacts>, String> {
     let devices = Devices::read(root).unwrap_or_default();
     let size_of = |name: &str| devices.iter().find(|device| device.name == name);
     let of_track = |track: &Track| {
         let target = track.lane.target();
         let size = target.device.as_deref().and_then(size_of);
-        TargetFacts {
+        Ok(TargetFacts {
             path: target.path.clone(),
             device: target.device.clone(),
             model: target.model.clone(),
             serial: target.serial.clone(),
             size_bytes: size.map_or(target.size.0, |device| device.size.0),
-        }
+            doomed: track.lane.doomed(root)?,
+        })
     };
     tracks.iter().map(of_track).collect()
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::planned::Doomed;
+
 /// A round that is to be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Round {
@@ -34,6 +36,9 @@ pub(crate) struct TargetFacts {
     pub serial: Option<String>,
     /// The size of that device in bytes; of the target where there is none.
     pub size_bytes: u64,
+    /// What is lost of it when it is measured; `None` where it is only read, or is a test file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doomed: Option<Doomed>,
 }
 
 /// What a round gave on a host.

@@ -34,7 +34,7 @@ fn a_folder_is_prepared_once_and_measured_as_often_as_is_asked() {
     let args = asked(&[folder, "--size", "4m", "--figure", "page-write.p99"]);
     let interrupt = AtomicBool::new(false);
     let mut tracks = prepare(&args, &context(), &Disks, &interrupt).unwrap();
-    assert_eq!(facts(&tracks, &Root::host())[0].path, folder);
+    assert_eq!(facts(&tracks, &Root::host()).unwrap()[0].path, folder);
     for number in 0..2 {
         let round = Round {
             number,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::book::Book;
 use super::outcome::HostRun;
+use super::verb::with;
 use crate::fleet::hosts::Host;
 use crate::fleet::known::{Met, facts, know};
 use crate::fleet::link::{Transport, Trouble};
@@ -165,11 +166,9 @@ impl Ordered<'_> {
     }
 }
 
-/// The verb and its arguments for the host of this place, with its own options right behind the verb.
+/// The verb and its arguments for the host of this place, with its own options.
 fn words_of(args: &[String], own: &[Vec<String>], at: usize) -> Vec<String> {
-    let own = own.get(at).map_or(&[][..], Vec::as_slice);
-    let (verb, rest) = args.split_at(args.len().min(1));
-    [verb, own, rest].concat()
+    with(args, own.get(at).map_or(&[][..], Vec::as_slice))
 }
 
 /// Waits for the verb's end, which the user or its limit may bring about. Whether its limit did.

@@ -20,6 +20,7 @@ use jiff::Timestamp;
 use ledger::LongWork as _;
 use record::RunId;
 
+use super::destroy::Destroying;
 use super::hosts::Host;
 use super::known::Met;
 use super::pool::each;
@@ -34,7 +35,7 @@ use host::Ordered;
 pub(crate) use outcome::{Came, FleetRun, HostRun, Kind};
 use under_way::UnderWay;
 use verb::checked;
-pub(super) use verb::zero as words_of_zero;
+pub(super) use verb::{destroyed, look_before, parse, with, zero as words_of_zero};
 
 /// What the newest run is called.
 const LAST: &str = "last";
@@ -44,15 +45,37 @@ const BATCH: &str = "hosts at the same time (--batch)";
 /// Runs a verb on every host.
 pub(super) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     let words = checked(&args.verb)?;
+    let limits = Limits {
+        verb: args.limit.map(|limit| Duration::from_nanos(limit.0.0)),
+        ..Limits::NONE
+    };
+    if let Some(look) = look_before(&words) {
+        let destroying = Destroying {
+            kind: Kind::Run,
+            look,
+            words,
+            limits,
+            source: &args.source,
+            reach: &args.reach,
+            yes: args.yes,
+            dry_run: args.dry_run,
+            json: args.json,
+        };
+        return destroying.carry_out(context, interrupt);
+    }
+    if args.dry_run {
+        return Err(Failure::refused(format!(
+            "--dry-run shows what would be overwritten, and '{}' overwrites nothing; where it has a \
+             --dry-run of its own, give it that behind '--'",
+            args.verb.join(" ")
+        )));
+    }
     let found = find(&args.source)?;
     for one in &found.left_out {
         context.tell(one);
     }
     let work = Work {
-        limits: Limits {
-            verb: args.limit.map(|limit| Duration::from_nanos(limit.0.0)),
-            ..Limits::NONE
-        },
+        limits,
         ..Work::alike(Kind::Run, words)
     };
     let run = on_all(work, &found.hosts, &args.reach, context, interrupt)?;

@@ -1,12 +1,17 @@
 //! The verb that shall run on the hosts, checked here before any host is touched.
 
+use std::ffi::OsString;
+
 use clap::Parser as _;
 
-use crate::cli::{Cli, Verb};
+use super::super::look;
+use crate::cli::{ArrayVerb, Cli, Verb};
 use crate::failure::Failure;
 
 /// Verbs that answer with a JSON document when they are asked for one.
 const JSON: &str = "--json";
+/// Lets verbs say what they would do.
+const DRY_RUN: &str = "--dry-run";
 /// The verb that writes zeros.
 const ZERO: &str = "zero";
 
@@ -23,7 +28,7 @@ pub(in super::super) fn checked(words: &[String]) -> Result<Vec<String>, Failure
             words.join(" ")
         )));
     }
-    let with_json = with(words, JSON);
+    let with_json = with(words, &[JSON.to_owned()]);
     let takes_json = !words.iter().any(|word| word == JSON)
         // What stands behind '--' there is another program's.
         && !matches!(verb, Verb::Lab(_))
@@ -35,15 +40,39 @@ pub(in super::super) fn checked(words: &[String]) -> Result<Vec<String>, Failure
     })
 }
 
-/// The words with an option more. What stands behind a '--' is no option any more, so that it is put
+/// The words with options more. What stands behind a '--' is no option any more, so that they are put
 /// before.
-fn with(words: &[String], option: &str) -> Vec<String> {
+pub(in super::super) fn with(words: &[String], options: &[String]) -> Vec<String> {
     let end = words.iter().position(|word| word == "--");
     let (before, behind) = words.split_at(end.unwrap_or(words.len()));
-    let mut all = before.to_vec();
-    all.push(option.to_owned());
-    all.extend_from_slice(behind);
-    all
+    [before, options, behind].concat()
+}
+
+/// What is to be run first on each host where a verb overwrites what a --destroy of it names: it says what
+/// that is, and writes nothing. `None` for a verb that overwrites nothing.
+pub(in super::super) fn look_before(words: &[String]) -> Option<Vec<String>> {
+    let verb = parse(words).ok()?;
+    if destroyed(&verb).is_empty() {
+        return None;
+    }
+    Some(match verb {
+        Verb::Zero(_) => with(words, &[DRY_RUN.to_owned()]),
+        _ => [&[look::VERB.to_owned(), "--".to_owned()], words].concat(),
+    })
+}
+
+/// What a verb was allowed to overwrite, and does.
+pub(in super::super) fn destroyed(verb: &Verb) -> &[OsString] {
+    match verb {
+        Verb::Bench(args) => &args.destroy,
+        Verb::Zero(args) if !args.dry_run => &args.destroy,
+        Verb::Sweep(args) if !args.dry_run => &args.destroy,
+        Verb::Array(args) => match &args.verb {
+            ArrayVerb::Create(args) if !args.dry_run => &args.destroy,
+            _ => &[],
+        },
+        _ => &[],
+    }
 }
 
 /// The words of a `zero` with these arguments, or of its rehearsal.
@@ -58,7 +87,7 @@ pub(in super::super) fn zero(
     let mut words = vec![ZERO.to_owned()];
     words.extend_from_slice(arguments);
     if is_rehearsal {
-        words = with(&words, "--dry-run");
+        words = with(&words, &[DRY_RUN.to_owned()]);
     }
     let words = checked(&words)?;
     match parse(&words) {
@@ -69,7 +98,11 @@ pub(in super::super) fn zero(
     }
 }
 
-fn parse(words: &[String]) -> Result<Verb, String> {
+/// The verb that these words are.
+///
+/// # Errors
+/// Why they are none, as a sentence.
+pub(in super::super) fn parse(words: &[String]) -> Result<Verb, String> {
     let line = std::iter::once("disksmith").chain(words.iter().map(String::as_str));
     Cli::try_parse_from(line)
         .map(|cli| cli.verb)
@@ -86,6 +119,9 @@ fn unfit(verb: &Verb) -> Option<&'static str> {
     match verb {
         Verb::Fleet(_) => Some("a host has no fleet of its own"),
         Verb::Agent => Some("the agent is what runs the verbs there"),
+        Verb::Look(_) => {
+            Some("it is what 'fleet run' asks before a verb that overwrites something")
+        }
         Verb::Rounds(_) => Some("it measures what 'fleet race' tells it to, round by round"),
         Verb::Completions { .. } | Verb::Man { .. } => {
             Some("it is for the host that disksmith is installed on")
@@ -139,10 +175,40 @@ mod tests {
     }
 
     #[test]
+    fn what_overwrites_is_looked_at_first_and_nothing_else_is() {
+        let look = |line: &str| -> Option<String> {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            look_before(&words).map(|words| words.join(" "))
+        };
+        let zero = look("zero --destroy /dev/a -- /dev/a").unwrap();
+        assert_eq!(zero, "zero --destroy /dev/a --dry-run -- /dev/a");
+        for line in [
+            "bench /dev/a --destroy /dev/a=ext4",
+            "array create --level 0 --members /dev/a,/dev/b --destroy /dev/a --destroy /dev/b",
+            "sweep --devices /dev/a --destroy /dev/a",
+        ] {
+            assert_eq!(look(line).unwrap(), format!("look -- {line}"));
+        }
+        for line in [
+            "bench /mnt/a",
+            "zero /dev/a --destroy /dev/a --dry-run",
+            "array create --level 0 --members /dev/a,/dev/b --destroy /dev/a --dry-run",
+            "array list",
+            "sweep --show last",
+            "sweep --devices /dev/a --destroy /dev/a --dry-run",
+            "warm /dev/a",
+            "dance",
+        ] {
+            assert_eq!(look(line), None, "{line}");
+        }
+    }
+
+    #[test]
     fn what_makes_no_sense_on_a_host_is_refused() {
         for (line, told) in [
             ("fleet top --list a", "no fleet of its own"),
             ("agent", "cannot be run on hosts"),
+            ("look -- devices", "what 'fleet run' asks"),
             (
                 "rounds /a --figure page-read.iops",
                 "what 'fleet race' tells",

@@ -10,6 +10,7 @@ use study::burnin::rehearse::Rng;
 use super::{EndedBy, FromAgent, Order, ended};
 use crate::fleet::rounds::{HostRound, Round, RoundSaid, TargetFacts, TargetRound};
 use crate::fleet::talk::Facts;
+use crate::planned::{Doomed, Seen};
 
 /// The rate of a disk of a host that is as it should be.
 const RATE: f64 = 12_000.0;
@@ -42,13 +43,23 @@ pub(super) fn facts(name: &str, nth: usize) -> Facts {
     }
 }
 
-/// It is prepared; `large…` has larger disks.
+/// It is prepared; `large…` has larger disks, and `wipe…` has one that is overwritten.
 pub(super) fn ready(name: &str) -> FromAgent {
     let size_bytes = if name.starts_with("large") { 2 } else { 1 } << 40;
     let target = |at: usize| TargetFacts {
         path: format!("/mnt/d{at}"),
         device: Some(format!("nvme{at}n1")),
         size_bytes,
+        doomed: (name.starts_with("wipe") && at == 1).then(|| Doomed {
+            content: vec!["ext4".to_owned()],
+            seen: Seen {
+                boot: format!("{name}-1"),
+                diskseq: Some(7),
+                number: "259:1".to_owned(),
+                identity: None,
+                size_bytes,
+            },
+        }),
         ..TargetFacts::default()
     };
     FromAgent::Round(RoundSaid::Ready((0..4).map(target).collect()))

@@ -1,0 +1,92 @@
+//! `look`: what `fleet run` asks each host for before a verb that overwrites something begins anywhere:
+//! whether the host's own rules let it, and which disks those are. Nothing is written.
+
+use std::ffi::OsString;
+use std::io;
+use std::mem;
+
+use linux::Root;
+use linux::block::Devices;
+use linux::consent::{Consent, open_for_reading};
+use serde_json::{Value, json};
+
+use super::run::{destroyed, parse};
+use crate::bench;
+use crate::cli::{ArrayVerb, LookArgs, Verb};
+use crate::context::Context;
+use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::planned::Doomed;
+use crate::render::json::SCHEMA;
+
+/// The verb.
+pub(super) const VERB: &str = "look";
+
+/// Says what a verb would overwrite.
+pub(crate) fn look(args: &LookArgs, context: &mut Context) -> Outcome {
+    let verb = parse(&args.verb).map_err(Failure::refused)?;
+    let doomed = destroyed(&verb).to_vec();
+    if doomed.is_empty() {
+        return Err(Failure::refused(format!(
+            "'{}' overwrites nothing, so that there is nothing to look at",
+            args.verb.join(" ")
+        )));
+    }
+    rehearse(verb, context)?;
+    let devices = Devices::read(&context.root).refused()?;
+    let disks = doomed
+        .iter()
+        .map(|consent| disk(consent, &devices, &context.root))
+        .collect::<Result<Vec<Value>, Failure>>()?;
+    let document = json!({ "schema": SCHEMA, "command": VERB, "disks": disks });
+    context.print(&format!("{document:#}\n"))?;
+    Ok(Answer::Done)
+}
+
+/// Lets the verb look at everything by its own rules.
+///
+/// # Errors
+/// As the verb itself would refuse.
+fn rehearse(verb: Verb, context: &mut Context) -> Result<(), Failure> {
+    let verb = match verb {
+        Verb::Bench(args) => return bench::rehearse(&args, &context.root, &engine::Disks),
+        Verb::Sweep(mut args) => {
+            args.dry_run = true;
+            Verb::Sweep(args)
+        }
+        Verb::Array(mut args) => {
+            if let ArrayVerb::Create(args) = &mut args.verb {
+                args.dry_run = true;
+            }
+            Verb::Array(args)
+        }
+        // It says all of this itself.
+        other => {
+            return Err(Failure::refused(format!(
+                "{other:?} is looked at by its own --dry-run"
+            )));
+        }
+    };
+    // What it would do is of no interest here, only whether it would.
+    let out = mem::replace(&mut context.out, Box::new(io::sink()));
+    let rehearsed = crate::run(&verb, context);
+    context.out = out;
+    rehearsed.map(drop)
+}
+
+/// A disk, as the plan has it. The verb's rules have been asked by now, so that it is only read here.
+fn disk(consent: &OsString, devices: &Devices, root: &Root) -> Result<Value, Failure> {
+    let path = Consent::parse(consent).refused()?.path;
+    let opened = open_for_reading(&path).refused()?;
+    let doomed = Doomed::of(&opened.file, &path, opened.size, devices, root);
+    let doomed = doomed.map_err(Failure::refused)?;
+    let device = opened.device.and_then(|number| devices.get(number));
+    Ok(json!({
+        "path": path,
+        "device": device.map(|device| &device.name),
+        "model": device.and_then(|device| device.model.as_ref()),
+        "serial": device.and_then(|device| device.serial.as_ref()),
+        "size_bytes": opened.size,
+        "content": doomed.content,
+        "seen": doomed.seen,
+    }))
+}

@@ -1,0 +1,309 @@
+//! Which disk a plan was made of. Names change with a reboot or when a volume is attached anew, so
+//! that who agrees to a plan agrees to these disks, and not to what has their names later.
+
+use std::fs::File;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use linux::block::{DevNum, Devices};
+use linux::consent::DestroyTarget;
+use linux::{Root, process, root, signature};
+use record::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// What tells a disk from every other that may have its name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Seen {
+    /// The boot of the host: with another, it may also be another host.
+    pub boot: String,
+    /// The disk's number among all that were attached since (`diskseq` in Linux,
+    /// Documentation/ABI/stable/sysfs-block); `None` before Linux 5.15.
+    pub diskseq: Option<u64>,
+    /// The device's number; of a file, that of its file system and its inode.
+    pub number: String,
+    /// The name that is unique in the world, or the serial number.
+    pub identity: Option<String>,
+    /// Its size in bytes.
+    pub size_bytes: u64,
+}
+
+/// A disk of a plan: by what name it is written, and which it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Planned {
+    /// The path as the verb names it.
+    pub path: PathBuf,
+    /// What was seen there.
+    pub seen: Seen,
+}
+
+impl FromStr for Planned {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Planned, String> {
+        serde_json::from_str(text).map_err(|why| format!("'{text}' is no disk of a plan: {why}"))
+    }
+}
+
+/// What a plan says of a device or file that will be overwritten.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Doomed {
+    /// The kinds of signatures that it carries, such as `ext4`.
+    pub content: Vec<String>,
+    /// Which it is.
+    pub seen: Seen,
+}
+
+impl Doomed {
+    /// What is to be said of one that is open. `devices` must have been read after it was opened.
+    ///
+    /// # Errors
+    /// Why nothing can be said, as a sentence.
+    pub(crate) fn of(
+        file: &File,
+        path: &Path,
+        size: Bytes,
+        devices: &Devices,
+        root: &Root,
+    ) -> Result<Doomed, String> {
+        let shown = path.display();
+        let content = content(file)
+            .map_err(|why| format!("{shown} could not be read to see what is on it: {why}"))?;
+        let seen = Seen::of(file, size, devices, root).map_err(|why| format!("{shown}: {why}"))?;
+        Ok(Doomed { content, seen })
+    }
+}
+
+/// The option that binds a verb to a disk of a plan.
+pub(crate) const OPTION: &str = "--planned";
+
+impl Planned {
+    /// The words that bind a verb to this disk.
+    pub(crate) fn words(&self) -> [String; 2] {
+        let bound = serde_json::json!({ "path": self.path, "seen": self.seen });
+        [OPTION.to_owned(), bound.to_string()]
+    }
+}
+
+impl Seen {
+    /// What is to be seen of a device or file that is open. `devices` must have been read after it was
+    /// opened, and for what shall be written, claimed: until then another may have come under its name.
+    ///
+    /// # Errors
+    /// When it is not known which boot this is, or the file cannot be looked at; as a sentence.
+    pub(crate) fn of(
+        file: &File,
+        size: Bytes,
+        devices: &Devices,
+        root: &Root,
+    ) -> Result<Seen, String> {
+        let told = |why: std::io::Error| format!("it cannot be looked at: {why}");
+        let metadata = file.metadata().map_err(told)?;
+        let boot = process::boot_id(root).map_err(|why| why.to_string())?;
+        let Some(number) = device_of(&metadata) else {
+            return Ok(Seen {
+                boot,
+                diskseq: None,
+                number: format!("{}/{}", metadata.dev(), metadata.ino()),
+                identity: None,
+                size_bytes: size.0,
+            });
+        };
+        let device = devices.get(number);
+        let disk = device.and_then(|device| match device.partition_of() {
+            Some(disk) => devices.get(disk),
+            None => Some(device),
+        });
+        let diskseq = disk.and_then(|disk| {
+            let folder = root.sys.join("class/block").join(disk.sysfs_name());
+            root::number(&folder.join("diskseq"))
+        });
+        Ok(Seen {
+            boot,
+            diskseq,
+            number: number.to_string(),
+            identity: device.and_then(linux::block::Device::identity),
+            size_bytes: size.0,
+        })
+    }
+
+    /// Why this is not what is there now, as a clause; `None` where it is.
+    fn differs(&self, now: &Seen) -> Option<&'static str> {
+        if self.boot != now.boot {
+            Some("the host was started anew since, or is another")
+        } else if self.identity != now.identity {
+            Some("its serial number is another")
+        } else if self.size_bytes != now.size_bytes {
+            Some("its size is another")
+        } else if self.diskseq != now.diskseq || self.number != now.number {
+            Some("a disk was attached under this name since")
+        } else {
+            None
+        }
+    }
+}
+
+/// The number of a device; `None` of a file.
+fn device_of(metadata: &std::fs::Metadata) -> Option<DevNum> {
+    let is_device = metadata.file_type().is_block_device();
+    is_device.then(|| DevNum::from_raw(metadata.rdev()))
+}
+
+/// Whether what was claimed is what the plan was made of. Where nothing was planned all is well.
+///
+/// # Errors
+/// A sentence, where it is another disk, or one of which the plan knows nothing.
+pub(crate) fn check(planned: &[Planned], claim: &DestroyTarget, root: &Root) -> Result<(), String> {
+    if planned.is_empty() {
+        return Ok(());
+    }
+    let shown = claim.path.display();
+    // One was written by a person, the other by a program that may have made it absolute.
+    let whole = |path: &Path| std::path::absolute(path).ok();
+    let is_known = |one: &&Planned| whole(&one.path) == whole(&claim.path);
+    let known = planned.iter().find(is_known);
+    let known = known.ok_or_else(|| {
+        format!("{shown} is not among the disks that the plan was made of; make the plan again")
+    })?;
+    let devices = Devices::read(root).map_err(|why| why.to_string())?;
+    let now = Seen::of(&claim.file, claim.size, &devices, root)
+        .map_err(|why| format!("{shown}: {why}"))?;
+    match known.seen.differs(&now) {
+        None => Ok(()),
+        Some(why) => Err(format!(
+            "{shown} is not the disk that the plan was made of: {why}; make the plan again"
+        )),
+    }
+}
+
+/// What a device or file carries, each kind of signature once, such as `ext4`.
+///
+/// # Errors
+/// What the kernel said.
+pub(crate) fn content(file: &File) -> std::io::Result<Vec<String>> {
+    let mut words: Vec<String> = Vec::new();
+    for found in signature::probe(file)? {
+        let word = found.kind.to_string();
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen() -> Seen {
+        Seen {
+            boot: "b1".to_owned(),
+            diskseq: Some(9),
+            number: "259:1".to_owned(),
+            identity: Some("vol1".to_owned()),
+            size_bytes: 1 << 30,
+        }
+    }
+
+    #[test]
+    fn a_disk_that_took_the_name_of_another_is_not_the_disk_of_the_plan() {
+        assert_eq!(seen().differs(&seen()), None);
+        let others = [
+            (
+                Seen {
+                    boot: "b2".to_owned(),
+                    ..seen()
+                },
+                "started anew",
+            ),
+            (
+                Seen {
+                    identity: None,
+                    ..seen()
+                },
+                "serial number",
+            ),
+            (
+                Seen {
+                    size_bytes: 1 << 20,
+                    ..seen()
+                },
+                "size",
+            ),
+            (
+                Seen {
+                    diskseq: Some(10),
+                    ..seen()
+                },
+                "attached under",
+            ),
+            (
+                Seen {
+                    number: "259:2".to_owned(),
+                    ..seen()
+                },
+                "attached under",
+            ),
+        ];
+        for (now, told) in others {
+            let why = seen().differs(&now).unwrap();
+            assert!(why.contains(told), "{why}");
+        }
+    }
+
+    /// A file that stands for a disk, and is claimed under this name.
+    fn claimed(path: &str) -> DestroyTarget {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(4096).unwrap();
+        DestroyTarget {
+            path: path.into(),
+            file,
+            device: None,
+            size: Bytes(4096),
+        }
+    }
+
+    #[test]
+    fn what_is_claimed_must_be_of_the_plan_where_there_is_one() {
+        let root = Root::host();
+        let (one, other) = (claimed("/a"), claimed("/a"));
+        let devices = Devices::read(&root).unwrap_or_default();
+        let planned = |claim: &DestroyTarget, path: &str| Planned {
+            path: path.into(),
+            seen: Seen::of(&claim.file, claim.size, &devices, &root).unwrap(),
+        };
+        assert_eq!(check(&[], &one, &root), Ok(()));
+        assert_eq!(check(&[planned(&one, "/a")], &one, &root), Ok(()));
+        let moved = check(&[planned(&other, "/a")], &one, &root).unwrap_err();
+        assert!(moved.contains("is not the disk"), "{moved}");
+        let stray = check(&[planned(&one, "/b")], &one, &root).unwrap_err();
+        assert!(stray.contains("not among the disks"), "{stray}");
+    }
+
+    #[test]
+    fn what_a_file_carries_is_told_once() {
+        use std::os::unix::fs::FileExt as _;
+        let claim = claimed("/a");
+        assert_eq!(content(&claim.file).unwrap(), [""; 0]);
+        // The superblock of ext4 begins at 1024, and its magic number stands 56 bytes behind that.
+        claim.file.set_len(1 << 20).unwrap();
+        claim.file.write_all_at(&[0x53, 0xef], 1080).unwrap();
+        assert_eq!(content(&claim.file).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn it_is_read_as_it_is_written_and_nothing_else_is() {
+        let planned = Planned {
+            path: "/dev/a".into(),
+            seen: seen(),
+        };
+        let [option, text] = planned.words();
+        assert_eq!(option, "--planned");
+        assert_eq!(text.parse::<Planned>(), Ok(planned));
+        for bad in ["", "{}", "/dev/a", r#"{"boot":1}"#] {
+            assert!(bad.parse::<Planned>().is_err(), "{bad}");
+        }
+    }
+}
