@@ -153,7 +153,7 @@ fn counted(word: &str, root: &Root) -> Option<String> {
 mod tests {
     use std::sync::Arc;
 
-    use record::sample::{Device, Moment, PerSecond};
+    use record::sample::{Device, DeviceId, Moment, PerSecond};
     use record::{EventCode, Severity};
 
     use super::*;
