@@ -8,8 +8,8 @@ use record::sample::{DeviceId, FlowKind};
 
 use super::frame::{Frame, Row};
 
-/// So much memory is always kept, which is a quarter of an hour of 64 busy disks at one frame a second.
-const ROOM: usize = 8 << 20;
+/// So much memory is always kept, which is some ten minutes of 64 busy disks at one frame a second.
+const ROOM: usize = 6 << 20;
 /// Of more disks, as long as sparklines are is kept,
 const SPAN: Nanos = Nanos::from_secs(120);
 /// up to so much memory.
