@@ -36,7 +36,7 @@ lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 prove: needs moto
-	PATH="$(MOTO)/bin:$$PATH" $(CARGO) test --workspace --locked --release -- --ignored --nocapture
+	PATH="$(MOTO)/programs:$$PATH" $(CARGO) test --workspace --locked --release -- --ignored --nocapture
 
 bench: needs
 	$(CARGO) build --release --locked

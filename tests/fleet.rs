@@ -284,7 +284,7 @@ fn a_race_that_makes_no_sense_is_refused_before_any_host_is_touched() {
         (
             &["--by", "page-write.iops"],
             &["--", "/a", "--destroy", "/a"],
-            "nothing is written before somebody has agreed to the plan",
+            "nothing is overwritten before somebody has agreed to the plan",
         ),
         (&[], &["--", "/a", "--frob"], "makes no sense"),
         (

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use linux::block::{DevNum, Devices};
-use linux::consent::DestroyTarget;
+use linux::consent::{DestroyTarget, open_for_reading};
 use linux::{Root, process, root, signature};
 use record::Bytes;
 use serde::{Deserialize, Serialize};
@@ -156,20 +156,55 @@ fn device_of(metadata: &std::fs::Metadata) -> Option<DevNum> {
 /// # Errors
 /// A sentence, where it is another disk, or one of which the plan knows nothing.
 pub(crate) fn check(planned: &[Planned], claim: &DestroyTarget, root: &Root) -> Result<(), String> {
+    agrees(planned, &claim.path, &claim.file, claim.size, root)
+}
+
+/// Whether what these paths lead to is what the plan was made of, before anything is claimed: it is only read.
+/// What is written later must be asked about again once it is claimed.
+///
+/// # Errors
+/// As [`check`], a sentence for each that is not, or cannot be opened.
+pub(crate) fn check_reading(
+    planned: &[Planned],
+    paths: &[PathBuf],
+    root: &Root,
+) -> Result<(), Vec<String>> {
     if planned.is_empty() {
         return Ok(());
     }
-    let shown = claim.path.display();
+    let one = |path: &PathBuf| {
+        let opened = open_for_reading(path).map_err(|why| why.to_string())?;
+        agrees(planned, path, &opened.file, opened.size, root)
+    };
+    let problems: Vec<String> = paths.iter().filter_map(|path| one(path).err()).collect();
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems)
+    }
+}
+
+/// Whether an open file or device is what the plan has under this path.
+fn agrees(
+    planned: &[Planned],
+    path: &Path,
+    file: &File,
+    size: Bytes,
+    root: &Root,
+) -> Result<(), String> {
+    if planned.is_empty() {
+        return Ok(());
+    }
+    let shown = path.display();
     // One was written by a person, the other by a program that may have made it absolute.
     let whole = |path: &Path| std::path::absolute(path).ok();
-    let is_known = |one: &&Planned| whole(&one.path) == whole(&claim.path);
+    let is_known = |one: &&Planned| whole(&one.path) == whole(path);
     let known = planned.iter().find(is_known);
     let known = known.ok_or_else(|| {
         format!("{shown} is not among the disks that the plan was made of; make the plan again")
     })?;
     let devices = Devices::read(root).map_err(|why| why.to_string())?;
-    let now = Seen::of(&claim.file, claim.size, &devices, root)
-        .map_err(|why| format!("{shown}: {why}"))?;
+    let now = Seen::of(file, size, &devices, root).map_err(|why| format!("{shown}: {why}"))?;
     match known.seen.differs(&now) {
         None => Ok(()),
         Some(why) => Err(format!(
@@ -280,6 +315,31 @@ mod tests {
         assert!(moved.contains("is not the disk"), "{moved}");
         let stray = check(&[planned(&one, "/b")], &one, &root).unwrap_err();
         assert!(stray.contains("not among the disks"), "{stray}");
+    }
+
+    #[test]
+    fn what_is_not_claimed_yet_is_compared_by_reading_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other] = ["a", "b"].map(|name| folder.path().join(name));
+        for path in [&one, &other] {
+            std::fs::write(path, [0; 4096]).unwrap();
+        }
+        let root = Root::host();
+        let opened = open_for_reading(&one).unwrap();
+        let devices = Devices::read(&root).unwrap_or_default();
+        let seen = Seen::of(&opened.file, opened.size, &devices, &root).unwrap();
+        let both = [one.clone(), other.clone()];
+        let planned = both.clone().map(|path| Planned {
+            path,
+            seen: seen.clone(),
+        });
+        assert_eq!(check_reading(&[], &both, &root), Ok(()));
+        assert_eq!(check_reading(&planned, &both[..1], &root), Ok(()));
+        let wrong = check_reading(&planned, &both, &root).unwrap_err();
+        assert_eq!(wrong.len(), 1, "{wrong:?}");
+        assert!(wrong[0].contains("is not the disk"), "{wrong:?}");
+        std::fs::remove_file(&one).unwrap();
+        assert_eq!(check_reading(&planned, &both, &root).unwrap_err().len(), 2);
     }
 
     #[test]

@@ -30,6 +30,7 @@ use crate::cli::{ArrayArgs, ArrayVerb, CreateArgs, Level};
 use crate::context::{Context, tell};
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::longwork::Here;
+use crate::planned;
 use crate::render::json::SCHEMA;
 use crate::render::table::wrap;
 use check::Checked;
@@ -46,9 +47,13 @@ pub(crate) fn array(args: &ArrayArgs, context: &mut Context, interrupt: &AtomicB
     match &args.verb {
         ArrayVerb::List(args) => list::list(args, context),
         ArrayVerb::Create(args) => {
+            // What was left stands in the way of a rehearsal, which does not touch it.
+            let left = if args.dry_run {
+                list::left(context)
+            } else {
+                String::new()
+            };
             let book = if args.dry_run {
-                // What was left stands in the way, and is not touched now.
-                let left = list::left(context);
                 if args.json {
                     context.tell(left.trim_end());
                 } else {
@@ -60,7 +65,7 @@ pub(crate) fn array(args: &ArrayArgs, context: &mut Context, interrupt: &AtomicB
                 book.map_err(|error| tell(&unrepairable(&error))).ok()
             };
             on_host(context, &mut Installed, args.json, |host, columns| {
-                build(args, host, book, columns, interrupt)
+                build(args, host, book, &left, columns, interrupt)
             })
         }
         ArrayVerb::Stop(args) => {
@@ -161,21 +166,22 @@ fn on_host(
     Ok(Answer::Done)
 }
 
-/// `array create`. Without a book it is built all the same.
+/// `array create`. Without a book it is built all the same. `left` says what a rehearsal may find in its way.
 fn build(
     args: &CreateArgs,
     host: &mut Host,
     mut book: Option<Book>,
+    left: &str,
     columns: usize,
     interrupt: &AtomicBool,
 ) -> Result<Value, Failure> {
     if let Some(Book { ledger, here }) = &mut book {
-        repair::repair(host, ledger, here);
+        // What was left on these disks is taken back before they can be claimed, and checked again.
+        planned::check_reading(&args.planned, &args.members, &host.root)
+            .map_err(|problems| refused(problems, ""))?;
+        repair::repair(host, ledger, here, &args.planned);
     }
-    let mut checked = match check::check(args, host) {
-        Ok(checked) => checked,
-        Err(problems) => return Err(Failure::refused_for("no array is built", &problems)),
-    };
+    let mut checked = check::check(args, host).map_err(|problems| refused(problems, left))?;
     let advice = advice::advice(&checked, &host.root);
     checked.notes.extend(advice);
     for note in &checked.notes {
@@ -192,6 +198,15 @@ fn build(
     (host.say)(&text);
     let node = host.built().midway()?.node;
     Ok(document(&checked.plan, args, Some(&node)))
+}
+
+/// That no array is built, for these reasons. What was left by one before may be why, and so is told with them.
+fn refused(mut problems: Vec<String>, left: &str) -> Failure {
+    let left: Vec<&str> = left.split_whitespace().collect();
+    if !left.is_empty() {
+        problems.push(left.join(" "));
+    }
+    Failure::refused_for("no array is built", &problems)
 }
 
 /// What was built, or would be where there is no node.

@@ -17,6 +17,7 @@ use super::journal::{Building, Stage};
 use super::ours;
 use super::steps::Undone;
 use crate::longwork::Here;
+use crate::planned::Planned;
 use look::Worth;
 
 /// What became of what was left.
@@ -42,8 +43,9 @@ pub(crate) fn left_behind(ledger: &Ledger, here: &Here) -> ledger::Result<Vec<Wo
 }
 
 /// Repairs everything that was left on this host, and says what was done. What goes wrong is said
-/// too, and is no reason not to do what was asked.
-pub(crate) fn repair(host: &mut Host, ledger: &mut Ledger, here: &Here) {
+/// too, and is no reason not to do what was asked. Where a plan of disks was agreed to, what was left on any
+/// other disk stays as it is.
+pub(crate) fn repair(host: &mut Host, ledger: &mut Ledger, here: &Here, planned: &[Planned]) {
     let works = match left_behind(ledger, here) {
         Ok(works) => works,
         Err(error) => {
@@ -54,6 +56,14 @@ pub(crate) fn repair(host: &mut Host, ledger: &mut Ledger, here: &Here) {
         }
     };
     for work in works {
+        if !planned.is_empty() && !is_of_plan(ledger, &work.key, planned) {
+            (host.say)(&format!(
+                "What the 'array create' of {} that did not end has left is not all on disks of the plan, \
+                 and stays. 'disksmith array stop' takes it back.\n",
+                work.began
+            ));
+            continue;
+        }
         let standing = |owner: &ledger::Owner| here.standing(owner);
         // Another start may have claimed it since.
         let outcome = ledger
@@ -68,6 +78,20 @@ pub(crate) fn repair(host: &mut Host, ledger: &mut Ledger, here: &Here) {
             ));
         }
     }
+}
+
+/// Whether a building has no members but disks of the plan. After another boot its members are known by their
+/// superblocks alone, and it has none of them.
+fn is_of_plan(ledger: &Ledger, key: &str, planned: &[Planned]) -> bool {
+    let Ok(Some(work)) = ledger.work::<Building>(key) else {
+        return false;
+    };
+    let building = work.document;
+    building.members.iter().all(|member| {
+        planned.iter().any(|planned| {
+            planned.seen.boot == building.boot && planned.seen.number == member.number
+        })
+    })
 }
 
 fn one(

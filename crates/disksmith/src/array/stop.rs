@@ -15,7 +15,7 @@ pub(super) fn stop(word: &str, host: &mut Host, book: Option<Book>) -> Result<Va
     let before = Uses::read(&host.root).refused()?;
     let named = md::find(&host.root, before.devices(), word).map(|array| array.number);
     if let Some(Book { mut ledger, here }) = book {
-        repair::repair(host, &mut ledger, &here);
+        repair::repair(host, &mut ledger, &here, &[]);
     }
     let uses = Uses::read(&host.root).refused()?;
     let devices = uses.devices();

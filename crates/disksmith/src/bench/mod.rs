@@ -25,7 +25,6 @@ use anyhow::anyhow;
 use engine::{Choice, Engine};
 use jiff::Timestamp;
 use ledger::Ledger;
-use linux::consent::{Consent, open_for_destroying};
 use linux::{Root, cloud, extents, machine};
 use record::{Machine, Origin, Run, RunId, TargetKind};
 
@@ -112,25 +111,49 @@ pub(crate) fn run_once(
     session.run(ready)
 }
 
-/// Whether `bench` would begin with these arguments, as far as what they would overwrite goes.
+/// Whether `bench` would begin with these arguments, which have a --destroy: with it no suite prepares anything
+/// in a directory, so that nothing is touched.
 ///
 /// # Errors
-/// Refused, where it would not; nothing is touched.
-pub(crate) fn rehearse(args: &BenchArgs, root: &Root, engine: &dyn Engine) -> Result<(), Failure> {
-    let is_plain = args.fio.is_none()
-        && (args.workload.is_some()
-            || !matches!(args.suite, SuiteName::Bonnie | SuiteName::Sysbench));
-    if is_plain {
-        return Ready::make(args, root, engine).map(drop);
+/// Refused, where it would not.
+pub(crate) fn rehearse(
+    args: &BenchArgs,
+    context: &Context,
+    engine: &dyn Engine,
+) -> Result<(), Failure> {
+    if args.destroy.is_empty() {
+        return Err(Failure::refused(
+            "a 'bench' without --destroy overwrites nothing, so that there is nothing to look at",
+        ));
     }
-    // What else speaks against these suites is found when they begin; what may be overwritten is known now.
-    let parsed = args.destroy.iter().map(|text| Consent::parse(text));
-    let consents: Vec<Consent> = parsed.collect::<Result<_, _>>().refused()?;
-    let mut claims = Vec::new();
-    for consent in &consents {
-        claims.push(open_for_destroying(root, &consent.path, &consents).refused()?);
+    if let Some(file) = &args.fio {
+        return fio::rehearse(args, file, context, engine);
     }
-    Ok(())
+    if args.workload.is_none() {
+        match args.suite {
+            SuiteName::Bonnie => return suites::bonnie::rehearse(args, context),
+            SuiteName::Sysbench => return suites::sysbench::rehearse(args, context),
+            SuiteName::Database | SuiteName::Seek | SuiteName::Zones | SuiteName::Curve => {}
+        }
+    }
+    Ready::make(args, &context.root, engine).map(drop)
+}
+
+/// Whether what a --destroy of these arguments names is overwritten: a phase writes, or it may be that one does,
+/// as the jobs of a file are only known where it lies.
+pub(crate) fn overwrites(args: &BenchArgs) -> bool {
+    let is_of_own_files =
+        args.workload.is_none() && matches!(args.suite, SuiteName::Bonnie | SuiteName::Sysbench);
+    if args.destroy.is_empty() || args.fio.is_some() || is_of_own_files {
+        return !args.destroy.is_empty();
+    }
+    let plans = args
+        .target_and_phases()
+        .and_then(|(_, names)| suite::plan(args, &names));
+    // What makes no sense is refused by the host.
+    plans.map_or(true, |plans| {
+        plans.iter().any(|plan| plan.workload.writes())
+    })
 }
 
 /// What was checked and opened before anything is measured.

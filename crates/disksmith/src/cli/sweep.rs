@@ -123,10 +123,10 @@ pub(crate) struct SweepArgs {
     #[arg(long)]
     pub dry_run: bool,
     /// Show a sweep again: its id, or last
-    #[arg(long, value_name = "SWEEP", conflicts_with_all = ["abandon", "dry_run"])]
+    #[arg(long, value_name = "SWEEP", conflicts_with_all = ["abandon", "dry_run", "destroy"])]
     pub show: Option<String>,
     /// Take down what an unfinished sweep left, and do not go on with it: its id, or last
-    #[arg(long, value_name = "SWEEP", conflicts_with = "dry_run")]
+    #[arg(long, value_name = "SWEEP", conflicts_with_all = ["dry_run", "destroy"])]
     pub abandon: Option<String>,
     /// Answer with one JSON document
     #[arg(long)]

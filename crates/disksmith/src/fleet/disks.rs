@@ -98,7 +98,7 @@ pub(super) fn table(disks: &[Disk], what: &str, columns: usize) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = disks.iter().map(row).collect();
-    let told = format!("{what}: {}. Nothing was touched yet.", count(disks));
+    let told = format!("{what}: {}. Nothing of it was written yet.", count(disks));
     let table = layout(&COLUMNS, &rows, columns);
     printable(&format!("{table}{}\n", wrap(&told, columns, ""))).into_owned()
 }

@@ -48,7 +48,14 @@ pub(crate) fn look(args: &LookArgs, context: &mut Context) -> Outcome {
 /// As the verb itself would refuse.
 fn rehearse(verb: Verb, context: &mut Context) -> Result<(), Failure> {
     let verb = match verb {
-        Verb::Bench(args) => return bench::rehearse(&args, &context.root, &engine::Disks),
+        Verb::Bench(args) => return bench::rehearse(&args, context, &engine::Disks),
+        // These go another way, on which nothing asks whether it is a rehearsal.
+        Verb::Sweep(args) if args.show.is_some() || args.abandon.is_some() => {
+            return Err(Failure::refused(
+                "a sweep that is shown or given up overwrites nothing, so that there is nothing to \
+                 look at",
+            ));
+        }
         Verb::Sweep(mut args) => {
             args.dry_run = true;
             Verb::Sweep(args)

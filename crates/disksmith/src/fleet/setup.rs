@@ -10,7 +10,7 @@ use super::say::duration;
 use crate::cli::{Per, RaceArgs};
 
 /// What the group is called of hosts whose source does not say their zone or type.
-pub(super) const UNKNOWN: &str = "unknown";
+pub(crate) const UNKNOWN: &str = "unknown";
 /// What the one group is called where all hosts are one.
 const ALL: &str = "all";
 

@@ -17,6 +17,7 @@ mod price;
 mod probe;
 mod progress;
 mod record;
+mod resume;
 mod rig;
 mod run;
 mod settings;

@@ -9,7 +9,8 @@ use serde_json::json;
 
 use super::kept::Kept;
 use super::record::Volume;
-use super::start::{ETC, take_down};
+use super::resume::take_down;
+use super::start::ETC;
 use super::underway::boot;
 use crate::array::programs::Programs;
 use crate::cli::SweepArgs;

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use anyhow::anyhow;
 use engine::Engine;
 use jiff::Timestamp;
 use ledger::{Claim, Ledger, Standing};
@@ -13,10 +12,11 @@ use linux::{cloud, machine};
 use record::{Machine, RunId};
 use serde_json::json;
 
-use super::check::{check, missing};
+use super::check::check;
 use super::kept::Kept;
 use super::plan::Planned;
 use super::record::{Settings, SweepRecord, Volume};
+use super::resume;
 use super::rig::{Allowed, Rig};
 use super::run::Sweep;
 use super::settings;
@@ -24,7 +24,6 @@ use super::underway::boot;
 use crate::array::check::consents;
 use crate::array::host::{Host, number_at};
 use crate::array::programs::Programs;
-use crate::array::steps::Undone;
 use crate::cli::SweepArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Standing as _};
@@ -45,10 +44,14 @@ pub(crate) enum Start {
 
 /// A sweep that can begin or go on.
 pub(crate) struct Ready {
-    kept: Kept,
-    ledger: Ledger,
-    claim: Claim<Kept>,
-    rig: Rig,
+    /// Where it stands.
+    pub kept: Kept,
+    /// What keeps that.
+    pub ledger: Ledger,
+    /// The right to keep it there.
+    pub claim: Claim<Kept>,
+    /// The devices.
+    pub rig: Rig,
 }
 
 impl Ready {
@@ -110,11 +113,12 @@ pub(crate) fn start(
     let are_there = settings.devices.iter().all(|volume| volume.size.0 > 0);
     if are_there && let Some(key) = unfinished(&ledger, &settings, &here)? {
         if args.dry_run {
+            resume::rehearse(&key, &settings, &allowed, &ledger, &here, context)?;
             context.tell(&format!("disksmith: the sweep {key} would go on."));
             context.print(&rehearsal(&planned, args.json))?;
             return Ok(Start::Rehearsed);
         }
-        return resume(&key, &settings, &allowed, ledger, &here, context, programs);
+        return resume::resume(&key, &settings, &allowed, ledger, &here, context, programs);
     }
     let (notes, rig) = {
         let mut say = |_: &str| ();
@@ -139,7 +143,8 @@ pub(crate) fn start(
     begin(settings, planned, rig, ledger, &here, context)
 }
 
-fn refused(problems: &[String]) -> Failure {
+/// That no sweep is begun, for these reasons.
+pub(super) fn refused(problems: &[String]) -> Failure {
     Failure::refused_for("no sweep is begun", problems)
 }
 
@@ -284,107 +289,6 @@ fn is_same_sweep(before: &Settings, now: &Settings) -> bool {
                 devices: before.devices.clone(),
                 ..now.clone()
             }
-}
-
-fn resume(
-    key: &str,
-    settings: &Settings,
-    allowed: &Allowed,
-    mut ledger: Ledger,
-    here: &Here,
-    context: &mut Context,
-    programs: &mut dyn Programs,
-) -> Result<Start, Failure> {
-    let (claim, work) = ledger
-        .claim_work::<Kept>(key, here.owner(), |owner| here.standing(owner))
-        .refused()?;
-    let mut kept = work.document;
-    let boot = boot(&context.root).refused()?;
-    let nameless = kept.record.settings.devices.iter().find(|v| v.id.is_none());
-    if let Some(nameless) = nameless.filter(|_| kept.boot != boot) {
-        return Err(Failure::refused(format!(
-            "the sweep {key} cannot go on: {} has no serial number, and since the machine was \
-             booted its name may be another disk's. disksmith sweep --abandon {key} gives it up",
-            nameless.path.display()
-        )));
-    }
-    // A boot may have given the volumes other names.
-    for volume in &mut kept.record.settings.devices {
-        if let Some(now) = settings.devices.iter().find(|now| volume.is(now)) {
-            volume.path.clone_from(&now.path);
-        }
-    }
-    context.tell(&format!(
-        "disksmith: going on with sweep {key}: {} measured so far.",
-        kept.record.cells.len()
-    ));
-    let paths = kept.record.settings.paths();
-    take_down(&mut kept, &paths, context, programs)?;
-    kept.boot = boot;
-    kept.record.starts += 1;
-    ledger.keep_work(&claim, &kept).midway()?;
-    let rig = Rig::claim(&context.root, Path::new(ETC), &paths, allowed)
-        .map_err(|problems| refused(&problems))?;
-    Ok(Start::Ready(Box::new(Ready {
-        kept,
-        ledger,
-        claim,
-        rig,
-    })))
-}
-
-/// The programs without which it cannot be known what is left.
-const TAKING_DOWN: [(&str, &str); 3] = [
-    ("umount", "mount, or util-linux"),
-    ("wipefs", "util-linux"),
-    ("mdadm", "mdadm"),
-];
-
-/// Takes down what a start that was killed has left on the devices at these paths.
-///
-/// # Errors
-/// What could not be taken down, or why nothing was.
-pub(crate) fn take_down(
-    kept: &mut Kept,
-    paths: &[PathBuf],
-    context: &Context,
-    programs: &mut dyn Programs,
-) -> Result<(), Failure> {
-    let Some(underway) = &kept.underway else {
-        return Ok(());
-    };
-    // A sweep of disks alone has never needed mdadm.
-    let had_arrays = kept
-        .record
-        .layouts
-        .iter()
-        .any(|layout| layout.level.is_some());
-    for (program, package) in TAKING_DOWN {
-        if !programs.has(program) && (program != "mdadm" || had_arrays) {
-            return Err(Failure::refused(format!(
-                "what was killed cannot be taken down: {}",
-                missing(program, package)
-            )));
-        }
-    }
-    let mut say = |_: &str| ();
-    let undone = underway.take_down(&mut host(context, programs, &mut say), paths, had_arrays);
-    let back: Vec<&str> = undone.iter().filter_map(Undone::back).collect();
-    if !back.is_empty() {
-        context.tell(&format!(
-            "disksmith: of what was killed: {}.",
-            back.join("; ")
-        ));
-    }
-    let left: Vec<&str> = undone.iter().filter_map(Undone::left).collect();
-    if left.is_empty() {
-        kept.underway = None;
-        return Ok(());
-    }
-    Err(Failure::Midway(anyhow!(
-        "what was killed could not be taken down. Left: {}",
-        left.join("; ")
-    )))
 }
 
 /// The layouts that would be measured.

@@ -64,6 +64,7 @@ fn solve(below: impl Fn(f64) -> bool) -> f64 {
 }
 
 /// The bounds of the differences of levels.
+#[derive(Clone, Debug)]
 pub(super) struct Bounds {
     /// What each pair has of the risk.
     risk: f64,

@@ -55,6 +55,9 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+use std::cell::RefCell;
+
+use bounds::Bounds;
 use entrant::Entrant;
 use noise::Noise;
 
@@ -189,6 +192,9 @@ pub struct Race {
     rounds: usize,
     /// What was common to all in the first round.
     centre: Option<f64>,
+    /// The bounds since the last round, once they were asked for: making them goes through all hosts, and so
+    /// would whoever asks what is known of each.
+    told: RefCell<Option<Bounds>>,
 }
 
 /// Those that compete with each other.
@@ -220,6 +226,7 @@ impl Race {
             noise: Noise::default(),
             rounds: 0,
             centre: None,
+            told: RefCell::new(None),
         };
         race.decide();
         race
@@ -276,6 +283,7 @@ impl Race {
         let own_hour = |group: &&Group| group.members.len() >= COMPANY;
         let groups = self.groups.iter().filter(own_hour).count().max(1);
         self.noise.learn(&self.hosts, groups);
+        *self.told.get_mut() = None;
         self.judge();
         self.decide();
     }
@@ -324,7 +332,8 @@ impl Race {
         let worst = entrant.worst_row()?;
         let group = &self.groups[entrant.group];
         let hour = group.hours.0 / group.hours.1.max(1) as f64;
-        let mut bounds = self.bounds();
+        let mut told = self.told.borrow_mut();
+        let bounds = told.get_or_insert_with(|| self.bounds());
         let radius = bounds.radius_of_one(entrant);
         let unit = |log: f64| (log + hour).exp();
         Some(Known {
@@ -339,10 +348,10 @@ impl Race {
     }
 
     /// The bounds as the noise is known now.
-    fn bounds(&self) -> bounds::Bounds {
+    fn bounds(&self) -> Bounds {
         let sizes = self.groups.iter().map(|group| group.members.len());
         let disks = self.hosts.iter().map(|host| host.rows.len()).max();
-        bounds::Bounds::new(&self.rule, sizes, disks.unwrap_or(1), self.noise)
+        Bounds::new(&self.rule, sizes, disks.unwrap_or(1), self.noise)
     }
 
     /// What each group has in common in a round, in logarithms.

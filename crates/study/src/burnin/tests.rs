@@ -40,6 +40,33 @@ fn never(_: usize, _: usize) -> f64 {
 }
 
 #[test]
+fn what_is_known_is_of_now_whenever_it_was_asked_for() {
+    let (mut asked, mut silent) = (
+        Race::new(&[0; 12], Rule::keeping(3)),
+        Race::new(&[0; 12], Rule::keeping(3)),
+    );
+    let mut rng = Rng::new(5);
+    for _ in 0..6 {
+        let measured: Vec<Measured> = asked
+            .next()
+            .iter()
+            .map(|host| Measured {
+                host: *host,
+                disks: vec![LEVELS[*host] * (0.02 * rng.normal()).exp()],
+            })
+            .collect();
+        asked.take(&measured);
+        silent.take(&measured);
+        let known: Vec<Option<Known>> = (0..12).map(|host| asked.known(host)).collect();
+        let afresh = silent.clone();
+        assert_eq!(
+            known,
+            (0..12).map(|host| afresh.known(host)).collect::<Vec<_>>()
+        );
+    }
+}
+
+#[test]
 fn the_best_are_kept_and_the_others_drop_out_early() {
     let mut race = Race::new(&[0; 12], Rule::keeping(3));
     let taken = run(&mut race, &LEVELS, 1, never);

@@ -11,6 +11,7 @@ use super::super::repair::{left_behind, repair};
 use super::super::{Book, construct, follow, journal};
 use super::*;
 use crate::longwork::Here;
+use crate::planned::{Planned, Seen};
 
 const FS: &str = "fedcba98-7654-3210-fedc-ba9876543210";
 
@@ -95,11 +96,18 @@ impl World {
     /// The next process repairs, and is killed after so many moments. What it said, if it came to
     /// its end.
     fn repair(&mut self, life: Option<u32>) -> Option<String> {
+        self.repair_within(&[], life)
+    }
+
+    /// The same, on the disks of a plan.
+    fn repair_within(&mut self, planned: &[Planned], life: Option<u32>) -> Option<String> {
         self.next_process();
         let (mut ledger, here) = (self.ledger(), self.here());
         self.host.life.set(life);
         let ended = catch_unwind(AssertUnwindSafe(|| {
-            self.host.with(|host| repair(host, &mut ledger, &here)).1
+            self.host
+                .with(|host| repair(host, &mut ledger, &here, planned))
+                .1
         }));
         self.ends(ended)
     }
@@ -219,6 +227,34 @@ fn after_a_repair_the_same_is_built_again() {
     );
     assert!(world.build(true, None));
     assert!(world.is_mounted() && world.is_forgotten());
+}
+
+#[test]
+fn who_agreed_to_a_plan_has_nothing_repaired_on_other_disks() {
+    let disk = |number: &str, boot: &str| Planned {
+        path: "/dev/x".into(),
+        seen: Seen {
+            boot: boot.to_owned(),
+            diskseq: None,
+            number: number.to_owned(),
+            identity: None,
+            size_bytes: 1,
+        },
+    };
+    let mut world = World::killed_while_formatting();
+    let stage = world.stage();
+    for planned in [
+        vec![disk("254:16", "b1"), disk("254:48", "b1")],
+        vec![disk("254:16", "b0"), disk("254:32", "b0")],
+    ] {
+        let said = world.repair_within(&planned, None).unwrap();
+        assert!(said.contains("not all on disks of the plan"), "{said}");
+        assert_eq!(world.stage(), stage, "{said}");
+        assert!(world.host.array().exists(), "{said}");
+    }
+    let planned = [disk("254:16", "b1"), disk("254:32", "b1")];
+    world.repair_within(&planned, None).unwrap();
+    world.assert_clean("on the disks of the plan");
 }
 
 #[test]

@@ -54,6 +54,19 @@ pub(super) fn bench_jobs(
     session.run_and_finish(|session| session.run_jobs(ready))
 }
 
+/// Whether [`bench_jobs`] would begin; nothing is touched where a --destroy is given.
+///
+/// # Errors
+/// Refused, where it would not.
+pub(super) fn rehearse(
+    args: &BenchArgs,
+    file: &Path,
+    context: &Context,
+    engine: &dyn Engine,
+) -> Result<(), Failure> {
+    Ready::make(args, file, context, engine).map(drop)
+}
+
 /// A job file that was read, on a target that was opened.
 pub(super) struct Ready {
     started: Timestamp,

@@ -114,6 +114,15 @@ pub(crate) struct Grid {
     prepared: Prepared,
 }
 
+/// Whether the grid would be measured; with a --destroy it is not, and nothing is touched.
+///
+/// # Errors
+/// Refused, where it would not.
+pub(crate) fn rehearse(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
+    let (path, names) = args.target_and_phases().map_err(Failure::refused)?;
+    Grid::make(args, &names, &path, context).map(drop)
+}
+
 impl Grid {
     /// Plans the grid and opens its directory.
     ///

@@ -2,7 +2,7 @@
 //! what has changed last. The others are counted.
 //!
 //! It is drawn in place on standard error, below what was there, and asks nothing of the terminal that would
-//! have to be put back: no other screen, no hidden cursor, no other mode. When it goes, the cursor is where the
+//! have to be put back later: no other screen, no hidden cursor, no other mode than while it is written. When it goes, the cursor is where the
 //! table began.
 
 mod picture;
@@ -19,6 +19,11 @@ pub(super) use picture::Picture;
 
 /// How often the table is drawn while a round lasts.
 const EVERY: Duration = Duration::from_millis(500);
+/// A letter beyond the last column starts no line (DECAWM): letters may be wider than one column, and a line
+/// that became two would not be counted.
+const NO_WRAP: &str = "\u{1b}[?7l";
+/// Lines are wrapped as before.
+const WRAP: &str = "\u{1b}[?7h";
 /// The size of a terminal that does not say it.
 const SIZE: (usize, usize) = (80, 24);
 
@@ -38,10 +43,12 @@ impl<W: Write> Screen<W> {
     /// Draws these lines in place of those that are there.
     fn draw(&mut self, lines: &[String]) {
         let mut text = self.back();
+        text.push_str(NO_WRAP);
         for line in lines {
             text.push_str(line);
             text.push('\n');
         }
+        text.push_str(WRAP);
         self.drawn = lines.len();
         self.put(&text);
     }
@@ -105,8 +112,8 @@ impl Board {
         &mut self.picture
     }
 
-    /// Draws it where that is due: in round `round` so many of `hosts` have not answered.
-    pub(super) fn tick(&mut self, round: usize, hosts: usize, waiting: usize) {
+    /// Draws it where that is due: in round `round` so many of `hosts` have been measured.
+    pub(super) fn tick(&mut self, round: usize, hosts: usize, measured: usize) {
         if Instant::now() < self.next {
             return;
         }
@@ -118,7 +125,7 @@ impl Board {
             round,
             elapsed: self.began.elapsed(),
             hosts,
-            waiting,
+            measured,
         };
         // The cursor stands on the line below, and a line that fills the last column may wrap.
         let room = (size.0.saturating_sub(1), size.1.saturating_sub(1));
@@ -145,6 +152,9 @@ mod tests {
             screen.draw(&["c".to_owned()]);
         }
         let text = String::from_utf8(written).unwrap();
-        assert_eq!(text, "a\nb\n\u{1b}[2A\r\u{1b}[Jc\n\u{1b}[1A\r\u{1b}[J");
+        let drawn = |lines: &str| format!("{NO_WRAP}{lines}{WRAP}");
+        let (first, second) = (drawn("a\nb\n"), drawn("c\n"));
+        let expected = format!("{first}\u{1b}[2A\r\u{1b}[J{second}\u{1b}[1A\r\u{1b}[J");
+        assert_eq!(text, expected);
     }
 }

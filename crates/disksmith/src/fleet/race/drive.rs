@@ -144,7 +144,7 @@ impl<'a> Field<'a> {
 
     /// Measures a round on these hosts, at the same time. A host that has not answered `late` after the
     /// round's end is waited for no longer; what it says later is in the record of the round by then.
-    /// `tick` is told again and again how many are waited for.
+    /// `tick` is told again and again how many are measured.
     pub(super) fn measure(
         &mut self,
         hosts: &[usize],
@@ -162,7 +162,7 @@ impl<'a> Field<'a> {
             if waiting.is_empty() && is_due {
                 break;
             }
-            tick(waiting.len());
+            tick(record.measured.len());
             let Some((place, measured)) = self.hear() else {
                 continue;
             };

@@ -43,6 +43,7 @@ use anyhow::anyhow;
 use clap::Parser as _;
 use ledger::Ledger;
 use record::RacedHost;
+use study::burnin::End;
 
 use super::agree::must_be_askable;
 use super::hosts::{Host, is_keep};
@@ -179,8 +180,19 @@ fn conclude_of(run: &FleetRun) -> Result<Concluded, Failure> {
     Ok(conclude(run, record))
 }
 
+/// Whether the end of a group tells which of its hosts are good. Where the rounds were used up, all that are
+/// left tie, whatever they are; and where no more were alive than are kept, they were held against nothing but
+/// the floors.
+pub(crate) fn tells_good(end: Option<End>, record: &RaceRecord) -> bool {
+    match end {
+        Some(End::Decided | End::Equal) => true,
+        Some(End::Few) => !record.floors.is_empty(),
+        Some(End::Rounds) | None => false,
+    }
+}
+
 /// The hosts that a race found good, by their places: those that are kept by the rule, and those that it could
-/// not tell from them. None of a group that was not decided.
+/// not tell from them. None of a group whose end does not tell ([`tells_good`]).
 pub(crate) fn found_good(record: &RaceRecord) -> BTreeSet<usize> {
     let replayed = Replayed::of(record);
     let setup = replayed.setup(record);
@@ -189,7 +201,7 @@ pub(crate) fn found_good(record: &RaceRecord) -> BTreeSet<usize> {
         course.take(round);
     }
     let groups = course.groups().into_iter();
-    let decided = groups.filter(|group| group.decision.end.is_some());
+    let decided = groups.filter(|group| tells_good(group.decision.end, record));
     decided
         .flat_map(|group| [group.decision.keep, group.decision.tied].concat())
         .collect()

@@ -15,8 +15,8 @@ use crate::failure::Failure;
 use crate::planned::Planned;
 use crate::render::table::wrap;
 
-/// What is done, as in `nothing was written`.
-pub(super) const DONE: &str = "written";
+/// What is done, as in `nothing was overwritten`. Test files of our own are laid out in folders by then.
+pub(super) const DONE: &str = "overwritten";
 
 /// The plan.
 #[derive(Debug, Default, PartialEq)]
@@ -76,7 +76,7 @@ impl Plan {
         if is_agreed(&self.question(), DONE, interrupt)? {
             Ok(())
         } else {
-            Err(Failure::refused("nothing was written"))
+            Err(Failure::refused("nothing was overwritten"))
         }
     }
 
@@ -84,7 +84,7 @@ impl Plan {
     pub(super) fn text(&self, columns: usize) -> String {
         let mut text = disks::table(&self.disks, "The race would overwrite this", columns);
         let away = "Lost a moment ago, and raced only where they come back with the same disks:";
-        let absent = "Nothing is written on these, which are reported and not ranked:";
+        let absent = "Nothing is overwritten on these, which are reported and not ranked:";
         for (what, hosts) in [(away, &self.away), (absent, &self.absent)] {
             if hosts.is_empty() {
                 continue;

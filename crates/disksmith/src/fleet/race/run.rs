@@ -143,9 +143,9 @@ impl Conditions<'_> {
                 number: course.rounds(),
                 seconds: base.round_s,
             };
-            let mut tick = |waiting: usize| {
+            let mut tick = |measured: usize| {
                 if let Some(board) = &mut board {
-                    board.tick(round.number, next.len(), waiting);
+                    board.tick(round.number, next.len(), measured);
                 }
             };
             let mut measured = field.measure(&next, round, self.late, &mut tick);

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::Parser as _;
 
 use super::super::look;
+use crate::bench;
 use crate::cli::{ArrayVerb, Cli, Verb};
 use crate::failure::Failure;
 
@@ -64,9 +65,12 @@ pub(in super::super) fn look_before(words: &[String]) -> Option<Vec<String>> {
 /// What a verb was allowed to overwrite, and does.
 pub(in super::super) fn destroyed(verb: &Verb) -> &[OsString] {
     match verb {
-        Verb::Bench(args) => &args.destroy,
+        Verb::Bench(args) if bench::overwrites(args) => &args.destroy,
         Verb::Zero(args) if !args.dry_run => &args.destroy,
-        Verb::Sweep(args) if !args.dry_run => &args.destroy,
+        // One that is shown or given up overwrites nothing of what is named.
+        Verb::Sweep(args) if !args.dry_run && args.show.is_none() && args.abandon.is_none() => {
+            &args.destroy
+        }
         Verb::Array(args) => match &args.verb {
             ArrayVerb::Create(args) if !args.dry_run => &args.destroy,
             _ => &[],
@@ -184,6 +188,10 @@ mod tests {
         assert_eq!(zero, "zero --destroy /dev/a --dry-run -- /dev/a");
         for line in [
             "bench /dev/a --destroy /dev/a=ext4",
+            "bench /dev/a --destroy /dev/a --phase page-read --phase page-write",
+            "bench /dev/a --destroy /dev/a --phase dance",
+            "bench /dev/a --destroy /dev/a --fio /jobs",
+            "bench /dev/a --destroy /dev/a --suite bonnie",
             "array create --level 0 --members /dev/a,/dev/b --destroy /dev/a --destroy /dev/b",
             "sweep --devices /dev/a --destroy /dev/a",
         ] {
@@ -191,15 +199,32 @@ mod tests {
         }
         for line in [
             "bench /mnt/a",
+            "bench /dev/a --destroy /dev/a --phase page-read",
             "zero /dev/a --destroy /dev/a --dry-run",
             "array create --level 0 --members /dev/a,/dev/b --destroy /dev/a --dry-run",
             "array list",
             "sweep --show last",
+            "sweep --show last --destroy /dev/a",
+            "sweep --abandon last --destroy /dev/a",
             "sweep --devices /dev/a --destroy /dev/a --dry-run",
             "warm /dev/a",
             "dance",
         ] {
             assert_eq!(look(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_sweep_that_is_given_up_or_shown_destroys_nothing_whatever_is_named() {
+        for line in ["sweep --abandon last", "sweep --show last"] {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let Verb::Sweep(mut args) = parse(&words).unwrap() else {
+                panic!("{line} is no sweep");
+            };
+            // Past the check of the arguments, which knows this too.
+            args.destroy.push("/dev/a".into());
+            let verb = Verb::Sweep(args);
+            assert!(destroyed(&verb).is_empty(), "{line}");
         }
     }
 

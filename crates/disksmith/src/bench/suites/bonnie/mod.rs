@@ -40,6 +40,14 @@ use crate::failure::{Failure, Outcome, Standing as _};
 
 pub(crate) use plan::check_options;
 
+/// Whether [`bench`] would begin; with a --destroy it does not, and nothing is touched.
+///
+/// # Errors
+/// Refused, where it would not.
+pub(crate) fn rehearse(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
+    Ready::make(args, context).map(drop)
+}
+
 /// Measures a directory by the tests of Bonnie++.
 pub(crate) fn bench(
     args: &BenchArgs,

@@ -26,6 +26,8 @@ enum Stand {
     In,
     /// It may be, and was not there in the last round.
     Away,
+    /// None that is kept is worse, and it may be as good.
+    Equal,
     /// As many others as are kept are better.
     Out,
     /// It missed a floor.
@@ -38,9 +40,10 @@ enum Stand {
 
 impl Stand {
     /// All, in their order.
-    const ALL: [Stand; 6] = [
+    const ALL: [Stand; 7] = [
         Stand::In,
         Stand::Away,
+        Stand::Equal,
         Stand::Out,
         Stand::Below,
         Stand::Broken,
@@ -52,7 +55,8 @@ impl Stand {
             (Some(Fate::Floor(_)), _) => Stand::Below,
             (Some(Fate::Broken(_)), _) => Stand::Broken,
             (Some(Fate::Absent(_)), _) | (None, Some(Standing::Removed { .. })) => Stand::Lost,
-            (None, Some(Standing::Out { .. } | Standing::Left { .. })) => Stand::Out,
+            (None, Some(Standing::Out { .. })) => Stand::Out,
+            (None, Some(Standing::Left { .. })) => Stand::Equal,
             (None, _) if is_away => Stand::Away,
             (None, _) => Stand::In,
         }
@@ -62,6 +66,7 @@ impl Stand {
         match self {
             Stand::In => "in",
             Stand::Away => "away",
+            Stand::Equal => "as good",
             Stand::Out => "out",
             Stand::Below => "below the floor",
             Stand::Broken => "broken",
@@ -109,8 +114,8 @@ pub(super) struct Now {
     pub elapsed: Duration,
     /// How many hosts are measured in it.
     pub hosts: usize,
-    /// How many of them have not answered.
-    pub waiting: usize,
+    /// How many of them have been.
+    pub measured: usize,
 }
 
 impl Picture {
@@ -233,7 +238,10 @@ impl Picture {
         let hidden = self.groups.len() - shown;
         if hidden > 0 {
             lines.truncate(height.saturating_sub(1 + changes).max(1));
-            lines.push(format!("… and {hidden} more groups: {}", self.summary()));
+            lines.push(format!(
+                "… and {hidden} more groups: {}",
+                summary(self.groups.get(shown..).unwrap_or_default())
+            ));
         }
         let newest = self.changes.len() - changes;
         lines.extend(self.changes.iter().skip(newest).cloned());
@@ -243,29 +251,25 @@ impl Picture {
 
     /// Where the race is.
     fn head(&self, now: Now) -> String {
-        let answered = now.hosts.saturating_sub(now.waiting);
         let absent = match self.absent {
             0 => String::new(),
             absent => format!("; {absent} took no part"),
         };
         format!(
-            "round {} of at most {}, after {}: {answered} of {} measured{absent}",
+            "round {} of at most {}, after {}: {} of {} measured{absent}",
             now.round + 1,
             self.most_rounds,
             clock(now.elapsed),
+            now.measured,
             now.hosts,
         )
     }
+}
 
-    /// Where all hosts stand, in words.
-    fn summary(&self) -> String {
-        let all: Vec<Stand> = self
-            .groups
-            .iter()
-            .flat_map(|group| group.stands.clone())
-            .collect();
-        counts(&all)
-    }
+/// Where the hosts of these groups stand, in words.
+fn summary(groups: &[Group]) -> String {
+    let all = groups.iter().flat_map(|group| &group.stands);
+    counts(&all.copied().collect::<Vec<Stand>>())
 }
 
 impl Group {
@@ -358,9 +362,11 @@ fn clock(elapsed: Duration) -> String {
     }
 }
 
-/// A line that takes no more columns than there are.
+/// A line that takes no more columns than there are. What a host says of itself may have line breaks, and would
+/// be more lines than are counted.
 fn cut(line: &str, width: usize) -> String {
-    let line = printable(line);
+    let line = line.replace(['\r', '\n'], " ");
+    let line = printable(&line);
     if line.chars().count() <= width {
         return line.into_owned();
     }
@@ -394,7 +400,7 @@ mod tests {
         round: 4,
         elapsed: Duration::from_secs(52),
         hosts: 9,
-        waiting: 2,
+        measured: 7,
     };
 
     #[test]
@@ -442,6 +448,21 @@ mod tests {
     }
 
     #[test]
+    fn a_reason_of_several_lines_takes_one() {
+        let mut picture = picture(3);
+        picture.change("round 1: db9 is out: refused:\n  - busy\r\n  - mounted".to_owned());
+        let lines = picture.lines(NOW, (100, 20));
+        assert!(
+            lines.iter().all(|line| !line.contains(['\r', '\n'])),
+            "{lines:#?}"
+        );
+        assert!(
+            lines.iter().any(|line| line.ends_with("- mounted")),
+            "{lines:#?}"
+        );
+    }
+
+    #[test]
     fn many_groups_become_counts() {
         let mut picture = picture(6);
         let group = picture.groups[0].clone();
@@ -457,10 +478,16 @@ mod tests {
             lines.iter().any(|line| line.contains("zone-0000")),
             "{lines:#?}"
         );
-        assert!(
-            lines.iter().any(|line| line.contains("more groups: ")),
-            "{lines:#?}"
-        );
+        // Those that are shown are not counted once more.
+        let more = lines.iter().find_map(|line| line.strip_prefix("… and "));
+        let (hidden, counted) = more.unwrap().split_once(" more groups: ").unwrap();
+        let hidden: usize = hidden.parse().unwrap();
+        let counted = counted.split(", ").map(|one| {
+            let (number, _) = one.split_once(' ').unwrap();
+            number.parse::<usize>().unwrap()
+        });
+        assert!(hidden < 2000, "{lines:#?}");
+        assert_eq!(counted.sum::<usize>(), 6 * hidden, "{lines:#?}");
     }
 
     #[test]
@@ -470,6 +497,7 @@ mod tests {
         (group.rows[0].stand, group.stands[0]) = (Stand::Below, Stand::Below);
         let shown = picture.lines(NOW, (100, 20)).join("\n");
         assert!(shown.contains("below the floor"), "{shown}");
+        assert_eq!(counts(&[Stand::Equal, Stand::In]), "1 in, 1 as good");
         assert_eq!(counts(&[Stand::Lost, Stand::In, Stand::In]), "2 in, 1 lost");
         assert_eq!(clock(Duration::from_secs(3725)), "1:02:05");
     }
