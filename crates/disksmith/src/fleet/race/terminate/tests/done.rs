@@ -102,6 +102,21 @@ fn the_ledger_knows_of_each_before_it_is_terminated_and_what_came_of_it() {
 }
 
 #[test]
+fn all_that_is_known_of_the_instances_comes_back_from_the_ledger() {
+    let (mut run, concluded) = race(&two());
+    let mut plan = planned_of(&run, &concluded, false);
+    for (one, number) in plan.doomed.iter_mut().zip(1..) {
+        one.figure = Some(format!("page-read.iops {number}"));
+        one.doubts = vec!["It was hardly ever written.".to_owned()];
+        one.state = Some(UNKNOWN.to_owned());
+    }
+    note(&mut run, &plan);
+    // The ledger keeps nothing that would not.
+    let back: FleetRun = serde_json::from_slice(&serde_json::to_vec(&run).unwrap()).unwrap();
+    assert_eq!(back, run);
+}
+
+#[test]
 fn nothing_is_terminated_of_which_the_ledger_would_say_nothing() {
     // Neither before anybody is asked, nor after.
     for fails_from in [0, 1] {
