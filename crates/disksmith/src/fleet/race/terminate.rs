@@ -185,7 +185,12 @@ impl Means<'_> {
         }
         note(run, plan);
         let mut problems = vec![why.sentence()];
-        problems.extend(self.recorded(run).err());
+        problems.extend((self.keep)(run).err().map(|why| {
+            format!(
+                "The ledger cannot be written either ({why}), and has it that none of them is terminated, which may \
+                 not be so."
+            )
+        }));
         Failure::Midway(anyhow!("{}", problems.join(" ")))
     }
 
