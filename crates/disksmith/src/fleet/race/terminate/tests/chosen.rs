@@ -89,9 +89,8 @@ fn an_instance_that_another_host_has_too_stays_unless_all_of_it_is_bad() {
         "H1 is at the same address, did not say whether it is i-1 too, and is not terminated";
     assert_eq!(why(&plan, "h1"), Some(told));
     // Who was never met is a doubt.
-    let (mut run, concluded) = race(&[kept.clone(), bad.clone(), ("H1", None, silent)]);
+    let (mut run, mut concluded) = race(&[kept.clone(), bad.clone(), ("H1", None, silent)]);
     run.race.as_mut().unwrap().hosts[2].group = None;
-    let mut concluded = concluded;
     concluded.ranked[2].is_bad = false;
     let plan = planned_of(&run, &concluded, false);
     assert_eq!(doomed(&plan), ["i-1"]);
