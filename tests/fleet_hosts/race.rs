@@ -100,7 +100,7 @@ const CERTAIN: [(&str, &str, &str); 8] = [
     ("h6", "floor", "missed page-read.iops>=18 for 3s: it had"),
     ("h8", "failed", "/mnt/d2"),
     ("h9", "floor", "missed page-read.iops>=18 for 3s: it had"),
-    ("h10", "failed", "missing in 4 rounds"),
+    ("h10", "failed", "missing in 2"),
     ("h12", "unreachable", "h12 was not reached"),
     (
         "h13",

@@ -83,6 +83,8 @@ pub(crate) struct GroupEnd {
     pub end: Option<End>,
     /// How many are kept.
     pub kept: usize,
+    /// How many of them, and of those that tie for so many places, were there when the race was over.
+    pub there: usize,
     /// How many tie, for so many places.
     pub tied: usize,
     /// How many places they tie for.
@@ -114,6 +116,10 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> Concluded {
     }
     let groups = course.groups();
     let proof_rounds = replayed.proof_rounds();
+    let bounds = Bounds {
+        proof_rounds,
+        is_over: groups.iter().all(|group| group.decision.end.is_some()),
+    };
     let mut ranked: Vec<Ranked> = (0..run.hosts.len())
         .map(|place| {
             let own = record
@@ -122,7 +128,7 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> Concluded {
                 .and_then(|host| host.group.as_deref());
             let group = groups.iter().find(|group| Some(group.name) == own);
             match group {
-                Some(group) => raced(place, group, &course, record, run, proof_rounds),
+                Some(group) => raced(place, group, &course, record, run, &bounds),
                 None => never(place, run),
             }
         })
@@ -143,27 +149,31 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> Concluded {
         };
         no_part.then(of_a.cmp(&of_b)).then_with(by_rank)
     });
-    let in_group = |name: &str, decided: Decided| {
+    let of_group = |name: &str, decided: Decided| {
         let is = |one: &&Ranked| {
             one.decided == decided && group_of(one.place) == Some(&Some(name.to_owned()))
         };
-        ranked.iter().filter(is).count()
+        ranked.iter().filter(is).collect::<Vec<_>>()
     };
+    let there = |of: &[&Ranked]| of.iter().filter(|one| !one.is_gone).count();
     let ends = groups.iter().map(|group| {
         let members = record.hosts.iter();
-        let kept = in_group(group.name, Decided::Keep);
+        let kept = of_group(group.name, Decided::Keep);
+        let tied = of_group(group.name, Decided::Tie);
+        let places = match tied.len() {
+            0 => 0,
+            _ => record.keep.saturating_sub(kept.len()),
+        };
         GroupEnd {
             name: group.name.to_owned(),
             hosts: members
                 .filter(|host| host.group.as_deref() == Some(group.name))
                 .count(),
             end: group.decision.end,
-            kept,
-            tied: in_group(group.name, Decided::Tie),
-            places: match in_group(group.name, Decided::Tie) {
-                0 => 0,
-                _ => record.keep.saturating_sub(kept),
-            },
+            kept: kept.len(),
+            there: there(&kept) + places.min(there(&tied)),
+            tied: tied.len(),
+            places,
         }
     });
     Concluded {
@@ -194,6 +204,14 @@ fn empty(run: &FleetRun, record: &RaceRecord) -> Vec<String> {
     names
 }
 
+/// What of the whole race the word on a host depends on.
+struct Bounds {
+    /// In how many rounds a host must be measured so that a slowness in a tenth of them is seen.
+    proof_rounds: usize,
+    /// Whether the race of each group is over.
+    is_over: bool,
+}
+
 /// A host that took part.
 fn raced(
     place: usize,
@@ -201,7 +219,7 @@ fn raced(
     course: &Course<'_>,
     record: &RaceRecord,
     run: &FleetRun,
-    proof_rounds: usize,
+    bounds: &Bounds,
 ) -> Ranked {
     let known = course.known(place);
     let (decided, reason, is_bad) = match course.fate(place) {
@@ -231,11 +249,16 @@ fn raced(
     let mut doubts = doubts::told(place, record);
     let is_doubtful = !doubts.is_empty();
     if decided == Decided::Keep {
-        doubts.extend(doubts::of_rounds(&known, proof_rounds));
+        doubts.extend(doubts::of_rounds(&known, bounds.proof_rounds));
     }
-    let gone = run.hosts.get(place).and_then(doubts::of_absence);
+    let host = run.hosts.get(place).filter(|_| bounds.is_over);
+    let gone = host.and_then(doubts::of_absence);
     if matches!(decided, Decided::Keep | Decided::Tie) {
+        doubts.extend(doubts::of_unseen(course, place));
         doubts.extend(gone.clone());
+    }
+    if course.missed_once(place) {
+        doubts.push(doubts::ONCE.to_owned());
     }
     // What a disk answers with an error is nobody else's doing.
     let is_broken = matches!(course.fate(place), Some(Fate::Broken(_)));

@@ -20,6 +20,9 @@ pub(crate) use replayed::Replayed;
 /// How long all hosts of a group may be away at once while those of others are measured, in seconds, before
 /// that counts against them: it is most likely for what lies between, such as a jump host.
 const WAIT_S: f64 = 300.0;
+/// For how long a host may be missing on end, in seconds, where so many rounds take less: one that was lost is
+/// tried again after twelve, and has to prepare anew.
+pub(crate) const SILENT_S: f64 = 30.0;
 
 /// Why a host is out of the race beside those that are better.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +66,8 @@ pub(crate) struct Course<'a> {
     /// Of each that takes part, for each of its disks and each floor.
     watches: Vec<Vec<Watch<'a>>>,
     fates: BTreeMap<usize, Fate>,
+    /// Those that missed their floor in one round alone.
+    once: BTreeSet<usize>,
     absences: Absences,
     /// In how many rounds all hosts of a group were away at once, by the group.
     away: Vec<usize>,
@@ -76,6 +81,8 @@ pub(crate) struct RaceSetup<'a> {
     pub floors: &'a [Floor],
     /// How long a round takes, in seconds.
     pub round_s: f64,
+    /// For how many seconds on end a host may be missing at least.
+    pub silent_s: f64,
     /// How it is run.
     pub rule: Rule,
     /// The group of each host, by its place; `None` of one that takes no part.
@@ -109,7 +116,8 @@ impl<'a> Course<'a> {
             places,
             group_of,
             fates: BTreeMap::new(),
-            absences: Absences::default(),
+            once: BTreeSet::new(),
+            absences: Absences::new(setup.round_s, setup.silent_s),
         }
     }
 
@@ -144,7 +152,8 @@ impl<'a> Course<'a> {
             open,
             places: Vec::new(),
         };
-        let mut excused = self.excused(round);
+        let excused = self.excused(round);
+        let mut answered = BTreeSet::new();
         let number = self.rounds();
         for lap in &round.measured {
             self.absences.is_back(lap.host);
@@ -152,7 +161,17 @@ impl<'a> Course<'a> {
         for lap in &round.late {
             self.absences
                 .has_answered(lap.host, lap.round.unwrap_or(number));
-            excused.insert(lap.host);
+            // It is judged by that.
+            answered.insert(lap.host);
+        }
+        let away = round
+            .missed
+            .iter()
+            .filter(|one| excused.contains(&one.host));
+        for absent in away.chain(&round.excused) {
+            if !answered.contains(&absent.host) {
+                self.absences.was_excused(absent.host, number);
+            }
         }
         // What came too late is judged as any other: a disk that takes longest to answer is not forgiven it.
         let laps = || round.measured.iter().chain(&round.late);
@@ -172,12 +191,15 @@ impl<'a> Course<'a> {
             {
                 let rounds = self.absences.counts(lap.host);
                 self.doom_absent(lap.host, rounds, why, &mut out);
-            } else if let Some(why) = self.missed_floor(lap) {
+            } else if let Some((why, is_once)) = self.missed_floor(lap) {
+                if is_once {
+                    self.once.insert(lap.host);
+                }
                 self.doom(lap.host, Fate::Floor(why), &mut out);
             }
         }
         for absent in &round.missed {
-            if !excused.contains(&absent.host) {
+            if !excused.contains(&absent.host) && !answered.contains(&absent.host) {
                 let rounds = self.absences.was_away(absent.host, number);
                 self.doom_absent(absent.host, rounds, &absent.why, &mut out);
             }
@@ -195,7 +217,9 @@ impl<'a> Course<'a> {
 
     /// The hosts whose absence does not count, since all of their group were away and others were not.
     fn excused(&mut self, round: &RoundRecord) -> BTreeSet<usize> {
-        let missing: BTreeSet<usize> = round.missed.iter().map(|absent| absent.host).collect();
+        // Those that are still away since all hosts were are so too.
+        let missing = round.missed.iter().chain(&round.excused);
+        let missing: BTreeSet<usize> = missing.map(|absent| absent.host).collect();
         let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for place in self.next() {
             let number = self.number_of(place);
@@ -249,7 +273,7 @@ impl<'a> Course<'a> {
                     return Err(Fate::Absent(format!(
                         "{}: nothing came back in round {}",
                         path(at),
-                        self.rounds() + 1
+                        lap.round.unwrap_or(self.rounds()) + 1
                     )));
                 }
             }
@@ -259,8 +283,8 @@ impl<'a> Course<'a> {
         Ok(host.map(|host| Measured { host, disks }))
     }
 
-    /// The floor that a host has missed now, in words.
-    fn missed_floor(&mut self, lap: &Lap) -> Option<String> {
+    /// The floor that a host has missed now, in words, and whether by what one round gave.
+    fn missed_floor(&mut self, lap: &Lap) -> Option<(String, bool)> {
         let number = self.number_of(lap.host)?;
         let setup = self.setup;
         let watches = self.watches.get_mut(number)?;
@@ -280,7 +304,8 @@ impl<'a> Course<'a> {
                 .and_then(|value| watch.take(setup.round_s, value));
             if let Some(missed) = missed {
                 let path = setup.targets.get(lap.host).and_then(|paths| paths.get(at));
-                found = found.or_else(|| Some(of_missed(floor, path, &missed)));
+                let is_once = missed.seconds <= setup.round_s;
+                found = found.or_else(|| Some((of_missed(floor, path, &missed), is_once)));
             }
         }
         found
@@ -334,6 +359,11 @@ impl<'a> Course<'a> {
         self.fates.get(&place)
     }
 
+    /// Whether a host missed its floor in one round alone.
+    pub(crate) fn missed_once(&self, place: usize) -> bool {
+        self.once.contains(&place)
+    }
+
     /// What became of a host; `None` where it takes no part.
     pub(crate) fn standing(&self, place: usize) -> Option<Standing> {
         self.race.standing(self.number_of(place)?)
@@ -347,6 +377,17 @@ impl<'a> Course<'a> {
     /// In how many rounds a host was missing.
     pub(crate) fn missed(&self, place: usize) -> usize {
         self.absences.of(place)
+    }
+
+    /// In how many rounds nothing is known of a host in which it should have been measured, also where that is
+    /// not held against it.
+    pub(crate) fn unseen(&self, place: usize) -> usize {
+        self.absences.unseen(place)
+    }
+
+    /// Whether so many rounds are more than a host may be missing in without a doubt.
+    pub(crate) fn is_much(unseen: usize) -> bool {
+        unseen > absence::MOST
     }
 }
 

@@ -1,7 +1,7 @@
 //! Rounds in which no host answers. What lies between them and this machine is more likely the cause than all of
 //! them at once, and so may be that some of them come back later than others.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::record::RoundRecord;
@@ -10,11 +10,9 @@ use super::record::RoundRecord;
 pub(super) struct Dark {
     /// For how long that is not held against them.
     patience: Duration,
-    /// When the last such round ended that did not follow another.
-    since: Option<Instant>,
-    hosts: BTreeSet<usize>,
-    /// Whether the last round was such a one.
-    is_now: bool,
+    /// When that round ended, by the host's place. One that never comes back has its patience once, however
+    /// often all the others are silent later.
+    hosts: BTreeMap<usize, Instant>,
 }
 
 impl Dark {
@@ -22,35 +20,28 @@ impl Dark {
     pub(super) fn new(patience: Duration) -> Dark {
         Dark {
             patience,
-            since: None,
-            hosts: BTreeSet::new(),
-            is_now: false,
+            hosts: BTreeMap::new(),
         }
     }
 
     /// Sets those apart of a round's missing hosts that are only so since all were. Whether anything is left in
     /// it that the race can go by; `now` is when it ended.
     pub(super) fn sort(&mut self, round: &mut RoundRecord, now: Instant) -> bool {
-        let was_dark = self.is_now;
-        self.is_now = round.measured.is_empty() && round.late.is_empty();
-        if self.is_now {
-            if !was_dark {
-                self.since = Some(now);
+        let is_dark = round.measured.is_empty() && round.late.is_empty();
+        if is_dark {
+            for one in &round.missed {
+                self.hosts.entry(one.host).or_insert(now);
             }
-            self.hosts.extend(round.missed.iter().map(|one| one.host));
         }
-        let is_late = |since: Instant| now.duration_since(since) >= self.patience;
-        if self.since.is_some_and(is_late) {
-            self.hosts.clear();
-        }
+        let is_young = |since: &Instant| now.duration_since(*since) < self.patience;
         let (excused, missed) = std::mem::take(&mut round.missed)
             .into_iter()
-            .partition(|one| self.hosts.contains(&one.host));
+            .partition(|one| self.hosts.get(&one.host).is_some_and(is_young));
         (round.excused, round.missed) = (excused, missed);
         for lap in round.measured.iter().chain(&round.late) {
             self.hosts.remove(&lap.host);
         }
-        !(self.is_now && round.missed.is_empty() && round.gone.is_empty())
+        !(is_dark && round.missed.is_empty() && round.gone.is_empty())
     }
 }
 
@@ -114,6 +105,26 @@ mod tests {
             sorted(&mut dark, at(310), round(&[0], &[], &[1])),
             (true, vec![1])
         );
+    }
+
+    #[test]
+    fn another_silence_of_all_excuses_none_that_is_dead_since_an_earlier_one() {
+        let (mut dark, now) = (Dark::new(Duration::from_secs(300)), Instant::now());
+        let at = |s: u64| now + Duration::from_secs(s);
+        let all = || round(&[], &[], &[0, 1]);
+        let one = || round(&[0], &[], &[1]);
+        assert_eq!(sorted(&mut dark, now, all()), (false, vec![]));
+        assert_eq!(sorted(&mut dark, at(10), one()), (true, vec![]));
+        // The first comes back each time.
+        assert_eq!(sorted(&mut dark, at(240), all()), (false, vec![]));
+        assert_eq!(sorted(&mut dark, at(250), one()), (true, vec![]));
+        assert_eq!(sorted(&mut dark, at(310), one()), (true, vec![1]));
+        assert_eq!(sorted(&mut dark, at(480), all()), (true, vec![1]));
+        assert_eq!(sorted(&mut dark, at(490), one()), (true, vec![1]));
+        // It lives, and has the same as the others again.
+        let both = || round(&[0, 1], &[], &[]);
+        assert_eq!(sorted(&mut dark, at(500), both()), (true, vec![]));
+        assert_eq!(sorted(&mut dark, at(510), all()), (false, vec![]));
     }
 
     #[test]

@@ -28,6 +28,9 @@ pub(super) struct Seat<'a> {
     pub own_id: Option<String>,
     /// What is measured there.
     pub targets: Vec<TargetFacts>,
+    /// Whether it did not come to measure when it was met again: it may be another machine then, or have other
+    /// disks.
+    pub may_be_other: bool,
     /// Where it stands.
     pub state: State,
     /// Where it is told the rounds.
@@ -83,6 +86,7 @@ impl<'a> Field<'a> {
                     boot: String::new(),
                     own_id: None,
                     targets: Vec::new(),
+                    may_be_other: false,
                     state: State::Coming,
                     tell: Some(tell),
                     over,
@@ -279,7 +283,7 @@ impl<'a> Field<'a> {
     /// What a host has told.
     fn take_in(&mut self, (place, told): (usize, Told)) -> Option<(usize, Option<HostRound>)> {
         let seat = self.seats.get_mut(place)?;
-        if seat.state == State::Gone && !matches!(told, Told::Gone(_)) {
+        if seat.state == State::Gone && !matches!(told, Told::Gone(..)) {
             return None;
         }
         let mut measured = None;
@@ -291,6 +295,7 @@ impl<'a> Field<'a> {
                 Some(why) => {
                     seat.came.came = Came::Failed;
                     seat.came.why = Some(why);
+                    seat.may_be_other = true;
                     seat.leave();
                 }
                 None => {
@@ -303,7 +308,8 @@ impl<'a> Field<'a> {
                 measured = Some(round);
             }
             Told::Away(why) => seat.state = State::Away(why),
-            Told::Gone(came) => {
+            Told::Gone(came, may_be_other) => {
+                seat.may_be_other |= may_be_other;
                 // That it was too late to the start stays.
                 if seat.came.why.is_none() {
                     seat.came = *came;
@@ -391,6 +397,21 @@ mod tests {
         let moved = [first[0].clone(), disk("/b", None, "vdc")];
         assert!(others(&first, &moved).unwrap().starts_with("/b is another"));
         assert!(others(&first, &first[..1]).is_some());
+    }
+
+    #[test]
+    fn one_that_comes_back_with_another_disk_is_gone_and_known_to_be_so() {
+        let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
+        let (mut field, (told, _)) = Field::new(&[Host::default()], &over, &interrupt);
+        told.send((0, Told::Ready(vec![disk("/a", Some("vol-1"), "nvme1n1")])))
+            .unwrap();
+        field.hear();
+        assert!(!field.seats[0].may_be_other);
+        told.send((0, Told::Ready(vec![disk("/a", Some("vol-2"), "nvme1n1")])))
+            .unwrap();
+        field.hear();
+        let seat = &field.seats[0];
+        assert_eq!((&seat.state, seat.may_be_other), (&State::Gone, true));
     }
 
     #[test]

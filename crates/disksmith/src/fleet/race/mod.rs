@@ -323,6 +323,7 @@ fn begun(args: &RaceArgs, asked: &Asked, hosts: &[Host]) -> FleetRun {
         round_s: args.round.0.0 as f64 / 1e9,
         least_rounds: 2,
         most_rounds: args.rounds as usize,
+        silent_s: course::SILENT_S,
         ties: args.ties,
         hosts: hosts.iter().map(raced).collect(),
         rounds: Vec::new(),
@@ -375,7 +376,10 @@ fn answer(
             cull.display()
         ));
     }
-    let is_full = |group: &conclude::GroupEnd| group.kept + group.places >= record.keep;
+    for said in concluded.groups.iter().filter_map(say::not_there) {
+        context.tell(&format!("disksmith: {said}"));
+    }
+    let is_full = |group: &conclude::GroupEnd| group.there >= record.keep;
     Ok(
         if concluded.groups.iter().all(is_full) && concluded.empty.is_empty() {
             Answer::Done

@@ -26,6 +26,9 @@ pub(crate) struct RaceRecord {
     pub least_rounds: usize,
     /// The most rounds.
     pub most_rounds: usize,
+    /// For how many seconds on end a host may be missing at least, however short a round is.
+    #[serde(default)]
+    pub silent_s: f64,
     /// By what ties are broken; `None` where they stay.
     pub ties: Option<Ties>,
     /// What is known of the hosts, in the order of the run's.
@@ -53,6 +56,10 @@ pub(crate) struct RacedHost {
     /// The id that its source gave it; `None` where only the host itself says which instance it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_id: Option<String>,
+    /// Whether it did not come to measure when it was met again after a loss: it may be another machine then,
+    /// or have other disks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_be_other: bool,
     /// What it costs in an hour, where the source says so.
     pub price: Option<f64>,
     /// Whether its source has the tag `keep`.

@@ -258,6 +258,7 @@ fn end(field: &Field<'_>, interrupted: bool, run: &mut FleetRun) {
     for (raced, seat) in raced.zip(&field.seats) {
         // Its metadata service may have been silent at first.
         raced.own_id = raced.own_id.take().or_else(|| seat.own_id.clone());
+        raced.may_be_other = seat.may_be_other;
     }
     for (host, seat) in run.hosts.iter_mut().zip(&field.seats) {
         match &seat.state {

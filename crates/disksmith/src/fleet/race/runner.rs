@@ -57,8 +57,9 @@ pub(super) enum Told {
     Measured(HostRound),
     /// It is away, and is tried again; why.
     Away(String),
-    /// It is gone for good, and what came of it.
-    Gone(Box<HostRun>),
+    /// It is gone for good, what came of it, and whether it was met again and did not come to be ready: it may be
+    /// another machine then, or have other disks.
+    Gone(Box<HostRun>, bool),
 }
 
 /// Why a conversation ended that did not end in order.
@@ -90,6 +91,8 @@ pub(super) struct Runner<'a> {
     bound: Vec<String>,
     /// Whether it was ready once.
     was_ready: bool,
+    /// Whether it was since it was met last.
+    is_ready: bool,
 }
 
 impl<'a> Runner<'a> {
@@ -109,6 +112,7 @@ impl<'a> Runner<'a> {
             boot: None,
             bound: Vec::new(),
             was_ready: false,
+            is_ready: false,
         }
     }
 
@@ -121,7 +125,7 @@ impl<'a> Runner<'a> {
         loop {
             let trouble = match self.converse(&tell) {
                 Ok(()) => return,
-                Err(Ended::Itself(came)) => return tell(Told::Gone(came)),
+                Err(Ended::Itself(came)) => return tell(Told::Gone(came, self.may_be_other())),
                 Err(Ended::Trouble(trouble)) => trouble,
             };
             // What came of it before stays.
@@ -132,13 +136,19 @@ impl<'a> Runner<'a> {
                 self.was_ready && matches!(trouble, Trouble::Lost(_) | Trouble::Unreached(_));
             if !may_come_back {
                 self.came.take_trouble(&trouble);
-                return tell(Told::Gone(Box::new(self.came)));
+                let may_be_other = self.may_be_other();
+                return tell(Told::Gone(Box::new(self.came), may_be_other));
             }
             tell(Told::Away(trouble.to_string()));
             if !self.rest() {
                 return;
             }
         }
+    }
+
+    /// Whether it is not known to be what it was when it was ready.
+    fn may_be_other(&self) -> bool {
+        self.was_ready && !self.is_ready
     }
 
     /// Waits until the host may be tried again; whether the race is still on.
@@ -162,6 +172,7 @@ impl<'a> Runner<'a> {
     /// Talks with the agent until the race is over.
     fn converse(&mut self, tell: &dyn Fn(Told)) -> Result<(), Ended> {
         let running = self.running;
+        self.is_ready = false;
         let open = || Session::open(running.transport, self.host, self.over);
         let opened = running.gate.pass(self.over, open);
         let mut session = opened.ok_or(Trouble::Interrupted)??;
@@ -187,7 +198,7 @@ impl<'a> Runner<'a> {
                     if !self.was_ready {
                         self.bound = bound(&targets);
                     }
-                    self.was_ready = true;
+                    (self.was_ready, self.is_ready) = (true, true);
                     tell(Told::Ready(targets));
                 }
                 Heard::Said(FromAgent::Round(RoundSaid::Measured(round))) => {

@@ -36,6 +36,7 @@ pub(crate) fn with_ties(levels: &[f64], ties: Option<Ties>) -> FleetRun {
         round_s: 10.0,
         least_rounds: 2,
         most_rounds: 60,
+        silent_s: 0.0,
         ties,
         hosts: (0..levels.len())
             .map(|at| RacedHost {

@@ -221,6 +221,18 @@ fn of_group(group: &GroupEnd, record: &RaceRecord) -> String {
     }
 }
 
+/// That some of a group that are kept were not there any more when the race was over, as a sentence; `None` where
+/// all were.
+pub(crate) fn not_there(group: &GroupEnd) -> Option<String> {
+    let chosen = group.kept + group.places.min(group.tied);
+    (group.there < chosen).then(|| {
+        format!(
+            "{}: of {chosen} that are kept {} were there when the race was over.",
+            group.name, group.there
+        )
+    })
+}
+
 /// How long it took, and what it rests on.
 fn of_race(record: &RaceRecord, concluded: &Concluded) -> Vec<String> {
     let laps: usize = record.rounds.iter().map(|round| round.measured.len()).sum();
@@ -297,6 +309,7 @@ fn group_json(group: &GroupEnd) -> Value {
         "hosts": group.hosts,
         "end": end_word(group.end),
         "kept": group.kept,
+        "there": group.there,
         "tied": group.tied,
         "places": group.places,
     })

@@ -89,9 +89,15 @@ pub(super) fn carry_out(
     interrupt: &AtomicBool,
     keeper: &mut Keeper,
 ) -> Result<(), Failure> {
+    let names = run
+        .race
+        .as_deref()
+        .map(|record| place::names(run, record, concluded));
+    let names = names.unwrap_or_default();
+    let found = place::found(names, place::PATIENCE, interrupt, place::really);
     let mut means = Means {
         program: &mut really,
-        resolve: &mut place::really,
+        resolve: &mut |name| found.get(name).cloned().unwrap_or_default(),
         keep: &mut |run| keeper.keep_now(run),
         is_agreed: &mut |words| Ok(args.yes || is_agreed(words, "terminated", interrupt)?),
         tell: &mut |text| context.tell(text),
@@ -185,7 +191,12 @@ impl Means<'_> {
         }
         note(run, plan);
         let mut problems = vec![why.sentence()];
-        problems.extend(self.recorded(run).err());
+        problems.extend((self.keep)(run).err().map(|why| {
+            format!(
+                "The ledger cannot be written either ({why}), and has it that none of them is terminated, which may \
+                 not be so."
+            )
+        }));
         Failure::Midway(anyhow!("{}", problems.join(" ")))
     }
 

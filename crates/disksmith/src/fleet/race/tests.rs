@@ -75,7 +75,10 @@ fn race_with(
         watched: false,
     };
     let asked = Asked::of(&args).unwrap();
-    conditions.race(hosts, &args, begun(&args, &asked, hosts), keep)
+    let mut begun = begun(&args, &asked, hosts);
+    // A host that is lost for good would be waited for as long as it takes to reach a real one.
+    begun.race.as_mut().unwrap().silent_s = 0.0;
+    conditions.race(hosts, &args, begun, keep)
 }
 
 #[test]
@@ -214,6 +217,9 @@ fn a_host_that_comes_back_goes_on_unless_it_was_started_anew() {
     assert_eq!((boot.decided, boot.is_bad), (Decided::Failed, false));
     let told = "was started anew in the middle of the race";
     assert!(boot.reason.contains(told), "{}", boot.reason);
+    let others = run.race.as_ref().unwrap().hosts.iter();
+    let others: Vec<bool> = others.map(|raced| raced.may_be_other).collect();
+    assert_eq!(others, names.map(|name| name == "boot0"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use study::burnin::Known;
 
+use super::super::course::Course;
 use super::super::record::{Lap, RaceRecord};
 use crate::fleet::run::{Came, HostRun};
 
@@ -43,8 +44,23 @@ pub(super) fn of_rounds(known: &Option<Known>, proof_rounds: usize) -> Option<St
     })
 }
 
-/// That a host was not there any more when the race was over, and why; `None` where it was, and where the race
-/// is not over or a signal ended it. What was measured of such a host is as good as of any other, and yet nobody
+/// That a host missed its floor in one round alone: a machine that was paused for part of it would have, too.
+pub(super) const ONCE: &str =
+    "It missed the floor in one round alone, in which its machine may have been paused.";
+
+/// That a host was away so often that slowness may hide there; `None` where it was not.
+pub(super) fn of_unseen(course: &Course<'_>, place: usize) -> Option<String> {
+    let unseen = course.unseen(place);
+    Course::is_much(unseen).then(|| {
+        format!(
+            "It was not measured in {unseen} of {} rounds, since it was away, and may be slow at such times.",
+            course.rounds()
+        )
+    })
+}
+
+/// That a host was not there any more when the race was over, and why; `None` where it was, and where a
+/// signal ended the race. What was measured of such a host is as good as of any other, and yet nobody
 /// can count on it.
 pub(super) fn of_absence(host: &HostRun) -> Option<String> {
     match host.came {

@@ -80,6 +80,12 @@ fn a_host_that_is_kept_and_dead_by_now_is_told() {
     // It is as bad as it was, and its figures are as good.
     assert!(of(4).is_bad && of(4).is_gone && of(4).doubts.is_empty());
     assert!(!of(0).is_gone && !of(1).is_doubtful);
+    // One is kept, and of the three that tie one will be.
+    let group = &concluded.groups[0];
+    assert_eq!((group.kept, group.places, group.there), (1, 1, 1));
+    let said = crate::fleet::race::say::not_there(group);
+    let told = "all: of 2 that are kept 1 were there when the race was over.";
+    assert_eq!(said.as_deref(), Some(told));
     let text = crate::fleet::race::say::text(&run, record, &concluded, 200);
     assert!(text.contains("db1: It was not there any more"), "{text}");
     let json = crate::fleet::race::say::json(&run, record, &concluded);

@@ -59,6 +59,7 @@ impl Replayed {
             figures: &record.figures,
             floors: &self.floors,
             round_s: record.round_s,
+            silent_s: record.silent_s,
             rule: self.rule,
             groups: &self.groups,
             targets: &self.targets,

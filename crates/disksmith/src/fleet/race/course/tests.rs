@@ -8,6 +8,7 @@ struct Small {
     targets: Vec<Vec<String>>,
     figures: Vec<Figure>,
     floors: Vec<Floor>,
+    round_s: f64,
 }
 
 impl Small {
@@ -20,6 +21,7 @@ impl Small {
                 .map(|one| one.parse().unwrap())
                 .into(),
             floors: floors.iter().map(|text| text.parse().unwrap()).collect(),
+            round_s: 10.0,
         }
     }
 
@@ -27,7 +29,8 @@ impl Small {
         RaceSetup {
             figures: &self.figures,
             floors: &self.floors,
-            round_s: 10.0,
+            round_s: self.round_s,
+            silent_s: SILENT_S,
             rule: Rule {
                 least: 3,
                 ..Rule::keeping(2)
@@ -217,6 +220,109 @@ fn a_loss_counts_once_however_many_rounds_it_takes() {
         assert_eq!(course.missed(0), 2 * count);
     }
     assert_eq!(without(&mut course, &mut rng, 0, None), [0]);
+}
+
+#[test]
+fn a_loss_has_the_time_to_be_made_good_in_short_rounds_too() {
+    let mut small = Small::new(&[]);
+    small.round_s = 2.0;
+    let setup = small.setup();
+    let mut course = Course::new(&setup);
+    let mut rng = Rng::new(2);
+    for _ in 0..15 {
+        assert_eq!(without(&mut course, &mut rng, 0, None), [0; 0]);
+    }
+    let there = round(&course, &mut rng, &plain);
+    assert_eq!(course.take(&there), [0; 0]);
+    for _ in 0..15 {
+        assert_eq!(without(&mut course, &mut rng, 0, None), [0; 0]);
+    }
+    assert_eq!(without(&mut course, &mut rng, 0, None), [0]);
+    // Slowness may hide in all of them.
+    assert_eq!(course.unseen(0), 31);
+}
+
+#[test]
+fn rounds_that_are_excused_are_unseen_until_they_are_answered() {
+    let small = Small::new(&[]);
+    let setup = small.setup();
+    let mut course = Course::new(&setup);
+    let mut rng = Rng::new(2);
+    for _ in 0..5 {
+        let mut one = round(&course, &mut rng, &plain);
+        one.measured.retain(|lap| lap.host != 0);
+        one.excused.push(Absent {
+            host: 0,
+            why: "it is away".to_owned(),
+        });
+        assert_eq!(course.take(&one), [0; 0]);
+    }
+    assert_eq!((course.missed(0), course.unseen(0)), (0, 5));
+    assert_eq!(without(&mut course, &mut rng, 0, Some(2)), [0; 0]);
+    assert_eq!((course.missed(0), course.unseen(0)), (0, 2));
+}
+
+#[test]
+fn a_zone_is_waited_for_that_is_still_away_since_all_were() {
+    let mut small = Small::new(&[]);
+    small.groups = (0..8)
+        .map(|host| Some(["a", "b"][host % 2].to_owned()))
+        .collect();
+    small.targets = vec![small.targets[0].clone(); 8];
+    let setup = small.setup();
+    let mut course = Course::new(&setup);
+    let mut rng = Rng::new(4);
+    for _ in 0..10 {
+        let mut one = round(&course, &mut rng, &plain);
+        one.measured.retain(|lap| lap.host % 2 == 0);
+        let absent = |host: usize| Absent {
+            host,
+            why: "it is away".to_owned(),
+        };
+        // One had come back in between.
+        one.missed = vec![absent(1)];
+        one.excused = [3, 5, 7].map(absent).into();
+        assert_eq!(course.take(&one), [0; 0]);
+    }
+}
+
+#[test]
+fn a_floor_that_was_missed_in_one_round_alone_is_told() {
+    for (floor, is_once) in [
+        ("page-read.iops>=500", true),
+        ("page-read.iops>=500 for 30s", false),
+    ] {
+        let small = Small::new(&[floor]);
+        let setup = small.setup();
+        let mut course = Course::new(&setup);
+        let mut rng = Rng::new(1);
+        let bad = |host: usize| if host == 1 { [400.0; 2] } else { plain(host) };
+        for _ in 0..3 {
+            let one = round(&course, &mut rng, &bad);
+            course.take(&one);
+        }
+        assert!(matches!(course.fate(1), Some(Fate::Floor(_))));
+        assert_eq!(course.missed_once(1), is_once, "{floor}");
+    }
+}
+
+#[test]
+fn a_round_that_was_answered_too_late_is_named_as_what_it_was() {
+    let small = Small::new(&[]);
+    let setup = small.setup();
+    let mut course = Course::new(&setup);
+    let mut rng = Rng::new(2);
+    for _ in 0..2 {
+        assert_eq!(without(&mut course, &mut rng, 0, None), [0; 0]);
+    }
+    let mut one = round(&course, &mut rng, &plain);
+    let mut own = one.measured.remove(0);
+    own.targets[0].figures[0] = None;
+    own.round = Some(0);
+    one.late.push(own);
+    assert_eq!(course.take(&one), [0]);
+    let why = course.fate(0).unwrap().why();
+    assert_eq!(why, "/a: nothing came back in round 1");
 }
 
 #[test]

@@ -3,15 +3,18 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::super::super::hosts::{Now, is_instance_id};
-use super::super::super::run::{Came, FleetRun, HostRun};
+use super::super::super::run::{FleetRun, HostRun};
 use super::super::conclude::{Concluded, Decided, Ranked};
 use super::super::record::{RaceRecord, RacedHost};
 use super::place::{Place, Resolve, bare};
 use super::plan::figure_of;
 use super::{Doomed, Spared};
 
+/// By how many seconds a clock may be wrong that nobody has set wrong.
+const NOTICEABLE_S: f64 = 2.0;
+
 /// An instance of which all hosts were measured to be bad.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Candidate {
     /// The instance.
     pub doomed: Doomed,
@@ -21,6 +24,11 @@ pub(super) struct Candidate {
     alone: Vec<Place>,
     /// When the race began, by the earliest of the clocks that are known.
     began: Timestamp,
+    /// By how many seconds this clock is behind that of the host, as far as it is noticeable: the race began later
+    /// then.
+    behind_s: Option<f64>,
+    /// A host at the same address that was never met, so that nobody knows whether it is on this instance too.
+    neighbour: Option<String>,
 }
 
 impl Candidate {
@@ -40,8 +48,13 @@ impl Candidate {
         match now.launched {
             None => return Some(format!("EC2 does not say since when {id} runs")),
             Some(launched) if launched > self.began => {
+                let by = self.behind_s.map_or_else(String::new, |behind_s| {
+                    format!(
+                        " by this machine's clock, which is {behind_s:.0} s behind that of the host"
+                    )
+                });
                 return Some(format!(
-                    "{id} was started at {launched}, after the race began"
+                    "{id} was started at {launched}, after the race began{by}"
                 ));
             }
             Some(_) => {}
@@ -55,7 +68,14 @@ impl Candidate {
     /// Why it may be another instance, by what EC2 says of it now, as a clause; `None` where it is not.
     pub(super) fn doubt(&self, known: &[Now]) -> Option<String> {
         let now = known.iter().find(|now| now.id == self.doomed.id)?;
-        self.alone.iter().find_map(|place| place.doubt(now))
+        let place = self.alone.iter().find_map(|place| place.doubt(now));
+        place.or_else(|| {
+            let mate = self.neighbour.as_ref()?;
+            let id = &self.doomed.id;
+            Some(format!(
+                "{mate} is at the same address, and did not say whether it is {id} too"
+            ))
+        })
     }
 }
 
@@ -77,11 +97,16 @@ impl Member<'_> {
         self.raced.own_id.is_none() && !(is_of_ec2 && self.host.id.is_some())
     }
 
-    /// Whether both may be on one machine, by their boot or their address.
-    fn may_be_with(&self, other: &Member<'_>) -> bool {
+    /// Whether both have one boot.
+    fn has_boot_of(&self, other: &Member<'_>) -> bool {
         let boot = &self.raced.boot;
+        !boot.is_empty() && *boot == other.raced.boot
+    }
+
+    /// Whether both have one address, of which they may be ports.
+    fn has_address_of(&self, other: &Member<'_>) -> bool {
         let address = |host: &HostRun| bare(&host.address).to_lowercase();
-        (!boot.is_empty() && *boot == other.raced.boot) || address(self.host) == address(other.host)
+        address(self.host) == address(other.host)
     }
 }
 
@@ -128,13 +153,15 @@ pub(super) fn choose(
     }
     for (id, bad) in instances {
         match housemate(id, &bad, &members, asked.is_of_ec2) {
-            Some(mate) => spared.extend(bad.iter().map(|one| {
+            Mate::Sure(why) => spared.extend(bad.iter().map(|one| {
                 let name = &members[one.place].host.host;
-                let why = format!("{id} is also that of {mate}, which is not terminated");
-                Spared::new(name, why)
+                Spared::new(name, why.clone())
             })),
-            None => {
+            mate => {
                 let mut one = candidate(id, &bad, &members, run.began, resolve);
+                if let Mate::Possible(name) = mate {
+                    one.neighbour = Some(name);
+                }
                 one.doomed.figure = figures(&bad, record);
                 candidates.push(one);
             }
@@ -157,9 +184,17 @@ fn doubt<'a>(
     let company = Company::of(member, record, concluded);
     if one.is_slowed {
         Some(format!("its figures are doubtful: {doubts}"))
-    } else if member.host.came == Came::Unfit {
+    } else if member.raced.may_be_other {
         // Another boot may be another machine with other disks.
-        Some("it is not what was measured any more".to_owned())
+        let why = member
+            .host
+            .why
+            .as_deref()
+            .unwrap_or("it did not come to measure");
+        let why = why.trim_end_matches('.');
+        Some(format!(
+            "it may not be what was measured any more: when it was met again, {why}"
+        ))
     } else if company.chosen == 0 {
         Some("no host of its group is kept, so that too much may have been asked".to_owned())
     } else if company.kept + company.tied == 0 {
@@ -278,22 +313,50 @@ fn id_of<'a>(member: &Member<'a>, is_of_ec2: bool) -> Result<&'a str, String> {
     }
 }
 
-/// A host that has the same instance as these, or may have it, and is not one of them. Several hosts can be
+/// Whether another host is on an instance.
+enum Mate {
+    /// None is.
+    None,
+    /// One is not known to be elsewhere, and was never met; what it is called.
+    Possible(String),
+    /// One is, or was measured and may be; which, as a clause.
+    Sure(String),
+}
+
+/// The host that has the same instance as these, or may have it, and is not one of them. Several hosts can be
 /// containers of one instance, or ports of one address.
-fn housemate<'a>(
-    id: &str,
-    bad: &[&Ranked],
-    members: &[Member<'a>],
-    is_of_ec2: bool,
-) -> Option<&'a str> {
+fn housemate(id: &str, bad: &[&Ranked], members: &[Member<'_>], is_of_ec2: bool) -> Mate {
     let is_other = |place: usize| bad.iter().all(|one| one.place != place);
-    let others = (members.iter().enumerate()).filter(|(place, _)| is_other(*place));
-    let mut others = others.map(|(_, member)| member);
-    let is_with = |other: &&Member<'_>| {
-        let mut own = bad.iter().filter_map(|one| members.get(one.place));
-        other.has_id(id) || (other.is_unsaid(is_of_ec2) && own.any(|own| own.may_be_with(other)))
+    let others = || {
+        let others = members.iter().enumerate();
+        others
+            .filter(|(place, _)| is_other(*place))
+            .map(|(_, member)| member)
     };
-    others.find(is_with).map(|other| other.host.host.as_str())
+    let own = || bad.iter().filter_map(|one| members.get(one.place));
+    let is_with = |other: &&Member<'_>| {
+        let is_unsaid = other.is_unsaid(is_of_ec2);
+        other.has_id(id) || (is_unsaid && own().any(|own| own.has_boot_of(other)))
+    };
+    if let Some(mate) = others().find(is_with) {
+        let mate = &mate.host.host;
+        return Mate::Sure(format!(
+            "{id} is also that of {mate}, which is not terminated"
+        ));
+    }
+    let is_beside = |other: &&Member<'_>| {
+        other.is_unsaid(is_of_ec2) && own().any(|own| own.has_address_of(other))
+    };
+    // One that took part may be a host that is kept.
+    let took_part = |other: &&Member<'_>| other.raced.group.is_some();
+    if let Some(mate) = others().filter(is_beside).find(took_part) {
+        let mate = &mate.host.host;
+        return Mate::Sure(format!(
+            "{mate} is at the same address, did not say whether it is {id} too, and is not terminated"
+        ));
+    }
+    let beside = others().find(is_beside);
+    beside.map_or(Mate::None, |mate| Mate::Possible(mate.host.host.clone()))
 }
 
 /// When the race began, by the clock of a host where that is behind this one: that of an instance is nearer to
@@ -346,5 +409,9 @@ fn candidate(
         began: (bad.iter().map(|one| began_of(&of(&one), began)))
             .min()
             .unwrap_or(began),
+        behind_s: (bad.iter().filter_map(|one| of(&one).host.clock_ahead_s))
+            .filter(|ahead_s| *ahead_s > NOTICEABLE_S)
+            .reduce(f64::max),
+        neighbour: None,
     }
 }

@@ -1,11 +1,25 @@
 //! Where a host is reached, beside where EC2 has the instance that the host calls itself. A metadata service can
 //! be forwarded or made up, and names any instance of the account then.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, ToSocketAddrs as _};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::super::super::hosts::Now;
-use super::super::super::run::HostRun;
-use super::super::record::RacedHost;
+use super::super::super::run::{FleetRun, HostRun};
+use super::super::conclude::Concluded;
+use super::super::record::{RaceRecord, RacedHost};
+
+/// How long names are looked up, all together. A resolver that does not answer takes half a minute for each.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// So many names are looked up at the same time.
+const THREADS: usize = 16;
+/// How often it is looked whether the user wants the end.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Gives the addresses of a name; none where it has none.
 pub(super) type Resolve<'a> = &'a mut dyn FnMut(&str) -> Vec<IpAddr>;
@@ -14,6 +28,69 @@ pub(super) type Resolve<'a> = &'a mut dyn FnMut(&str) -> Vec<IpAddr>;
 pub(super) fn really(name: &str) -> Vec<IpAddr> {
     let found = (name, 0).to_socket_addrs();
     found.map_or_else(|_| Vec::new(), |all| all.map(|one| one.ip()).collect())
+}
+
+/// The names of which the addresses are needed: those of bad hosts of which nobody but they themselves says which
+/// instance they are.
+pub(super) fn names(
+    run: &FleetRun,
+    record: &RaceRecord,
+    concluded: &Concluded,
+) -> BTreeSet<String> {
+    let bad = concluded.ranked.iter().filter(|one| one.is_bad);
+    let both =
+        bad.filter_map(|one| Some((run.hosts.get(one.place)?, record.hosts.get(one.place)?)));
+    let alone = both.filter(|(_, raced)| raced.given_id.is_none());
+    let names = alone.map(|(host, _)| name_of(host));
+    names
+        .filter(|name| literal(name).is_none())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Looks names up, for as long as `patience` and until a signal comes: the system's resolver hears of neither.
+/// What has not answered by then has no address.
+pub(super) fn found(
+    names: BTreeSet<String>,
+    patience: Duration,
+    interrupt: &AtomicBool,
+    resolve: fn(&str) -> Vec<IpAddr>,
+) -> BTreeMap<String, Vec<IpAddr>> {
+    let (mut found, all) = (BTreeMap::new(), names.len());
+    let left = Arc::new(Mutex::new(names));
+    let (sender, answers) = channel();
+    for _ in 0..THREADS.min(all) {
+        let (left, sender) = (Arc::clone(&left), sender.clone());
+        let next = move || {
+            left.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .pop_first()
+        };
+        let work = move || {
+            while let Some(name) = next() {
+                let addresses = resolve(&name);
+                // Nobody waits for it any more where this fails.
+                let _ = sender.send((name, addresses));
+            }
+        };
+        let thread = thread::Builder::new().name("resolver".to_owned());
+        // Where none can be started, none has an address.
+        let _ = thread.spawn(work);
+    }
+    drop(sender);
+    let until = Instant::now() + patience;
+    while found.len() < all && Instant::now() < until && !interrupt.load(Relaxed) {
+        match answers.recv_timeout(LOOK) {
+            Ok((name, addresses)) => {
+                found.insert(name, addresses);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    // Threads that hang end with the name that they are at.
+    left.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    found
 }
 
 /// Where a host is reached of which nobody but itself says which instance it is.
@@ -31,13 +108,10 @@ impl Place {
         if raced.given_id.is_some() {
             return None;
         }
-        let bare = bare(&host.address);
-        let bare = bare.trim_start_matches('[').trim_end_matches(']');
-        // What stands behind a percent sign is this machine's name of a network.
-        let literal = bare.split('%').next().unwrap_or(bare).parse();
+        let name = name_of(host);
         Some(Place {
             address: host.address.clone(),
-            found: literal.map_or_else(|_| resolve(bare), |one| vec![one]),
+            found: literal(name).map_or_else(|| resolve(name), |one| vec![one]),
         })
     }
 
@@ -61,7 +135,44 @@ impl Place {
     }
 }
 
+/// The name or address at which a host is reached, as a resolver knows it.
+fn name_of(host: &HostRun) -> &str {
+    let bare = bare(&host.address);
+    bare.trim_start_matches('[').trim_end_matches(']')
+}
+
+/// The address that a name is; `None` where it is none.
+fn literal(name: &str) -> Option<IpAddr> {
+    // What stands behind a percent sign is this machine's name of a network.
+    name.split('%').next().unwrap_or(name).parse().ok()
+}
+
 /// An address without the user.
 pub(super) fn bare(address: &str) -> &str {
     address.rsplit_once('@').map_or(address, |(_, host)| host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A resolver that knows one name at once, and hangs at another.
+    fn slow(name: &str) -> Vec<IpAddr> {
+        if name == "hangs" {
+            thread::sleep(Duration::from_secs(60));
+        }
+        vec![IpAddr::from([10, 0, 0, 1])]
+    }
+
+    #[test]
+    fn a_resolver_that_hangs_is_waited_for_no_longer_than_is_said() {
+        let names = || ["hangs", "known"].map(str::to_owned).into();
+        let (calm, signal) = (AtomicBool::new(false), AtomicBool::new(true));
+        let began = Instant::now();
+        let known = found(names(), Duration::from_secs(2), &calm, slow);
+        assert_eq!(known.keys().collect::<Vec<_>>(), ["known"]);
+        // Nor after a signal.
+        found(names(), Duration::from_secs(60), &signal, slow);
+        assert!(began.elapsed() < Duration::from_secs(30));
+    }
 }

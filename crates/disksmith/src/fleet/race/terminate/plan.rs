@@ -25,7 +25,7 @@ pub(crate) struct Doomed {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
     /// What it was ranked by, in words.
-    #[serde(skip)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figure: Option<String>,
     /// Its state after EC2 was asked to terminate it, `unknown` where that was not answered; `None` before.
     pub state: Option<String>,

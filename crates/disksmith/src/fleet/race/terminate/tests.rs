@@ -35,6 +35,7 @@ fn race(hosts: &[Member]) -> (FleetRun, Concluded) {
         round_s: 1.0,
         least_rounds: 2,
         most_rounds: 9,
+        silent_s: 0.0,
         ties: None,
         hosts: hosts.iter().map(raced).collect(),
         rounds: Vec::new(),
@@ -66,6 +67,7 @@ fn race(hosts: &[Member]) -> (FleetRun, Concluded) {
         hosts: hosts.len(),
         end: None,
         kept: 1,
+        there: 1,
         tied: 0,
         places: 0,
     };

@@ -82,8 +82,23 @@ fn an_instance_that_another_host_has_too_stays_unless_all_of_it_is_bad() {
         ("h1", Some("i-1"), booted(Some("i-1"))),
     ];
     assert_eq!(doomed(&planned(&container, false)), [""; 0]);
-    let port = [("H1", None, silent), bad.clone()];
-    assert_eq!(doomed(&planned(&port, false)), [""; 0]);
+    let port = [("H1", None, silent.clone()), bad.clone()];
+    let plan = planned(&port, false);
+    assert_eq!(doomed(&plan), [""; 0]);
+    let told =
+        "H1 is at the same address, did not say whether it is i-1 too, and is not terminated";
+    assert_eq!(why(&plan, "h1"), Some(told));
+    // Who was never met is a doubt.
+    let (mut run, mut concluded) = race(&[kept.clone(), bad.clone(), ("H1", None, silent)]);
+    run.race.as_mut().unwrap().hosts[2].group = None;
+    concluded.ranked[2].is_bad = false;
+    let plan = planned_of(&run, &concluded, false);
+    assert_eq!(doomed(&plan), ["i-1"]);
+    let told = "A doubt: H1 is at the same address, and did not say whether it is i-1 too.";
+    assert!(plan.text("").contains(told), "{}", plan.text(""));
+    let plan = planned_as(&run, &concluded, UNSEEN);
+    assert_eq!(doomed(&plan), [""; 0]);
+    assert!(why(&plan, "h1").unwrap().contains("without --yes"));
     // Two instances may well be alike in their boots: each has said which it is.
     let alike = [
         ("h0", Some("i-0"), booted(Some("i-0"))),
@@ -131,12 +146,16 @@ fn who_was_started_anew_since_it_was_measured_stays() {
         ("h6", Some("i-6"), own("i-6")),
     ];
     let (mut run, concluded) = race(&hosts);
-    run.hosts[1].came = crate::fleet::run::Came::Unfit;
+    run.race.as_mut().unwrap().hosts[1].may_be_other = true;
+    run.hosts[1].why = Some("/mnt is another disk than at the start of the race.".to_owned());
     let plan = planned_of(&run, &concluded, false);
     assert_eq!(doomed(&plan), ["i-6"]);
     assert_eq!(
         why(&plan, "h1"),
-        Some("it is not what was measured any more")
+        Some(
+            "it may not be what was measured any more: when it was met again, /mnt is another disk than at the \
+             start of the race"
+        )
     );
 }
 
@@ -170,6 +189,16 @@ fn an_instance_that_was_started_since_the_race_began_stays() {
     assert_eq!(
         why(&plan, "h1"),
         Some("EC2 does not say since when i-1 runs")
+    );
+    // Where this machine's clock is behind, it may have been before.
+    run.hosts[1].clock_ahead_s = Some(600.0);
+    let plan = planned(&run, "1970-01-01T00:00:01+00:00");
+    assert_eq!(
+        why(&plan, "h1"),
+        Some(
+            "i-1 was started at 1970-01-01T00:00:01Z, after the race began by this machine's clock, which is \
+             600 s behind that of the host"
+        )
     );
     // This machine's clock is an hour and a half ahead of that of one host, so that the race began earlier.
     run.hosts[1].clock_ahead_s = Some(-5400.0);

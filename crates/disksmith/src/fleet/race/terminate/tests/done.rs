@@ -102,6 +102,21 @@ fn the_ledger_knows_of_each_before_it_is_terminated_and_what_came_of_it() {
 }
 
 #[test]
+fn all_that_is_known_of_the_instances_comes_back_from_the_ledger() {
+    let (mut run, concluded) = race(&two());
+    let mut plan = planned_of(&run, &concluded, false);
+    for (one, number) in plan.doomed.iter_mut().zip(1..) {
+        one.figure = Some(format!("page-read.iops {number}"));
+        one.doubts = vec!["It was hardly ever written.".to_owned()];
+        one.state = Some(UNKNOWN.to_owned());
+    }
+    note(&mut run, &plan);
+    // The ledger keeps nothing that would not.
+    let back: FleetRun = serde_json::from_slice(&serde_json::to_vec(&run).unwrap()).unwrap();
+    assert_eq!(back, run);
+}
+
+#[test]
 fn nothing_is_terminated_of_which_the_ledger_would_say_nothing() {
     // Neither before anybody is asked, nor after.
     for fails_from in [0, 1] {
@@ -337,7 +352,11 @@ fn what_terminates_in_place_of_a_rehearsal_does_so_with_one_at_most() {
     );
     assert!(matches!(why.before_race(), Failure::Midway(_)));
     // In the end too, and what came of that one is not known then, unless EC2 says so.
-    for (gone, state) in [("running", UNKNOWN), ("terminated", "terminated")] {
+    for (gone, state, fails_from) in [
+        ("running", UNKNOWN, 9),
+        ("terminated", "terminated", 9),
+        ("running", UNKNOWN, 1),
+    ] {
         let mut sound = ec2(SOUND);
         let mut is_sent = false;
         let careless = |exec: &Exec| {
@@ -351,12 +370,15 @@ fn what_terminates_in_place_of_a_rehearsal_does_so_with_one_at_most() {
             let now = if is_sent { gone } else { "running" };
             Ok(said.replace("running", now).into_bytes())
         };
-        let came = terminated(&two(), careless, 9, || panic!("nobody is asked"));
+        let came = terminated(&two(), careless, fails_from, || panic!("nobody is asked"));
         assert_eq!(came.sent, [""; 0]);
         assert_eq!(came.states(), [Some(state), None]);
         let error = came.error.unwrap();
         assert!(error.starts_with("'aws ec2 terminate"), "{error}");
         assert!(error.contains("what came of i-1 is not known"), "{error}");
+        // The ledger says the opposite then.
+        let is_wrong = error.contains("none of them is terminated, which may not be so");
+        assert_eq!(is_wrong, fails_from == 1, "{error}");
     }
 }
 
