@@ -118,7 +118,7 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> Concluded {
     let proof_rounds = replayed.proof_rounds();
     let bounds = Bounds {
         proof_rounds,
-        is_over: groups.iter().all(|group| group.decision.end.is_some()),
+        is_over: record.interrupted || groups.iter().all(|group| group.decision.end.is_some()),
     };
     let mut ranked: Vec<Ranked> = (0..run.hosts.len())
         .map(|place| {
@@ -208,7 +208,7 @@ fn empty(run: &FleetRun, record: &RaceRecord) -> Vec<String> {
 struct Bounds {
     /// In how many rounds a host must be measured so that a slowness in a tenth of them is seen.
     proof_rounds: usize,
-    /// Whether the race of each group is over.
+    /// Whether the race is over.
     is_over: bool,
 }
 

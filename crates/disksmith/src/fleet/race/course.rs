@@ -192,7 +192,7 @@ impl<'a> Course<'a> {
                 let rounds = self.absences.counts(lap.host);
                 self.doom_absent(lap.host, rounds, why, &mut out);
             } else if let Some((why, is_once)) = self.missed_floor(lap) {
-                if is_once {
+                if is_once && !self.fates.contains_key(&lap.host) {
                     self.once.insert(lap.host);
                 }
                 self.doom(lap.host, Fate::Floor(why), &mut out);
@@ -359,9 +359,9 @@ impl<'a> Course<'a> {
         self.fates.get(&place)
     }
 
-    /// Whether a host missed its floor in one round alone.
+    /// Whether a host is out for a floor that it missed in one round alone.
     pub(crate) fn missed_once(&self, place: usize) -> bool {
-        self.once.contains(&place)
+        self.once.contains(&place) && matches!(self.fate(place), Some(Fate::Floor(_)))
     }
 
     /// What became of a host; `None` where it takes no part.

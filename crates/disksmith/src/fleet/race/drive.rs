@@ -290,6 +290,8 @@ impl<'a> Field<'a> {
         match told {
             Told::Known(came, boot, own_id) => {
                 (seat.came, seat.boot, seat.own_id) = (*came, boot, own_id);
+                // Until it says what it measures: the race may be over before.
+                seat.may_be_other = !seat.targets.is_empty();
             }
             Told::Ready(targets) => match others(&seat.targets, &targets) {
                 Some(why) => {
@@ -300,6 +302,7 @@ impl<'a> Field<'a> {
                 }
                 None => {
                     seat.targets = targets;
+                    seat.may_be_other = false;
                     seat.state = State::Ready;
                 }
             },
@@ -412,6 +415,27 @@ mod tests {
         field.hear();
         let seat = &field.seats[0];
         assert_eq!((&seat.state, seat.may_be_other), (&State::Gone, true));
+    }
+
+    #[test]
+    fn one_that_is_met_again_may_be_another_until_it_is_ready() {
+        let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
+        let (mut field, (told, _)) = Field::new(&[Host::default()], &over, &interrupt);
+        let mut hear = |one: Told| {
+            told.send((0, one)).unwrap();
+            field.hear();
+            field.seats[0].may_be_other
+        };
+        let known = || {
+            let came = HostRun::waiting(&Host::default());
+            Told::Known(Box::new(came), "boot".to_owned(), None)
+        };
+        let ready = || Told::Ready(vec![disk("/a", Some("vol-1"), "nvme1n1")]);
+        assert!(!hear(known()));
+        assert!(!hear(ready()));
+        assert!(!hear(Told::Away("it was lost".to_owned())));
+        assert!(hear(known()));
+        assert!(!hear(ready()));
     }
 
     #[test]

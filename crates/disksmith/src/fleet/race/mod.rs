@@ -46,6 +46,7 @@ use record::RacedHost;
 use study::burnin::End;
 
 use super::agree::must_be_askable;
+use super::floor::Floor;
 use super::hosts::{Host, is_keep};
 use super::rounds;
 use super::run::{self as fleet_run, FleetRun, Kind};
@@ -116,6 +117,12 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         }
         terminate::check_permission(&ids, &mut terminate::really)
             .map_err(Unrehearsed::before_race)?;
+        if let Some([floor, longer]) = args.yes.then(|| floor_of_one_round(args)).flatten() {
+            context.tell(&format!(
+                "disksmith: who misses {floor} is out, but with --yes its instance is not terminated for that: one \
+                 round may be bad because the machine paused. Surer is --floor '{longer}'."
+            ));
+        }
     }
     let ssh = reach(&args.reach)?;
     let starting = hosts.len().min(args.reach.batch as usize);
@@ -178,6 +185,18 @@ fn conclude_of(run: &FleetRun) -> Result<Concluded, Failure> {
     let record = run.race.as_ref();
     let record = record.ok_or_else(|| Failure::refused("the run is no race"))?;
     Ok(conclude(run, record))
+}
+
+/// A floor that can be missed in one round alone, and the same over several rounds.
+fn floor_of_one_round(args: &RaceArgs) -> Option<[Floor; 2]> {
+    let round = args.round.0;
+    let is_short = |floor: &&Floor| floor.over.is_none_or(|over| over <= round);
+    let short = args.floor.iter().find(is_short)?;
+    let longer = Floor {
+        over: Some(::record::Nanos(round.0.saturating_mul(6))),
+        ..short.clone()
+    };
+    Some([short.clone(), longer])
 }
 
 /// Whether the end of a group tells which of its hosts are good. Where the rounds were used up, all that are

@@ -326,6 +326,19 @@ fn a_round_that_was_answered_too_late_is_named_as_what_it_was() {
 }
 
 #[test]
+fn a_disk_that_fails_and_misses_a_floor_is_broken() {
+    let small = Small::new(&["page-read.iops>=500"]);
+    let setup = small.setup();
+    let mut course = Course::new(&setup);
+    let slow = |host: usize| if host == 1 { [400.0; 2] } else { plain(host) };
+    let mut one = round(&course, &mut Rng::new(3), &slow);
+    one.measured[1].targets[0].broken = Some("a read failed".to_owned());
+    assert_eq!(course.take(&one), [1]);
+    assert!(matches!(course.fate(1), Some(Fate::Broken(_))));
+    assert!(!course.missed_once(1));
+}
+
+#[test]
 fn a_disk_that_fails_is_broken_and_one_that_gives_nothing_is_out() {
     let small = Small::new(&[]);
     let setup = small.setup();
