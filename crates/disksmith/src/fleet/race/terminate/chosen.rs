@@ -347,9 +347,9 @@ fn housemate(id: &str, bad: &[&Ranked], members: &[Member<'_>], is_of_ec2: bool)
     let is_beside = |other: &&Member<'_>| {
         other.is_unsaid(is_of_ec2) && own().any(|own| own.has_address_of(other))
     };
-    // One that took part may be a host that is kept.
-    let took_part = |other: &&Member<'_>| other.raced.group.is_some();
-    if let Some(mate) = others().filter(is_beside).find(took_part) {
+    // One that took part may be a host that is kept, as one that is tagged so is in any case.
+    let stays = |other: &&Member<'_>| other.raced.group.is_some() || other.raced.is_tagged_keep;
+    if let Some(mate) = others().filter(is_beside).find(stays) {
         let mate = &mate.host.host;
         return Mate::Sure(format!(
             "{mate} is at the same address, did not say whether it is {id} too, and is not terminated"

@@ -99,6 +99,9 @@ fn an_instance_that_another_host_has_too_stays_unless_all_of_it_is_bad() {
     let plan = planned_as(&run, &concluded, UNSEEN);
     assert_eq!(doomed(&plan), [""; 0]);
     assert!(why(&plan, "h1").unwrap().contains("without --yes"));
+    // Where it is tagged keep, none at its address is terminated.
+    run.race.as_mut().unwrap().hosts[2].is_tagged_keep = true;
+    assert_eq!(doomed(&planned_of(&run, &concluded, false)), [""; 0]);
     // Two instances may well be alike in their boots: each has said which it is.
     let alike = [
         ("h0", Some("i-0"), booted(Some("i-0"))),
