@@ -4,6 +4,7 @@
 use std::process::Command;
 use std::thread;
 
+use crate::causes::SIZES;
 use crate::dice::Dice;
 use crate::loops::{FileSystem, Loop, Other, Throttle, fill, run};
 use crate::machine::{findings, keep};
@@ -16,8 +17,6 @@ const SECONDS: u64 = 150;
 const AT_A_TIME: u64 = 5;
 /// The size of a disk.
 const MIB: u64 = 16;
-/// In KiB.
-const SIZES: [u64; 3] = [8, 16, 32];
 
 /// Disks at work whose requests go through one limit, which is that of a device below them: to whoever looks
 /// at a disk, its requests wait.

@@ -129,6 +129,15 @@ impl Seen {
         })
     }
 
+    /// The words that bind a verb to this disk under the path by which it is written.
+    pub(crate) fn bound(&self, path: &str) -> [String; 2] {
+        let planned = Planned {
+            path: path.into(),
+            seen: self.clone(),
+        };
+        planned.words()
+    }
+
     /// Why this is not what is there now, as a clause; `None` where it is.
     fn differs(&self, now: &Seen) -> Option<&'static str> {
         if self.boot != now.boot {

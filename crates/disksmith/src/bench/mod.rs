@@ -142,10 +142,13 @@ pub(crate) fn rehearse(
 /// Whether what a --destroy of these arguments names is overwritten: a phase writes, or it may be that one does,
 /// as the jobs of a file are only known where it lies.
 pub(crate) fn overwrites(args: &BenchArgs) -> bool {
+    if args.destroy.is_empty() {
+        return false;
+    }
     let is_of_own_files =
         args.workload.is_none() && matches!(args.suite, SuiteName::Bonnie | SuiteName::Sysbench);
-    if args.destroy.is_empty() || args.fio.is_some() || is_of_own_files {
-        return !args.destroy.is_empty();
+    if args.fio.is_some() || is_of_own_files {
+        return true;
     }
     let plans = args
         .target_and_phases()

@@ -45,8 +45,9 @@ fn forget_typed(from: impl AsFd) {
 /// Whether the user agrees, after these words.
 ///
 /// # Errors
-/// Refused, where a signal came in place of an answer.
+/// Refused, where nobody can be asked, or a signal came in place of an answer.
 pub(super) fn is_agreed(words: &str, done: &str, interrupt: &AtomicBool) -> Result<bool, Failure> {
+    must_be_askable(done)?;
     forget_typed(io::stdin());
     let words = crate::context::printable(words);
     let _ = write!(io::stderr(), "{words} Write {AGREED} to go on: ");

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::agree::{is_agreed, must_be_askable};
+use super::agree::is_agreed;
 use super::disks::{self, Disk};
 use super::find;
 use super::run::{self, Came, FleetRun, HostRun, Kind, Limits, Work};
@@ -80,7 +80,6 @@ impl Destroying<'_> {
             return Ok(Answer::Done);
         }
         if !self.yes {
-            must_be_askable("written")?;
             let lost = format!(
                 "All that is on these {} will be lost.",
                 disks::count(&doomed)

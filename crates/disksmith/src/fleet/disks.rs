@@ -4,8 +4,9 @@ use record::Bytes;
 use serde_json::Value;
 
 use crate::context::printable;
-use crate::planned::{Planned, Seen};
+use crate::planned::Seen;
 use crate::render::table::{Column, layout, wrap};
+use crate::render::words;
 
 /// What stands for a disk on which nothing known was found.
 const NOTHING: &str = "nothing known";
@@ -55,11 +56,8 @@ impl Disk {
 
     /// The options that bind the work on its host to this disk; none where it is not known which it is.
     pub(super) fn bound(&self) -> Vec<String> {
-        let planned = self.seen.clone().map(|seen| Planned {
-            path: self.path.clone().into(),
-            seen,
-        });
-        planned.iter().flat_map(Planned::words).collect()
+        let bound = self.seen.as_ref().map(|seen| seen.bound(&self.path));
+        bound.into_iter().flatten().collect()
     }
 }
 
@@ -108,11 +106,11 @@ pub(super) fn count(disks: &[Disk]) -> String {
     let mut hosts: Vec<&str> = disks.iter().map(|disk| disk.host.as_str()).collect();
     hosts.sort_unstable();
     hosts.dedup();
-    let of = |number: usize, what: &str| match number {
-        1 => format!("1 {what}"),
-        _ => format!("{number} {what}s"),
-    };
-    format!("{} of {}", of(disks.len(), "disk"), of(hosts.len(), "host"))
+    format!(
+        "{} of {}",
+        words::count(disks.len(), "disk"),
+        words::count(hosts.len(), "host")
+    )
 }
 
 #[cfg(test)]
@@ -120,6 +118,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::planned::Planned;
 
     #[test]
     fn a_disk_says_what_is_on_it_and_is_bound_to_what_was_seen() {

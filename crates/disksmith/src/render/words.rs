@@ -25,6 +25,13 @@ pub(crate) fn number(value: f64) -> String {
     out
 }
 
+/// So many of something, whose word takes an s: `1 host`, `1,500 hosts`.
+pub(crate) fn count(many: usize, what: &str) -> String {
+    let plural = if many == 1 { "" } else { "s" };
+    let digits = number(many as f64);
+    format!("{} {what}{plural}", digits.trim_end_matches(".0"))
+}
+
 /// A latency in the unit that suits.
 pub(crate) fn latency(nanos: u64) -> String {
     Nanos(nanos).to_string().replace(" us", " µs")
@@ -294,6 +301,13 @@ mod tests {
         ] {
             assert_eq!(number(value), text);
         }
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!(count(1, "layout"), "1 layout");
+        assert_eq!(count(96, "layout"), "96 layouts");
+        assert_eq!(count(1_000, "cell"), "1,000 cells");
     }
 
     #[test]

@@ -8,8 +8,7 @@ use record::Verdict;
 
 use super::super::race::{Decided, conclude};
 use super::super::run::{Came, FleetRun};
-use super::PastHost;
-use super::text::may_be_good;
+use super::{PastHost, key_of};
 use crate::bench::conclusion::Conclusion;
 use crate::failure::{Failure, Standing as _};
 use crate::sweep::{Requirement, figures_of};
@@ -97,15 +96,7 @@ fn of_races(ledger: &Ledger, bar: &Requirement) -> Result<Vec<(String, PastHost)
             // Where the race was ended first, it says nothing of a host that was not measured.
             if let Some(host) = host.filter(|_| one.known.is_some() || one.decided != Decided::Open)
             {
-                let past = PastHost {
-                    zone: host.zone.clone(),
-                    kind: host.kind.clone(),
-                    figure: (one.known)
-                        .filter(|_| may_be_good(one.decided.word()))
-                        .map(|known| known.figure),
-                    kept: None,
-                };
-                hosts.push((host.id.clone().unwrap_or_else(|| host.host.clone()), past));
+                hosts.push((key_of(host), PastHost::of_race(host, &one)));
             }
         }
     }

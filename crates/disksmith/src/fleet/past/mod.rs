@@ -14,10 +14,12 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use super::race::Ranked;
+use super::run::HostRun;
 use crate::failure::Failure;
 use crate::sweep::Requirement;
 use measured::of_ledger;
-use text::of_text;
+use text::{may_be_good, of_text};
 use verdicts::of_verdicts;
 
 /// How the file of a ledger begins (SQLite's file format, section 1.3).
@@ -37,6 +39,25 @@ pub(crate) struct PastHost {
     pub figure: Option<f64>,
     /// Whether it was kept, where that is known.
     pub kept: Option<bool>,
+}
+
+impl PastHost {
+    /// A host as it came out of a race, by its figure.
+    fn of_race(host: &HostRun, ranked: &Ranked) -> PastHost {
+        PastHost {
+            zone: host.zone.clone(),
+            kind: host.kind.clone(),
+            figure: (ranked.known)
+                .filter(|_| may_be_good(ranked.decided.word()))
+                .map(|known| known.figure),
+            kept: None,
+        }
+    }
+}
+
+/// What names a host in one run and the next: its id, or what it is called.
+fn key_of(host: &HostRun) -> String {
+    host.id.clone().unwrap_or_else(|| host.host.clone())
 }
 
 /// The hosts of the past, and which of them were good.

@@ -5,11 +5,10 @@ use std::path::Path;
 
 use ledger::{Ledger, LongWork as _};
 
-use super::super::race::{Decided, RaceRecord, conclude, found_good, tells_good};
+use super::super::race::{Decided, RaceRecord, conclude, tells_good};
 use super::super::run::FleetRun;
 use super::super::setup;
-use super::text::may_be_good;
-use super::{Past, PastHost};
+use super::{Past, PastHost, key_of};
 use crate::failure::{Failure, Standing as _};
 use crate::sweep::Figure;
 
@@ -124,7 +123,11 @@ fn verdicts(run: &FleetRun, record: &RaceRecord) -> (Vec<Found>, usize) {
     if decided.is_empty() {
         return (Vec::new(), untold.len());
     }
-    let good = found_good(record);
+    let groups = concluded.groups.iter();
+    let good: BTreeSet<usize> = groups
+        .filter(|group| decided.contains(group.name.as_str()))
+        .flat_map(|group| group.best.iter().copied())
+        .collect();
     let mut hosts = Vec::new();
     for one in &concluded.ranked {
         let group = record
@@ -146,18 +149,12 @@ fn verdicts(run: &FleetRun, record: &RaceRecord) -> (Vec<Found>, usize) {
             continue;
         }
         let is_good = good.contains(&one.place);
-        let past = PastHost {
-            zone: host.zone.clone(),
-            kind: host.kind.clone(),
-            figure: (one.known)
-                .filter(|_| may_be_good(one.decided.word()))
-                .map(|known| known.figure),
-            kept: Some(is_good),
-        };
-        let key = host.id.clone().unwrap_or_else(|| host.host.clone());
         hosts.push(Found {
-            key,
-            host: past,
+            key: key_of(host),
+            host: PastHost {
+                kept: Some(is_good),
+                ..PastHost::of_race(host, one)
+            },
             good: is_good,
         });
     }

@@ -2,8 +2,8 @@
 //! what has changed last. The others are counted.
 //!
 //! It is drawn in place on standard error, below what was there, and asks nothing of the terminal that would
-//! have to be put back later: no other screen, no hidden cursor, no other mode than while it is written. When it goes, the cursor is where the
-//! table began.
+//! have to be put back later: no other screen, no hidden cursor, no other mode than while it is written. When it
+//! goes, the cursor is where the table began.
 
 mod picture;
 

@@ -89,6 +89,8 @@ pub(crate) struct GroupEnd {
     pub tied: usize,
     /// How many places they tie for.
     pub places: usize,
+    /// Those that are kept by the rule, and those that it could not tell from them, by their places.
+    pub best: Vec<usize>,
 }
 
 /// What a race comes to.
@@ -174,6 +176,7 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> Concluded {
             there: there(&kept) + places.min(there(&tied)),
             tied: tied.len(),
             places,
+            best: [&group.decision.keep[..], &group.decision.tied].concat(),
         }
     });
     Concluded {
@@ -304,8 +307,8 @@ fn of_rank(
     if decision.tied.contains(&place) {
         let ties = format!(
             "ties with {} for {}",
-            count(tied.saturating_sub(1), "other"),
-            count(places, "place")
+            words::count(tied.saturating_sub(1), "other"),
+            words::count(places, "place")
         );
         return match record.ties {
             None => (Decided::Tie, ties, false),
@@ -344,14 +347,6 @@ fn of_rank(
             format!("{others} better by what was measured, though it may be as good"),
             false,
         ),
-    }
-}
-
-/// So many of something, in words.
-pub(super) fn count(number: usize, what: &str) -> String {
-    match number {
-        1 => format!("1 {what}"),
-        _ => format!("{number} {what}s"),
     }
 }
 

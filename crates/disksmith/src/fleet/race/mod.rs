@@ -34,11 +34,11 @@ mod terminate;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use ::record::Nanos;
 use anyhow::anyhow;
 use clap::Parser as _;
 use ledger::Ledger;
@@ -59,7 +59,6 @@ use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::longwork::Here;
 use crate::render;
 use crate::sweep::{Figure, Metric};
-use course::{Course, Replayed};
 use files::Lists;
 use keeper::Keeper;
 use run::Conditions;
@@ -193,7 +192,7 @@ fn floor_of_one_round(args: &RaceArgs) -> Option<[Floor; 2]> {
     let is_short = |floor: &&Floor| floor.over.is_none_or(|over| over <= round);
     let short = args.floor.iter().find(is_short)?;
     let longer = Floor {
-        over: Some(::record::Nanos(round.0.saturating_mul(6))),
+        over: Some(Nanos(round.0.saturating_mul(6))),
         ..short.clone()
     };
     Some([short.clone(), longer])
@@ -208,22 +207,6 @@ pub(crate) fn tells_good(end: Option<End>, record: &RaceRecord) -> bool {
         Some(End::Few) => !record.floors.is_empty(),
         Some(End::Rounds) | None => false,
     }
-}
-
-/// The hosts that a race found good, by their places: those that are kept by the rule, and those that it could
-/// not tell from them. None of a group whose end does not tell ([`tells_good`]).
-pub(crate) fn found_good(record: &RaceRecord) -> BTreeSet<usize> {
-    let replayed = Replayed::of(record);
-    let setup = replayed.setup(record);
-    let mut course = Course::new(&setup);
-    for round in &record.rounds {
-        course.take(round);
-    }
-    let groups = course.groups().into_iter();
-    let decided = groups.filter(|group| tells_good(group.decision.end, record));
-    decided
-        .flat_map(|group| [group.decision.keep, group.decision.tied].concat())
-        .collect()
 }
 
 /// What is asked of each host.

@@ -4,16 +4,15 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::super::agree::{is_agreed, must_be_askable};
+use super::super::agree::is_agreed;
 use super::super::disks::{self, Disk};
 use super::super::rounds::TargetFacts;
 use super::super::run::FleetRun;
-use super::conclude::count;
 use super::drive::{Field, State};
 use crate::context::tell;
 use crate::failure::Failure;
-use crate::planned::Planned;
 use crate::render::table::wrap;
+use crate::render::words::count;
 
 /// What is done, as in `nothing was overwritten`. Test files of our own are laid out in folders by then.
 pub(super) const DONE: &str = "overwritten";
@@ -72,7 +71,6 @@ impl Plan {
         if yes {
             return Ok(());
         }
-        must_be_askable(DONE)?;
         if is_agreed(&self.question(), DONE, interrupt)? {
             Ok(())
         } else {
@@ -134,12 +132,6 @@ fn disk(host: &str, zone: Option<&str>, target: &TargetFacts) -> Option<Disk> {
 
 /// The options that bind a host to the disks that it has said.
 pub(super) fn bound(targets: &[TargetFacts]) -> Vec<String> {
-    let planned = targets.iter().filter_map(|target| {
-        let doomed = target.doomed.as_ref()?;
-        Some(Planned {
-            path: target.path.clone().into(),
-            seen: doomed.seen.clone(),
-        })
-    });
-    planned.flat_map(|planned| planned.words()).collect()
+    let bound = |target: &TargetFacts| Some(target.doomed.as_ref()?.seen.bound(&target.path));
+    targets.iter().filter_map(bound).flatten().collect()
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use study::burnin::{End, Known};
 
 use super::super::run::FleetRun;
-use super::conclude::{Concluded, Decided, GroupEnd, Ranked, count};
+use super::conclude::{Concluded, Decided, GroupEnd, Ranked};
 use super::course::end_word;
 use super::record::{RaceRecord, RacedHost};
 use super::terminate::UNKNOWN;
@@ -198,7 +198,7 @@ fn of_group(group: &GroupEnd, record: &RaceRecord) -> String {
         tied => format!(
             ", and {tied} tie for {}: the race cannot tell them apart; choose among them, or break \
              ties with --ties",
-            count(group.places, "place")
+            words::count(group.places, "place")
         ),
     };
     match group.end {

@@ -496,5 +496,7 @@ fn race_a_thousand_hosts() {
     let cores = used() / began.elapsed().as_secs_f64();
     println!("1000 hosts, their agents included: {most} MiB, {cores:.2} cores");
     assert!(most < 500, "{most} MiB");
-    assert!(cores < 1.0, "{cores} cores");
+    // Without optimization all takes several times as long.
+    let most = if cfg!(debug_assertions) { 2.0 } else { 1.0 };
+    assert!(cores < most, "{cores} cores");
 }

@@ -7,7 +7,7 @@ use linux::exec;
 use record::Nanos;
 
 use super::units::{Unit, figure, half_width, objective, side, standing};
-use crate::render::words::{number, percent};
+use crate::render::words::{count, percent};
 use crate::sweep::{
     CellOutcome, Decided, Factor, Figure, Layout, Objective, Row, Settings, Standing, SweepRecord,
 };
@@ -29,13 +29,6 @@ pub(crate) fn row(decided: &Decided, layout: usize) -> Option<&Row> {
 pub(crate) fn rank(decided: &Decided, layout: usize) -> Option<usize> {
     let place = decided.rows.iter().position(|row| row.layout == layout)?;
     Some(place + 1)
-}
-
-/// How many there are, with the word for it: `1 layout`, `96 layouts`.
-pub(crate) fn count(many: usize, word: &str) -> String {
-    let plural = if many == 1 { "" } else { "s" };
-    let digits = number(many as f64);
-    format!("{} {word}{plural}", digits.trim_end_matches(".0"))
 }
 
 /// The devices: `/dev/sdf … /dev/sdm (8 × 100 GiB, Amazon Elastic Block Store)`.
@@ -351,12 +344,5 @@ mod tests {
         assert_eq!(ranges(&[1]), "#1");
         assert_eq!(ranges(&[1, 2, 4, 5, 6, 9]), "#1, #2, #4–#6, #9");
         assert_eq!(ranges(&[]), "");
-    }
-
-    #[test]
-    fn one_is_not_many() {
-        assert_eq!(count(1, "layout"), "1 layout");
-        assert_eq!(count(96, "layout"), "96 layouts");
-        assert_eq!(count(1_000, "cell"), "1,000 cells");
     }
 }

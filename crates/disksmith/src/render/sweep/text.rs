@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use super::sentences::{
-    alike, count, devices, effort, figure_title, frontier, further_figures, layout as layout_name,
-    outs, place, plus_minus, resume, ties, varying, wanted, winner,
+    alike, devices, effort, figure_title, frontier, further_figures, layout as layout_name, outs,
+    place, plus_minus, resume, ties, varying, wanted, winner,
 };
 use super::units::{Unit, share, share_interval, standing};
 use crate::render::table::{Column, layout, wrap};
+use crate::render::words::count;
 use crate::sweep::{Decided, Factor, Figure, Objective, Row, SweepRecord};
 
 /// The whole answer of `sweep`. `commands` build the winner, and are not wrapped: they are to be

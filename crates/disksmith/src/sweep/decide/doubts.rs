@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Field;
 use super::observed::Observed;
-use super::words::counted;
+use crate::render::words::count;
 use crate::sweep::record::CellOutcome;
 
 /// All of them.
@@ -54,7 +54,7 @@ fn findings(observed: &Observed) -> Option<String> {
     (doubtful > 0).then(|| {
         format!(
             "{doubtful} of {} {} findings that speak against the figures: {}.",
-            counted(runs, "run"),
+            count(runs, "run"),
             if doubtful == 1 { "has" } else { "have" },
             codes.join(", ")
         )

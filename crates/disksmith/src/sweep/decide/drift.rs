@@ -1,11 +1,11 @@
 //! What the baseline did over the time of the sweep.
 
-use crate::render::words::{number, seconds};
+use crate::render::words::{count, number, seconds};
 use crate::sweep::decided::Drift;
 use crate::sweep::record::Value;
 
 use super::observed::{Observed, is_positive};
-use super::words::{changed, counted, hundredths};
+use super::words::{changed, hundredths};
 
 /// From one measurement of the baseline to the next so much is more than building anew explains.
 const JUMP: f64 = 0.2;
@@ -88,7 +88,7 @@ fn hours(elapsed: f64) -> String {
     if elapsed < 120.0 {
         seconds(elapsed)
     } else if elapsed < 7200.0 {
-        counted((elapsed / 60.0).round() as usize, "minute")
+        count((elapsed / 60.0).round() as usize, "minute")
     } else {
         format!("{} hours", number(elapsed / 3600.0))
     }

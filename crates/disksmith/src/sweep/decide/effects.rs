@@ -3,13 +3,14 @@
 use study::compare::RatioInterval;
 use study::effects::{Pair, effect};
 
+use crate::render::words::count;
 use crate::sweep::decided::Effect;
 use crate::sweep::figure::Figure;
 use crate::sweep::layout::{Factor, Layout};
 use crate::sweep::record::Value;
 
 use super::observed::Observed;
-use super::words::{changed, counted, direction, hundredths, range};
+use super::words::{changed, direction, hundredths, range};
 
 /// The effects of all factors, each setting against the first that was swept. A disk alone has
 /// neither level nor chunk nor other members, so nothing differs from it in one factor alone: then
@@ -151,7 +152,7 @@ struct Told<'a> {
 impl Told<'_> {
     fn text(&self, ratio: f64, interval: Option<RatioInterval>) -> String {
         let names = &self.names;
-        let over = format!("over {} of layouts", counted(self.pairs, "pair"));
+        let over = format!("over {} of layouts", count(self.pairs, "pair"));
         let Some(interval) = interval else {
             let share = hundredths((ratio - 1.0).abs());
             let how = direction(self.figure, ratio >= 1.0);

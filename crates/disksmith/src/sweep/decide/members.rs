@@ -5,13 +5,13 @@ use study::compare::RatioInterval;
 use study::effects::{Effect, Pair, effect};
 use study::scaling::{Point, Share, knee, odd_against_even};
 
-use crate::render::words::number;
+use crate::render::words::{count, number};
 use crate::sweep::figure::{Figure, Metric};
 use crate::sweep::record::{Probe, Value};
 
 use super::observed::Observed;
 use super::scaling::{Explained, in_flight, per_request, rate};
-use super::words::{counted, hundredths, range, shown};
+use super::words::{hundredths, range, shown};
 
 /// Less than this share of what it should be is clearly less: probes of a few seconds wander by some
 /// percent.
@@ -198,7 +198,7 @@ pub(super) fn odd_and_even(curves: &[Explained]) -> String {
         Some(all) => {
             let of = format!(
                 "over {} of the other settings",
-                counted(shares.len(), "combination")
+                count(shares.len(), "combination")
             );
             odd_or_even(all.ratio, all.interval, &of)
         }

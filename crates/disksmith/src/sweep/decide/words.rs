@@ -2,7 +2,7 @@
 
 use study::compare::RatioInterval;
 
-use crate::render::words::{latency, number};
+use crate::render::words::{count, latency, number};
 use crate::sweep::figure::{Figure, Metric};
 
 /// A figure's value with its unit.
@@ -15,16 +15,8 @@ pub(crate) fn shown(figure: &Figure, value: f64) -> String {
 }
 
 /// A count of blocks.
-pub(super) fn blocks(count: usize) -> String {
-    counted(count, "block")
-}
-
-/// A count with its noun, which takes an s.
-pub(super) fn counted(count: usize, noun: &str) -> String {
-    match count {
-        1 => format!("1 {noun}"),
-        _ => format!("{count} {noun}s"),
-    }
+pub(super) fn blocks(number: usize) -> String {
+    count(number, "block")
 }
 
 /// A share in percent without its sign: one digit after the point below ten.

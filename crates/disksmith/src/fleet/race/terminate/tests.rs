@@ -70,6 +70,7 @@ fn race(hosts: &[Member]) -> (FleetRun, Concluded) {
         there: 1,
         tied: 0,
         places: 0,
+        best: Vec::new(),
     };
     let concluded = Concluded {
         groups: vec![group],

@@ -89,8 +89,8 @@ fn write_page(out: &mut dyn io::Write, view: View<'_>, commands: &[String]) -> i
     let page = Page {
         title: format!(
             "{} of {} on {} – disksmith",
-            sentences::count(record.layouts.len(), "layout"),
-            sentences::count(record.settings.devices.len(), "device"),
+            words::count(record.layouts.len(), "layout"),
+            words::count(record.settings.devices.len(), "device"),
             record.machine.hostname
         ),
         nonce: super::nonce(),
