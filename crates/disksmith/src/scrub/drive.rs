@@ -84,9 +84,9 @@ pub(crate) trait World {
     fn seen(&mut self, probing: bool) -> Seen;
     /// Whether the members can be read and compared past md.
     fn can_compare(&mut self) -> bool;
-    /// Begins to read and compare these positions of the check, of so many sets of members that hold the same at
-    /// once; whether it does. One comparison is under way at most.
-    fn compare(&mut self, step: &Range<Sectors>, at_once: usize) -> bool;
+    /// Begins to read and compare these positions of the check, with so much time between two requests to a
+    /// member; whether it does. One comparison is under way at most.
+    fn compare(&mut self, step: &Range<Sectors>, apart: Nanos) -> bool;
     /// What came of it; `None` while it goes on.
     fn compared(&mut self, step: &Range<Sectors>) -> Option<Compared>;
     /// How many requests the members have to do.

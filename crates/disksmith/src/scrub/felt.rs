@@ -33,6 +33,9 @@ const TOO_MANY: f64 = 3.0;
 const MANY: f64 = 1.5;
 /// So far below its target a mean must be for the rate to grow.
 const CALM: f64 = 0.93;
+/// Where each request waits for a lull, the rate leans on the mean ([`Way::Lulls`]), and a mean of a few seconds
+/// that is above its target by less than this is answered by that alone.
+const PASSED: f64 = 1.25;
 /// A read is far beyond the target at this multiple of it. One of three times that counts as three.
 const FAR: f64 = 2.5;
 /// Of so many last reads, three that are far beyond the target demand an answer at once.
@@ -42,9 +45,26 @@ const FAR_READS: u32 = 3;
 const OF_MEAN: f64 = 3.0;
 /// Without a target of the user's, the p99 of the foreground may get slower by this factor.
 pub(crate) const ROOM: f64 = 1.5;
-/// And the mean by this one. The check goes in turns, so that of the slowest requests more fall into one
-/// than of all: with a mean of 1.5 times, the p99.9 would be more.
-pub(crate) const ROOM_OF_MEAN: f64 = 1.35;
+/// How the check meets others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// In steps, which whoever is there feels as long as one lasts.
+    Steps,
+    /// By single requests, each when others ask for little: they wait for the rest of one at most.
+    Lulls,
+}
+
+impl Way {
+    /// The mean may get slower by this factor. Of the slowest requests more fall into a step than of all, so that
+    /// with a mean of 1.5 times the p99.9 would be more. Who waits for one request at most waits no longer where
+    /// he waits long by himself.
+    pub(crate) fn room_of_mean(self) -> f64 {
+        match self {
+            Way::Steps => 1.35,
+            Way::Lulls => ROOM,
+        }
+    }
+}
 
 /// What was seen since the last look.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -79,6 +99,14 @@ impl Targets {
         Targets {
             mean: more(self.mean, own.mean),
             p99: more(self.p99, own.p99),
+        }
+    }
+
+    /// What may become of what others have by themselves.
+    pub(crate) fn with_room(self, way: Way) -> Targets {
+        Targets {
+            mean: self.mean.map(|mean| way.room_of_mean() * mean),
+            p99: self.p99.map(|p99| ROOM * p99),
         }
     }
 
@@ -184,23 +212,35 @@ impl Felt {
     }
 
     /// How what was felt since the last answer stands to the targets.
-    pub(crate) fn verdict(&self, targets: &Targets) -> Verdict {
+    pub(crate) fn verdict(&self, targets: &Targets, way: Way) -> Verdict {
         if self.is_far(targets) {
             return Verdict::Far;
         }
         if self.new < LEAST {
             return Verdict::Unknown;
         }
-        let share = targets
-            .mean
-            .and_then(|target| Some(self.new_mean()? / target));
-        if self.slow >= TOO_MANY || share.is_some_and(|share| share > 1.0) {
+        let share = self.share(targets);
+        let too_much = match way {
+            Way::Steps => 1.0,
+            Way::Lulls => PASSED,
+        };
+        if self.slow >= TOO_MANY || share.is_some_and(|share| share > too_much) {
             return Verdict::Passed;
         }
-        if self.slow >= MANY || share.is_some_and(|share| share > CALM) {
+        if !self.is_even() || share.is_some_and(|share| share > CALM) {
             return Verdict::Near;
         }
         Verdict::Calm
+    }
+
+    /// The mean since the last answer as a multiple of its target; `None` while it is of too few.
+    pub(crate) fn share(&self, targets: &Targets) -> Option<f64> {
+        Some(self.new_mean()? / targets.mean?)
+    }
+
+    /// Whether no more reads than usual were slow.
+    pub(crate) fn is_even(&self) -> bool {
+        self.slow < MANY
     }
 
     /// Whether so many of the last reads were far beyond the target that it cannot be chance. One that
@@ -273,16 +313,16 @@ impl Alone {
         self.seconds /= 2.0;
     }
 
-    /// The targets for a foreground that feels this by itself.
-    pub(crate) fn with_room(&self) -> Option<Targets> {
+    /// What a foreground that feels this has by itself.
+    pub(crate) fn own(&self) -> Option<Targets> {
         if self.probes.len() < LEAST {
             return None;
         }
         let probed = mean_of(self.probes.iter(), self.probes.len());
         let counted = self.seconds / self.requests.max(1) as f64;
         Some(Targets {
-            mean: Some(ROOM_OF_MEAN * probed.max(counted)),
-            p99: Some(ROOM * p99(self.probes.iter())?),
+            mean: Some(probed.max(counted)),
+            p99: Some(p99(self.probes.iter())?),
         })
     }
 }
@@ -328,11 +368,11 @@ mod tests {
         let mut probes = vec![0.001; 60];
         for (slow, verdict) in [(1, Verdict::Calm), (1, Verdict::Near), (2, Verdict::Passed)] {
             probes.extend(vec![0.020; slow]);
-            assert_eq!(felt(&probes, &P99).verdict(&P99), verdict);
+            assert_eq!(felt(&probes, &P99).verdict(&P99, Way::Steps), verdict);
             probes.push(0.001);
         }
         assert_eq!(
-            felt(&[0.001; LEAST - 1], &P99).verdict(&P99),
+            felt(&[0.001; LEAST - 1], &P99).verdict(&P99, Way::Steps),
             Verdict::Unknown
         );
     }
@@ -340,7 +380,7 @@ mod tests {
     #[test]
     fn what_was_answered_does_not_count_again() {
         let mut felt = felt(&[0.020; 5], &P99);
-        assert_eq!(felt.verdict(&P99), Verdict::Passed);
+        assert_eq!(felt.verdict(&P99, Way::Steps), Verdict::Passed);
         felt.answer();
         felt.take(
             Nanos(0),
@@ -350,13 +390,19 @@ mod tests {
             },
             Some(&P99),
         );
-        assert_eq!(felt.verdict(&P99), Verdict::Calm);
+        assert_eq!(felt.verdict(&P99, Way::Steps), Verdict::Calm);
     }
 
     #[test]
     fn three_far_reads_or_one_that_does_not_come_back_are_answered_at_once() {
-        assert_eq!(felt(&[0.030; 2], &P99).verdict(&P99), Verdict::Unknown);
-        assert_eq!(felt(&[0.030; 3], &P99).verdict(&P99), Verdict::Far);
+        assert_eq!(
+            felt(&[0.030; 2], &P99).verdict(&P99, Way::Steps),
+            Verdict::Unknown
+        );
+        assert_eq!(
+            felt(&[0.030; 3], &P99).verdict(&P99, Way::Steps),
+            Verdict::Far
+        );
         let mut waits = felt(&[0.001; 50], &P99);
         let mut wait = |waiting: f64| {
             waits.take(
@@ -367,7 +413,7 @@ mod tests {
                 },
                 Some(&P99),
             );
-            waits.verdict(&P99)
+            waits.verdict(&P99, Way::Steps)
         };
         assert_eq!(wait(0.030), Verdict::Calm, "one may be chance");
         assert_eq!(wait(0.100), Verdict::Far);
@@ -376,9 +422,18 @@ mod tests {
             mean: Some(0.010),
             p99: None,
         };
-        assert_eq!(felt(&[0.030; 20], &mean).verdict(&mean), Verdict::Calm);
-        assert_eq!(felt(&[0.012; FEW], &mean).verdict(&mean), Verdict::Passed);
-        assert_eq!(felt(&[0.080; 3], &mean).verdict(&mean), Verdict::Far);
+        assert_eq!(
+            felt(&[0.030; 20], &mean).verdict(&mean, Way::Steps),
+            Verdict::Calm
+        );
+        assert_eq!(
+            felt(&[0.012; FEW], &mean).verdict(&mean, Way::Steps),
+            Verdict::Passed
+        );
+        assert_eq!(
+            felt(&[0.080; 3], &mean).verdict(&mean, Way::Steps),
+            Verdict::Far
+        );
     }
 
     #[test]
@@ -401,7 +456,7 @@ mod tests {
         };
         take(&mut felt, 0.005, FEW_COUNTS);
         assert!((felt.mean().unwrap() - 0.005).abs() < 1e-9);
-        assert_eq!(felt.verdict(&mean), Verdict::Passed);
+        assert_eq!(felt.verdict(&mean, Way::Steps), Verdict::Passed);
         take(&mut felt, 0.0001, COUNTS);
         assert!((felt.mean().unwrap() - 0.001).abs() < 1e-9);
     }
@@ -409,14 +464,14 @@ mod tests {
     #[test]
     fn the_own_latency_gives_the_target_and_loosens_one_that_is_stricter() {
         let mut alone = Alone::default();
-        assert_eq!(alone.with_room(), None);
+        assert_eq!(alone.own(), None);
         let mut probes = vec![0.001; 98];
         probes.extend([0.020, 0.020]);
         alone.take(&Seen {
             probes,
             ..Seen::default()
         });
-        let own = alone.with_room().unwrap();
+        let own = alone.own().unwrap().with_room(Way::Steps);
         assert!((own.p99.unwrap() - ROOM * 0.020).abs() < 1e-9);
         assert_eq!(P99.no_stricter_than(&own), Targets { mean: None, ..own });
         let loose = Targets {

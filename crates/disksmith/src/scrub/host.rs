@@ -133,9 +133,9 @@ impl World for OnHost<'_> {
         self.comparer.comparer().is_some()
     }
 
-    fn compare(&mut self, step: &Range<Sectors>, at_once: usize) -> bool {
+    fn compare(&mut self, step: &Range<Sectors>, apart: Nanos) -> bool {
         let comparer = self.comparer.comparer();
-        comparer.is_some_and(|comparer| comparer.begin(step, at_once))
+        comparer.is_some_and(|comparer| comparer.begin(step, apart))
     }
 
     fn compared(&mut self, step: &Range<Sectors>) -> Option<Compared> {

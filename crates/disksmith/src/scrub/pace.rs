@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use record::Nanos;
 
 use self::ears::Ears;
-use super::felt::{Alone, Felt, Seen, Targets, Verdict};
+use super::felt::{Alone, Felt, Seen, Targets, Verdict, Way};
 use super::rate::Rate;
 
 /// How long an interval is by which the rate is set.
@@ -86,6 +86,7 @@ pub(crate) struct Pace {
     /// What the foreground has by itself, and the targets that follow from it.
     alone: Alone,
     own: Option<Targets>,
+    way: Way,
     rate: Rate,
     felt: Felt,
     state: State,
@@ -152,6 +153,7 @@ impl Pace {
             asked: targets,
             alone: Alone::default(),
             own: None,
+            way: Way::Steps,
             rate: Rate::new(START),
             felt: Felt::default(),
             state,
@@ -173,6 +175,11 @@ impl Pace {
         }
     }
 
+    /// Says how the check meets others from now on.
+    pub(crate) fn go(&mut self, way: Way) {
+        self.way = way;
+    }
+
     /// Sets the rate below which it may not fall, in bytes a second; 0 for none.
     pub(crate) fn at_least(&mut self, floor: f64) {
         self.floor = floor;
@@ -186,7 +193,8 @@ impl Pace {
     /// The latencies that are kept, once they are known: what was asked for, or more where the
     /// foreground does not have that by itself.
     pub(crate) fn targets(&self) -> Option<Targets> {
-        match (self.asked, self.own) {
+        let own = self.own.map(|own| own.with_room(self.way));
+        match (self.asked, own) {
             (Some(asked), Some(own)) => Some(asked.no_stricter_than(&own)),
             (asked, own) => asked.or(own),
         }
@@ -374,7 +382,7 @@ impl Pace {
     }
 
     fn set_own(&mut self, now: Nanos) {
-        let Some(own) = self.alone.with_room() else {
+        let Some(own) = self.alone.own() else {
             // Not one probe came back.
             return self.begin_measuring(now);
         };
@@ -392,10 +400,10 @@ impl Pace {
         let Some(targets) = self.targets() else {
             return;
         };
-        let verdict = self.felt.verdict(&targets);
+        let verdict = self.felt.verdict(&targets, self.way);
         let is_over = now.0.saturating_sub(self.since.0) >= INTERVAL.0;
         if is_over || matches!(verdict, Verdict::Passed | Verdict::Far) {
-            self.close(now, verdict);
+            self.close(now, verdict, self.felt.share(&targets));
         }
         if matches!(verdict, Verdict::Passed | Verdict::Far) {
             self.answer(now, verdict);
@@ -439,7 +447,7 @@ impl Pace {
     }
 
     /// An interval is over.
-    fn close(&mut self, now: Nanos, verdict: Verdict) {
+    fn close(&mut self, now: Nanos, verdict: Verdict, share: Option<f64>) {
         let seconds = Nanos(now.0.saturating_sub(self.since.0)).as_secs_f64();
         let allowed = self.rate.allowed().max(self.floor);
         let most = BEHIND + BEHIND_S * allowed;
@@ -451,8 +459,15 @@ impl Pace {
             }
         }
         self.rate.pass(seconds);
-        if verdict == Verdict::Calm && self.behind < most {
-            self.rate.grow(seconds);
+        let is_used = self.behind < most;
+        match (verdict, share.filter(|_| self.way == Way::Lulls)) {
+            (Verdict::Calm, Some(share)) if is_used => self.rate.lean(share, seconds),
+            // Near its target by the mean alone, or also by the slowest, for which it is no time to grow.
+            (Verdict::Near, Some(share)) if share > 1.0 || is_used && self.felt.is_even() => {
+                self.rate.lean(share, seconds);
+            }
+            (Verdict::Calm, None) if is_used => self.rate.grow(seconds),
+            _ => {}
         }
         self.begin_interval(now);
     }

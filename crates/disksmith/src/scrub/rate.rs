@@ -25,6 +25,15 @@ const CREEP_FASTER_S: f64 = 10.0;
 /// Growth a second, as a factor, where no limit is known.
 const FREE: f64 = 2.0;
 
+/// For each share of its target by which the mean is below, or above it, the rate grows, or falls, by so much a
+/// second; down sooner than up, since the busier a queue is the more each request more adds to it. What is further
+/// away than this counts as that.
+const LEANS_UP: f64 = 0.3;
+const LEANS_DOWN: f64 = 0.9;
+const MOST_AWAY: f64 = 0.3;
+/// A mean below this share of its target is clearly below it.
+const CLEARLY: f64 = 0.85;
+
 /// Bytes a second.
 #[derive(Clone, Debug)]
 pub(super) struct Rate {
@@ -100,6 +109,27 @@ impl Rate {
         }
     }
 
+    /// The mean that is felt is this share of its target, for so many seconds: the rate leans to where it is met.
+    /// What was felt in a moment says little, so that it leans slowly; and faster where no limit is known.
+    pub(super) fn lean(&mut self, share: f64, seconds: f64) {
+        if self.since_cut_s < DEAF_S {
+            return;
+        }
+        let away = (1.0 - share).clamp(-MOST_AWAY, MOST_AWAY);
+        let leans = if away > 0.0 { LEANS_UP } else { LEANS_DOWN };
+        let to = match self.limit {
+            None if share < CLEARLY => self.allowed * FREE.powf(seconds),
+            Some(limit) if away > 0.0 && self.allowed < RETURN * limit => {
+                let way = 1.0 - (-seconds / RETURN_S).exp();
+                self.allowed + way * ((RETURN + 0.01) * limit - self.allowed)
+            }
+            _ => self.allowed * (leans * away * seconds).exp(),
+        };
+        if to.is_finite() {
+            self.allowed = to.max(self.least);
+        }
+    }
+
     /// The target was passed at `used` bytes a second.
     pub(super) fn cut(&mut self, used: f64) {
         // A limit comes down by little, so that a few bad moments do not pull it to the floor, unless
@@ -150,6 +180,25 @@ mod tests {
         assert!((90.0..98.0).contains(&after), "{after}");
         // Nobody else is there any more: some minutes later it is far beyond.
         assert!(grown(&mut rate, 180.0) > 1000.0);
+    }
+
+    #[test]
+    fn it_leans_to_where_the_mean_meets_its_target_and_stays_about_there() {
+        // The mean is that of the foreground alone, two thirds of the target, and what the rate adds.
+        let share = |rate: f64| 0.667 + rate / 300.0;
+        for (begins, cut) in [(1.0, false), (900.0, false), (900.0, true)] {
+            let mut rate = Rate::new(1.0);
+            rate.allowed = begins;
+            if cut {
+                rate.cut(begins);
+            }
+            for _ in 0..240 {
+                rate.pass(0.5);
+                rate.lean(share(rate.allowed()), 0.5);
+            }
+            let after = rate.allowed();
+            assert!((85.0..115.0).contains(&after), "{after} from {begins}");
+        }
     }
 
     #[test]

@@ -8,9 +8,9 @@
 //! differs is read again a few times, some time apart, and once it agrees it does. What still differs then, or
 //! cannot be read, is no more than suspected: md's own check decides, which lets nobody write meanwhile.
 
+mod lull;
 mod readers;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::sleep;
@@ -19,9 +19,10 @@ use std::time::Duration;
 use linux::Root;
 use linux::block::{Device, Devices};
 use linux::md::sync::Sectors;
-use record::{Bytes, Ranges};
+use record::{Bytes, Nanos, Ranges};
 
 use super::locate::{BLOCK, Geometry, Group, NotCompared, Opened, judge, open};
+pub(super) use readers::REQUEST;
 use readers::{Readers, Shares};
 
 /// How long before it is read again each time. A write is on its way to all members for milliseconds, seldom for
@@ -36,8 +37,8 @@ const AGAIN: [Duration; 3] = [
 struct Asked {
     /// Positions of the check, in bytes.
     range: Range<u64>,
-    /// Of how many sets of members that hold the same it is read at once.
-    at_once: usize,
+    /// How long after one request to a member the next may begin.
+    apart: Duration,
 }
 
 /// What came of a comparison.
@@ -80,6 +81,7 @@ impl Comparer {
         std::thread::Builder::new()
             .name("compare".to_owned())
             .spawn(move || {
+                give_way_to_others();
                 for asked in asks {
                     if answer.send(work.compare(&asked)).is_err() {
                         return;
@@ -92,9 +94,10 @@ impl Comparer {
 
     /// Begins with these positions of the check, of so many sets of members at once; whether it does. One
     /// comparison is under way at most.
-    pub(crate) fn begin(&self, range: &Range<Sectors>, at_once: usize) -> bool {
+    pub(crate) fn begin(&self, range: &Range<Sectors>, apart: Nanos) -> bool {
         let range = range.start.bytes().0..range.end.bytes().0;
-        self.asked.try_send(Asked { range, at_once }).is_ok()
+        let apart = Duration::from_nanos(apart.0);
+        self.asked.try_send(Asked { range, apart }).is_ok()
     }
 
     /// What came of it; `None` while it goes on. A thread that is gone suspects everything.
@@ -109,6 +112,12 @@ impl Comparer {
     }
 }
 
+/// Lets all others have the processors first, from this thread.
+fn give_way_to_others() {
+    // Of Linux a thread is meant (setpriority(2), "C library/kernel differences").
+    let _ = rustix::process::setpriority_process(None, 19);
+}
+
 /// What is compared, and by whom it is read.
 struct Work {
     geometry: Geometry,
@@ -117,13 +126,13 @@ struct Work {
 
 impl Work {
     fn compare(&mut self, asked: &Asked) -> Compared {
-        let mut suspects = self.differing(&Ranges::from(asked.range.clone()), asked.at_once);
+        let mut suspects = self.differing(&Ranges::from(asked.range.clone()), asked.apart);
         for pause in AGAIN {
             if suspects.is_empty() {
                 break;
             }
             sleep(pause);
-            suspects = self.differing(&suspects, 1);
+            suspects = self.differing(&suspects, asked.apart);
         }
         let sector = Sectors(1).bytes().0;
         Compared {
@@ -135,31 +144,21 @@ impl Work {
     }
 
     /// Of these positions, those whose copies differ or could not be read.
-    fn differing(&mut self, positions: &Ranges, at_once: usize) -> Ranges {
+    fn differing(&mut self, positions: &Ranges, apart: Duration) -> Ranges {
         // What lies behind the end of the array is compared with nothing.
         let mut differ = positions.subtract(&Ranges::from(0..self.geometry.span()));
-        for sets in self.sets(positions).chunks(at_once.max(1)) {
-            let shares = self.readers.read(sets.iter().flatten());
-            for group in sets.iter().flatten() {
-                differing_of(group, shares.as_ref(), &mut differ);
-            }
-            if let Some(shares) = shares {
-                self.readers.give_back(shares);
-            }
+        let mut groups: Vec<Group> = Vec::new();
+        for range in positions.iter() {
+            groups.extend(self.geometry.groups(&range));
+        }
+        let shares = self.readers.read(groups.iter(), apart);
+        for group in &groups {
+            differing_of(group, shares.as_ref(), &mut differ);
+        }
+        if let Some(shares) = shares {
+            self.readers.give_back(shares);
         }
         differ
-    }
-
-    /// What belongs together at these positions, by the members that hold it.
-    fn sets(&self, positions: &Ranges) -> Vec<Vec<Group>> {
-        let mut sets: BTreeMap<Vec<u32>, Vec<Group>> = BTreeMap::new();
-        for range in positions.iter() {
-            for group in self.geometry.groups(&range) {
-                let slots = group.places().iter().map(|place| place.slot).collect();
-                sets.entry(slots).or_default().push(group);
-            }
-        }
-        sets.into_values().collect()
     }
 }
 
@@ -174,6 +173,9 @@ fn differing_of(group: &Group, shares: Option<&Shares>, differ: &mut Ranges) {
         differ.insert(group.position..group.position + group.length);
         return;
     };
+    if judge(&group.kin, &parts).is_none() {
+        return;
+    }
     let mut at = 0;
     while at < group.length {
         let end = (at + BLOCK).min(group.length);
@@ -221,13 +223,12 @@ mod tests {
     }
 
     fn suspects(work: &mut Work, range: Range<u64>) -> Ranges {
-        let one_by_one = Asked {
-            range: range.clone(),
-            at_once: 1,
-        };
-        let sectors = work.compare(&one_by_one).suspects;
-        let all = Asked { range, at_once: 9 };
-        assert_eq!(work.compare(&all).suspects, sectors);
+        let sectors = work
+            .compare(&Asked {
+                range,
+                apart: Duration::ZERO,
+            })
+            .suspects;
         sectors
             .iter()
             .map(|range| range.start * 512..range.end * 512)

@@ -1,20 +1,27 @@
-//! Reads parts of all members at once, each on a thread of its own: a member that is slow holds up the others no
-//! longer than the comparison.
+//! Reads parts of all members at once, each on a thread of its own, when others ask little of it: a member that is
+//! slow, or much in use, holds up the others no longer than the comparison.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
 
 use record::Bytes;
 
 use super::super::locate::{Buffer, Disks, Group};
+use super::lull::Lull;
+
+/// What cloud volumes count as one request (EBS: 256 KiB of an SSD volume).
+pub(in crate::scrub) const REQUEST: Bytes = Bytes::kib(256);
 
 /// What is read of one member: ranges of it in bytes, one behind the other in memory.
 pub(super) struct Share {
     slot: u32,
     ranges: Vec<Range<u64>>,
+    /// See [`Lull::wait`].
+    apart: Duration,
     buffer: Buffer,
     /// Whether all of it was read.
     is_read: bool,
@@ -26,13 +33,19 @@ impl Share {
         lengths.sum::<u64>() as usize
     }
 
-    fn read(&mut self, members: &Disks) {
+    /// Reads it by one request after the other, each in a lull.
+    fn read(&mut self, members: &Disks, lull: &mut Lull) {
+        let (slot, apart) = (self.slot, self.apart);
         let mut rest = self.buffer.part_mut(0);
-        self.is_read = self.ranges.iter().all(|range| {
+        self.is_read = self.ranges.iter().flat_map(requests_of).all(|request| {
             let taken = std::mem::take(&mut rest);
-            let (part, behind) = taken.split_at_mut((range.end - range.start) as usize);
+            let (part, behind) = taken.split_at_mut((request.end - request.start) as usize);
             rest = behind;
-            members.read_at(self.slot, range.start, part).is_ok()
+            lull.wait(apart, || members.counted(slot));
+            let began = Instant::now();
+            let is_read = members.read_at(slot, request.start, part).is_ok();
+            lull.took(began.elapsed());
+            is_read
         });
     }
 
@@ -85,8 +98,10 @@ impl Readers {
             std::thread::Builder::new()
                 .name(format!("member {slot}"))
                 .spawn(move || {
+                    super::give_way_to_others();
+                    let mut lull = Lull::default();
                     for mut share in asked {
-                        share.read(&members);
+                        share.read(&members, &mut lull);
                         if answer.send(share).is_err() {
                             return;
                         }
@@ -101,15 +116,20 @@ impl Readers {
         })
     }
 
-    /// Reads what belongs to these groups, of all members at once; `None` where a thread is gone. What a member
-    /// that is not there would hold is not read.
-    pub(super) fn read<'a>(&mut self, groups: impl Iterator<Item = &'a Group>) -> Option<Shares> {
+    /// Reads what belongs to these groups, of all members at once, with so much time between two requests to one;
+    /// `None` where a thread is gone. What a member that is not there would hold is not read.
+    pub(super) fn read<'a>(
+        &mut self,
+        groups: impl Iterator<Item = &'a Group>,
+        apart: Duration,
+    ) -> Option<Shares> {
         let mut asked = 0;
         for (slot, ranges) in ranges(groups) {
             if let Some(ask) = self.asks.get(&slot) {
                 let mut share = Share {
                     slot,
                     ranges,
+                    apart,
                     buffer: self.spare.pop().unwrap_or_else(|| Buffer::new(1, 0)),
                     is_read: false,
                 };
@@ -131,6 +151,14 @@ impl Readers {
         let shares = shares.0.into_values();
         self.spare.extend(shares.map(|share| share.buffer));
     }
+}
+
+/// What is read of a range by one request each.
+fn requests_of(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let (start, end) = (range.start, range.end);
+    (start..end)
+        .step_by(REQUEST.0 as usize)
+        .map(move |from| from..end.min(from + REQUEST.0))
 }
 
 /// What is to be read of each member for these groups; neighbours are one.

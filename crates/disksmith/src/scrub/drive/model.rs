@@ -293,13 +293,15 @@ impl Model {
             .load
             .barrier
             .map_or(self.load.cost, |barrier| barrier.cost);
-        let latency = self.load.alone + share * self.load.cost + read_share * read_cost;
+        let latency = self.load.alone + share * self.load.cost;
+        // Each read of a member begins where nobody waits: who comes then waits for the rest of one.
+        let one_read = 2.0 * read_share * read_cost;
         let waits = self.crossing.waits(self.load.barrier, self.now, seconds);
         self.others += self.load.rate * seconds;
         self.due += self.load.rate * seconds;
         while self.due >= 1.0 {
             self.due -= 1.0;
-            let felt = latency * self.noise() + waits;
+            let felt = latency * self.noise() + waits + self.rest_of(one_read);
             self.busy += felt;
             self.waited += felt;
             self.latencies.push((self.now, felt));
@@ -321,12 +323,12 @@ impl Model {
         if self.probing && self.now >= self.probes_at {
             // At odd moments: at even ones each would meet the same moment of a step.
             let odd = (self.draw() * 2e7) as u64;
-            let felt = latency * self.noise() + waits;
+            let felt = latency * self.noise() + waits + self.rest_of(one_read);
             self.probes_at = self.now + SECOND / 100 + odd + (felt * 1e9) as u64;
             self.probed.push(felt);
         }
         self.second.0 += self.position - before + read;
-        self.second.1 += latency + waits;
+        self.second.1 += latency + waits + one_read / 2.0;
         self.second.2 += 1;
         self.now += STEP;
         if self.now.is_multiple_of(SECOND) {
@@ -342,6 +344,14 @@ impl Model {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         ((self.random >> 33) as f64 + 0.5) / f64::from(1_u32 << 31)
+    }
+
+    /// How long who comes at any moment waits for the rest of what takes so long.
+    fn rest_of(&mut self, seconds: f64) -> f64 {
+        match seconds > 0.0 {
+            true => seconds * self.draw(),
+            false => 0.0,
+        }
     }
 
     /// A factor with a mean of 1.
@@ -551,8 +561,7 @@ impl World for Model {
         self.past.can
     }
 
-    fn compare(&mut self, step: &Range<Sectors>, at_once: usize) -> bool {
-        self.past.at_once = at_once;
+    fn compare(&mut self, step: &Range<Sectors>, _: Nanos) -> bool {
         self.compared += 1;
         self.past.begin(step)
     }

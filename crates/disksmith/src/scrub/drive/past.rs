@@ -12,14 +12,20 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use linux::md::sync::{Action, Knob, Look, Sectors, Until};
-use record::{Bytes, Nanos};
+use record::Nanos;
 
-use super::super::compare::Compared;
+use super::super::compare::{Compared, REQUEST};
+use super::super::felt::Way;
 use super::super::pace::May;
 use super::{Drive, Ending, Fence, Gate, LOOK, PATIENCE, TICK, World};
 
-/// What a step reads of each member: what cloud volumes count as one request (EBS: 256 KiB of an SSD volume).
-const OF_MEMBER: Sectors = Sectors::of(Bytes::kib(256));
+/// A step reads of each member what this many requests give: more where the pace demands it, so that members need
+/// not wait for each other after each.
+const DEEPEST: u64 = 8;
+/// A step takes about so long, in seconds, if it has more than one request of each member.
+const STEP_S: f64 = 0.1;
+/// The requests to one member are apart by this share of what the pace would be, so that what was late is made up.
+const APART: f64 = 0.7;
 /// Steps that may be made up for at most.
 const STEPS: f64 = 2.0;
 /// How much the last step counts in what the members give.
@@ -34,7 +40,7 @@ const LOST: Nanos = Nanos(600_000_000_000);
 /// says that it is idle (`md_check_recovery`, drivers/md/md.c).
 const REAPED: Nanos = Nanos(1_000_000_000);
 /// How often it is looked whether a step has come back, and whether the next may begin.
-const SOON: Nanos = Nanos(2_000_000);
+const SOON: Nanos = Nanos(5_000_000);
 const LATER: Nanos = Nanos(20_000_000);
 
 /// How far it is past md.
@@ -45,20 +51,20 @@ pub(super) struct Past {
     of: Sectors,
     /// What is done is known at multiples of this, where md may be sent.
     unit: Sectors,
-    step: Sectors,
+    /// What one request of each member gives, in whole units where it is more than one, and how many of them are
+    /// a step.
+    request: Sectors,
+    deep: u64,
+    /// How long after one request to a member the next may begin.
+    apart: Nanos,
     /// Bytes that may be read now; negative when it was ahead.
     credit: f64,
     /// The step that is under way, and since when.
     reads: Option<(Range<Sectors>, Nanos)>,
-    /// How long a step takes of all members at once, in seconds.
-    step_s: Option<f64>,
+    /// What the members give while they are at it, in bytes a second.
+    gives: Option<f64>,
     /// Of how many of the last steps much was suspected.
     suspected: u32,
-    /// Of how many sets of members that hold the same a step is read at once, and of how many it can be.
-    at_once: usize,
-    most: usize,
-    /// How many sets there are at near copies.
-    sets: usize,
     /// What is suspected, in units, since what is done was known last.
     suspects: VecDeque<Range<Sectors>>,
 }
@@ -66,21 +72,19 @@ pub(super) struct Past {
 impl Past {
     /// From a multiple of `unit` on, to the end of the check, over so many members at once.
     pub(super) fn new(at: Sectors, of: Sectors, unit: Sectors, wide: u64) -> Past {
-        let step = OF_MEMBER.0.saturating_mul(wide);
-        let whole = step / unit.0.max(1) * unit.0;
+        let request = Sectors::of(REQUEST).0.saturating_mul(wide);
+        let whole = request / unit.0.max(1) * unit.0;
         Past {
             at,
             of,
             unit,
-            step: Sectors(if whole > 0 { whole } else { step }),
+            request: Sectors(if whole > 0 { whole } else { request }),
+            deep: 1,
+            apart: Nanos(0),
             credit: 0.0,
             reads: None,
-            step_s: None,
+            gives: None,
             suspected: 0,
-            at_once: 1,
-            // With far copies, or an odd number of members, each has two neighbours with which it shares.
-            most: usize::try_from(wide.saturating_mul(2)).unwrap_or(usize::MAX),
-            sets: usize::try_from(wide.max(1)).unwrap_or(usize::MAX),
             suspects: VecDeque::new(),
         }
     }
@@ -88,9 +92,17 @@ impl Past {
     /// So many seconds passed.
     fn pass(&mut self, may: May, seconds: f64) {
         if let May::Rate(rate) = may {
-            let most = STEPS * self.step.bytes().0 as f64;
+            let one = self.request.bytes().0 as f64 / rate.max(1.0);
+            self.deep = ((STEP_S / one) as u64).clamp(1, DEEPEST);
+            self.apart = Nanos((APART * one * 1e9) as u64);
+            let most = STEPS * self.step().bytes().0 as f64;
             self.credit = (self.credit + rate * seconds).min(most);
         }
+    }
+
+    /// What is read at once.
+    fn step(&self) -> Sectors {
+        Sectors(self.request.0.saturating_mul(self.deep))
     }
 
     /// The step that may begin now.
@@ -103,8 +115,9 @@ impl Past {
         }
         // A unit that is larger than a step ends with one.
         let unit_ends = (self.at.0 / self.unit.0 + 1).saturating_mul(self.unit.0);
-        let step_ends = self.at.0.saturating_add(self.step.0);
-        let ends = match self.step < self.unit {
+        let step = self.step();
+        let step_ends = self.at.0.saturating_add(step.0);
+        let ends = match step < self.unit {
             true => step_ends.min(unit_ends),
             false => step_ends,
         };
@@ -122,12 +135,6 @@ impl Past {
         let (step, began) = self.reads.take()?;
         let took = Nanos(now.0.saturating_sub(began.0)).as_secs_f64();
         let bytes = Sectors(step.end.0 - step.start.0).bytes().0 as f64;
-        let sets = self.at_once.min(self.sets) as f64 / self.sets as f64;
-        // What lags behind the pace is read faster, and what has time more gently.
-        self.at_once = match self.credit >= 0.0 {
-            true => (2 * self.at_once).min(self.most),
-            false => (self.at_once / 2).max(1),
-        };
         self.at = step.end;
         for range in compared.suspects.iter() {
             self.suspect(range);
@@ -138,10 +145,10 @@ impl Past {
         if !compared.suspects.is_empty() {
             return None;
         }
-        let at_all = took * sets;
-        let step_s = self.step_s.get_or_insert(at_all);
-        *step_s += LAST_COUNTS * (at_all - *step_s);
-        Some(bytes / step_s.max(1e-6))
+        let now = bytes / took.max(1e-6);
+        let gives = self.gives.get_or_insert(now);
+        *gives += LAST_COUNTS * (now - *gives);
+        Some(*gives)
     }
 
     /// Adds what is suspected, in whole units.
@@ -230,6 +237,7 @@ impl<W: World> Drive<'_, W> {
             // Where it began is known, though it may be no place where md could stop.
             let from = self.fence.stands_at(self.at.done);
             self.past = Some(Past::new(from, self.at.of, unit, wide));
+            self.pace.go(Way::Lulls);
         }
         Ok(None)
     }
@@ -344,6 +352,7 @@ impl<W: World> Drive<'_, W> {
         if (may == May::All || self.lost.is_some()) && past.reads.is_none() {
             // What is suspected lies behind what is done.
             self.past = None;
+            self.pace.go(Way::Steps);
             return self.send(self.at.done, None);
         }
         if past.is_whole()
@@ -357,7 +366,7 @@ impl<W: World> Drive<'_, W> {
         if matches!(may, May::Rate(_))
             && let Some(step) = past.next()
         {
-            match self.world.compare(&step, past.at_once) {
+            match self.world.compare(&step, past.apart) {
                 true => past.begin(step, now),
                 // Nobody reads any more.
                 false => self.lost = Some(now),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use linux::Root;
 use linux::block::{DevNum, Device, Devices};
+use linux::diskstats::{Counter, DiskStats};
 use linux::root::{attribute, names_in, number};
 use rustix::fs::OFlags;
 
@@ -93,6 +94,8 @@ struct Disk {
     file: File,
     /// Where the array's data begins on it, in bytes.
     offset: u64,
+    /// Of it, or of the disk of which it is a partition; `None` where the kernel does not count.
+    counter: Option<Counter>,
 }
 
 impl Disks {
@@ -109,6 +112,7 @@ impl Disks {
             label: String::new(),
             file,
             offset: 0,
+            counter: None,
         };
         Disks {
             slots: files.into_iter().map(disk).map(Some).collect(),
@@ -132,6 +136,12 @@ impl Disks {
         (0..self.slots.len() as u32)
             .filter(|slot| self.has(*slot))
             .collect()
+    }
+
+    /// What the kernel has counted of a member; `None` where it does not.
+    pub(crate) fn counted(&self, slot: u32) -> Option<DiskStats> {
+        let disk = self.slots.get(slot as usize)?.as_ref()?;
+        disk.counter.as_ref()?.read().ok()
     }
 
     /// As [`Members::read`], for several threads at once.
@@ -237,6 +247,8 @@ fn members(
             continue;
         };
         let offset: u64 = number(&own.join("offset")).ok_or_else(|| silent("md/dev-*/offset"))?;
+        let disk = device.partition_of().and_then(|disk| devices.get(disk));
+        let whole = disk.unwrap_or(device);
         let file = OpenOptions::new()
             .read(true)
             .custom_flags(OFlags::DIRECT.bits().cast_signed())
@@ -250,6 +262,7 @@ fn members(
             label: device.label(),
             file,
             offset: offset.saturating_mul(SECTOR),
+            counter: Counter::open(root, whole).ok(),
         });
     }
     Ok(Disks { slots })

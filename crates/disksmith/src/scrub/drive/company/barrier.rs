@@ -107,12 +107,12 @@ fn who_waits_for_a_barrier_waits_little_at_every_load() {
 fn past_md_others_keep_what_they_have_and_the_check_gets_a_good_part_of_what_they_leave() {
     for share in [0.3, 0.6, 0.9] {
         let felt = felt(share, Steps::Past);
-        assert!(felt.mean < 1.45, "{share}: {:.2}", felt.mean);
-        // In the model a step is felt at once and in full, and only while it is on its way, so that the slowest
-        // requests are those of the steps; in a queue it is felt for longer, and by less.
-        assert!(felt.p99 < 1.55 && felt.p999 < 1.65, "{share}");
+        assert!(felt.mean < 1.6, "{share}: {:.2}", felt.mean);
+        // Who waits long by himself waits no longer for the rest of one request than anybody.
+        assert!(felt.p99 < 1.35 && felt.p999 < 1.35, "{share}");
         let of_spare = felt.got / (512.0 * FASTEST * (1.0 - share));
-        assert!(of_spare > 0.15, "{share}: {of_spare:.2}");
+        println!("{of_spare:.2} of what is spare");
+        assert!(of_spare > 0.25, "{share}: {of_spare:.2}");
     }
 }
 

@@ -21,8 +21,6 @@ pub(in super::super) struct Past {
     pub fails: bool,
     /// Where members differ for a moment though all that was written is the same.
     pub moving: Vec<u64>,
-    /// Of how many sets of members it is read at once.
-    pub at_once: usize,
     step: Option<Range<u64>>,
     at: f64,
 }

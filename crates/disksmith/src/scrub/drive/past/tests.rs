@@ -180,41 +180,37 @@ fn a_beginning_that_somebody_set_stays_while_md_does_nothing() {
 }
 
 #[test]
-fn what_lags_behind_the_pace_is_read_of_more_members_at_once() {
+fn what_is_read_of_a_member_is_spread_over_the_time_of_a_step() {
     let mut past = Past::new(Sectors(0), Sectors(1 << 30), Sectors(128), 4);
-    let agrees = Compared::default();
-    let mut step = |rate: f64, seconds: f64| {
-        past.credit = 0.0;
-        let next = past.next().unwrap();
-        past.begin(next, Nanos(0));
-        past.pass(May::Rate(rate), seconds);
-        past.come(&agrees, Nanos(SECOND));
-        past.at_once
-    };
-    // A step of 1 MiB that takes a second, at 1 MiB a second and at 8.
     let mib = f64::from(1 << 20);
-    assert_eq!(step(0.9 * mib, 1.0), 1);
-    assert_eq!([0; 3].map(|_| step(8.0 * mib, 1.0)), [2, 4, 8]);
-    assert_eq!([0; 4].map(|_| step(0.4 * mib, 1.0)), [4, 2, 1, 1]);
+    // Of each of four members, or pairs of them, one request gives 1 MiB.
+    for (rate, deep, apart) in [(0.5, 1, 1400), (5.0, 1, 140), (45.0, 4, 15), (1000.0, 8, 0)] {
+        past.credit = 0.0;
+        past.pass(May::Rate(rate * mib), 0.0);
+        assert_eq!(
+            (past.deep, past.apart.0 / 1_000_000),
+            (deep, apart),
+            "{rate}"
+        );
+        let step = past.next().unwrap();
+        assert_eq!(step.end.0 - step.start.0, deep * 2048);
+    }
 }
 
 #[test]
-fn what_the_members_give_is_that_of_all_at_once() {
+fn what_the_members_give_is_told_by_the_steps() {
     let mut past = Past::new(Sectors(0), Sectors(1 << 30), Sectors(128), 4);
-    let gives = |past: &mut Past, credit: f64, at: u64| {
+    let gives = |past: &mut Past| {
         past.credit = 0.0;
         let step = past.next().unwrap();
-        past.begin(step, Nanos(at));
-        past.credit = credit;
-        past.come(&Compared::default(), Nanos(at + SECOND))
+        past.begin(step, Nanos(0));
+        past.come(&Compared::default(), Nanos(SECOND))
     };
     let mib = f64::from(1 << 20);
-    // A step of 1 MiB, one set of four after the other, in a second.
-    assert_eq!(gives(&mut past, 1.0, 0), Some(4.0 * mib));
-    assert_eq!(
-        (gives(&mut past, 1.0, 0), past.at_once),
-        (Some(mib / 0.3), 4)
-    );
+    // A step of 1 MiB in a second, and then four of them.
+    assert_eq!(gives(&mut past), Some(mib));
+    past.deep = 4;
+    assert_eq!(gives(&mut past), Some(1.6 * mib));
 }
 
 #[test]

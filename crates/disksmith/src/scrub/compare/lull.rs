@@ -1,0 +1,157 @@
+//! The moments at which others ask little of a member.
+//!
+//! A disk has one queue for all, and no cloud volume knows a request that may wait from one that may not. So what
+//! may wait is not sent while others wait: a request that begins where nobody waits holds up who comes next by
+//! the rest of itself and no more, while one that joins a queue makes all behind it later, and the queue longer
+//! for as long as it lasts. (Queues with two classes, one of which goes first without breaking off what is
+//! served: Cobham 1954, "Priority assignment in waiting line problems".)
+//!
+//! A volume with a cap answers at once and lets the next request begin only when its time has come, so that one
+//! with nothing to do may owe some time yet. So a lull is where also nothing was answered for a moment.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use linux::diskstats::DiskStats;
+
+/// A lull is where no more than this share of what others usually ask for in a moment is.
+const SHARE: f64 = 0.5;
+/// How much one moment counts in what is usual.
+const MOMENT_COUNTS: f64 = 0.02;
+/// A moment is this share of what a read takes, within these bounds.
+const MOMENT: f64 = 0.3;
+const SHORTEST: Duration = Duration::from_micros(200);
+const LONGEST: Duration = Duration::from_millis(4);
+/// How much one read counts in what a read takes.
+const READ_COUNTS: f64 = 0.1;
+/// Who waits for so many reads, or for so long, goes on: others ask for something all of the time.
+const PATIENCE: f64 = 25.0;
+const MOST_PATIENT: Duration = Duration::from_millis(250);
+
+/// Waits for lulls of one member.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lull {
+    /// How many requests others have in flight, or were answered, in a moment; a mean.
+    usual: f64,
+    /// How long a read takes, in seconds.
+    takes: f64,
+    /// When the last read was let begin.
+    last: Option<Instant>,
+}
+
+impl Lull {
+    /// Waits until the last read is so long ago, and then until a member, whose counters `look` reads, is asked
+    /// for little: for no longer than [`PATIENCE`], and not at all where nothing is counted.
+    pub(super) fn wait(&mut self, apart: Duration, mut look: impl FnMut() -> Option<DiskStats>) {
+        if let Some(last) = self.last {
+            sleep((last + apart).saturating_duration_since(Instant::now()));
+        }
+        self.come(&mut look);
+        self.last = Some(Instant::now());
+    }
+
+    fn come(&mut self, look: &mut impl FnMut() -> Option<DiskStats>) {
+        let until = Instant::now() + self.patience();
+        let Some(mut before) = look() else { return };
+        loop {
+            sleep(self.moment());
+            let Some(now) = look() else { return };
+            let asked = asked(&before, &now);
+            before = now;
+            self.usual += MOMENT_COUNTS * (asked as f64 - self.usual);
+            if self.is_one(asked) || Instant::now() >= until {
+                return;
+            }
+        }
+    }
+
+    /// A read took so long.
+    pub(super) fn took(&mut self, read: Duration) {
+        let read = read.as_secs_f64();
+        self.takes += match self.takes > 0.0 {
+            true => READ_COUNTS * (read - self.takes),
+            false => read,
+        };
+    }
+
+    fn is_one(&self, asked: u64) -> bool {
+        asked as f64 <= SHARE * self.usual
+    }
+
+    fn moment(&self) -> Duration {
+        Duration::from_secs_f64(MOMENT * self.takes).clamp(SHORTEST, LONGEST)
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_secs_f64(PATIENCE * self.takes).min(MOST_PATIENT)
+    }
+}
+
+/// What was asked for between two looks: what was answered, and what is on its way.
+fn asked(before: &DiskStats, now: &DiskStats) -> u64 {
+    let answered = |stats: &DiskStats| stats.reads + stats.writes;
+    answered(now).saturating_sub(answered(before)) + now.in_flight
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stats(reads: u64, in_flight: u64) -> DiskStats {
+        DiskStats {
+            reads,
+            in_flight,
+            ..DiskStats::default()
+        }
+    }
+
+    /// One of a member whose reads take 8 ms, where others usually ask for so much.
+    fn lull(usual: f64) -> Lull {
+        let mut lull = Lull::default();
+        lull.took(Duration::from_millis(8));
+        lull.usual = usual;
+        lull
+    }
+
+    /// How often it looked before it went on.
+    fn looks(lull: &mut Lull, mut stats: impl FnMut(u64) -> Option<DiskStats>) -> u64 {
+        let mut looks = 0;
+        lull.wait(Duration::ZERO, || {
+            looks += 1;
+            stats(looks)
+        });
+        looks
+    }
+
+    #[test]
+    fn it_waits_until_nothing_is_on_its_way_and_nothing_was_answered_for_a_moment() {
+        let in_use = |look| match look {
+            // On its way, then just answered, and then nothing.
+            1..5 => Some(stats(7, 1)),
+            _ => Some(stats(8, 0)),
+        };
+        assert_eq!(looks(&mut lull(0.5), in_use), 6);
+        assert_eq!(looks(&mut lull(0.5), |_| Some(stats(7, 0))), 2);
+    }
+
+    #[test]
+    fn where_there_is_always_something_it_waits_for_less_than_usual_and_not_for_ever() {
+        // Of some ten, four are few.
+        let waves = |look: u64| Some(stats(0, if look.is_multiple_of(5) { 4 } else { 12 }));
+        assert_eq!(looks(&mut lull(10.0), waves), 5);
+        let began = Instant::now();
+        looks(&mut lull(10.0), |look| Some(stats(12 * look, 12)));
+        let took = began.elapsed();
+        assert!(took >= Duration::from_millis(200), "{took:?}");
+        assert!(took < Duration::from_secs(2), "{took:?}");
+        assert_eq!(looks(&mut lull(10.0), |_| None), 1, "nothing is counted");
+    }
+
+    #[test]
+    fn reads_are_apart() {
+        let mut lull = lull(0.5);
+        let began = Instant::now();
+        (0..4).for_each(|_| lull.wait(Duration::from_millis(30), || Some(stats(0, 0))));
+        assert!(began.elapsed() >= Duration::from_millis(90));
+    }
+}
