@@ -84,9 +84,9 @@ pub(crate) trait World {
     fn seen(&mut self, probing: bool) -> Seen;
     /// Whether the members can be read and compared past md.
     fn can_compare(&mut self) -> bool;
-    /// Begins to read and compare these positions of the check, with so much time between two requests to a
-    /// member; whether it does. One comparison is under way at most.
-    fn compare(&mut self, step: &Range<Sectors>, apart: Nanos) -> bool;
+    /// Begins to read and compare these positions of the check, in lulls of the members with so much time between
+    /// two requests to one, or with `None` as fast as they are; whether it does. One comparison is under way at most.
+    fn compare(&mut self, step: &Range<Sectors>, lulls: Option<Nanos>) -> bool;
     /// What came of it; `None` while it goes on.
     fn compared(&mut self, step: &Range<Sectors>) -> Option<Compared>;
     /// How many requests the members have to do.

@@ -45,6 +45,7 @@ const FAR_READS: u32 = 3;
 const OF_MEAN: f64 = 3.0;
 /// Without a target of the user's, the p99 of the foreground may get slower by this factor.
 pub(crate) const ROOM: f64 = 1.5;
+
 /// How the check meets others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -375,6 +376,23 @@ mod tests {
             felt(&[0.001; LEAST - 1], &P99).verdict(&P99, Way::Steps),
             Verdict::Unknown
         );
+    }
+
+    #[test]
+    fn a_mean_that_the_rate_leans_on_is_passed_a_quarter_above_its_target() {
+        let mean = Targets {
+            mean: Some(0.010),
+            p99: None,
+        };
+        for (latency, steps, lulls) in [
+            (0.009, Verdict::Calm, Verdict::Calm),
+            (0.011, Verdict::Passed, Verdict::Near),
+            (0.013, Verdict::Passed, Verdict::Passed),
+        ] {
+            let felt = felt(&[latency; FEW], &mean);
+            assert_eq!(felt.verdict(&mean, Way::Steps), steps, "{latency}");
+            assert_eq!(felt.verdict(&mean, Way::Lulls), lulls, "{latency}");
+        }
     }
 
     #[test]

@@ -133,9 +133,9 @@ impl World for OnHost<'_> {
         self.comparer.comparer().is_some()
     }
 
-    fn compare(&mut self, step: &Range<Sectors>, apart: Nanos) -> bool {
+    fn compare(&mut self, step: &Range<Sectors>, lulls: Option<Nanos>) -> bool {
         let comparer = self.comparer.comparer();
-        comparer.is_some_and(|comparer| comparer.begin(step, apart))
+        comparer.is_some_and(|comparer| comparer.begin(step, lulls))
     }
 
     fn compared(&mut self, step: &Range<Sectors>) -> Option<Compared> {

@@ -400,10 +400,17 @@ impl Pace {
         let Some(targets) = self.targets() else {
             return;
         };
-        let verdict = self.felt.verdict(&targets, self.way);
+        // What somebody asked for is no target to lean on.
+        let way = if self.asked.is_some() {
+            Way::Steps
+        } else {
+            self.way
+        };
+        let verdict = self.felt.verdict(&targets, way);
         let is_over = now.0.saturating_sub(self.since.0) >= INTERVAL.0;
         if is_over || matches!(verdict, Verdict::Passed | Verdict::Far) {
-            self.close(now, verdict, self.felt.share(&targets));
+            let leans = self.way == Way::Lulls && targets.mean.is_some();
+            self.close(now, verdict, leans.then(|| self.felt.share(&targets)));
         }
         if matches!(verdict, Verdict::Passed | Verdict::Far) {
             self.answer(now, verdict);
@@ -446,8 +453,9 @@ impl Pace {
         self.floor > self.rate.allowed()
     }
 
-    /// An interval is over.
-    fn close(&mut self, now: Nanos, verdict: Verdict, share: Option<f64>) {
+    /// An interval is over. The rate leans on `share`, where there is a mean to lean on; inside it is what that is
+    /// of its target, once it is known.
+    fn close(&mut self, now: Nanos, verdict: Verdict, share: Option<Option<f64>>) {
         let seconds = Nanos(now.0.saturating_sub(self.since.0)).as_secs_f64();
         let allowed = self.rate.allowed().max(self.floor);
         let most = BEHIND + BEHIND_S * allowed;
@@ -460,10 +468,12 @@ impl Pace {
         }
         self.rate.pass(seconds);
         let is_used = self.behind < most;
-        match (verdict, share.filter(|_| self.way == Way::Lulls)) {
-            (Verdict::Calm, Some(share)) if is_used => self.rate.lean(share, seconds),
+        match (verdict, share) {
+            // It was answered a moment ago.
+            (_, Some(None)) => {}
+            (Verdict::Calm, Some(Some(share))) if is_used => self.rate.lean(share, seconds),
             // Near its target by the mean alone, or also by the slowest, for which it is no time to grow.
-            (Verdict::Near, Some(share)) if share > 1.0 || is_used && self.felt.is_even() => {
+            (Verdict::Near, Some(Some(share))) if share > 1.0 || is_used && self.felt.is_even() => {
                 self.rate.lean(share, seconds);
             }
             (Verdict::Calm, None) if is_used => self.rate.grow(seconds),

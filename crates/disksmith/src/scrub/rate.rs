@@ -110,7 +110,8 @@ impl Rate {
     }
 
     /// The mean that is felt is this share of its target, for so many seconds: the rate leans to where it is met.
-    /// What was felt in a moment says little, so that it leans slowly; and faster where no limit is known.
+    /// What was felt in a moment says little, so that it leans slowly; but where the mean is clearly below, it returns
+    /// to the limit, or looks for one where none is known.
     pub(super) fn lean(&mut self, share: f64, seconds: f64) {
         if self.since_cut_s < DEAF_S {
             return;
@@ -119,12 +120,16 @@ impl Rate {
         let leans = if away > 0.0 { LEANS_UP } else { LEANS_DOWN };
         let to = match self.limit {
             None if share < CLEARLY => self.allowed * FREE.powf(seconds),
-            Some(limit) if away > 0.0 && self.allowed < RETURN * limit => {
+            Some(limit) if share < CLEARLY && self.allowed < RETURN * limit => {
                 let way = 1.0 - (-seconds / RETURN_S).exp();
                 self.allowed + way * ((RETURN + 0.01) * limit - self.allowed)
             }
             _ => self.allowed * (leans * away * seconds).exp(),
         };
+        // Where the mean is above its target, there is no limit above.
+        if away < 0.0 {
+            self.limit = self.limit.map(|limit| limit.min(to / RETURN));
+        }
         if to.is_finite() {
             self.allowed = to.max(self.least);
         }
@@ -198,6 +203,17 @@ mod tests {
             }
             let after = rate.allowed();
             assert!((85.0..115.0).contains(&after), "{after} from {begins}");
+            // A moment in which it is a little below, or well below, is no reason to leap.
+            for (share, most) in [(0.99, 1.01), (0.5, 1.6)] {
+                let mut rate = rate.clone();
+                rate.limit = rate.limit.or(Some(after));
+                rate.lean(share, 0.5);
+                assert!(
+                    rate.allowed() < most * after,
+                    "{} at {share}",
+                    rate.allowed()
+                );
+            }
         }
     }
 

@@ -1,8 +1,8 @@
 //! Compares what an array's members hold twice, by reading them past md: for RAID 10, where all others wait
 //! while md itself is at anything.
 //!
-//! Members that hold the same are read at once, and others after them, so that whoever uses the array meets one
-//! request more on few of them; where that is too slow for the pace, more of them at once.
+//! Each member is read by itself, one request after the other, each when others ask little of it: whoever uses the
+//! array waits for the rest of one request at most.
 //!
 //! An array that is in use is written while it is read, and its members are not written at one instant. So what
 //! differs is read again a few times, some time apart, and once it agrees it does. What still differs then, or
@@ -37,8 +37,8 @@ const AGAIN: [Duration; 3] = [
 struct Asked {
     /// Positions of the check, in bytes.
     range: Range<u64>,
-    /// How long after one request to a member the next may begin.
-    apart: Duration,
+    /// How long after one request to a member the next may begin, where each waits for a lull.
+    lulls: Option<Duration>,
 }
 
 /// What came of a comparison.
@@ -46,6 +46,8 @@ struct Asked {
 pub(crate) struct Compared {
     /// Positions of the check whose copies are not known to agree, in sectors.
     pub suspects: Ranges,
+    /// How long the member took to read that took longest.
+    pub read: Nanos,
 }
 
 /// Compares an array's members, on threads of its own. They end with this; one that waits for a disk which does
@@ -92,12 +94,12 @@ impl Comparer {
         Ok(Comparer { asked, came })
     }
 
-    /// Begins with these positions of the check, of so many sets of members at once; whether it does. One
-    /// comparison is under way at most.
-    pub(crate) fn begin(&self, range: &Range<Sectors>, apart: Nanos) -> bool {
+    /// Begins with these positions of the check, in lulls with so much time between two requests to a member, or
+    /// with `None` as fast as they are; whether it does. One comparison is under way at most.
+    pub(crate) fn begin(&self, range: &Range<Sectors>, lulls: Option<Nanos>) -> bool {
         let range = range.start.bytes().0..range.end.bytes().0;
-        let apart = Duration::from_nanos(apart.0);
-        self.asked.try_send(Asked { range, apart }).is_ok()
+        let lulls = lulls.map(|apart| Duration::from_nanos(apart.0));
+        self.asked.try_send(Asked { range, lulls }).is_ok()
     }
 
     /// What came of it; `None` while it goes on. A thread that is gone suspects everything.
@@ -107,6 +109,7 @@ impl Comparer {
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => Some(Compared {
                 suspects: Ranges::from(range.start.0..range.end.0),
+                read: Nanos(0),
             }),
         }
     }
@@ -126,13 +129,14 @@ struct Work {
 
 impl Work {
     fn compare(&mut self, asked: &Asked) -> Compared {
-        let mut suspects = self.differing(&Ranges::from(asked.range.clone()), asked.apart);
+        let asked_for = Ranges::from(asked.range.clone());
+        let (mut suspects, read) = self.differing(&asked_for, asked.lulls);
         for pause in AGAIN {
             if suspects.is_empty() {
                 break;
             }
             sleep(pause);
-            suspects = self.differing(&suspects, asked.apart);
+            suspects = self.differing(&suspects, asked.lulls).0;
         }
         let sector = Sectors(1).bytes().0;
         Compared {
@@ -140,25 +144,27 @@ impl Work {
                 .iter()
                 .map(|range| range.start / sector..range.end.div_ceil(sector))
                 .collect(),
+            read,
         }
     }
 
     /// Of these positions, those whose copies differ or could not be read.
-    fn differing(&mut self, positions: &Ranges, apart: Duration) -> Ranges {
+    fn differing(&mut self, positions: &Ranges, lulls: Option<Duration>) -> (Ranges, Nanos) {
         // What lies behind the end of the array is compared with nothing.
         let mut differ = positions.subtract(&Ranges::from(0..self.geometry.span()));
         let mut groups: Vec<Group> = Vec::new();
         for range in positions.iter() {
             groups.extend(self.geometry.groups(&range));
         }
-        let shares = self.readers.read(groups.iter(), apart);
+        let shares = self.readers.read(groups.iter(), lulls);
+        let read = shares.as_ref().map_or(Nanos(0), Shares::longest);
         for group in &groups {
             differing_of(group, shares.as_ref(), &mut differ);
         }
         if let Some(shares) = shares {
             self.readers.give_back(shares);
         }
-        differ
+        (differ, read)
     }
 }
 
@@ -223,12 +229,7 @@ mod tests {
     }
 
     fn suspects(work: &mut Work, range: Range<u64>) -> Ranges {
-        let sectors = work
-            .compare(&Asked {
-                range,
-                apart: Duration::ZERO,
-            })
-            .suspects;
+        let sectors = work.compare(&Asked { range, lulls: None }).suspects;
         sectors
             .iter()
             .map(|range| range.start * 512..range.end * 512)

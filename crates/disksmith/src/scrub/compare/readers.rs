@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use record::Bytes;
+use record::{Bytes, Nanos};
 
 use super::super::locate::{Buffer, Disks, Group};
 use super::lull::Lull;
@@ -20,8 +20,10 @@ pub(in crate::scrub) const REQUEST: Bytes = Bytes::kib(256);
 pub(super) struct Share {
     slot: u32,
     ranges: Vec<Range<u64>>,
-    /// See [`Lull::wait`].
-    apart: Duration,
+    /// See [`Lull::wait`]; `None` not to wait.
+    lulls: Option<Duration>,
+    /// How long it took to read.
+    took: Duration,
     buffer: Buffer,
     /// Whether all of it was read.
     is_read: bool,
@@ -35,18 +37,23 @@ impl Share {
 
     /// Reads it by one request after the other, each in a lull.
     fn read(&mut self, members: &Disks, lull: &mut Lull) {
-        let (slot, apart) = (self.slot, self.apart);
+        let (slot, lulls) = (self.slot, self.lulls);
+        let mut took = Duration::ZERO;
         let mut rest = self.buffer.part_mut(0);
         self.is_read = self.ranges.iter().flat_map(requests_of).all(|request| {
             let taken = std::mem::take(&mut rest);
             let (part, behind) = taken.split_at_mut((request.end - request.start) as usize);
             rest = behind;
-            lull.wait(apart, || members.counted(slot));
+            if let Some(apart) = lulls {
+                lull.wait(apart, || members.counted(slot));
+            }
             let began = Instant::now();
             let is_read = members.read_at(slot, request.start, part).is_ok();
             lull.took(began.elapsed());
+            took += began.elapsed();
             is_read
         });
+        self.took = took;
     }
 
     /// What was read from a place on.
@@ -67,6 +74,12 @@ impl Share {
 pub(super) struct Shares(BTreeMap<u32, Share>);
 
 impl Shares {
+    /// How long the member took to read that took longest.
+    pub(super) fn longest(&self) -> Nanos {
+        let longest = self.0.values().map(|share| share.took).max();
+        longest.map_or(Nanos(0), Nanos::from)
+    }
+
     /// What a member holds from `at` on, in bytes from where the array's data begins on it; `None` where that
     /// was not read.
     pub(super) fn part(&self, slot: u32, at: u64, length: Bytes) -> Option<&[u8]> {
@@ -116,12 +129,12 @@ impl Readers {
         })
     }
 
-    /// Reads what belongs to these groups, of all members at once, with so much time between two requests to one;
-    /// `None` where a thread is gone. What a member that is not there would hold is not read.
+    /// Reads what belongs to these groups, of all members at once, in lulls with so much time between two requests
+    /// to one, or with `None` as fast as they are; `None` where a thread is gone. What a member that is not there would hold is not read.
     pub(super) fn read<'a>(
         &mut self,
         groups: impl Iterator<Item = &'a Group>,
-        apart: Duration,
+        lulls: Option<Duration>,
     ) -> Option<Shares> {
         let mut asked = 0;
         for (slot, ranges) in ranges(groups) {
@@ -129,7 +142,8 @@ impl Readers {
                 let mut share = Share {
                     slot,
                     ranges,
-                    apart,
+                    lulls,
+                    took: Duration::ZERO,
                     buffer: self.spare.pop().unwrap_or_else(|| Buffer::new(1, 0)),
                     is_read: false,
                 };

@@ -561,7 +561,7 @@ impl World for Model {
         self.past.can
     }
 
-    fn compare(&mut self, step: &Range<Sectors>, _: Nanos) -> bool {
+    fn compare(&mut self, step: &Range<Sectors>, _: Option<Nanos>) -> bool {
         self.compared += 1;
         self.past.begin(step)
     }

@@ -19,12 +19,13 @@ use super::super::felt::Way;
 use super::super::pace::May;
 use super::{Drive, Ending, Fence, Gate, LOOK, PATIENCE, TICK, World};
 
-/// A step reads of each member what this many requests give: more where the pace demands it, so that members need
-/// not wait for each other after each.
-const DEEPEST: u64 = 8;
+/// A step reads of each member what so many requests give at most: more than one where the pace demands it, so that
+/// members need not wait for each other after each; few, as it is not broken off where somebody comes.
+const DEEPEST: u64 = 4;
 /// A step takes about so long, in seconds, if it has more than one request of each member.
 const STEP_S: f64 = 0.1;
-/// The requests to one member are apart by this share of what the pace would be, so that what was late is made up.
+/// The requests to one member are apart by this share of what the pace would be, so that what was late is made up;
+/// and by no more than it is of a step, or a pace that was slow would outlive itself.
 const APART: f64 = 0.7;
 /// Steps that may be made up for at most.
 const STEPS: f64 = 2.0;
@@ -39,8 +40,11 @@ const LOST: Nanos = Nanos(600_000_000_000);
 /// A check that has ended is in md's way for so long at most: until then it takes no word (EBUSY), though it
 /// says that it is idle (`md_check_recovery`, drivers/md/md.c).
 const REAPED: Nanos = Nanos(1_000_000_000);
-/// How often it is looked whether a step has come back, and whether the next may begin.
-const SOON: Nanos = Nanos(5_000_000);
+/// How often it is looked whether a step has come back, and whether the next may begin: so often while one takes
+/// as long as it does, within these bounds.
+const LOOKS: f64 = 8.0;
+const SOONEST: f64 = 0.001;
+const SOON: f64 = 0.005;
 const LATER: Nanos = Nanos(20_000_000);
 
 /// How far it is past md.
@@ -59,8 +63,8 @@ pub(super) struct Past {
     apart: Nanos,
     /// Bytes that may be read now; negative when it was ahead.
     credit: f64,
-    /// The step that is under way, and since when.
-    reads: Option<(Range<Sectors>, Nanos)>,
+    /// The step that is under way.
+    reads: Option<Range<Sectors>>,
     /// What the members give while they are at it, in bytes a second.
     gives: Option<f64>,
     /// Of how many of the last steps much was suspected.
@@ -94,7 +98,7 @@ impl Past {
         if let May::Rate(rate) = may {
             let one = self.request.bytes().0 as f64 / rate.max(1.0);
             self.deep = ((STEP_S / one) as u64).clamp(1, DEEPEST);
-            self.apart = Nanos((APART * one * 1e9) as u64);
+            self.apart = Nanos((APART * one.min(STEP_S) * 1e9) as u64);
             let most = STEPS * self.step().bytes().0 as f64;
             self.credit = (self.credit + rate * seconds).min(most);
         }
@@ -125,15 +129,14 @@ impl Past {
     }
 
     /// A step begins.
-    fn begin(&mut self, step: Range<Sectors>, now: Nanos) {
+    fn begin(&mut self, step: Range<Sectors>) {
         self.credit -= Sectors(step.end.0 - step.start.0).bytes().0 as f64;
-        self.reads = Some((step, now));
+        self.reads = Some(step);
     }
 
     /// A step came back. Gives what the members give, in bytes a second.
-    fn come(&mut self, compared: &Compared, now: Nanos) -> Option<f64> {
-        let (step, began) = self.reads.take()?;
-        let took = Nanos(now.0.saturating_sub(began.0)).as_secs_f64();
+    fn come(&mut self, compared: &Compared) -> Option<f64> {
+        let step = self.reads.take()?;
         let bytes = Sectors(step.end.0 - step.start.0).bytes().0 as f64;
         self.at = step.end;
         for range in compared.suspects.iter() {
@@ -145,7 +148,7 @@ impl Past {
         if !compared.suspects.is_empty() {
             return None;
         }
-        let now = bytes / took.max(1e-6);
+        let now = bytes / compared.read.as_secs_f64().max(1e-6);
         let gives = self.gives.get_or_insert(now);
         *gives += LAST_COUNTS * (now - *gives);
         Some(*gives)
@@ -173,7 +176,10 @@ impl Past {
 
     fn rest(&self) -> Nanos {
         if self.reads.is_some() || self.credit >= 0.0 {
-            SOON
+            let takes = self
+                .gives
+                .map_or(0.0, |gives| self.step().bytes().0 as f64 / gives);
+            Nanos(((takes / LOOKS).clamp(SOONEST, SOON) * 1e9) as u64)
         } else {
             LATER
         }
@@ -237,8 +243,8 @@ impl<W: World> Drive<'_, W> {
             // Where it began is known, though it may be no place where md could stop.
             let from = self.fence.stands_at(self.at.done);
             self.past = Some(Past::new(from, self.at.of, unit, wide));
-            self.pace.go(Way::Lulls);
         }
+        self.pace.go(Way::Lulls);
         Ok(None)
     }
 
@@ -308,9 +314,9 @@ impl<W: World> Drive<'_, W> {
             return Ok(None);
         };
         let before = past.at;
-        if let Some((step, _)) = &past.reads
+        if let Some(step) = &past.reads
             && let Some(compared) = self.world.compared(step)
-            && let Some(gives) = past.come(&compared, now)
+            && let Some(gives) = past.come(&compared)
         {
             self.pace.give(gives);
         }
@@ -331,7 +337,8 @@ impl<W: World> Drive<'_, W> {
         } else {
             self.pace.moved(bytes);
         }
-        if self.pace.is_measuring() && bytes > 0.0 {
+        let is_read = self.past.as_ref().is_some_and(|past| past.reads.is_some());
+        if self.pace.is_measuring() && (bytes > 0.0 || is_read) {
             // As of what md was let loose to do: what was read is no part of what they have by themselves.
             self.pace.measure_anew(now);
         }
@@ -352,7 +359,6 @@ impl<W: World> Drive<'_, W> {
         if (may == May::All || self.lost.is_some()) && past.reads.is_none() {
             // What is suspected lies behind what is done.
             self.past = None;
-            self.pace.go(Way::Steps);
             return self.send(self.at.done, None);
         }
         if past.is_whole()
@@ -366,8 +372,9 @@ impl<W: World> Drive<'_, W> {
         if matches!(may, May::Rate(_))
             && let Some(step) = past.next()
         {
-            match self.world.compare(&step, past.apart) {
-                true => past.begin(step, now),
+            let lulls = (!self.pace.is_driven()).then_some(past.apart);
+            match self.world.compare(&step, lulls) {
+                true => past.begin(step),
                 // Nobody reads any more.
                 false => self.lost = Some(now),
             }
@@ -378,6 +385,7 @@ impl<W: World> Drive<'_, W> {
     /// Lets md check from there on; up to `to`, if that is given, and then it goes on past md.
     fn send(&mut self, from: Sectors, to: Option<Sectors>) -> linux::Result<Option<Ending>> {
         let now = self.world.now();
+        self.pace.go(Way::Steps);
         self.fence = Fence::new(from, self.task.chunk, self.task.wide, now)
             .that_holds_all(self.task.holds_all)
             .that_stops_at(to);

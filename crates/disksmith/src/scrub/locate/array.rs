@@ -94,7 +94,8 @@ struct Disk {
     file: File,
     /// Where the array's data begins on it, in bytes.
     offset: u64,
-    /// Of it, or of the disk of which it is a partition; `None` where the kernel does not count.
+    /// `None` where the kernel does not count. Of a partition it is its own: two members of one disk would wait
+    /// for each other.
     counter: Option<Counter>,
 }
 
@@ -247,8 +248,6 @@ fn members(
             continue;
         };
         let offset: u64 = number(&own.join("offset")).ok_or_else(|| silent("md/dev-*/offset"))?;
-        let disk = device.partition_of().and_then(|disk| devices.get(disk));
-        let whole = disk.unwrap_or(device);
         let file = OpenOptions::new()
             .read(true)
             .custom_flags(OFlags::DIRECT.bits().cast_signed())
@@ -262,7 +261,7 @@ fn members(
             label: device.label(),
             file,
             offset: offset.saturating_mul(SECTOR),
-            counter: Counter::open(root, whole).ok(),
+            counter: Counter::open(root, device).ok(),
         });
     }
     Ok(Disks { slots })

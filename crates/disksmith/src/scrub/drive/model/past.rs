@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use linux::md::sync::Sectors;
-use record::Ranges;
+use record::{Nanos, Ranges};
 
 use super::{Barrier, Compared};
 
@@ -23,6 +23,7 @@ pub(in super::super) struct Past {
     pub moving: Vec<u64>,
     step: Option<Range<u64>>,
     at: f64,
+    took_s: f64,
 }
 
 impl Past {
@@ -32,6 +33,7 @@ impl Past {
         }
         assert!(self.step.is_none(), "one comparison at once");
         self.at = step.start.0 as f64;
+        self.took_s = 0.0;
         self.step = Some(step.start.0..step.end.0);
         true
     }
@@ -47,7 +49,10 @@ impl Past {
                 from..from + BLOCK
             })
             .collect();
-        Some(Compared { suspects })
+        Some(Compared {
+            suspects,
+            read: Nanos((self.took_s * 1e9) as u64),
+        })
     }
 
     /// So many seconds pass. Gives how many sectors were read, and the share of their speed that this took.
@@ -63,6 +68,7 @@ impl Past {
         let share = barrier.map_or(SHARE, |barrier| barrier.past);
         let sectors = (share * fastest * seconds).min(step.end as f64 - self.at);
         self.at += sectors;
+        self.took_s += seconds;
         (sectors, share)
     }
 }

@@ -184,7 +184,7 @@ fn what_is_read_of_a_member_is_spread_over_the_time_of_a_step() {
     let mut past = Past::new(Sectors(0), Sectors(1 << 30), Sectors(128), 4);
     let mib = f64::from(1 << 20);
     // Of each of four members, or pairs of them, one request gives 1 MiB.
-    for (rate, deep, apart) in [(0.5, 1, 1400), (5.0, 1, 140), (45.0, 4, 15), (1000.0, 8, 0)] {
+    for (rate, deep, apart) in [(0.5, 1, 70), (12.0, 1, 58), (45.0, 4, 15), (1000.0, 4, 0)] {
         past.credit = 0.0;
         past.pass(May::Rate(rate * mib), 0.0);
         assert_eq!(
@@ -203,8 +203,11 @@ fn what_the_members_give_is_told_by_the_steps() {
     let gives = |past: &mut Past| {
         past.credit = 0.0;
         let step = past.next().unwrap();
-        past.begin(step, Nanos(0));
-        past.come(&Compared::default(), Nanos(SECOND))
+        past.begin(step);
+        past.come(&Compared {
+            read: Nanos(SECOND),
+            ..Compared::default()
+        })
     };
     let mib = f64::from(1 << 20);
     // A step of 1 MiB in a second, and then four of them.
@@ -225,8 +228,8 @@ fn steps_end_where_a_unit_does() {
             past.credit = 0.0;
             let step = past.next().unwrap();
             assert_eq!(step.end.0 - step.start.0, length, "{unit} {wide}");
-            past.begin(step, Nanos(0));
-            past.come(&Compared::default(), Nanos(1));
+            past.begin(step);
+            past.come(&Compared::default());
             past.is_at_rest()
         });
         assert!(ends[2], "what is done is known at the end of a unit");
