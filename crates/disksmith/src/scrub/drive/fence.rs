@@ -34,7 +34,9 @@ const AHEAD_S: f64 = 2.75;
 const LEAST_AHEAD: Bytes = Bytes::mib(16);
 /// What is left of the way when it is raised.
 const RAISED_AT: f64 = 0.75;
-/// After so long md is let run against the fence, where what is done is known exactly.
+/// After so long md is let run against the fence, where what is done is known exactly: twice as long each time, from
+/// the first on, so that little is lost where a machine goes down soon after it came up.
+const FIRST_STAND: Nanos = Nanos(2_500_000_000);
 const STAND: Nanos = Nanos(20_000_000_000);
 /// More than this, in seconds of the rate, is not made up for, neither what it lags behind nor what it was
 /// ahead.
@@ -113,7 +115,9 @@ pub(super) struct Fence {
     credit: f64,
     /// Bytes a second, averaged.
     speed: f64,
+    /// When md stood at it last, and after how long it must again.
     stood: Nanos,
+    stands: Nanos,
     /// Since when a step waits for a moment with few requests in flight, and how many are usual.
     waits: Option<Nanos>,
     usual: Option<f64>,
@@ -143,6 +147,7 @@ impl Fence {
             credit: 0.0,
             speed: 0.0,
             stood: now,
+            stands: FIRST_STAND,
             waits: None,
             usual: None,
             step: None,
@@ -223,6 +228,9 @@ impl Fence {
 
     /// md stood at it, and what is done was kept.
     pub(super) fn stood(&mut self, now: Nanos) {
+        if self.must_stand(now) {
+            self.stands = Nanos((2 * self.stands.0).min(STAND.0));
+        }
         self.stood = now;
     }
 
@@ -358,7 +366,7 @@ impl Fence {
     }
 
     fn must_stand(&self, now: Nanos) -> bool {
-        now.0.saturating_sub(self.stood.0) >= STAND.0
+        now.0.saturating_sub(self.stood.0) >= self.stands.0
     }
 
     /// How much md may do before it stands.

@@ -74,3 +74,32 @@ fn where_nobody_waits_for_all_of_it_a_step_is_a_mebibyte_of_each_member() {
     let all = steps(&mut fence, 20_000, 5, |_| 0);
     assert!(all.iter().all(|units| *units == 64), "{all:?}");
 }
+
+#[test]
+fn alone_md_stands_soon_and_then_seldom() {
+    let mut fence = Fence::new(Sectors(0), BLOCK, 4, Nanos(0));
+    fence.ends_at(Sectors(1 << 40));
+    let (mut live, mut stood) = (Sectors(0), Vec::new());
+    for ms in (100..120_000).step_by(100) {
+        let now = Nanos(ms * MS);
+        let before = live;
+        // 50 MiB a second.
+        live = Sectors(before.0 + 10_240).min(fence.at());
+        let bytes = Sectors(live.0 - before.0).bytes().0 as f64;
+        fence.gate(May::All, live, bytes, 0.1);
+        if live == fence.at() {
+            fence.stood(now);
+            stood.push(ms);
+        }
+        if fence.is_wanted(May::All, live, now) {
+            fence.raise(May::All, live, 0, now);
+        }
+    }
+    // The first is the beginning.
+    assert!(stood[1] < 7000, "{stood:?}");
+    assert!(
+        stood.windows(2).skip(4).all(|two| two[1] - two[0] > 20_000),
+        "{stood:?}"
+    );
+    assert!((6..9).contains(&stood.len()), "{stood:?}");
+}
