@@ -8,10 +8,10 @@ use record::{Bytes, Nanos, Ranges};
 use study::depth::{Bounds, Controller};
 
 use super::super::pace::May;
+use super::keeping::Keeping;
 use super::kept::Kept;
 use super::share::Share;
 use super::source::Part;
-use crate::keeper::Keeper;
 use crate::reading::{Asked, Meter, Work};
 
 /// What is asked for at once while nobody else is there.
@@ -29,11 +29,6 @@ const WHOLE: u64 = 0;
 const LOOK_EVERY: Nanos = Nanos(250_000_000);
 /// How long to wait when nothing can be asked for.
 const NAP: Nanos = Nanos(10_000_000);
-/// How often how the work stands is kept. The ledger may lie on what is read, where each time is a commit of
-/// each member: they are not to be the company that holds the reading back.
-const KEEPS: Nanos = Nanos(10_000_000_000);
-/// So soon at first.
-const KEEPS_FIRST: Nanos = Nanos(2_000_000_000);
 
 /// Reads one member or disk.
 pub(crate) struct Member<'a> {
@@ -46,35 +41,11 @@ pub(crate) struct Member<'a> {
     /// The kernel counts a request once for each part of this size.
     split: u64,
     gone: bool,
-    looked: Due,
+    looked: Option<Nanos>,
     kept: Kept,
-    keeper: Option<Keeper<Kept>>,
+    keeping: Option<Keeping>,
     began: Instant,
     ran_before_s: f64,
-    keeping: Due,
-}
-
-/// After how long it is kept again when it has run so long: a kill then costs no more than half of what was
-/// read since the start, or [`KEEPS`].
-fn keeps(ran: Nanos) -> Nanos {
-    Nanos((ran.0 / 2).clamp(KEEPS_FIRST.0, KEEPS.0))
-}
-
-/// Whether it is time again.
-#[derive(Debug, Default)]
-struct Due {
-    last: Nanos,
-}
-
-impl Due {
-    /// Whether so long has passed since the last time, which then is now.
-    fn is(&mut self, now: Nanos, span: Nanos) -> bool {
-        let is_due = now.0.saturating_sub(self.last.0) >= span.0;
-        if is_due {
-            self.last = now;
-        }
-        is_due
-    }
 }
 
 /// What came of it.
@@ -100,7 +71,7 @@ impl<'a> Member<'a> {
         root: &'a Root,
         share: &'a Share,
         kept: Kept,
-        keeper: Option<Keeper<Kept>>,
+        keeping: Option<Keeping>,
     ) -> Member<'a> {
         let todo = part.whole.subtract(&kept.done);
         let split = part.volume.disk.largest_request(root);
@@ -113,12 +84,11 @@ impl<'a> Member<'a> {
             depth: Bounds::new(1, MOST_DEPTH).map(|bounds| Controller::new(bounds, START_DEPTH)),
             split: split.map_or(BLOCK.0, |split| split.0.max(1)),
             gone: false,
-            looked: Due::default(),
+            looked: None,
             ran_before_s: kept.ran_s,
             kept,
-            keeper,
+            keeping,
             began: Instant::now(),
-            keeping: Due::default(),
         }
     }
 
@@ -126,9 +96,9 @@ impl<'a> Member<'a> {
     pub(crate) fn end(mut self, is_done: bool) -> Came {
         self.take();
         let finished = is_done && !self.gone;
-        let is_kept = match self.keeper.take() {
+        let is_kept = match self.keeping.take() {
             None => Ok(false),
-            Some(keeper) => keeper
+            Some(keeping) => keeping
                 .end(&self.kept, finished)
                 .map(|()| true)
                 .map_err(|error| format!("{error:#}")),
@@ -156,15 +126,20 @@ impl<'a> Member<'a> {
         {
             depth.observe(&interval);
         }
-        if !self.looked.is(now, LOOK_EVERY) {
+        let is_recent = |looked: Nanos| now.0.saturating_sub(looked.0) < LOOK_EVERY.0;
+        if self.looked.is_some_and(is_recent) {
             return;
         }
+        self.looked = Some(now);
         self.look_at_disk();
-        if self.keeper.is_some() && self.keeping.is(now, keeps(now)) {
+        if self
+            .keeping
+            .as_mut()
+            .is_some_and(|keeping| keeping.is_due(now))
+        {
             self.take();
-            if let Some(keeper) = &self.keeper {
-                // A state that is not taken is in the next one too.
-                keeper.keep(&self.kept);
+            if let Some(keeping) = &self.keeping {
+                keeping.keep(&self.kept);
             }
         }
     }
@@ -258,23 +233,4 @@ impl Feed for Member<'_> {
 /// What of a part is behind before it begins, in bytes.
 pub(crate) fn behind(whole: &Ranges, kept: &Kept) -> u64 {
     whole.intersect(&kept.done).total().0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn eight_members_that_are_looked_at_for_a_minute_are_kept_about_once_a_second() {
-        let mut kept = 0;
-        for _ in 0..8 {
-            let (mut looked, mut keeping) = (Due::default(), Due::default());
-            for tick in 0..6000 {
-                let now = Nanos(tick * 10_000_000);
-                kept += u32::from(looked.is(now, LOOK_EVERY) && keeping.is(now, keeps(now)));
-            }
-        }
-        // Of ten requests a second that are nobody a commit may take several.
-        assert!((8..70).contains(&kept), "{kept}");
-    }
 }

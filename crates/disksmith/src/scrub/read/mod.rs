@@ -2,10 +2,11 @@
 //! be read. At the pace of a scrub: what users of the array feel decides, while the reads go to its
 //! members, past md.
 //!
-//! - `source`: what is read; `kept`: what the ledger holds of it;
+//! - `source`: what is read; `kept`: what the ledger holds of it; `keeping`: when it is told;
 //! - `one`: one array or disk; `member`: the requests to each member; `share`: their common pace;
 //! - `places`: which bytes of an array lie on a bad place; `report`: what is said in the end.
 
+mod keeping;
 mod kept;
 mod member;
 mod one;
@@ -14,6 +15,7 @@ mod report;
 mod share;
 mod source;
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::anyhow;
@@ -27,6 +29,7 @@ use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::reading::{Begin, Refused, begin};
 use crate::warm::volume::lock_disks;
+use keeping::{Keeping, Turns};
 use kept::Kept;
 use one::Begun;
 use report::Found;
@@ -58,9 +61,11 @@ pub(super) fn read(
     // Whoever warms one of the disks would yield to this, and this to him.
     let parts = sources.iter().flat_map(|source| &source.parts);
     let _warmings = lock_disks(parts.map(|part| &part.volume)).map_err(Failure::refused)?;
+    let parts = sources.iter().map(|source| source.parts.len());
+    let turns = Arc::new(Turns::new(parts.sum()));
     let mut tasks = Vec::new();
     for source in sources {
-        let begun = begin_all(&source, args.anew, context)?;
+        let begun = begin_all(&source, args.anew, &turns, context)?;
         tasks.push((source, begun));
     }
     let lines = Lines::new(context.watched);
@@ -118,7 +123,12 @@ fn find_all(
 }
 
 /// Begins with each part, or goes on where the ledger says that it was left.
-fn begin_all(source: &Source, anew: bool, context: &Context) -> Result<Vec<Begun>, Failure> {
+fn begin_all(
+    source: &Source,
+    anew: bool,
+    turns: &Arc<Turns>,
+    context: &Context,
+) -> Result<Vec<Begun>, Failure> {
     let mut begun = Vec::new();
     for part in &source.parts {
         let path = part.volume.path.display().to_string();
@@ -147,8 +157,8 @@ fn begin_all(source: &Source, anew: bool, context: &Context) -> Result<Vec<Begun
                 )),
             },
         );
-        let keeper = match keeper {
-            Ok(keeper) => Some(keeper),
+        let keeping = match keeper {
+            Ok(keeper) => Some(Keeping::new(keeper, turns)),
             Err(Refused::UnderWay(error)) => return Err(Failure::Refused(error.into())),
             Err(Refused::NotKept(error)) => {
                 notes.push(format!(
@@ -161,7 +171,7 @@ fn begin_all(source: &Source, anew: bool, context: &Context) -> Result<Vec<Begun
         for note in notes {
             context.tell(&format!("disksmith: {path}: {note}."));
         }
-        begun.push(Begun { kept, keeper });
+        begun.push(Begun { kept, keeping });
     }
     Ok(begun)
 }

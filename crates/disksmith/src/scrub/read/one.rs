@@ -17,12 +17,12 @@ use super::super::one::Shared;
 use super::super::outlook::{Outlook, late};
 use super::super::pace::{May, Pace};
 use super::super::progress::Line;
+use super::keeping::Keeping;
 use super::kept::Kept;
 use super::member::{BLOCK, Came, MOST_DEPTH, Member, behind};
 use super::share::Share;
 use super::source::{Part, Source};
 use crate::context::tell;
-use crate::keeper::Keeper;
 
 /// How often the pace is looked at.
 const TICK: Duration = Duration::from_millis(20);
@@ -36,7 +36,7 @@ pub(crate) struct Begun {
     /// Where it stands.
     pub kept: Kept,
     /// What keeps that; `None` where it cannot be kept.
-    pub keeper: Option<Keeper<Kept>>,
+    pub keeping: Option<Keeping>,
 }
 
 /// How it ended.
@@ -123,7 +123,7 @@ pub(super) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 }
 
 fn read_part(part: &Part, begun: Begun, share: &Share, shared: &Shared<'_>) -> (Came, Ending) {
-    let mut member = Member::new(part, shared.root, share, begun.kept, begun.keeper);
+    let mut member = Member::new(part, shared.root, share, begun.kept, begun.keeping);
     let path = part.volume.path.display();
     let ended = part
         .volume
