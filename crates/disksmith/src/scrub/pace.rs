@@ -409,8 +409,7 @@ impl Pace {
         let verdict = self.felt.verdict(&targets, way);
         let is_over = now.0.saturating_sub(self.since.0) >= INTERVAL.0;
         if is_over || matches!(verdict, Verdict::Passed | Verdict::Far) {
-            let leans = self.way == Way::Lulls && targets.mean.is_some();
-            self.close(now, verdict, leans.then(|| self.felt.share(&targets)));
+            self.close(now, verdict, &targets);
         }
         if matches!(verdict, Verdict::Passed | Verdict::Far) {
             self.answer(now, verdict);
@@ -453,9 +452,8 @@ impl Pace {
         self.floor > self.rate.allowed()
     }
 
-    /// An interval is over. The rate leans on `share`, where there is a mean to lean on; inside it is what that is
-    /// of its target, once it is known.
-    fn close(&mut self, now: Nanos, verdict: Verdict, share: Option<Option<f64>>) {
+    /// An interval is over.
+    fn close(&mut self, now: Nanos, verdict: Verdict, targets: &Targets) {
         let seconds = Nanos(now.0.saturating_sub(self.since.0)).as_secs_f64();
         let allowed = self.rate.allowed().max(self.floor);
         let most = BEHIND + BEHIND_S * allowed;
@@ -467,19 +465,32 @@ impl Pace {
             }
         }
         self.rate.pass(seconds);
-        let is_used = self.behind < most;
-        match (verdict, share) {
-            // It was answered a moment ago.
-            (_, Some(None)) => {}
-            (Verdict::Calm, Some(Some(share))) if is_used => self.rate.lean(share, seconds),
-            // Near its target by the mean alone, or also by the slowest, for which it is no time to grow.
-            (Verdict::Near, Some(Some(share))) if share > 1.0 || is_used && self.felt.is_even() => {
-                self.rate.lean(share, seconds);
-            }
-            (Verdict::Calm, None) if is_used => self.rate.grow(seconds),
-            _ => {}
-        }
+        self.follow(verdict, targets, self.behind < most, seconds);
         self.begin_interval(now);
+    }
+
+    /// Sets the rate by what was felt in the last interval: it leans on the mean where there is one to lean on, and
+    /// grows otherwise. It does not grow where it is not used.
+    fn follow(&mut self, verdict: Verdict, targets: &Targets, is_used: bool, seconds: f64) {
+        if self.way == Way::Steps || targets.mean.is_none() {
+            if verdict == Verdict::Calm && is_used {
+                self.rate.grow(seconds);
+            }
+            return;
+        }
+        // Not known where it was answered a moment ago.
+        let Some(share) = self.felt.share(targets) else {
+            return;
+        };
+        let leans = match verdict {
+            Verdict::Calm => is_used,
+            // Near its target by the mean alone, or also by the slowest, for which it is no time to grow.
+            Verdict::Near => share > 1.0 || is_used && self.felt.is_even(),
+            _ => false,
+        };
+        if leans {
+            self.rate.lean(share, seconds);
+        }
     }
 
     /// Bytes a second that were really checked lately.
