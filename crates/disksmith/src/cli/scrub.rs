@@ -34,8 +34,8 @@ pub(crate) struct ScrubArgs {
     pub all: bool,
 
     /// Go on only as fast as keeps 99 of 100 requests of others below this. Without this and
-    /// --keep-mean, others may have 1.5 times the p99 and 1.35 times (RAID 10: 1.5 times) the mean
-    /// that they have without the check
+    /// --keep-mean, others may have 1.5 times the p99 and the mean that they have without the check
+    /// (1.35 times the mean with --read)
     #[arg(long, value_name = "DURATION", conflicts_with = "status")]
     pub keep_p99: Option<Latency>,
     /// Go on only as fast as keeps the mean latency of others below this

@@ -9,7 +9,7 @@
 //! sleeps for half a second each time; where the fence was set far ahead, on an array that was idle, they are
 //! what there is.
 //!
-//! Where all others wait for md, as at RAID 10, it goes on past md in company (`past`).
+//! Where the members can be read and compared past md, it goes on there in company (`past`), without steps.
 //!
 //! What md has done is known exactly only at the fence, where it has drained (past md, at the end of a unit). There the position and
 //! the mismatches are kept: they belong together, so that nothing is counted twice after a kill.
@@ -253,7 +253,8 @@ struct Drive<'a, W: World> {
     began: bool,
     /// Whether `sync_min` and `sync_max` are set here.
     fenced: bool,
-    /// Since when it is of no use to read past md: nobody reads, or much of what is read is suspected.
+    /// Since when it is of no use to read past md: nobody reads, or too slowly for a deadline, or much of what is
+    /// read is suspected.
     lost: Option<Nanos>,
     /// Where its check began that is under way, and what was found before.
     from: Sectors,

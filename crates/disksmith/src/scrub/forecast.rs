@@ -38,7 +38,7 @@ pub(super) fn forecast(target: &Target, known: &Known<'_>, now: jiff::Timestamp)
         target.level,
         target.places(),
         target.of_member(),
-        promise(known.args, target.holds_all())
+        promise(known.args)
     )];
     let left = left.0 as f64;
     if let Some(due) = known.due {
@@ -74,17 +74,17 @@ pub(super) fn forecast(target: &Target, known: &Known<'_>, now: jiff::Timestamp)
 }
 
 /// What others have.
-fn promise(args: &ScrubArgs, passes: bool) -> String {
+fn promise(args: &ScrubArgs) -> String {
     let words = [("a p99 of", args.keep_p99), ("a mean of", args.keep_mean)];
     let words: Vec<String> = words
         .into_iter()
         .filter_map(|(name, latency)| Some(format!("{name} {}", latency?.0)))
         .collect();
     if words.is_empty() {
-        let of_mean = if passes { Way::Lulls } else { Way::Steps }.room_of_mean();
+        let of_mean = Way::Lulls.room_of_mean();
         return format!(
-            "others may have {of_mean} times the mean latency and {ROOM} times the p99 that they \
-             have without it, which is measured when there are any"
+            "others may have up to {of_mean} times the mean latency and {ROOM} times the p99 that \
+             they have without it, which is measured when there are any"
         );
     }
     format!("{} is kept for others", words.join(" and "))
@@ -193,7 +193,7 @@ mod tests {
             &first,
             &[
                 "/dev/md0: raid10 of 2 members, 1 MiB of each; md counts 72 GiB to go",
-                "1.5 times the mean latency and 1.5 times the p99",
+                "up to 1.5 times the mean latency and 1.5 times the p99",
             ],
         );
         assert!(!first.contains("takes"), "nothing is known: {first}");

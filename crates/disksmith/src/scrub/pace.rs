@@ -137,6 +137,11 @@ enum State {
     Held(Nanos),
 }
 
+/// How far the check may be behind a rate and still use it, in bytes.
+fn most_behind(allowed: f64) -> f64 {
+    BEHIND + BEHIND_S * allowed
+}
+
 /// The least rate where the members give so much, both in bytes a second.
 pub(crate) fn least_of(gives: f64) -> f64 {
     (LEAST_SHARE * gives).clamp(SLOWEST, LEAST)
@@ -452,11 +457,16 @@ impl Pace {
         self.floor > self.rate.allowed()
     }
 
+    /// Whether that is more than could be done for a while.
+    pub(crate) fn falls_short(&self) -> bool {
+        self.is_driven() && self.behind >= most_behind(self.floor)
+    }
+
     /// An interval is over.
     fn close(&mut self, now: Nanos, verdict: Verdict, targets: &Targets) {
         let seconds = Nanos(now.0.saturating_sub(self.since.0)).as_secs_f64();
         let allowed = self.rate.allowed().max(self.floor);
-        let most = BEHIND + BEHIND_S * allowed;
+        let most = most_behind(allowed);
         self.behind = (self.behind + allowed * seconds - self.bytes).clamp(-most, 1.1 * most);
         if seconds > 0.0 {
             self.used.push_back(self.bytes / seconds);

@@ -1,5 +1,4 @@
-//! Compares what an array's members hold twice, by reading them past md: for RAID 10, where all others wait
-//! while md itself is at anything.
+//! Compares what an array's members hold twice, or hold parity of, by reading them past md while others use it.
 //!
 //! Each member is read by itself, one request after the other, each when others ask little of it: whoever uses the
 //! array waits for the rest of one request at most.
@@ -130,13 +129,18 @@ struct Work {
 impl Work {
     fn compare(&mut self, asked: &Asked) -> Compared {
         let asked_for = Ranges::from(asked.range.clone());
-        let (mut suspects, read) = self.differing(&asked_for, asked.lulls);
+        let mut suspects = Ranges::new();
+        let (mut differ, read) = self.differing(&asked_for, asked.lulls, &mut suspects);
         for pause in AGAIN {
-            if suspects.is_empty() {
+            if differ.is_empty() {
                 break;
             }
             sleep(pause);
-            suspects = self.differing(&suspects, asked.lulls).0;
+            // Of all members at once: what is written meanwhile would differ again.
+            differ = self.differing(&differ, None, &mut suspects).0;
+        }
+        for range in differ.iter() {
+            suspects.insert(range);
         }
         let sector = Sectors(1).bytes().0;
         Compared {
@@ -148,10 +152,21 @@ impl Work {
         }
     }
 
-    /// Of these positions, those whose copies differ or could not be read.
-    fn differing(&mut self, positions: &Ranges, lulls: Option<Duration>) -> (Ranges, Nanos) {
-        // What lies behind the end of the array is compared with nothing.
-        let mut differ = positions.subtract(&Ranges::from(0..self.geometry.span()));
+    /// Of these positions, those whose copies differ. Adds those that are compared with nothing to what is `unread`:
+    /// a disk may try for many seconds to read what it cannot, so that this is not asked of it again.
+    fn differing(
+        &mut self,
+        positions: &Ranges,
+        lulls: Option<Duration>,
+        unread: &mut Ranges,
+    ) -> (Ranges, Nanos) {
+        let mut differ = Ranges::new();
+        for range in positions
+            .subtract(&Ranges::from(0..self.geometry.span()))
+            .iter()
+        {
+            unread.insert(range);
+        }
         let mut groups: Vec<Group> = Vec::new();
         for range in positions.iter() {
             groups.extend(self.geometry.groups(&range));
@@ -159,7 +174,7 @@ impl Work {
         let shares = self.readers.read(groups.iter(), lulls);
         let read = shares.as_ref().map_or(Nanos(0), Shares::longest);
         for group in &groups {
-            differing_of(group, shares.as_ref(), &mut differ);
+            differing_of(group, shares.as_ref(), &mut differ, unread);
         }
         if let Some(shares) = shares {
             self.readers.give_back(shares);
@@ -168,15 +183,15 @@ impl Work {
     }
 }
 
-/// Adds the blocks of a group that differ, or all of it where a part was not read.
-fn differing_of(group: &Group, shares: Option<&Shares>, differ: &mut Ranges) {
+/// Adds the blocks of a group that differ, or all of it to what is `unread` where a part was not read.
+fn differing_of(group: &Group, shares: Option<&Shares>, differ: &mut Ranges, unread: &mut Ranges) {
     let places = group.places();
     let parts: Option<Vec<&[u8]>> = places
         .iter()
         .map(|place| shares?.part(place.slot, place.at, Bytes(group.length)))
         .collect();
     let Some(parts) = parts else {
-        differ.insert(group.position..group.position + group.length);
+        unread.insert(group.position..group.position + group.length);
         return;
     };
     if judge(&group.kin, &parts).is_none() {
@@ -199,7 +214,7 @@ fn differing_of(group: &Group, shares: Option<&Shares>, differ: &mut Ranges) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-    use super::super::locate::{Copies, Ten};
+    use super::super::locate::{Copies, Kin, Parity, Rotation, Ten};
     use super::readers::tests::members;
     use super::*;
     use std::fs::File;
@@ -258,6 +273,65 @@ mod tests {
         }
     }
 
+    /// RAID 5 or 6 of so many members in files, all of whose stripes agree, and the files.
+    fn parity(disks: u64, parities: u64) -> (Work, Vec<File>) {
+        let rotation = Rotation::LeftSymmetric;
+        let parity = Parity::new(disks, parities, CHUNK, rotation, COMPONENT).unwrap();
+        let (members, files) = members(disks as usize, COMPONENT);
+        for stripe in 0..COMPONENT / CHUNK {
+            let Kin::Stripe { data, p, q } = parity.kin(stripe * CHUNK) else {
+                panic!();
+            };
+            // With one byte in the first of the data, which Q multiplies by 1, both parities are that byte.
+            let held = [Some(data[0].0), Some(p), q];
+            for place in held.into_iter().flatten() {
+                let bytes = vec![stripe as u8 + 1; CHUNK as usize];
+                files[place.slot as usize]
+                    .write_all_at(&bytes, place.at)
+                    .unwrap();
+            }
+        }
+        let work = Work {
+            geometry: Geometry::Parity(parity),
+            readers: Readers::start(members).unwrap(),
+        };
+        (work, files)
+    }
+
+    #[test]
+    fn of_parity_what_differs_on_any_member_is_suspected_and_nothing_else() {
+        for (disks, parities) in [(3, 1), (5, 1), (4, 2), (7, 2)] {
+            let (mut work, files) = parity(disks, parities);
+            assert_eq!(suspects(&mut work, 0..COMPONENT), Ranges::new());
+            for (slot, file) in files.iter().enumerate() {
+                let bad = 7 * CHUNK + 4096 * slot as u64;
+                file.write_all_at(b"other", bad + 7).unwrap();
+            }
+            let found = Ranges::from(7 * CHUNK..7 * CHUNK + 4096 * disks);
+            assert_eq!(
+                suspects(&mut work, 0..COMPONENT),
+                found,
+                "{disks} {parities}"
+            );
+        }
+    }
+
+    #[test]
+    fn of_a_mirror_what_differs_is_suspected() {
+        let (members, files) = members(3, COMPONENT);
+        let mut work = Work {
+            geometry: Geometry::Mirror {
+                disks: 3,
+                size: COMPONENT,
+            },
+            readers: Readers::start(members).unwrap(),
+        };
+        assert_eq!(suspects(&mut work, 0..COMPONENT), Ranges::new());
+        files[2].write_all_at(b"other", 5 * BLOCK + 1).unwrap();
+        let found = Ranges::from(5 * BLOCK..6 * BLOCK);
+        assert_eq!(suspects(&mut work, 0..COMPONENT), found);
+    }
+
     #[test]
     fn what_agrees_when_it_is_read_again_is_not_suspected() {
         let (mut work, ten, files) = ten(4, 0x102);
@@ -286,6 +360,11 @@ mod tests {
         let row = 2 * half..2 * half + 2 * CHUNK;
         let first = Ranges::from(row.start..row.start + CHUNK);
         assert_eq!(suspects(&mut work, row), first);
+        // Of two requests to a member only the second cannot be read, and is not read again.
+        let both = Ranges::from(2 * half - (512 << 10)..2 * half + 2 * CHUNK);
+        let mut unread = Ranges::new();
+        let (differ, _) = work.differing(&both, None, &mut unread);
+        assert_eq!((differ, unread), (Ranges::new(), first));
         assert!(ten.span() > 2 * half);
     }
 }

@@ -25,8 +25,8 @@ pub(super) struct Share {
     /// How long it took to read.
     took: Duration,
     buffer: Buffer,
-    /// Whether all of it was read.
-    is_read: bool,
+    /// What could not be read.
+    failed: Vec<Range<u64>>,
 }
 
 impl Share {
@@ -40,7 +40,7 @@ impl Share {
         let (slot, lulls) = (self.slot, self.lulls);
         let mut took = Duration::ZERO;
         let mut rest = self.buffer.part_mut(0);
-        self.is_read = self.ranges.iter().flat_map(requests_of).all(|request| {
+        for request in self.ranges.iter().flat_map(requests_of) {
             let taken = std::mem::take(&mut rest);
             let (part, behind) = taken.split_at_mut((request.end - request.start) as usize);
             rest = behind;
@@ -48,16 +48,21 @@ impl Share {
                 lull.wait(apart, || members.counted(slot));
             }
             let began = Instant::now();
-            let is_read = members.read_at(slot, request.start, part).is_ok();
+            if members.read_at(slot, request.start, part).is_err() {
+                self.failed.push(request);
+            }
             lull.took(began.elapsed());
             took += began.elapsed();
-            is_read
-        });
+        }
         self.took = took;
     }
 
     /// What was read from a place on.
     fn part(&self, at: u64, length: Bytes) -> Option<&[u8]> {
+        let is_in = |failed: &Range<u64>| failed.start < at + length.0 && at < failed.end;
+        if self.failed.iter().any(is_in) {
+            return None;
+        }
         let mut before = 0;
         for range in &self.ranges {
             if range.contains(&at) {
@@ -83,8 +88,7 @@ impl Shares {
     /// What a member holds from `at` on, in bytes from where the array's data begins on it; `None` where that
     /// was not read.
     pub(super) fn part(&self, slot: u32, at: u64, length: Bytes) -> Option<&[u8]> {
-        let share = self.0.get(&slot).filter(|share| share.is_read)?;
-        share.part(at, length)
+        self.0.get(&slot)?.part(at, length)
     }
 }
 
@@ -145,7 +149,7 @@ impl Readers {
                     lulls,
                     took: Duration::ZERO,
                     buffer: self.spare.pop().unwrap_or_else(|| Buffer::new(1, 0)),
-                    is_read: false,
+                    failed: Vec::new(),
                 };
                 share.buffer.hold(1, share.length());
                 ask.send(share).ok()?;

@@ -1,9 +1,10 @@
-//! Goes on past md, where all others wait while md is at anything: the members are read and compared here, and
-//! md checks only what is suspected, and all of it while nobody else is there.
+//! Goes on past md while others use the array: the members are read and compared here, and md checks only what is
+//! suspected, and all of it while nobody else is there.
 //!
-//! At RAID 10 each request of md's check waits until all others have come back, and lets none begin meanwhile
-//! (`raise_barrier`, drivers/md/raid10.c). Members that are busy for half of the time are then never busy and
-//! never free. Reads of the members take part in the queues of the disks, as anybody's, and no more.
+//! md's check goes by many small requests, each of which waits in the queues of its members. At RAID 10 it is worse:
+//! each waits until all others have come back, and lets none begin meanwhile (`raise_barrier`, drivers/md/raid10.c),
+//! so that members which are busy for half of the time are never busy and never free. Large reads of the members
+//! are few, and take part in the queues of the disks, as anybody's, and no more.
 //!
 //! While members are read, md does nothing, and nothing stands in the way of what it might have to do: `sync_max`
 //! is `max`. What is done is known at the end of each unit, at which md could be sent.
@@ -35,7 +36,7 @@ const LAST_COUNTS: f64 = 0.2;
 /// it is faster where much differs.
 const SUSPECTED: u32 = 4;
 const PART: u64 = 4;
-/// So long after that, or after nobody read any more, it is tried again.
+/// So long after that, or after nobody read any more or too slowly for a deadline, it is tried again.
 const LOST: Nanos = Nanos(600_000_000_000);
 /// A check that has ended is in md's way for so long at most: until then it takes no word (EBUSY), though it
 /// says that it is idle (`md_check_recovery`, drivers/md/md.c).
@@ -117,14 +118,10 @@ impl Past {
         if !is_due || self.at >= self.of {
             return None;
         }
-        // A unit that is larger than a step ends with one.
-        let unit_ends = (self.at.0 / self.unit.0 + 1).saturating_mul(self.unit.0);
-        let step = self.step();
-        let step_ends = self.at.0.saturating_add(step.0);
-        let ends = match step < self.unit {
-            true => step_ends.min(unit_ends),
-            false => step_ends,
-        };
+        // What comes to the end of a unit ends at one, wherever it began.
+        let reaches = self.at.0.saturating_add(self.step().0);
+        let whole = reaches / self.unit.0 * self.unit.0;
+        let ends = if whole > self.at.0 { whole } else { reaches };
         Some(self.at..Sectors(ends).min(self.of))
     }
 
@@ -203,7 +200,7 @@ impl<W: World> Drive<'_, W> {
         }
         let now = self.world.now();
         let is_lost = |since: Nanos| now.0.saturating_sub(since.0) < LOST.0;
-        let is_of_use = self.task.holds_all && !self.lost.is_some_and(is_lost) && self.at.of.0 > 0;
+        let is_of_use = !self.lost.is_some_and(is_lost) && self.at.of.0 > 0;
         is_of_use && matches!(self.pace.may(), May::Rate(_)) && self.world.can_compare()
     }
 
@@ -334,6 +331,10 @@ impl<W: World> Drive<'_, W> {
                 return Ok(Some(Some(ending)));
             }
             self.feel(now, bytes);
+            // Where md does not hold all others up, it has more of the queues with its many requests.
+            if !self.task.holds_all && self.pace.falls_short() {
+                self.lost = Some(now);
+            }
         } else {
             self.pace.moved(bytes);
         }

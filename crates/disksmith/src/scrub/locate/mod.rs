@@ -17,7 +17,7 @@ mod walk;
 pub(crate) use array::{Disks, NotCompared, Opened, geometry, open};
 pub(super) use buffer::Buffer;
 #[cfg(test)]
-pub(crate) use geometry::{Copies, Ten};
+pub(crate) use geometry::{Copies, Kin, Parity, Rotation, Ten};
 pub(crate) use geometry::{Geometry, Group};
 pub(crate) use judge::{Odd, judge};
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! The ledger may lie on what is read, where each time is a commit of some ten requests: they are not to be the
 //! company that holds the reading back. So all that is read takes turns.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use record::Nanos;
@@ -19,27 +20,19 @@ const KEEPS_FIRST: Nanos = Nanos(2_000_000_000);
 const TURN: Nanos = Nanos(2_500_000_000);
 
 /// The turns of all members and disks that are read at once.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Turns {
     /// So many take part.
-    of: u64,
+    of: AtomicU64,
     last: Mutex<Option<Nanos>>,
 }
 
 impl Turns {
-    /// Of so many.
-    pub(crate) fn new(of: usize) -> Turns {
-        Turns {
-            of: of as u64,
-            last: Mutex::new(None),
-        }
-    }
-
     /// After how long a member is kept again that has been read for so long: a kill then costs no more than half of
     /// what was read since the start, or [`KEEPS`]; or as long as all turns take, so that nobody is left out.
     fn again(&self, ran: Nanos) -> Nanos {
         let own = (ran.0 / 2).clamp(KEEPS_FIRST.0, KEEPS.0);
-        Nanos(own.max(self.of * TURN.0))
+        Nanos(own.max(self.of.load(Relaxed) * TURN.0))
     }
 
     /// Whether it is anybody's turn, who then has it.
@@ -63,6 +56,7 @@ pub(crate) struct Keeping {
 impl Keeping {
     /// In turn with all that share `turns`.
     pub(crate) fn new(keeper: Keeper<Kept>, turns: &Arc<Turns>) -> Keeping {
+        turns.of.fetch_add(1, Relaxed);
         Keeping {
             keeper,
             turns: Arc::clone(turns),
@@ -86,6 +80,7 @@ impl Keeping {
     /// # Errors
     /// What has gone wrong with keeping, now or earlier.
     pub(crate) fn end(self, kept: &Kept, finished: bool) -> anyhow::Result<()> {
+        self.turns.of.fetch_sub(1, Relaxed);
         self.keeper.end(kept, finished)
     }
 }
@@ -108,7 +103,10 @@ mod tests {
 
     /// When each of so many members was kept that were read for so many seconds, in milliseconds.
     fn kept(of: usize, seconds: u64) -> Vec<Vec<u64>> {
-        let turns = Turns::new(of);
+        let turns = Turns {
+            of: AtomicU64::new(of as u64),
+            ..Turns::default()
+        };
         let mut last = vec![None; of];
         let mut kept = vec![Vec::new(); of];
         for ms in (250..1000 * seconds).step_by(250) {

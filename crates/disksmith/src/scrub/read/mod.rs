@@ -61,8 +61,7 @@ pub(super) fn read(
     // Whoever warms one of the disks would yield to this, and this to him.
     let parts = sources.iter().flat_map(|source| &source.parts);
     let _warmings = lock_disks(parts.map(|part| &part.volume)).map_err(Failure::refused)?;
-    let parts = sources.iter().map(|source| source.parts.len());
-    let turns = Arc::new(Turns::new(parts.sum()));
+    let turns = Arc::new(Turns::default());
     let mut tasks = Vec::new();
     for source in sources {
         let begun = begin_all(&source, args.anew, &turns, context)?;

@@ -19,6 +19,8 @@ pub(in super::super) struct Past {
     pub can: bool,
     /// Whether nobody reads any more though they could.
     pub fails: bool,
+    /// The share of their full speed at which members are read, where it is not [`SHARE`].
+    pub share: Option<f64>,
     /// Where members differ for a moment though all that was written is the same.
     pub moving: Vec<u64>,
     step: Option<Range<u64>>,
@@ -65,7 +67,7 @@ impl Past {
         let Some(step) = self.step.as_ref().filter(|step| self.at < step.end as f64) else {
             return (0.0, 0.0);
         };
-        let share = barrier.map_or(SHARE, |barrier| barrier.past);
+        let share = barrier.map_or(self.share.unwrap_or(SHARE), |barrier| barrier.past);
         let sectors = (share * fastest * seconds).min(step.end as f64 - self.at);
         self.at += sectors;
         self.took_s += seconds;

@@ -236,6 +236,54 @@ fn steps_end_where_a_unit_does() {
     }
 }
 
+#[test]
+fn a_step_that_comes_to_the_end_of_a_unit_ends_at_one_however_the_pace_changes() {
+    for unit in [128, 384, 1024, 2048, 8192] {
+        for wide in [1, 3, 4] {
+            let mut past = Past::new(Sectors(0), Sectors(1_000_000), Sectors(unit), wide);
+            for deep in [1, 2, 4, 2, 3, 1, 4, 4].iter().cycle() {
+                (past.credit, past.deep) = (0.0, *deep);
+                let Some(step) = past.next() else { break };
+                let (first, behind) = (step.start.0 / unit, step.end.0 / unit);
+                let is_at_end = past.of == step.end || step.end.0.is_multiple_of(unit);
+                assert!(
+                    first == behind || is_at_end,
+                    "{unit} {wide} {deep}: {step:?}"
+                );
+                past.begin(step);
+                past.come(&Compared::default());
+            }
+            assert_eq!(past.at, past.of);
+        }
+    }
+}
+
+#[test]
+fn where_a_deadline_wants_more_than_reading_gives_md_checks() {
+    let of = 60 * FASTEST as u64;
+    for holds_all in [false, true] {
+        let mut model = model(of);
+        model.load = busy();
+        model.past.share = Some(0.01);
+        model
+            .events
+            .push((300 * SECOND, Event::Order(Order::TimeUp)));
+        let task = Task {
+            holds_all,
+            deadline: Some(Nanos(200 * SECOND)),
+            ..task()
+        };
+        let ended = drive(&mut model, &task);
+        assert!(model.compared > 0);
+        // Where md holds all others up, it does not.
+        assert_eq!(
+            matches!(ended.ending, Ending::Done),
+            !holds_all,
+            "{ended:?}"
+        );
+    }
+}
+
 /// A chunk that is larger than a step, as of two members with mdadm's 512 KiB.
 fn two() -> Task {
     Task {
