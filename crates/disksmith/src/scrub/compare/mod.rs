@@ -139,12 +139,10 @@ impl Work {
             // Of all members at once: what is written meanwhile would differ again.
             differ = self.differing(&differ, None, &mut suspects).0;
         }
-        for range in differ.iter() {
-            suspects.insert(range);
-        }
         let sector = Sectors(1).bytes().0;
         Compared {
             suspects: suspects
+                .union(&differ)
                 .iter()
                 .map(|range| range.start / sector..range.end.div_ceil(sector))
                 .collect(),
@@ -161,12 +159,8 @@ impl Work {
         unread: &mut Ranges,
     ) -> (Ranges, Nanos) {
         let mut differ = Ranges::new();
-        for range in positions
-            .subtract(&Ranges::from(0..self.geometry.span()))
-            .iter()
-        {
-            unread.insert(range);
-        }
+        let behind = positions.subtract(&Ranges::from(0..self.geometry.span()));
+        *unread = unread.union(&behind);
         let mut groups: Vec<Group> = Vec::new();
         for range in positions.iter() {
             groups.extend(self.geometry.groups(&range));
