@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use super::programs::{self, Program, Programs, Storage};
 use super::reason::{Reason, Relation};
 use super::shown::file_shown_by;
 use crate::block::{DevNum, Device, Devices, Kind};
@@ -40,6 +41,9 @@ impl Uses {
                 what: "no mount is listed, not even that of /proc".to_owned(),
             });
         }
+        if !root.sys.join("class/block").is_dir() {
+            return Err(Error::NoDevices(root.sys.join("class/block")));
+        }
         let on = mounts
             .iter()
             .map(|mount| (mount.clone(), mount.devices(root, &devices, &mounts)))
@@ -51,12 +55,26 @@ impl Uses {
                 (swap, on)
             })
             .collect();
-        Ok(Uses {
+        let uses = Uses {
             root: root.clone(),
             devices,
             mounts: on,
             swaps,
-        })
+        };
+        match uses.hidden_list() {
+            Some(mount) => Err(Error::Hidden(mount.point.clone())),
+            None => Ok(uses),
+        }
+    }
+
+    /// The folders in which the kernel's lists were read.
+    pub(super) fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// The mounts of that moment.
+    pub(super) fn mounts(&self) -> impl Iterator<Item = &Mount> {
+        self.mounts.iter().map(|(mount, _)| mount)
     }
 
     /// The devices of that moment.
@@ -78,6 +96,15 @@ impl Uses {
                 Relation::Above
             };
             self.add_uses(above, relation, &mut reasons);
+        }
+        for sibling in self.siblings(number) {
+            self.add_uses(sibling, Relation::Sibling, &mut reasons);
+            for above in self.devices.stack_above(sibling.number) {
+                self.add_uses(above, Relation::Sibling, &mut reasons);
+            }
+        }
+        if matches!(target.kind, Kind::Loop { .. }) {
+            self.add_unclear(&target.label(), Some(number), &mut reasons);
         }
         self.add_uses_below(target, &mut reasons);
         if target.read_only {
@@ -119,11 +146,11 @@ impl Uses {
         signature::probe(&file)
     }
 
-    /// Why a file may not be overwritten, apart from what is in it.
-    pub(super) fn file_reasons(&self, path: &Path, dev: u64, inode: u64) -> Vec<Reason> {
+    /// Why a file may not be overwritten, apart from what is in it and which programs use it.
+    pub(super) fn file_reasons(&self, path: &Path, file: Storage) -> Vec<Reason> {
         let is_target = |other: &Path| {
             fs::metadata(self.root.locate(other))
-                .is_ok_and(|found| (found.dev(), found.ino()) == (dev, inode))
+                .is_ok_and(|found| Storage::of(&found) == Some(file))
         };
         let mut reasons = Vec::new();
         for (swap, _) in &self.swaps {
@@ -134,27 +161,51 @@ impl Uses {
                 });
             }
         }
-        for device in self.devices.iter() {
-            let Kind::Loop {
-                backing_file: Some(shown),
-                ..
-            } = &device.kind
-            else {
-                continue;
-            };
-            if is_target(shown) || self.shown_by(device) == Some((dev, inode)) {
-                reasons.push(Reason::Loop {
-                    device: path.display().to_string(),
-                    relation: Relation::Itself,
-                    holder: device.label(),
-                });
-            }
+        for device in self.loops_over(file) {
+            reasons.push(Reason::Loop {
+                device: path.display().to_string(),
+                relation: Relation::Itself,
+                holder: device.label(),
+            });
         }
+        self.add_unclear(&path.display().to_string(), None, &mut reasons);
         reasons
     }
 
+    /// A loop device elsewhere may show the storage of the target through a file system that passes files on.
+    fn add_unclear(&self, target: &str, besides: Option<DevNum>, reasons: &mut Vec<Reason>) {
+        if let Some((device, mount)) = self.unclear_loop(besides) {
+            reasons.push(Reason::UnclearLoop {
+                target: target.to_owned(),
+                holder: device.label(),
+                kind: mount.kind.clone(),
+            });
+        }
+    }
+
+    /// The programs that use any of some storage, as reasons; and how many processes could not be looked at.
+    ///
+    /// # Errors
+    /// When the processes cannot be listed.
+    pub(super) fn programs(&self, storage: &[Storage]) -> std::io::Result<(Vec<Reason>, usize)> {
+        let Programs { found, unreadable } = programs::using(&self.root, storage)?;
+        let reason = |program: Program| Reason::InUse {
+            storage: match program.storage {
+                Storage::Device(number) => match self.devices.get(number) {
+                    Some(device) => device.label(),
+                    None => format!("the device {number}"),
+                },
+                Storage::File(..) => "the file".to_owned(),
+            },
+            hold: program.hold,
+            program: program.name,
+            pid: program.pid,
+        };
+        Ok((found.into_iter().map(reason).collect(), unreadable))
+    }
+
     /// The file that a loop device shows, asked of the device itself. Only root may.
-    fn shown_by(&self, device: &Device) -> Option<(u64, u64)> {
+    pub(super) fn shown_by(&self, device: &Device) -> Option<(u64, u64)> {
         let node = File::open(self.root.locate(&device.node())).ok()?;
         let metadata = node.metadata().ok()?;
         let is_it = metadata.file_type().is_block_device()
@@ -201,6 +252,25 @@ impl Uses {
                 .any(|part| part.partition_of() == Some(device.number));
             if is_cut {
                 self.add_holders(device, Relation::Below, reasons);
+            }
+        }
+        // A loop device shows all of the device that it is on, with whatever else lies there.
+        let shown = below
+            .iter()
+            .chain([&target])
+            .filter_map(|device| device.loop_on());
+        for number in shown {
+            let beside = self.devices.stack_above(number);
+            let own = self.devices.stack_above(target.number);
+            let is_own = |device: &Device| {
+                device.number == target.number
+                    || below
+                        .iter()
+                        .chain(&own)
+                        .any(|known| known.number == device.number)
+            };
+            for device in beside.into_iter().filter(|device| !is_own(device)) {
+                self.add_uses(device, Relation::Sibling, reasons);
             }
         }
     }
