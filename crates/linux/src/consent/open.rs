@@ -270,7 +270,7 @@ impl Opened {
                 vec![own]
             }
         };
-        match uses.programs(&storage) {
+        match uses.programs(own, &storage) {
             Ok((found, unseen)) => {
                 reasons.extend(found);
                 *unreadable = unseen;

@@ -84,9 +84,13 @@ pub(super) struct Programs {
 const MOMENT: Duration = Duration::from_millis(100);
 const LOOKS: u32 = 10;
 
-/// The programs other than this one that use any of the storage, and go on using it for more than a moment.
-pub(super) fn using(root: &Root, storage: &[Storage]) -> io::Result<Programs> {
-    let wanted = |candidate: Storage| storage.contains(&candidate);
+/// The programs that use any of the storage, and go on using it for more than a moment. This program is one
+/// of them when it has it open under another name than the target's own: as another target.
+pub(super) fn using(root: &Root, target: Storage, storage: &[Storage]) -> io::Result<Programs> {
+    let own = std::process::id();
+    let wanted = |pid: u32, candidate: Storage| {
+        storage.contains(&candidate) && !(pid == own && candidate == target)
+    };
     let mut programs = look(root, &wanted)?;
     for _ in 1..LOOKS {
         if programs.found.is_empty() {
@@ -101,8 +105,7 @@ pub(super) fn using(root: &Root, storage: &[Storage]) -> io::Result<Programs> {
     Ok(programs)
 }
 
-fn look(root: &Root, wanted: &dyn Fn(Storage) -> bool) -> io::Result<Programs> {
-    let own = std::process::id();
+fn look(root: &Root, wanted: &dyn Fn(u32, Storage) -> bool) -> io::Result<Programs> {
     let mut programs = Programs::default();
     for entry in fs::read_dir(&root.proc)? {
         let entry = entry?;
@@ -113,11 +116,8 @@ fn look(root: &Root, wanted: &dyn Fn(Storage) -> bool) -> io::Result<Programs> {
         else {
             continue;
         };
-        if pid == own {
-            continue;
-        }
         let folder = entry.path();
-        match holds(&folder, wanted) {
+        match holds(&folder, &|storage| wanted(pid, storage)) {
             Ok(holds) => {
                 let name =
                     attribute(&folder.join("comm")).unwrap_or_else(|| "a program".to_owned());

@@ -93,6 +93,11 @@ pub enum Reason {
         /// Its process id.
         pid: u32,
     },
+    /// This program has the same storage open under another name.
+    AlsoTarget {
+        /// That name: a device, as a label, or "the file".
+        other: String,
+    },
     /// It is locked, by a program that cannot be seen from here.
     Locked {
         /// The target.
@@ -236,6 +241,10 @@ impl fmt::Display for Reason {
             } => write!(
                 f,
                 "{storage} is {hold} by {program} (pid {pid}); stop that program first"
+            ),
+            Reason::AlsoTarget { other } => write!(
+                f,
+                "it shares its storage with {other}, which is a target too; name each storage once"
             ),
             Reason::Loop {
                 device,

@@ -3,36 +3,47 @@
 //! Two loop devices over one file are one storage, as are the file itself and its hard links; to write to one
 //! is to write to all of them. The kernel compares only devices, so a mount of one does not claim the other.
 
-use std::fs;
-use std::path::Path;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 
-use crate::block::{DevNum, Device, Kind};
+use crate::block::{DevNum, Device, Devices, Kind};
 use crate::mounts::Mount;
+use crate::root::Root;
 
 use super::programs::Storage;
+use super::shown::storage_shown_by;
 use super::uses::Uses;
 
 /// File systems whose inodes say nothing of the storage behind them: another path to the same bytes has another
 /// number. mountinfo gives FUSE's subtypes as `fuse.bindfs`.
 const PASS_THROUGH: [&str; 4] = ["overlay", "ecryptfs", "fuse", "aufs"];
 
-impl Uses {
-    /// The file that a loop device shows, by its inode; `None` for any other device, and where that cannot be
-    /// told.
-    pub(super) fn shown_file(&self, device: &Device) -> Option<Storage> {
-        let Kind::Loop {
+/// The storage that each loop device in use shows, where that can be told.
+pub(super) fn shown_by_loops(root: &Root, devices: &Devices) -> Vec<(DevNum, Storage)> {
+    let in_use = devices.iter().filter_map(|device| match &device.kind {
+        Kind::Loop {
             backing_file: Some(path),
             ..
-        } = &device.kind
-        else {
-            return None;
-        };
+        } => Some((device, path)),
+        _ => None,
+    });
+    let storage = |(device, path): (&Device, &PathBuf)| {
         // The device itself knows best: the path is of the mount namespace in which it was made.
-        self.shown_by(device)
-            .map(|(dev, inode)| Storage::File(dev, inode))
-            .or_else(|| Storage::of(&fs::metadata(self.root().locate(path)).ok()?))
-    }
+        let shown =
+            asked(root, device).or_else(|| Storage::of(&fs::metadata(root.locate(path)).ok()?))?;
+        Some((device.number, shown))
+    };
+    in_use.filter_map(storage).collect()
+}
 
+/// The storage that a loop device shows, asked of the device itself. Only root may.
+fn asked(root: &Root, device: &Device) -> Option<Storage> {
+    let node = File::open(root.locate(&device.node())).ok()?;
+    (Storage::of(&node.metadata().ok()?)? == Storage::Device(device.number))
+        .then(|| storage_shown_by(&node))?
+}
+
+impl Uses {
     /// The loop devices that share storage with a device: those that show the same file as it or as a device
     /// below it.
     pub(super) fn siblings(&self, number: DevNum) -> Vec<&Device> {
@@ -40,15 +51,12 @@ impl Uses {
         family.extend(self.devices().get(number));
         let shown: Vec<Storage> = family
             .iter()
-            .filter_map(|device| self.shown_file(device))
+            .filter_map(|device| self.shown(device))
             .collect();
         self.devices()
             .iter()
             .filter(|device| !family.iter().any(|known| known.number == device.number))
-            .filter(|device| {
-                self.shown_file(device)
-                    .is_some_and(|file| shown.contains(&file))
-            })
+            .filter(|device| self.shown(device).is_some_and(|file| shown.contains(&file)))
             .collect()
     }
 
@@ -56,7 +64,7 @@ impl Uses {
     pub(super) fn loops_over(&self, file: Storage) -> Vec<&Device> {
         self.devices()
             .iter()
-            .filter(|device| self.shown_file(device) == Some(file))
+            .filter(|device| self.shown(device) == Some(file))
             .collect()
     }
 
@@ -75,7 +83,7 @@ impl Uses {
         devices.extend(whole.iter().map(|device| device.number));
         let files = devices
             .iter()
-            .filter_map(|&number| self.shown_file(self.devices().get(number)?));
+            .filter_map(|&number| self.shown(self.devices().get(number)?));
         let mut storage: Vec<Storage> = files.collect();
         storage.extend(devices.into_iter().map(Storage::Device));
         storage.sort_unstable();
@@ -90,7 +98,7 @@ impl Uses {
             .iter()
             .filter(|device| Some(device.number) != besides)
             .find_map(|device| {
-                let Storage::File(dev, _) = self.shown_file(device)? else {
+                let Storage::File(dev, _) = self.shown(device)? else {
                     return None;
                 };
                 let mount = self

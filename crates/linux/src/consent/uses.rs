@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::programs::{self, Program, Programs, Storage};
 use super::reason::{Reason, Relation};
-use super::shown::file_shown_by;
+use super::storage::shown_by_loops;
 use crate::block::{DevNum, Device, Devices, Kind};
 use crate::mounts::{Mount, Mounts};
 use crate::root::{Error, Result, Root};
@@ -21,6 +21,8 @@ const SYSTEM: [&str; 5] = ["/", "/usr", "/boot", "/boot/efi", "/efi"];
 pub struct Uses {
     root: Root,
     devices: Devices,
+    /// The storage that each loop device in use shows, where that can be told.
+    shown: Vec<(DevNum, Storage)>,
     mounts: Vec<(Mount, Vec<DevNum>)>,
     swaps: Vec<(Swap, Vec<DevNum>)>,
 }
@@ -31,7 +33,13 @@ impl Uses {
     /// # Errors
     /// When one of them cannot be read or understood: then nothing may be called unused.
     pub fn read(root: &Root) -> Result<Uses> {
-        let devices = Devices::read(root)?;
+        let mut devices = Devices::read(root)?;
+        let shown = shown_by_loops(root, &devices);
+        for (number, storage) in &shown {
+            if let Storage::Device(below) = storage {
+                devices.put_loop_on(*number, *below);
+            }
+        }
         let mounts = Mounts::read_everywhere(root)?;
         if mounts.iter().next().is_none() {
             // It was read from a mounted /proc, so an empty list is a damaged one.
@@ -58,6 +66,7 @@ impl Uses {
         let uses = Uses {
             root: root.clone(),
             devices,
+            shown,
             mounts: on,
             swaps,
         };
@@ -67,9 +76,13 @@ impl Uses {
         }
     }
 
-    /// The folders in which the kernel's lists were read.
-    pub(super) fn root(&self) -> &Root {
-        &self.root
+    /// The storage that a loop device shows; `None` for any other device, and where it cannot be told.
+    pub(super) fn shown(&self, device: &Device) -> Option<Storage> {
+        let shown = self.shown.iter();
+        shown
+            .filter(|(number, _)| *number == device.number)
+            .map(|(_, storage)| *storage)
+            .next()
     }
 
     /// The mounts of that moment.
@@ -184,33 +197,37 @@ impl Uses {
     }
 
     /// The programs that use any of some storage, as reasons; and how many processes could not be looked at.
+    /// `target` is the storage itself, which this program may have open.
     ///
     /// # Errors
     /// When the processes cannot be listed.
-    pub(super) fn programs(&self, storage: &[Storage]) -> std::io::Result<(Vec<Reason>, usize)> {
-        let Programs { found, unreadable } = programs::using(&self.root, storage)?;
-        let reason = |program: Program| Reason::InUse {
-            storage: match program.storage {
-                Storage::Device(number) => match self.devices.get(number) {
-                    Some(device) => device.label(),
-                    None => format!("the device {number}"),
-                },
-                Storage::File(..) => "the file".to_owned(),
+    pub(super) fn programs(
+        &self,
+        target: Storage,
+        storage: &[Storage],
+    ) -> std::io::Result<(Vec<Reason>, usize)> {
+        let Programs { found, unreadable } = programs::using(&self.root, target, storage)?;
+        let reasons = found.into_iter().map(|program| self.in_use(program));
+        Ok((reasons.collect(), unreadable))
+    }
+
+    fn in_use(&self, program: Program) -> Reason {
+        let storage = match program.storage {
+            Storage::Device(number) => match self.devices.get(number) {
+                Some(device) => device.label(),
+                None => format!("the device {number}"),
             },
+            Storage::File(..) => "the file".to_owned(),
+        };
+        if program.pid == std::process::id() {
+            return Reason::AlsoTarget { other: storage };
+        }
+        Reason::InUse {
+            storage,
             hold: program.hold,
             program: program.name,
             pid: program.pid,
-        };
-        Ok((found.into_iter().map(reason).collect(), unreadable))
-    }
-
-    /// The file that a loop device shows, asked of the device itself. Only root may.
-    pub(super) fn shown_by(&self, device: &Device) -> Option<(u64, u64)> {
-        let node = File::open(self.root.locate(&device.node())).ok()?;
-        let metadata = node.metadata().ok()?;
-        let is_it = metadata.file_type().is_block_device()
-            && DevNum::from_raw(metadata.rdev()) == device.number;
-        is_it.then(|| file_shown_by(&node))?
+        }
     }
 
     /// The disks under a device that also lie under the running system.
