@@ -45,7 +45,7 @@ pub enum Hold {
     Writing,
     /// It has mapped it into its memory.
     Mapped,
-    /// It holds an exclusive lock on it (flock(2), fcntl(2)).
+    /// It holds a lock on it (flock(2), fcntl(2)).
     Locked,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Programs {
 /// How long a program may hold a file before that counts: a child has its parent's files until it executes
 /// its own program, and udev opens and locks a device for a moment after each change.
 const MOMENT: Duration = Duration::from_millis(100);
-const LOOKS: u32 = 10;
+const LOOKS: u32 = 5;
 
 /// The programs that use any of the storage, and go on using it for more than a moment. This program is one
 /// of them when it has it open under another name than the target's own: as another target.
@@ -173,17 +173,14 @@ fn storage_at(link: &Path) -> Option<Storage> {
 }
 
 /// The use that a descriptor's `fdinfo` tells of: `flags` in octal, and a line for each lock that was taken
-/// through it. Readers, and shared locks such as udev takes, are no use that overwriting harms.
+/// through it. A reader without a lock is no use that overwriting harms.
 fn hold_of(info: &str) -> Option<Hold> {
     let flags = info
         .lines()
         .find_map(|line| line.strip_prefix("flags:"))
         .and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok())?;
     let flags = OFlags::from_bits_retain(flags);
-    let locked = info
-        .lines()
-        .filter_map(|line| line.strip_prefix("lock:"))
-        .any(|lock| lock.split_whitespace().any(|word| word == "WRITE"));
+    let locked = info.lines().any(|line| line.starts_with("lock:"));
     let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR);
     if flags.contains(OFlags::PATH) {
         None
@@ -199,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writers_and_exclusive_locks_are_uses_and_readers_are_none() {
+    fn writers_and_locks_are_uses_and_readers_are_none() {
         let lock = |kind: &str, mode: &str| {
             format!("lock:\t1: {kind}  ADVISORY  {mode} 4312 00:05:98 0 EOF\n")
         };
@@ -209,9 +206,9 @@ mod tests {
             ("0100001", String::new(), Some(Hold::Writing)),
             ("012000000", String::new(), None),
             ("02100000", lock("FLOCK", "WRITE"), Some(Hold::Locked)),
-            ("02100000", lock("FLOCK", "READ"), None),
+            ("02100000", lock("FLOCK", "READ"), Some(Hold::Locked)),
             ("02100002", lock("OFDLCK", "WRITE"), Some(Hold::Locked)),
-            ("02100002", lock("POSIX", "READ"), Some(Hold::Writing)),
+            ("02100002", lock("POSIX", "READ"), Some(Hold::Locked)),
         ] {
             let info = format!("pos:\t0\nflags:\t{flags}\nmnt_id:\t29\nino:\t98\n{lock}");
             assert_eq!(hold_of(&info), expected, "{info}");
