@@ -10,7 +10,9 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use linux::Root;
-use linux::consent::{Consent, DestroyTarget, Reason, Refusal, Relation, open_for_destroying};
+use linux::consent::{
+    Consent, DestroyTarget, Hold, Reason, Refusal, Relation, open_for_destroying,
+};
 use support::loops::{Loop, Mounted, alone, run};
 
 /// Asks to overwrite a path, with consent to it and to the signatures in `suffix`.
@@ -109,4 +111,26 @@ fn with_root_a_file_without_a_name_is_shared_too() {
         }),
         "{reasons:?}"
     );
+}
+
+/// A program in another container, or the kernel itself, shows in no `/proc` that can be read here. An empty
+/// folder stands for one that hides it.
+#[test]
+fn a_file_with_a_writer_that_is_not_seen_is_refused() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = folder.path().join("data.ibd");
+    let writer = File::create(&file).unwrap();
+    writer.set_len(1 << 20).unwrap();
+    let refusal = {
+        let consent = Consent::parse(file.as_os_str()).unwrap();
+        open_for_destroying(&Root::under(folder.path()), &file, &[consent]).unwrap_err()
+    };
+    let unseen = Reason::Unseen {
+        path: file.clone(),
+        hold: Hold::Writing,
+    };
+    assert!(refusal.reasons.contains(&unseen), "{refusal}");
+    drop(writer);
+    let _reader = File::open(&file).unwrap();
+    destroy(&file, "").unwrap();
 }

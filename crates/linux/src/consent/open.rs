@@ -14,7 +14,8 @@ use rustix::io::Errno;
 
 use super::ask::Consent;
 use super::file_system::{FileSystem, file_system_of};
-use super::programs::Storage;
+use super::lease::has_writers;
+use super::programs::{Hold, Storage};
 use super::reason::{Reason, Refusal};
 use super::uses::{Uses, add_signatures};
 use crate::block::DevNum;
@@ -139,6 +140,7 @@ impl Opened {
     pub fn claim(self, root: &Root, consents: &[Consent]) -> Result<DestroyTarget, Refusal> {
         let mut reasons = Vec::new();
         let named = self.named_by(consents, &mut reasons);
+        let unseen = self.written_elsewhere().then_some(Hold::Writing);
         let (file, failure) = self.open_exclusively(!named.is_empty());
         let mut unreadable = 0;
         match Uses::read(root) {
@@ -149,10 +151,12 @@ impl Opened {
         }
         reasons.extend(failure);
         if let Some(file) = &file {
-            if !named.is_empty() && !lock(file) && !reasons.iter().any(Reason::is_use) {
-                reasons.push(Reason::Locked {
-                    path: self.path.clone(),
-                });
+            let locked = || (!named.is_empty() && !lock(file)).then_some(Hold::Locked);
+            if let Some(hold) = unseen.or_else(locked)
+                && !reasons.iter().any(Reason::is_use)
+            {
+                let path = self.path.clone();
+                reasons.push(Reason::Unseen { path, hold });
             }
             let allowed: Vec<_> = named.iter().flat_map(|c| c.signatures.clone()).collect();
             match signature::probe(file) {
@@ -222,6 +226,13 @@ impl Opened {
             }
             None => (found.dev(), found.ino()) == (self.metadata.dev(), self.metadata.ino()),
         })
+    }
+
+    /// Whether a file is open for writing, by whomever. To be asked before this program opens it so.
+    fn written_elsewhere(&self) -> bool {
+        self.device().is_none()
+            && reopen(&self.handle, OFlags::RDONLY)
+                .is_ok_and(|reader| lasts(|| has_writers(&reader)))
     }
 
     /// Opens it with a claim; where that fails, for reading, so that signatures can be looked for
@@ -298,24 +309,26 @@ impl Opened {
     }
 }
 
+/// Whether something holds for longer than a program needs that has just been started or looks at a device.
+fn lasts(holds: impl Fn() -> bool) -> bool {
+    const MOMENT: Duration = Duration::from_millis(100);
+    const TRIES: u32 = 20;
+    (0..TRIES).all(|attempt| {
+        if attempt > 0 {
+            std::thread::sleep(MOMENT);
+        }
+        holds()
+    })
+}
+
 /// Locks it as a whole, both ways in which programs do, which also tells udev to leave a device alone
 /// (systemd, "Locking Block Device Access"). Whether that succeeded: a lock that lasts is a use, also where the
 /// program that holds it is in a container and cannot be seen. The lock of flock(2) stays with the descriptor;
 /// fcntl's would end whenever any descriptor of the file is closed, so that it is only tried.
 fn lock(file: &File) -> bool {
-    const MOMENT: Duration = Duration::from_millis(100);
-    const TRIES: u32 = 20;
-    let lasting = |operation: &dyn Fn() -> Result<(), Errno>| {
-        (0..TRIES).all(|attempt| {
-            if attempt > 0 {
-                std::thread::sleep(MOMENT);
-            }
-            is_locked(operation())
-        })
-    };
     let by_record = || rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingLockExclusive);
     let whole = || rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
-    if lasting(&by_record) || lasting(&whole) {
+    if lasts(|| is_locked(by_record())) || lasts(|| is_locked(whole())) {
         return false;
     }
     let _ = rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingUnlock);

@@ -98,10 +98,12 @@ pub enum Reason {
         /// That name: a device, as a label, or "the file".
         other: String,
     },
-    /// It is locked, by a program that cannot be seen from here.
-    Locked {
+    /// A program uses it that cannot be seen from here.
+    Unseen {
         /// The target.
         path: PathBuf,
+        /// How the program uses it.
+        hold: Hold,
     },
     /// A loop device shows a file through a file system that hides which storage that is.
     UnclearLoop {
@@ -262,7 +264,7 @@ impl fmt::Display for Reason {
             ),
             Reason::Open(error) => error.fmt(f),
             Reason::Busy { .. }
-            | Reason::Locked { .. }
+            | Reason::Unseen { .. }
             | Reason::UnclearLoop { .. }
             | Reason::UnclearFile { .. }
             | Reason::Signature { .. }
@@ -294,10 +296,10 @@ impl Reason {
                  stop that first",
                 path.display()
             ),
-            Reason::Locked { path } => write!(
+            Reason::Unseen { path, hold } => write!(
                 f,
-                "{} is locked by a program that cannot be seen from here, in another container or of \
-                 another user; stop that first",
+                "{} is {hold} by a program that cannot be seen from here, in another container, of \
+                 another user or in the kernel; stop that first",
                 path.display()
             ),
             Reason::UnclearLoop {
