@@ -200,14 +200,18 @@ fn existing(
             path.display()
         )));
     }
+    let notes = match &claim {
+        Claim::Destroy(target) => target.unreadable_note().into_iter().collect(),
+        _ => Vec::new(),
+    };
     Ok(Prepared {
         target: described(path, kind, size),
         file,
+        notes,
         writable: matches!(claim, Claim::Destroy(_)),
         counters: Vec::new(),
         largest_request: None,
         alignment: Bytes(512),
-        notes: Vec::new(),
         claim,
     })
 }

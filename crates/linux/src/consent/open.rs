@@ -423,6 +423,19 @@ pub struct DestroyTarget {
 }
 
 impl DestroyTarget {
+    /// A sentence on the processes that could not be looked at; `None` when all of them were.
+    pub fn unreadable_note(&self) -> Option<String> {
+        let processes = match self.unreadable {
+            0 => return None,
+            1 => "1 process of another user".to_owned(),
+            count => format!("{count} processes of other users"),
+        };
+        Some(format!(
+            "{processes} could not be looked at; run as root to know whether one has {} open",
+            self.path.display()
+        ))
+    }
+
     /// Another descriptor of the same file for reading and writing, with flags such as `O_DIRECT`.
     /// It does not go through the path, and leaves the claim to this target.
     ///
