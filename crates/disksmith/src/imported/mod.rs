@@ -71,16 +71,15 @@ fn text_of(file: &Path) -> anyhow::Result<String> {
         true => Box::new(io::stdin()),
         false => Box::new(File::open(file).with_context(|| named(file))?),
     };
-    let limited = source.as_mut().take(LARGEST + 1);
-    { limited }
+    source
+        .as_mut()
+        .take(LARGEST + 1)
         .read_to_end(&mut bytes)
         .with_context(|| named(file))?;
     if bytes.len() as u64 > LARGEST {
         return Err(anyhow!("it is larger than 64 MiB; split it").context(named(file)));
     }
-    // Only what is not UTF-8 is copied.
-    Ok(String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    Ok(formats::text::lossy(bytes))
 }
 
 /// The run that a summary becomes.
