@@ -121,15 +121,19 @@ fn a_comparison_with_an_imported_run_decides_nothing() {
         };
         let (a, b) = (word(a), word(b));
         let words = ["compare", &a, &b, "--fail-if-slower", "5%"];
-        let said = place.run(&words).ends_with(0);
+        let said = place.run(&words).ends_with(1);
         assert!(said.out.contains("no interval"), "{said:#?}");
         assert!(said.out.contains("did not do the same work"), "{said:#?}");
         assert!(said.out.contains("cannot be said"), "{said:#?}");
         let document = place
             .run(&[&words[..], &["--json"]].concat())
-            .ends_with(0)
+            .ends_with(1)
             .json();
         assert!(document["slower"].is_null(), "{document:#}");
+        assert_eq!(document["inconclusive"], true);
+        place
+            .run(&[&words[..], &["--allow-inconclusive"]].concat())
+            .ends_with(0);
     }
 }
 
