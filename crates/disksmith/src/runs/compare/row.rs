@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use study::compare::{RatioInterval, ratio};
 use study::interval::LEAST_SLICES;
 
-use crate::render::words::{latency, number, percent};
+use crate::render::relative;
+use crate::render::words::{latency, number};
 use crate::runs::side::{SideFlow, SidePhase};
 
 /// One kind of request of one phase that both runs have.
@@ -136,17 +137,9 @@ impl Row {
                 } else {
                     "slower"
                 };
-                let by = |value: f64| percent((value - 1.0).abs());
-                let (least, most) = if ratio.ratio > 1.0 {
-                    (ratio.low, ratio.high)
-                } else {
-                    (ratio.high, ratio.low)
-                };
                 format!(
-                    "{name}: B is {word} by {} ({} to {}).",
-                    by(ratio.ratio),
-                    by(least),
-                    by(most)
+                    "{name}: B is {word} by {}.",
+                    relative::by(ratio.ratio, ratio.low, ratio.high)
                 )
             }
         }
