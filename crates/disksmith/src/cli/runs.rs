@@ -61,7 +61,7 @@ pub(crate) enum RunsVerb {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  disksmith show last\n  disksmith show last --format fio-json")]
 pub(crate) struct ShowArgs {
-    /// The run: its id, a unique beginning or end of it, `last` or `last~1`
+    /// The run: its id, a unique beginning or end of it, `last` (the one that was added last) or `last~1`
     pub run: String,
     /// Answer with one JSON document, as `bench --json` does
     #[arg(long)]
