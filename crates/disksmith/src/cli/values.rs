@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use record::{Bytes, Nanos, ParseUnitError, Pattern};
+use record::{Bytes, Nanos, ParseUnitError, Pattern, has_unit};
 
 /// A size that is not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +58,12 @@ impl FromStr for Throughput {
     fn from_str(text: &str) -> Result<Throughput, String> {
         let size = text.trim();
         let size = size.strip_suffix("/s").unwrap_or(size);
+        if !has_unit(size) {
+            return Err(format!(
+                "'{text}' lacks a unit; write {0}MiB/s, or {0}B/s for bytes",
+                size.trim()
+            ));
+        }
         let Size(bytes) = size.parse()?;
         Ok(Throughput(bytes))
     }
@@ -375,6 +381,10 @@ mod tests {
     fn a_throughput_is_a_size_in_a_second() {
         for text in ["200MiB/s", "200M", " 200 MiB /s"] {
             assert_eq!(text.parse(), Ok(Throughput(Bytes::mib(200))), "{text}");
+        }
+        for text in ["125", "125/s", "131072000"] {
+            let error = text.parse::<Throughput>().unwrap_err();
+            assert!(error.contains("MiB/s, or"), "{text}: {error}");
         }
         for text in ["", "/s", "0/s", "200MiB/h", "fast"] {
             assert!(text.parse::<Throughput>().is_err(), "{text}");
