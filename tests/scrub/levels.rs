@@ -247,8 +247,8 @@ fn with_qemu_a_busy_mirror_is_read_past_md_and_all_is_found() {
 
 fn assert_all_are_found_past_md(level: &Level) {
     let place = Place::new();
-    let volumes = ["--volumes", "4xthroughput=16MiB:64MiB"];
-    let places = [300, 500, 900];
+    let volumes = ["--volumes", "4xthroughput=16MiB:32MiB"];
+    let places = [100, 200, 400];
     let script = level.script(BUSY, places);
     let Some(said) = in_lab(&place, &volumes, &script) else {
         return;
