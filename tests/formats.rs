@@ -1,7 +1,6 @@
 //! The verb `import` and the option `--format`, through the real program, against the real tools.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
 mod support;
 
@@ -26,7 +25,7 @@ fn shown(place: &Place) -> Value {
 fn has(tool: &str) -> bool {
     let found = has_program(tool);
     if !found {
-        println!("skipped: {tool} is not installed");
+        skip::skipped(&format!("{tool} is not installed"));
     }
     found
 }
