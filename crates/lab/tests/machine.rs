@@ -21,6 +21,7 @@ use lab::machine::{
 };
 use lab::server::{Server, Volume};
 use lab::spec::{VolumeGroup, VolumeSpec};
+use skip::skipped;
 
 /// Takes what a command writes, for a look at it while it runs.
 #[derive(Clone, Default)]
@@ -86,10 +87,6 @@ fn options(folder: &Path, script: &str) -> Option<MachineOptions> {
     options.accel = Accel::Emulation;
     options.timeout = Some(Duration::from_secs(120));
     Some(options)
-}
-
-fn skipped(why: &str) {
-    println!("skipped: {why}");
 }
 
 fn run(options: &MachineOptions) -> (Result<Option<u8>, Error>, String, String) {

@@ -118,6 +118,16 @@ macro_rules! arithmetic {
 arithmetic!(Bytes);
 arithmetic!(Nanos);
 
+/// Whether a size or a duration is given with its unit, or is nothing, which needs none. A bare number of bytes
+/// or seconds is taken for another unit too easily where figures are usually of another size.
+pub fn has_unit(text: &str) -> bool {
+    match split(text) {
+        Some((number, unit)) => !unit.is_empty() || number == 0.0,
+        // What is neither is told apart by the parser.
+        None => true,
+    }
+}
+
 /// Splits "16k" into its number and its unit.
 fn split(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
@@ -251,6 +261,22 @@ mod tests {
             assert_eq!(text.parse(), Ok(Nanos(nanos)), "{text}");
         }
         assert!("5 parsecs".parse::<Nanos>().is_err());
+    }
+
+    #[test]
+    fn a_bare_number_has_no_unit_unless_it_is_nothing() {
+        for (text, has) in [
+            ("125", false),
+            (" 1.5 ", false),
+            ("0", true),
+            ("0.0", true),
+            ("125B", true),
+            ("125 MiB", true),
+            ("5ms", true),
+            ("fast", true),
+        ] {
+            assert_eq!(has_unit(text), has, "{text}");
+        }
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl Loop {
                 Some(device)
             }
             Err(why) => {
-                println!("skipped: no loop device can be attached here ({why})");
+                skip::skipped(&format!("no loop device can be attached here ({why})"));
                 None
             }
         }

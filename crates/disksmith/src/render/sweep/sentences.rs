@@ -6,8 +6,9 @@ use std::ffi::OsString;
 use linux::exec;
 use record::Nanos;
 
-use super::units::{Unit, figure, half_width, objective, side, standing};
-use crate::render::words::{count, percent};
+use super::units::{Unit, figure, objective, side, standing};
+use crate::render::relative;
+use crate::render::words::count;
 use crate::sweep::{
     CellOutcome, Decided, Factor, Figure, Layout, Objective, Row, Settings, Standing, SweepRecord,
 };
@@ -325,12 +326,14 @@ pub(crate) fn figure_title(settings: &Settings, shown: &Figure) -> String {
     parts.join(" ")
 }
 
-/// The interval of a row's objective, as half its width: `±2.1 %`; `?` where there is none.
-pub(crate) fn plus_minus(row: &Row) -> String {
+/// The interval of a row's objective (see [`relative::interval`]); `?` where there is none.
+pub(crate) fn plus_minus(row: &Row, unit: Unit) -> String {
     match row.value {
         None => String::new(),
         Some(value) => {
-            half_width(value).map_or_else(|| "?".to_owned(), |width| format!("±{}", percent(width)))
+            let shown = |bound| unit.digits(bound);
+            let told = relative::interval(value.mean, value.low, value.high, shown);
+            told.unwrap_or("?".to_owned())
         }
     }
 }

@@ -153,7 +153,7 @@ fn fields(record: &SweepRecord) -> Vec<Field<'_>> {
         row.value
             .map_or_else(|| "–".to_owned(), |value| unit.digits(value.mean))
     }));
-    fields.push(Field::new("95 %", 4, |_, row| plus_minus(row)));
+    fields.push(Field::new("95 %", 4, move |_, row| plus_minus(row, unit)));
     fields.push(Field::new("of best", 1, |_, row| {
         row.of_winner
             .map_or_else(String::new, |value| share(value.mean))
