@@ -121,15 +121,11 @@ fn consents(path: &Path, args: &BenchArgs) -> Result<Vec<Consent>, Failure> {
         .collect::<Result<_, _>>()
         .refused()?;
     // One that names the target with a mistyped signature is left to the claim, which explains it.
-    let stray = consents.iter().find(|consent| {
-        let text = consent.path.to_string_lossy();
-        consent.path != path && !text.starts_with(&format!("{}=", path.display()))
-    });
+    let stray = consents.iter().find(|consent| !consent.names(path));
     match stray {
         None => Ok(consents),
         Some(consent) => Err(Failure::refused(format!(
-            "--destroy names {}, which is not the target {}; name the target as it stands on the \
-             command line",
+            "--destroy names {}, which is not the target {}",
             consent.path.display(),
             path.display()
         ))),
