@@ -57,7 +57,7 @@ impl Place {
             .current_dir(self.folder.path())
             .env("DISKSMITH_LEDGER", self.ledger())
             .env("TERM", "xterm")
-            .env_remove("COLUMNS")
+            .env("COLUMNS", "100")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

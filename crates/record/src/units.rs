@@ -61,6 +61,15 @@ impl Bytes {
         Bytes(n << 30)
     }
 
+    /// The same without rounding, for sentences that turn on the last byte: `4 KiB`, `1.5 GiB`, `4097 bytes`.
+    pub fn exact(self) -> String {
+        let shown = self.to_string();
+        match shown.parse() {
+            Ok(back) if self == back => shown,
+            _ => format!("{} bytes", self.0),
+        }
+    }
+
     /// The largest multiple of `unit` that is not larger.
     #[must_use]
     pub const fn round_down(self, unit: Bytes) -> Bytes {
@@ -276,6 +285,27 @@ mod tests {
             ("fast", true),
         ] {
             assert_eq!(has_unit(text), has, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_exact_comes_back_as_it_was() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (4096, "4 KiB"),
+            (4097, "4097 bytes"),
+            (1023, "1023 B"),
+            (3 << 29, "1.5 GiB"),
+            ((1 << 30) - 1, "1073741823 bytes"),
+            ((1 << 30) + 4096, "1073745920 bytes"),
+            (u64::MAX, "18446744073709551615 bytes"),
+        ] {
+            assert_eq!(Bytes(bytes).exact(), text);
+        }
+        for bytes in (0..1 << 22).step_by(517) {
+            let shown = Bytes(bytes).exact();
+            let parsed = shown.trim_end_matches("ytes").parse();
+            assert_eq!(parsed, Ok(Bytes(bytes)), "{shown}");
         }
     }
 

@@ -298,22 +298,29 @@ fn check_fit(target: &Target, phases: &[PhasePlan], alignment: Bytes) -> Result<
         let block = workload.block;
         if !block.0.is_multiple_of(alignment.0) {
             return Err(Failure::refused(format!(
-                "{name}: direct I/O on {} needs blocks that are multiples of {alignment}, and \
-                 {block} is not",
-                target.path
+                "{name}: direct I/O on {} needs blocks that are multiples of {}, and {} is \
+                 not",
+                target.path,
+                alignment.exact(),
+                block.exact()
             )));
         }
         let span = workload.span.unwrap_or(target.size);
         if span > target.size {
             return Err(Failure::refused(format!(
-                "{name}: a span of {span} is more than the {} of {}",
-                target.size, target.path
+                "{name}: a span of {} is more than the {} of {}",
+                span.exact(),
+                target.size.exact(),
+                target.path
             )));
         }
         if span.0 / block.0 < u64::from(workload.threads) {
             return Err(Failure::refused(format!(
-                "{name}: {span} of {} have no room for blocks of {block} on {} thread(s)",
-                target.path, workload.threads
+                "{name}: {} of {} have no room for blocks of {} on {} thread(s)",
+                span.exact(),
+                target.path,
+                block.exact(),
+                workload.threads
             )));
         }
     }

@@ -42,7 +42,9 @@ impl FromStr for FileSizes {
         match smallest <= largest {
             true => Ok(FileSizes { smallest, largest }),
             false => Err(format!(
-                "{smallest} is more than {largest}; give the smaller one first"
+                "{} is more than {}; give the smaller one first",
+                smallest.exact(),
+                largest.exact()
             )),
         }
     }

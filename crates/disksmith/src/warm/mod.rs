@@ -90,7 +90,8 @@ fn check_block(block: Bytes) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::refused(format!(
-        "a block of {block} cannot be; give a multiple of {SMALLEST_BLOCK}, at most {LARGEST_BLOCK}"
+        "a block of {} cannot be; give a multiple of {SMALLEST_BLOCK}, at most {LARGEST_BLOCK}",
+        block.exact()
     )))
 }
 

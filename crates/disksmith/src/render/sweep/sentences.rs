@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use linux::exec;
 use record::Nanos;
 
-use super::units::{Unit, figure, objective, side, standing};
+use super::units::{Unit, figure, objective, share as share_of, share_interval, side, standing};
 use crate::render::relative;
 use crate::render::words::count;
 use crate::sweep::{
@@ -210,6 +210,37 @@ pub(crate) fn ties(record: &SweepRecord, decided: &Decided) -> Option<String> {
         "As good, as far as can be told: {}.",
         named(record, decided, &decided.ties)
     ))
+}
+
+/// The best layout for each number of members that may fail.
+pub(crate) fn survivors(record: &SweepRecord, decided: &Decided) -> Vec<String> {
+    let lines = decided.survivors.iter().map(|survivor| {
+        let losses = match survivor.losses {
+            0 => "Best with or without redundancy".to_owned(),
+            1 => "Best that survives the loss of any volume".to_owned(),
+            many => format!("Best that survives the loss of any {many} volumes"),
+        };
+        let Some(best) = survivor.best else {
+            return format!("{losses}: none was measured.");
+        };
+        let share = row(decided, best).and_then(|row| row.of_winner);
+        let share = share.map_or_else(String::new, |value| match share_interval(value) {
+            none if none.is_empty() => format!(", {} of the best", share_of(value.mean)),
+            bounds => format!(", {} of the best ({bounds})", share_of(value.mean)),
+        });
+        let ties = match survivor.ties.len() {
+            0 => String::new(),
+            _ => format!(
+                "; not told apart from it: {}",
+                named(record, decided, &survivor.ties)
+            ),
+        };
+        format!(
+            "{losses}: {}{share}{ties}.",
+            named(record, decided, &[best])
+        )
+    });
+    lines.collect()
 }
 
 /// The layouts that no other beats in cost, speed and redundancy at once, where prices are known.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::sentences::{
     alike, devices, effort, figure_title, frontier, further_figures, layout as layout_name, outs,
-    place, plus_minus, resume, ties, varying, wanted, winner,
+    place, plus_minus, resume, survivors, ties, varying, wanted, winner,
 };
 use super::units::{Unit, share, share_interval, standing};
 use crate::render::table::{Column, layout, wrap};
@@ -29,6 +29,9 @@ pub(crate) fn sweep(
     say(&winner(record, decided), "  ");
     if let Some(ties) = ties(record, decided) {
         say(&ties, "  ");
+    }
+    for survivor in survivors(record, decided) {
+        say(&survivor, "  ");
     }
     if let Some(frontier) = frontier(record, decided) {
         say(&frontier, "  ");

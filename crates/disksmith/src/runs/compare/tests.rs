@@ -11,6 +11,12 @@ const FIVE: Bar = Bar {
     allows_inconclusive: false,
 };
 
+/// A text without its line breaks.
+fn flat(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ")
+}
+
 fn side(of: &(Run, crate::bench::conclusion::Conclusion)) -> Side {
     Side::measured(&of.0, &of.1)
 }
@@ -77,7 +83,7 @@ fn gated(a: &Side, b: &Side) -> (Answer, Value, String) {
     assert_eq!(allowed == Answer::No, is_slower, "{document:#}");
     // Without a bar nothing is gated.
     assert_eq!(Comparison::of(a, b, None).answer(), Answer::Done);
-    (comparison.answer(), document, comparison.text(400))
+    (comparison.answer(), document, flat(&comparison.text(400)))
 }
 
 /// A run whose rates vary by chance alone, and little.
@@ -234,7 +240,7 @@ fn beside(
     a(&mut one.0.phases[1].workload);
     let mut other = one.clone();
     change(&mut other.0.phases[1].workload, &mut other.0.target);
-    Comparison::of(&side(&one), &side(&other), Some(FIVE)).text(400)
+    flat(&Comparison::of(&side(&one), &side(&other), Some(FIVE)).text(400))
 }
 
 #[test]
@@ -296,7 +302,7 @@ fn the_page_cache_is_another_work() {
     assert!(text.contains("past the page cache"), "{text}");
     let mut fio = imported::sample::fio();
     fio.summary.phases[0].work.direct = Some(false);
-    let text = Comparison::of(&side(&sample::database_run(1)), &other(&fio), None).text(400);
+    let text = flat(&Comparison::of(&side(&sample::database_run(1)), &other(&fio), None).text(400));
     assert!(text.contains("did not do the same work"), "{text}");
     assert!(text.contains("through the page cache"), "{text}");
     assert!(text.contains("is invalid"), "{text}");
