@@ -152,8 +152,8 @@ impl Opened {
         reasons.extend(failure);
         if let Some(file) = &file {
             let locked = || (!named.is_empty() && !lock(file)).then_some(Hold::Locked);
-            if let Some(hold) = unseen.or_else(locked)
-                && !reasons.iter().any(Reason::is_use)
+            if !reasons.iter().any(Reason::is_use)
+                && let Some(hold) = unseen.or_else(locked)
             {
                 let path = self.path.clone();
                 reasons.push(Reason::Unseen { path, hold });
