@@ -7,10 +7,10 @@ use record::Bytes;
 use serde_json::{Value, json};
 
 use crate::cli::DevicesArgs;
-use crate::context::Context;
-use crate::failure::{Answer, Outcome, Standing as _};
 use crate::render::json::SCHEMA;
-use crate::render::table::{Column, layout, wrap};
+use ui::context::Context;
+use ui::exit::{Answer, Outcome, Standing as _};
+use ui::table::{Column, layout, wrap};
 
 /// A device and all that is stacked on it.
 struct Branch {

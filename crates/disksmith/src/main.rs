@@ -1,26 +1,17 @@
 //! disksmith: database-grade I/O from cloud disks, with a verdict on every figure.
 
 mod array;
-mod bars;
 mod bench;
-mod charset;
 mod cli;
-mod context;
 mod devices;
-mod failure;
 mod fleet;
 mod imported;
-mod keeper;
 mod lab;
-mod longwork;
 mod mark;
-mod planned;
-mod reading;
 mod render;
 mod runs;
 mod scrub;
 mod shell;
-mod signals;
 mod sweep;
 mod warm;
 mod watch;
@@ -31,8 +22,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser as _};
 
 use cli::{Cli, Verb};
-use context::Context;
-use failure::{Outcome, Standing as _};
+use ui::context::Context;
+use ui::exit::{Outcome, Standing as _};
 
 fn main() -> ExitCode {
     // clap takes DISKSMITH_LEDGER for an argument, and would complain instead of helping.
@@ -50,13 +41,13 @@ fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     let mut context = Context::of_process(cli.ledger.named());
-    failure::exit_code(run(&cli.verb, &mut context))
+    ui::exit::exit_code(run(&cli.verb, &mut context))
 }
 
 fn run(verb: &Verb, context: &mut Context) -> Outcome {
     match verb {
         Verb::Bench(args) => {
-            let interrupt = signals::interrupt_flag().refused()?;
+            let interrupt = ui::signals::interrupt_flag().refused()?;
             bench::bench(args, context, &engine::Disks, &interrupt)
         }
         Verb::Devices(args) => devices::devices(args, context),
@@ -66,43 +57,43 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
         Verb::Report(args) => runs::report(args, context),
         Verb::Import(args) => imported::import(args, context),
         Verb::Array(args) => {
-            let interrupt = signals::interrupt_flag().refused()?;
+            let interrupt = ui::signals::interrupt_flag().refused()?;
             array::array(args, context, &interrupt)
         }
         Verb::Sweep(args) => {
-            let interrupt = signals::interrupt_flag().refused()?;
+            let interrupt = ui::signals::interrupt_flag().refused()?;
             sweep::sweep(args, context, &engine::Disks, &interrupt)
         }
         Verb::Warm(args) => {
-            let interrupt = signals::interrupt_flag().refused()?;
+            let interrupt = ui::signals::interrupt_flag().refused()?;
             warm::warm(args, context, &engine::Disks, &interrupt)
         }
         Verb::Scrub(args) => {
-            let interrupt = signals::interrupt_flag().refused()?;
+            let interrupt = ui::signals::interrupt_flag().refused()?;
             scrub::scrub(args, context, &interrupt)
         }
         Verb::Zero(args) => {
-            let interrupt = signals::interrupt_flag().refused()?;
+            let interrupt = ui::signals::interrupt_flag().refused()?;
             zero::zero(args, context, &interrupt)
         }
         Verb::Fleet(args) => fleet::fleet(args, context),
         Verb::Agent => fleet::agent::agent(context),
         Verb::Rounds(args) => {
-            let interrupt = signals::interrupt_flag().refused()?;
+            let interrupt = ui::signals::interrupt_flag().refused()?;
             fleet::rounds::rounds(args, context, &engine::Disks, &interrupt)
         }
         Verb::Look(args) => fleet::look::look(args, context),
         Verb::Watch(args) => {
             let interrupt = match watch::takes_the_terminal(args) {
-                true => signals::gentle_flag(),
-                false => signals::interrupt_flag(),
+                true => ui::signals::gentle_flag(),
+                false => ui::signals::interrupt_flag(),
             };
             let interrupt = interrupt.refused()?;
             watch::watch(args, context, &interrupt)
         }
         Verb::Mark(args) => mark::mark(args, context),
         Verb::Lab(args) => {
-            let interrupt = signals::interrupt_flag().refused()?;
+            let interrupt = ui::signals::interrupt_flag().refused()?;
             lab::lab(args, context, &interrupt)
         }
         Verb::Completions { shell } => shell::completions(*shell, context),

@@ -7,8 +7,8 @@ use clap::CommandFactory as _;
 use clap_complete::Shell;
 
 use crate::cli::Cli;
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome};
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome};
 
 /// Prints the completion script of a shell.
 pub(crate) fn completions(shell: Shell, context: &mut Context) -> Outcome {

@@ -6,7 +6,7 @@ use linux::cloud;
 use record::Bytes;
 
 use super::check::Checked;
-use crate::cli::Level;
+use domain::raid::Level;
 
 /// Disks that belong to the instance, and not to the network: no I/O on them is sold.
 const LOCAL: [&str; 2] = ["Instance Storage", "nvme_card"];

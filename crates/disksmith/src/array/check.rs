@@ -16,8 +16,10 @@ use super::files;
 use super::geometry::{DEFAULT_CHUNK, Geometry, bad_chunk};
 use super::host::{Host, number_at};
 use super::plan::{FsPlan, Plan, fstab_field, md_uuid, new_uuid};
-use crate::cli::{CreateArgs, Fs, Level};
-use crate::planned;
+use crate::cli::CreateArgs;
+use domain::filesystem::Fs;
+use domain::planned;
+use domain::raid::Level;
 
 /// `mkfs.xfs` makes nothing smaller (mkfs.xfs(8), since 5.19).
 pub(crate) const LEAST_XFS: Bytes = Bytes::mib(300);

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt as _;
 use linux::signature::{self, SignatureKind};
 
 use super::journal::KeptFs;
-use crate::cli::Fs;
+use domain::filesystem::Fs;
 
 /// What an array holds.
 #[derive(Clone, Debug, PartialEq, Eq)]

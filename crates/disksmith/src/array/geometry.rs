@@ -2,7 +2,8 @@
 
 use record::Bytes;
 
-use crate::cli::{Layout, Level};
+use domain::raid::Layout;
+use domain::raid::Level;
 
 /// The chunk when none is named: what EBS counts as one I/O at most (EBS User Guide, "I/O
 /// characteristics": SSD volumes take up to 256 KiB as one), so a full chunk costs one.
@@ -31,63 +32,6 @@ pub(crate) struct Geometry {
     pub chunk: Option<Bytes>,
     /// How the copies lie; of RAID 10 only.
     pub layout: Layout,
-}
-
-impl Level {
-    /// As mdadm takes it.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Level::Zero => "0",
-            Level::One => "1",
-            Level::Five => "5",
-            Level::Six => "6",
-            Level::Ten => "10",
-            Level::Linear => "linear",
-        }
-    }
-
-    /// As people call it.
-    pub(crate) fn title(self) -> String {
-        match self {
-            Level::Linear => "a linear array".to_owned(),
-            _ => format!("RAID {}", self.word()),
-        }
-    }
-
-    /// With fewer members it is another level, or none. md runs RAID 10 on two, as a RAID 1 that
-    /// can be laid out far.
-    pub(crate) fn least_members(self) -> usize {
-        match self {
-            Level::Zero | Level::One | Level::Ten | Level::Linear => 2,
-            Level::Five => 3,
-            Level::Six => 4,
-        }
-    }
-
-    /// Whether data is cut into chunks.
-    pub(crate) fn has_chunks(self) -> bool {
-        !matches!(self, Level::One | Level::Linear)
-    }
-
-    /// Whether a member can be lost.
-    pub(crate) fn is_redundant(self) -> bool {
-        !matches!(self, Level::Zero | Level::Linear)
-    }
-
-    /// Whether it writes parity.
-    pub(crate) fn has_parity(self) -> bool {
-        matches!(self, Level::Five | Level::Six)
-    }
-}
-
-impl Layout {
-    /// As mdadm takes it.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Layout::N2 => "n2",
-            Layout::F2 => "f2",
-        }
-    }
 }
 
 impl Geometry {

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::create::Member;
 use super::files::mdadm_conf;
 use super::plan::Plan;
-use crate::cli::Fs;
-use crate::longwork::Here;
+use domain::filesystem::Fs;
+use job::process::Here;
 
 /// How far the building of an array has come: the step that was begun last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

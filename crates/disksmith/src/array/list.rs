@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use super::journal::Building;
 use super::{ETC, repair};
 use crate::cli::ListArgs;
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
-use crate::longwork::Here;
 use crate::render::json::SCHEMA;
-use crate::render::table::{Column, layout, wrap};
+use job::process::Here;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::table::{Column, layout, wrap};
 
 /// An array, and who uses it.
 struct Used {

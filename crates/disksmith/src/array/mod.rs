@@ -26,18 +26,19 @@ use ledger::Ledger;
 use linux::block::Devices;
 use serde_json::{Value, json};
 
-use crate::cli::{ArrayArgs, ArrayVerb, CreateArgs, Level};
-use crate::context::{Context, tell};
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
-use crate::longwork::Here;
-use crate::planned;
+use crate::cli::{ArrayArgs, ArrayVerb, CreateArgs};
 use crate::render::json::SCHEMA;
-use crate::render::table::wrap;
 use check::Checked;
+use domain::planned;
+use domain::raid::Level;
 use host::Host;
+use job::process::Here;
 use journal::{Building, Journal, Stage};
 use plan::Plan;
 use programs::{Installed, Programs};
+use ui::context::{Context, tell};
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::table::wrap;
 
 /// Where this host's settings are.
 const ETC: &str = "/etc";

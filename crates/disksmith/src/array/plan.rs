@@ -8,7 +8,8 @@ use linux::{Root, root};
 use record::Bytes;
 
 use super::geometry::Geometry;
-use crate::cli::{Fs, Level};
+use domain::filesystem::Fs;
+use domain::raid::Level;
 
 /// From this size on mdadm keeps a bitmap of what is being written, so that after a crash only that
 /// is brought in step (mdadm(8), `--bitmap`). It is named, so that mdadm need not ask.
@@ -52,24 +53,6 @@ pub(crate) struct FsPlan {
     /// Whether it is only made to be measured: then nothing is discarded, which takes long on large
     /// disks and makes blocks cold again, and ext4 does not write its inode tables meanwhile.
     pub trial: bool,
-}
-
-impl Fs {
-    /// As mount takes it.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Fs::Xfs => "xfs",
-            Fs::Ext4 => "ext4",
-        }
-    }
-
-    /// The program that makes it.
-    pub(crate) fn tool(self) -> &'static str {
-        match self {
-            Fs::Xfs => "mkfs.xfs",
-            Fs::Ext4 => "mkfs.ext4",
-        }
-    }
 }
 
 /// A new id of the kernel's making.
@@ -246,7 +229,7 @@ pub(crate) fn stop(node: &Path) -> Exec {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::cli::Layout;
+    use domain::raid::Layout;
 
     pub(crate) fn plan(level: Level, members: &[&str]) -> Plan {
         Plan {

@@ -16,8 +16,8 @@ use super::host::Host;
 use super::journal::{Building, Stage};
 use super::ours;
 use super::steps::Undone;
-use crate::longwork::Here;
-use crate::planned::Planned;
+use domain::planned::Planned;
+use job::process::Here;
 use look::Worth;
 
 /// What became of what was left.

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::host::Host;
 use super::{Book, files, ours, repair};
-use crate::failure::{Failure, Standing as _, listed};
 use crate::render::json::SCHEMA;
+use ui::exit::{Failure, Standing as _, listed};
 
 /// Takes an array down, after what a killed `array create` has left.
 pub(super) fn stop(word: &str, host: &mut Host, book: Option<Book>) -> Result<Value, Failure> {

@@ -23,8 +23,8 @@ use super::plan::Plan;
 use super::plan::tests::plan;
 use super::programs::Programs;
 use super::{steps as work, stop};
-use crate::cli::Level;
-use crate::failure::Failure;
+use domain::raid::Level;
+use ui::exit::Failure;
 
 /// A host with the disks vdb, vdc and vdd, and programs that do what is visible of the real ones.
 struct Pretended {

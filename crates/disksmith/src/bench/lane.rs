@@ -18,8 +18,8 @@ use super::suite::{self, PhasePlan};
 use super::target::Prepared;
 use super::{Ready, choice, lay_out, look_at_content, machine_of};
 use crate::cli::BenchArgs;
-use crate::failure::Failure;
-use crate::planned::Doomed;
+use domain::planned::Doomed;
+use ui::exit::Failure;
 
 /// A target, ready to be measured. It stays open, and claimed, until this is dropped.
 pub(crate) struct Lane {

@@ -29,14 +29,14 @@ use linux::{Root, cloud, extents, machine};
 use record::{Machine, Origin, Run, RunId, TargetKind};
 
 use crate::cli::{BenchArgs, EngineChoice, SuiteName};
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::render;
 use conclusion::Conclusion;
 use measure::Measured;
 use progress::Progress;
 use suite::PhasePlan;
 use target::Prepared;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
 
 /// Measures a target and says what the figures are worth.
 pub(crate) fn bench(

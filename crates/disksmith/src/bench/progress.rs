@@ -6,8 +6,8 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 use record::{Bytes, Histogram, Window};
 
-use crate::bars::alone;
-use crate::render::words;
+use ui::progress::alone;
+use ui::words;
 
 /// A progress line, or nothing where nobody watches.
 pub(crate) struct Progress {

@@ -4,7 +4,10 @@ use record::{Bytes, Nanos, Pattern, Workload};
 
 use super::measure::WINDOW;
 use super::suites::{bonnie, curve, seek, zones};
-use crate::cli::{BenchArgs, Fraction, SuiteName, WorkloadText, check_rate};
+use crate::cli::{BenchArgs, SuiteName};
+use domain::values::Fraction;
+use domain::values::WorkloadText;
+use domain::values::check_rate;
 
 /// One phase of a suite.
 #[derive(Clone, Debug, PartialEq)]

@@ -18,8 +18,8 @@ use super::suite::PhasePlan;
 use super::suites::bonnie::folder::{self, LeftOver};
 use super::testfile;
 use crate::cli::BenchArgs;
-use crate::failure::{Failure, Standing as _};
-use crate::planned::{self, Doomed, Planned};
+use domain::planned::{self, Doomed, Planned};
+use ui::exit::{Failure, Standing as _};
 
 /// A target that can be measured. What it holds open stays open, and claimed, until it is dropped.
 pub(crate) struct Prepared {

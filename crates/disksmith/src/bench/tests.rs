@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use super::bench;
 use crate::cli::{Cli, Verb};
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome};
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome};
 
 /// What was printed, shared with the context that prints it.
 #[derive(Clone, Default)]

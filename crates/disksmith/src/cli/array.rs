@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
-use serde::{Deserialize, Serialize};
+use clap::{Args, Subcommand};
 
-use super::Size;
-use crate::planned::Planned;
+use domain::filesystem::Fs;
+use domain::planned::Planned;
+use domain::raid::{Layout, Level};
+use domain::values::Size;
 
 /// What `array` takes.
 #[derive(Args, Debug)]
@@ -104,47 +105,4 @@ pub(crate) struct StopArgs {
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,
-}
-
-/// The RAID levels that are built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Level {
-    /// Stripes over all members, no copy
-    #[value(name = "0", alias = "raid0")]
-    Zero,
-    /// The same on all members
-    #[value(name = "1", alias = "raid1")]
-    One,
-    /// Stripes with one parity
-    #[value(name = "5", alias = "raid5")]
-    Five,
-    /// Stripes with two parities
-    #[value(name = "6", alias = "raid6")]
-    Six,
-    /// Stripes with two copies
-    #[value(name = "10", alias = "raid10")]
-    Ten,
-    /// One member behind the other
-    Linear,
-}
-
-/// How RAID 10 lays out its copies (md(4), section RAID10).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Layout {
-    /// Two copies side by side
-    #[default]
-    N2,
-    /// The second copy in the second half of the next member
-    F2,
-}
-
-/// The file systems that are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Fs {
-    /// XFS
-    Xfs,
-    /// ext4
-    Ext4,
 }

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{FileSizes, Fraction, Latency, OutputFormat, Percent, Size, Span, WorkloadText};
-use crate::planned::Planned;
+use super::OutputFormat;
+use domain::planned::Planned;
+use domain::values::{FileSizes, Fraction, Latency, Percent, Size, Span, WorkloadText};
 
 /// What `bench` takes.
 #[derive(Args, Debug)]

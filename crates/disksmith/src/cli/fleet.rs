@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
-use super::{Percent, Size, Span};
 use crate::fleet::floor::Floor;
 use crate::fleet::hosts::{Address, Pattern, user};
 use crate::fleet::top::{Only, Sort};
-use crate::planned::Planned;
 use crate::sweep::{Figure, Requirement};
+use domain::planned::Planned;
+use domain::values::{Percent, Size, Span};
 
 /// What `fleet` takes.
 #[derive(Args, Debug)]

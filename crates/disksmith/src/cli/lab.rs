@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use lab::spec::VolumeGroup;
 use record::Nanos;
 
-use super::{Size, Span, Throughput};
+use domain::values::{Size, Span, Throughput};
 
 /// What `lab` takes.
 #[derive(Args, Debug)]

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::When;
+use domain::when::When;
 
 /// What `mark` takes.
 #[derive(Args, Debug)]

@@ -9,12 +9,10 @@ mod mark;
 mod runs;
 mod scrub;
 mod sweep;
-mod values;
 mod warm;
 mod watch;
 mod watch_log;
 mod watch_record;
-mod when;
 mod zero;
 
 use std::ffi::OsString;
@@ -22,7 +20,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-pub(crate) use array::{ArrayArgs, ArrayVerb, CreateArgs, Fs, Layout, Level, ListArgs};
+pub(crate) use array::{ArrayArgs, ArrayVerb, CreateArgs, ListArgs};
 pub(crate) use bench::{BenchArgs, EngineChoice, SuiteName};
 pub(crate) use fleet::{
     FleetArgs, FleetShowArgs, FleetVerb, FleetZeroArgs, HostsArgs, LookArgs, Per, PlanArgs,
@@ -36,14 +34,10 @@ pub(crate) use mark::MarkArgs;
 pub(crate) use runs::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
 pub(crate) use scrub::{By, Hours, ScrubArgs};
 pub(crate) use sweep::SweepArgs;
-pub(crate) use values::{
-    Every, FileSizes, Fraction, Latency, Percent, Size, Span, Throughput, WorkloadText, check_rate,
-};
 pub(crate) use warm::{ReadyBy, WarmArgs};
 pub(crate) use watch::{Limits, WatchArgs, asks_for_check};
 pub(crate) use watch_log::{LogArray, name_in_path};
 pub(crate) use watch_record::RecordArgs;
-pub(crate) use when::When;
 pub(crate) use zero::ZeroArgs;
 
 /// Database-grade I/O from cloud disks: every figure with an interval and a verdict.

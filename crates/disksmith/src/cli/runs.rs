@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{OutputFormat, Percent};
+use super::OutputFormat;
+use domain::values::Percent;
 
 /// What `runs` takes.
 #[derive(Args, Debug)]

@@ -5,7 +5,8 @@ use std::str::FromStr;
 use clap::Args;
 use jiff::civil;
 
-use super::{Latency, ReadyBy, Span};
+use super::ReadyBy;
+use domain::values::{Latency, Span};
 
 /// What `scrub` takes.
 #[derive(Args, Debug)]

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Fs, Level, Percent, Size, Span};
-use crate::planned::Planned;
+use domain::filesystem::Fs;
+use domain::planned::Planned;
+use domain::raid::Level;
+use domain::values::{Percent, Size, Span};
 
 /// What `sweep` takes.
 #[derive(Args, Debug)]

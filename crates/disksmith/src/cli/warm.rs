@@ -8,7 +8,7 @@ use clap::Args;
 use jiff::civil;
 use jiff::{Timestamp, ToSpan as _, Zoned};
 
-use super::{Latency, Size, Throughput};
+use domain::values::{Latency, Size, Throughput};
 
 /// What `warm` takes.
 #[derive(Args, Debug)]

@@ -7,8 +7,9 @@ use std::str::FromStr;
 use clap::Args;
 use record::Nanos;
 
+use super::RecordArgs;
 use super::watch_log::LogArgs;
-use super::{Every, Latency, Percent, RecordArgs};
+use domain::values::{Every, Latency, Percent};
 
 /// Bounds of `watch --check`, such as `await=20ms,busy=95%`. What is beyond one of them is a problem.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use formats::iostat::{self, Columns, DateOrder};
 use jiff::tz::TimeZone;
 
-use super::Latency;
+use domain::values::Latency;
 
 /// The order of day and month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

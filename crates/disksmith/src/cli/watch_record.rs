@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Size, Span, When};
+use domain::values::{Size, Span};
+use domain::when::When;
 
 /// What is kept, and what is shown of what was kept.
 #[derive(Args, Debug)]

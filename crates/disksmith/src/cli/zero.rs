@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Throughput;
-use crate::planned::Planned;
+use domain::planned::Planned;
+use domain::values::Throughput;
 
 /// What `zero` takes.
 #[derive(Args, Debug)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::termios::{QueueSelector, tcflush};
 
-use crate::failure::{Failure, Standing as _};
+use ui::exit::{Failure, Standing as _};
 
 /// The word that agrees to a plan.
 const AGREED: &str = "yes";
@@ -49,7 +49,7 @@ fn forget_typed(from: impl AsFd) {
 pub(super) fn is_agreed(words: &str, done: &str, interrupt: &AtomicBool) -> Result<bool, Failure> {
     must_be_askable(done)?;
     forget_typed(io::stdin());
-    let words = crate::context::printable(words);
+    let words = ui::context::printable(words);
     let _ = write!(io::stderr(), "{words} Write {AGREED} to go on: ");
     // On a thread of its own, since a read goes on after a signal. It ends with the process.
     let (sender, heard) = channel();

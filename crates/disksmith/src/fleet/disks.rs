@@ -3,10 +3,10 @@
 use record::Bytes;
 use serde_json::Value;
 
-use crate::context::printable;
-use crate::planned::Seen;
-use crate::render::table::{Column, layout, wrap};
-use crate::render::words;
+use domain::planned::Seen;
+use ui::context::printable;
+use ui::table::{Column, layout, wrap};
+use ui::words;
 
 /// What stands for a disk on which nothing known was found.
 const NOTHING: &str = "nothing known";
@@ -118,7 +118,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::planned::Planned;
+    use domain::planned::Planned;
 
     #[test]
     fn a_disk_says_what_is_on_it_and_is_bound_to_what_was_seen() {

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use super::run::{destroyed, parse};
 use crate::bench;
 use crate::cli::{ArrayVerb, LookArgs, Verb};
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
-use crate::planned::Doomed;
 use crate::render::json::SCHEMA;
+use domain::planned::Doomed;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
 
 /// The verb.
 pub(super) const VERB: &str = "look";

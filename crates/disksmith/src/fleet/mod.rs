@@ -46,13 +46,13 @@ use std::path::PathBuf;
 
 use crate::bench::descriptors;
 use crate::cli::{FleetArgs, FleetVerb, HostsArgs, PlanArgs, ReachArgs, SourceArgs};
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
-use crate::signals;
 use hosts::{Found, Host, Selection, Source};
 use link::{OpenSsh, Program};
 use past::Past;
 use plan::{Asked, Plan};
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::signals;
 
 /// Does what a verb of `fleet` asks for.
 pub(crate) fn fleet(args: &FleetArgs, context: &mut Context) -> Outcome {

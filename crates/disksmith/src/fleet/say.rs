@@ -7,7 +7,7 @@ use super::past::Past;
 use super::plan::{Asked, Group, Plan};
 use super::setup::Setup;
 use crate::render::json::SCHEMA;
-use crate::render::table::{Column, layout, wrap};
+use ui::table::{Column, layout, wrap};
 
 const HOSTS: [Column; 6] = [
     Column::words("host"),

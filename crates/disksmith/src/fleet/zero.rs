@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use super::destroy::Destroying;
 use super::run::{Kind, Limits, words_of_zero};
 use crate::cli::FleetZeroArgs;
-use crate::context::Context;
-use crate::failure::Outcome;
+use ui::context::Context;
+use ui::exit::Outcome;
 
 /// Zeroes disks on all hosts.
 pub(super) fn zero(args: &FleetZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {

@@ -13,11 +13,11 @@ use record::{ImportedRun, RunId, Summary};
 use serde_json::{Value, json};
 
 use crate::cli::ImportArgs;
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::render;
 use crate::render::json::SCHEMA;
-use crate::render::table::wrap;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::table::wrap;
 
 pub(crate) use judged::Judged;
 

@@ -13,8 +13,8 @@ use record::Nanos;
 
 use super::{LOOK, of_machine, sentence};
 use crate::cli::CutTimes;
-use crate::context::Context;
-use crate::failure::Failure;
+use ui::context::Context;
+use ui::exit::Failure;
 
 /// What all boots of a machine have in common.
 pub(super) struct Boots<'a> {

@@ -5,7 +5,7 @@ use lab::spec::VolumeSpec;
 use record::Bytes;
 
 use crate::cli::VolumesArgs;
-use crate::render::words::number;
+use ui::words::number;
 
 /// A line for each run of volumes with the same caps, one for the instance's, and whether they are scaled.
 pub(super) fn lines(server: &Server, volumes: &VolumesArgs) -> Vec<String> {

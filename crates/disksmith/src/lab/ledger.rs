@@ -9,8 +9,8 @@ use anyhow::Context as _;
 use ledger::{Filter, Ledger};
 
 use super::{all, try_write};
-use crate::context::Context;
-use crate::failure::{Failure, Standing as _};
+use ui::context::Context;
+use ui::exit::{Failure, Standing as _};
 
 /// What a ledger consists of: its logs, of which SQLite leaves one when it is not closed in order,
 /// and the file itself. (What SQLite calls `-shm` is made anew by who opens it.)

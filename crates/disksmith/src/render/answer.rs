@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use super::relative;
-use super::table::{Column, layout, wrap};
-use super::words::{latency, number, percent};
 use crate::bench::answer::{
     Answer, Cell, CurveAnswer, CurvePoint, SeekPoint, Test, Zone, ZonesAnswer,
 };
 use crate::bench::conclusion::Estimate;
+use ui::table::{Column, layout, wrap};
+use ui::words::{latency, number, percent};
 
 /// How long the longest bar is.
 const BAR: usize = 30;

@@ -47,7 +47,7 @@ fn target(run: &Run) -> Value {
     let caches: Vec<Value> = target
         .caches
         .iter()
-        .map(|cache| json!({ "layer": cache.layer, "kind": crate::render::words::cache(&cache.kind) }))
+        .map(|cache| json!({ "layer": cache.layer, "kind": ui::words::cache(&cache.kind) }))
         .collect();
     json!({
         "path": target.path,

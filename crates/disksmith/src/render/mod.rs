@@ -8,10 +8,8 @@ pub(crate) mod relative;
 #[cfg(test)]
 pub(crate) mod sample;
 pub(crate) mod sweep;
-pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod watch;
-pub(crate) mod words;
 
 use record::{DeviceCounts, Phase};
 

@@ -3,8 +3,8 @@
 //! A fall is at most 100 %, and a rise beyond 100 % is a factor. An interval that is wider than its figure is
 //! told by its bounds, since ± 60 % of something that is never below zero says less than it seems to.
 
-use super::words::percent;
 use crate::bench::conclusion::Estimate;
+use ui::words::percent;
 
 /// From this ratio on a change is told as a factor.
 const FACTOR: f64 = 2.0;
@@ -69,8 +69,8 @@ pub(crate) fn width(estimate: &Estimate, shown: impl Fn(f64) -> String) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::words::number;
     use proptest::prelude::*;
+    use ui::words::number;
 
     #[test]
     fn a_change_is_a_percentage_or_a_factor() {

@@ -6,9 +6,9 @@ use record::{Direction, Finding, Flow, Histogram, Phase, Run, Severity, Stopped,
 
 use super::answer;
 use super::relative;
-use super::table::{Column, layout, wrap};
-use super::words::{clock, engine, latency, number};
 use crate::bench::conclusion::{Conclusion, FlowFigures};
+use ui::table::{Column, layout, wrap};
+use ui::words::{clock, engine, latency, number};
 
 /// The column that needs an explanation below the table, where there was room for it.
 const DISK_IOPS: &str = "disk IOPS";

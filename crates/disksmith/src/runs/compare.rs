@@ -6,12 +6,12 @@ mod row;
 use self::gate::{Judgement, Outcome, judge};
 use self::row::Row;
 use super::side::{Side, SidePhase};
-use crate::failure::Answer;
 use crate::render::json::SCHEMA;
-use crate::render::table::{Column, layout, wrap};
-use crate::render::words::percent;
 use record::{RunId, Verdict};
 use serde_json::{Value, json};
+use ui::exit::Answer;
+use ui::table::{Column, layout, wrap};
+use ui::words::percent;
 
 /// The bar of `--fail-if-slower`.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -12,13 +12,13 @@ use serde_json::json;
 
 use crate::bench::conclusion::Conclusion;
 use crate::cli::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::imported::Judged;
 use crate::render;
 use crate::render::json::SCHEMA;
-use crate::render::table::{Column, layout};
 use side::Side;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::table::{Column, layout};
 
 /// Lists runs, or removes some.
 pub(crate) fn runs(args: &RunsArgs, context: &mut Context) -> Outcome {

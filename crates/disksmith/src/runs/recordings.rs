@@ -4,10 +4,10 @@ use jiff::tz::TimeZone;
 use ledger::{Ledger, RecordingSummary};
 use serde_json::json;
 
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::render::json::SCHEMA;
-use crate::render::table::{Column, layout};
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::table::{Column, layout};
 
 const COLUMNS: [Column; 9] = [
     Column::numbers("#", 0),

@@ -5,7 +5,7 @@ use record::{Activity, Direction, ImportedRun, Pattern, Phase, PhaseSummary, Run
 use super::work::Work;
 use crate::bench::conclusion::{Conclusion, PhaseFigures};
 use crate::imported::Judged;
-use crate::render::words::{details, engine, number, percent, workload};
+use ui::words::{details, engine, number, percent, workload};
 
 /// A run.
 pub(super) struct Side {

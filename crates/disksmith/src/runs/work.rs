@@ -2,7 +2,7 @@
 
 use record::{Details, Pattern, Phase, SizeShare, SmallFiles, Spread, WorkSummary};
 
-use crate::render::words::engine;
+use ui::words::engine;
 
 /// What a phase did. What is not known is `None`, and differs from nothing.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -7,9 +7,9 @@ use linux::{Root, md};
 use super::start::Book;
 use super::target::Target;
 use crate::cli::ScrubArgs;
-use crate::context::Context;
-use crate::failure::{Failure, Standing as _};
 use crate::warm::units::span;
+use ui::context::Context;
+use ui::exit::{Failure, Standing as _};
 
 /// The arrays that were asked for and are due, or what is wrong with any of them. Of all arrays,
 /// those that cannot be scrubbed are told and left out.

@@ -9,8 +9,8 @@ use super::timer::{self, TimerHost, Wanted};
 use super::when::NIGHT;
 use crate::array::programs::Installed;
 use crate::cli::{By, ScrubArgs};
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
 
 /// The first Sunday of a month at one o'clock.
 const MONTHLY: &str = "Sun *-*-1..7 01:00:00";

@@ -65,8 +65,6 @@ use linux::block::Devices;
 use record::Nanos;
 
 use crate::cli::ScrubArgs;
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use choose::{choose, is_any_degraded, rounds, still};
 use drive::Ending;
 use felt::Targets;
@@ -77,6 +75,8 @@ use progress::Lines;
 use scheduled::Plans;
 use start::{Ask, Book, Started, start, tidy};
 use target::Target;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
 use when::{Due, Opening, Starts};
 
 /// How often it is looked whether the hours have come.

@@ -25,8 +25,8 @@ use super::progress::{Line, Lines};
 use super::start::Started;
 use super::target::Target;
 use super::when::Due;
-use crate::keeper::Keeper;
-use crate::render::words::short_latency;
+use job::checkpoint::Keeper;
+use ui::words::short_latency;
 
 /// Of each member a stripe has so many bytes.
 const PAGE: u64 = 4096;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::locate::{Located, Mismatch, Odd, Owners, Summary, What, harmless};
 use super::one::Scrubbed;
-use crate::render::table::{Column, layout, wrap};
+use ui::table::{Column, layout, wrap};
 
 /// So many places are shown as text; the JSON document has more.
 const SHOWN: usize = 20;

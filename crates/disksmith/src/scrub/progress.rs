@@ -12,10 +12,10 @@ use jiff::{SignedDuration, Zoned};
 use linux::md::sync::Sectors;
 
 use super::drive::At;
-use crate::bars::Bars;
-use crate::context::tell;
-use crate::render::words::{percent, short_latency};
 use crate::warm::units::{rate as rate_words, span};
+use ui::context::tell;
+use ui::progress::Bars;
+use ui::words::{percent, short_latency};
 
 /// All lines.
 pub(crate) struct Lines(Bars);

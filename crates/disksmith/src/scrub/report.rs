@@ -8,11 +8,11 @@ use super::drive::{Ending, Order};
 use super::health;
 use super::one::{Scrubbed, why};
 use super::places;
-use crate::failure::{Answer, Failure, Outcome};
 use crate::render::json::SCHEMA;
-use crate::render::table::{Column, layout, wrap};
-use crate::render::words::{number, percent, short_latency};
 use crate::warm::units::{rate, span};
+use ui::exit::{Answer, Failure, Outcome};
+use ui::table::{Column, layout, wrap};
+use ui::words::{number, percent, short_latency};
 
 const COLUMNS: [Column; 7] = [
     Column::words("array"),

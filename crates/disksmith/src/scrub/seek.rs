@@ -12,7 +12,7 @@ use super::locate::{Again, Located, locate, to_read};
 use super::one::{Scrubbed, why};
 use super::start::Book;
 use super::target::Target;
-use crate::context::{Context, tell};
+use ui::context::{Context, tell};
 
 /// What an older scrub has counted may be no more, or may be more: a monthly one begins anew.
 const FRESH: SignedDuration = SignedDuration::from_hours(7 * 24);

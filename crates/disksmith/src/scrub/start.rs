@@ -15,10 +15,10 @@ use super::health::Errors;
 use super::kept::Kept;
 use super::old::{Back, By, Old};
 use super::target::Target;
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::keeper::Keeper;
-use crate::longwork::Here;
+use job::checkpoint::Keeper;
+use job::process::Here;
+use ui::context::Context;
+use ui::exit::Failure;
 
 /// Where programs keep their settings.
 const ETC: &str = "/etc";
@@ -291,7 +291,7 @@ fn go_on(ask: &Ask, before: &Kept, kept: &mut Kept, notes: &mut Vec<String>) {
     notes.push(format!(
         "It goes on at {} of the way, where it was left; {} mismatches were found until there (--anew \
          would begin from the start).",
-        crate::render::words::percent(before.share()),
+        ui::words::percent(before.share()),
         before.mismatches
     ));
     kept.done = before.done;

@@ -15,11 +15,11 @@ use super::old::Old;
 use super::progress::message;
 use super::scheduled::Plans;
 use super::start::Book;
-use crate::context::Context;
-use crate::failure::{Answer, Outcome, Standing as _};
 use crate::render::json::SCHEMA;
-use crate::render::table::{Column, layout, wrap};
-use crate::render::words::{date, percent};
+use ui::context::Context;
+use ui::exit::{Answer, Outcome, Standing as _};
+use ui::table::{Column, layout, wrap};
+use ui::words::{date, percent};
 
 const COLUMNS: [Column; 5] = [
     Column::words("array"),

@@ -11,7 +11,7 @@ use super::record::{LeftOut, Settings};
 use super::underway::schedulers;
 use crate::array::check::{LEAST_XFS, kernel_has_md};
 use crate::array::host::Host;
-use crate::cli::Fs;
+use domain::filesystem::Fs;
 
 /// Programs that every layout needs, and the packages that have them.
 const NEEDED: [(&str, &str); 3] = [

@@ -8,7 +8,9 @@ use super::layout::Layout;
 use super::record::Settings;
 use crate::array::geometry::Geometry;
 use crate::array::plan::{FsPlan, Plan};
-use crate::cli::{Fs, Layout as Copies, Level};
+use domain::filesystem::Fs;
+use domain::raid::Layout as Copies;
+use domain::raid::Level;
 
 /// The name of the array and its folder, which the user will change.
 const NAME: &str = "data";

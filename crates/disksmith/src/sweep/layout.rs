@@ -6,7 +6,9 @@ use record::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::array::geometry::Geometry;
-use crate::cli::{Fs, Layout as Copies, Level};
+use domain::filesystem::Fs;
+use domain::raid::Layout as Copies;
+use domain::raid::Level;
 
 /// One layout: what is built, formatted and measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,9 +11,12 @@ use super::record::{CellOutcome, Settings};
 use super::settings::own_workload;
 use crate::bench::conclusion::Conclusion;
 use crate::bench::{self, Ran};
-use crate::cli::{BenchArgs, Percent, Size, Span, SuiteName};
-use crate::context::Context;
-use crate::failure::{Failure, Standing as _};
+use crate::cli::{BenchArgs, SuiteName};
+use domain::values::Percent;
+use domain::values::Size;
+use domain::values::Span;
+use ui::context::Context;
+use ui::exit::{Failure, Standing as _};
 
 /// What `bench` is asked for. All layouts of a block make the same requests.
 ///

@@ -45,12 +45,12 @@ pub(crate) use {decided::Point, plan::Factors, price::Cost, record::Volume};
 use crate::array::programs::Installed;
 use crate::bench::check_page;
 use crate::cli::SweepArgs;
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::render;
 use decide::decide;
 use run::Ending;
 use start::Start;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
 
 /// At most so many layouts have their latencies drawn.
 const FINALISTS: usize = 4;

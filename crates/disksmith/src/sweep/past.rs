@@ -14,10 +14,10 @@ use super::start::ETC;
 use super::underway::boot;
 use crate::array::programs::Programs;
 use crate::cli::SweepArgs;
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
-use crate::longwork::Here;
 use crate::render::json::SCHEMA;
+use job::process::Here;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
 
 /// The word for the newest.
 const LAST: &str = "last";

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::layout::Layout;
 use super::record::LeftOut;
 use crate::array::geometry::bad_chunk;
-use crate::cli::{Fs, Level};
+use domain::filesystem::Fs;
+use domain::raid::Level;
 
 /// The settings of the factors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

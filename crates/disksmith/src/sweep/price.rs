@@ -30,7 +30,7 @@ use record::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::layout::Layout;
-use crate::cli::Level;
+use domain::raid::Level;
 
 /// The share of writes of the suite's phase `page-mixed`.
 const WRITE_SHARE: f64 = 0.3;
@@ -234,7 +234,7 @@ pub(super) fn write_io(layout: &Layout) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Fs;
+    use domain::filesystem::Fs;
     use proptest::prelude::*;
 
     const ALL: &str = "# gp3\ncurrency EUR\ngib-month 0.08 # each\n\nvolume-month 1\niops 6000\n\

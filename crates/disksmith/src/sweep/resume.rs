@@ -14,10 +14,10 @@ use super::start::{ETC, Ready, Start, host, refused};
 use super::underway::{Underway, boot};
 use crate::array::programs::Programs;
 use crate::array::steps::Undone;
-use crate::context::Context;
-use crate::failure::{Failure, Standing as _};
-use crate::longwork::Here;
-use crate::planned;
+use domain::planned;
+use job::process::Here;
+use ui::context::Context;
+use ui::exit::{Failure, Standing as _};
 
 /// Takes down what a killed start has left of a sweep, and claims the devices.
 ///

@@ -18,8 +18,9 @@ use crate::array::host::Host;
 use crate::array::plan::{FsPlan, Plan};
 use crate::array::programs::Programs;
 use crate::array::steps::{self, Undone};
-use crate::cli::{Layout as Copies, Level};
-use crate::planned::{self, Planned};
+use domain::planned::{self, Planned};
+use domain::raid::Layout as Copies;
+use domain::raid::Level;
 
 /// A device of the sweep.
 struct Slot {

@@ -23,8 +23,8 @@ use super::rig::Rig;
 use super::underway::Underway;
 use crate::array::programs::Programs;
 use crate::array::steps::Undone;
-use crate::context::Context;
-use crate::failure::{Failure, Standing as _};
+use ui::context::Context;
+use ui::exit::{Failure, Standing as _};
 
 /// How often it is tried to claim a device again: whoever looks at what has changed on it, as udev
 /// does, may hold it for a moment.

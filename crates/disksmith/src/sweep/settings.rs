@@ -15,9 +15,10 @@ use super::price::Prices;
 use super::record::{Settings, Volume};
 use crate::array::host::number_at;
 use crate::bench::suite::{self, PhasePlan};
-use crate::cli::{SweepArgs, WorkloadText};
-use crate::context::Context;
+use crate::cli::SweepArgs;
 use crate::sweep::measure::bench_args;
+use domain::values::WorkloadText;
+use ui::context::Context;
 
 /// The phase of a workload of the user's own.
 const OWN: &str = "workload";

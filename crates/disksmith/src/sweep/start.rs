@@ -25,11 +25,11 @@ use crate::array::check::consents;
 use crate::array::host::{Host, number_at};
 use crate::array::programs::Programs;
 use crate::cli::SweepArgs;
-use crate::context::Context;
-use crate::failure::{Failure, Standing as _};
-use crate::longwork::Here;
 use crate::render;
 use crate::render::json::SCHEMA;
+use job::process::Here;
+use ui::context::Context;
+use ui::exit::{Failure, Standing as _};
 
 /// Where programs keep their settings.
 pub(crate) const ETC: &str = "/etc";

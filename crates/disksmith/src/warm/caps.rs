@@ -6,7 +6,7 @@ use study::depth::verdict::{Binds, Verdict, shared};
 use super::finding::{Code, Finding};
 use super::one::Warmed;
 use super::units::{rate, span};
-use crate::render::words::percent;
+use ui::words::percent;
 
 /// A shorter reading says nothing of a limit, in seconds.
 const LONG_ENOUGH_S: f64 = 5.0;
@@ -165,7 +165,7 @@ mod tests {
 
     use super::super::one::Ending;
     use super::*;
-    use crate::reading::Resumes;
+    use reader::Resumes;
 
     const MIB: f64 = (1 << 20) as f64;
 

@@ -18,11 +18,11 @@ use super::pace::Manners;
 use super::reading::MOST_DEPTH;
 use super::volume::is_locked;
 use crate::cli::WarmArgs;
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
-use crate::reading::Volume;
 use pairs::{DEPTH, LEAD, PAGE, Pairs, places};
+use reader::Volume;
 use say::say;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
 
 /// The places of a volume that were read, and what they say.
 struct Sampled<'a> {

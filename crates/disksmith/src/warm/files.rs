@@ -18,9 +18,9 @@ use linux::mapping::{Map, Why};
 use record::{Ranges, Severity};
 
 use super::finding::{Code, Finding};
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::reading::Volume;
+use reader::Volume;
+use ui::context::Context;
+use ui::exit::Failure;
 
 /// So many files are named in a finding; the others are counted.
 const MOST_NAMED: usize = 5;

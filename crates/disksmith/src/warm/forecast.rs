@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::units::{rate, span};
 use crate::cli::{ReadyBy, WarmArgs};
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::render::json::SCHEMA;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
 
 /// When something is to be ready, and when to begin with it.
 #[derive(Clone, Debug, PartialEq, Eq)]

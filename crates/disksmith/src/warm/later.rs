@@ -14,7 +14,7 @@ use super::finding::Finding;
 use super::plan::{Extent, Known, Plan};
 use super::report;
 use super::space;
-use crate::reading::Volume;
+use reader::Volume;
 
 /// What is to be read of a volume, and how far that is known.
 pub(crate) struct Wanted {

@@ -43,17 +43,17 @@ use linux::block::{DevNum, Devices};
 use record::{Bytes, Ranges};
 
 use crate::cli::WarmArgs;
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
-use crate::reading::Volume;
 use finding::{Code, Finding};
 use later::Wanted;
 use one::{Shared, Task, Warmed};
 use pace::Limit;
 use plan::{Extent, Known};
 use progress::Lines;
+use reader::Volume;
 use start::Ask;
 use turns::Turns;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
 
 /// The smallest block that makes sense to be asked for: a page.
 const SMALLEST_BLOCK: Bytes = Bytes(4096);

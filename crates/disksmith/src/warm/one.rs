@@ -25,7 +25,7 @@ use super::start::Started;
 use super::turns::Turns;
 use super::units::{rate, span};
 use super::watching::Watching;
-use crate::reading::{Resumes, Volume};
+use reader::{Resumes, Volume};
 
 /// What is to be done to a volume.
 pub(crate) struct Task {

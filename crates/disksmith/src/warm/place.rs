@@ -9,7 +9,7 @@ use linux::block::{self, DevNum, Devices};
 use record::{Bytes, Ranges};
 use serde::{Deserialize, Serialize};
 
-use crate::reading::Attached;
+use reader::Attached;
 
 /// How a start of a warming ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl LongWork for Kept {
 }
 
 /// Keeps how a warming stands.
-pub(crate) type Keeper = crate::keeper::Keeper<Kept>;
+pub(crate) type Keeper = job::checkpoint::Keeper<Kept>;
 
 /// The disks that a ledger of this path lies on: its commits are writes there that are no stranger's.
 /// Empty where that is not known.

@@ -5,8 +5,8 @@ use record::Bytes;
 
 use super::reading::At;
 use super::units::{rate, span};
-use crate::bars::Bars;
-use crate::render::words::percent;
+use ui::progress::Bars;
+use ui::words::percent;
 
 /// All lines.
 pub(crate) struct Lines(Bars);

@@ -22,8 +22,8 @@ use super::later::Later;
 use super::pace::{Counted, Pace};
 use super::plan::{Plan, Stage};
 use super::turns::{Turn, Turns};
-use crate::reading::{Asked, Meter, Work};
 use doubt::Doubt;
+use reader::{Asked, Meter, Work};
 use together::Together;
 
 /// The least and the most requests in flight. At 512 KiB and 50 ms a request the most is 1.3 GB/s, which

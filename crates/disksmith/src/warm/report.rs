@@ -7,9 +7,9 @@ use super::finding::{Code, Finding};
 use super::one::{Ending, Warmed};
 use super::plan::{Extent, Known, Plan};
 use super::units::{rate, span};
-use crate::reading::Resumes;
 use crate::render::json::SCHEMA;
-use crate::render::table::{Column, layout, wrap};
+use reader::Resumes;
+use ui::table::{Column, layout, wrap};
 
 /// So many extents are listed as text; JSON has all.
 const MOST_LISTED: usize = 20;

@@ -10,7 +10,7 @@ use linux::spacemap;
 use record::Ranges;
 
 use super::finding::{Code, Finding};
-use crate::reading::Volume;
+use reader::Volume;
 
 /// The bytes of a volume that are not known to be free: all but what the mounted file systems on it,
 /// and on what is built on it, list as free. `None` where none of them lists that, and once

@@ -5,9 +5,9 @@ use record::{Bytes, Ranges};
 
 use super::finding::{Code, Finding};
 use super::place::{Keeper, Kept};
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::reading::{Begin, Key, Refused, Resumes, Volume, begin};
+use reader::{Begin, Key, Refused, Resumes, Volume, begin};
+use ui::context::Context;
+use ui::exit::Failure;
 
 /// A warming that can go on.
 pub(crate) struct Started {
@@ -226,7 +226,7 @@ fn doubt(key: &Key, size: Bytes, before: &Kept, unfinished: bool) -> Option<Doub
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reading::Attached;
+    use reader::Attached;
 
     #[test]
     fn only_the_same_volume_is_believed_to_be_warm() {

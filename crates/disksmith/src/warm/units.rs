@@ -1,6 +1,6 @@
 //! Rates and spans of time as words.
 
-use crate::render::words::number;
+use ui::words::number;
 
 /// A rate in bytes a second.
 pub(crate) fn rate(bytes_per_s: f64) -> String {

@@ -8,7 +8,7 @@ use std::path::Path;
 use linux::Root;
 use linux::block::{Device, Devices, Kind};
 
-use crate::reading::{NotOpened, Volume};
+use reader::{NotOpened, Volume};
 
 /// Opens the volume of a path.
 ///

@@ -10,7 +10,7 @@ use super::pace::Counted;
 use super::place::{End, Keeper, Kept};
 use super::progress::Line;
 use super::reading::{At, Watch};
-use crate::reading::Volume;
+use reader::Volume;
 
 /// Looks at one volume.
 pub(crate) struct Watching<'a> {

@@ -11,8 +11,8 @@ use super::collect::Collector;
 use super::filter::Filter;
 use super::live::Ticks;
 use crate::cli::WatchArgs;
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
 
 use verdict::{Seen, Status};
 

@@ -11,7 +11,7 @@ use record::{Event, Subject};
 use study::watch::{Change, ChangeKind};
 
 use crate::cli::name_in_path;
-use crate::failure::{Failure, Standing as _};
+use ui::exit::{Failure, Standing as _};
 
 /// The devices that a person wants to see.
 pub(super) struct Filter {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use ledger::{Mark, MarkReader};
 
-use crate::context::Context;
+use ui::context::Context;
 
 use super::report::with_hosts;
 

@@ -20,10 +20,7 @@ use ::record::sample::{Sample, Source};
 use study::watch::{Change, Settings, Watch};
 
 use crate::cli::WatchArgs;
-use crate::context::{Context, tell};
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::render::watch::{json, plain};
-use crate::signals;
 use collect::Collector;
 use filter::Filter;
 use live::Ticks;
@@ -32,6 +29,9 @@ use record::Recorder;
 use report::Report;
 use screen::Screen;
 use serve::Server;
+use ui::context::{Context, tell};
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::signals;
 
 pub(crate) use check::misused as misused_check;
 

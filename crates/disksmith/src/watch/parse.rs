@@ -20,8 +20,8 @@ use rustix::time::Timespec;
 use study::watch::{Change, Settings, Watch};
 
 use crate::cli::WatchArgs;
-use crate::context::{Context, printable};
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use ui::context::{Context, printable};
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
 
 use arrays::Arrays;
 use progress::Progress;

@@ -17,9 +17,9 @@ use record::sample::{Moment, Sample, Source};
 use study::watch::{Change, ChangeKind};
 
 use crate::cli::RecordArgs;
-use crate::context::Context;
-use crate::failure::{Failure, Standing as _};
-use crate::longwork::Here;
+use job::process::Here;
+use ui::context::Context;
+use ui::exit::{Failure, Standing as _};
 
 use super::marks::OF_LATE;
 use super::report::with_hosts;
@@ -218,7 +218,7 @@ impl Drop for Recorder {
             let _ = thread.join();
         }
         for sentence in self.said.take() {
-            crate::context::tell(&sentence);
+            ui::context::tell(&sentence);
         }
     }
 }

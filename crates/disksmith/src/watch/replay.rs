@@ -12,11 +12,12 @@ use record::Nanos;
 use record::sample::{Recorded, Sample, SourceKind};
 use study::watch::{Change, ChangeKind};
 
-use crate::cli::{WatchArgs, When};
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::cli::WatchArgs;
 use crate::render::watch::replay::{self as render, Table};
-use crate::signals;
+use domain::when::When;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::signals;
 
 use super::filter::Filter;
 use super::report::{Report, with_hosts};

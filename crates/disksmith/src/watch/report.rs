@@ -6,9 +6,9 @@ use ledger::Mark;
 use record::sample::{Recorded, Sample, Source};
 use study::watch::Change;
 
-use crate::context::Context;
-use crate::failure::{Failure, Standing as _};
 use crate::render::html::watch::{Course, write_file};
+use ui::context::Context;
+use ui::exit::{Failure, Standing as _};
 
 /// A page that is written at the end.
 pub(super) struct Report {

@@ -20,9 +20,9 @@ use record::Event;
 use record::sample::Sample;
 use study::watch::{Change, ChangeKind};
 
-use crate::context::tell;
-use crate::failure::{Failure, Standing as _};
 use crate::render::watch::prometheus::{self, Found};
+use ui::context::tell;
+use ui::exit::{Failure, Standing as _};
 
 use request::Reply;
 

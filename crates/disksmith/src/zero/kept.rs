@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pace::Pace;
 use super::sample::Passes;
-use crate::context::tell;
+use ui::context::tell;
 
 /// How a disk is zeroed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -23,9 +23,6 @@ use engine::list::Lister;
 use record::Ranges;
 
 use crate::cli::ZeroArgs;
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome};
-use crate::render::words;
 use again::{Standing, again};
 use feed::lock;
 use figures::Finished;
@@ -34,6 +31,9 @@ use place::Place;
 use progress::Progress;
 use sample::read_back;
 use start::{Ready, Start, start};
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome};
+use ui::words;
 use work::{KEEP, Shared, Stop, Work};
 
 /// How often it is looked how far the disks are.

@@ -13,7 +13,7 @@ use linux::signature;
 use record::Bytes;
 use rustix::fs::OFlags;
 
-use crate::planned::{self, Seen};
+use domain::planned::{self, Seen};
 
 /// How much of the disk's beginning is zeroed first: where most signatures are, so that a disk which
 /// is zeroed by half passes for nothing that it once was.

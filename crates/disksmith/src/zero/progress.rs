@@ -7,8 +7,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use record::{Bytes, Nanos};
 
 use super::kept::Disk;
-use crate::bars::dress;
-use crate::render::words;
+use ui::progress::dress;
+use ui::words;
 
 /// How many steps a bar has.
 const STEPS: u64 = 1000;

@@ -7,11 +7,11 @@ use study::interval::Interval;
 
 use super::figures::{Finished, slow};
 use super::kept::{Disk, Method};
-use crate::planned::Seen;
 use crate::render::json::SCHEMA;
 use crate::render::relative;
-use crate::render::table::{Column, layout, wrap};
-use crate::render::words;
+use domain::planned::Seen;
+use ui::table::{Column, layout, wrap};
+use ui::words;
 
 const MIB: f64 = 1_048_576.0;
 

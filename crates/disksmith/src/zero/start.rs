@@ -17,10 +17,10 @@ use super::sample::read_back;
 use crate::array::check::consents;
 use crate::array::host::number_at;
 use crate::cli::ZeroArgs;
-use crate::context::Context;
-use crate::failure::{Failure, Standing as _};
-use crate::longwork::Here;
-use crate::planned;
+use domain::planned;
+use job::process::Here;
+use ui::context::Context;
+use ui::exit::{Failure, Standing as _};
 
 /// Where the machine's id is.
 const ETC: &str = "/etc";

@@ -16,7 +16,7 @@ use super::kept::Disk;
 use super::pace::Clocked;
 use super::place::{LARGEST_BLOCK, Place};
 use super::sample::{GROUP, PLACE, Passes, places};
-use crate::context::tell;
+use ui::context::tell;
 
 /// Large enough for the throughput of any disk, small enough that a bad place is soon found.
 const LARGEST: Bytes = Bytes::MIB;

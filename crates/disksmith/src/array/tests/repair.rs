@@ -10,8 +10,8 @@ use super::super::journal::{Building, Stage};
 use super::super::repair::{left_behind, repair};
 use super::super::{Book, construct, follow, journal};
 use super::*;
-use crate::longwork::Here;
-use crate::planned::{Planned, Seen};
+use domain::planned::{Planned, Seen};
+use job::process::Here;
 
 const FS: &str = "fedcba98-7654-3210-fedc-ba9876543210";
 

@@ -3,7 +3,7 @@
 use record::{Bytes, Code, DeviceCounts, Finding, Flow, Phase, Run, Severity};
 
 use super::finding;
-use crate::render::words::number;
+use ui::words::number;
 
 /// The device's excess over what we asked for, in either direction, must be this share of all that
 /// we asked for …

@@ -8,7 +8,7 @@ use study::steady::{self, Reason};
 use super::{finding, longer};
 use crate::bench::conclusion::{FlowFigures, PhaseFigures};
 use crate::render::relative;
-use crate::render::words::{number, percent};
+use ui::words::{number, percent};
 
 /// An open loop keeps its rate when this share of it came back.
 const KEPT: f64 = 0.95;

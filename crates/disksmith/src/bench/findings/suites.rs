@@ -6,7 +6,7 @@ use record::{Code, Finding, Phase, Run, Severity};
 
 use super::finding;
 use crate::bench::answer::{Answer, CurveAnswer, ZonesAnswer};
-use crate::render::words::number;
+use ui::words::number;
 
 /// Whether the level of a phase is a matter of findings. A zone is read for 2 s at most, and a rate
 /// that does not keep its target is meant to fall behind: the suite's answer says what it means.

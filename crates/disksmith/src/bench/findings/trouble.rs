@@ -3,7 +3,7 @@
 use record::{Code, Finding, Phase, Run, Severity, Window};
 
 use super::finding;
-use crate::render::words::{number, percent};
+use ui::words::{number, percent};
 
 /// A time in which nothing came back is a stall when it is at least this long, in seconds.
 const STALL_S: f64 = 0.9;

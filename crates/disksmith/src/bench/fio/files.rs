@@ -14,7 +14,7 @@ use super::plan::{Plan, Stream};
 use crate::bench::progress::Progress;
 use crate::bench::target::{Prepared, keep_access_time, set_direct};
 use crate::bench::{Session, layout, testfile};
-use crate::failure::{Failure, Standing as _};
+use ui::exit::{Failure, Standing as _};
 
 /// A target with all files that the jobs need there.
 pub(super) struct Opened {

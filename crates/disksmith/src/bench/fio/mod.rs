@@ -33,8 +33,8 @@ use super::measure::Measured;
 use super::progress::Progress;
 use super::{Ran, Session, descriptors, sample, target};
 use crate::cli::BenchArgs;
-use crate::context::Context;
-use crate::failure::{Failure, Outcome, Standing as _};
+use ui::context::Context;
+use ui::exit::{Failure, Outcome, Standing as _};
 
 /// Measures a target by a job file of fio.
 pub(super) fn bench_jobs(

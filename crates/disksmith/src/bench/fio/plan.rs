@@ -9,7 +9,7 @@ use record::{Bytes, Details, Nanos, Pattern, Spread, Workload};
 use super::blocks::{Blocks, read_fraction};
 use super::names::Names;
 use crate::bench::target::Prepared;
-use crate::failure::Failure;
+use ui::exit::Failure;
 
 /// Longer than any job without a runtime.
 const NEVER: Nanos = Nanos::from_secs(365 * 24 * 3600);

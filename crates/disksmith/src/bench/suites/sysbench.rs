@@ -16,8 +16,8 @@ use crate::bench::suite::{PhasePlan, base};
 use crate::bench::target::{self, Prepared, set_direct};
 use crate::bench::{Ran, Session, choice, descriptors, layout, testfile};
 use crate::cli::BenchArgs;
-use crate::context::Context;
-use crate::failure::{Failure, Standing as _};
+use ui::context::Context;
+use ui::exit::{Failure, Standing as _};
 
 /// The threads of a cell.
 const THREADS: [u32; 2] = [1, 64];

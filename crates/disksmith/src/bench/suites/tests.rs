@@ -8,7 +8,7 @@ use record::Slice;
 use serde_json::Value;
 
 use crate::bench::tests::{run, windows};
-use crate::failure::Answer;
+use ui::exit::Answer;
 
 /// Runs a suite in a folder of its own: its document.
 fn document(arguments: &str, engine: &dyn Engine) -> Value {

@@ -25,13 +25,13 @@ use linux::Root;
 use super::talk::{
     self, BEAT, EndedBy, FromAgent, Hello, PROTOCOL, SILENCE, SMALL_STACK, ToAgent, understand,
 };
-use crate::context::Context;
-use crate::failure::{Answer, Outcome, Standing as _};
-use crate::signals;
 use claim::Claim;
 use sample::Sampler;
 use spool::Spool;
 use task::{GRACE, Hear, Task, is_talked_with};
+use ui::context::Context;
+use ui::exit::{Answer, Outcome, Standing as _};
+use ui::signals;
 
 /// How the name of the folder begins that the program is sent to.
 const OWN_FOLDER: &str = "disksmith-agent.";

@@ -16,10 +16,10 @@ use std::path::Path;
 
 use super::race::Ranked;
 use super::run::HostRun;
-use crate::failure::Failure;
 use crate::sweep::Requirement;
 use measured::of_ledger;
 use text::{may_be_good, of_text};
+use ui::exit::Failure;
 use verdicts::of_verdicts;
 
 /// How the file of a ledger begins (SQLite's file format, section 1.3).

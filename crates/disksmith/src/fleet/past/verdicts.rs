@@ -9,8 +9,8 @@ use super::super::race::{Decided, RaceRecord, conclude, tells_good};
 use super::super::run::FleetRun;
 use super::super::setup;
 use super::{Past, PastHost, key_of};
-use crate::failure::{Failure, Standing as _};
 use crate::sweep::Figure;
+use ui::exit::{Failure, Standing as _};
 
 /// What a race found.
 struct Raced {
@@ -178,7 +178,7 @@ mod tests {
     fn kept(path: &Path, runs: &[FleetRun]) {
         let mut ledger = Ledger::open(path).unwrap();
         let root = linux::Root::host();
-        let here = crate::longwork::Here::of_process(&root, Path::new("/etc")).unwrap();
+        let here = job::process::Here::of_process(&root, Path::new("/etc")).unwrap();
         for run in runs {
             let standing = |owner: &ledger::Owner| here.standing(owner);
             let claim = ledger

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use terminal_size::terminal_size_of;
 
-use crate::bars;
 use picture::Now;
+use ui::progress;
 
 pub(super) use picture::Picture;
 
@@ -98,7 +98,7 @@ impl Board {
     /// A table, if somebody watches on a terminal that obeys.
     pub(super) fn new(watched: bool, picture: impl FnOnce() -> Picture) -> Option<Board> {
         let now = Instant::now();
-        (watched && bars::is_drawn()).then(|| Board {
+        (watched && progress::is_drawn()).then(|| Board {
             picture: picture(),
             screen: Screen::on(io::stderr()),
             began: now,

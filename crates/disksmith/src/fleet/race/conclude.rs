@@ -9,7 +9,7 @@ use super::super::setup;
 use super::course::{Course, Fate, Group, Replayed};
 use super::record::RaceRecord;
 use crate::cli::Ties;
-use crate::render::words;
+use ui::words;
 
 /// What a host was decided to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

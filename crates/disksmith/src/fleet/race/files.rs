@@ -9,8 +9,8 @@ use anyhow::Context as _;
 use super::super::hosts::{Host, is_keep};
 use super::super::run::{FleetRun, HostRun};
 use super::conclude::{Concluded, Decided, Ranked};
-use crate::failure::{Failure, Standing as _};
-use crate::render::words;
+use ui::exit::{Failure, Standing as _};
+use ui::words;
 
 /// The files' names.
 const KEEP: &str = "keep.txt";
@@ -203,7 +203,7 @@ fn list(run: &FleetRun, hosts: &[Host], chosen: &[&Ranked]) -> String {
             ));
         }
     }
-    crate::context::printable(&text).into_owned()
+    ui::context::printable(&text).into_owned()
 }
 
 #[cfg(test)]

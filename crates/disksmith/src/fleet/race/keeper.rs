@@ -5,8 +5,8 @@ use std::time::Instant;
 use ledger::{Claim, Ledger};
 
 use super::super::run::FleetRun;
-use crate::failure::{Failure, Standing as _};
-use crate::longwork::Here;
+use job::process::Here;
+use ui::exit::{Failure, Standing as _};
 
 /// How many times as long as the last write nothing is written.
 const REST: u32 = 3;

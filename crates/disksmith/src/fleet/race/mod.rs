@@ -54,16 +54,16 @@ use super::setup::Setup;
 use super::{allow_connections, find, reach};
 use crate::bench::check_page;
 use crate::cli::{Cli, RaceArgs, Ties, Verb};
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
-use crate::longwork::Here;
 use crate::render;
 use crate::sweep::{Figure, Metric};
 use files::Lists;
+use job::process::Here;
 use keeper::Keeper;
 use run::Conditions;
 use runner::Running;
 use terminate::Unrehearsed;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
 
 pub(crate) use conclude::{Concluded, Decided, Ranked, conclude};
 pub(crate) use record::RaceRecord;
@@ -142,7 +142,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         watched: context.watched,
         agree: &|plan| plan.agree(args.yes, columns, interrupt),
     };
-    let mut keep = |run: &FleetRun| keeper.keep(run, &mut crate::context::tell);
+    let mut keep = |run: &FleetRun| keeper.keep(run, &mut ui::context::tell);
     let mut run = match conditions.race(&hosts, args, run, &mut keep) {
         Ok(run) => run,
         Err(failure) => {

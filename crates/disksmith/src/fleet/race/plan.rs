@@ -9,10 +9,10 @@ use super::super::disks::{self, Disk};
 use super::super::rounds::TargetFacts;
 use super::super::run::FleetRun;
 use super::drive::{Field, State};
-use crate::context::tell;
-use crate::failure::Failure;
-use crate::render::table::wrap;
-use crate::render::words::count;
+use ui::context::tell;
+use ui::exit::Failure;
+use ui::table::wrap;
+use ui::words::count;
 
 /// What is done, as in `nothing was overwritten`. Test files of our own are laid out in folders by then.
 pub(super) const DONE: &str = "overwritten";

@@ -23,7 +23,7 @@ use super::plan::Plan;
 use super::record::{RaceRecord, RoundRecord};
 use super::runner::{Runner, Running};
 use crate::cli::RaceArgs;
-use crate::failure::{Failure, Standing as _};
+use ui::exit::{Failure, Standing as _};
 
 /// How often it is looked whether the user wants the end.
 const LOOK: Duration = Duration::from_millis(50);
@@ -118,7 +118,7 @@ impl Conditions<'_> {
         run: &mut FleetRun,
         keep: &mut dyn FnMut(&FleetRun),
     ) -> Result<(), Failure> {
-        field.gather(self.ready, &mut |sentence| crate::context::tell(sentence));
+        field.gather(self.ready, &mut |sentence| ui::context::tell(sentence));
         let Some(record) = run.race.as_mut() else {
             return Ok(());
         };
@@ -290,7 +290,7 @@ fn tell(
     for place in out {
         let why = course.fate(*place).map_or("", |fate| fate.why());
         let why = why.trim_end_matches('.');
-        crate::context::tell(&format!(
+        ui::context::tell(&format!(
             "disksmith: round {}: {} is out: {why}.",
             course.rounds(),
             name(place)
@@ -298,7 +298,7 @@ fn tell(
     }
     let left = course.next().len();
     if left != next.len() || !measured.missed.is_empty() {
-        crate::context::tell(&format!(
+        ui::context::tell(&format!(
             "disksmith: round {}: {} of {} hosts were measured, and {left} are measured next.",
             course.rounds(),
             measured.measured.len(),

@@ -11,8 +11,8 @@ use super::course::end_word;
 use super::record::{RaceRecord, RacedHost};
 use super::terminate::UNKNOWN;
 use crate::render::json::SCHEMA;
-use crate::render::table::{Column, layout, wrap};
-use crate::render::words;
+use ui::table::{Column, layout, wrap};
+use ui::words;
 
 /// Clocks that differ by more are told of, in seconds.
 const CLOCKS: f64 = 2.0;

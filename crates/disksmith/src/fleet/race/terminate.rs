@@ -25,8 +25,8 @@ use super::super::run::FleetRun;
 use super::conclude::Concluded;
 use super::keeper::Keeper;
 use crate::cli::RaceArgs;
-use crate::context::Context;
-use crate::failure::{Failure, listed};
+use ui::context::Context;
+use ui::exit::{Failure, listed};
 
 use aws::{BATCH, RunProgram, terminate};
 pub(super) use aws::{Unrehearsed, check_permission, really};

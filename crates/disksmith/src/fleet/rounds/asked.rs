@@ -7,8 +7,8 @@ use clap::Parser as _;
 
 use crate::bench::suite;
 use crate::cli::{BenchArgs, Cli, RoundsArgs, Verb};
-use crate::planned::Planned;
 use crate::sweep::{Figure, why_never};
+use domain::planned::Planned;
 
 /// How large the test file in a directory is where nobody says: it must be the same on all hosts, so
 /// that it cannot go by how fast they are.

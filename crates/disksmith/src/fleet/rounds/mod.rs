@@ -23,9 +23,9 @@ use rustix::io::Errno;
 use super::talk::{lines, say, understand};
 use crate::bench::lane::{Lane, Lap};
 use crate::cli::RoundsArgs;
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::sweep::Figure;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
 
 pub(crate) use asked::{check, overwrites};
 pub(crate) use said::{HostRound, Round, RoundSaid, TargetFacts, TargetRound};

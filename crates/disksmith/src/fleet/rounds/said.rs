@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::planned::Doomed;
+use domain::planned::Doomed;
 
 /// A round that is to be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

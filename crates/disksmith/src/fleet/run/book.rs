@@ -13,7 +13,7 @@ use super::super::hosts::Host;
 use super::super::talk::{BEAT, Ended};
 use super::outcome::{FleetRun, HostRun, Kind};
 use crate::bench::conclusion::Conclusion;
-use crate::longwork::Here;
+use job::process::Here;
 
 /// How many times as long as the last write took nothing is written, and how long at most.
 const REST: u32 = 3;

@@ -26,13 +26,13 @@ use super::known::Met;
 use super::pool::each;
 use super::{allow_connections, find, reach};
 use crate::cli::{FleetShowArgs, ReachArgs, RunArgs};
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
-use crate::longwork::Here;
 use book::Book;
 pub(super) use host::Limits;
 use host::Ordered;
+use job::process::Here;
 pub(crate) use outcome::{Came, FleetRun, HostRun, Kind};
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
 use under_way::UnderWay;
 use verb::checked;
 pub(super) use verb::{destroyed, look_before, parse, with, zero as words_of_zero};
@@ -276,7 +276,7 @@ pub(super) fn begun(kind: Kind, args: Vec<String>, hosts: &[Host]) -> FleetRun {
 /// Says on standard error that a host is done.
 fn progress(name: &str, came: &HostRun, number: usize, all: usize) {
     let line = format!("{number} of {all}: {name}: {}", came.came.word());
-    let line = crate::context::printable(&line);
+    let line = ui::context::printable(&line);
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::figure::{Comparison, Figure, compare};
 use super::outcome::{Came, FleetRun, HostRun};
 use crate::render::json::SCHEMA;
-use crate::render::table::{Column, layout, wrap};
-use crate::render::words;
+use ui::table::{Column, layout, wrap};
+use ui::words;
 
 /// Clocks that differ by more are told of, in seconds: what hosts say of when something happened
 /// cannot be compared then.

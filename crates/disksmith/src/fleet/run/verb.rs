@@ -7,7 +7,7 @@ use clap::Parser as _;
 use super::super::look;
 use crate::bench;
 use crate::cli::{ArrayVerb, Cli, Verb};
-use crate::failure::Failure;
+use ui::exit::Failure;
 
 /// Verbs that answer with a JSON document when they are asked for one.
 const JSON: &str = "--json";

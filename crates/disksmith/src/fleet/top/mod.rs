@@ -18,10 +18,10 @@ use super::session::{Heard, Session};
 use super::talk::{FromAgent, Sample, ToAgent};
 use super::{allow_connections, find, reach};
 use crate::cli::TopArgs;
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use row::{Row, State, shown};
 use say::Picture;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
 
 pub(crate) use row::{Only, Sort};
 

@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::row::{Row, Sort, State};
-use crate::context::printable;
 use crate::render::json::SCHEMA;
-use crate::render::table::{Column, layout};
-use crate::render::words;
+use ui::context::printable;
+use ui::table::{Column, layout};
+use ui::words;
 
 const MIB: f64 = 1_048_576.0;
 /// A latency that is below is never told as that of a slow disk, in nanoseconds.

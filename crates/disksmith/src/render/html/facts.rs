@@ -3,7 +3,7 @@
 use record::{Origin, Run};
 
 use super::names::Subject;
-use crate::render::words;
+use ui::words;
 
 /// One fact.
 pub(super) struct Row {

@@ -3,7 +3,7 @@
 use record::{Finding, Origin};
 
 use super::names::Subject;
-use crate::render::words;
+use ui::words;
 
 /// A finding as it is shown.
 pub(super) struct FindingLine {

@@ -6,7 +6,7 @@ use record::ImportedRun;
 use super::header::{FindingLine, finding_line};
 use crate::imported::Judged;
 use crate::render::imported::{Row, rows};
-use crate::render::words;
+use ui::words;
 
 /// What is said of one imported run.
 pub(super) struct ImportedView {

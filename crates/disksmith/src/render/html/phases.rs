@@ -8,7 +8,7 @@ use super::charts::{self, Figure};
 use super::header::{FindingLine, finding_line};
 use super::names::Subject;
 use crate::bench::conclusion::{FlowFigures, PhaseFigures};
-use crate::render::words;
+use ui::words;
 
 /// One run's part in a group of phases.
 pub(super) struct Member<'a> {

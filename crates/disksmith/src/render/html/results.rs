@@ -6,7 +6,8 @@ use super::charts::colour_index;
 use super::header::FindingLine;
 use super::phases::{Group, Member};
 use crate::bench::conclusion::Estimate;
-use crate::render::{device_totals, words};
+use crate::render::device_totals;
+use ui::words;
 
 /// Below the first row of a group its cell is not repeated.
 #[derive(Default)]

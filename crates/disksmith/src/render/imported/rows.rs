@@ -2,7 +2,7 @@
 
 use record::{FlowSummary, ImportedRun, PhaseSummary};
 
-use crate::render::words::{latency, number};
+use ui::words::{latency, number};
 
 /// What stands where the tool did not say.
 const UNKNOWN: &str = "–";

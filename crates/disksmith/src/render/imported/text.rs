@@ -4,8 +4,8 @@ use record::ImportedRun;
 
 use super::rows;
 use crate::imported::Judged;
-use crate::render::table::{Column, layout, wrap};
 use crate::render::text::finding_text;
+use ui::table::{Column, layout, wrap};
 
 const COLUMNS: [Column; 11] = [
     Column::words("phase"),

@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use record::{Bytes, Nanos, Run, RunId};
 
-use crate::cli::{Fs, Level};
 use crate::render::sample as runs;
 use crate::sweep::{
     Cell, CellOutcome, Decided, Figure, Layout, LeftOut, Metric, Objective, Probe, Requirement,
     Row, Settings, Side, SweepRecord, Value, Volume,
 };
+use domain::filesystem::Fs;
+use domain::raid::Level;
 
 /// What a volume gives by itself.
 const ALONE: f64 = 3_000.0;

@@ -8,10 +8,10 @@ use record::Nanos;
 
 use super::units::{Unit, figure, objective, share as share_of, share_interval, side, standing};
 use crate::render::relative;
-use crate::render::words::count;
 use crate::sweep::{
     CellOutcome, Decided, Factor, Figure, Layout, Objective, Row, Settings, Standing, SweepRecord,
 };
+use ui::words::count;
 
 /// A layout by its place among the layouts.
 pub(crate) fn layout(record: &SweepRecord, index: usize) -> String {

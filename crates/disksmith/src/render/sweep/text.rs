@@ -7,9 +7,9 @@ use super::sentences::{
     place, plus_minus, resume, survivors, ties, varying, wanted, winner,
 };
 use super::units::{Unit, share, share_interval, standing};
-use crate::render::table::{Column, layout, wrap};
-use crate::render::words::count;
 use crate::sweep::{Decided, Factor, Figure, Objective, Row, SweepRecord};
+use ui::table::{Column, layout, wrap};
+use ui::words::count;
 
 /// The whole answer of `sweep`. `commands` build the winner, and are not wrapped: they are to be
 /// pasted into a shell.

@@ -1,7 +1,7 @@
 //! In which unit a figure of a sweep is shown, and with how many digits.
 
-use crate::render::words::number;
 use crate::sweep::{Figure, Metric, Objective, Side, Standing, Value};
+use ui::words::number;
 
 /// What a figure is counted in. The record has requests, bytes, nanoseconds and dollars.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -6,7 +6,7 @@ use record::sample::{DeviceSample, Flow, Gap, Moment, Sample};
 use record::{Nanos, Severity};
 use study::watch::{Change, ChangeKind};
 
-use crate::render::words;
+use ui::words;
 
 /// After so many lines the heads of the columns come again.
 const PAGE: usize = 40;

@@ -12,8 +12,8 @@ use study::watch::{Change, ChangeKind};
 
 use super::json;
 use crate::render::json::SCHEMA;
-use crate::render::table::{Column, layout, wrap};
-use crate::render::words;
+use ui::table::{Column, layout, wrap};
+use ui::words;
 
 const MIB: f64 = 1_048_576.0;
 

@@ -7,7 +7,7 @@
 
 use study::compare::RatioInterval;
 
-use crate::render::words::percent;
+use ui::words::percent;
 
 /// The least ratio that an interval may reach to: that of two slowdowns by the bar, one after the other.
 fn reach(bar: f64) -> f64 {

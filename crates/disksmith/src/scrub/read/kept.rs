@@ -5,7 +5,7 @@ use ledger::LongWork;
 use record::Ranges;
 use serde::{Deserialize, Serialize};
 
-use crate::reading::{Attached, Key};
+use reader::{Attached, Key};
 
 /// The reading of one member or disk. Ranges are bytes of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

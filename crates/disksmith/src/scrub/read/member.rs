@@ -12,7 +12,7 @@ use super::keeping::Keeping;
 use super::kept::Kept;
 use super::share::Share;
 use super::source::Part;
-use crate::reading::{Asked, Meter, Work};
+use reader::{Asked, Meter, Work};
 
 /// What is asked for at once while nobody else is there.
 pub(crate) const BLOCK: Bytes = Bytes::kib(512);

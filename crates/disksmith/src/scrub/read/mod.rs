@@ -25,15 +25,15 @@ use linux::block::Devices;
 use super::progress::Lines;
 use super::{lock, share, times, wait_for_hours};
 use crate::cli::ScrubArgs;
-use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
-use crate::reading::{Begin, Refused, begin};
 use crate::warm::volume::lock_disks;
 use keeping::{Keeping, Turns};
 use kept::Kept;
 use one::Begun;
+use reader::{Begin, Refused, begin};
 use report::Found;
 use source::Source;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
 
 /// Reads arrays and disks from end to end.
 pub(super) fn read(

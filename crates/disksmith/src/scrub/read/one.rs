@@ -22,7 +22,7 @@ use super::kept::Kept;
 use super::member::{BLOCK, Came, MOST_DEPTH, Member, behind};
 use super::share::Share;
 use super::source::{Part, Source};
-use crate::context::tell;
+use ui::context::tell;
 
 /// How often the pace is looked at.
 const TICK: Duration = Duration::from_millis(20);

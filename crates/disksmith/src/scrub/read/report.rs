@@ -14,9 +14,9 @@ use super::one::{Ending, Read};
 use super::places;
 use super::source::Part;
 use crate::render::json::SCHEMA;
-use crate::render::table::{Column, layout, wrap};
-use crate::render::words::short_latency;
 use crate::warm::units::{rate, span};
+use ui::table::{Column, layout, wrap};
+use ui::words::short_latency;
 
 /// So many extents, and so many files, are listed in text. JSON has all.
 const MOST_LISTED: usize = 8;

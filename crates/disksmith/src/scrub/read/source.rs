@@ -11,7 +11,7 @@ use record::{Bytes, Ranges};
 
 use super::super::foreground::Shared;
 use super::super::lock;
-use crate::reading::{NotOpened, Volume};
+use reader::{NotOpened, Volume};
 
 /// An array, or a single disk.
 pub(crate) struct Source {

@@ -18,8 +18,8 @@ pub(crate) use units::Wanted;
 
 use super::schedule::{self, Checker, Found, Scheduled, Source, Units};
 use crate::array::programs::Programs;
-use crate::failure::{Failure, Standing as _};
 use record::{Off, Replaced, replace};
+use ui::exit::{Failure, Standing as _};
 use units::MARK;
 
 /// Where the units are, below `/`.

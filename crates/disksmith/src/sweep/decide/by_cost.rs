@@ -4,9 +4,9 @@
 use super::bar::Bar;
 use super::words::blocks;
 use super::{Field, Ranking};
-use crate::render::words::number;
 use crate::sweep::decided::Standing;
 use crate::sweep::record::Value;
+use ui::words::number;
 
 /// A layout that met the requirements in so many blocks is taken to meet them.
 const ENOUGH_BLOCKS: usize = 2;

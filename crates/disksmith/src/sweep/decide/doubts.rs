@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::Field;
 use super::observed::Observed;
-use crate::render::words::count;
 use crate::sweep::record::CellOutcome;
+use ui::words::count;
 
 /// All of them.
 pub(super) fn of(observed: &Observed, field: &Field) -> Vec<String> {

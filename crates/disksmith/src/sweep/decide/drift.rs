@@ -1,8 +1,8 @@
 //! What the baseline did over the time of the sweep.
 
-use crate::render::words::{count, number, seconds};
 use crate::sweep::decided::Drift;
 use crate::sweep::record::Value;
+use ui::words::{count, number, seconds};
 
 use super::observed::{Observed, is_positive};
 use super::words::{amount, changed};

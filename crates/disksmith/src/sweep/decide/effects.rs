@@ -3,11 +3,11 @@
 use study::compare::RatioInterval;
 use study::effects::{Pair, effect};
 
-use crate::render::words::count;
 use crate::sweep::decided::Effect;
 use crate::sweep::figure::Figure;
 use crate::sweep::layout::{Factor, Layout};
 use crate::sweep::record::Value;
+use ui::words::count;
 
 use super::observed::Observed;
 use super::words::{amount, amounts, changed, direction};
@@ -188,7 +188,7 @@ mod tests {
     use super::super::decide;
     use super::super::testing::{Truth, raid10, sweep};
     use super::*;
-    use crate::cli::Fs;
+    use domain::filesystem::Fs;
     use record::Bytes;
 
     /// RAID 10 of 2, 4, 6 and 8, with two chunks and two file systems: 16 layouts.

@@ -5,9 +5,9 @@ use study::compare::RatioInterval;
 use study::effects::{Effect, Pair, effect};
 use study::scaling::{Point, Share, knee, odd_against_even};
 
-use crate::render::words::{count, number};
 use crate::sweep::figure::{Figure, Metric};
 use crate::sweep::record::{Probe, Value};
+use ui::words::{count, number};
 
 use super::observed::Observed;
 use super::scaling::{Explained, in_flight, per_request, rate};
@@ -331,9 +331,9 @@ fn median(values: &[Value]) -> Option<f64> {
 mod tests {
     use super::super::decide;
     use super::super::testing::{Truth, probed, raid10, sweep};
-    use crate::cli::Level;
     use crate::sweep::decided::Decided;
     use crate::sweep::layout::Layout;
+    use domain::raid::Level;
 
     /// What a level makes of the members, of page-mixed: 70 % reads.
     fn io(layout: &Layout) -> f64 {

@@ -6,10 +6,11 @@ use record::{Bytes, RunId};
 use super::testing::{Truth, failed, priced, probed, sweep};
 use super::tests::{by_members, growing, run};
 use super::{decide, wanted};
-use crate::cli::{Fs, Level};
 use crate::sweep::decided::Standing;
 use crate::sweep::layout::Layout;
 use crate::sweep::record::{Block, Cell, CellOutcome, SweepRecord, Value};
+use domain::filesystem::Fs;
+use domain::raid::Level;
 
 /// Any record, however little sense it makes.
 fn any_record() -> impl Strategy<Value = SweepRecord> {

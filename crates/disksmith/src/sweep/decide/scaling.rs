@@ -6,13 +6,13 @@ use std::path::Path;
 use record::Workload;
 
 use crate::bench::suite;
-use crate::cli::Level;
 use crate::sweep::decided::{Curve, Point};
 use crate::sweep::figure::{Figure, Metric};
 use crate::sweep::layout::{Factor, Layout};
 use crate::sweep::measure::bench_args;
 use crate::sweep::price::write_io;
 use crate::sweep::record::SweepRecord;
+use domain::raid::Level;
 
 use super::observed::{Observed, is_positive};
 use super::summary::in_average_block;

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use record::{Bytes, Machine, Nanos, RunId};
 
-use crate::cli::{Fs, Level};
 use crate::sweep::figure::Figure;
 use crate::sweep::layout::Layout;
 use crate::sweep::price::Prices;
 use crate::sweep::record::{Cell, CellOutcome, Probe, Settings, SweepRecord, Value, Volume};
+use domain::filesystem::Fs;
+use domain::raid::Level;
 
 /// A generator of noise: SplitMix64 (Steele, Lea and Flood 2014).
 struct Noise(u64);

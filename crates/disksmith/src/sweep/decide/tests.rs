@@ -2,10 +2,10 @@
 
 use super::testing::{Truth, failed, priced, raid10, sweep};
 use super::{decide, wanted};
-use crate::cli::Level;
 use crate::sweep::decided::{Decided, Row, Standing};
 use crate::sweep::layout::Layout;
 use crate::sweep::record::{CellOutcome, SweepRecord, Value};
+use domain::raid::Level;
 
 /// RAID 10 of two to eight members: the more the faster.
 pub(super) fn growing() -> Vec<Layout> {

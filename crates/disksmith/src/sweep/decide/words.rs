@@ -3,8 +3,8 @@
 use study::compare::RatioInterval;
 
 use crate::render::relative;
-use crate::render::words::{count, latency, number};
 use crate::sweep::figure::{Figure, Metric};
+use ui::words::{count, latency, number};
 
 /// A figure's value with its unit.
 pub(crate) fn shown(figure: &Figure, value: f64) -> String {

@@ -9,7 +9,7 @@ use study::interval::{Interval, mean_interval};
 
 use super::super::pace::{Limit, Manners, Pace};
 use super::pairs::PAGE;
-use crate::reading::Volume;
+use reader::Volume;
 
 /// So many requests in flight: with 512 KiB each enough for more than any instance gives of warm
 /// blocks, and few enough for others to live beside them.

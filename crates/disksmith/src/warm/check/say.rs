@@ -7,11 +7,11 @@ use super::super::forecast::Schedule;
 use super::super::units::{rate, span};
 use super::{Checked, longest};
 use crate::cli::WarmArgs;
-use crate::context::Context;
-use crate::failure::Failure;
 use crate::render::json::SCHEMA;
-use crate::render::table::wrap;
-use crate::render::words::{percent, seconds};
+use ui::context::Context;
+use ui::exit::Failure;
+use ui::table::wrap;
+use ui::words::{percent, seconds};
 
 /// Prints what was found out.
 pub(super) fn say(all: &[Checked], args: &WarmArgs, context: &mut Context) -> Result<(), Failure> {

@@ -197,10 +197,7 @@ fn a_disk_with_many_bad_blocks_is_not_looked_at_page_by_page_for_ever() {
         assert!(reading.is_coarse());
         assert_eq!(reading.unreadable(), &bad);
         let spent = reading.work.spent(volume.now());
-        assert!(
-            spent < crate::reading::LONGEST + Nanos::from_secs(1),
-            "{spent:?}"
-        );
+        assert!(spent < reader::LONGEST + Nanos::from_secs(1), "{spent:?}");
     });
 }
 
@@ -402,10 +399,7 @@ fn bad_places_are_looked_at_several_at_once() {
         pieces.iter().filter(flies).count()
     };
     let most = pieces.iter().map(with).max().unwrap();
-    assert!(
-        (4..=crate::reading::PIECES_IN_FLIGHT).contains(&most),
-        "{most}"
-    );
+    assert!((4..=reader::PIECES_IN_FLIGHT).contains(&most), "{most}");
 }
 
 /// Counts as the kernel does on a volume on which others read `others` pages in each half second from

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use indicatif::ProgressBar;
 use record::{Bytes, Nanos};
 
-use crate::bars::alone;
-use crate::render::words;
+use ui::progress::alone;
+use ui::words;
 
 /// Who reads a log for less than this needs no bar.
 const SOON: Duration = Duration::from_secs(1);

@@ -35,11 +35,11 @@ use ledger::Mark;
 use record::sample::{Sample, Source};
 use study::watch::Change;
 
-use crate::signals;
 use frame::Frame;
 use inbox::Inbox;
 use model::Model;
 use terminal::Terminal;
+use ui::signals;
 
 pub(crate) use replay::replay;
 

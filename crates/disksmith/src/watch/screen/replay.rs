@@ -16,7 +16,7 @@ use super::frame::Frame;
 use super::model::{Effect, Model, Playing};
 use super::terminal::Terminal;
 use super::{Update, terminal};
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
 
 /// So many times as fast as it was.
 const SPEEDS: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];

@@ -35,8 +35,8 @@ use crate::bench::suite::PhasePlan;
 use crate::bench::target::{self, Prepared};
 use crate::bench::{Ran, Session, descriptors, seed, testfile};
 use crate::cli::BenchArgs;
-use crate::context::Context;
-use crate::failure::{Failure, Outcome, Standing as _};
+use ui::context::Context;
+use ui::exit::{Failure, Outcome, Standing as _};
 
 pub(crate) use plan::check_options;
 

@@ -10,7 +10,7 @@ use study::burnin::rehearse::Rng;
 use super::{EndedBy, FromAgent, Order, ended};
 use crate::fleet::rounds::{HostRound, Round, RoundSaid, TargetFacts, TargetRound};
 use crate::fleet::talk::Facts;
-use crate::planned::{Doomed, Seen};
+use domain::planned::{Doomed, Seen};
 
 /// The rate of a disk of a host that is as it should be.
 const RATE: f64 = 12_000.0;

@@ -8,10 +8,10 @@ use study::burnin::{Known, Standing};
 use super::super::course::{Course, Fate};
 use super::super::record::{RaceRecord, RoundRecord};
 use super::super::say::{bounds_word, figure_name, worst};
-use crate::context::printable;
 use crate::fleet::run::FleetRun;
-use crate::render::table::{Column, layout};
-use crate::render::words::{self, count};
+use ui::context::printable;
+use ui::table::{Column, layout};
+use ui::words::{self, count};
 
 /// So many hosts of a group are shown at most, whatever there is room for.
 const MOST: usize = 50;

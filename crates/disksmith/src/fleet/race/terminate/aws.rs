@@ -4,7 +4,7 @@ use linux::exec::Exec;
 use serde::Deserialize;
 
 use super::super::super::hosts;
-use crate::failure::Failure;
+use ui::exit::Failure;
 
 /// So many instances are asked for or terminated with one command (Amazon EC2 API Reference,
 /// TerminateInstances: a batch should be small).

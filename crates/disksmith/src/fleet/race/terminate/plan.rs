@@ -10,7 +10,7 @@ use super::super::say::{bounds_word, figure_name};
 use super::aws::{BATCH, RunProgram};
 use super::chosen::Candidate;
 use super::{UNKNOWN, is_gone, now};
-use crate::render::words;
+use ui::words;
 
 /// An instance that shall be terminated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use record::{Direction, Histogram};
 
 use super::super::phases::Group;
 use super::{Chart, Figure, Style, as_seconds, axis, latency_axis, layout, line_name, rounded};
-use crate::render::words;
+use ui::words;
 
 /// Below this many requests a distribution is not worth drawing.
 const FEWEST: u64 = 10;

@@ -12,7 +12,7 @@ use super::{
     Chart, Figure, Style, as_seconds, axis, latency_axis, layout, line_name, marked, rounded,
     time_axis,
 };
-use crate::render::words;
+use ui::words;
 
 /// The most points that a line over time has: a long phase is shown by several windows a point.
 const MOST_COLUMNS: usize = 300;

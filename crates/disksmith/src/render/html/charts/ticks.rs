@@ -1,6 +1,6 @@
 //! The ticks of a logarithmic axis of latency. Plotly's own lose their unit between the decades.
 
-use crate::render::words;
+use ui::words;
 
 /// What a decade may be cut into, from few ticks to many.
 const LADDERS: [&[f64]; 5] = [

@@ -11,7 +11,7 @@ use super::super::escape::for_plotly;
 use super::View;
 use crate::fleet::race::{Decided, Ranked};
 use crate::fleet::run::HostRun;
-use crate::render::words;
+use ui::words;
 
 /// How far to each side the hosts of a column stand apart.
 const SPREAD: f64 = 0.32;

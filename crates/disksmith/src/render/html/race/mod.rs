@@ -14,7 +14,7 @@ use super::charts::Figure;
 use super::phases::ChartView;
 use crate::fleet::race::{Concluded, Decided, RaceRecord, Ranked, say};
 use crate::fleet::run::FleetRun;
-use crate::render::words;
+use ui::words;
 
 /// What is shown.
 #[derive(Clone, Copy)]

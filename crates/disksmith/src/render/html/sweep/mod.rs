@@ -20,8 +20,8 @@ use record::Run;
 use super::charts::{Chart, Figure};
 use super::phases::ChartView;
 use crate::render::sweep::sentences;
-use crate::render::words;
 use crate::sweep::{Decided, LeftOut, SweepRecord};
+use ui::words;
 
 /// What is shown.
 #[derive(Clone, Copy)]

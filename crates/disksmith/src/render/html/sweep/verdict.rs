@@ -3,7 +3,7 @@
 use super::View;
 use crate::render::sweep::sentences;
 use crate::render::sweep::units::Unit;
-use crate::render::words;
+use ui::words;
 
 /// What stands at the top.
 pub(super) struct Verdict {

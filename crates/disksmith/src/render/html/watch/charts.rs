@@ -17,7 +17,7 @@ use record::{Event, Severity, Subject};
 use super::super::charts::{Chart, Figure, axis, font, heat_scale, layout, mark, rounded};
 use super::super::escape::for_plotly;
 use super::course::{Band, Course, DEVICE, DeviceCourse, HOST, Step};
-use crate::render::words;
+use ui::words;
 
 /// The most columns of a map.
 const MOST_COLUMNS: usize = 240;

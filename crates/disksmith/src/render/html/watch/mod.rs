@@ -20,12 +20,12 @@ use record::{EventCode, Subject};
 
 use super::charts::{Chart, Figure};
 use super::phases::ChartView;
-use crate::render::words;
 use charts::{BYTES, FLIGHT, Frame, MEMORY, PERCENT, RATE, Unit, WAIT, of_device, of_host};
 use course::{
     DIRTY, DeviceCourse, FULL, IN_FLIGHT, LOAD, READ_BYTES, READ_WAIT, READS, RECEIVED, SENT, SOME,
     WRITE_BYTES, WRITE_WAIT, WRITES,
 };
+use ui::words;
 
 pub(crate) use course::Course;
 

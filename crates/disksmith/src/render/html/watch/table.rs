@@ -6,7 +6,7 @@ use super::course::{
     Band, Course, DeviceCourse, IN_FLIGHT, READ_BYTES, READ_WAIT, READS, WRITE_BYTES, WRITE_WAIT,
     WRITES,
 };
-use crate::render::words;
+use ui::words;
 
 /// A device's row.
 pub(super) struct Line {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::cli::Level;
 use crate::render::sweep::units::{Unit, figure};
 use crate::sweep::{
     Cell, CellOutcome, Cost, Curve, Decided, Drift, Effect, Factor, Figure, Layout, Point, Row,
     Standing, SweepRecord, Value,
 };
+use domain::raid::Level;
 
 use super::{ALONE, interval, truth};
 

@@ -7,7 +7,7 @@ use plotly::layout::{HoverMode, Shape, ShapeLayer, ShapeLine, ShapeType};
 use super::super::super::charts::{Chart, Figure, axis, layout, rounded};
 use super::super::View;
 use super::speed;
-use crate::render::words;
+use ui::words;
 
 /// The chart; `None` before the baseline was measured twice.
 pub(super) fn chart(view: View<'_>) -> Option<Chart> {

@@ -27,7 +27,7 @@ pub(in super::super) fn all(view: View<'_>) -> Vec<Chart> {
     let Some(best) = best else {
         return Vec::new();
     };
-    let mut levels: Vec<Option<crate::cli::Level>> = Vec::new();
+    let mut levels: Vec<Option<domain::raid::Level>> = Vec::new();
     for layout in record
         .layouts
         .iter()
@@ -63,7 +63,7 @@ struct Map<'a> {
 }
 
 impl<'a> Map<'a> {
-    fn of_level(view: View<'a>, best: f64, level: Option<crate::cli::Level>) -> Map<'a> {
+    fn of_level(view: View<'a>, best: f64, level: Option<domain::raid::Level>) -> Map<'a> {
         let mut chunks: Vec<_> = view
             .record
             .layouts

@@ -10,7 +10,7 @@ use ledger::Ledger;
 use linux::Root;
 
 use crate::charset;
-use crate::failure::{Failure, Standing as _};
+use crate::exit::{Failure, Standing as _};
 
 /// Columns of an answer that nobody looks at in a window: a pipe, a file.
 const ENDLESS: usize = usize::MAX;
@@ -18,7 +18,7 @@ const ENDLESS: usize = usize::MAX;
 const NARROWEST: usize = 20;
 
 /// What every command is given.
-pub(crate) struct Context {
+pub struct Context {
     /// Where the kernel's files are read.
     pub root: Root,
     /// The ledger that the user named.
@@ -30,7 +30,7 @@ pub(crate) struct Context {
     /// Whether a person reads the answers: standard output is a terminal.
     pub answers_a_person: bool,
     /// How many columns a table may take. Prose takes no more than reads well
-    /// ([`crate::render::table::wrap`]).
+    /// ([`crate::table::wrap`]).
     pub columns: usize,
 }
 
@@ -46,7 +46,7 @@ fn columns(said: Option<&str>, window: Option<usize>) -> usize {
 
 impl Context {
     /// The context of this process.
-    pub(crate) fn of_process(ledger: Option<PathBuf>) -> Context {
+    pub fn of_process(ledger: Option<PathBuf>) -> Context {
         let window = terminal_size::terminal_size()
             .filter(|_| io::stdout().is_terminal())
             .map(|(width, _)| usize::from(width.0));
@@ -61,12 +61,12 @@ impl Context {
     }
 
     /// Opens the ledger.
-    pub(crate) fn open_ledger(&self) -> Result<Ledger, Failure> {
+    pub fn open_ledger(&self) -> Result<Ledger, Failure> {
         Ledger::open(self.ledger_path()?).refused()
     }
 
     /// Opens the ledger where there is one, and makes none.
-    pub(crate) fn open_ledger_if_there(&self) -> Result<Option<Ledger>, Failure> {
+    pub fn open_ledger_if_there(&self) -> Result<Option<Ledger>, Failure> {
         let path = self.ledger_path()?;
         if path.exists() {
             Ledger::open(path).refused().map(Some)
@@ -79,7 +79,7 @@ impl Context {
     ///
     /// # Errors
     /// Where there is no place for it.
-    pub(crate) fn ledger_path(&self) -> Result<PathBuf, Failure> {
+    pub fn ledger_path(&self) -> Result<PathBuf, Failure> {
         match &self.ledger {
             Some(path) => Ok(path.clone()),
             None => ledger::default_path(
@@ -91,7 +91,7 @@ impl Context {
     }
 
     /// Writes an answer. A closed pipe is an error that ends the program quietly.
-    pub(crate) fn print(&mut self, text: &str) -> Result<(), Failure> {
+    pub fn print(&mut self, text: &str) -> Result<(), Failure> {
         self.out
             .write_all(charset::shown(&printable(text)).as_bytes())
             .and_then(|()| self.out.flush())
@@ -100,20 +100,20 @@ impl Context {
     }
 
     /// Tells the user something that is not part of the answer.
-    pub(crate) fn tell(&self, text: &str) {
+    pub fn tell(&self, text: &str) {
         tell(text);
     }
 }
 
 /// Tells the user something that is not part of the answer, on standard error.
-pub(crate) fn tell(text: &str) {
+pub fn tell(text: &str) {
     // With standard error closed there is nobody to tell.
     let _ = writeln!(io::stderr(), "{}", charset::shown(&printable(text)));
 }
 
 /// The text with control characters, which a path or a host's name may hold, made harmless: a
 /// terminal would obey them. Line breaks stay.
-pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+pub fn printable(text: &str) -> Cow<'_, str> {
     // Those beyond ASCII begin with 0xc2 in UTF-8. Most texts have none of either, which is seen many bytes at
     // a time as long as nothing ends the search.
     let may_be_control = |byte: u8| matches!(byte, 0..=0x09 | 0x0b..=0x1f | 0x7f | 0xc2);

@@ -4,16 +4,16 @@ use std::path::Path;
 
 use ledger::{Error, LongWork, Standing, Work, WorkError};
 
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::keeper::Keeper;
-use crate::longwork::Here;
+use job::checkpoint::Keeper;
+use job::process::Here;
+use ui::context::Context;
+use ui::exit::Failure;
 
 /// Where programs keep their settings.
 const ETC: &str = "/etc";
 
 /// Why the ledger is not used.
-pub(crate) enum Refused {
+pub enum Refused {
     /// Somebody is at it.
     UnderWay(Error),
     /// It does not work.
@@ -31,7 +31,7 @@ impl From<Error> for Refused {
 
 /// What is begun.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Begin<'a> {
+pub struct Begin<'a> {
     /// By what the ledger knows it.
     pub key: &'a str,
     /// Whether what was done before does not count, even if it cannot be understood.
@@ -43,7 +43,7 @@ pub(crate) struct Begin<'a> {
 ///
 /// # Errors
 /// When another process of this host is at it, or the ledger cannot be used.
-pub(crate) fn begin<W: LongWork + Clone + Send + 'static>(
+pub fn begin<W: LongWork + Clone + Send + 'static>(
     what: Begin<'_>,
     context: &Context,
     kept: &mut W,

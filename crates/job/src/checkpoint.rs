@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use ledger::{Claim, Ledger, LongWork};
 
 /// Keeps how the work stands, without making the caller wait.
-pub(crate) struct Keeper<W> {
+pub struct Keeper<W> {
     states: SyncSender<W>,
     /// Whether a state was taken and is not written yet.
     is_writing: Arc<AtomicBool>,
@@ -29,7 +29,7 @@ impl<W: LongWork + Clone + Send + 'static> Keeper<W> {
     ///
     /// # Errors
     /// When there is no thread to be had.
-    pub(crate) fn start(ledger: Ledger, claim: Claim<W>) -> std::io::Result<Keeper<W>> {
+    pub fn start(ledger: Ledger, claim: Claim<W>) -> std::io::Result<Keeper<W>> {
         // One state waits at most: the next one says all that it says.
         let (states, arriving) = sync_channel(1);
         let is_writing = Arc::new(AtomicBool::new(false));
@@ -51,7 +51,7 @@ impl<W: LongWork + Clone + Send + 'static> Keeper<W> {
 
     /// Hands over how the work stands now. Whether it was taken: not while an earlier state is
     /// still being written, nor after a failure.
-    pub(crate) fn keep(&self, state: &W) -> bool {
+    pub fn keep(&self, state: &W) -> bool {
         // Before it is handed over, or it could be written before this is said.
         self.is_writing.store(true, Relaxed);
         match self.states.try_send(state.clone()) {
@@ -65,7 +65,7 @@ impl<W: LongWork + Clone + Send + 'static> Keeper<W> {
     }
 
     /// Whether a state is being written to the ledger's disk.
-    pub(crate) fn is_writing(&self) -> bool {
+    pub fn is_writing(&self) -> bool {
         self.is_writing.load(Relaxed)
     }
 
@@ -73,7 +73,7 @@ impl<W: LongWork + Clone + Send + 'static> Keeper<W> {
     ///
     /// # Errors
     /// What has gone wrong with keeping, now or earlier.
-    pub(crate) fn end(self, state: &W, finished: bool) -> anyhow::Result<()> {
+    pub fn end(self, state: &W, finished: bool) -> anyhow::Result<()> {
         drop(self.states);
         let held = self
             .thread

@@ -7,7 +7,7 @@ use record::{
 };
 
 /// A number with commas between thousands; below 100 with one digit after the point.
-pub(crate) fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
     }
@@ -26,19 +26,19 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 /// So many of something, whose word takes an s: `1 host`, `1,500 hosts`.
-pub(crate) fn count(many: usize, what: &str) -> String {
+pub fn count(many: usize, what: &str) -> String {
     let plural = if many == 1 { "" } else { "s" };
     let digits = number(many as f64);
     format!("{} {what}{plural}", digits.trim_end_matches(".0"))
 }
 
 /// A latency in the unit that suits.
-pub(crate) fn latency(nanos: u64) -> String {
+pub fn latency(nanos: u64) -> String {
     Nanos(nanos).to_string().replace(" us", " µs")
 }
 
 /// A latency in seconds, without digits that say nothing: for ticks.
-pub(crate) fn short_latency(seconds: f64) -> String {
+pub fn short_latency(seconds: f64) -> String {
     let (factor, unit) = match seconds {
         s if s < 0.999_999e-6 => (1e9, "ns"),
         s if s < 0.999_999e-3 => (1e6, "µs"),
@@ -49,7 +49,7 @@ pub(crate) fn short_latency(seconds: f64) -> String {
 }
 
 /// Seconds, with two digits below ten.
-pub(crate) fn seconds(value: f64) -> String {
+pub fn seconds(value: f64) -> String {
     match value {
         v if v < 0.1 => format!("{:.1} ms", v * 1e3),
         v if v < 9.995 => format!("{v:.2} s"),
@@ -66,19 +66,19 @@ fn whole(duration: Nanos) -> String {
 }
 
 /// A moment in UTC.
-pub(crate) fn date(moment: Timestamp) -> String {
+pub fn date(moment: Timestamp) -> String {
     moment.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 /// A share as percent, without digits that say nothing.
-pub(crate) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     let rounded = (share * 1e3).round() / 10.0;
     // Not to be broken before the sign.
     format!("{rounded} %")
 }
 
 /// A verdict's sign: told by its shape, not only by its colour.
-pub(crate) fn verdict_sign(verdict: Verdict) -> &'static str {
+pub fn verdict_sign(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Trusted => "✓",
         Verdict::Doubtful => "!",
@@ -87,7 +87,7 @@ pub(crate) fn verdict_sign(verdict: Verdict) -> &'static str {
 }
 
 /// A severity as a word; it is also the name of its style.
-pub(crate) fn severity(severity: Severity) -> &'static str {
+pub fn severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Note => "note",
         Severity::Warn => "warn",
@@ -96,7 +96,7 @@ pub(crate) fn severity(severity: Severity) -> &'static str {
 }
 
 /// What ended a phase.
-pub(crate) fn stopped(stopped: Stopped) -> &'static str {
+pub fn stopped(stopped: Stopped) -> &'static str {
     match stopped {
         Stopped::Precise => "precise",
         Stopped::Time => "time was up",
@@ -106,7 +106,7 @@ pub(crate) fn stopped(stopped: Stopped) -> &'static str {
 }
 
 /// What kind of thing was measured.
-pub(crate) fn target_kind(kind: TargetKind) -> &'static str {
+pub fn target_kind(kind: TargetKind) -> &'static str {
     match kind {
         TargetKind::Directory => "directory",
         TargetKind::File => "file",
@@ -115,7 +115,7 @@ pub(crate) fn target_kind(kind: TargetKind) -> &'static str {
 }
 
 /// A cache below a target, as JSON has it.
-pub(crate) fn cache(kind: &CacheKind) -> &str {
+pub fn cache(kind: &CacheKind) -> &str {
     match kind {
         CacheKind::PageCache => "page-cache",
         CacheKind::Memory => "memory",
@@ -124,7 +124,7 @@ pub(crate) fn cache(kind: &CacheKind) -> &str {
 }
 
 /// Which way the I/O went to the kernel.
-pub(crate) fn engine(kind: EngineKind) -> &'static str {
+pub fn engine(kind: EngineKind) -> &'static str {
     match kind {
         EngineKind::Uring => "io_uring",
         EngineKind::Sync => "pread/pwrite threads",
@@ -134,7 +134,7 @@ pub(crate) fn engine(kind: EngineKind) -> &'static str {
 }
 
 /// Which clock timed the requests.
-pub(crate) fn clock(kind: ClockKind) -> &'static str {
+pub fn clock(kind: ClockKind) -> &'static str {
     match kind {
         ClockKind::Tsc => "time-stamp counter",
         ClockKind::Monotonic => "monotonic clock",
@@ -142,7 +142,7 @@ pub(crate) fn clock(kind: ClockKind) -> &'static str {
 }
 
 /// A workload as a sentence.
-pub(crate) fn workload(workload: &Workload) -> String {
+pub fn workload(workload: &Workload) -> String {
     let pattern = match workload.pattern {
         Pattern::Random => "Random",
         Pattern::Sequential => "Sequential",
@@ -233,7 +233,7 @@ pub(crate) fn workload(workload: &Workload) -> String {
 }
 
 /// What a job file asked for, as clauses.
-pub(crate) fn details(details: &Details) -> Vec<String> {
+pub fn details(details: &Details) -> Vec<String> {
     let sizes = |shares: &[SizeShare]| -> String {
         let of = |share: &SizeShare| format!("{} ({})", share.size, percent(share.share));
         shares.iter().map(of).collect::<Vec<_>>().join(", ")
@@ -271,12 +271,31 @@ pub(crate) fn details(details: &Details) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::sample;
+    use record::{Bytes, Nanos, Pattern};
+
+    /// Random reads of 4 KiB, one in flight.
+    fn seek() -> Workload {
+        Workload {
+            pattern: Pattern::Random,
+            read_fraction: 1.0,
+            block: Bytes::kib(4),
+            threads: 1,
+            depth: 1,
+            rate_per_s: None,
+            span: Some(Bytes::gib(4)),
+            sync_every: 0,
+            sync_at_end: false,
+            longest: Nanos::from_secs(8),
+            shortest: Nanos::from_secs(3),
+            precision: 0.03,
+            ops: None,
+            details: None,
+        }
+    }
 
     #[test]
     fn what_a_job_file_asked_for_is_said() {
-        let (run, _) = sample::database_run(1);
-        let mut asked = run.phases[0].workload.clone();
+        let mut asked = seek();
         asked.details = Some(Box::new(Details {
             read_sizes: vec![SizeShare {
                 size: record::Bytes::kib(8),
@@ -321,21 +340,30 @@ mod tests {
 
     #[test]
     fn a_workload_reads_as_a_sentence() {
-        let (run, _) = sample::database_run(1);
-        let sentences: Vec<_> = run.phases.iter().map(|p| workload(&p.workload)).collect();
         assert_eq!(
-            sentences[0],
+            workload(&seek()),
             "Random reads of 4 KiB, 1 in flight, over 4 GiB; 3 s to 8 s, until IOPS are known to ±3 %."
         );
+        let mixed = Workload {
+            read_fraction: 0.7,
+            block: Bytes::kib(16),
+            ..seek()
+        };
+        let sentence = workload(&mixed);
         assert!(
-            sentences[3].starts_with("Random requests (70 % reads) of 16 KiB"),
-            "{}",
-            sentences[3]
+            sentence.starts_with("Random requests (70 % reads) of 16 KiB"),
+            "{sentence}"
         );
+        let log = Workload {
+            pattern: Pattern::Sequential,
+            read_fraction: 0.0,
+            sync_every: 1,
+            ..seek()
+        };
+        let sentence = workload(&log);
         assert!(
-            sentences[4].contains("fdatasync after every write;"),
-            "{}",
-            sentences[4]
+            sentence.contains("fdatasync after every write;"),
+            "{sentence}"
         );
     }
 }

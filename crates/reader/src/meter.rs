@@ -10,7 +10,7 @@ const RECENT_S: f64 = 10.0;
 
 /// Counts requests and bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Meter {
+pub struct Meter {
     in_flight: u32,
     /// When the interval began, and up to when `area` counts.
     since: Nanos,
@@ -26,18 +26,18 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// How many requests are in flight.
-    pub(crate) fn in_flight(&self) -> u32 {
+    pub fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
     /// A request is issued.
-    pub(crate) fn issued(&mut self, now: Nanos) {
+    pub fn issued(&mut self, now: Nanos) {
         self.count(now);
         self.in_flight += 1;
     }
 
     /// A request came back with so many bytes.
-    pub(crate) fn came(&mut self, now: Nanos, bytes: Bytes, latency: Nanos) {
+    pub fn came(&mut self, now: Nanos, bytes: Bytes, latency: Nanos) {
         self.count(now);
         self.in_flight = self.in_flight.saturating_sub(1);
         self.requests += 1;
@@ -51,7 +51,7 @@ impl Meter {
     }
 
     /// The interval, if it is long enough; the next one begins then.
-    pub(crate) fn interval(&mut self, now: Nanos) -> Option<depth::Interval> {
+    pub fn interval(&mut self, now: Nanos) -> Option<depth::Interval> {
         let passed = now - self.since;
         if passed < INTERVAL {
             return None;
@@ -83,12 +83,12 @@ impl Meter {
     }
 
     /// What was seen before counts no more.
-    pub(crate) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.recent = None;
     }
 
     /// Bytes a second, of late.
-    pub(crate) fn recent_rate(&self) -> Option<f64> {
+    pub fn recent_rate(&self) -> Option<f64> {
         self.recent.map(|(rate, _)| rate)
     }
 }

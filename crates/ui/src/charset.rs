@@ -50,7 +50,7 @@ fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
 }
 
 /// Sentences and tables in the locale's charset.
-pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+pub fn shown(text: &str) -> Cow<'_, str> {
     match *IS_UTF8 || text.is_ascii() || text.starts_with('{') {
         true => Cow::Borrowed(text),
         false => Cow::Owned(ascii(text)),

@@ -7,7 +7,7 @@ use linux::{Root, machine, process};
 
 /// This process, as the owner of work, and the kernel that knows the others.
 #[derive(Clone, Debug)]
-pub(crate) struct Here {
+pub struct Here {
     root: Root,
     owner: Owner,
 }
@@ -17,7 +17,7 @@ impl Here {
     ///
     /// # Errors
     /// When the kernel does not say which process this is, or which boot.
-    pub(crate) fn of_process(root: &Root, etc: &Path) -> linux::Result<Here> {
+    pub fn of_process(root: &Root, etc: &Path) -> linux::Result<Here> {
         let own = process::own(root)?;
         let owner = Owner {
             host: machine::hostname(root),
@@ -34,13 +34,13 @@ impl Here {
     }
 
     /// The owner that this process is.
-    pub(crate) fn owner(&self) -> &Owner {
+    pub fn owner(&self) -> &Owner {
         &self.owner
     }
 
     /// What is known of an owner. One whose process is there and cannot be looked at counts as
     /// alive: nobody's work is taken from him because of a doubt.
-    pub(crate) fn standing(&self, owner: &Owner) -> Standing {
+    pub fn standing(&self, owner: &Owner) -> Standing {
         owner.standing(&self.owner, |pid| match process::of(&self.root, pid) {
             Ok(found) => found.map(|process| process.started),
             Err(_) => Some(owner.started),

@@ -13,9 +13,8 @@ mod queue;
 mod volume;
 mod work;
 
-pub(crate) use begin::{Begin, Refused, begin};
-pub(crate) use meter::Meter;
-#[cfg(test)]
-pub(crate) use narrowing::{LONGEST, PIECES_IN_FLIGHT};
-pub(crate) use volume::{Attached, Key, NotOpened, Resumes, Volume};
-pub(crate) use work::{Asked, Work};
+pub use begin::{Begin, Refused, begin};
+pub use meter::Meter;
+pub use narrowing::{LONGEST, PIECES_IN_FLIGHT};
+pub use volume::{Attached, Key, NotOpened, Resumes, Volume};
+pub use work::{Asked, Work};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::flag;
 
-use crate::bars;
+use crate::progress;
 
 /// The exit status after a second signal: failed midway.
 const ENDED_AT_ONCE: i32 = 3;
@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 /// When the handlers cannot be set.
-pub(crate) fn interrupt_flag() -> std::io::Result<Arc<AtomicBool>> {
+pub fn interrupt_flag() -> std::io::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     // The order matters: the first signal finds the flag down, passes here, and raises it.
     second_ends_at_once(&interrupted)?;
@@ -36,7 +36,7 @@ pub(crate) fn interrupt_flag() -> std::io::Result<Arc<AtomicBool>> {
 ///
 /// # Errors
 /// When the handlers cannot be set.
-pub(crate) fn gentle_flag() -> std::io::Result<Arc<AtomicBool>> {
+pub fn gentle_flag() -> std::io::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     raise_by_signals(&interrupted)?;
     // Its own way of ending, with a core, would leave the terminal as it is.
@@ -48,7 +48,7 @@ pub(crate) fn gentle_flag() -> std::io::Result<Arc<AtomicBool>> {
 ///
 /// # Errors
 /// When the handlers cannot be set.
-pub(crate) fn second_ends_at_once(interrupted: &Arc<AtomicBool>) -> std::io::Result<()> {
+pub fn second_ends_at_once(interrupted: &Arc<AtomicBool>) -> std::io::Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         flag::register_conditional_shutdown(signal, ENDED_AT_ONCE, Arc::clone(interrupted))?;
     }
@@ -74,7 +74,7 @@ fn explain_long_ends(interrupted: Arc<AtomicBool>) {
         let _ = writeln!(
             std::io::stderr(),
             "{}disksmith: ending; waiting for what is under way. Press Ctrl-C again to end at once.",
-            bars::cleared()
+            progress::cleared()
         );
     };
     // Without the thread, it ends just as well.

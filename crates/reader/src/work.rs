@@ -12,7 +12,7 @@ const PAGE: u64 = 4096;
 
 /// What is to be asked for next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub enum Asked {
     /// A block of what was planned.
     Block(Range<u64>),
     /// A piece of a block that failed.
@@ -22,7 +22,7 @@ pub(crate) enum Asked {
 /// The work on one device. Its sets, each with a mark, are read one after the other. All is in bytes
 /// of the device.
 #[derive(Debug)]
-pub(crate) struct Work<S> {
+pub struct Work<S> {
     queue: Queue<S>,
     narrowing: Narrowing,
     planned: Ranges,
@@ -38,7 +38,7 @@ pub(crate) struct Work<S> {
 
 impl<S: Copy> Work<S> {
     /// Reads these sets in blocks of `block`, of a device of `size` of which `done` is read already.
-    pub(crate) fn new(sets: &[(S, Ranges)], block: Bytes, done: Ranges, size: Bytes) -> Work<S> {
+    pub fn new(sets: &[(S, Ranges)], block: Bytes, done: Ranges, size: Bytes) -> Work<S> {
         let planned = all(sets);
         Work {
             queue: Queue::new(sets, block),
@@ -53,62 +53,61 @@ impl<S: Copy> Work<S> {
     }
 
     /// The mark of the set that is being read; `None` when all was asked for.
-    pub(crate) fn set(&self) -> Option<S> {
+    pub fn set(&self) -> Option<S> {
         self.queue.set()
     }
 
     /// What was read, now or at an earlier start.
-    pub(crate) fn done(&self) -> &Ranges {
+    pub fn done(&self) -> &Ranges {
         &self.done
     }
 
     /// What could not be read.
-    pub(crate) fn unreadable(&self) -> &Ranges {
+    pub fn unreadable(&self) -> &Ranges {
         &self.unreadable
     }
 
     /// How much was read at this start.
-    pub(crate) fn read(&self) -> Bytes {
+    pub fn read(&self) -> Bytes {
         Bytes(self.read)
     }
 
     /// How much of what was planned was neither read nor given up.
-    pub(crate) fn left(&self) -> Bytes {
+    pub fn left(&self) -> Bytes {
         Bytes(self.left)
     }
 
     /// The smallest size that the device was seen to have.
-    pub(crate) fn end(&self) -> Bytes {
+    pub fn end(&self) -> Bytes {
         self.end
     }
 
     /// Whether more is called unreadable than may be, since to look closer would have taken too long.
-    pub(crate) fn is_coarse(&self) -> bool {
+    pub fn is_coarse(&self) -> bool {
         self.narrowing.is_coarse()
     }
 
     /// For how long pieces of what failed were in flight.
-    #[cfg(test)]
-    pub(crate) fn spent(&self, now: Nanos) -> Nanos {
+    pub fn spent(&self, now: Nanos) -> Nanos {
         self.narrowing.spent(now)
     }
 
     /// Reads these sets instead of what was not asked for yet. `planned` is all that they were made
     /// from.
-    pub(crate) fn replace(&mut self, sets: &[(S, Ranges)], planned: &Ranges) {
+    pub fn replace(&mut self, sets: &[(S, Ranges)], planned: &Ranges) {
         self.queue.replace(sets);
         self.planned = self.planned.union(&planned.subtract(&self.done));
         self.end_at(self.end);
     }
 
     /// Asks for blocks of this size from now on.
-    pub(crate) fn cut_by(&mut self, block: Bytes) {
+    pub fn cut_by(&mut self, block: Bytes) {
         self.queue.cut_by(block);
     }
 
     /// What is to be asked for next, which counts as in flight then; `None` while there is nothing,
     /// which what is in flight may change.
-    pub(crate) fn next(&mut self, now: Nanos) -> Option<Asked> {
+    pub fn next(&mut self, now: Nanos) -> Option<Asked> {
         let near = self.narrowing.with_room();
         if let Some(piece) = near.and_then(|near| self.queue.next_piece(near)) {
             self.narrowing.goes(now, piece.clone());
@@ -118,12 +117,12 @@ impl<S: Copy> Work<S> {
     }
 
     /// A piece came back, whatever came of it.
-    pub(crate) fn came(&mut self, now: Nanos, piece: &Range<u64>) {
+    pub fn came(&mut self, now: Nanos, piece: &Range<u64>) {
         self.narrowing.came(now, piece);
     }
 
     /// This was read.
-    pub(crate) fn was_read(&mut self, range: Range<u64>) {
+    pub fn was_read(&mut self, range: Range<u64>) {
         self.read += range.end - range.start;
         // What lies behind a new end was taken off already.
         let within = range.start..range.end.min(self.end.0);
@@ -136,7 +135,7 @@ impl<S: Copy> Work<S> {
 
     /// This could not be read: it is asked for again in pieces, as long as there is time for that, and
     /// then called unreadable. What is called so now.
-    pub(crate) fn failed(&mut self, now: Nanos, range: &Range<u64>) -> Ranges {
+    pub fn failed(&mut self, now: Nanos, range: &Range<u64>) -> Ranges {
         let within = range.start..range.end.min(self.end.0);
         let mut given_up = Ranges::new();
         if within.is_empty() {
@@ -156,13 +155,13 @@ impl<S: Copy> Work<S> {
     }
 
     /// These are not unreadable after all, and count as left.
-    pub(crate) fn take_back(&mut self, ranges: &Ranges) {
+    pub fn take_back(&mut self, ranges: &Ranges) {
         self.unreadable = self.unreadable.subtract(ranges);
         self.left = self.truly_left().0;
     }
 
     /// What lies behind this is not read: the device ends there now.
-    pub(crate) fn end_at(&mut self, size: Bytes) {
+    pub fn end_at(&mut self, size: Bytes) {
         self.end = size;
         // Should it grow again, other data is there.
         self.done = self.done.intersect(&Ranges::all(size));
@@ -172,7 +171,7 @@ impl<S: Copy> Work<S> {
     }
 
     /// How much is left, computed anew.
-    pub(crate) fn truly_left(&self) -> Bytes {
+    pub fn truly_left(&self) -> Bytes {
         let covered = self.done.union(&self.unreadable);
         self.planned.subtract(&covered).total()
     }

@@ -6,7 +6,7 @@ use record::{Bytes, Nanos, ParseUnitError, Pattern, has_unit};
 
 /// A size that is not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Size(pub Bytes);
+pub struct Size(pub Bytes);
 
 impl FromStr for Size {
     type Err = String;
@@ -22,8 +22,10 @@ impl FromStr for Size {
 
 /// Sizes that files are drawn from, written as one size or as two: `1k-64k`. They may be empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FileSizes {
+pub struct FileSizes {
+    /// The smallest.
     pub smallest: Bytes,
+    /// The largest.
     pub largest: Bytes,
 }
 
@@ -52,7 +54,7 @@ impl FromStr for FileSizes {
 
 /// Bytes in a second, written as a size, with or without `/s` behind it: `200MiB/s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Throughput(pub Bytes);
+pub struct Throughput(pub Bytes);
 
 impl FromStr for Throughput {
     type Err = String;
@@ -73,7 +75,7 @@ impl FromStr for Throughput {
 
 /// A duration that is not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span(pub Nanos);
+pub struct Span(pub Nanos);
 
 impl FromStr for Span {
     type Err = String;
@@ -89,7 +91,7 @@ impl FromStr for Span {
 
 /// How often something is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Every(pub Nanos);
+pub struct Every(pub Nanos);
 
 impl FromStr for Every {
     type Err = String;
@@ -105,7 +107,7 @@ impl FromStr for Every {
 
 /// A latency that is asked for: more than nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Latency(pub Nanos);
+pub struct Latency(pub Nanos);
 
 impl FromStr for Latency {
     type Err = String;
@@ -122,7 +124,7 @@ impl FromStr for Latency {
 /// A share, written as a percentage: `3%`. The sign is demanded, since `0.5` may be meant as half a percent or
 /// as a half; of nothing there is only one, so that `0` will do.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Percent(pub f64);
+pub struct Percent(pub f64);
 
 impl FromStr for Percent {
     type Err = String;
@@ -144,7 +146,7 @@ impl FromStr for Percent {
 
 /// A share of requests, written as a fraction from 0 to 1 or as a percentage: `0.7`, `70%`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Fraction(pub f64);
+pub struct Fraction(pub f64);
 
 impl FromStr for Fraction {
     type Err = String;
@@ -172,14 +174,22 @@ fn without_sign(text: &str, value: f64) -> String {
 
 /// A workload of the user's own, with what is left out as `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct WorkloadText {
+pub struct WorkloadText {
+    /// Order of offsets.
     pub pattern: Option<Pattern>,
+    /// Share of reads, 0 to 1.
     pub read: Option<f64>,
+    /// Size of a request.
     pub block: Option<Bytes>,
+    /// Threads.
     pub threads: Option<u32>,
+    /// Requests in flight for each thread.
     pub depth: Option<u32>,
+    /// Requests a second of an open loop.
     pub rate: Option<f64>,
+    /// Part of the target from its beginning.
     pub span: Option<Bytes>,
+    /// Writes between two flushes.
     pub sync: Option<u32>,
 }
 
@@ -255,7 +265,7 @@ const HIGHEST_RATE: f64 = 1e7;
 ///
 /// # Errors
 /// A clause that says what a rate must be.
-pub(crate) fn check_rate(rate: f64) -> Result<(), String> {
+pub fn check_rate(rate: f64) -> Result<(), String> {
     if rate > 0.0 && rate <= HIGHEST_RATE {
         Ok(())
     } else {

@@ -10,7 +10,7 @@ const DATE_LENGTH: usize = 10;
 
 /// A moment, and for how long it lasts where it was written as a whole day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct When {
+pub struct When {
     /// The moment, or the beginning of the day.
     pub at: Timestamp,
     /// The end of the day.

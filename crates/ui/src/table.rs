@@ -13,7 +13,7 @@ const SHORTEST: usize = 20;
 
 /// How a column's cells stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Align {
+pub enum Align {
     /// Words.
     Left,
     /// Numbers.
@@ -22,7 +22,7 @@ pub(crate) enum Align {
 
 /// A column.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Column<'a> {
+pub struct Column<'a> {
     /// What stands above it.
     pub title: &'a str,
     /// How its cells stand.
@@ -33,7 +33,7 @@ pub(crate) struct Column<'a> {
 
 impl<'a> Column<'a> {
     /// A column of words that never goes.
-    pub(crate) const fn words(title: &'a str) -> Column<'a> {
+    pub const fn words(title: &'a str) -> Column<'a> {
         Column {
             title,
             align: Align::Left,
@@ -42,12 +42,12 @@ impl<'a> Column<'a> {
     }
 
     /// The same with another rank.
-    pub(crate) const fn ranked(self, rank: u8) -> Column<'a> {
+    pub const fn ranked(self, rank: u8) -> Column<'a> {
         Column { rank, ..self }
     }
 
     /// A column of numbers.
-    pub(crate) const fn numbers(title: &'a str, rank: u8) -> Column<'a> {
+    pub const fn numbers(title: &'a str, rank: u8) -> Column<'a> {
         Column {
             title,
             align: Align::Right,
@@ -57,7 +57,7 @@ impl<'a> Column<'a> {
 }
 
 /// Lays `rows` out in at most `width` columns of text.
-pub(crate) fn layout(columns: &[Column<'_>], rows: &[Vec<String>], width: usize) -> String {
+pub fn layout(columns: &[Column<'_>], rows: &[Vec<String>], width: usize) -> String {
     // In the charset that is printed, since other signs take other widths.
     let rows: Vec<Vec<String>> = rows
         .iter()
@@ -174,7 +174,7 @@ fn pad(cell: &str, width: usize, align: Align) -> String {
 
 /// Breaks `text` into lines of at most `width` columns, and of no more than reads well. The first keeps the spaces that it begins
 /// with; the others begin with `indent`. A line break in the text stays one.
-pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> String {
+pub fn wrap(text: &str, width: usize, indent: &str) -> String {
     let width = width.min(PROSE);
     let lines: Vec<String> = text
         .split('\n')

@@ -14,13 +14,13 @@ const RATE: u8 = 20;
 const CLEAR_LINE: &str = "\r\x1b[2K";
 
 /// Bars below each other, or nothing where nobody watches.
-pub(crate) struct Bars {
+pub struct Bars {
     all: Option<MultiProgress>,
 }
 
 impl Bars {
     /// Bars, if somebody watches.
-    pub(crate) fn new(watched: bool) -> Bars {
+    pub fn new(watched: bool) -> Bars {
         let target = ProgressDrawTarget::stderr;
         Bars {
             all: watched.then(|| MultiProgress::with_draw_target(target())),
@@ -28,7 +28,7 @@ impl Bars {
     }
 
     /// One more, with its name before it, of so many steps; `None` where nobody watches.
-    pub(crate) fn add(&self, name: &str, steps: u64) -> Option<ProgressBar> {
+    pub fn add(&self, name: &str, steps: u64) -> Option<ProgressBar> {
         let all = self.all.as_ref()?;
         let bar = all.add(ProgressBar::new(steps));
         dress(&bar, "{prefix} [{bar:20}] {wide_msg}");
@@ -38,7 +38,7 @@ impl Bars {
 }
 
 /// One bar below which there is no other. `length` is `None` where nobody knows how much there is to do.
-pub(crate) fn alone(length: Option<u64>, template: &str) -> ProgressBar {
+pub fn alone(length: Option<u64>, template: &str) -> ProgressBar {
     let target = match is_drawn() {
         true => ProgressDrawTarget::term_like_with_hz(Box::new(Line::default()), RATE),
         false => ProgressDrawTarget::hidden(),
@@ -50,7 +50,7 @@ pub(crate) fn alone(length: Option<u64>, template: &str) -> ProgressBar {
 
 /// What takes a bar away for who writes to standard error while there may be one; nothing where there is
 /// none.
-pub(crate) fn cleared() -> &'static str {
+pub fn cleared() -> &'static str {
     match is_drawn() {
         true => CLEAR_LINE,
         false => "",
@@ -58,7 +58,7 @@ pub(crate) fn cleared() -> &'static str {
 }
 
 /// Whether standard error is a terminal that obeys.
-pub(crate) fn is_drawn() -> bool {
+pub fn is_drawn() -> bool {
     let obeys = env::var_os("TERM").is_some_and(|term| term != "dumb");
     obeys && io::stderr().is_terminal()
 }
@@ -135,7 +135,7 @@ impl TermLike for Line {
 }
 
 /// Gives a bar its look, by a template of indicatif.
-pub(crate) fn dress(bar: &ProgressBar, template: &str) {
+pub fn dress(bar: &ProgressBar, template: &str) {
     // A template that is wrong would be found by every run on a terminal; the default does.
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));

@@ -6,9 +6,9 @@ use record::Nanos;
 
 /// So many pieces are asked for at once: some disks take half a minute for each that they cannot read,
 /// and a few at a time leave the good blocks most of the disk.
-pub(crate) const PIECES_IN_FLIGHT: usize = 8;
+pub const PIECES_IN_FLIGHT: usize = 8;
 /// So long may be spent on finding out which parts of bad blocks can be read.
-pub(crate) const LONGEST: Nanos = Nanos(600_000_000_000);
+pub const LONGEST: Nanos = Nanos(600_000_000_000);
 
 /// What is being narrowed down.
 #[derive(Debug, Default)]

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// Which attachment of a disk it was: no other disk has the same, and the same disk has another one
 /// after it was detached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Attached {
+pub struct Attached {
     /// The boot of the host.
     pub boot: String,
     /// The disk's number among all that were attached since.
@@ -25,7 +25,7 @@ pub(crate) struct Attached {
 
 /// By what the ledger knows a volume. What it may believe depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Key {
+pub enum Key {
     /// The id of an EBS volume. No other volume ever has it, and its content comes from a snapshot
     /// only once, so that what was read of it is warm for good.
     Ebs(String),
@@ -39,7 +39,7 @@ pub(crate) enum Key {
 
 /// For how long a volume can be known to be the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Resumes {
+pub enum Resumes {
     /// After a reboot, and on another host.
     Anywhere,
     /// Until it is detached, or the host starts anew.
@@ -50,14 +50,14 @@ pub(crate) enum Resumes {
 
 impl Key {
     /// As the ledger has it.
-    pub(crate) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         match self {
             Key::Ebs(text) | Key::Unique(text, _) | Key::Path(text, _) => text,
         }
     }
 
     /// The attachment by which it is known, where its name is not enough.
-    pub(crate) fn attached(&self) -> Option<&Attached> {
+    pub fn attached(&self) -> Option<&Attached> {
         match self {
             Key::Unique(_, attached) | Key::Path(_, attached) => attached.as_ref(),
             Key::Ebs(_) => None,
@@ -65,7 +65,7 @@ impl Key {
     }
 
     /// For how long an interrupted warming can go on.
-    pub(crate) fn resumes(&self) -> Resumes {
+    pub fn resumes(&self) -> Resumes {
         match self {
             Key::Ebs(_) | Key::Unique(..) => Resumes::Anywhere,
             Key::Path(_, Some(_)) => Resumes::WhileAttached,
@@ -76,7 +76,7 @@ impl Key {
 
 /// Why a device cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NotOpened {
+pub enum NotOpened {
     /// It is a file, of this path.
     File(String),
     /// What else speaks against it, as a sentence.
@@ -84,7 +84,7 @@ pub(crate) enum NotOpened {
 }
 
 /// A volume that can be read.
-pub(crate) struct Volume {
+pub struct Volume {
     /// The path by which it was named.
     pub path: PathBuf,
     /// The kernel's name for it.
@@ -104,7 +104,7 @@ impl Volume {
     ///
     /// # Errors
     /// When it is no device that can be read.
-    pub(crate) fn open(path: &Path, devices: &Devices, root: &Root) -> Result<Volume, NotOpened> {
+    pub fn open(path: &Path, devices: &Devices, root: &Root) -> Result<Volume, NotOpened> {
         let target = open_for_reading(path).map_err(|error| NotOpened::Other(error.to_string()))?;
         let shown = path.display();
         let number = target
@@ -135,19 +135,19 @@ impl Volume {
     }
 
     /// The device's number.
-    pub(crate) fn number(&self) -> DevNum {
+    pub fn number(&self) -> DevNum {
         self.device.number
     }
 
     /// Whether it says that it is an EBS volume, as these do on instances of the Nitro system (EC2
     /// User Guide, "Amazon EBS volumes and NVMe").
-    pub(crate) fn is_ebs(&self) -> bool {
+    pub fn is_ebs(&self) -> bool {
         is_ebs(&self.device)
     }
 
     /// What the volume itself has counted; `None` where it is no EBS volume, or a partition of one, or
     /// does not tell.
-    pub(crate) fn own_counters(&self) -> Option<Counters> {
+    pub fn own_counters(&self) -> Option<Counters> {
         let asks = self.is_ebs() && self.device.partition_of().is_none();
         asks.then(|| Counters::read(&self.target.file).ok())?
     }
@@ -156,12 +156,12 @@ impl Volume {
     ///
     /// # Errors
     /// When the kernel refuses that.
-    pub(crate) fn direct(&self) -> io::Result<File> {
+    pub fn direct(&self) -> io::Result<File> {
         self.target.reopen(OFlags::DIRECT)
     }
 
     /// The size that it has now; `None` when it is gone.
-    pub(crate) fn size_if_there(&self, root: &Root) -> Option<Bytes> {
+    pub fn size_if_there(&self, root: &Root) -> Option<Bytes> {
         let name = self.device.sysfs_name();
         let listed = root.sys.join("class/block").join(name).exists();
         let size = self.size_now().ok();
@@ -172,7 +172,7 @@ impl Volume {
     ///
     /// # Errors
     /// When the device is gone.
-    pub(crate) fn size_now(&self) -> io::Result<Bytes> {
+    pub fn size_now(&self) -> io::Result<Bytes> {
         let end = rustix::fs::seek(&self.target.file, rustix::fs::SeekFrom::End(0))?;
         Ok(Bytes(end).round_down(logical_block(&self.device)))
     }

@@ -6,7 +6,7 @@ use crate::context::printable;
 
 /// Why a command did not do what was asked.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// Refused or misused: nothing was touched. Status 2.
     Refused(anyhow::Error),
     /// Failed midway: the message says what was undone and what is left. Status 3.
@@ -15,7 +15,7 @@ pub(crate) enum Failure {
 
 /// How a command ends otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub enum Answer {
     /// Done. Status 0.
     Done,
     /// Done, and the answer is no: slower than the other run, a bar missed. Status 1.
@@ -25,17 +25,17 @@ pub(crate) enum Answer {
 }
 
 /// What every command gives.
-pub(crate) type Outcome = Result<Answer, Failure>;
+pub type Outcome = Result<Answer, Failure>;
 
 impl Failure {
     /// Refused, with a sentence.
-    pub(crate) fn refused(text: impl Into<String>) -> Failure {
+    pub fn refused(text: impl Into<String>) -> Failure {
         Failure::Refused(anyhow::Error::msg(text.into()))
     }
 
     /// Refused for all that speaks against it, in one answer; `what` is not done, as in
     /// `no array is built`.
-    pub(crate) fn refused_for(what: &str, problems: &[String]) -> Failure {
+    pub fn refused_for(what: &str, problems: &[String]) -> Failure {
         Failure::refused(match problems {
             [only] => format!("{what}: {only}"),
             all => format!("{what}:{}", listed(all)),
@@ -43,7 +43,7 @@ impl Failure {
     }
 
     /// What went wrong, for those who go on without.
-    pub(crate) fn error(self) -> anyhow::Error {
+    pub fn error(self) -> anyhow::Error {
         match self {
             Failure::Refused(error) | Failure::Midway(error) => error,
         }
@@ -51,7 +51,7 @@ impl Failure {
 }
 
 /// Sentences, one below the other.
-pub(crate) fn listed(sentences: &[String]) -> String {
+pub fn listed(sentences: &[String]) -> String {
     let lines: Vec<String> = sentences
         .iter()
         .map(|sentence| format!("\n  - {}", sentence.replace('\n', "\n  ")))
@@ -60,7 +60,7 @@ pub(crate) fn listed(sentences: &[String]) -> String {
 }
 
 /// Adds to an error that nothing was touched before it, or that something was.
-pub(crate) trait Standing<T> {
+pub trait Standing<T> {
     /// Nothing was touched.
     fn refused(self) -> Result<T, Failure>;
     /// Something was under way.
@@ -78,7 +78,7 @@ impl<T, E: Into<anyhow::Error>> Standing<T> for Result<T, E> {
 }
 
 /// Prints what went wrong and gives the exit status. A closed pipe ends quietly.
-pub(crate) fn exit_code(outcome: Outcome) -> ExitCode {
+pub fn exit_code(outcome: Outcome) -> ExitCode {
     let (status, error) = match outcome {
         Ok(Answer::Done) => return ExitCode::SUCCESS,
         Ok(Answer::No) => return ExitCode::from(1),

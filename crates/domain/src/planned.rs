@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// What tells a disk from every other that may have its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Seen {
+pub struct Seen {
     /// The boot of the host: with another, it may also be another host.
     pub boot: String,
     /// The disk's number among all that were attached since (`diskseq` in Linux,
@@ -32,7 +32,7 @@ pub(crate) struct Seen {
 /// A disk of a plan: by what name it is written, and which it was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Planned {
+pub struct Planned {
     /// The path as the verb names it.
     pub path: PathBuf,
     /// What was seen there.
@@ -49,7 +49,7 @@ impl FromStr for Planned {
 
 /// What a plan says of a device or file that will be overwritten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Doomed {
+pub struct Doomed {
     /// The kinds of signatures that it carries, such as `ext4`.
     pub content: Vec<String>,
     /// Which it is.
@@ -61,7 +61,7 @@ impl Doomed {
     ///
     /// # Errors
     /// Why nothing can be said, as a sentence.
-    pub(crate) fn of(
+    pub fn of(
         file: &File,
         path: &Path,
         size: Bytes,
@@ -77,11 +77,11 @@ impl Doomed {
 }
 
 /// The option that binds a verb to a disk of a plan.
-pub(crate) const OPTION: &str = "--planned";
+pub const OPTION: &str = "--planned";
 
 impl Planned {
     /// The words that bind a verb to this disk.
-    pub(crate) fn words(&self) -> [String; 2] {
+    pub fn words(&self) -> [String; 2] {
         let bound = serde_json::json!({ "path": self.path, "seen": self.seen });
         [OPTION.to_owned(), bound.to_string()]
     }
@@ -93,12 +93,7 @@ impl Seen {
     ///
     /// # Errors
     /// When it is not known which boot this is, or the file cannot be looked at; as a sentence.
-    pub(crate) fn of(
-        file: &File,
-        size: Bytes,
-        devices: &Devices,
-        root: &Root,
-    ) -> Result<Seen, String> {
+    pub fn of(file: &File, size: Bytes, devices: &Devices, root: &Root) -> Result<Seen, String> {
         let told = |why: std::io::Error| format!("it cannot be looked at: {why}");
         let metadata = file.metadata().map_err(told)?;
         let boot = process::boot_id(root).map_err(|why| why.to_string())?;
@@ -130,7 +125,7 @@ impl Seen {
     }
 
     /// The words that bind a verb to this disk under the path by which it is written.
-    pub(crate) fn bound(&self, path: &str) -> [String; 2] {
+    pub fn bound(&self, path: &str) -> [String; 2] {
         let planned = Planned {
             path: path.into(),
             seen: self.clone(),
@@ -164,7 +159,7 @@ fn device_of(metadata: &std::fs::Metadata) -> Option<DevNum> {
 ///
 /// # Errors
 /// A sentence, where it is another disk, or one of which the plan knows nothing.
-pub(crate) fn check(planned: &[Planned], claim: &DestroyTarget, root: &Root) -> Result<(), String> {
+pub fn check(planned: &[Planned], claim: &DestroyTarget, root: &Root) -> Result<(), String> {
     agrees(planned, &claim.path, &claim.file, claim.size, root)
 }
 
@@ -173,7 +168,7 @@ pub(crate) fn check(planned: &[Planned], claim: &DestroyTarget, root: &Root) -> 
 ///
 /// # Errors
 /// As [`check`], a sentence for each that is not, or cannot be opened.
-pub(crate) fn check_reading(
+pub fn check_reading(
     planned: &[Planned],
     paths: &[PathBuf],
     root: &Root,
@@ -226,7 +221,7 @@ fn agrees(
 ///
 /// # Errors
 /// What the kernel said.
-pub(crate) fn content(file: &File) -> std::io::Result<Vec<String>> {
+pub fn content(file: &File) -> std::io::Result<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
     for found in signature::probe(file)? {
         let word = found.kind.to_string();

@@ -1,0 +1,32 @@
+//! File systems that are made on targets.
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// The file systems that are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Fs {
+    /// XFS
+    Xfs,
+    /// ext4
+    Ext4,
+}
+
+impl Fs {
+    /// As mount takes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Fs::Xfs => "xfs",
+            Fs::Ext4 => "ext4",
+        }
+    }
+
+    /// The program that makes it.
+    pub fn tool(self) -> &'static str {
+        match self {
+            Fs::Xfs => "mkfs.xfs",
+            Fs::Ext4 => "mkfs.ext4",
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Types that capabilities share, below all of them.
+
+pub mod filesystem;
+pub mod planned;
+pub mod raid;
+pub mod values;
+pub mod when;

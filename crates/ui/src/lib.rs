@@ -1,0 +1,10 @@
+//! The command's side of every capability: where answers go and how wide they may be, progress, tables,
+//! formats of numbers and times, signals, and exit statuses.
+
+pub mod charset;
+pub mod context;
+pub mod exit;
+pub mod progress;
+pub mod signals;
+pub mod table;
+pub mod words;
