@@ -7,9 +7,9 @@ use record::Bytes;
 use serde_json::{Value, json};
 
 use crate::cli::DevicesArgs;
-use crate::render::json::SCHEMA;
 use ui::context::Context;
 use ui::exit::{Answer, Outcome, Standing as _};
+use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 
 /// A device and all that is stacked on it.

@@ -1,6 +1,5 @@
 //! disksmith: database-grade I/O from cloud disks, with a verdict on every figure.
 
-mod array;
 mod bench;
 mod cli;
 mod devices;
@@ -10,12 +9,9 @@ mod lab;
 mod mark;
 mod render;
 mod runs;
-mod scrub;
 mod shell;
 mod sweep;
-mod warm;
 mod watch;
-mod zero;
 
 use std::process::ExitCode;
 

@@ -7,9 +7,9 @@ use linux::machine;
 use serde_json::{Value, json};
 
 use crate::cli::MarkArgs;
-use crate::render::json::SCHEMA;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::json::SCHEMA;
 
 /// The longest text of a mark, in characters: it is to fit beside a line in a graph.
 const LONGEST: usize = 200;

@@ -3,5 +3,6 @@
 pub mod filesystem;
 pub mod planned;
 pub mod raid;
+pub mod ready_by;
 pub mod values;
 pub mod when;

@@ -7,6 +7,7 @@
 //! - `begin`: a start, as the ledger has it.
 
 mod begin;
+mod lock;
 mod meter;
 mod narrowing;
 mod queue;
@@ -14,6 +15,7 @@ mod volume;
 mod work;
 
 pub use begin::{Begin, Refused, begin};
+pub use lock::{is_locked, lock_disks};
 pub use meter::Meter;
 pub use narrowing::{LONGEST, PIECES_IN_FLIGHT};
 pub use volume::{Attached, Key, NotOpened, Resumes, Volume};

@@ -4,7 +4,10 @@
 pub mod charset;
 pub mod context;
 pub mod exit;
+pub mod json;
 pub mod progress;
+pub mod relative;
 pub mod signals;
 pub mod table;
+pub mod units;
 pub mod words;

@@ -5,6 +5,7 @@ use record::{Direction, Finding, Phase, Run, Verdict};
 use serde::Serialize;
 use study::interval::mean_interval;
 use study::steady::warmup_end;
+use ui::relative;
 
 use super::answer::Answer;
 use super::findings;
@@ -19,6 +20,13 @@ pub(crate) struct Estimate {
     pub low: Option<f64>,
     /// The upper bound.
     pub high: Option<f64>,
+}
+
+impl Estimate {
+    /// The interval in words (see [`relative::interval`]); `None` without one.
+    pub(crate) fn width(&self, shown: impl Fn(f64) -> String) -> Option<String> {
+        relative::interval(self.mean, self.low, self.high, shown)
+    }
 }
 
 /// One direction of one phase.

@@ -1,26 +1,22 @@
 //! Arguments only: one file a command. Nothing here has an effect.
 
-mod array;
 mod bench;
 mod fleet;
 mod import;
 mod lab;
 mod mark;
 mod runs;
-mod scrub;
 mod sweep;
-mod warm;
 mod watch;
 mod watch_log;
 mod watch_record;
-mod zero;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-pub(crate) use array::{ArrayArgs, ArrayVerb, CreateArgs, ListArgs};
+use array::args::ArrayArgs;
 pub(crate) use bench::{BenchArgs, EngineChoice, SuiteName};
 pub(crate) use fleet::{
     FleetArgs, FleetShowArgs, FleetVerb, FleetZeroArgs, HostsArgs, LookArgs, Per, PlanArgs,
@@ -32,13 +28,13 @@ pub(crate) use lab::{
 };
 pub(crate) use mark::MarkArgs;
 pub(crate) use runs::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
-pub(crate) use scrub::{By, Hours, ScrubArgs};
+use scrub::args::ScrubArgs;
 pub(crate) use sweep::SweepArgs;
-pub(crate) use warm::{ReadyBy, WarmArgs};
+use warm::args::WarmArgs;
 pub(crate) use watch::{Limits, WatchArgs, asks_for_check};
 pub(crate) use watch_log::{LogArray, name_in_path};
 pub(crate) use watch_record::RecordArgs;
-pub(crate) use zero::ZeroArgs;
+use zero::args::ZeroArgs;
 
 /// Database-grade I/O from cloud disks: every figure with an interval and a verdict.
 #[derive(Debug, Parser)]

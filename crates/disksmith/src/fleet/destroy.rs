@@ -14,9 +14,9 @@ use super::disks::{self, Disk};
 use super::find;
 use super::run::{self, Came, FleetRun, HostRun, Kind, Limits, Work};
 use crate::cli::{ReachArgs, SourceArgs};
-use crate::render::json::SCHEMA;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome, listed};
+use ui::json::SCHEMA;
 
 /// A look at the disks writes nothing, so that there is little to wait for and nothing to undo; one that
 /// takes longer waits for a disk that answers nothing, and holds up the plan of all.

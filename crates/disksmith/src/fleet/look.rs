@@ -12,11 +12,12 @@ use serde_json::{Value, json};
 
 use super::run::{destroyed, parse};
 use crate::bench;
-use crate::cli::{ArrayVerb, LookArgs, Verb};
-use crate::render::json::SCHEMA;
+use crate::cli::{LookArgs, Verb};
+use array::args::ArrayVerb;
 use domain::planned::Doomed;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::json::SCHEMA;
 
 /// The verb.
 pub(super) const VERB: &str = "look";

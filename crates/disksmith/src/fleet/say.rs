@@ -6,7 +6,7 @@ use super::hosts::{Found, Host};
 use super::past::Past;
 use super::plan::{Asked, Group, Plan};
 use super::setup::Setup;
-use crate::render::json::SCHEMA;
+use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 
 const HOSTS: [Column; 6] = [

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use crate::cli::ImportArgs;
 use crate::render;
-use crate::render::json::SCHEMA;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::json::SCHEMA;
 use ui::table::wrap;
 
 pub(crate) use judged::Judged;

@@ -23,9 +23,9 @@ use boots::Boots;
 use ledger::{check_new, keep_ledger};
 
 use crate::cli::{AccelChoice, LabArgs, LabRunArgs, LabServeArgs, LabVerb, VolumesArgs};
-use crate::render::json::SCHEMA;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::json::SCHEMA;
 
 /// How often it is looked whether the user wants the end.
 const LOOK: Duration = Duration::from_millis(100);

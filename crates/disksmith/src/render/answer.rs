@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use super::relative;
 use crate::bench::answer::{
     Answer, Cell, CurveAnswer, CurvePoint, SeekPoint, Test, Zone, ZonesAnswer,
 };
@@ -121,7 +120,7 @@ fn bar(value: f64, most: f64) -> String {
 }
 
 fn width(estimate: &Estimate) -> String {
-    relative::width(estimate, number).unwrap_or("?".to_owned())
+    estimate.width(number).unwrap_or("?".to_owned())
 }
 
 fn seek_plot(points: &[SeekPoint], columns: usize) -> String {

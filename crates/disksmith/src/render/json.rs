@@ -4,10 +4,9 @@
 use record::{Activity, Direction, Flow, Histogram, Machine, Phase, Run, Window};
 use serde_json::{Value, json};
 
-use crate::bench::conclusion::{Conclusion, Estimate, FlowFigures, PhaseFigures};
+use ui::json::SCHEMA;
 
-/// The version of the document's form.
-pub(crate) const SCHEMA: u32 = 1;
+use crate::bench::conclusion::{Conclusion, Estimate, FlowFigures, PhaseFigures};
 
 /// The document of one run, with a line's end behind it.
 pub(crate) fn document(run: &Run, conclusion: &Conclusion) -> String {

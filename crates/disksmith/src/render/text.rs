@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use record::{Direction, Finding, Flow, Histogram, Phase, Run, Severity, Stopped, Verdict};
 
 use super::answer;
-use super::relative;
 use crate::bench::conclusion::{Conclusion, FlowFigures};
 use ui::table::{Column, layout, wrap};
 use ui::words::{clock, engine, latency, number};
@@ -137,7 +136,7 @@ fn flow_cells(phase: &Phase, flow: &Flow, figures: &FlowFigures) -> [String; 8] 
     [
         phase.workload.activity(figures.direction).word().to_owned(),
         rate(number(figures.iops.mean)),
-        rate(relative::width(&figures.iops, number).unwrap_or("?".to_owned())),
+        rate(figures.iops.width(number).unwrap_or("?".to_owned())),
         if moves { mib } else { String::new() },
         p50,
         p99,

@@ -6,10 +6,10 @@ mod row;
 use self::gate::{Judgement, Outcome, judge};
 use self::row::Row;
 use super::side::{Side, SidePhase};
-use crate::render::json::SCHEMA;
 use record::{RunId, Verdict};
 use serde_json::{Value, json};
 use ui::exit::Answer;
+use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 use ui::words::percent;
 

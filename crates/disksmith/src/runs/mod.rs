@@ -14,10 +14,10 @@ use crate::bench::conclusion::Conclusion;
 use crate::cli::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
 use crate::imported::Judged;
 use crate::render;
-use crate::render::json::SCHEMA;
 use side::Side;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::json::SCHEMA;
 use ui::table::{Column, layout};
 
 /// Lists runs, or removes some.

@@ -4,9 +4,9 @@ use jiff::tz::TimeZone;
 use ledger::{Ledger, RecordingSummary};
 use serde_json::json;
 
-use crate::render::json::SCHEMA;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::json::SCHEMA;
 use ui::table::{Column, layout};
 
 const COLUMNS: [Column; 9] = [

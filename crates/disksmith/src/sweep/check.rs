@@ -9,8 +9,8 @@ use super::layout::Layout;
 use super::plan::Planned;
 use super::record::{LeftOut, Settings};
 use super::underway::schedulers;
-use crate::array::check::{LEAST_XFS, kernel_has_md};
-use crate::array::host::Host;
+use array::check::{LEAST_XFS, kernel_has_md};
+use array::host::Host;
 use domain::filesystem::Fs;
 
 /// Programs that every layout needs, and the packages that have them.
@@ -102,7 +102,7 @@ fn scheduler_names(settings: &Settings, planned: &mut Planned, host: &Host) {
         .devices
         .iter()
         .filter_map(|volume| {
-            let number = crate::array::host::number_at(&host.root, &devices, &volume.path)?;
+            let number = array::host::number_at(&host.root, &devices, &volume.path)?;
             Some((&volume.path, number))
         })
         .collect();

@@ -6,8 +6,8 @@ use linux::exec::Exec;
 
 use super::layout::Layout;
 use super::record::Settings;
-use crate::array::geometry::Geometry;
-use crate::array::plan::{FsPlan, Plan};
+use array::geometry::Geometry;
+use array::plan::{FsPlan, Plan};
 use domain::filesystem::Fs;
 use domain::raid::Layout as Copies;
 use domain::raid::Level;

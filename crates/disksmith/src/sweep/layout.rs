@@ -5,7 +5,7 @@ use std::fmt;
 use record::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::array::geometry::Geometry;
+use array::geometry::Geometry;
 use domain::filesystem::Fs;
 use domain::raid::Layout as Copies;
 use domain::raid::Level;

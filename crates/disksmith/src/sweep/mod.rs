@@ -42,10 +42,10 @@ pub(crate) use record::{Cell, CellOutcome, LeftOut, Probe, Settings, SweepRecord
 #[cfg(test)]
 pub(crate) use {decided::Point, plan::Factors, price::Cost, record::Volume};
 
-use crate::array::programs::Installed;
 use crate::bench::check_page;
 use crate::cli::SweepArgs;
 use crate::render;
+use array::programs::Installed;
 use decide::decide;
 use run::Ending;
 use start::Start;

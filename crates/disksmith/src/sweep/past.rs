@@ -12,12 +12,12 @@ use super::record::Volume;
 use super::resume::take_down;
 use super::start::ETC;
 use super::underway::boot;
-use crate::array::programs::Programs;
 use crate::cli::SweepArgs;
-use crate::render::json::SCHEMA;
+use array::programs::Programs;
 use job::process::Here;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::json::SCHEMA;
 
 /// The word for the newest.
 const LAST: &str = "last";

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layout::Layout;
 use super::record::LeftOut;
-use crate::array::geometry::bad_chunk;
+use array::geometry::bad_chunk;
 use domain::filesystem::Fs;
 use domain::raid::Level;
 

@@ -21,8 +21,8 @@ use super::progress::Progress;
 use super::record::{Block, Cell, CellOutcome, SweepRecord};
 use super::rig::Rig;
 use super::underway::Underway;
-use crate::array::programs::Programs;
-use crate::array::steps::Undone;
+use array::programs::Programs;
+use array::steps::Undone;
 use ui::context::Context;
 use ui::exit::{Failure, Standing as _};
 

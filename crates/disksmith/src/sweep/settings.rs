@@ -13,10 +13,10 @@ use super::objective::{Objective, Requirement};
 use super::plan::{self, Factors, Planned};
 use super::price::Prices;
 use super::record::{Settings, Volume};
-use crate::array::host::number_at;
 use crate::bench::suite::{self, PhasePlan};
 use crate::cli::SweepArgs;
 use crate::sweep::measure::bench_args;
+use array::host::number_at;
 use domain::values::WorkloadText;
 use ui::context::Context;
 

@@ -21,15 +21,15 @@ use super::rig::{Allowed, Rig};
 use super::run::Sweep;
 use super::settings;
 use super::underway::boot;
-use crate::array::check::consents;
-use crate::array::host::{Host, number_at};
-use crate::array::programs::Programs;
 use crate::cli::SweepArgs;
 use crate::render;
-use crate::render::json::SCHEMA;
+use array::check::consents;
+use array::host::{Host, number_at};
+use array::programs::Programs;
 use job::process::Here;
 use ui::context::Context;
 use ui::exit::{Failure, Standing as _};
+use ui::json::SCHEMA;
 
 /// Where programs keep their settings.
 pub(crate) const ETC: &str = "/etc";

@@ -11,10 +11,10 @@ use linux::root;
 use serde::{Deserialize, Serialize};
 
 use super::layout::Layout;
-use crate::array::host::Host;
-use crate::array::ours;
-use crate::array::plan::{md_uuid, new_uuid};
-use crate::array::steps::Undone;
+use array::host::Host;
+use array::ours;
+use array::plan::{md_uuid, new_uuid};
+use array::steps::Undone;
 
 /// The ids and the old settings of what is built, chosen and read before it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

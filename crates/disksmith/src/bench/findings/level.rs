@@ -7,7 +7,6 @@ use study::steady::{self, Reason};
 
 use super::{finding, longer};
 use crate::bench::conclusion::{FlowFigures, PhaseFigures};
-use crate::render::relative;
 use ui::words::{number, percent};
 
 /// An open loop keeps its rate when this share of it came back.
@@ -221,7 +220,7 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
 /// The rate of a flow with its interval: `11,908 IOPS ±4 %`, `between 120 and 23,000 IOPS`.
 fn within(flow: &FlowFigures) -> String {
     let iops = &flow.iops;
-    match relative::width(iops, number) {
+    match iops.width(number) {
         Some(width) if width.starts_with('±') => format!("{} IOPS {width}", number(iops.mean)),
         Some(bounds) => format!("between {} IOPS", bounds.replacen(" to ", " and ", 1)),
         None => format!("{} IOPS", number(iops.mean)),

@@ -10,7 +10,7 @@ use super::conclude::{Concluded, Decided, GroupEnd, Ranked};
 use super::course::end_word;
 use super::record::{RaceRecord, RacedHost};
 use super::terminate::UNKNOWN;
-use crate::render::json::SCHEMA;
+use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 use ui::words;
 

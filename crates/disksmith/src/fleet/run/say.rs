@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::figure::{Comparison, Figure, compare};
 use super::outcome::{Came, FleetRun, HostRun};
-use crate::render::json::SCHEMA;
+use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 use ui::words;
 

@@ -6,7 +6,8 @@ use clap::Parser as _;
 
 use super::super::look;
 use crate::bench;
-use crate::cli::{ArrayVerb, Cli, Verb};
+use crate::cli::{Cli, Verb};
+use array::args::ArrayVerb;
 use ui::exit::Failure;
 
 /// Verbs that answer with a JSON document when they are asked for one.

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::row::{Row, Sort, State};
-use crate::render::json::SCHEMA;
 use ui::context::printable;
+use ui::json::SCHEMA;
 use ui::table::{Column, layout};
 use ui::words;
 

@@ -5,7 +5,7 @@ use record::{Activity, FlowSummary, ImportedRun, LatencySummary, PhaseSummary};
 use serde_json::{Value, json};
 
 use crate::imported::Judged;
-use crate::render::json::SCHEMA;
+use ui::json::SCHEMA;
 
 /// The document of one run, with a line's end behind it.
 pub(crate) fn document(run: &ImportedRun, judged: &Judged) -> String {

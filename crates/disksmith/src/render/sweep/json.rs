@@ -7,11 +7,12 @@ use serde_json::{Map, Value as Json, json};
 
 use super::sentences::resume_command;
 use super::units::{Unit, objective, side, standing};
-use crate::render::json::{SCHEMA, machine};
+use crate::render::json::machine;
 use crate::sweep::{
     Cell, CellOutcome, Curve, Decided, Drift, Effect, Figure, Probe, Row, Settings, Survivor,
     SweepRecord, Value,
 };
+use ui::json::SCHEMA;
 
 /// The document of one sweep, with a line's end behind it. Layouts keep the order in which they
 /// were made, and are named by their index; `ranking` has them with the best first.

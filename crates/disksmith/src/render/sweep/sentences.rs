@@ -7,10 +7,10 @@ use linux::exec;
 use record::Nanos;
 
 use super::units::{Unit, figure, objective, share as share_of, share_interval, side, standing};
-use crate::render::relative;
 use crate::sweep::{
     CellOutcome, Decided, Factor, Figure, Layout, Objective, Row, Settings, Standing, SweepRecord,
 };
+use ui::relative;
 use ui::words::count;
 
 /// A layout by its place among the layouts.

@@ -8,7 +8,7 @@ use record::{Event, Figure};
 use serde_json::{Map, Value, json};
 use study::watch::{Change, ChangeKind};
 
-use crate::render::json::SCHEMA;
+use ui::json::SCHEMA;
 
 /// The first line: what is watched.
 pub(crate) fn start(source: &Source) -> String {

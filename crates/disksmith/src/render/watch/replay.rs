@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use study::watch::{Change, ChangeKind};
 
 use super::json;
-use crate::render::json::SCHEMA;
+use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};
 use ui::words;
 

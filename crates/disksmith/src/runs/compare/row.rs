@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use study::compare::{RatioInterval, ratio};
 use study::interval::LEAST_SLICES;
 
-use crate::render::relative;
 use crate::runs::side::{SideFlow, SidePhase};
+use ui::relative;
 use ui::words::{latency, number};
 
 /// One kind of request of one phase that both runs have.

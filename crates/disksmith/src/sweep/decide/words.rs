@@ -2,8 +2,8 @@
 
 use study::compare::RatioInterval;
 
-use crate::render::relative;
 use crate::sweep::figure::{Figure, Metric};
+use ui::relative;
 use ui::words::{count, latency, number};
 
 /// A figure's value with its unit.

@@ -11,7 +11,7 @@ use record::sample::{
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
-use crate::render::json::SCHEMA;
+use ui::json::SCHEMA;
 
 /// Makes a type that is written as a document: the keys, and the value of each.
 macro_rules! document {

@@ -1,0 +1,63 @@
+//! The steps that put a file system on one disk, without an array.
+
+use linux::block::Devices;
+
+use super::create::{Erase, Format, Member, Mount, check_paths};
+use super::host::{Built, Host};
+use super::ours;
+use super::plan::Plan;
+use super::steps::{Step, Undone};
+
+/// The steps for a plan with one member, which is formatted in the array's place.
+pub fn steps<'a>(plan: &Plan, member: &Member) -> Vec<Box<dyn Step<Host<'a>>>> {
+    let mut steps: Vec<Box<dyn Step<Host<'a>>>> = Vec::new();
+    if member.signed {
+        steps.push(Box::new(Erase::of(std::slice::from_ref(member))));
+    }
+    steps.push(Box::new(Take {
+        plan: plan.clone(),
+        member: member.clone(),
+        taken: false,
+    }));
+    steps.push(Box::new(Format(plan.clone())));
+    steps.push(Box::new(Mount::of(plan)));
+    steps
+}
+
+/// Gives up the claim on the disk, so that mkfs can have it.
+struct Take {
+    plan: Plan,
+    member: Member,
+    taken: bool,
+}
+
+impl Step<Host<'_>> for Take {
+    fn name(&self) -> String {
+        format!("taking {}", self.member.path.display())
+    }
+
+    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+        check_paths(host, std::slice::from_ref(&self.member))?;
+        let devices = Devices::read(&host.root)?;
+        let device = devices.get(self.member.number);
+        let device = device.ok_or_else(|| anyhow::anyhow!("the kernel no longer lists it"))?;
+        self.taken = true;
+        host.claims.clear();
+        host.array = Some(Built {
+            number: device.number,
+            node: device.node(),
+            sysfs_name: device.sysfs_name(),
+        });
+        Ok(())
+    }
+
+    fn undo(&mut self, host: &mut Host) -> Vec<Undone> {
+        host.array = None;
+        if !self.taken {
+            return Vec::new();
+        }
+        let fs = self.plan.fs.as_ref();
+        let erased = fs.and_then(|fs| ours::erase(host, &fs.uuid, &self.member.path));
+        erased.into_iter().collect()
+    }
+}

@@ -1,0 +1,108 @@
+//! The arguments of `array`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use domain::filesystem::Fs;
+use domain::planned::Planned;
+use domain::raid::{Layout, Level};
+use domain::values::Size;
+
+/// What `array` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith array create --level 10 --members /dev/sdf,/dev/sdg --destroy /dev/sdf \\
+      --destroy /dev/sdg=ext4 --fs xfs --mount /data
+  disksmith array list
+  disksmith array stop data")]
+pub struct ArrayArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub verb: ArrayVerb,
+}
+
+/// What is done with arrays.
+#[derive(Debug, Subcommand)]
+pub enum ArrayVerb {
+    /// Build an array, and a file system on it that is aligned to it
+    Create(Box<CreateArgs>),
+    /// List the arrays and their members
+    List(ListArgs),
+    /// Take an array down that nothing uses
+    Stop(StopArgs),
+}
+
+/// What `array create` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith array create --level 0 --members /dev/sdf,/dev/sdg --destroy /dev/sdf \\
+      --destroy /dev/sdg
+  disksmith array create --level 10 --chunk 256k --members /dev/sdf,/dev/sdg,/dev/sdh,/dev/sdi \\
+      --destroy /dev/sdf --destroy /dev/sdg --destroy /dev/sdh --destroy /dev/sdi=ext4 \\
+      --name data --fs xfs --mount /data --persist")]
+pub struct CreateArgs {
+    /// The RAID level
+    #[arg(long, value_enum)]
+    pub level: Level,
+    /// The disks, with commas between. Each must also be named by a --destroy
+    #[arg(long, value_name = "DEVICE,…", required = true, num_args = 1.., value_delimiter = ',')]
+    pub members: Vec<PathBuf>,
+    /// Allow this member to be overwritten. What it carries must be named too: PATH=ext4
+    #[arg(long, value_name = "PATH[=SIGNATURE]")]
+    pub destroy: Vec<OsString>,
+    /// A disk of a plan: another one under its name is refused. 'fleet' says it
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub planned: Vec<Planned>,
+    /// How much lies on one member before the next has its turn: a power of two
+    /// [default: 256k at levels that have chunks]
+    #[arg(long, value_name = "SIZE")]
+    pub chunk: Option<Size>,
+    /// How RAID 10 lays out its two copies: n2 side by side, f2 far apart, which reads a scan like
+    /// RAID 0 and pays with longer ways for writes on disks that turn [default: n2]
+    #[arg(long, value_enum)]
+    pub layout: Option<Layout>,
+    /// The array's name, as in /dev/md/NAME [default: the first free of md0, md1, …]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Make a file system, aligned to chunk and stripe
+    #[arg(long, value_enum)]
+    pub fs: Option<Fs>,
+    /// Mount the file system here. The folder is made when it is missing
+    #[arg(long, value_name = "FOLDER", requires = "fs")]
+    pub mount: Option<PathBuf>,
+    /// Do not bring copies or parity in step first: only right when all members hold zeros
+    #[arg(long)]
+    pub assume_clean: bool,
+    /// Write the lines for mdadm.conf and fstab, so that it is all there after the next boot
+    #[arg(long)]
+    pub persist: bool,
+    /// Check everything and show what would be run, but run nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Answer with one JSON document; what is run is told on standard error
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `array list` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Example: disksmith array list --json")]
+pub struct ListArgs {
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `array stop` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Example: disksmith array stop data")]
+pub struct StopArgs {
+    /// The array's name or node: data, md127, /dev/md127 or /dev/md/data
+    #[arg(value_name = "ARRAY")]
+    pub array: String,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+}

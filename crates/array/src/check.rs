@@ -1,0 +1,380 @@
+//! What is looked at before anything is touched: every reason not to is named in one answer.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use linux::block::{DevNum, Devices};
+use linux::consent::{Consent, DestroyTarget, open_for_destroying};
+use linux::exec::Exec;
+use linux::mounts::Mounts;
+use linux::{md, signature};
+use record::Bytes;
+
+use super::create::Member;
+use super::files;
+use super::geometry::{DEFAULT_CHUNK, Geometry, bad_chunk};
+use super::host::{Host, number_at};
+use super::plan::{FsPlan, Plan, fstab_field, md_uuid, new_uuid};
+use crate::args::CreateArgs;
+use domain::filesystem::Fs;
+use domain::planned;
+use domain::raid::Level;
+
+/// `mkfs.xfs` makes nothing smaller (mkfs.xfs(8), since 5.19).
+pub const LEAST_XFS: Bytes = Bytes::mib(300);
+
+/// The longest name that a superblock holds (mdadm(8), `--name`).
+const LONGEST_NAME: usize = 32;
+
+/// What may be built.
+pub(crate) struct Checked {
+    /// The plan.
+    pub plan: Plan,
+    /// The members, as they were checked.
+    pub members: Vec<Member>,
+    /// Their sizes.
+    pub sizes: Vec<Bytes>,
+    /// What the user should know, as sentences.
+    pub notes: Vec<String>,
+}
+
+/// Looks at everything, and leaves the claims on the members with the host.
+///
+/// # Errors
+/// Every reason not to, as sentences.
+pub(crate) fn check(args: &CreateArgs, host: &mut Host) -> Result<Checked, Vec<String>> {
+    let mut problems = shape_problems(args);
+    let devices = Devices::read(&host.root).map_err(|error| vec![error.to_string()])?;
+    let (name, node) = name(args, host, &devices, &mut problems);
+    let mount = mount_point(args, host, &mut problems);
+    missing_programs(args, host, &mut problems);
+    let (members, sizes) = claim_members(args, host, &devices, &mut problems);
+
+    let geometry = Geometry {
+        level: args.level,
+        members: args.members.len() as u64,
+        chunk: args
+            .level
+            .has_chunks()
+            .then(|| args.chunk.map_or(DEFAULT_CHUNK, |chunk| chunk.0)),
+        layout: args.layout.unwrap_or_default(),
+    };
+    let capacity = if problems.is_empty() {
+        geometry.capacity(&sizes)
+    } else {
+        Bytes(0)
+    };
+    if problems.is_empty() && args.fs == Some(Fs::Xfs) && capacity < LEAST_XFS {
+        problems.push(format!(
+            "XFS needs {LEAST_XFS}, and these members have {capacity} for data; use larger ones, \
+             or ext4"
+        ));
+    }
+    let mut notes = Vec::new();
+    if problems.is_empty() {
+        kernel_has_md(args.dry_run, host, &mut notes, &mut problems);
+    }
+    let uuids = new_uuid(&host.root).and_then(|one| Ok((one, new_uuid(&host.root)?)));
+    let uuids = uuids.map_err(|error| problems.push(error.to_string())).ok();
+    match uuids {
+        Some((array, fs)) if problems.is_empty() => Ok(Checked {
+            plan: Plan {
+                geometry,
+                members: args.members.clone(),
+                name,
+                node,
+                uuid: md_uuid(&array),
+                capacity,
+                assume_clean: args.assume_clean,
+                fs: args.fs.map(|kind| FsPlan {
+                    fs: kind,
+                    uuid: fs,
+                    mount,
+                    trial: false,
+                }),
+            },
+            members,
+            sizes,
+            notes,
+        }),
+        _ => {
+            host.claims.clear();
+            Err(problems)
+        }
+    }
+}
+
+/// What is wrong with the arguments alone.
+fn shape_problems(args: &CreateArgs) -> Vec<String> {
+    let mut problems = Vec::new();
+    let (level, least) = (args.level, args.level.least_members());
+    let title = level.title();
+    if args.members.len() < least {
+        problems.push(format!(
+            "{title} needs at least {least} members, and {} {} named",
+            args.members.len(),
+            if args.members.len() == 1 { "is" } else { "are" }
+        ));
+    }
+    if args.layout.is_some() && level != Level::Ten {
+        problems.push(format!(
+            "--layout is for RAID 10, and {title} has no copies to lay out; leave it out"
+        ));
+    }
+    problems.extend(bad_chunk(level, args.chunk.map(|chunk| chunk.0)));
+    problems
+}
+
+/// The first of `/dev/md0`, `/dev/md1`, … that nothing has and mdadm.conf gives to nobody.
+pub fn free_node(host: &Host, devices: &Devices) -> PathBuf {
+    let is_free = |name: &String| {
+        let node = Path::new("/dev").join(name);
+        devices.named(name).is_none() && !host.root.locate(&node).exists() && !in_conf(host, &node)
+    };
+    let free = (0..).map(|number| format!("md{number}")).find(is_free);
+    Path::new("/dev").join(free.unwrap_or_default())
+}
+
+/// Whether mdadm.conf has a line for a node.
+fn in_conf(host: &Host, node: &Path) -> bool {
+    let conf = files::content(&files::mdadm_conf(&host.etc)).unwrap_or_default();
+    let conf = String::from_utf8_lossy(&conf.unwrap_or_default()).into_owned();
+    conf.lines().any(|line| {
+        let mut words = line.split_whitespace();
+        words.next() == Some("ARRAY") && words.next().is_some_and(|word| Path::new(word) == node)
+    })
+}
+
+/// The array's name and node.
+fn name(
+    args: &CreateArgs,
+    host: &Host,
+    devices: &Devices,
+    problems: &mut Vec<String>,
+) -> (Option<String>, PathBuf) {
+    let Some(name) = &args.name else {
+        return (None, free_node(host, devices));
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let begins_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    if !(begins_well && name.chars().all(plain) && name.len() <= LONGEST_NAME) {
+        problems.push(format!(
+            "'{name}' is no name for an array: it begins with a letter and has at most \
+             {LONGEST_NAME} letters, digits, dots, hyphens and underscores"
+        ));
+    }
+    let numbered = name
+        .strip_prefix("md")
+        .is_some_and(|rest| rest.parse::<u32>().is_ok());
+    let (stored, node) = if numbered {
+        (None, Path::new("/dev").join(name))
+    } else {
+        (Some(name.clone()), Path::new("/dev/md").join(name))
+    };
+    if let Some(array) = md::find(&host.root, devices, name) {
+        problems.push(format!(
+            "the name {name} is taken: {} has it; choose another with --name",
+            array.label()
+        ));
+    } else if in_conf(host, &node) {
+        problems.push(format!(
+            "the name {name} is taken: {} has a line for it; choose another with --name, or take \
+             the line out",
+            files::mdadm_conf(&host.etc).display()
+        ));
+    }
+    (stored, node)
+}
+
+/// Where it is to be mounted, as an absolute path.
+fn mount_point(args: &CreateArgs, host: &Host, problems: &mut Vec<String>) -> Option<PathBuf> {
+    let point = std::path::absolute(args.mount.as_ref()?).ok()?;
+    let real = fs::canonicalize(&point).unwrap_or_else(|_| point.clone());
+    let shown = point.display();
+    match Mounts::read(&host.root) {
+        Ok(mounts) => {
+            if let Some(mount) = mounts.iter().find(|mount| mount.point == real) {
+                problems.push(format!(
+                    "{shown} is a mount point already: {} is mounted there",
+                    mount.source.display()
+                ));
+                return Some(point);
+            }
+        }
+        Err(error) => problems.push(error.to_string()),
+    }
+    match fs::read_dir(&point) {
+        Ok(mut entries) => {
+            if entries.next().is_some() {
+                problems.push(format!(
+                    "{shown} is not empty, and what is in it would be hidden; mount on an empty \
+                     folder"
+                ));
+            }
+        }
+        Err(error) => match error.kind() {
+            std::io::ErrorKind::NotFound => {}
+            _ if point.symlink_metadata().is_ok() && !point.is_dir() => {
+                problems.push(format!("{shown} is not a directory"));
+            }
+            _ => problems.push(format!("{shown} cannot be looked at: {error}")),
+        },
+    }
+    if args.persist {
+        let fstab = files::content(&host.etc.join("fstab")).unwrap_or_default();
+        let field = fstab_field(&point);
+        let lines = String::from_utf8_lossy(&fstab.unwrap_or_default()).into_owned();
+        let named = |line: &str| {
+            !line.trim_start().starts_with('#')
+                && line.split_whitespace().nth(1) == Some(field.as_str())
+        };
+        if let Some(line) = lines.lines().find(|line| named(line)) {
+            problems.push(format!(
+                "{} mounts something at {shown} already: '{line}'; take that line out, or leave \
+                 --persist out",
+                host.etc.join("fstab").display()
+            ));
+        }
+    }
+    Some(real)
+}
+
+fn missing_programs(args: &CreateArgs, host: &Host, problems: &mut Vec<String>) {
+    let mut needed = vec![("mdadm", "mdadm")];
+    match args.fs {
+        Some(Fs::Xfs) => needed.push(("mkfs.xfs", "xfsprogs")),
+        Some(Fs::Ext4) => needed.push(("mkfs.ext4", "e2fsprogs")),
+        None => {}
+    }
+    if args.mount.is_some() {
+        needed.push(("mount", "mount, or util-linux"));
+        needed.push(("umount", "mount, or util-linux"));
+    }
+    for (program, package) in needed {
+        if !host.programs.has(program) {
+            problems.push(format!(
+                "the program {program} is not on the PATH; install the package {package}"
+            ));
+        }
+    }
+}
+
+/// The `--destroy` values; those that cannot be read, or name no member, are problems.
+pub fn consents(
+    destroy: &[OsString],
+    members: &[PathBuf],
+    called: &str,
+    problems: &mut Vec<String>,
+) -> Vec<Consent> {
+    let parse = |text: &OsString| Consent::parse(text).map_err(|error| error.to_string());
+    let mut consents = Vec::new();
+    for consent in destroy.iter().map(parse) {
+        match consent {
+            Ok(consent) => consents.push(consent),
+            Err(error) => problems.push(error),
+        }
+    }
+    for consent in &consents {
+        // One with a mistyped signature is left to the claim, which explains it.
+        if !members.iter().any(|member| consent.names(member)) {
+            problems.push(format!(
+                "--destroy names {}, which is not among the {called}",
+                consent.path.display()
+            ));
+        }
+    }
+    consents
+}
+
+/// Claims all members, or says everything that speaks against any of them.
+fn claim_members(
+    args: &CreateArgs,
+    host: &mut Host,
+    devices: &Devices,
+    problems: &mut Vec<String>,
+) -> (Vec<Member>, Vec<Bytes>) {
+    let consents = consents(&args.destroy, &args.members, "members", problems);
+    let mut seen: Vec<(DevNum, &Path)> = Vec::new();
+    let (mut members, mut sizes) = (Vec::new(), Vec::new());
+    for path in &args.members {
+        let number = number_at(&host.root, devices, path);
+        if let Some(number) = number {
+            if let Some((_, first)) = seen.iter().find(|(known, _)| *known == number) {
+                problems.push(if *first == path {
+                    format!("{} is named twice among the members", path.display())
+                } else {
+                    format!(
+                        "{} and {} are the same device",
+                        first.display(),
+                        path.display()
+                    )
+                });
+                continue;
+            }
+            seen.push((number, path));
+        }
+        match open_for_destroying(&host.root, path, &consents) {
+            Ok(target) => match planned::check(&args.planned, &target, &host.root)
+                .and_then(|()| member(&target))
+            {
+                Ok(member) => {
+                    members.push(member);
+                    sizes.push(target.size);
+                    host.claims.push(target);
+                }
+                Err(why) => problems.push(why),
+            },
+            Err(refusal) => problems.push(refusal.to_string()),
+        }
+    }
+    (members, sizes)
+}
+
+/// What a claimed target is as a member.
+///
+/// # Errors
+/// When it is a file, or cannot be read; as a sentence.
+pub fn member(target: &DestroyTarget) -> Result<Member, String> {
+    let shown = target.path.display();
+    let number = target
+        .device
+        .ok_or_else(|| format!("{shown} is a file; the members of an array are block devices"))?;
+    let found = signature::probe(&target.file)
+        .map_err(|error| format!("{shown} could not be read to see what is on it: {error}"))?;
+    Ok(Member {
+        path: target.path.clone(),
+        number,
+        signed: !found.is_empty(),
+    })
+}
+
+/// Whether this kernel can do it. Its module is asked for only when all else is well, and never in
+/// a dry run.
+pub fn kernel_has_md(
+    dry_run: bool,
+    host: &mut Host,
+    notes: &mut Vec<String>,
+    problems: &mut Vec<String>,
+) {
+    if md::is_supported(&host.root) {
+        return;
+    }
+    if dry_run {
+        notes.push(
+            "Software RAID (md) is not loaded in this kernel; its module is loaded when the array \
+             is built."
+                .to_owned(),
+        );
+        return;
+    }
+    let loaded = host.ask(&Exec::new("modprobe").arg("md_mod"));
+    if !md::is_supported(&host.root) {
+        let why = loaded.map_or_else(|error| format!(" ({error})"), |_| String::new());
+        problems.push(format!(
+            "this kernel has no software RAID: there is no {}, and the module md_mod cannot be \
+             loaded{why}; boot a kernel that has it",
+            host.root.proc.join("mdstat").display()
+        ));
+    }
+}

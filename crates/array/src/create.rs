@@ -1,0 +1,313 @@
+//! The steps that build an array: each with what takes it back.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use linux::block::{DevNum, Devices, Kind};
+use linux::exec::Exec;
+use linux::mounts::Mounts;
+
+use super::files::{AddLine, mdadm_conf};
+use super::host::{Built, Host, number_at};
+use super::journal::{Stage, missing};
+use super::ours;
+use super::plan::{self, Plan};
+use super::steps::{Step, Undone};
+
+/// A member as it was checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// As the user wrote it.
+    pub path: PathBuf,
+    /// The device that was checked.
+    pub number: DevNum,
+    /// Whether it carries signatures, which `--destroy` has named.
+    pub signed: bool,
+}
+
+/// The steps for a plan.
+pub fn steps<'a>(
+    plan: &Plan,
+    members: &[Member],
+    persist: bool,
+    etc: &Path,
+) -> Vec<Box<dyn Step<Host<'a>>>> {
+    let mut steps: Vec<Box<dyn Step<Host<'a>>>> = Vec::new();
+    if members.iter().any(|member| member.signed) {
+        steps.push(Box::new(Erase::of(members)));
+    }
+    steps.push(Box::new(Assemble {
+        plan: plan.clone(),
+        members: members.to_vec(),
+        begun: false,
+    }));
+    if plan.geometry.read_ahead().is_some() {
+        steps.push(Box::new(ReadAhead(plan.clone())));
+    }
+    if let Some(fs) = &plan.fs {
+        steps.push(Box::new(Format(plan.clone())));
+        if fs.mount.is_some() {
+            steps.push(Box::new(Mount::of(plan)));
+        }
+    }
+    if persist {
+        steps.push(Box::new(AddLine::new(mdadm_conf(etc), plan.conf_line())));
+        if let Some(line) = plan.fstab_line() {
+            steps.push(Box::new(AddLine::new(etc.join("fstab"), line)));
+        }
+    }
+    steps
+}
+
+/// Whether each path still leads to the device that was checked.
+pub(super) fn check_paths(host: &Host, members: &[Member]) -> anyhow::Result<()> {
+    let devices = Devices::read(&host.root)?;
+    for Member { path, number, .. } in members {
+        match number_at(&host.root, &devices, path) {
+            Some(now) if now == *number => {}
+            _ => bail!(
+                "{} no longer leads to the device {number} that was checked",
+                path.display()
+            ),
+        }
+    }
+    Ok(())
+}
+
+/// Erases the signatures that the user has named, while the members are still claimed: what was an
+/// array before would otherwise be assembled by udev as soon as the claims are released.
+pub(super) struct Erase {
+    members: Vec<Member>,
+    erased: Vec<PathBuf>,
+}
+
+impl Erase {
+    /// For these members.
+    pub(super) fn of(members: &[Member]) -> Erase {
+        Erase {
+            members: members.to_vec(),
+            erased: Vec::new(),
+        }
+    }
+}
+
+impl Step<Host<'_>> for Erase {
+    fn name(&self) -> String {
+        "erasing the old signatures".to_owned()
+    }
+
+    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+        check_paths(host, &self.members)?;
+        host.note(Stage::Erasing)?;
+        for member in self.members.iter().filter(|member| member.signed) {
+            self.erased.push(member.path.clone());
+            host.run(&plan::wipe(&member.path))?;
+        }
+        Ok(())
+    }
+
+    fn undo(&mut self, _: &mut Host) -> Vec<Undone> {
+        let names: Vec<String> = self
+            .erased
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        if names.is_empty() {
+            return Vec::new();
+        }
+        vec![Undone::Left(format!(
+            "what --destroy allowed to go is gone: the signatures on {} are erased",
+            names.join(", ")
+        ))]
+    }
+}
+
+/// Hands the members over to mdadm and looks at what it made of them.
+struct Assemble {
+    plan: Plan,
+    members: Vec<Member>,
+    begun: bool,
+}
+
+impl Step<Host<'_>> for Assemble {
+    fn name(&self) -> String {
+        format!("making the array {}", self.plan.node.display())
+    }
+
+    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+        check_paths(host, &self.members)?;
+        host.note(Stage::Assembling)?;
+        self.begun = true;
+        // mdadm claims the members itself, so they must be free for it.
+        host.claims.clear();
+        host.run(&self.plan.mdadm())?;
+        // At once: after a kill an array that only may have been made is taken back.
+        host.note(Stage::Assembled)?;
+        host.array = Some(self.verified(host)?);
+        Ok(())
+    }
+
+    fn undo(&mut self, host: &mut Host) -> Vec<Undone> {
+        host.array = None;
+        if !self.begun {
+            return Vec::new();
+        }
+        let mut undone = ours::stop(host, &self.plan.uuid, &self.plan.node);
+        for member in &self.members {
+            undone.extend(ours::release(host, &self.plan.uuid, &member.path));
+        }
+        undone
+    }
+}
+
+impl Assemble {
+    /// The array that has the members, if they are exactly those that were checked.
+    fn verified(&self, host: &Host) -> anyhow::Result<Built> {
+        let devices = Devices::read(&host.root)?;
+        let mut wanted: Vec<DevNum> = self.members.iter().map(|member| member.number).collect();
+        wanted.sort();
+        let first = wanted.first().copied().context("there are no members")?;
+        let above = devices.children(first);
+        let array = above
+            .into_iter()
+            .find(|device| matches!(device.kind, Kind::Raid { .. }))
+            .context("mdadm reports no error, but no array has the devices that were checked")?;
+        let below = devices.parents(array.number);
+        let mut found: Vec<DevNum> = below.iter().map(|device| device.number).collect();
+        found.sort();
+        if found != wanted {
+            let names: Vec<String> = below.iter().map(|device| device.label()).collect();
+            bail!(
+                "{} was made of {}, which are not the devices that were checked; something \
+                 changed their names meanwhile",
+                array.node().display(),
+                names.join(", ")
+            );
+        }
+        Ok(Built {
+            number: array.number,
+            node: array.node(),
+            sysfs_name: array.sysfs_name(),
+        })
+    }
+}
+
+/// Sets the read-ahead. It goes with the array, so there is nothing to undo.
+struct ReadAhead(Plan);
+
+impl Step<Host<'_>> for ReadAhead {
+    fn name(&self) -> String {
+        "setting the read-ahead".to_owned()
+    }
+
+    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+        let Some(read_ahead) = self.0.geometry.read_ahead() else {
+            return Ok(());
+        };
+        host.note(Stage::Tuning)?;
+        let array = host.built()?;
+        let below = Path::new("class/block")
+            .join(&array.sysfs_name)
+            .join("queue/read_ahead_kb");
+        let kib = read_ahead.0 >> 10;
+        (host.say)(&format!("+ echo {kib} > /sys/{}\n", below.display()));
+        let file = host.root.sys.join(&below);
+        std::fs::write(&file, kib.to_string())
+            .with_context(|| format!("{} cannot be written", file.display()))
+    }
+
+    fn undo(&mut self, _: &mut Host) -> Vec<Undone> {
+        Vec::new()
+    }
+}
+
+/// Makes the file system. It goes with the array, so there is nothing to undo.
+pub(super) struct Format(pub(super) Plan);
+
+impl Step<Host<'_>> for Format {
+    fn name(&self) -> String {
+        "making the file system".to_owned()
+    }
+
+    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+        host.note(Stage::Formatting)?;
+        let array = host.built()?;
+        if let Some(mkfs) = self.0.mkfs(&array.node) {
+            host.run(&mkfs)?;
+        }
+        Ok(())
+    }
+
+    fn undo(&mut self, _: &mut Host) -> Vec<Undone> {
+        Vec::new()
+    }
+}
+
+/// Mounts the file system, in a folder that is made when it is missing.
+pub(super) struct Mount {
+    plan: Plan,
+    /// The folders that were made, the outermost first.
+    made: Vec<PathBuf>,
+}
+
+impl Mount {
+    /// For this plan.
+    pub(super) fn of(plan: &Plan) -> Mount {
+        Mount {
+            plan: plan.clone(),
+            made: Vec::new(),
+        }
+    }
+}
+
+impl Step<Host<'_>> for Mount {
+    fn name(&self) -> String {
+        "mounting the file system".to_owned()
+    }
+
+    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+        let array = host.built()?;
+        let Some((point, mount)) = self.plan.mount(&array.node) else {
+            return Ok(());
+        };
+        host.note(Stage::Mounting)?;
+        let missing = missing(point);
+        if !missing.is_empty() {
+            let make = Exec::new("mkdir").arg("-p").arg(point);
+            (host.say)(&format!("+ {}\n", make.line()));
+        }
+        for folder in missing {
+            std::fs::create_dir(&folder)
+                .with_context(|| format!("the folder {} cannot be made", folder.display()))?;
+            self.made.push(folder);
+        }
+        host.run(&mount)?;
+        Ok(())
+    }
+
+    fn undo(&mut self, host: &mut Host) -> Vec<Undone> {
+        let mut undone = Vec::new();
+        let array = host.array.clone();
+        if let Some((array, (point, _))) =
+            array.and_then(|array| Some((array.clone(), self.plan.mount(&array.node)?)))
+        {
+            let is_mounted = Mounts::read(&host.root)
+                .is_ok_and(|mounts| mounts.on(array.number).any(|mount| mount.point == point));
+            if is_mounted {
+                let shown = point.display();
+                undone.push(match host.run(&Exec::new("umount").arg(point).bound()) {
+                    Ok(_) => Undone::Back(format!("{shown} was unmounted")),
+                    Err(error) => Undone::Left(format!("{shown} is mounted: {error}")),
+                });
+            }
+        }
+        for folder in self.made.drain(..).rev() {
+            let shown = folder.display();
+            undone.push(match std::fs::remove_dir(&folder) {
+                Ok(()) => Undone::Back(format!("the folder {shown} was removed")),
+                Err(error) => Undone::Left(format!("the folder {shown}: {error}")),
+            });
+        }
+        undone
+    }
+}

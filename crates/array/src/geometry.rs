@@ -1,0 +1,222 @@
+//! What follows from the level, the number of members, their sizes and the chunk: pure arithmetic.
+
+use record::Bytes;
+
+use domain::raid::Layout;
+use domain::raid::Level;
+
+/// The chunk when none is named: what EBS counts as one I/O at most (EBS User Guide, "I/O
+/// characteristics": SSD volumes take up to 256 KiB as one), so a full chunk costs one.
+pub(crate) const DEFAULT_CHUNK: Bytes = Bytes::kib(256);
+
+/// md takes no chunk below a page (mdadm(8), `--chunk`), and file systems here have blocks of 4 KiB.
+pub(crate) const LEAST_CHUNK: Bytes = Bytes::kib(4);
+
+/// Beyond this an array of any use here has hardly more than one stripe in flight.
+pub(crate) const LARGEST_CHUNK: Bytes = Bytes::mib(64);
+
+/// The kernel's read-ahead where nothing else is said (linux, VM_READAHEAD_PAGES).
+const LEAST_READ_AHEAD: Bytes = Bytes::kib(128);
+
+/// More than this in flight for one reader only fills memory.
+const MOST_READ_AHEAD: Bytes = Bytes::mib(8);
+
+/// An array's shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// The level.
+    pub level: Level,
+    /// How many members.
+    pub members: u64,
+    /// `None` at levels without chunks.
+    pub chunk: Option<Bytes>,
+    /// How the copies lie; of RAID 10 only.
+    pub layout: Layout,
+}
+
+impl Geometry {
+    /// How many chunks of data make a stripe, which is what a file system aligns to. At RAID 10 it
+    /// is what the kernel tells as the best size (linux, drivers/md/raid10.c, raid10_set_io_opt):
+    /// half the members with n2, or all where these are odd, since the pattern repeats only then;
+    /// and all with f2, where the first copy lies over all members as at RAID 0.
+    pub(crate) fn data_members(self) -> u64 {
+        match self.level {
+            Level::Zero => self.members,
+            Level::One | Level::Linear => 1,
+            Level::Five => self.members.saturating_sub(1),
+            Level::Six => self.members.saturating_sub(2),
+            Level::Ten if self.layout == Layout::N2 && self.members.is_multiple_of(2) => {
+                self.members / 2
+            }
+            Level::Ten => self.members,
+        }
+    }
+
+    /// The data of a stripe; `None` at levels without chunks.
+    pub(crate) fn stripe(self) -> Option<Bytes> {
+        Some(Bytes(self.chunk?.0.saturating_mul(self.data_members())))
+    }
+
+    /// What `mkfs.xfs` takes to align a file system: a stripe unit and how many make a stripe.
+    pub(crate) fn xfs(self) -> Option<String> {
+        let chunk = self.chunk?;
+        Some(format!("su={}k,sw={}", chunk.0 >> 10, self.data_members()))
+    }
+
+    /// What `mkfs.ext4` takes to align a file system with blocks of 4 KiB.
+    pub(crate) fn ext4(self) -> Option<String> {
+        let blocks = self.chunk?.0 / LEAST_CHUNK.0;
+        let stripe = blocks * self.data_members();
+        Some(format!("stride={blocks},stripe_width={stripe}"))
+    }
+
+    /// Two stripes: while one is being read by the application, all members fetch the next. Only
+    /// scans are read ahead, so random pages lose nothing. `None` where the kernel's own is right.
+    pub fn read_ahead(self) -> Option<Bytes> {
+        let two = Bytes(self.stripe()?.0.saturating_mul(2));
+        Some(two.clamp(LEAST_READ_AHEAD, MOST_READ_AHEAD))
+    }
+
+    /// What is left for data, before md's and the file system's own.
+    pub fn capacity(self, sizes: &[Bytes]) -> Bytes {
+        let least = sizes.iter().min().copied().unwrap_or_default();
+        Bytes(match self.level {
+            Level::Zero | Level::Linear => sizes.iter().map(|size| size.0).sum(),
+            Level::Ten => least.0.saturating_mul(self.members) / 2,
+            _ => least.0.saturating_mul(self.data_members()),
+        })
+    }
+
+    /// What the members lose when they are not equal: at levels with copies or parity what is
+    /// beyond the smallest.
+    pub(crate) fn lost(self, sizes: &[Bytes]) -> Vec<Bytes> {
+        let least = sizes.iter().min().copied().unwrap_or_default();
+        let lost = |size: &Bytes| {
+            if self.level.is_redundant() {
+                *size - least
+            } else {
+                Bytes(0)
+            }
+        };
+        sizes.iter().map(lost).collect()
+    }
+}
+
+/// What is wrong with a chunk, if anything.
+pub fn bad_chunk(level: Level, chunk: Option<Bytes>) -> Option<String> {
+    let chunk = chunk?;
+    if !level.has_chunks() {
+        Some(format!(
+            "{} has no chunks; leave --chunk out",
+            level.title()
+        ))
+    } else if !chunk.0.is_power_of_two() {
+        Some(format!(
+            "a chunk is a power of two, such as 64k or 256k, and {} bytes are not",
+            chunk.0
+        ))
+    } else if chunk < LEAST_CHUNK {
+        Some(format!(
+            "a chunk of {chunk} is too small; the least is {LEAST_CHUNK}"
+        ))
+    } else if chunk > LARGEST_CHUNK {
+        Some(format!(
+            "a chunk of {chunk} is too large; the most is {LARGEST_CHUNK}"
+        ))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(level: Level, members: u64, layout: Layout) -> Geometry {
+        Geometry {
+            level,
+            members,
+            chunk: level.has_chunks().then_some(DEFAULT_CHUNK),
+            layout,
+        }
+    }
+
+    #[test]
+    fn a_file_system_is_aligned_to_chunk_and_stripe() {
+        use Layout::{F2, N2};
+        use Level::{Five, Six, Ten, Zero};
+        for (level, members, layout, data) in [
+            (Zero, 8, N2, 8),
+            (Ten, 8, N2, 4),
+            (Ten, 2, N2, 1),
+            (Ten, 3, N2, 3),
+            (Ten, 8, F2, 8),
+            (Five, 5, N2, 4),
+            (Six, 6, N2, 4),
+        ] {
+            let geometry = of(level, members, layout);
+            assert_eq!(geometry.data_members(), data, "{geometry:?}");
+            assert_eq!(geometry.xfs(), Some(format!("su=256k,sw={data}")));
+            let ext4 = format!("stride=64,stripe_width={}", 64 * data);
+            assert_eq!(geometry.ext4(), Some(ext4));
+        }
+        for level in [Level::One, Level::Linear] {
+            let geometry = of(level, 2, N2);
+            assert_eq!((geometry.xfs(), geometry.ext4()), (None, None));
+            assert_eq!(geometry.read_ahead(), None);
+        }
+    }
+
+    #[test]
+    fn read_ahead_is_two_stripes_within_bounds() {
+        assert_eq!(
+            of(Level::Ten, 8, Layout::N2).read_ahead(),
+            Some(Bytes::mib(2))
+        );
+        assert_eq!(
+            of(Level::Zero, 64, Layout::N2).read_ahead(),
+            Some(Bytes::mib(8))
+        );
+        let small = Geometry {
+            chunk: Some(Bytes::kib(4)),
+            ..of(Level::Zero, 2, Layout::N2)
+        };
+        assert_eq!(small.read_ahead(), Some(Bytes::kib(128)));
+    }
+
+    #[test]
+    fn the_smallest_member_decides_where_there_are_copies() {
+        let sizes = [3, 1, 2, 2].map(Bytes::gib);
+        for (level, gib, lost) in [
+            (Level::Zero, 8, [0, 0, 0, 0]),
+            (Level::Linear, 8, [0, 0, 0, 0]),
+            (Level::One, 1, [2, 0, 1, 1]),
+            (Level::Five, 3, [2, 0, 1, 1]),
+            (Level::Six, 2, [2, 0, 1, 1]),
+            (Level::Ten, 2, [2, 0, 1, 1]),
+        ] {
+            let geometry = of(level, 4, Layout::N2);
+            assert_eq!(geometry.capacity(&sizes), Bytes::gib(gib), "{level:?}");
+            assert_eq!(geometry.lost(&sizes), lost.map(Bytes::gib), "{level:?}");
+        }
+        let far = of(Level::Ten, 3, Layout::F2);
+        let equal = [Bytes::gib(2); 3];
+        assert_eq!(far.capacity(&equal), Bytes::gib(3));
+    }
+
+    #[test]
+    fn a_chunk_that_cannot_be_is_refused_with_its_reason() {
+        let bad = |level, bytes| bad_chunk(level, Some(Bytes(bytes)));
+        for (level, bytes, says) in [
+            (Level::Zero, 3 << 10, "power of two"),
+            (Level::Zero, 2 << 10, "too small"),
+            (Level::Zero, 128 << 20, "too large"),
+            (Level::One, 64 << 10, "no chunks"),
+            (Level::Linear, 64 << 10, "no chunks"),
+        ] {
+            assert!(bad(level, bytes).unwrap().contains(says), "{bytes}");
+        }
+        assert_eq!(bad(Level::Ten, 256 << 10), None);
+        assert_eq!(bad_chunk(Level::One, None), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! What the steps work on: the host's files, its programs, and what they hand to each other.
+
+use std::path::{Path, PathBuf};
+
+use linux::Root;
+use linux::block::{DevNum, Devices};
+use linux::consent::DestroyTarget;
+use linux::exec::{self, Exec, Output};
+
+use super::journal::{Journal, Stage};
+use super::programs::Programs;
+
+/// A host.
+pub struct Host<'a> {
+    /// Where the kernel's files are.
+    pub root: Root,
+    /// `/etc`.
+    pub etc: PathBuf,
+    /// Its programs.
+    pub programs: &'a mut dyn Programs,
+    /// Shows a command to the user.
+    pub say: &'a mut dyn FnMut(&str),
+    /// The claims on the members, held until mdadm takes them over.
+    pub claims: Vec<DestroyTarget>,
+    /// The array, once it is there.
+    pub array: Option<Built>,
+    /// What the ledger is told, so that a kill can be repaired.
+    pub journal: Option<Journal>,
+}
+
+/// An array that was built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Built {
+    /// Its number.
+    pub number: DevNum,
+    /// Its node, `/dev/mdN`.
+    pub node: PathBuf,
+    /// Its name in sysfs.
+    pub sysfs_name: String,
+}
+
+impl Host<'_> {
+    /// Shows a command and runs it.
+    pub fn run(&mut self, program: &Exec) -> Result<Output, exec::Error> {
+        (self.say)(&format!("+ {}\n", program.line()));
+        self.programs.run(program)
+    }
+
+    /// Runs a command that only asks, without showing it.
+    pub(crate) fn ask(&mut self, program: &Exec) -> Result<Output, exec::Error> {
+        self.programs.run(program)
+    }
+
+    /// Notes that a step begins. One that cannot be noted is not begun: the ledger would know
+    /// something else than what is there.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub(crate) fn note(&mut self, stage: Stage) -> anyhow::Result<()> {
+        if let Some(journal) = &mut self.journal {
+            journal.note(stage)?;
+        }
+        Ok(())
+    }
+
+    /// The array, which a step before has built.
+    ///
+    /// # Errors
+    /// When it has not.
+    pub fn built(&self) -> anyhow::Result<Built> {
+        let none = || anyhow::anyhow!("there is no array to work on");
+        self.array.clone().ok_or_else(none)
+    }
+}
+
+/// The number of the block device that a path leads to now.
+pub fn number_at(root: &Root, devices: &Devices, path: &Path) -> Option<DevNum> {
+    use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+    match std::fs::metadata(root.locate(path)) {
+        Ok(found) if found.file_type().is_block_device() => Some(DevNum::from_raw(found.rdev())),
+        _ => devices.at_path(root, path).map(|device| device.number),
+    }
+}

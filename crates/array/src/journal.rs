@@ -1,0 +1,242 @@
+//! What the ledger holds of an array while it is being built, so that a kill can be repaired.
+
+use std::path::{Path, PathBuf};
+
+use ledger::{Claim, Ledger, LongWork};
+use linux::block::{Device, Devices, Kind};
+use serde::{Deserialize, Serialize};
+
+use super::create::Member;
+use super::files::mdadm_conf;
+use super::plan::Plan;
+use domain::filesystem::Fs;
+use job::process::Here;
+
+/// How far the building of an array has come: the step that was begun last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Stage {
+    /// Nothing was touched.
+    Begun,
+    /// Old signatures are being erased.
+    Erasing,
+    /// mdadm makes the array.
+    Assembling,
+    /// mdadm has made the array, which may be used from here on.
+    Assembled,
+    /// Its read-ahead is being set.
+    Tuning,
+    /// The file system is being made.
+    Formatting,
+    /// Folders are made and the file system is being mounted.
+    Mounting,
+    /// Lines are added for the next boot.
+    Persisting,
+    /// All was done.
+    Done,
+}
+
+/// An array that is being built, with all that taking it back needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Building {
+    /// The array's id, as mdadm writes it.
+    pub uuid: String,
+    /// Its node: `/dev/md/NAME` or `/dev/mdN`.
+    pub node: PathBuf,
+    /// Its members.
+    pub members: Vec<KeptMember>,
+    /// The boot (random(4), `boot_id`) in which the members have their numbers; empty where that is
+    /// not known.
+    #[serde(default)]
+    pub boot: String,
+    /// The file system.
+    pub fs: Option<KeptFs>,
+    /// The folders above the mount point, and itself, that were not there; the outermost first.
+    pub folders: Vec<PathBuf>,
+    /// The lines for the next boot.
+    pub lines: Vec<KeptLine>,
+    /// How far it has come.
+    pub stage: Stage,
+    /// Whether it is being taken back: then nothing of it is worth keeping any more.
+    pub undoing: bool,
+}
+
+/// A member of it. After a boot it is found by its superblock; this is to name it by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptMember {
+    /// As the user wrote it.
+    pub path: PathBuf,
+    /// Its number at that time, as `8:16`.
+    pub number: String,
+    /// Its serial number; on EBS the volume id.
+    pub serial: Option<String>,
+    /// Its number in the partition table of its disk, which has the same serial number; `None` for a
+    /// whole disk.
+    #[serde(default)]
+    pub partition: Option<u32>,
+}
+
+/// The file system on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptFs {
+    /// Which.
+    pub fs: Fs,
+    /// Its id.
+    pub uuid: String,
+    /// Where it is to be mounted.
+    pub mount: Option<PathBuf>,
+}
+
+/// A line that is added to a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptLine {
+    /// The file, where links lead to.
+    pub file: PathBuf,
+    /// The line.
+    pub line: String,
+    /// Whether the file was there before.
+    pub existed: bool,
+}
+
+impl LongWork for Building {
+    const KIND: &'static str = "array";
+    const FORM: u32 = 1;
+}
+
+impl Building {
+    /// What is about to be built.
+    pub(crate) fn of(
+        plan: &Plan,
+        members: &[Member],
+        persist: bool,
+        etc: &Path,
+        devices: &Devices,
+        boot: String,
+    ) -> Building {
+        let member = |member: &Member| {
+            let device = devices.get(member.number);
+            KeptMember {
+                path: member.path.clone(),
+                number: member.number.to_string(),
+                serial: device.and_then(|device| device.serial.clone()),
+                partition: device.and_then(partition_number),
+            }
+        };
+        let line = |file: PathBuf, line: String| KeptLine {
+            existed: file.exists(),
+            file: std::fs::canonicalize(&file).unwrap_or(file),
+            line,
+        };
+        let mut lines = Vec::new();
+        if persist {
+            lines.push(line(mdadm_conf(etc), plan.conf_line()));
+            let fstab = plan.fstab_line();
+            lines.extend(fstab.map(|text| line(etc.join("fstab"), text)));
+        }
+        let point = plan.fs.as_ref().and_then(|fs| fs.mount.as_deref());
+        Building {
+            uuid: plan.uuid.clone(),
+            node: plan.node.clone(),
+            members: members.iter().map(member).collect(),
+            boot,
+            fs: plan.fs.as_ref().map(|fs| KeptFs {
+                fs: fs.fs,
+                uuid: fs.uuid.clone(),
+                mount: fs.mount.clone(),
+            }),
+            folders: point.map(missing).unwrap_or_default(),
+            lines,
+            stage: Stage::Begun,
+            undoing: false,
+        }
+    }
+
+    /// Where its file system is to be mounted.
+    pub(crate) fn point(&self) -> Option<&Path> {
+        self.fs.as_ref()?.mount.as_deref()
+    }
+}
+
+impl KeptMember {
+    /// As it is named to the user, who may have to find it: `/dev/sdf (serial number vol-1)`.
+    pub(crate) fn named(&self) -> String {
+        match &self.serial {
+            Some(serial) => format!("{} (serial number {serial})", self.path.display()),
+            None => self.path.display().to_string(),
+        }
+    }
+}
+
+/// The number of a partition in the table of its disk; `None` of what is no partition.
+pub(crate) fn partition_number(device: &Device) -> Option<u32> {
+    match device.kind {
+        Kind::Partition { number, .. } => Some(number),
+        _ => None,
+    }
+}
+
+/// A folder and those above it that are not there, the outermost first.
+pub(crate) fn missing(folder: &Path) -> Vec<PathBuf> {
+    let mut missing: Vec<PathBuf> = folder
+        .ancestors()
+        .take_while(|folder| !folder.exists())
+        .map(Path::to_path_buf)
+        .collect();
+    missing.reverse();
+    missing
+}
+
+/// The building of one array, as the ledger follows it.
+#[derive(Debug)]
+pub struct Journal {
+    ledger: Ledger,
+    claim: Claim<Building>,
+    building: Building,
+}
+
+impl Journal {
+    /// Begins to follow it.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub(crate) fn begin(
+        mut ledger: Ledger,
+        here: &Here,
+        building: Building,
+    ) -> ledger::Result<Journal> {
+        let claim = ledger.begin_work(&building.uuid, here.owner(), &building, |owner| {
+            here.standing(owner)
+        })?;
+        Ok(Journal {
+            ledger,
+            claim,
+            building,
+        })
+    }
+
+    /// Notes that a step begins.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub(crate) fn note(&mut self, stage: Stage) -> ledger::Result<()> {
+        self.building.stage = stage;
+        self.ledger.keep_work(&self.claim, &self.building)
+    }
+
+    /// Notes that it is being taken back.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub(crate) fn note_undoing(&mut self) -> ledger::Result<()> {
+        self.building.undoing = true;
+        self.ledger.keep_work(&self.claim, &self.building)
+    }
+
+    /// Ends it: built or taken back, there is nothing to repair any more.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub(crate) fn end(mut self) -> ledger::Result<()> {
+        self.ledger.drop_work(self.claim)
+    }
+}

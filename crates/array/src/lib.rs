@@ -1,0 +1,395 @@
+//! The verb `array`: builds, lists and takes down Linux software RAID.
+
+mod advice;
+pub mod alone;
+pub mod args;
+pub mod check;
+mod content;
+pub mod create;
+mod files;
+pub mod geometry;
+pub mod host;
+mod journal;
+mod list;
+pub mod ours;
+pub mod plan;
+pub mod programs;
+mod repair;
+pub mod steps;
+mod stop;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use ledger::Ledger;
+use linux::block::Devices;
+use serde_json::{Value, json};
+
+use crate::args::ArrayArgs;
+use crate::args::ArrayVerb;
+use crate::args::CreateArgs;
+use check::Checked;
+use domain::planned;
+use domain::raid::Level;
+use host::Host;
+use job::process::Here;
+use journal::{Building, Journal, Stage};
+use plan::Plan;
+use programs::{Installed, Programs};
+use ui::context::{Context, tell};
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::json::SCHEMA;
+use ui::table::wrap;
+
+/// Where this host's settings are.
+const ETC: &str = "/etc";
+
+/// Does what is asked with arrays.
+pub fn array(args: &ArrayArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    match &args.verb {
+        ArrayVerb::List(args) => list::list(args, context),
+        ArrayVerb::Create(args) => {
+            // What was left stands in the way of a rehearsal, which does not touch it.
+            let left = if args.dry_run {
+                list::left(context)
+            } else {
+                String::new()
+            };
+            let book = if args.dry_run {
+                if args.json {
+                    context.tell(left.trim_end());
+                } else {
+                    context.print(&left)?;
+                }
+                None
+            } else {
+                let book = Book::open(context);
+                book.map_err(|error| tell(&unrepairable(&error))).ok()
+            };
+            on_host(context, &mut Installed, args.json, |host, columns| {
+                build(args, host, book, &left, columns, interrupt)
+            })
+        }
+        ArrayVerb::Stop(args) => {
+            let book = Book::open_if_there(context);
+            on_host(context, &mut Installed, args.json, |host, _| {
+                stop::stop(&args.array, host, book)
+            })
+        }
+    }
+}
+
+/// The ledger, and who this process is in it.
+pub(crate) struct Book {
+    /// The ledger, which can be written.
+    ledger: Ledger,
+    /// This process.
+    here: Here,
+}
+
+impl Book {
+    /// Opens the ledger to follow the building of an array.
+    ///
+    /// # Errors
+    /// When it cannot be opened or written, or the kernel hides which process this is.
+    fn open(context: &Context) -> anyhow::Result<Book> {
+        let ledger = context.open_ledger().map_err(Failure::error)?;
+        anyhow::ensure!(
+            ledger.is_writable(),
+            "the ledger {} may only be read",
+            ledger.path().display()
+        );
+        let here = Here::of_process(&context.root, Path::new(ETC))?;
+        Ok(Book { ledger, here })
+    }
+
+    /// The same where there is a ledger; without one nothing was left. What stands in the way is
+    /// said, and is no reason not to stop an array.
+    fn open_if_there(context: &Context) -> Option<Book> {
+        match context.open_ledger_if_there() {
+            Ok(None) => None,
+            Ok(Some(ledger)) if !ledger.is_writable() => None,
+            Ok(Some(ledger)) => {
+                let here = Here::of_process(&context.root, Path::new(ETC));
+                let here = here.map_err(|error| tell(&format!("disksmith: {error}")));
+                here.ok().map(|here| Book { ledger, here })
+            }
+            Err(failure) => {
+                tell(&format!(
+                    "disksmith: whether a killed 'array create' left something to repair is not \
+                     known: {:#}",
+                    failure.error()
+                ));
+                None
+            }
+        }
+    }
+}
+
+/// That an array is built without the ledger.
+fn unrepairable(error: &anyhow::Error) -> String {
+    format!(
+        "disksmith: the ledger cannot follow this, so that after a kill -9 or a power cut nothing \
+         would be repaired: {error:#}"
+    )
+}
+
+/// Gives the work what it works on. With `json` what it says while it works goes to standard error,
+/// and its answer is a document.
+fn on_host(
+    context: &mut Context,
+    programs: &mut dyn Programs,
+    json: bool,
+    work: impl FnOnce(&mut Host, usize) -> Result<Value, Failure>,
+) -> Outcome {
+    let root = context.root.clone();
+    let columns = context.columns;
+    let mut say = |text: &str| {
+        if json {
+            tell(text.trim_end());
+        } else {
+            // Work that has begun is not left half done because nobody reads any more.
+            let _ = context.print(text);
+        }
+    };
+    let mut host = Host {
+        root,
+        etc: PathBuf::from(ETC),
+        programs,
+        say: &mut say,
+        claims: Vec::new(),
+        array: None,
+        journal: None,
+    };
+    let answer = work(&mut host, columns)?;
+    if json {
+        context.print(&format!("{answer:#}\n"))?;
+    }
+    Ok(Answer::Done)
+}
+
+/// `array create`. Without a book it is built all the same. `left` says what a rehearsal may find in its way.
+fn build(
+    args: &CreateArgs,
+    host: &mut Host,
+    mut book: Option<Book>,
+    left: &str,
+    columns: usize,
+    interrupt: &AtomicBool,
+) -> Result<Value, Failure> {
+    if let Some(Book { ledger, here }) = &mut book {
+        // What was left on these disks is taken back before they can be claimed, and checked again.
+        planned::check_reading(&args.planned, &args.members, &host.root)
+            .map_err(|problems| refused(problems, ""))?;
+        repair::repair(host, ledger, here, &args.planned);
+    }
+    let mut checked = check::check(args, host).map_err(|problems| refused(problems, left))?;
+    let advice = advice::advice(&checked, &host.root);
+    checked.notes.extend(advice);
+    for note in &checked.notes {
+        (host.say)(&format!("{}\n", wrap(note, columns, "  ")));
+    }
+    if args.dry_run {
+        host.claims.clear();
+        (host.say)(&rehearsal(&checked, args.persist));
+        return Ok(document(&checked.plan, args, None));
+    }
+    host.journal = book.and_then(|book| follow(book, &checked, args.persist, host));
+    construct(&checked, args.persist, host, interrupt).midway()?;
+    let text = summary(&checked, args.persist, host, columns).midway()?;
+    (host.say)(&text);
+    let node = host.built().midway()?.node;
+    Ok(document(&checked.plan, args, Some(&node)))
+}
+
+/// That no array is built, for these reasons. What was left by one before may be why, and so is told with them.
+fn refused(mut problems: Vec<String>, left: &str) -> Failure {
+    let left: Vec<&str> = left.split_whitespace().collect();
+    if !left.is_empty() {
+        problems.push(left.join(" "));
+    }
+    Failure::refused_for("no array is built", &problems)
+}
+
+/// What was built, or would be where there is no node.
+fn document(plan: &Plan, args: &CreateArgs, node: Option<&Path>) -> Value {
+    let geometry = plan.geometry;
+    let at = node.unwrap_or(&plan.node);
+    let commands = [Some(plan.mdadm()), plan.mkfs(at)];
+    let mount = plan.mount(at);
+    let commands = commands.into_iter().flatten();
+    let commands = commands.chain(mount.as_ref().map(|(_, mount)| mount.clone()));
+    json!({
+        "schema": SCHEMA,
+        "command": "array create",
+        "dry_run": node.is_none(),
+        "node": at,
+        "name": plan.name,
+        "uuid": plan.uuid,
+        "level": geometry.level.word(),
+        "members": plan.members,
+        "chunk_bytes": geometry.chunk,
+        "capacity_bytes": plan.capacity,
+        "filesystem": plan.fs.as_ref().map(|fs| fs.fs.word()),
+        "mount": mount.map(|(point, _)| point),
+        "commands": commands.map(|command| command.line()).collect::<Vec<_>>(),
+        "mdadm_conf": plan.conf_line(),
+        "fstab": plan.fstab_line(),
+        "persisted": args.persist && node.is_some(),
+    })
+}
+
+/// Lets the ledger follow what is done from here on.
+fn follow(book: Book, checked: &Checked, persist: bool, host: &Host) -> Option<Journal> {
+    let devices = Devices::read(&host.root).unwrap_or_default();
+    let (plan, members) = (&checked.plan, &checked.members);
+    let boot = book.here.owner().boot.clone();
+    let building = Building::of(plan, members, persist, &host.etc, &devices, boot);
+    let journal = Journal::begin(book.ledger, &book.here, building);
+    journal
+        .map_err(|error| tell(&unrepairable(&error.into())))
+        .ok()
+}
+
+/// Does the steps. Once they are done or undone the ledger needs to know of them no more.
+fn construct(
+    checked: &Checked,
+    persist: bool,
+    host: &mut Host,
+    interrupt: &AtomicBool,
+) -> Result<(), steps::Failed> {
+    let mut steps = create::steps(&checked.plan, &checked.members, persist, &host.etc);
+    let undoing = |host: &mut Host| {
+        let noted = host.journal.as_mut().map(Journal::note_undoing);
+        if let Some(Err(error)) = noted {
+            tell(&unrepairable(&error.into()));
+        }
+    };
+    let outcome = steps::run(&mut steps, host, interrupt, undoing);
+    let done = outcome.is_ok();
+    let ended = host.journal.take().map(|mut journal| {
+        // In two changes, so that a kill between them is not taken for one before the end.
+        if done {
+            journal.note(Stage::Done)?;
+        }
+        journal.end()
+    });
+    if let Some(Err(error)) = ended {
+        tell(&format!(
+            "disksmith: that this has ended is not noted: {error}"
+        ));
+    }
+    outcome
+}
+
+/// What would be run.
+fn rehearsal(checked: &Checked, persist: bool) -> String {
+    let plan = &checked.plan;
+    let mut lines = vec!["This would be run, and nothing of it was:".to_owned()];
+    let signed = checked.members.iter().filter(|member| member.signed);
+    lines.extend(
+        signed.map(|member| format!("+ wipefs --all --force --quiet {}", member.path.display())),
+    );
+    lines.push(format!("+ {}", plan.mdadm().line()));
+    if let Some(read_ahead) = plan.geometry.read_ahead() {
+        // The number of a named array is not known before.
+        let node = plan.node.display();
+        lines.push(format!(
+            "+ echo {} > /sys/class/block/$(basename $(readlink -f {node}))/queue/read_ahead_kb",
+            read_ahead.0 >> 10
+        ));
+    }
+    lines.extend(
+        plan.mkfs(&plan.node)
+            .map(|mkfs| format!("+ {}", mkfs.line())),
+    );
+    if let Some((point, mount)) = plan.mount(&plan.node) {
+        if !point.exists() {
+            lines.push(format!("+ mkdir -p {}", point.display()));
+        }
+        lines.push(format!("+ {}", mount.line()));
+    }
+    let mut text = lines.join("\n");
+    text.push_str("\n\n");
+    text.push_str(&kept(checked, persist, "would be"));
+    text
+}
+
+/// The lines for the files that are read at boot.
+fn kept(checked: &Checked, persist: bool, verb: &str) -> String {
+    let plan = &checked.plan;
+    let files = match plan.fstab_line() {
+        Some(_) => "mdadm.conf and fstab",
+        None => "mdadm.conf",
+    };
+    let mut text = if persist {
+        format!("For the next boot, this {verb} in {files}:\n")
+    } else {
+        format!("For the next boot, this belongs in {files} (--persist writes it):\n")
+    };
+    for line in [Some(plan.conf_line()), plan.fstab_line()].iter().flatten() {
+        text.push_str(&format!("  {line}\n"));
+    }
+    text
+}
+
+/// What was built.
+fn summary(
+    checked: &Checked,
+    persist: bool,
+    host: &Host,
+    columns: usize,
+) -> anyhow::Result<String> {
+    let (plan, array) = (&checked.plan, host.built()?);
+    let node = array.node.display();
+    let geometry = plan.geometry;
+    // What md made of it: chunks and superblocks take a little.
+    let devices = Devices::read(&host.root)?;
+    let size = devices.get(array.number).map(|device| device.size);
+    let mut text = format!(
+        "\n{node} is {} of {} members, with {} for data.\n",
+        geometry.level.title(),
+        geometry.members,
+        size.unwrap_or(plan.capacity)
+    );
+    let mut say = |sentence: String| {
+        text.push_str(&wrap(&sentence, columns, "  "));
+        text.push('\n');
+    };
+    if let Some(read_ahead) = geometry.read_ahead() {
+        let stripes = geometry.stripe().map(|stripe| stripe.0.saturating_mul(2));
+        let why = if stripes == Some(read_ahead.0) {
+            "two stripes of data, so that a scan keeps all members at work"
+        } else {
+            "as near to two stripes of data as is useful; two let a scan keep all members at work"
+        };
+        say(format!(
+            "Read-ahead is {read_ahead}: {why}. It lasts until the array is stopped; newer kernels \
+             choose two stripes by themselves."
+        ));
+    }
+    if geometry.level.is_redundant() && !plan.assume_clean {
+        say(format!(
+            "It can be used at once. Its {} brought in step meanwhile, which takes from its \
+             speed{}: 'disksmith array list' shows how far that is; measure after.",
+            if geometry.level.has_parity() {
+                "parity is"
+            } else {
+                "copies are"
+            },
+            // mdadm builds RAID 5 as if its last member had to be replaced: that is fastest.
+            if geometry.level == Level::Five {
+                ", and until then no member may fail"
+            } else {
+                ""
+            }
+        ));
+    }
+    text.push_str(&kept(checked, persist, "is now"));
+    if persist && host.etc.join("initramfs-tools").is_dir() {
+        text.push_str("The initramfs has a copy of mdadm.conf: update-initramfs -u renews it.\n");
+    }
+    Ok(text)
+}

@@ -1,0 +1,300 @@
+//! `array list`: the arrays, their members, and what is being done to them.
+
+use std::path::Path;
+
+use ledger::WorkSummary;
+use linux::block::Devices;
+use linux::md::{self, Array};
+use linux::mounts::Mounts;
+use record::Bytes;
+use serde_json::{Value, json};
+
+use super::journal::Building;
+use super::{ETC, repair};
+use crate::args::ListArgs;
+use job::process::Here;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::json::SCHEMA;
+use ui::table::{Column, layout, wrap};
+
+/// An array, and who uses it.
+struct Used {
+    array: Array,
+    /// Where it is mounted.
+    mounts: Vec<String>,
+    /// The devices that are built on it.
+    above: Vec<String>,
+}
+
+/// Lists the arrays.
+pub(super) fn list(args: &ListArgs, context: &mut Context) -> Outcome {
+    let devices = Devices::read(&context.root).refused()?;
+    let mounts = Mounts::read(&context.root).refused()?;
+    let arrays = md::arrays(&context.root, &devices).refused()?;
+    let arrays: Vec<Used> = arrays
+        .into_iter()
+        .map(|array| Used {
+            mounts: mounts
+                .on(array.number)
+                .map(|mount| mount.point.display().to_string())
+                .collect(),
+            above: devices
+                .children(array.number)
+                .iter()
+                .map(|device| device.name.clone())
+                .collect(),
+            array,
+        })
+        .collect();
+    let text = if args.json {
+        let arrays: Vec<Value> = arrays.iter().map(Used::value).collect();
+        let left: Vec<Value> = unfinished(context).iter().map(Left::value).collect();
+        format!(
+            "{:#}\n",
+            json!({
+                "schema": SCHEMA,
+                "command": "array list",
+                "arrays": arrays,
+                "unfinished": left,
+            })
+        )
+    } else {
+        format!("{}{}", text(&arrays, context.columns), left(context))
+    };
+    context.print(&text)?;
+    Ok(Answer::Done)
+}
+
+/// An `array create` that was killed and has left something.
+struct Left {
+    work: WorkSummary,
+    /// What it was building; `None` when that cannot be read.
+    building: Option<Building>,
+}
+
+impl Left {
+    fn value(&self) -> Value {
+        let building = self.building.as_ref();
+        let members = building.map(|building| {
+            let paths = building.members.iter();
+            let paths: Vec<String> = paths
+                .map(|member| member.path.display().to_string())
+                .collect();
+            paths
+        });
+        json!({
+            "uuid": self.work.key,
+            "node": building.map(|building| building.node.display().to_string()),
+            "members": members,
+            "began": self.work.began,
+        })
+    }
+
+    fn sentence(&self) -> String {
+        let node = match &self.building {
+            Some(building) => building.node.display().to_string(),
+            None => format!("the array {}", self.work.key),
+        };
+        format!(
+            "The 'array create' of {node} that began at {} was killed before its end. The next \
+             'disksmith array create' or 'disksmith array stop {node}' repairs that.",
+            self.work.began
+        )
+    }
+}
+
+/// What the ledger says was left on this host. A host without a ledger has nothing to repair, and
+/// what stands in the way of looking is said on standard error.
+fn unfinished(context: &Context) -> Vec<Left> {
+    let found = || -> anyhow::Result<Vec<Left>> {
+        let ledger = context.open_ledger_if_there().map_err(Failure::error)?;
+        let Some(ledger) = ledger else {
+            return Ok(Vec::new());
+        };
+        let here = Here::of_process(&context.root, Path::new(ETC))?;
+        let works = repair::left_behind(&ledger, &here)?;
+        let left = |work: WorkSummary| Left {
+            building: ledger
+                .work(&work.key)
+                .ok()
+                .flatten()
+                .map(|work| work.document),
+            work,
+        };
+        Ok(works.into_iter().map(left).collect())
+    };
+    found().unwrap_or_else(|error| {
+        context.tell(&format!(
+            "disksmith: whether a killed 'array create' left something to repair is not known: \
+             {error:#}"
+        ));
+        Vec::new()
+    })
+}
+
+/// What was left, as sentences; nothing where nothing was.
+pub(super) fn left(context: &Context) -> String {
+    let left = unfinished(context);
+    let sentences = left.iter().map(|left| {
+        let sentence = wrap(&left.sentence(), context.columns, "  ");
+        format!("\n{sentence}\n")
+    });
+    sentences.collect()
+}
+
+const COLUMNS: [Column; 8] = [
+    Column::words("array"),
+    Column::words("level"),
+    Column::numbers("size", 0),
+    Column::numbers("chunk", 2),
+    Column::words("state"),
+    Column::words("in sync").ranked(3),
+    Column::words("doing").ranked(1),
+    Column::words("used as"),
+];
+
+const MEMBERS: [Column; 6] = [
+    Column::words("array"),
+    Column::numbers("slot", 0),
+    Column::words("member"),
+    Column::words("state"),
+    Column::numbers("used", 1),
+    Column::numbers("errors", 0),
+];
+
+fn text(arrays: &[Used], columns: usize) -> String {
+    if arrays.is_empty() {
+        return "There is no array on this host.\n".to_owned();
+    }
+    let rows: Vec<Vec<String>> = arrays.iter().map(Used::row).collect();
+    let members: Vec<Vec<String>> = arrays.iter().flat_map(Used::member_rows).collect();
+    let mut text = layout(&COLUMNS, &rows, columns);
+    if !members.is_empty() {
+        text.push('\n');
+        text.push_str(&layout(&MEMBERS, &members, columns));
+    }
+    text
+}
+
+/// What stands in a cell that has nothing to say.
+const NOTHING: &str = "–";
+
+fn or_nothing(text: Option<String>) -> String {
+    text.filter(|text| !text.is_empty())
+        .unwrap_or_else(|| NOTHING.to_owned())
+}
+
+impl Used {
+    fn title(&self) -> String {
+        match self.array.names.first() {
+            Some(name) => format!("{} ({name})", self.array.name),
+            None => self.array.name.clone(),
+        }
+    }
+
+    fn level(&self) -> Option<String> {
+        let level = self.array.level.clone()?;
+        Some(match &self.array.layout {
+            Some(copies) => format!("{level} {copies}"),
+            None => level,
+        })
+    }
+
+    /// What is being done to it, and how far that is.
+    fn doing(&self) -> Option<String> {
+        let action = self
+            .array
+            .action
+            .as_deref()
+            .filter(|word| *word != "idle")?;
+        Some(match self.array.position {
+            Some((done, of)) if of.0 > 0 => {
+                let share = done.0 as f64 / of.0 as f64 * 100.0;
+                format!("{action} {share:.1} %")
+            }
+            _ => action.to_owned(),
+        })
+    }
+
+    fn state(&self) -> Option<String> {
+        let state = self.array.state.clone();
+        match self.array.degraded {
+            Some(missing) if missing > 0 => {
+                Some(format!("degraded by {missing}, {}", or_nothing(state)))
+            }
+            _ => state,
+        }
+    }
+
+    fn row(&self) -> Vec<String> {
+        let array = &self.array;
+        let in_use: Vec<String> = self.mounts.iter().chain(&self.above).cloned().collect();
+        let in_sync = |member: &&md::Member| member.state.iter().any(|word| word == "in_sync");
+        let members = array.members.iter().filter(in_sync).count();
+        let members = match array.wanted {
+            Some(wanted) => format!("{members} of {wanted}"),
+            None => members.to_string(),
+        };
+        vec![
+            self.title(),
+            or_nothing(self.level()),
+            array.size.to_string(),
+            or_nothing(array.chunk.map(|chunk| chunk.to_string())),
+            or_nothing(self.state()),
+            members,
+            or_nothing(self.doing()),
+            or_nothing(Some(in_use.join(" "))),
+        ]
+    }
+
+    fn member_rows(&self) -> Vec<Vec<String>> {
+        let row = |member: &md::Member| {
+            vec![
+                self.title(),
+                or_nothing(member.slot.map(|slot| slot.to_string())),
+                member.name.clone(),
+                or_nothing(Some(member.state.join(","))),
+                or_nothing(member.used.map(|used: Bytes| used.to_string())),
+                or_nothing(member.errors.map(|errors| errors.to_string())),
+            ]
+        };
+        self.array.members.iter().map(row).collect()
+    }
+
+    fn value(&self) -> Value {
+        let array = &self.array;
+        let member = |member: &md::Member| {
+            json!({
+                "device": member.name,
+                "number": member.number.map(|number| number.to_string()),
+                "slot": member.slot,
+                "state": member.state,
+                "errors": member.errors,
+                "used_bytes": member.used,
+            })
+        };
+        let members: Vec<Value> = array.members.iter().map(member).collect();
+        json!({
+            "device": array.name,
+            "number": array.number.to_string(),
+            "names": array.names,
+            "level": array.level,
+            "layout": array.layout,
+            "size_bytes": array.size,
+            "chunk_bytes": array.chunk,
+            "state": array.state,
+            "metadata": array.metadata,
+            "members_wanted": array.wanted,
+            "degraded": array.degraded,
+            "sync": {
+                "action": array.action,
+                "done_bytes": array.position.map(|(done, _)| done),
+                "of_bytes": array.position.map(|(_, of)| of),
+            },
+            "mounted": self.mounts,
+            "above": self.above,
+            "members": members,
+        })
+    }
+}

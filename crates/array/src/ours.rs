@@ -1,0 +1,165 @@
+//! Taking back what was made here, and nothing else: an array, its superblocks and a file system are
+//! known by the ids that were chosen for them before they were made.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::Duration;
+
+use linux::block::{Device, Devices, Kind};
+use linux::exec::{self, Exec};
+use linux::signature;
+
+use super::host::Host;
+use super::plan;
+use super::steps::Undone;
+
+/// How often stopping an array is tried: whoever looks at a new device, as udev does, holds it for
+/// a moment.
+const STOPS: u32 = 5;
+
+/// How long is waited between.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Stops the array of this id, if it is there: one that says so, one of which a member does, and at
+/// the node that was chosen for it one that mdadm has given no member yet.
+pub fn stop(host: &mut Host, uuid: &str, node: &Path) -> Vec<Undone> {
+    let unknown = |error: &dyn std::fmt::Display| {
+        Undone::Left(format!(
+            "whether the array {uuid} is still there is not known: {error}"
+        ))
+    };
+    let devices = match Devices::read(&host.root) {
+        Ok(devices) => devices,
+        Err(error) => return vec![unknown(&error)],
+    };
+    let is_array = |device: &&Device| matches!(device.kind, Kind::Raid { .. });
+    let mut undone = Vec::new();
+    for array in devices.iter().filter(is_array) {
+        match is_ours(host, &devices, array, uuid, node) {
+            Ok(true) => {}
+            Ok(false) => continue,
+            Err(error) => {
+                undone.push(unknown(&error));
+                continue;
+            }
+        }
+        let shown = array.node().display().to_string();
+        undone.push(match stop_patiently(host, &array.node()) {
+            Ok(()) => Undone::Back(format!("the array {shown} was stopped")),
+            Err(error) => Undone::Left(format!(
+                "the array {shown}, which could not be stopped: {error}; when nothing uses it, \
+                 mdadm --stop {shown}"
+            )),
+        });
+    }
+    undone
+}
+
+fn is_ours(
+    host: &mut Host,
+    devices: &Devices,
+    array: &Device,
+    uuid: &str,
+    node: &Path,
+) -> Result<bool, exec::Error> {
+    let below = devices.parents(array.number);
+    if array.is_empty() && below.is_empty() {
+        return Ok(array.node() == node);
+    }
+    for member in below {
+        if has_uuid(host, "--examine", &member.node(), uuid)? {
+            return Ok(true);
+        }
+    }
+    has_uuid(host, "--detail", &array.node(), uuid)
+}
+
+/// Takes the superblock off a member, if it is of the array of this id.
+pub fn release(host: &mut Host, uuid: &str, path: &Path) -> Option<Undone> {
+    let shown = path.display();
+    match has_uuid(host, "--examine", path, uuid) {
+        Ok(true) => {}
+        Ok(false) => return None,
+        Err(error) => {
+            return Some(Undone::Left(format!(
+                "perhaps a superblock on {shown}, which could not be looked at: {error}"
+            )));
+        }
+    }
+    let zero = Exec::new("mdadm").arg("--zero-superblock").arg(path);
+    Some(match host.run(&zero.bound()) {
+        Ok(_) => Undone::Back(format!("the superblock on {shown} was erased")),
+        Err(error) => Undone::Left(format!(
+            "a superblock on {shown}: {error}; mdadm --zero-superblock {shown}"
+        )),
+    })
+}
+
+/// Erases the file system on a disk, if it is the one of this id.
+pub fn erase(host: &mut Host, id: &str, path: &Path) -> Option<Undone> {
+    let shown = path.display();
+    let found =
+        File::open(host.root.locate(path)).and_then(|file| signature::file_system_id(&file));
+    match found {
+        Ok(Some(found)) if found == id => {}
+        Ok(_) => return None,
+        Err(error) => {
+            return Some(Undone::Left(format!(
+                "perhaps a file system on {shown}, which could not be looked at: {error}"
+            )));
+        }
+    }
+    Some(match host.run(&plan::wipe(path).bound()) {
+        Ok(_) => Undone::Back(format!("the file system on {shown} was erased")),
+        Err(error) => Undone::Left(format!(
+            "a file system on {shown}: {error}; wipefs --all {shown}"
+        )),
+    })
+}
+
+/// What mdadm says of what is no array and no member.
+const NONE: [&str; 3] = [
+    "No md superblock",
+    "does not appear to be",
+    "No such file or directory",
+];
+
+/// Whether mdadm's look at a device, `--detail` or `--examine`, names the array of this id.
+///
+/// # Errors
+/// When it could not look, which says nothing of what is there.
+pub(crate) fn has_uuid(
+    host: &mut Host,
+    look: &str,
+    path: &Path,
+    uuid: &str,
+) -> Result<bool, exec::Error> {
+    let look = Exec::new("mdadm").args([look, "--export"]).arg(path);
+    let ours = format!("MD_UUID={uuid}");
+    match host.ask(&look.bound()) {
+        Ok(said) => Ok(said.text().lines().any(|line| line.trim() == ours)),
+        Err(exec::Error::Failed { stderr, .. })
+            if NONE.iter().any(|none| stderr.contains(none)) =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Stops an array.
+///
+/// # Errors
+/// What mdadm says at the last try.
+pub(crate) fn stop_patiently(host: &mut Host, node: &Path) -> Result<(), exec::Error> {
+    let stop = plan::stop(node).bound();
+    let mut outcome = host.run(&stop);
+    for _ in 1..STOPS {
+        if outcome.is_ok() {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+        outcome = host.ask(&stop);
+    }
+    outcome.map(|_| ())
+}

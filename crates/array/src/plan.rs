@@ -1,0 +1,350 @@
+//! What is to be built, and the command lines that build it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use linux::exec::Exec;
+use linux::{Root, root};
+use record::Bytes;
+
+use super::geometry::Geometry;
+use domain::filesystem::Fs;
+use domain::raid::Level;
+
+/// From this size on mdadm keeps a bitmap of what is being written, so that after a crash only that
+/// is brought in step (mdadm(8), `--bitmap`). It is named, so that mdadm need not ask.
+const BITMAP_FROM: Bytes = Bytes::gib(100);
+
+/// How long making a file system may take. With large disks most of it is their discard.
+const MKFS_LIMIT: Duration = Duration::from_secs(3600);
+
+/// What is to be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The array's shape.
+    pub geometry: Geometry,
+    /// The members, as the user wrote them.
+    pub members: Vec<PathBuf>,
+    /// Its name; `None` for one that only has a number.
+    pub name: Option<String>,
+    /// Its node: `/dev/md/NAME` or `/dev/mdN`.
+    pub node: PathBuf,
+    /// Its id, chosen here: so it is known whose a superblock is when this fails midway. Empty in
+    /// commands that are only shown, where mdadm chooses.
+    pub uuid: String,
+    /// What is left for data.
+    pub capacity: Bytes,
+    /// Whether copies or parity are taken to be in step.
+    pub assume_clean: bool,
+    /// The file system.
+    pub fs: Option<FsPlan>,
+}
+
+/// The file system that is to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FsPlan {
+    /// Which.
+    pub fs: Fs,
+    /// Its id, chosen here, so that the line for fstab is known before. Empty in commands that are
+    /// only shown, where mkfs chooses.
+    pub uuid: String,
+    /// Where it is mounted.
+    pub mount: Option<PathBuf>,
+    /// Whether it is only made to be measured: then nothing is discarded, which takes long on large
+    /// disks and makes blocks cold again, and ext4 does not write its inode tables meanwhile.
+    pub trial: bool,
+}
+
+/// A new id of the kernel's making.
+///
+/// # Errors
+/// When the kernel gives none.
+pub fn new_uuid(root: &Root) -> root::Result<String> {
+    root::read_text(&root.proc.join("sys/kernel/random/uuid"))
+}
+
+/// An id as mdadm writes it: `01234567:89abcdef:01234567:89abcdef`.
+pub fn md_uuid(uuid: &str) -> String {
+    let digits: Vec<char> = uuid.chars().filter(char::is_ascii_hexdigit).collect();
+    let words: Vec<String> = digits.chunks(8).map(|word| word.iter().collect()).collect();
+    words.join(":")
+}
+
+impl Plan {
+    /// What makes the array. It belongs to no host, so that it keeps its name when the instance's
+    /// changes, as cloud images do.
+    pub fn mdadm(&self) -> Exec {
+        let Geometry {
+            level,
+            chunk,
+            layout,
+            ..
+        } = self.geometry;
+        let mut mdadm = Exec::new("mdadm").arg("--create").arg(&self.node).args([
+            "--run",
+            "--metadata=1.2",
+            "--homehost=any",
+        ]);
+        if !self.uuid.is_empty() {
+            mdadm = mdadm.arg(format!("--uuid={}", self.uuid));
+        }
+        if let Some(name) = &self.name {
+            mdadm = mdadm.arg(format!("--name={name}"));
+        }
+        mdadm = mdadm.arg(format!("--level={}", level.word()));
+        if level == Level::Ten {
+            mdadm = mdadm.arg(format!("--layout={}", layout.word()));
+        }
+        if let Some(chunk) = chunk {
+            mdadm = mdadm.arg(format!("--chunk={}", chunk.0 >> 10));
+        }
+        if level.is_redundant() {
+            let bitmap = if self.capacity >= BITMAP_FROM {
+                "internal"
+            } else {
+                "none"
+            };
+            mdadm = mdadm.arg(format!("--bitmap={bitmap}"));
+            if self.assume_clean {
+                mdadm = mdadm.arg("--assume-clean");
+            }
+        }
+        mdadm
+            .arg(format!("--raid-devices={}", self.members.len()))
+            .args(&self.members)
+    }
+
+    /// What makes the file system on the array's node. Whatever the members held before shows
+    /// through at places, and the user has allowed for it to go: hence the force.
+    pub fn mkfs(&self, node: &Path) -> Option<Exec> {
+        let FsPlan {
+            fs, uuid, trial, ..
+        } = self.fs.as_ref()?;
+        let mkfs = match fs {
+            Fs::Xfs => {
+                let mkfs = Exec::new(fs.tool()).args(["-q", "-f"]);
+                let mkfs = if uuid.is_empty() {
+                    mkfs
+                } else {
+                    mkfs.arg("-m").arg(format!("uuid={uuid}"))
+                };
+                let mkfs = if *trial { mkfs.arg("-K") } else { mkfs };
+                match self.geometry.xfs() {
+                    Some(aligned) => mkfs.args(["-d", &aligned]),
+                    None => mkfs,
+                }
+            }
+            Fs::Ext4 => {
+                let mkfs = Exec::new(fs.tool()).args(["-q", "-F", "-b", "4096"]);
+                let mkfs = if uuid.is_empty() {
+                    mkfs
+                } else {
+                    mkfs.args(["-U", uuid])
+                };
+                // One list: of two, mkfs.ext4 takes only the last.
+                let aligned = self.geometry.ext4();
+                let kept = trial.then(|| "nodiscard".to_owned());
+                let extended: Vec<String> = aligned.into_iter().chain(kept).collect();
+                if extended.is_empty() {
+                    mkfs
+                } else {
+                    mkfs.args(["-E", &extended.join(",")])
+                }
+            }
+        };
+        Some(mkfs.arg(node).limit(MKFS_LIMIT))
+    }
+
+    /// The folder, and what mounts the file system there.
+    pub fn mount(&self, node: &Path) -> Option<(&Path, Exec)> {
+        let FsPlan {
+            fs, mount, trial, ..
+        } = self.fs.as_ref()?;
+        let point = mount.as_deref()?;
+        // ext4(5), `noinit_itable`.
+        let options = match fs {
+            Fs::Ext4 if *trial => "noatime,noinit_itable",
+            _ => "noatime",
+        };
+        let mount = Exec::new("mount")
+            .args(["-t", fs.word(), "-o", options])
+            .arg(node)
+            .arg(point);
+        Some((point, mount))
+    }
+
+    /// The line for mdadm.conf, which gives the array its node at the next boot.
+    pub(crate) fn conf_line(&self) -> String {
+        format!(
+            "ARRAY {} metadata=1.2 UUID={}",
+            self.node.display(),
+            self.uuid
+        )
+    }
+
+    /// The line for fstab. `nofail`, since an instance that waits for a volume that is not there
+    /// cannot be reached to mend that.
+    pub(crate) fn fstab_line(&self) -> Option<String> {
+        let FsPlan {
+            fs, uuid, mount, ..
+        } = self.fs.as_ref()?;
+        let point = fstab_field(mount.as_deref()?);
+        // ext4 is checked after the root file system; xfs has nothing to check (fsck.xfs(8)).
+        let pass = match fs {
+            Fs::Xfs => 0,
+            Fs::Ext4 => 2,
+        };
+        Some(format!(
+            "UUID={uuid} {point} {} noatime,nofail 0 {pass}",
+            fs.word()
+        ))
+    }
+}
+
+/// A path as fstab takes it: blanks and backslashes as octal numbers (fstab(5)).
+pub(crate) fn fstab_field(path: &Path) -> String {
+    let mut field = String::new();
+    for c in path.to_string_lossy().chars() {
+        match c {
+            ' ' | '\t' | '\n' | '\\' => field.push_str(&format!("\\{:03o}", u32::from(c))),
+            _ => field.push(c),
+        }
+    }
+    field
+}
+
+/// What erases the signatures on a disk. The force is for our own claim on it, which wipefs would
+/// take for somebody else's.
+pub(crate) fn wipe(path: &Path) -> Exec {
+    Exec::new("wipefs")
+        .args(["--all", "--force", "--quiet"])
+        .arg(path)
+}
+
+/// What takes an array down.
+pub(crate) fn stop(node: &Path) -> Exec {
+    Exec::new("mdadm").arg("--stop").arg(node)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use domain::raid::Layout;
+
+    pub(crate) fn plan(level: Level, members: &[&str]) -> Plan {
+        Plan {
+            geometry: Geometry {
+                level,
+                members: members.len() as u64,
+                chunk: level.has_chunks().then_some(Bytes::kib(256)),
+                layout: Layout::N2,
+            },
+            members: members.iter().map(PathBuf::from).collect(),
+            name: Some("data".to_owned()),
+            node: "/dev/md/data".into(),
+            uuid: md_uuid("01234567-89ab-cdef-0123-456789abcdef"),
+            capacity: Bytes::gib(2),
+            assume_clean: false,
+            fs: Some(FsPlan {
+                fs: Fs::Xfs,
+                uuid: "u-1".to_owned(),
+                mount: Some("/data".into()),
+                trial: false,
+            }),
+        }
+    }
+
+    #[test]
+    fn the_commands_of_a_raid_10_with_xfs() {
+        let plan = plan(Level::Ten, &["/dev/b", "/dev/c", "/dev/d", "/dev/e"]);
+        assert_eq!(
+            plan.mdadm().line(),
+            "mdadm --create /dev/md/data --run --metadata=1.2 --homehost=any \
+             --uuid=01234567:89abcdef:01234567:89abcdef --name=data --level=10 --layout=n2 \
+             --chunk=256 --bitmap=none --raid-devices=4 /dev/b /dev/c /dev/d /dev/e"
+        );
+        let node = Path::new("/dev/md127");
+        assert_eq!(
+            plan.mkfs(node).unwrap().line(),
+            "mkfs.xfs -q -f -m uuid=u-1 -d su=256k,sw=2 /dev/md127"
+        );
+        let (point, mount) = plan.mount(node).unwrap();
+        assert_eq!(point, Path::new("/data"));
+        assert_eq!(mount.line(), "mount -t xfs -o noatime /dev/md127 /data");
+        assert_eq!(
+            plan.fstab_line().unwrap(),
+            "UUID=u-1 /data xfs noatime,nofail 0 0"
+        );
+        assert_eq!(
+            plan.conf_line(),
+            "ARRAY /dev/md/data metadata=1.2 UUID=01234567:89abcdef:01234567:89abcdef"
+        );
+    }
+
+    #[test]
+    fn the_commands_of_other_levels() {
+        let mut large = plan(Level::Five, &["/dev/b", "/dev/c", "/dev/d"]);
+        large.capacity = Bytes::gib(200);
+        large.assume_clean = true;
+        large.name = None;
+        large.node = "/dev/md0".into();
+        let line = large.mdadm().line();
+        assert!(
+            line.contains(" --level=5 --chunk=256 --bitmap=internal --assume-clean --raid"),
+            "{line}"
+        );
+        assert!(!line.contains("--name"), "{line}");
+        for level in [Level::One, Level::Linear] {
+            let line = plan(level, &["/dev/b", "/dev/c"]).mdadm().line();
+            assert!(
+                !line.contains("chunk") && !line.contains("layout"),
+                "{line}"
+            );
+        }
+        // A bitmap, and being in step, mean nothing where there is no copy.
+        let mut zero = plan(Level::Zero, &["/dev/b", "/dev/c"]);
+        zero.assume_clean = true;
+        let line = zero.mdadm().line();
+        assert!(
+            !line.contains("bitmap") && !line.contains("clean"),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn blocks_are_kept_where_that_is_asked() {
+        let mut plan = plan(Level::Zero, &["/dev/b", "/dev/c"]);
+        for (fs, options) in [
+            (Fs::Xfs, "-m uuid=u-1 -K -d su=256k,sw=2 "),
+            (Fs::Ext4, "-E stride=64,stripe_width=128,nodiscard "),
+        ] {
+            plan.fs = Some(FsPlan {
+                fs,
+                uuid: "u-1".to_owned(),
+                mount: None,
+                trial: true,
+            });
+            let line = plan.mkfs(Path::new("/dev/md0")).unwrap().line();
+            assert!(line.contains(options), "{line}");
+        }
+    }
+
+    #[test]
+    fn ext4_is_aligned_in_blocks_and_checked_at_boot() {
+        let mut plan = plan(Level::Zero, &["/dev/b", "/dev/c"]);
+        plan.fs = Some(FsPlan {
+            fs: Fs::Ext4,
+            uuid: "u-1".to_owned(),
+            mount: Some("/my data".into()),
+            trial: false,
+        });
+        assert_eq!(
+            plan.mkfs(Path::new("/dev/md0")).unwrap().line(),
+            "mkfs.ext4 -q -F -b 4096 -U u-1 -E stride=64,stripe_width=128 /dev/md0"
+        );
+        assert_eq!(
+            plan.fstab_line().unwrap(),
+            "UUID=u-1 /my\\040data ext4 noatime,nofail 0 2"
+        );
+    }
+}

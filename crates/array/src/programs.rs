@@ -1,0 +1,32 @@
+//! The programs that build and take down arrays, behind a trait, so that tests need no md.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use linux::exec::{self, Exec, Output};
+
+/// Runs programs.
+pub trait Programs {
+    /// Runs one to its end, which must be well.
+    fn run(&mut self, program: &Exec) -> Result<Output, exec::Error>;
+    /// Whether it is on the PATH.
+    fn has(&self, program: &str) -> bool;
+}
+
+/// The programs of this host.
+pub struct Installed;
+
+impl Programs for Installed {
+    fn run(&mut self, program: &Exec) -> Result<Output, exec::Error> {
+        // Killed with this process: who repairs after a kill must find everything at rest. What
+        // takes something back is bound too, so that Ctrl-C in a terminal does not end it.
+        program.clone().mortal().run()
+    }
+
+    fn has(&self, program: &str) -> bool {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).any(|folder| {
+            std::fs::metadata(folder.join(program))
+                .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+        })
+    }
+}

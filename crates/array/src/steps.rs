@@ -1,0 +1,234 @@
+//! Work that changes the machine, as steps that can be undone: an error or a signal undoes them in
+//! reverse order.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// One step of the work on a host `H`.
+pub trait Step<H> {
+    /// What it does, as in "… failed": `making the array`.
+    fn name(&self) -> String;
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// What went wrong. It may then be half done; [`Step::undo`] is called all the same.
+    fn run(&mut self, host: &mut H) -> anyhow::Result<()>;
+
+    /// Takes back what was done of it, be it all, a part or nothing.
+    fn undo(&mut self, host: &mut H) -> Vec<Undone>;
+}
+
+/// What became of a thing that a step had done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undone {
+    /// It was taken back, as a clause: `/dev/md0 was stopped`.
+    Back(String),
+    /// It could not be, as a clause that says what to do.
+    Left(String),
+}
+
+/// Work that failed, and what was undone.
+#[derive(Debug)]
+pub struct Failed {
+    /// The step that failed.
+    step: String,
+    /// Why.
+    error: anyhow::Error,
+    /// What was undone of it all, in the order in which it was.
+    undone: Vec<Undone>,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let told = Undone::told(&self.undone);
+        write!(f, "{} failed: {:#}\n{told}", self.step, self.error)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+impl Undone {
+    /// What became of all of it, in two lines.
+    pub(crate) fn told(undone: &[Undone]) -> String {
+        let back: Vec<&str> = undone.iter().filter_map(Undone::back).collect();
+        let left: Vec<&str> = undone.iter().filter_map(Undone::left).collect();
+        let back = match &back[..] {
+            [] => String::new(),
+            back => format!("Undone: {}.\n", back.join("; ")),
+        };
+        match &left[..] {
+            [] => format!("{back}Nothing is left of it."),
+            left => format!("{back}Left: {}.", left.join("; ")),
+        }
+    }
+
+    /// What was taken back.
+    pub fn back(&self) -> Option<&str> {
+        match self {
+            Undone::Back(what) => Some(what),
+            Undone::Left(_) => None,
+        }
+    }
+
+    /// What could not be taken back.
+    pub fn left(&self) -> Option<&str> {
+        match self {
+            Undone::Left(what) => Some(what),
+            Undone::Back(_) => None,
+        }
+    }
+}
+
+/// Does the steps in order. When one fails, or `interrupt` turns true, it and those before it are
+/// undone, the last first; `undoing` is called before.
+///
+/// # Errors
+/// What failed, what was undone and what is left.
+pub fn run<H>(
+    steps: &mut [Box<dyn Step<H>>],
+    host: &mut H,
+    interrupt: &AtomicBool,
+    undoing: impl FnOnce(&mut H),
+) -> Result<(), Failed> {
+    let interrupted = || anyhow::anyhow!("a signal asked for the end");
+    for at in 0..steps.len() {
+        let Some(step) = steps.get_mut(at) else {
+            break;
+        };
+        let outcome = if interrupt.load(Ordering::Relaxed) {
+            Err(interrupted())
+        } else {
+            step.run(host).and_then(|()| {
+                // After the last step too: what was asked for is the end, not the array.
+                if interrupt.load(Ordering::Relaxed) {
+                    Err(interrupted())
+                } else {
+                    Ok(())
+                }
+            })
+        };
+        if let Err(error) = outcome {
+            let step = step.name();
+            undoing(host);
+            let done = steps.iter_mut().take(at + 1).rev();
+            let undone = done.flat_map(|step| step.undo(host)).collect();
+            return Err(Failed {
+                step,
+                error,
+                undone,
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    type Log = Vec<String>;
+
+    struct Noted {
+        name: &'static str,
+        fails: bool,
+        sticks: bool,
+    }
+
+    impl Step<Log> for Noted {
+        fn name(&self) -> String {
+            format!("doing {}", self.name)
+        }
+
+        fn run(&mut self, log: &mut Log) -> anyhow::Result<()> {
+            log.push(format!("do {}", self.name));
+            anyhow::ensure!(!self.fails, "no luck");
+            Ok(())
+        }
+
+        fn undo(&mut self, log: &mut Log) -> Vec<Undone> {
+            log.push(format!("undo {}", self.name));
+            vec![if self.sticks {
+                Undone::Left(format!("{} is still there", self.name))
+            } else {
+                Undone::Back(format!("{} is gone", self.name))
+            }]
+        }
+    }
+
+    fn undoing(log: &mut Log) {
+        log.push("undoing".to_owned());
+    }
+
+    fn noted(names: &[(&'static str, bool, bool)]) -> Vec<Box<dyn Step<Log>>> {
+        let step = |&(name, fails, sticks): &(&'static str, bool, bool)| {
+            Box::new(Noted {
+                name,
+                fails,
+                sticks,
+            }) as Box<dyn Step<Log>>
+        };
+        names.iter().map(step).collect()
+    }
+
+    #[test]
+    fn a_failure_undoes_in_reverse_order_and_says_what_is_left() {
+        let mut log = Log::new();
+        let mut steps = noted(&[
+            ("a", false, true),
+            ("b", false, false),
+            ("c", true, false),
+            ("d", false, false),
+        ]);
+        let failed = run(&mut steps, &mut log, &AtomicBool::new(false), undoing).unwrap_err();
+        assert_eq!(
+            log,
+            [
+                "do a", "do b", "do c", "undoing", "undo c", "undo b", "undo a"
+            ],
+            "the step that failed is undone too, and those after it are not begun"
+        );
+        assert_eq!(
+            failed.to_string(),
+            "doing c failed: no luck\nUndone: c is gone; b is gone.\nLeft: a is still there."
+        );
+    }
+
+    #[test]
+    fn all_well_undoes_nothing() {
+        let mut log = Log::new();
+        let mut steps = noted(&[("a", false, false), ("b", false, false)]);
+        run(&mut steps, &mut log, &AtomicBool::new(false), undoing).unwrap();
+        assert_eq!(log, ["do a", "do b"]);
+    }
+
+    #[test]
+    fn a_signal_undoes_what_was_done() {
+        /// A step during which the signal comes.
+        struct Rings(Arc<AtomicBool>);
+        impl Step<Log> for Rings {
+            fn name(&self) -> String {
+                "waiting".to_owned()
+            }
+            fn run(&mut self, _: &mut Log) -> anyhow::Result<()> {
+                self.0.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            fn undo(&mut self, _: &mut Log) -> Vec<Undone> {
+                vec![Undone::Back("the wait is over".to_owned())]
+            }
+        }
+        let (mut log, bell) = (Log::new(), Arc::new(AtomicBool::new(false)));
+        let mut steps = noted(&[("a", false, false)]);
+        steps.push(Box::new(Rings(Arc::clone(&bell))));
+        steps.extend(noted(&[("b", false, false)]));
+        let failed = run(&mut steps, &mut log, &bell, undoing).unwrap_err();
+        assert_eq!(log, ["do a", "undoing", "undo a"]);
+        assert_eq!(
+            failed.to_string(),
+            "waiting failed: a signal asked for the end\nUndone: the wait is over; a is gone.\n\
+             Nothing is left of it."
+        );
+    }
+}

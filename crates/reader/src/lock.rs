@@ -1,0 +1,59 @@
+//! One process at a time reads a disk from end to end.
+
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+use crate::Volume;
+
+/// The names of the disks, each once: several partitions of one may be read together.
+///
+/// # Errors
+/// When another process has one of them, or it cannot be had.
+pub fn lock_disks<'a>(
+    volumes: impl IntoIterator<Item = &'a Volume>,
+) -> Result<Vec<UnixDatagram>, String> {
+    let mut disks = Vec::new();
+    let mut locks = Vec::new();
+    for volume in volumes {
+        if !disks.contains(&volume.disk.number) {
+            disks.push(volume.disk.number);
+            locks.push(lock(volume)?);
+        }
+    }
+    Ok(locks)
+}
+
+/// Makes sure that no other process warms this device, or another part of the same disk, or reads it from
+/// end to end (`scrub --read`): each would yield to the other. The name
+/// goes with the process, however it ends, and leaves no file behind (unix(7), abstract sockets);
+/// it is seen by all processes of a network namespace, and not from others, such as containers.
+///
+/// # Errors
+/// When another one has it.
+fn lock(volume: &Volume) -> Result<UnixDatagram, String> {
+    bind(volume).map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            "another disksmith is reading {}, or another part of its disk, from end to end already (warm, \
+             or scrub --read): two would share what the volume gives, or read everything twice. Wait for \
+             it, or end it",
+            volume.path.display()
+        ),
+        _ => format!(
+            "the name that keeps others from reading {} at the same time cannot be had: {error}",
+            volume.path.display()
+        ),
+    })
+}
+
+/// Whether another process is warming it.
+pub fn is_locked(volume: &Volume) -> bool {
+    bind(volume).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
+}
+
+fn bind(volume: &Volume) -> io::Result<UnixDatagram> {
+    let disk = volume.disk.number;
+    let name = format!("disksmith-warm-{disk}");
+    let address = SocketAddr::from_abstract_name(name.as_bytes())?;
+    UnixDatagram::bind_addr(&address)
+}

@@ -1,0 +1,213 @@
+//! The arguments of `scrub`.
+
+use std::str::FromStr;
+
+use clap::Args;
+use jiff::civil;
+
+use domain::ready_by::ReadyBy;
+use domain::values::{Latency, Span};
+
+/// What `scrub` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith scrub /dev/md0
+  disksmith scrub /dev/md0 --keep-p99 5ms
+  disksmith scrub /dev/md0 --window 01:00-06:00
+  disksmith scrub /dev/md0 --by sunday --deadline-wins
+  disksmith scrub /dev/md0 --locate
+  disksmith scrub --install-timer --all --window 01:00-06:00
+  disksmith scrub --read /dev/md1 /dev/nvme0n1
+  disksmith scrub --status
+
+Exit status: 0 done, and all copies agree; 1 done, and mismatches or places that cannot be
+read were found, or with --all an array lacks a member; 2 refused; 3 ended before its end: the
+same command goes on.")]
+pub struct ScrubArgs {
+    /// The arrays: /dev/md0, md0, or a name below /dev/md. Of several, no two may share a disk
+    #[arg(
+        required_unless_present_any = ["status", "guard", "all", "uninstall_timer"],
+        value_name = "ARRAY"
+    )]
+    pub arrays: Vec<String>,
+    /// All arrays that can be scrubbed; those that share a disk one after the other
+    #[arg(long, conflicts_with_all = ["arrays", "status"])]
+    pub all: bool,
+
+    /// Go on only as fast as keeps 99 of 100 requests of others below this. Without this and
+    /// --keep-mean, others may have 1.5 times the p99 and the mean that they have without the check
+    /// (1.35 times the mean with --read)
+    #[arg(long, value_name = "DURATION", conflicts_with = "status")]
+    pub keep_p99: Option<Latency>,
+    /// Go on only as fast as keeps the mean latency of others below this
+    #[arg(long, value_name = "DURATION", conflicts_with = "status")]
+    pub keep_mean: Option<Latency>,
+
+    /// Run only at these hours, such as 01:00-06:00: wait for them, and end with them. The same
+    /// command goes on at the next ones
+    #[arg(long, value_name = "FROM-TO", conflicts_with = "status")]
+    pub window: Option<Hours>,
+    /// End after this time. The same command goes on
+    #[arg(long = "for", value_name = "DURATION", conflicts_with = "status")]
+    pub lasts: Option<Span>,
+    /// When it is to be done: sunday, 2026-11-29 (when that day begins), 18:00, 2026-11-29T18:00
+    #[arg(long, value_name = "WHEN", conflicts_with = "status")]
+    pub by: Option<By>,
+    /// Where latency and --by cannot both be kept, keep --by
+    #[arg(long, requires = "by")]
+    pub deadline_wins: bool,
+    /// Begin anew, also where the ledger says that a part is done already
+    #[arg(long, conflicts_with = "status")]
+    pub anew: bool,
+
+    /// Leave out what was scrubbed to its end less than so long ago
+    #[arg(long, value_name = "DURATION", conflicts_with_all = ["status", "anew", "repair"])]
+    pub every: Option<Span>,
+
+    /// Where mismatches were counted, read the members again and say where they differ, and which
+    /// files lie there. After a scrub that found some it needs no new one
+    #[arg(long, conflicts_with_all = ["status", "repair"])]
+    pub locate: bool,
+    /// Also write anew what differs: of copies, md takes the first that it can read; of parity, it
+    /// believes the data. Nothing tells which of two copies was right
+    #[arg(long, conflicts_with = "status")]
+    pub repair: bool,
+
+    /// Read every member of the arrays from end to end instead, and list what cannot be read: what
+    /// is left for RAID 0 and linear, which keep nothing to compare with. Single disks can be named
+    /// too, and --locate names the files that lie where it cannot be read
+    #[arg(long, conflicts_with_all = ["status", "repair", "all", "every", "install_timer"])]
+    pub read: bool,
+
+    /// Only say how the scrubs of this host's arrays stand, and what they found
+    #[arg(long)]
+    pub status: bool,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+
+    /// Write a timer of systemd that runs this command, and turn off the checks that the distribution
+    /// has scheduled: monthly, or each night where it has --window, --for or --every
+    #[arg(long, conflicts_with_all = ["status", "anew", "repair", "json"])]
+    pub install_timer: bool,
+    /// Take that timer out, and turn on again what it replaced
+    #[arg(long, conflicts_with_all = ["install_timer", "arrays", "all", "status", "anew", "repair",
+        "json", "locate", "every"])]
+    pub uninstall_timer: bool,
+    /// What --install-timer adds to the command that its timer runs: to end because the hours or --for
+    /// are over, or by a signal, is no failure then (status 0, or 1 with mismatches), and of --for there
+    /// is one each night until --by
+    #[arg(long, conflicts_with_all = ["status", "read", "repair", "anew", "install_timer",
+        "uninstall_timer"])]
+    pub scheduled: bool,
+    /// Only show what would be done to install or take out the timer
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// What a scrub starts to have its knobs put back when it is killed
+    #[arg(long, hide = true)]
+    pub guard: bool,
+}
+
+/// Hours of a day, in the time zone of this host; they may go beyond midnight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hours {
+    /// From then.
+    pub from: civil::Time,
+    /// Until then.
+    pub to: civil::Time,
+}
+
+impl FromStr for Hours {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Hours, String> {
+        let time = |text: &str| -> Option<civil::Time> {
+            text.contains(':')
+                .then(|| text.trim().parse().ok())
+                .flatten()
+        };
+        let hours = text
+            .split_once('-')
+            .and_then(|(from, to)| Some((time(from)?, time(to)?)));
+        match hours {
+            Some((from, to)) if from != to => Ok(Hours { from, to }),
+            Some(_) => Err(format!(
+                "'{text}' is no time at all, or all day; leave it out"
+            )),
+            None => Err(format!("'{text}' are no hours; write them as 01:00-06:00")),
+        }
+    }
+}
+
+/// When something is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// When that day of the week begins, the next time.
+    Weekday(civil::Weekday),
+    /// When that day begins.
+    Date(civil::Date),
+    /// At a time.
+    At(ReadyBy),
+}
+
+impl FromStr for By {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<By, String> {
+        use civil::Weekday::{Friday, Monday, Saturday, Sunday, Thursday, Tuesday, Wednesday};
+        let lower = text.to_lowercase();
+        let days = [
+            (Monday, "monday"),
+            (Tuesday, "tuesday"),
+            (Wednesday, "wednesday"),
+            (Thursday, "thursday"),
+            (Friday, "friday"),
+            (Saturday, "saturday"),
+            (Sunday, "sunday"),
+        ];
+        let is_day = |name: &str| name == lower || name.get(..3) == Some(lower.as_str());
+        if let Some((day, _)) = days.into_iter().find(|(_, name)| is_day(name)) {
+            return Ok(By::Weekday(day));
+        }
+        let is_date = text.len() == 10;
+        if let Some(date) = is_date.then(|| text.parse().ok()).flatten() {
+            return Ok(By::Date(date));
+        }
+        text.parse().map(By::At).map_err(|_| {
+            format!(
+                "'{text}' is no time; write it as sunday, 2026-11-29, 18:00 or 2026-11-29T18:00"
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use clap::{Parser, Subcommand};
+
+    use super::ScrubArgs;
+
+    /// The program, as far as this verb goes.
+    #[derive(Parser)]
+    struct Program {
+        #[command(subcommand)]
+        verb: Verb,
+        /// The ledger, which the program takes with every verb.
+        #[arg(long, global = true)]
+        ledger: Option<std::path::PathBuf>,
+    }
+
+    #[derive(Subcommand)]
+    enum Verb {
+        Scrub(Box<ScrubArgs>),
+    }
+
+    /// The arguments of a command line, `disksmith scrub ...`.
+    pub(crate) fn parsed(command: &str) -> ScrubArgs {
+        let Program { verb, ledger: _ } = Program::try_parse_from(command.split(' '))
+            .unwrap_or_else(|error| panic!("{command}: {error}"));
+        let Verb::Scrub(args) = verb;
+        *args
+    }
+}

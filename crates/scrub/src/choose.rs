@@ -1,0 +1,160 @@
+//! Which arrays are scrubbed, and which of them at once.
+
+use jiff::{SignedDuration, Timestamp};
+use linux::block::{DevNum, Devices};
+use linux::{Root, md};
+
+use super::start::Book;
+use super::target::Target;
+use crate::args::ScrubArgs;
+use ui::context::Context;
+use ui::exit::{Failure, Standing as _};
+use ui::units::span;
+
+/// The arrays that were asked for and are due, or what is wrong with any of them. Of all arrays,
+/// those that cannot be scrubbed are told and left out.
+///
+/// # Errors
+/// When an array that was named cannot be scrubbed, or none can.
+pub(crate) fn choose(
+    args: &ScrubArgs,
+    devices: &Devices,
+    context: &Context,
+) -> Result<Vec<Target>, Failure> {
+    let targets = if args.all {
+        all(devices, context)?
+    } else {
+        named(&args.arrays, devices, context)?
+    };
+    let Some(every) = args.every else {
+        return Ok(targets);
+    };
+    let book = Book::open(context, false).ok().flatten();
+    let least = SignedDuration::from_nanos(i64::try_from(every.0.0).unwrap_or(i64::MAX));
+    let is_due = |target: &Target| {
+        let work = book.as_ref().and_then(|book| book.of(&target.uuid).ok()?);
+        let finished = work
+            .filter(|work| !work.document.repairs)
+            .and_then(|work| work.summary.finished);
+        finished.is_none_or(|finished| Timestamp::now().duration_since(finished) >= least)
+    };
+    let (due, done): (Vec<Target>, Vec<Target>) = targets.into_iter().partition(is_due);
+    for target in done {
+        context.tell(&format!(
+            "disksmith: {} was scrubbed less than {} ago, and is not due (--every).",
+            target.path(),
+            span(every.0.as_secs_f64())
+        ));
+    }
+    Ok(due)
+}
+
+/// All arrays of the host that can be scrubbed.
+fn all(devices: &Devices, context: &Context) -> Result<Vec<Target>, Failure> {
+    let mut targets = Vec::new();
+    let mut problems = Vec::new();
+    for array in md::arrays(&context.root, devices).refused()? {
+        match Target::find(&array.name, &context.root, devices) {
+            Ok(target) => targets.push(target),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if targets.is_empty() {
+        problems.push("of the arrays of this host none can be scrubbed".to_owned());
+        return Err(Failure::refused_for("nothing is scrubbed", &problems));
+    }
+    for problem in problems {
+        context.tell(&format!("disksmith: {problem}"));
+    }
+    Ok(targets)
+}
+
+/// Whether an array of the host lacks a member. That is no reason not to scrub the others, but whoever
+/// has all of them scrubbed, such as a timer, is to find out.
+pub(crate) fn is_any_degraded(root: &Root) -> bool {
+    let arrays = Devices::read(root).ok();
+    let arrays = arrays.and_then(|devices| md::arrays(root, &devices).ok());
+    arrays.is_some_and(|arrays| arrays.iter().any(|array| array.degraded.unwrap_or(0) > 0))
+}
+
+/// All arrays that were named, or what is wrong with any of them.
+fn named(words: &[String], devices: &Devices, context: &Context) -> Result<Vec<Target>, Failure> {
+    let mut targets: Vec<Target> = Vec::new();
+    let mut problems = Vec::new();
+    for word in words {
+        match Target::find(word, &context.root, devices) {
+            Ok(target) => {
+                if let Some(other) = targets.iter().find(|other| share(other, &target)) {
+                    problems.push(format!(
+                        "{} and {} share a disk, so that each would hold back the other; scrub one \
+                         after the other, as --all does",
+                        other.path(),
+                        target.path()
+                    ));
+                }
+                targets.push(target);
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.is_empty() {
+        Ok(targets)
+    } else {
+        Err(Failure::refused_for("nothing is scrubbed", &problems))
+    }
+}
+
+/// The disks of an array on which none of the others lies: a lock is had once, and by one of them.
+pub(crate) fn new_disks(target: &Target, others: &[Target]) -> Vec<DevNum> {
+    let disks = target.disks.iter().copied();
+    disks
+        .filter(|disk| !others.iter().any(|other| other.disks.contains(disk)))
+        .collect()
+}
+
+fn share(one: &Target, other: &Target) -> bool {
+    one.disks.iter().any(|disk| other.disks.contains(disk))
+}
+
+/// Those of a later round as they are now, and why others cannot be scrubbed any more, in sentences: hours
+/// or days may have passed since they were chosen.
+pub(crate) fn still(round: Vec<Target>, root: &Root) -> (Vec<Target>, Vec<String>) {
+    let mut targets = Vec::new();
+    let mut left_out = Vec::new();
+    for target in round {
+        match target.again(root) {
+            Ok(target) => targets.push(target),
+            Err(why) => left_out.push(format!("It was not begun, since by now {why}.")),
+        }
+    }
+    (targets, left_out)
+}
+
+/// The arrays in rounds, one after the other: of those of one round no two share a disk.
+pub(crate) fn rounds(targets: Vec<Target>) -> Vec<Vec<Target>> {
+    let mut rounds: Vec<Vec<Target>> = Vec::new();
+    for target in targets {
+        let free = rounds
+            .iter_mut()
+            .find(|round| !round.iter().any(|other| share(other, &target)));
+        match free {
+            Some(round) => round.push(target),
+            None => rounds.push(vec![target]),
+        }
+    }
+    rounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::target::tests::tree;
+    use super::*;
+
+    #[test]
+    fn an_array_that_lacks_a_member_is_found() {
+        let (_place, root) = tree(&[]);
+        assert!(!is_any_degraded(&root));
+        let (_place, root) = tree(&[("degraded", "1")]);
+        assert!(is_any_degraded(&root));
+    }
+}

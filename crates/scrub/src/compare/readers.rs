@@ -1,0 +1,216 @@
+//! Reads parts of all members at once, each on a thread of its own, when others ask little of it: a member that is
+//! slow, or much in use, holds up the others no longer than the comparison.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use record::{Bytes, Nanos};
+
+use super::super::locate::{Buffer, Disks, Group};
+use super::lull::Lull;
+
+/// What cloud volumes count as one request (EBS: 256 KiB of an SSD volume).
+pub(crate) const REQUEST: Bytes = Bytes::kib(256);
+
+/// What is read of one member: ranges of it in bytes, one behind the other in memory.
+pub(super) struct Share {
+    slot: u32,
+    ranges: Vec<Range<u64>>,
+    /// See [`Lull::wait`]; `None` not to wait.
+    lulls: Option<Duration>,
+    /// How long it took to read.
+    took: Duration,
+    buffer: Buffer,
+    /// What could not be read.
+    failed: Vec<Range<u64>>,
+}
+
+impl Share {
+    fn length(&self) -> usize {
+        let lengths = self.ranges.iter().map(|range| range.end - range.start);
+        lengths.sum::<u64>() as usize
+    }
+
+    /// Reads it by one request after the other, each in a lull.
+    fn read(&mut self, members: &Disks, lull: &mut Lull) {
+        let (slot, lulls) = (self.slot, self.lulls);
+        let mut took = Duration::ZERO;
+        let mut rest = self.buffer.part_mut(0);
+        for request in self.ranges.iter().flat_map(requests_of) {
+            let taken = std::mem::take(&mut rest);
+            let (part, behind) = taken.split_at_mut((request.end - request.start) as usize);
+            rest = behind;
+            if let Some(apart) = lulls {
+                lull.wait(apart, || members.counted(slot));
+            }
+            let began = Instant::now();
+            if members.read_at(slot, request.start, part).is_err() {
+                self.failed.push(request);
+            }
+            lull.took(began.elapsed());
+            took += began.elapsed();
+        }
+        self.took = took;
+    }
+
+    /// What was read from a place on.
+    fn part(&self, at: u64, length: Bytes) -> Option<&[u8]> {
+        let is_in = |failed: &Range<u64>| failed.start < at + length.0 && at < failed.end;
+        if self.failed.iter().any(is_in) {
+            return None;
+        }
+        let mut before = 0;
+        for range in &self.ranges {
+            if range.contains(&at) {
+                let from = before + (at - range.start) as usize;
+                return self.buffer.part(0).get(from..from + length.0 as usize);
+            }
+            before += (range.end - range.start) as usize;
+        }
+        None
+    }
+}
+
+/// What was read of all members.
+pub(super) struct Shares(BTreeMap<u32, Share>);
+
+impl Shares {
+    /// How long the member took to read that took longest.
+    pub(super) fn longest(&self) -> Nanos {
+        let longest = self.0.values().map(|share| share.took).max();
+        longest.map_or(Nanos(0), Nanos::from)
+    }
+
+    /// What a member holds from `at` on, in bytes from where the array's data begins on it; `None` where that
+    /// was not read.
+    pub(super) fn part(&self, slot: u32, at: u64, length: Bytes) -> Option<&[u8]> {
+        self.0.get(&slot)?.part(at, length)
+    }
+}
+
+/// The threads that read, one for each member.
+pub(super) struct Readers {
+    asks: BTreeMap<u32, Sender<Share>>,
+    came: Receiver<Share>,
+    /// Memory that was read into before.
+    spare: Vec<Buffer>,
+}
+
+impl Readers {
+    /// Of these members.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub(super) fn start(members: Disks) -> io::Result<Readers> {
+        let members = Arc::new(members);
+        let (answer, came) = channel();
+        let mut asks = BTreeMap::new();
+        for slot in members.slots() {
+            let (ask, asked) = channel::<Share>();
+            let (members, answer) = (Arc::clone(&members), answer.clone());
+            std::thread::Builder::new()
+                .name(format!("member {slot}"))
+                .spawn(move || {
+                    super::give_way_to_others();
+                    let mut lull = Lull::default();
+                    for mut share in asked {
+                        share.read(&members, &mut lull);
+                        if answer.send(share).is_err() {
+                            return;
+                        }
+                    }
+                })?;
+            asks.insert(slot, ask);
+        }
+        Ok(Readers {
+            asks,
+            came,
+            spare: Vec::new(),
+        })
+    }
+
+    /// Reads what belongs to these groups, of all members at once, in lulls with so much time between two requests
+    /// to one, or with `None` as fast as they are; `None` where a thread is gone. What a member that is not there would hold is not read.
+    pub(super) fn read<'a>(
+        &mut self,
+        groups: impl Iterator<Item = &'a Group>,
+        lulls: Option<Duration>,
+    ) -> Option<Shares> {
+        let mut asked = 0;
+        for (slot, ranges) in ranges(groups) {
+            if let Some(ask) = self.asks.get(&slot) {
+                let mut share = Share {
+                    slot,
+                    ranges,
+                    lulls,
+                    took: Duration::ZERO,
+                    buffer: self.spare.pop().unwrap_or_else(|| Buffer::new(1, 0)),
+                    failed: Vec::new(),
+                };
+                share.buffer.hold(1, share.length());
+                ask.send(share).ok()?;
+                asked += 1;
+            }
+        }
+        let mut shares = BTreeMap::new();
+        for _ in 0..asked {
+            let share = self.came.recv().ok()?;
+            shares.insert(share.slot, share);
+        }
+        Some(Shares(shares))
+    }
+
+    /// Takes memory back that is not looked at any more.
+    pub(super) fn give_back(&mut self, shares: Shares) {
+        let shares = shares.0.into_values();
+        self.spare.extend(shares.map(|share| share.buffer));
+    }
+}
+
+/// What is read of a range by one request each.
+fn requests_of(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let (start, end) = (range.start, range.end);
+    (start..end)
+        .step_by(REQUEST.0 as usize)
+        .map(move |from| from..end.min(from + REQUEST.0))
+}
+
+/// What is to be read of each member for these groups; neighbours are one.
+fn ranges<'a>(groups: impl Iterator<Item = &'a Group>) -> BTreeMap<u32, Vec<Range<u64>>> {
+    let mut all: BTreeMap<u32, Vec<Range<u64>>> = BTreeMap::new();
+    for group in groups {
+        for place in group.places() {
+            let ranges = all.entry(place.slot).or_default();
+            let end = place.at + group.length;
+            match ranges.iter_mut().find(|range| range.end == place.at) {
+                Some(before) => before.end = end,
+                None => ranges.push(place.at..end),
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use super::*;
+    use std::fs::File;
+
+    /// So many members in files of that length, and the files.
+    pub(in super::super) fn members(number: usize, length: u64) -> (Disks, Vec<File>) {
+        let files: Vec<File> = (0..number)
+            .map(|_| {
+                let file = tempfile::tempfile().unwrap();
+                file.set_len(length).unwrap();
+                file
+            })
+            .collect();
+        let clones = files.iter().map(|file| file.try_clone().unwrap());
+        (Disks::of_files(clones.collect()), files)
+    }
+}

@@ -1,0 +1,401 @@
+//! The place up to which md may check, and how far it is raised.
+
+use linux::md::sync::{Knob, Sectors};
+use record::{Bytes, Nanos};
+
+use super::super::pace::May;
+
+/// A speed limit that is none, in KiB a second.
+const FULL: u64 = 10_000_000;
+/// The least that md takes.
+const LEAST: u64 = 1;
+/// What md checks at once at RAID 1 and 10 (`RESYNC_BLOCK_SIZE`, drivers/md/raid1-10.c): a smaller
+/// step would be no smaller.
+const BLOCK: Sectors = Sectors(128);
+/// In company a step is what may be done in so many seconds.
+const STEP_S: f64 = 0.5;
+/// But at least so much of each member: each step costs writes of the superblock, one for each time that
+/// it can be halved.
+const LEAST_STEP: Sectors = Sectors(2048);
+/// Where all others wait, a step takes no longer than this share of the latency that is kept for almost all
+/// requests. In a long one the members idle for most of the time, though others wait.
+const HOLDS: f64 = 0.5;
+/// But it is what may be done in so many seconds, at least one unit: the superblocks cost more then than is
+/// gained.
+const LEAST_STEP_S: f64 = 0.1;
+/// No step in company is larger.
+const LARGEST_STEP: Bytes = Bytes::mib(64);
+/// How much the last step counts in how long a unit takes.
+const LAST_COUNTS: f64 = 0.2;
+/// Alone, the fence is so many seconds ahead. md drains at half of the way from where it drained last, so that
+/// it is raised each quarter of the way: then md drains once in all of that time.
+const AHEAD_S: f64 = 2.75;
+/// And at least so far.
+const LEAST_AHEAD: Bytes = Bytes::mib(16);
+/// What is left of the way when it is raised.
+const RAISED_AT: f64 = 0.75;
+/// After so long md is let run against the fence, where what is done is known exactly: twice as long each time, from
+/// the first on, so that little is lost where a machine goes down soon after it came up.
+const FIRST_STAND: Nanos = Nanos(2_500_000_000);
+const STAND: Nanos = Nanos(20_000_000_000);
+/// More than this, in seconds of the rate, is not made up for, neither what it lags behind nor what it was
+/// ahead.
+const OWES_S: f64 = 4.0;
+/// A step waits until no more than this share of the usual number of requests is in flight, for so long.
+const FEW: f64 = 0.5;
+const PATIENCE: Nanos = Nanos(20_000_000);
+/// Where all others wait, the fewer are in flight, the sooner they have come back. There it waits for longer, but
+/// for no more than this share of the time between two steps.
+const LONG_PATIENCE: Nanos = Nanos(100_000_000);
+const LONG_SHARE: f64 = 0.25;
+/// How much the last number counts in what is usual.
+const LAST_NUMBER_COUNTS: f64 = 0.05;
+/// The speed alone is averaged over so many seconds.
+const AVERAGE_S: f64 = 1.0;
+
+/// In company it is looked so often at least whether the fence may be raised, and so often at most.
+const TICK: Nanos = Nanos(20_000_000);
+const SLOW_TICK: Nanos = Nanos(50_000_000);
+/// Where a step waits for a better moment, where it must be seen soon that md is past the gate, and where it is
+/// seen how long a step takes, at first.
+const FINE_TICK: Nanos = Nanos(2_000_000);
+/// The share of what it has taken so far after which it is looked again.
+const FINER: u64 = 8;
+/// And alone.
+const SLOWEST_TICK: Nanos = Nanos(100_000_000);
+
+/// How md may go towards the fence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gate {
+    /// As fast as it can.
+    Open,
+    /// A little at a time while others use the members.
+    Gentle,
+    /// Not at all: md is faster than the least limit, and sleeps until that is raised. It sees so within
+    /// what it checks at once, but goes on only half a second after the limit is raised.
+    Shut,
+}
+
+/// Whether a speed limit is one of those that are set here.
+pub(crate) fn is_limit(kib: u64) -> bool {
+    matches!(kib, LEAST | FULL)
+}
+
+impl Gate {
+    /// The limits that make it so, in KiB a second.
+    pub(super) fn limits(self) -> [(Knob, u64); 2] {
+        let (least, most) = match self {
+            Gate::Open => (FULL, FULL),
+            Gate::Gentle => (LEAST, FULL),
+            Gate::Shut => (LEAST, LEAST),
+        };
+        [(Knob::SpeedMin, least), (Knob::SpeedMax, most)]
+    }
+}
+
+/// The fence of one check.
+#[derive(Clone, Debug)]
+pub(super) struct Fence {
+    at: Sectors,
+    /// It stands at multiples of this.
+    unit: Sectors,
+    /// The least step where others do not all wait for it.
+    least: Sectors,
+    /// Whether they do.
+    holds_all: bool,
+    /// Whether a deadline counts more than that.
+    hurries: bool,
+    /// Whether md is held before the fence.
+    shut: bool,
+    /// The end, rounded up; `None` until it is known.
+    last: Option<Sectors>,
+    /// Where it stays though the end is further.
+    stop: Option<Sectors>,
+    /// Bytes that may be checked now, beyond where md is; negative when it went too far.
+    credit: f64,
+    /// Bytes a second, averaged.
+    speed: f64,
+    /// When md stood at it last, and after how long it must again.
+    stood: Nanos,
+    stands: Nanos,
+    /// Since when a step waits for a moment with few requests in flight, and how many are usual.
+    waits: Option<Nanos>,
+    usual: Option<f64>,
+    /// The step that md is at: when it began, and of how many units it is.
+    step: Option<(Nanos, f64)>,
+    /// How long a unit takes in company, in seconds.
+    unit_s: Option<f64>,
+    /// How long a step may take, in seconds.
+    holds: Option<f64>,
+}
+
+impl Fence {
+    /// At the place where the check begins, rounded down to where a fence may stand.
+    /// `wide` is over how many members md goes at once.
+    pub(super) fn new(from: Sectors, chunk: Sectors, wide: u64, now: Nanos) -> Fence {
+        let unit = chunk.max(BLOCK);
+        let row = LEAST_STEP.0.saturating_mul(wide);
+        Fence {
+            at: Sectors(from.0 / unit.0 * unit.0),
+            unit,
+            least: Sectors(row.div_ceil(unit.0).max(1) * unit.0),
+            holds_all: false,
+            hurries: false,
+            shut: false,
+            last: None,
+            stop: None,
+            credit: 0.0,
+            speed: 0.0,
+            stood: now,
+            stands: FIRST_STAND,
+            waits: None,
+            usual: None,
+            step: None,
+            unit_s: None,
+            holds: None,
+        }
+    }
+
+    /// Of an array where all others wait while md is at anything: RAID 10 lets all requests come back that were
+    /// begun, and none begin until one of its own of 64 KiB has come back (`raise_barrier`, drivers/md/raid10.c).
+    pub(super) fn that_holds_all(mut self, holds_all: bool) -> Fence {
+        self.holds_all = holds_all;
+        self
+    }
+
+    /// It goes no further than this, if that is given.
+    pub(super) fn that_stops_at(mut self, stop: Option<Sectors>) -> Fence {
+        self.stop = stop;
+        self
+    }
+
+    /// Whether md, which has done all up to there, is where it goes no further.
+    pub(super) fn has_stopped(&self, done: Sectors) -> bool {
+        self.stop.is_some_and(|stop| done >= stop)
+    }
+
+    /// The last place up to there where it may stand.
+    pub(super) fn stands_at(&self, place: Sectors) -> Sectors {
+        Sectors(place.0 / self.unit.0 * self.unit.0)
+    }
+
+    /// It stands at multiples of this.
+    pub(super) fn unit(&self) -> Sectors {
+        self.unit
+    }
+
+    /// Says whether it is to be as fast as a deadline demands, whoever waits.
+    pub(super) fn hurry(&mut self, hurries: bool) {
+        self.hurries = hurries;
+    }
+
+    /// Whether steps are as small as the latency of others asks for.
+    fn spares_all(&self) -> bool {
+        self.holds_all && !self.hurries
+    }
+
+    /// Says the latency that is kept for almost all requests, in seconds.
+    pub(super) fn keep(&mut self, latency: Option<f64>) {
+        self.holds = latency.map(|latency| HOLDS * latency);
+    }
+
+    /// Takes where md is, and gives what it does in company, in bytes a second, where a step was just done.
+    pub(super) fn follow(&mut self, live: Sectors, now: Nanos) -> Option<f64> {
+        if self.ahead(live).0 > 0 {
+            return None;
+        }
+        let (began, units) = self.step.take()?;
+        let took = Nanos(now.0.saturating_sub(began.0)).as_secs_f64() / units.max(1.0);
+        let unit_s = self.unit_s.get_or_insert(took);
+        *unit_s += LAST_COUNTS * (took - *unit_s);
+        Some(self.unit.bytes().0 as f64 / unit_s.max(1e-6))
+    }
+
+    /// Where it is.
+    pub(super) fn at(&self) -> Sectors {
+        self.at
+    }
+
+    /// Says where the end is.
+    pub(super) fn ends_at(&mut self, of: Sectors) {
+        self.last = Some(Sectors(of.0.div_ceil(self.unit.0) * self.unit.0));
+    }
+
+    /// Whether there is nothing behind it.
+    pub(super) fn is_last(&self) -> bool {
+        self.last.is_some_and(|last| self.at >= last)
+    }
+
+    /// md stood at it, and what is done was kept.
+    pub(super) fn stood(&mut self, now: Nanos) {
+        if self.must_stand(now) {
+            self.stands = Nanos((2 * self.stands.0).min(STAND.0));
+        }
+        self.stood = now;
+    }
+
+    /// Takes that md went on by so many bytes in so many seconds, and gives how it may go.
+    pub(super) fn gate(&mut self, may: May, live: Sectors, bytes: f64, seconds: f64) -> Gate {
+        let weight = (seconds / AVERAGE_S).min(1.0);
+        if seconds > 0.0 {
+            self.speed += weight * (bytes / seconds - self.speed);
+        }
+        match may {
+            May::All => {
+                self.credit = 0.0;
+                self.shut = false;
+                self.waits = None;
+                return Gate::Open;
+            }
+            May::Nothing => {
+                self.credit -= bytes;
+                self.shut = self.ahead(live).0 > 0;
+                self.waits = None;
+            }
+            May::Rate(rate) => {
+                let step = self.step(rate).bytes().0 as f64;
+                let most = 2.0 * step;
+                let least = -(OWES_S * rate).max(most);
+                self.credit = (self.credit + rate * seconds - bytes).clamp(least, most);
+                // What was let loose when nobody was there lies far ahead.
+                let is_far = self.ahead(live).bytes().0 as f64 > most;
+                let is_due = self.credit >= if self.shut { step } else { 0.0 };
+                self.shut = is_far && !is_due;
+            }
+        }
+        if !self.shut {
+            return Gate::Gentle;
+        }
+        // How long it takes is not known of a step that is held.
+        self.step = None;
+        Gate::Shut
+    }
+
+    /// So long nothing is to be done at this pace.
+    pub(super) fn rest(&self, may: May, live: Sectors, now: Nanos) -> Nanos {
+        let rate = match may {
+            May::Rate(rate) => rate,
+            May::Nothing => return SLOW_TICK,
+            // The fence is far, and who comes is looked for no more often.
+            May::All => return SLOWEST_TICK,
+        };
+        if let Some((began, _)) = self.step {
+            let so_far = now.0.saturating_sub(began.0);
+            return Nanos(so_far / FINER).clamp(FINE_TICK, SLOW_TICK);
+        }
+        let is_let_go = self.ahead(live).0 > 0 && !self.shut;
+        if is_let_go || self.waits.is_some() {
+            return FINE_TICK;
+        }
+        let lacks = (self.step(rate).bytes().0 + self.ahead(live).bytes().0) as f64 - self.credit;
+        let rest = Nanos((lacks.max(0.0) / rate.max(1.0) * 1e9) as u64);
+        rest.clamp(TICK, SLOW_TICK)
+    }
+
+    /// Whether it should be raised, as far as the pace goes.
+    pub(super) fn is_wanted(&self, may: May, live: Sectors, now: Nanos) -> bool {
+        // Where it must stand, it does until what is done was kept.
+        if self.is_last() || self.must_stand(now) {
+            return false;
+        }
+        let ahead = self.ahead(live);
+        match may {
+            May::Nothing => false,
+            May::All => ahead.bytes().0 as f64 <= RAISED_AT * self.reach(),
+            // How long it takes is seen only where it begins when md stands.
+            May::Rate(_) if self.spares_all() && ahead.0 > 0 => false,
+            May::Rate(rate) => {
+                let step = self.step(rate);
+                let spent = ahead.bytes().0 as f64;
+                ahead.0 * 2 <= step.0 && self.credit - spent >= step.bytes().0 as f64
+            }
+        }
+    }
+
+    /// Raises it and gives where it is now; `None` while a step waits, because more requests are `in_flight`
+    /// than at other moments.
+    pub(super) fn raise(
+        &mut self,
+        may: May,
+        live: Sectors,
+        in_flight: u64,
+        now: Nanos,
+    ) -> Option<Sectors> {
+        if let May::Rate(rate) = may
+            && self.is_better_later(rate, in_flight as f64, now)
+        {
+            return None;
+        }
+        self.waits = None;
+        let to = match may {
+            May::Nothing => return None,
+            May::Rate(rate) => Sectors(self.at.0 + self.step(rate).0),
+            May::All => {
+                let ahead = Sectors::of(Bytes(self.reach() as u64));
+                Sectors((live.0 + ahead.0).div_ceil(self.unit.0) * self.unit.0)
+            }
+        };
+        let ends = self.last.into_iter().chain(self.stop).min();
+        let to = ends.map_or(to, |ends| to.min(ends));
+        if to <= self.at {
+            return None;
+        }
+        let units = (to.0 - self.at.0) as f64 / self.unit.0 as f64;
+        self.step = matches!(may, May::Rate(_)).then_some((now, units));
+        self.at = to;
+        Some(to)
+    }
+
+    /// Whether a step waits for fewer requests in flight.
+    fn is_better_later(&mut self, rate: f64, in_flight: f64, now: Nanos) -> bool {
+        let since = *self.waits.get_or_insert_with(|| {
+            // Only the first number is of any moment, and not of one that was waited for.
+            let usual = self.usual.get_or_insert(in_flight);
+            *usual += LAST_NUMBER_COUNTS * (in_flight - *usual);
+            now
+        });
+        let patience = match self.spares_all() {
+            false => PATIENCE,
+            true => {
+                let interval = self.step(rate).bytes().0 as f64 / rate.max(1.0);
+                Nanos((LONG_SHARE * interval * 1e9) as u64).clamp(PATIENCE, LONG_PATIENCE)
+            }
+        };
+        let usual = self.usual.unwrap_or_default();
+        in_flight > FEW * usual && now.0.saturating_sub(since.0) < patience.0
+    }
+
+    fn must_stand(&self, now: Nanos) -> bool {
+        now.0.saturating_sub(self.stood.0) >= self.stands.0
+    }
+
+    /// How much md may do before it stands.
+    pub(super) fn ahead(&self, live: Sectors) -> Sectors {
+        Sectors(self.at.0.saturating_sub(live.0))
+    }
+
+    /// How far ahead it is of a check that is alone, in bytes.
+    fn reach(&self) -> f64 {
+        (self.speed * AHEAD_S).max(LEAST_AHEAD.0 as f64)
+    }
+
+    /// A step in company.
+    fn step(&self, rate: f64) -> Sectors {
+        let unit = self.unit.bytes().0 as f64;
+        let most = (rate * STEP_S).min(LARGEST_STEP.0 as f64);
+        let most = most.max(self.least.bytes().0 as f64);
+        let bytes = match self.spares_all() {
+            false => most,
+            true => {
+                // Until it is known how long one takes, it is the least.
+                let fits = self.holds.zip(self.unit_s);
+                let fits = fits.map_or(0.0, |(holds, unit_s)| unit * holds / unit_s.max(1e-6));
+                fits.clamp((rate * LEAST_STEP_S).min(most), most)
+            }
+        };
+        Sectors(((bytes / unit) as u64).max(1) * self.unit.0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

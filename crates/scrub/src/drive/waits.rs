@@ -1,0 +1,63 @@
+//! What md does not begin before the check has ended.
+
+use linux::md::beside::Beside;
+use linux::md::sync::{Action, Sync};
+
+/// What md waits to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// To make an array whole that shares a disk with this one: of such md works on one at a time, and a
+    /// check that stands at its fence counts as at work.
+    Beside(Beside),
+    /// To replace a member of this array by a spare.
+    Replacement,
+}
+
+impl Waits {
+    /// What it is, in a sentence without its end.
+    pub(crate) fn sentence(&self) -> String {
+        match self {
+            Waits::Beside(Beside { name, action }) => format!(
+                "md has a {} of /dev/{name} to do, which shares a disk with it and comes first; nothing \
+                 holds it back",
+                action.word()
+            ),
+            Waits::Replacement => {
+                "md has one of its members to replace by a spare, which comes first; nothing holds it back"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+/// Looks for what md waits to do until the check of an array has ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    sync: Sync,
+    /// Whether md has left a member as it is though it was idle, as where the spare is too small.
+    left: bool,
+}
+
+impl Waiting {
+    /// Before the check begins.
+    pub(crate) fn before(sync: &Sync) -> Waiting {
+        Waiting {
+            left: sync.is_to_replace(),
+            sync: sync.clone(),
+        }
+    }
+
+    /// What md waits to do at this moment. The check of another array may wait.
+    pub(crate) fn now(&self) -> Option<Waits> {
+        let mut beside = self.sync.beside().into_iter();
+        if let Some(one) = beside.find(|one| makes_whole(one.action)) {
+            return Some(Waits::Beside(one));
+        }
+        (!self.left && self.sync.is_to_replace()).then_some(Waits::Replacement)
+    }
+}
+
+/// Whether md makes an array whole, or moves it, which nothing should hold back.
+pub(crate) fn makes_whole(action: Action) -> bool {
+    matches!(action, Action::Recover | Action::Resync | Action::Reshape)
+}

@@ -1,0 +1,270 @@
+//! What is said of the scrub of an array before it begins: what it does, and what it costs.
+
+use linux::md::sync::Sectors;
+
+use super::felt::{ROOM, Way};
+use super::kept::Kept;
+use super::outlook::{is_late, kept_of_both};
+use super::pace::least_of;
+use super::speed::Speed;
+use super::target::Target;
+use super::when::Due;
+use crate::args::ScrubArgs;
+use ui::units::{rate, span};
+
+/// Members that are less busy are as good as idle.
+const IDLE: f64 = 0.02;
+/// Members that are busier leave nothing that could be reckoned with.
+const FULL: f64 = 0.95;
+
+/// What the forecast goes by.
+pub(super) struct Known<'a> {
+    /// Where it stands.
+    pub kept: &'a Kept,
+    /// What was asked for.
+    pub args: &'a ScrubArgs,
+    /// When it is to be done.
+    pub due: Option<&'a Due>,
+    /// How fast the members are, where no earlier scrub tells how long it takes.
+    pub speed: Option<Speed>,
+}
+
+/// The forecast, in sentences.
+pub(super) fn forecast(target: &Target, known: &Known<'_>, now: jiff::Timestamp) -> Vec<String> {
+    let left = Sectors(known.kept.of.saturating_sub(known.kept.done)).bytes();
+    let mut said = vec![format!(
+        "{}: {} of {} members, {} of each; md counts {left} to go; {}.",
+        target.path(),
+        target.level,
+        target.places(),
+        target.of_member(),
+        promise(known.args)
+    )];
+    let left = left.0 as f64;
+    if let Some(due) = known.due {
+        said.push(deadline(due, left, known.args.deadline_wins, now));
+    }
+    let fastest = if let Some(so_far) = known.kept.rate() {
+        let takes = span(left / so_far);
+        said.push(format!(
+            "At its rate so far, {}, it takes {takes} more.",
+            rate(so_far)
+        ));
+        Some(so_far)
+    } else {
+        known.speed.map(|speed| {
+            said.push(of_members(speed, left));
+            speed.alone
+        })
+    };
+    // What is too late for the deadline is said now, and not only when some of the time is over.
+    if let (Some(due), Some(fastest)) = (known.due, fastest)
+        && is_late(left / fastest, due.left_at(now).as_secs_f64())
+    {
+        said.push(match known.kept.rate() {
+            Some(_) => format!(
+                "That is too late: at this rate {}.",
+                kept_of_both(known.args.deadline_wins)
+            ),
+            None => "That is too late, also with nobody else there: it will not be done by then."
+                .to_owned(),
+        });
+    }
+    said
+}
+
+/// What others have.
+fn promise(args: &ScrubArgs) -> String {
+    let words = [("a p99 of", args.keep_p99), ("a mean of", args.keep_mean)];
+    let words: Vec<String> = words
+        .into_iter()
+        .filter_map(|(name, latency)| Some(format!("{name} {}", latency?.0)))
+        .collect();
+    if words.is_empty() {
+        let of_mean = Way::Lulls.room_of_mean();
+        return format!(
+            "others may have up to {of_mean} times the mean latency and {ROOM} times the p99 that \
+             they have without it, which is measured when there are any"
+        );
+    }
+    format!("{} is kept for others", words.join(" and "))
+}
+
+/// What pace the deadline needs.
+fn deadline(due: &Due, left: f64, wins: bool, now: jiff::Timestamp) -> String {
+    let open = due.left_at(now).as_secs_f64();
+    let partly = if due.is_partly {
+        format!(", for which it has {} in its hours,", span(open))
+    } else {
+        ",".to_owned()
+    };
+    format!(
+        "To be done by {}{partly} it must make {} on average; if that and the latency cannot both be had, \
+         {} is kept.",
+        due.by.strftime("%A %Y-%m-%d %H:%M"),
+        rate(left / open.max(1.0)),
+        if wins { "the deadline" } else { "the latency" }
+    )
+}
+
+/// How long it takes by how fast the members are, and by how busy others keep them.
+fn of_members(speed: Speed, left: f64) -> String {
+    let alone = format!(
+        "Its members were read for a moment, at {} of what md counts: alone it takes about {}",
+        rate(speed.alone),
+        span(left / speed.alone)
+    );
+    match speed.busy {
+        busy if busy < IDLE => format!("{alone}, and longer beside others."),
+        busy if busy < FULL => format!(
+            "{alone}. Beside the present load, which keeps them busy for {} of the time, it takes about \
+             {}, in what that leaves.",
+            ui::words::percent(busy),
+            span(left / (speed.alone * (1.0 - busy)))
+        ),
+        _ => {
+            let least = least_of(speed.alone).min(speed.alone);
+            format!(
+                "{alone}. The present load keeps them busy all the time: beside it, it may take {} or \
+                 longer, at the least rate of {}.",
+                span(left / least),
+                rate(least)
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kept::example;
+    use super::super::target::tests::find;
+    use super::super::when::Starts;
+    use super::*;
+    use crate::args::tests::parsed;
+    use jiff::Zoned;
+
+    const NOW: &str = "2026-11-27T22:00:00+01:00[Europe/Berlin]";
+    const SUNDAY: &str = "2026-11-29T00:00:00+01:00[Europe/Berlin]";
+
+    /// What is said on a Friday at ten in the evening, of 72 GiB that were done up to a share in so
+    /// many seconds.
+    fn said(command: &str, done: f64, ran_s: f64, speed: Option<Speed>) -> String {
+        let args = parsed(command);
+        let now: Zoned = NOW.parse().unwrap();
+        let of = 72 << 21;
+        let kept = Kept {
+            of,
+            done: (of as f64 * done) as u64,
+            ran_s,
+            ..example()
+        };
+        // It was begun by hand in hours of its own, which end at half past ten.
+        let ends = now.timestamp() + jiff::SignedDuration::from_mins(30);
+        let starts = Starts {
+            ends: args.window.map(|_| ends),
+            hours: args.window,
+            ..Starts::default()
+        };
+        let by: Zoned = SUNDAY.parse().unwrap();
+        let due = args.by.map(|_| Due::new(by, &starts, &now));
+        let known = Known {
+            kept: &kept,
+            args: &args,
+            due: due.as_ref(),
+            speed,
+        };
+        forecast(&find(&[]).unwrap(), &known, now.timestamp()).join(" ")
+    }
+
+    fn says(said: &str, words: &[&str]) {
+        for word in words {
+            assert!(said.contains(word), "{word} is not in: {said}");
+        }
+    }
+
+    #[test]
+    fn it_says_what_is_done_what_is_kept_and_how_long_it_takes() {
+        let first = said("disksmith scrub md0", 0.0, 0.0, None);
+        says(
+            &first,
+            &[
+                "/dev/md0: raid10 of 2 members, 1 MiB of each; md counts 72 GiB to go",
+                "up to 1.5 times the mean latency and 1.5 times the p99",
+            ],
+        );
+        assert!(!first.contains("takes"), "nothing is known: {first}");
+        let again = said("disksmith scrub md0 --keep-p99 5ms", 0.5, 3686.4, None);
+        says(
+            &again,
+            &[
+                "md counts 36 GiB to go; a p99 of 5.00 ms is kept for others.",
+                "At its rate so far, 10.0 MiB/s, it takes 61 min more.",
+            ],
+        );
+        assert!(!again.contains("too late"), "{again}");
+    }
+
+    #[test]
+    fn it_says_how_long_it_takes_beside_the_present_load() {
+        let beside = |busy| {
+            let alone = (20 << 20) as f64;
+            said("disksmith scrub md0", 0.0, 0.0, Some(Speed { alone, busy }))
+        };
+        says(
+            &beside(0.0),
+            &["alone it takes about 61 min, and longer beside others."],
+        );
+        says(
+            &beside(0.5),
+            &[
+                "alone it takes about 61 min. Beside the present load",
+                "busy for 50 % of the time, it takes about 2.0 h",
+            ],
+        );
+        says(
+            &beside(1.0),
+            &[
+                "busy all the time",
+                "it may take 2.1 days or longer, at the least rate of 0.4 MiB/s",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_deadline_is_held_against_the_hours_in_which_it_may_run() {
+        // 26 hours of the clock are left, and half an hour and five hours of those that are open.
+        let open = said("disksmith scrub md0 --by sunday", 0.5, 3686.4, None);
+        says(
+            &open,
+            &["by Sunday 2026-11-29 00:00, it must make 0.4 MiB/s"],
+        );
+        assert!(!open.contains("too late"), "{open}");
+        let night = "disksmith scrub md0 --by sunday --window 01:00-06:00";
+        let hours = said(night, 0.5, 3686.4, None);
+        says(
+            &hours,
+            &["for which it has 5.5 h in its hours, it must make 1.9 MiB/s"],
+        );
+        assert!(!hours.contains("too late"), "{hours}");
+        // It takes ten hours: by the clock there is time enough.
+        let late = said(night, 0.5, 36864.0, None);
+        says(
+            &late,
+            &["At its rate so far, 1.0 MiB/s, it takes 10.2 h more. That is too late"],
+        );
+        says(
+            &late,
+            &["latency and --by cannot both be had. The latency is kept"],
+        );
+        let wins = said(&format!("{night} --deadline-wins"), 0.5, 36864.0, None);
+        says(&wins, &["the deadline is kept", "the latency is not kept"]);
+        let slow = Speed {
+            alone: (2 << 20) as f64,
+            busy: 0.0,
+        };
+        says(
+            &said(night, 0.0, 0.0, Some(slow)),
+            &["also with nobody else there"],
+        );
+    }
+}

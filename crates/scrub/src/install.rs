@@ -1,0 +1,220 @@
+//! `--install-timer` and `--uninstall-timer`: what the timer is to run, from what was asked for.
+
+use std::ffi::OsString;
+
+use linux::block::Devices;
+use linux::md;
+
+use super::timer::{self, TimerHost, Wanted};
+use super::when::NIGHT;
+use crate::args::By;
+use crate::args::ScrubArgs;
+use array::programs::Installed;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+
+/// The first Sunday of a month at one o'clock.
+const MONTHLY: &str = "Sun *-*-1..7 01:00:00";
+/// Where a scrub takes several nights, the next one begins so long after the last was done.
+const EVERY: &str = "28d";
+/// Many hosts on one storage begin within so many seconds.
+const DELAY: u64 = 900;
+
+/// Writes the timer, or takes it out.
+pub(crate) fn install(args: &ScrubArgs, devices: &Devices, context: &mut Context) -> Outcome {
+    let wanted = args.install_timer.then(|| wanted(args, devices, context));
+    let wanted = wanted.transpose()?;
+    let mut said = String::new();
+    let done = {
+        let mut host = TimerHost {
+            root: context.root.system().to_path_buf(),
+            programs: &mut Installed,
+            say: &mut |text| said.push_str(text),
+            dry: args.dry_run,
+        };
+        match &wanted {
+            Some(wanted) => timer::install(&mut host, wanted),
+            None => timer::uninstall(&mut host),
+        }
+    };
+    context.print(&said)?;
+    done.map(|()| Answer::Done)
+}
+
+/// What the timer is to do.
+fn wanted(args: &ScrubArgs, devices: &Devices, context: &Context) -> Result<Wanted, Failure> {
+    let unknown = |word: &&String| md::find(&context.root, devices, word).is_none();
+    if let Some(word) = args.arrays.iter().find(unknown) {
+        return Err(Failure::refused(format!(
+            "{word} is no array that the kernel lists; --all is all arrays that there are when the timer \
+             runs"
+        )));
+    }
+    if matches!(args.by, Some(By::Date(_))) {
+        return Err(Failure::refused(
+            "--by a date is over when the timer runs again; give it a weekday",
+        ));
+    }
+    let ledger = std::path::absolute(context.ledger_path()?).refused()?;
+    let program = std::env::current_exe().refused()?;
+    Ok(Wanted {
+        program,
+        args: words(std::env::args_os().skip(1), args),
+        ledger,
+        calendar: calendar(args),
+        makes_up: makes_up(args),
+        delay: DELAY,
+    })
+}
+
+/// The arguments of the command that the timer runs: those of this one, without what is about the
+/// timer, and without the ledger, which both commands of the service are given.
+fn words(given: impl Iterator<Item = OsString>, args: &ScrubArgs) -> Vec<OsString> {
+    let mut words = Vec::new();
+    let mut given = given;
+    while let Some(word) = given.next() {
+        let text = word.to_string_lossy();
+        if text == "--ledger" {
+            given.next();
+        } else if !text.starts_with("--ledger=") && text != "--install-timer" && text != "--dry-run"
+        {
+            words.push(word);
+        }
+    }
+    // Nobody is there who goes on, and who would be told: the next start does.
+    words.push("--scheduled".into());
+    if is_nightly(args) && args.every.is_none() {
+        words.extend(["--every", EVERY].map(OsString::from));
+    }
+    words
+}
+
+/// Whether it may end before its end, or says itself how often it is due: then it is begun each
+/// night.
+fn is_nightly(args: &ScrubArgs) -> bool {
+    args.window.is_some() || args.lasts.is_some() || args.every.is_some()
+}
+
+/// Whether a beginning that was missed is made up for. With hours it waits for them; and what comes once
+/// a month must come. What was to run at night, and comes the next night again, does not begin at noon.
+fn makes_up(args: &ScrubArgs) -> bool {
+    args.window.is_some() || !is_nightly(args)
+}
+
+/// When it begins.
+fn calendar(args: &ScrubArgs) -> String {
+    match args.window {
+        Some(hours) => format!("*-*-* {}", hours.from.strftime("%H:%M:%S")),
+        None if is_nightly(args) => format!("*-*-* {}", NIGHT.strftime("%H:%M:%S")),
+        None => MONTHLY.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use super::super::schedule::calendar::tests::of_systemd;
+    use super::super::timer::units::tests::faults;
+    use super::*;
+    use crate::args::tests::parsed;
+    use jiff::Zoned;
+
+    /// What the timer of a command is to do.
+    fn wanted_of(command: &str) -> Wanted {
+        let args = parsed(command);
+        let given = command.split(' ').skip(1).map(OsString::from);
+        Wanted {
+            // One that is there: systemd looks for it.
+            program: "/bin/true".into(),
+            args: words(given, &args),
+            ledger: "/l.db".into(),
+            calendar: calendar(&args),
+            makes_up: makes_up(&args),
+            delay: DELAY,
+        }
+    }
+
+    /// When the timer of a command begins, whether that is made up for, and what its service runs, and
+    /// after that.
+    fn made(command: &str) -> [String; 4] {
+        let wanted = wanted_of(command);
+        let service = wanted.service();
+        let runs = |key: &str| {
+            let line = service.lines().find_map(|line| line.strip_prefix(key));
+            line.unwrap().replace("/bin/true", "disksmith")
+        };
+        let timer = wanted.timer();
+        let made_up = timer
+            .lines()
+            .find_map(|line| line.strip_prefix("Persistent="));
+        let made_up = made_up.unwrap().to_owned();
+        let (runs, after) = (runs("ExecStart="), runs("ExecStopPost=-"));
+        [wanted.calendar, made_up, runs, after]
+    }
+
+    #[test]
+    fn the_timer_runs_what_was_asked_for_and_knows_its_ledger() {
+        for (command, calendar, made_up, words) in [
+            (
+                "disksmith scrub --install-timer --all",
+                MONTHLY,
+                "true",
+                "scrub --all --scheduled --ledger /l.db",
+            ),
+            (
+                "disksmith --ledger x scrub --install-timer --dry-run --window 23:30-05:00 md0 --keep-p99 5ms",
+                "*-*-* 23:30:00",
+                "true",
+                "scrub --window 23:30-05:00 md0 --keep-p99 5ms --scheduled --every 28d --ledger /l.db",
+            ),
+            (
+                "disksmith scrub --install-timer --all --every 7d --ledger=y",
+                "*-*-* 01:00:00",
+                "false",
+                "scrub --all --every 7d --scheduled --ledger /l.db",
+            ),
+            (
+                "disksmith scrub --install-timer --all --for 2h --locate",
+                "*-*-* 01:00:00",
+                "false",
+                "scrub --all --for 2h --locate --scheduled --every 28d --ledger /l.db",
+            ),
+        ] {
+            let runs = format!("disksmith {words}");
+            // Who puts back what a kill has left must look where the knobs were noted.
+            let after = "disksmith scrub --status --ledger /l.db".to_owned();
+            for command in [&runs, &after] {
+                parsed(command);
+            }
+            let (calendar, made_up) = (calendar.to_owned(), made_up.to_owned());
+            assert_eq!(made(command), [calendar, made_up, runs, after]);
+        }
+    }
+
+    #[test]
+    fn systemd_takes_what_is_written_and_begins_with_the_hours() {
+        for (options, begins) in [
+            ("--all", "2026-03-01T01:00:00[UTC]"),
+            ("--all --window 01:00-06:00", "2026-03-01T01:00:00[UTC]"),
+            ("md0 --window 23:30-05:00", "2026-03-01T23:30:00[UTC]"),
+            ("md0 --window 00:00-04:45", "2026-03-02T00:00:00[UTC]"),
+            ("--all --for 2h --locate", "2026-03-01T01:00:00[UTC]"),
+            (
+                "--all --every 7d --keep-p99 5ms",
+                "2026-03-01T01:00:00[UTC]",
+            ),
+        ] {
+            let wanted = wanted_of(&format!("disksmith scrub --install-timer {options}"));
+            let Some(found) = faults(&wanted.service(), &wanted.timer()) else {
+                return;
+            };
+            assert!(found.is_empty(), "{options}: {found:#?}");
+            // After midnight of a Sunday, the first of March.
+            let begins: Option<Zoned> = Some(begins.parse().unwrap());
+            let Some(said) = of_systemd(&wanted.calendar) else {
+                return;
+            };
+            assert_eq!(said, begins, "{options}");
+        }
+    }
+}

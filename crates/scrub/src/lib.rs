@@ -1,0 +1,380 @@
+//! The verb `scrub`: md's own check of an array, paced by what the foreground feels.
+//!
+//! - `target`: the array, and why it cannot be scrubbed; `lock`: one scrub at a time;
+//! - `drive`: begins md's check, lets it go on, ends it; over `pace`, `rate` and `felt`, which say how fast;
+//!   `host` is its world, with the probes of `probe`;
+//! - `outlook`: how fast it has gone of late, and whether it will be in time;
+//! - `old`: the knobs as they were; `guard`: who puts them back after a kill; `health`: what md could
+//!   not read;
+//! - `start` and `kept`: the ledger's part; `when`: hours and deadlines;
+//! - `compare`: reads and compares members past md, where all others wait for md;
+//! - `read`: reads members and disks from end to end instead; `foreground`: what users feel;
+//! - `forecast`: what is said before it begins; `speed`: how fast the members are, before anything else
+//!   tells it;
+//! - `choose`: which arrays, and which at once;
+//! - `one`: one array from its start to what came of it; `report`, `progress` and `status` say it, and
+//!   `now` tells other processes how it stands;
+//! - `grown`: where the count of mismatches grew; `locate` finds them there where `seek` says so, and `places`
+//!   says it;
+//! - `schedule`: what else checks arrays; `scheduled` says it; `timer` replaces it, for `install`.
+
+pub mod args;
+mod choose;
+mod compare;
+mod drive;
+mod felt;
+mod forecast;
+mod foreground;
+mod grown;
+mod guard;
+mod health;
+mod host;
+mod install;
+mod kept;
+mod locate;
+mod lock;
+mod now;
+mod old;
+mod one;
+mod outlook;
+mod pace;
+mod places;
+mod probe;
+mod progress;
+mod rate;
+mod read;
+mod report;
+mod schedule;
+mod scheduled;
+mod seek;
+mod speed;
+mod start;
+mod status;
+mod target;
+mod timer;
+mod when;
+
+use std::fs::File;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use jiff::{SignedDuration, Timestamp, Zoned};
+use linux::Root;
+use linux::block::Devices;
+use record::Nanos;
+
+use crate::args::ScrubArgs;
+use choose::{choose, is_any_degraded, rounds, still};
+use drive::Ending;
+use felt::Targets;
+use forecast::{Known, forecast};
+use old::Old;
+use one::{Scrubbed, Shared};
+use progress::Lines;
+use scheduled::Plans;
+use start::{Ask, Book, Started, start, tidy};
+use target::Target;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use when::{Due, Opening, Starts};
+
+/// How often it is looked whether the hours have come.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Scrubs arrays, or says how their scrubs stand.
+pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    if args.guard {
+        return guard::guard(&context.root).refused().map(|()| Answer::Done);
+    }
+    let devices = Devices::read(&context.root).refused()?;
+    if args.install_timer || args.uninstall_timer {
+        return install::install(args, &devices, context);
+    }
+    if args.dry_run {
+        return Err(Failure::refused(
+            "--dry-run is for --install-timer and --uninstall-timer",
+        ));
+    }
+    let mut book = Book::open(context, false).unwrap_or_else(|error| {
+        context.tell(&format!(
+            "disksmith: whether a killed scrub has left something to put back is not known: {error:#}"
+        ));
+        None
+    });
+    let notes = book
+        .as_mut()
+        .map(|book| tidy(book, &context.root, &devices))
+        .unwrap_or_default();
+    if args.status {
+        return status::status(args.json, &notes, book.as_ref(), &devices, context);
+    }
+    drop(book);
+    for note in notes {
+        context.tell(&format!("disksmith: {note}"));
+    }
+    if args.read {
+        return read::read(args, &devices, context, interrupt);
+    }
+    // What cannot be is said now, and not when the hours have come; and is looked at then again.
+    if choose(args, &devices, context)?.is_empty() {
+        return answer(&[], Vec::new(), args, context);
+    }
+    let (by, opening) = times(args)?;
+    let Some(ends) = wait_for_hours(opening, args, context, interrupt)? else {
+        let said = "interrupted before anything was checked";
+        if args.scheduled {
+            context.tell(&format!("disksmith: {said}"));
+            return Ok(Answer::Done);
+        }
+        return Err(Failure::Midway(anyhow!(said)));
+    };
+    let devices = Devices::read(&context.root).refused()?;
+    let targets = choose(args, &devices, context)?;
+    let _locks = lock_all(&targets)?;
+    let now = Zoned::now();
+    // Who says how often it is due wants a scrub when it is.
+    let (mut scrubbed, targets) = match args.locate && !args.anew && args.every.is_none() {
+        true => seek::known(targets, context),
+        false => (Vec::new(), targets),
+    };
+    let lines = Lines::new(context.watched);
+    let shared = share((&context.root, interrupt, &lines), args, by, &ends, &now);
+    let plans = Plans::read(&context.root, &now);
+    for sentence in plans.sentences() {
+        context.tell(&format!("disksmith: {sentence}"));
+    }
+    let mut begun = Ok(());
+    let mut left_out = Vec::new();
+    for (number, mut round) in rounds(targets).into_iter().enumerate() {
+        if let Some(over) = scrubbed
+            .iter()
+            .find(|one| matches!(one.ending, Ending::Ordered(_)))
+        {
+            context.tell(&format!(
+                "disksmith: what shares disks with {} was not begun.",
+                over.target.path()
+            ));
+            break;
+        }
+        if number > 0 {
+            let (targets, problems) = still(round, &context.root);
+            round = targets;
+            left_out.extend(problems);
+        }
+        match begin(round, args, &shared, &plans, context) {
+            Ok(tasks) => scrubbed.extend(all_at_once(tasks, &shared)),
+            // What was done before is told all the same, and those of other rounds are begun.
+            Err(failure) => begun = begun.and(Err(failure)),
+        }
+    }
+    if scrubbed.is_empty() {
+        begun?;
+        return answer(&scrubbed, left_out, args, context);
+    }
+    if args.locate {
+        // The signal that has ended a scrub was for that; the next one ends this.
+        interrupt.store(false, Relaxed);
+        for one in &mut scrubbed {
+            one.located = seek::find(one, &context.root, interrupt);
+        }
+    }
+    let answered = answer(&scrubbed, left_out, args, context)?;
+    begun.map(|()| answered)
+}
+
+/// Starts the scrubs of some arrays, and says what they cost.
+fn begin(
+    targets: Vec<Target>,
+    args: &ScrubArgs,
+    shared: &Shared<'_>,
+    plans: &Plans,
+    context: &Context,
+) -> Result<Vec<(Target, Started, Old)>, Failure> {
+    let mut tasks = Vec::new();
+    for target in targets {
+        let old = Old::read(&target.sync, args.repair).map_err(Failure::refused)?;
+        let ask = Ask {
+            repairs: args.repair,
+            anew: args.anew,
+            old: old.clone(),
+        };
+        let started = start(&target, &ask, context)?;
+        foretell(&target, &started, args, shared.due.as_ref(), context);
+        for sentence in plans.in_the_way(&target.device.name, &started.kept, shared.ends) {
+            context.tell(&format!("disksmith: {}: {sentence}", target.path()));
+        }
+        tasks.push((target, started, old));
+    }
+    Ok(tasks)
+}
+
+/// When it is to be done, and the hours in which it may run, if these were said.
+fn times(args: &ScrubArgs) -> Result<(Option<Zoned>, Option<Opening>), Failure> {
+    // A weekday is meant from now, and not from when the hours begin.
+    let now = Zoned::now();
+    let by = args.by.map(|by| when::moment(by, &now)).transpose();
+    let by = by.refused()?;
+    let opening = args.window.map(|hours| when::opening(hours, &now));
+    let opening = opening.transpose().refused()?;
+    let begins = opening.as_ref().map_or(&now, |opening| &opening.from);
+    match by.as_ref().filter(|by| *by <= begins) {
+        Some(over) => Err(Failure::refused(when::is_over(over, begins, &now))),
+        None => Ok((by, opening)),
+    }
+}
+
+/// What all arrays or disks of the command share.
+fn share<'a>(
+    (root, interrupt, lines): (&'a Root, &'a AtomicBool, &'a Lines),
+    args: &ScrubArgs,
+    by: Option<Zoned>,
+    ends: &Ends,
+    now: &Zoned,
+) -> Shared<'a> {
+    Shared {
+        root,
+        interrupt,
+        lines,
+        targets: targets_of(args),
+        due: by.map(|by| due(by, args, ends, now)),
+        ends: ends.limit,
+        deadline_wins: args.deadline_wins,
+    }
+}
+
+/// When it is to be done, and how much time it has until then, of this start and of those after it.
+fn due(by: Zoned, args: &ScrubArgs, ends: &Ends, now: &Zoned) -> Due {
+    let starts = Starts {
+        ends: ends.limit,
+        hours: args.window,
+        lasts: args.lasts.and_then(|lasts| duration(lasts.0)),
+        is_nightly: args.scheduled && args.lasts.is_some(),
+    };
+    Due::new(by, &starts, now)
+}
+
+fn duration(nanos: Nanos) -> Option<SignedDuration> {
+    i64::try_from(nanos.0).ok().map(SignedDuration::from_nanos)
+}
+
+/// What the user wants to be kept.
+fn targets_of(args: &ScrubArgs) -> Option<Targets> {
+    let targets = Targets {
+        mean: args.keep_mean.map(|latency| latency.0.as_secs_f64()),
+        p99: args.keep_p99.map(|latency| latency.0.as_secs_f64()),
+    };
+    (targets != Targets::default()).then_some(targets)
+}
+
+fn lock_all(targets: &[Target]) -> Result<Vec<File>, Failure> {
+    let mut locks = Vec::new();
+    for (number, target) in targets.iter().enumerate() {
+        let refuse =
+            |why: String| Failure::refused(format!("{} cannot be scrubbed: {why}", target.path()));
+        let disks = choose::new_disks(target, &targets[..number]);
+        locks.extend(lock::take(target.device.number, &disks).map_err(refuse)?);
+        guard::wait_for_others(target.device.number).map_err(refuse)?;
+    }
+    Ok(locks)
+}
+
+/// When it must end.
+struct Ends {
+    limit: Option<Timestamp>,
+}
+
+/// Waits for the hours in which it may run; `None` when it was interrupted meanwhile.
+fn wait_for_hours(
+    opening: Option<Opening>,
+    args: &ScrubArgs,
+    context: &Context,
+    interrupt: &AtomicBool,
+) -> Result<Option<Ends>, Failure> {
+    if let Some(opening) = &opening
+        && opening.from > Zoned::now()
+    {
+        context.tell(&format!(
+            "disksmith: waiting for {}",
+            opening.from.strftime("%A %H:%M")
+        ));
+        while Zoned::now() < opening.from {
+            if interrupt.load(Relaxed) {
+                return Ok(None);
+            }
+            sleep(LOOK);
+        }
+    }
+    let lasts = args
+        .lasts
+        .and_then(|lasts| Timestamp::now().checked_add(duration(lasts.0)?).ok());
+    let closes = opening.map(|opening| opening.to.timestamp());
+    Ok(Some(Ends {
+        limit: [lasts, closes].into_iter().flatten().min(),
+    }))
+}
+
+/// Says what is about to be done, and what it costs.
+fn foretell(
+    target: &Target,
+    started: &Started,
+    args: &ScrubArgs,
+    due: Option<&Due>,
+    context: &Context,
+) {
+    // What would be kept is measured as it begins; how fast the members are is not known before.
+    let is_unknown = started.kept.rate().is_none() && !started.is_known;
+    let speed = is_unknown.then(|| speed::of_members(target, &context.root));
+    let known = Known {
+        kept: &started.kept,
+        args,
+        due,
+        speed: speed.flatten(),
+    };
+    let mut said = forecast(target, &known, Timestamp::now());
+    said.extend(started.notes.iter().cloned());
+    context.tell(&format!("disksmith: {}", said.join(" ")));
+}
+
+/// Each array on a thread of its own.
+fn all_at_once(tasks: Vec<(Target, Started, Old)>, shared: &Shared<'_>) -> Vec<Scrubbed> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = tasks
+            .into_iter()
+            .map(|(target, started, old)| {
+                scope.spawn(move || one::scrub(target, started, &old, shared))
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| match thread.join() {
+                Ok(scrubbed) => scrubbed,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+            .collect()
+    })
+}
+
+/// Says what came of it, and which arrays of later rounds were left out.
+fn answer(
+    scrubbed: &[Scrubbed],
+    left_out: Vec<String>,
+    args: &ScrubArgs,
+    context: &mut Context,
+) -> Outcome {
+    let text = if args.json {
+        report::document(scrubbed)
+    } else {
+        report::text(scrubbed, context.columns)
+    };
+    context.print(&text)?;
+    let (told, outcome) = report::conclusion(scrubbed, left_out, args.scheduled);
+    for sentence in told {
+        context.tell(&format!("disksmith: {sentence}"));
+    }
+    match outcome {
+        Ok(Answer::Done) if args.all && is_any_degraded(&context.root) => Ok(Answer::No),
+        other => other,
+    }
+}

@@ -1,0 +1,220 @@
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::PathBuf;
+
+use linux::Root;
+use linux::block::Devices;
+
+use super::*;
+
+/// The knobs of an array as plain files, which take whatever is written.
+pub(crate) struct Knobs {
+    place: tempfile::TempDir,
+    pub(crate) sync: Sync,
+}
+
+impl Knobs {
+    pub(crate) fn new(changes: &[(&str, &str)]) -> Knobs {
+        let place = tempfile::tempdir().unwrap();
+        let root = Root::under(place.path());
+        let folder = root.sys.join("class/block/md0");
+        fs::create_dir_all(folder.join("md")).unwrap();
+        fs::write(folder.join("dev"), "9:0\n").unwrap();
+        fs::write(folder.join("size"), "2048\n").unwrap();
+        let devices = Devices::read(&root).unwrap();
+        let sync = Sync::of(&root, devices.named("md0").unwrap());
+        let knobs = Knobs { place, sync };
+        let files = [
+            ("array_state", "clean"),
+            ("sync_action", "idle"),
+            ("sync_min", "0"),
+            ("sync_max", "max"),
+            ("sync_speed_min", "1000 (system)"),
+            ("sync_speed_max", "200000 (system)"),
+            ("sync_io_depth", "32 (system)"),
+            ("stripe_cache_size", "256"),
+        ];
+        knobs.write(&files);
+        knobs.write(changes);
+        knobs
+    }
+
+    pub(crate) fn write(&self, files: &[(&str, &str)]) {
+        for (file, text) in files {
+            fs::write(self.path(file), format!("{text}\n")).unwrap();
+        }
+    }
+
+    /// A member, with what its files say.
+    pub(crate) fn member(&self, name: &str, files: &[(&str, &str)]) {
+        let own = self.path(&format!("dev-{name}"));
+        fs::create_dir_all(&own).unwrap();
+        for (file, text) in files {
+            fs::write(own.join(file), format!("{text}\n")).unwrap();
+        }
+    }
+
+    /// Another array, with a member on the disk on which this one has one.
+    pub(crate) fn beside(&self, files: &[(&str, &str)]) {
+        let block = self.place.path().join("sys/class/block");
+        for folder in ["vda", "md0/md/dev-vda", "md1/md/dev-vda"] {
+            fs::create_dir_all(block.join(folder)).unwrap();
+        }
+        for (file, text) in files {
+            fs::write(block.join("md1/md").join(file), format!("{text}\n")).unwrap();
+        }
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.place.path().join("sys/class/block/md0/md").join(file)
+    }
+
+    /// What is in a file now. A write that is shorter than what it replaces leaves the rest.
+    fn shown(&self, file: &str) -> String {
+        fs::read_to_string(self.path(file)).unwrap()
+    }
+
+    pub(crate) fn is_untouched(&self, file: &str, text: &str) {
+        assert_eq!(self.shown(file), format!("{text}\n"), "{file}");
+    }
+
+    pub(crate) fn begins_with(&self, file: &str, text: &str) {
+        let shown = self.shown(file);
+        assert!(shown.starts_with(text), "{file}: {shown}");
+    }
+}
+
+/// As a scrub leaves them that is killed.
+pub(crate) const TURNED: [(&str, &str); 7] = [
+    ("sync_action", "check"),
+    ("sync_min", "4096"),
+    ("sync_max", "128"),
+    ("sync_speed_min", "1 (local)"),
+    ("sync_speed_max", "10000000 (local)"),
+    ("sync_io_depth", "1 (local)"),
+    ("stripe_cache_size", "1024"),
+];
+
+fn old() -> Old {
+    Old::read(&Knobs::new(&[]).sync, false).unwrap()
+}
+
+#[test]
+fn what_a_killed_scrub_left_is_put_back() {
+    let knobs = Knobs::new(&TURNED);
+    // A file of the test takes the word and stays so; md is idle a moment later.
+    let sync = knobs.sync.clone();
+    let path = knobs.path("sync_action");
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while !fs::read_to_string(&path).unwrap().starts_with("idle") {
+                sleep(LOOK);
+            }
+            fs::write(&path, "idle\n").unwrap();
+        });
+        assert_eq!(old().put_back(&sync, By::Another), Back::default());
+    });
+    for (file, text) in [
+        ("sync_min", "0"),
+        ("sync_max", "max"),
+        ("sync_speed_min", "system"),
+        ("sync_speed_max", "system"),
+        ("sync_io_depth", "system"),
+        ("stripe_cache_size", "256"),
+    ] {
+        knobs.begins_with(file, text);
+    }
+}
+
+#[test]
+fn the_check_of_somebody_else_and_what_he_has_set_is_left() {
+    // The guard has put all back, or somebody by hand; later a check was begun, at a speed of its own.
+    let theirs = [
+        ("sync_action", "check"),
+        ("sync_min", "4096"),
+        ("sync_speed_max", "5000 (local)"),
+        ("stripe_cache_size", "4096"),
+    ];
+    let knobs = Knobs::new(&theirs);
+    assert_eq!(old().put_back(&knobs.sync, By::Another), Back::default());
+    for (file, text) in theirs {
+        knobs.is_untouched(file, text);
+    }
+    knobs.is_untouched("sync_max", "max");
+    knobs.is_untouched("sync_speed_min", "1000 (system)");
+}
+
+#[test]
+fn a_scrub_whose_check_did_not_begin_ends_none() {
+    let knobs = Knobs::new(&TURNED);
+    let by = By::Scrub {
+        but_for: Some(Knob::SpeedMin),
+        ends: false,
+        fenced: true,
+    };
+    old().put_back(&knobs.sync, by);
+    knobs.is_untouched("sync_action", "check");
+    knobs.is_untouched("sync_speed_min", "1 (local)");
+    knobs.begins_with("sync_max", "max");
+}
+
+#[test]
+fn what_others_have_set_during_a_scrub_is_left_at_its_end() {
+    let theirs = [
+        ("sync_speed_min", "5000 (local)"),
+        ("sync_speed_max", "9000 (local)"),
+        ("sync_io_depth", "8 (local)"),
+        ("stripe_cache_size", "8192"),
+    ];
+    let knobs = Knobs::new(&TURNED);
+    knobs.write(&theirs);
+    // Of two that are turned at once one is seen.
+    let by = By::Scrub {
+        but_for: Some(Knob::SpeedMin),
+        ends: false,
+        fenced: true,
+    };
+    assert!(old().put_back(&knobs.sync, by).is_all());
+    for (file, text) in theirs {
+        knobs.is_untouched(file, text);
+    }
+    knobs.begins_with("sync_min", "0");
+    knobs.begins_with("sync_max", "max");
+}
+
+#[test]
+fn where_a_check_begins_is_put_back_when_md_has_recovered() {
+    let knobs = Knobs::new(&TURNED);
+    knobs.write(&[("sync_action", "recover")]);
+    // As md refuses it while it works (EBUSY).
+    fs::remove_file(knobs.path("sync_min")).unwrap();
+    fs::create_dir(knobs.path("sync_min")).unwrap();
+    let back = old().put_back(&knobs.sync, By::Another);
+    knobs.begins_with("sync_max", "max");
+    knobs.is_untouched("sync_action", "recover");
+    let mut later = back.later.clone().unwrap();
+    assert!(back.failed.is_empty() && !back.is_all(), "{back:?}");
+    assert_eq!(back.left().len(), 1);
+    assert_eq!(later.settings.len(), 1, "{later:?}");
+    later.settings[0].shows = Some("4096".to_owned());
+
+    fs::remove_dir(knobs.path("sync_min")).unwrap();
+    knobs.write(&[("sync_action", "idle"), ("sync_min", "8192")]);
+    assert!(later.put_back(&knobs.sync, By::Another).is_all());
+    knobs.is_untouched("sync_min", "8192");
+    knobs.write(&[("sync_min", "4096")]);
+    assert!(later.put_back(&knobs.sync, By::Another).is_all());
+    knobs.begins_with("sync_min", "0");
+}
+
+#[test]
+fn a_place_in_the_middle_is_told() {
+    let knobs = Knobs::new(&[("sync_min", "4096")]);
+    let old = Old::read(&knobs.sync, false).unwrap();
+    let said = old.midway(&knobs.sync).unwrap();
+    assert!(said.contains("sync_min is 4096"), "{said}");
+    knobs.write(&[("sync_min", "0")]);
+    let old = Old::read(&knobs.sync, false).unwrap();
+    assert_eq!(old.midway(&knobs.sync), None);
+}

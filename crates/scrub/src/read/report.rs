@@ -1,0 +1,390 @@
+//! What is said in the end: what cannot be read, which bytes of the array and which files these are,
+//! and what to do.
+
+use std::sync::atomic::AtomicBool;
+
+use linux::Root;
+use linux::block::Devices;
+use record::Ranges;
+use serde_json::{Value, json};
+
+use super::super::locate::{Owners, What, owners};
+use super::member::Came;
+use super::one::{Ending, Read};
+use super::places;
+use super::source::Part;
+use ui::json::SCHEMA;
+use ui::table::{Column, layout, wrap};
+use ui::units::{rate, span};
+use ui::words::short_latency;
+
+/// So many extents, and so many files, are listed in text. JSON has all.
+const MOST_LISTED: usize = 8;
+
+const COLUMNS: [Column; 7] = [
+    Column::words("disk"),
+    Column::words("of"),
+    Column::numbers("read", 0),
+    Column::numbers("before", 2),
+    Column::numbers("rate", 1),
+    Column::numbers("foreground", 2),
+    Column::words("now"),
+];
+
+/// What came of an array or disk, with what lies where it cannot be read.
+pub(crate) struct Found {
+    read: Read,
+    /// The bytes of the array or disk that cannot be read.
+    bad: Ranges,
+    /// What they are, if that was asked for.
+    owners: Option<Owners>,
+    /// What is to be said besides, in sentences.
+    notes: Vec<String>,
+}
+
+impl Found {
+    /// Whether all can be read.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.read
+            .parts
+            .iter()
+            .all(|part| part.kept.unreadable.is_empty())
+    }
+
+    fn parts(&self) -> impl Iterator<Item = (&Part, &Came)> {
+        self.read.source.parts.iter().zip(&self.read.parts)
+    }
+
+    fn is_kept(&self) -> bool {
+        self.read.parts.iter().all(|part| part.is_kept == Ok(true))
+    }
+
+    fn left(&self) -> u64 {
+        self.read.parts.iter().map(|part| part.left.0).sum()
+    }
+}
+
+/// Finds out what lies where it cannot be read.
+pub(crate) fn look_up(
+    read: Read,
+    (root, devices): (&Root, &Devices),
+    locates: bool,
+    interrupt: &AtomicBool,
+) -> Found {
+    let mut found = Found {
+        bad: Ranges::new(),
+        owners: None,
+        notes: Vec::new(),
+        read,
+    };
+    let source = &found.read.source;
+    for (part, came) in source.parts.iter().zip(&found.read.parts) {
+        let path = part.volume.path.display();
+        if came.is_coarse {
+            found.notes.push(format!(
+                "Bad places of {path} were too many or too slow to look at each page of them: some of \
+                 what is listed is whole blocks, of which a part can be read perhaps."
+            ));
+        }
+        if let Err(error) = &came.is_kept {
+            found
+                .notes
+                .push(format!("How far {path} is could not be kept: {error}."));
+        }
+        let bad = &came.kept.unreadable;
+        if bad.is_empty() {
+            continue;
+        }
+        found.notes.push(format!(
+            "{} of {path} in {} extents cannot be read. As byte offset and length: {}.",
+            bad.total(),
+            bad.count(),
+            extents(bad)
+        ));
+        match part.slot {
+            None => found.bad = found.bad.union(bad),
+            Some(slot) => {
+                let number = part.volume.number();
+                let place = (slot, part.offset);
+                match places::of_array((root, devices), &source.device, number, place, bad) {
+                    Ok(above) => found.bad = found.bad.union(&above),
+                    Err(why) => found.notes.push(format!(
+                        "Which bytes of {} these are is not known: {why}.",
+                        source.path()
+                    )),
+                }
+            }
+        }
+    }
+    if source.array.is_some() && !found.bad.is_empty() {
+        found.notes.push(format!(
+            "Of {} these are, as byte offset and length: {}.",
+            source.path(),
+            extents(&found.bad)
+        ));
+    }
+    if locates && !found.bad.is_empty() {
+        match owners(root, devices, source.device.number, &found.bad, interrupt) {
+            Ok(owners) => found.owners = Some(owners),
+            Err(error) => found
+                .notes
+                .push(format!("What lies there could not be found out: {error}.")),
+        }
+    }
+    if !found.is_whole() {
+        let advice = advice(&found);
+        found.notes.push(advice);
+    }
+    found
+}
+
+fn extents(ranges: &Ranges) -> String {
+    let extents: Vec<String> = ranges
+        .iter()
+        .take(MOST_LISTED)
+        .map(|range| format!("{}+{}", range.start, range.end - range.start))
+        .collect();
+    let more = match ranges.count().saturating_sub(MOST_LISTED) {
+        0 => String::new(),
+        more => format!(" and {more} more (--json lists all)"),
+    };
+    format!("{}{more}", extents.join(", "))
+}
+
+/// What to do about what cannot be read.
+fn advice(found: &Found) -> String {
+    let source = &found.read.source;
+    let path = source.path();
+    if source
+        .array
+        .as_ref()
+        .is_some_and(|array| array.is_redundant())
+    {
+        return format!(
+            "The other members have what lies there: 'disksmith scrub {path}' makes md read these places \
+             too, and write anew what it cannot read; the drive puts another place in their stead then. \
+             Should that come again, replace the disk."
+        );
+    }
+    let files = if found.owners.is_some() {
+        ""
+    } else {
+        " (--locate names the files)"
+    };
+    format!(
+        "No second copy of it is here{files}: restore what lies there from a backup or a replica. When \
+         such a place is written, the drive puts another one in its stead. Should that come again, \
+         replace the disk."
+    )
+}
+
+/// What lies there, as a person reads it.
+fn owner_lines(owners: &Owners) -> Vec<String> {
+    let mut lines: Vec<String> = owners
+        .list
+        .iter()
+        .take(MOST_LISTED)
+        .map(|owner| {
+            let what = match &owner.what {
+                What::File { path, parts, .. } => {
+                    format!("the file {}, of it {}", path.display(), extents(parts))
+                }
+                What::Unwritten { path } => {
+                    format!("space that {} has never written", path.display())
+                }
+                What::Free(point) => format!("free space of {}", point.display()),
+                What::Nameless(point) => format!(
+                    "of {}, but of no file that could be seen: metadata, a log, or a deleted file",
+                    point.display()
+                ),
+                What::Swap(device) => format!("swap on {device}"),
+                What::Unknown(why) => format!("not known: {why}"),
+            };
+            format!("What lies at {} is {what}.", extents(&owner.array))
+        })
+        .collect();
+    let more = owners.list.len().saturating_sub(MOST_LISTED) as u64 + owners.more_files;
+    if more > 0 {
+        lines.push(format!("{more} more lie there (--json lists up to 1,000)."));
+    }
+    if owners.unseen > 0 || owners.interrupted {
+        lines
+            .push("Not all files could be looked at, so that some may be missing here.".to_owned());
+    }
+    lines
+}
+
+/// The answer as text.
+pub(crate) fn text(found: &[Found], columns: usize) -> String {
+    let rows: Vec<Vec<String>> = found
+        .iter()
+        .flat_map(|one| one.parts().map(|(part, came)| row(one, part, came)))
+        .collect();
+    let mut text = layout(&COLUMNS, &rows, columns);
+    for one in found {
+        let lines = one.owners.as_ref().map(owner_lines).unwrap_or_default();
+        for line in one.notes.iter().chain(&lines) {
+            let line = format!("{}: {line}", one.read.source.path());
+            text.push_str(&wrap(&line, columns, "  "));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn row(one: &Found, part: &Part, came: &Came) -> Vec<String> {
+    let array = match (&one.read.source.array, part.slot) {
+        (Some(array), Some(_)) => format!("{} {}", one.read.source.path(), array.level),
+        _ => "itself".to_owned(),
+    };
+    let targets = one.read.at.targets.unwrap_or_default();
+    let felt = match (one.read.at.p99, targets.p99, one.read.at.mean, targets.mean) {
+        (Some(felt), Some(target), _, _) => {
+            format!("p99 {} of {}", short_latency(felt), short_latency(target))
+        }
+        (_, _, Some(felt), Some(target)) => {
+            format!("mean {} of {}", short_latency(felt), short_latency(target))
+        }
+        _ => "none".to_owned(),
+    };
+    let bad = came.kept.unreadable.total();
+    let mut now = match bad.0 {
+        0 => "all can be read".to_owned(),
+        _ => format!("{bad} cannot be read"),
+    };
+    if came.left.0 > 0 {
+        now = match bad.0 {
+            0 => format!("{} left", came.left),
+            _ => format!("{now}, {} left", came.left),
+        };
+    }
+    let done = came.kept.done.total();
+    vec![
+        part.volume.path.display().to_string(),
+        array,
+        came.read.to_string(),
+        (done - came.read).to_string(),
+        rate(came.read.0 as f64 / one.read.seconds),
+        felt,
+        now,
+    ]
+}
+
+/// Why an array or disk was not read to its end, and what is left; `None` where it was.
+pub(crate) fn midway(one: &Found) -> Option<String> {
+    let why = why(&one.read.ending)?;
+    let next = if one.is_kept() {
+        "The same command goes on from there"
+    } else {
+        "How far it is is not kept, and the same command begins anew"
+    };
+    Some(format!(
+        "{}: {why} after {}, with {} left to read. {next}.",
+        one.read.source.path(),
+        span(one.read.seconds),
+        record::Bytes(one.left()),
+    ))
+}
+
+fn why(ending: &Ending) -> Option<String> {
+    Some(match ending {
+        Ending::Done => return None,
+        Ending::Interrupted => "it was interrupted".to_owned(),
+        Ending::TimeUp => "its time was up".to_owned(),
+        Ending::Gone(why) | Ending::Failed(why) => why.clone(),
+        Ending::Busy(action) => format!("md has begun a {action} of its own, which comes first,"),
+    })
+}
+
+fn word(ending: &Ending) -> &'static str {
+    match ending {
+        Ending::Done => "done",
+        Ending::Interrupted => "interrupted",
+        Ending::TimeUp => "time-up",
+        Ending::Gone(_) => "gone",
+        Ending::Busy(_) => "recovery",
+        Ending::Failed(_) => "failed",
+    }
+}
+
+/// The answer as JSON.
+pub(crate) fn document(found: &[Found]) -> String {
+    let read: Vec<Value> = found.iter().map(value).collect();
+    let document = json!({
+        "schema": SCHEMA,
+        "command": "scrub",
+        "mode": "read",
+        "disksmith": env!("CARGO_PKG_VERSION"),
+        "read": read,
+    });
+    format!("{document:#}\n")
+}
+
+fn value(one: &Found) -> Value {
+    let array = one.read.source.array.as_ref();
+    let disks: Vec<Value> = one
+        .parts()
+        .map(|(part, came)| {
+            let done = came.kept.done.total();
+            json!({
+                "device": part.volume.path,
+                "slot": part.slot,
+                "of_bytes": part.whole.total(),
+                "before_bytes": done - came.read,
+                "read_bytes": came.read,
+                "left_bytes": came.left,
+                "unreadable": extents_value(&came.kept.unreadable),
+                "starts": came.kept.starts,
+                "seconds_of_all_starts": came.kept.ran_s,
+            })
+        })
+        .collect();
+    let targets = one.read.at.targets.unwrap_or_default();
+    let nanos = |seconds: Option<f64>| seconds.map(|seconds| (seconds * 1e9) as u64);
+    json!({
+        "device": one.read.source.path(),
+        "uuid": array.map(|array| &array.uuid),
+        "level": array.map(|array| &array.level),
+        "disks": disks,
+        "unreadable": extents_value(&one.bad),
+        "located": one.owners.as_ref().map(|owners| {
+            owners.list.iter().map(|owner| json!({
+                "extents": extents_value(&owner.array),
+                "what": what(&owner.what),
+            })).collect::<Vec<Value>>()
+        }),
+        "ended": word(&one.read.ending),
+        "why": why(&one.read.ending),
+        "seconds": one.read.seconds,
+        "kept": one.is_kept(),
+        "foreground": {
+            "mean_ns": nanos(one.read.at.mean),
+            "p99_ns": nanos(one.read.at.p99),
+            "keep_mean_ns": nanos(targets.mean),
+            "keep_p99_ns": nanos(targets.p99),
+        },
+        "notes": one.notes,
+    })
+}
+
+fn extents_value(ranges: &Ranges) -> Value {
+    let extents = ranges
+        .iter()
+        .map(|range| json!({"offset_bytes": range.start, "length_bytes": range.end - range.start}));
+    Value::Array(extents.collect())
+}
+
+fn what(what: &What) -> Value {
+    match what {
+        What::File {
+            path,
+            parts,
+            shared,
+        } => json!({"kind": "file", "path": path, "parts": extents_value(parts), "shared": shared}),
+        What::Unwritten { path } => json!({"kind": "unwritten", "path": path}),
+        What::Free(point) => json!({"kind": "free", "mount": point}),
+        What::Nameless(point) => json!({"kind": "nameless", "mount": point}),
+        What::Swap(device) => json!({"kind": "swap", "device": device}),
+        What::Unknown(why) => json!({"kind": "unknown", "why": why}),
+    }
+}

@@ -1,0 +1,302 @@
+//! What is said of a scrub in the end: as text, and as one JSON document.
+
+use anyhow::anyhow;
+use linux::md::sync::Sectors;
+use serde_json::{Value, json};
+
+use super::drive::{Ending, Order};
+use super::health;
+use super::one::{Scrubbed, why};
+use super::places;
+use ui::exit::{Answer, Failure, Outcome};
+use ui::json::SCHEMA;
+use ui::table::{Column, layout, wrap};
+use ui::units::{rate, span};
+use ui::words::{number, percent, short_latency};
+
+const COLUMNS: [Column; 7] = [
+    Column::words("array"),
+    Column::words("level"),
+    Column::numbers("done", 0),
+    Column::numbers("rate", 0),
+    Column::numbers("took", 1),
+    Column::numbers("foreground", 2),
+    Column::words("mismatches"),
+];
+
+/// The answer as text.
+pub(crate) fn text(scrubbed: &[Scrubbed], columns: usize) -> String {
+    let rows: Vec<Vec<String>> = scrubbed.iter().map(row).collect();
+    let mut text = layout(&COLUMNS, &rows, columns);
+    for one in scrubbed {
+        let meaning = (one.kept.mismatches > 0).then(|| meaning(one));
+        let unread = health::sentences(&one.kept.errors, &one.members);
+        for line in one.notes.iter().chain(&meaning).chain(&unread) {
+            text.push_str(&wrap(
+                &format!("{}: {line}", one.target.path()),
+                columns,
+                "  ",
+            ));
+            text.push('\n');
+        }
+        match &one.located {
+            Some(Ok(located)) => text.push_str(&places::text(one, located, columns)),
+            Some(Err(why)) => {
+                let line = format!("{}: where they are is not known: {why}.", one.target.path());
+                text.push_str(&wrap(&line, columns, "  "));
+                text.push('\n');
+            }
+            None => {}
+        }
+    }
+    text
+}
+
+fn row(one: &Scrubbed) -> Vec<String> {
+    let seconds = one.seconds;
+    let targets = one.at.targets.unwrap_or_default();
+    let felt = match (one.at.p99, targets.p99, one.at.mean, targets.mean) {
+        (Some(felt), Some(target), _, _) => {
+            format!("p99 {} of {}", short_latency(felt), short_latency(target))
+        }
+        (_, _, Some(felt), Some(target)) => {
+            format!("mean {} of {}", short_latency(felt), short_latency(target))
+        }
+        _ => "none".to_owned(),
+    };
+    vec![
+        one.target.path(),
+        one.target.level.clone(),
+        percent(one.kept.share()),
+        match seconds > 0.0 {
+            true => rate(one.moved as f64 / seconds),
+            false => String::new(),
+        },
+        span(seconds),
+        felt,
+        number_of(one.kept.mismatches),
+    ]
+}
+
+/// Without a digit after the point.
+fn number_of(count: u64) -> String {
+    match count {
+        0..100 => count.to_string(),
+        _ => number(count as f64),
+    }
+}
+
+/// What mismatches mean, and what to do.
+fn meaning(one: &Scrubbed) -> String {
+    let count = number_of(one.kept.mismatches);
+    if one.kept.repairs {
+        return format!(
+            "{count} sectors differed and were written anew. Which of the copies was right is not \
+             known to md; compare with a backup what may have lain there."
+        );
+    }
+    let mirrors = matches!(one.target.level.as_str(), "raid1" | "raid10");
+    let harmless = if mirrors {
+        " On mirrors a few may be harmless: memory that changed while it was written, such as swap."
+    } else {
+        ""
+    };
+    format!(
+        "{count} sectors differ (md counts whole requests, so that it may be fewer).{harmless} Nothing \
+         was written. --repair makes them agree, and does not know which is right: look at the \
+         members' errors first, and at a backup."
+    )
+}
+
+/// The answer as JSON.
+pub(crate) fn document(scrubbed: &[Scrubbed]) -> String {
+    let arrays: Vec<Value> = scrubbed.iter().map(array).collect();
+    let document = json!({
+        "schema": SCHEMA,
+        "command": "scrub",
+        "disksmith": env!("CARGO_PKG_VERSION"),
+        "arrays": arrays,
+    });
+    format!("{document:#}\n")
+}
+
+fn array(one: &Scrubbed) -> Value {
+    let targets = one.at.targets.unwrap_or_default();
+    let located = one
+        .located
+        .as_ref()
+        .and_then(|located| located.as_ref().ok());
+    let nanos = |seconds: Option<f64>| seconds.map(|seconds| (seconds * 1e9) as u64);
+    json!({
+        "array": one.target.path(),
+        "uuid": one.target.uuid,
+        "level": one.target.level,
+        "action": if one.kept.repairs { "repair" } else { "check" },
+        "done_bytes": Sectors(one.kept.done).bytes().0,
+        "of_bytes": Sectors(one.kept.of).bytes().0,
+        "mismatched_sectors": one.kept.mismatches,
+        "unreadable": health::document(&one.kept.errors, &one.members),
+        "ended": ended(&one.ending),
+        "why": why(&one.ending),
+        "seconds": one.seconds,
+        "bytes": one.moved,
+        "seconds_of_all_starts": one.kept.ran_s,
+        "starts": one.kept.starts,
+        "kept": one.is_kept,
+        "foreground": {
+            "mean_ns": nanos(one.at.mean),
+            "p99_ns": nanos(one.at.p99),
+            "keep_mean_ns": nanos(targets.mean),
+            "keep_p99_ns": nanos(targets.p99),
+        },
+        "notes": one.notes,
+        "not_put_back": one.left,
+        "mismatches": located.map(places::mismatches),
+        "located": located.map(places::document),
+        "not_located": one.located.as_ref().and_then(|located| located.as_ref().err()),
+    })
+}
+
+fn ended(ending: &Ending) -> &'static str {
+    match ending {
+        Ending::Done => "done",
+        Ending::Ordered(Order::Interrupted) => "interrupted",
+        Ending::Ordered(Order::TimeUp) => "time-up",
+        Ending::Stopped => "stopped",
+        Ending::Begun => "begun",
+        Ending::Gone => "gone",
+        Ending::Degraded => "degraded",
+        Ending::Recovery(_) | Ending::Waits(_) => "recovery",
+        Ending::Delayed => "delayed",
+        Ending::Turned(_) => "turned",
+        Ending::Failed(_) => "failed",
+    }
+}
+
+/// How the command ends, and what is to be told besides. Of what is `scheduled`, to end as it was
+/// ordered to is no failure: its next start goes on. `left_out` says why arrays of later rounds were not
+/// begun.
+pub(crate) fn conclusion(
+    scrubbed: &[Scrubbed],
+    left_out: Vec<String>,
+    scheduled: bool,
+) -> (Vec<String>, Outcome) {
+    let (mut told, mut failed) = (Vec::new(), left_out);
+    for one in scrubbed {
+        let said = match scheduled && is_as_ordered(one) {
+            true => &mut told,
+            false => &mut failed,
+        };
+        said.extend(midway(one));
+    }
+    let outcome = if !failed.is_empty() {
+        Err(Failure::Midway(anyhow!(failed.join("\n"))))
+    } else if scrubbed.iter().all(Scrubbed::is_clean) {
+        Ok(Answer::Done)
+    } else {
+        Ok(Answer::No)
+    };
+    (told, outcome)
+}
+
+/// Whether one ended because it was ordered to, with all as it was before, and will go on from there.
+fn is_as_ordered(one: &Scrubbed) -> bool {
+    matches!(one.ending, Ending::Ordered(_)) && one.left.is_empty() && one.is_kept
+}
+
+/// Why an array was not scrubbed to its end, and what is left; `None` where it was.
+pub(crate) fn midway(one: &Scrubbed) -> Option<String> {
+    let path = one.target.path();
+    let left = if one.left.is_empty() {
+        String::new()
+    } else {
+        format!(" Of its knobs, {}.", one.left.join("; "))
+    };
+    let Some(why) = why(&one.ending) else {
+        return (!left.is_empty()).then(|| format!("{path} is done.{left}"));
+    };
+    let back = if one.left.is_empty() && !matches!(one.ending, Ending::Gone | Ending::Turned(_)) {
+        " All knobs are as they were."
+    } else {
+        ""
+    };
+    let next = if one.is_kept {
+        "the same command goes on from there"
+    } else {
+        "that is not kept, and the same command begins anew"
+    };
+    Some(format!(
+        "{path} is done up to {}, with {} mismatches: {why}.{back}{left} {}.",
+        percent(one.kept.share()),
+        one.kept.mismatches,
+        capital(next)
+    ))
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kept::{Kept, example};
+    use super::super::target::tests::find;
+    use super::*;
+
+    /// The exit status, and how many sentences are told besides, of a scrub that ended so.
+    fn ends(scheduled: bool, change: impl Fn(&mut Scrubbed)) -> (u8, usize) {
+        let kept = Kept {
+            mismatches: 0,
+            ..example()
+        };
+        let mut one = Scrubbed::known(find(&[]).unwrap(), kept);
+        change(&mut one);
+        let (told, outcome) = conclusion(&[one], Vec::new(), scheduled);
+        let status = match outcome {
+            Ok(Answer::Done) => 0,
+            Ok(Answer::No) => 1,
+            Ok(Answer::Status(_)) | Err(Failure::Refused(_)) => panic!("{told:?}"),
+            Err(Failure::Midway(_)) => 3,
+        };
+        (status, told.len())
+    }
+
+    #[test]
+    fn the_end_of_its_hours_is_a_success_of_a_timer_and_of_nobody_else() {
+        let over = |one: &mut Scrubbed| one.ending = Ending::Ordered(Order::TimeUp);
+        assert_eq!(ends(false, over), (3, 0));
+        assert_eq!(ends(true, over), (0, 1), "what it did is said all the same");
+        assert_eq!(ends(true, |_| ()), (0, 0));
+        let found = |one: &mut Scrubbed| {
+            over(one);
+            one.kept.mismatches = 8;
+        };
+        assert_eq!(
+            ends(true, found),
+            (1, 1),
+            "whatever watches units finds out"
+        );
+    }
+
+    #[test]
+    fn what_goes_wrong_is_a_failure_of_a_timer_too() {
+        let over = |one: &mut Scrubbed| one.ending = Ending::Ordered(Order::TimeUp);
+        for scheduled in [false, true] {
+            assert_eq!(ends(scheduled, |one| one.ending = Ending::Degraded).0, 3);
+            assert_eq!(ends(scheduled, |one| one.ending = Ending::Gone).0, 3);
+            let left = |one: &mut Scrubbed| {
+                over(one);
+                one.left.push("sync_min is not as it was".to_owned());
+            };
+            assert_eq!(ends(scheduled, left).0, 3);
+            let lost = |one: &mut Scrubbed| {
+                over(one);
+                one.is_kept = false;
+            };
+            assert_eq!(ends(scheduled, lost).0, 3);
+        }
+    }
+}

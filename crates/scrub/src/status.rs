@@ -1,0 +1,286 @@
+//! `scrub --status`: how the scrubs of this host's arrays stand, and what they found.
+
+use jiff::{Timestamp, Zoned};
+use linux::block::Devices;
+use linux::md::health::Health;
+use linux::md::sync::{Action, Sectors, Sync};
+use linux::md::{self, Array};
+use serde_json::{Value, json};
+
+use super::health::{self, Errors};
+use super::kept::Kept;
+use super::lock;
+use super::now::{self, Now};
+use super::old::Old;
+use super::progress::message;
+use super::scheduled::Plans;
+use super::start::Book;
+use ui::context::Context;
+use ui::exit::{Answer, Outcome, Standing as _};
+use ui::json::SCHEMA;
+use ui::table::{Column, layout, wrap};
+use ui::words::{date, percent};
+
+const COLUMNS: [Column; 5] = [
+    Column::words("array"),
+    Column::words("level"),
+    Column::words("scrub"),
+    Column::numbers("mismatches", 0),
+    Column::words("last change"),
+];
+
+/// One array.
+struct Standing {
+    array: Array,
+    uuid: Option<String>,
+    kept: Option<Kept>,
+    finished: Option<Timestamp>,
+    changed: Option<Timestamp>,
+    running: bool,
+    /// How it stands at this moment, while it runs.
+    now: Option<Now>,
+    /// What md counted in its last check, whoever began it; `None` where it did something else last.
+    counted: Option<u64>,
+    /// What is known of its members.
+    members: Vec<Health>,
+    /// Why a scrub that was killed has left something, of which the ledger knows nothing.
+    left_over: Option<String>,
+    action: Option<Action>,
+}
+
+impl Standing {
+    fn mismatches(&self) -> Option<u64> {
+        match &self.kept {
+            Some(kept) => Some(kept.mismatches),
+            None => self.counted,
+        }
+    }
+
+    /// Whether there is nothing to be seen to. What a repair has found it has written anew.
+    fn is_clean(&self) -> bool {
+        let repairs = self.kept.as_ref().is_some_and(|kept| kept.repairs);
+        (repairs || self.mismatches().unwrap_or(0) == 0)
+            && self.left_over.is_none()
+            && health::are_sound(&self.errors(), &self.members)
+    }
+
+    /// What is to be seen to besides mismatches, in sentences.
+    fn troubles(&self) -> Vec<String> {
+        let left = self.left_over.iter().map(|why| format!("{why}."));
+        left.chain(health::sentences(&self.errors(), &self.members))
+            .collect()
+    }
+
+    fn errors(&self) -> Errors {
+        let kept = self.kept.as_ref();
+        kept.map(|kept| kept.errors.clone()).unwrap_or_default()
+    }
+
+    fn unreadable(&self) -> Value {
+        health::document(&self.errors(), &self.members)
+    }
+
+    /// What would get in the way of a scrub that is not done.
+    fn in_the_way(&self, plans: &Plans) -> Vec<String> {
+        match &self.kept {
+            Some(kept) if self.finished.is_none() => plans.in_the_way(&self.array.name, kept, None),
+            _ => Vec::new(),
+        }
+    }
+
+    fn word(&self) -> &'static str {
+        match (&self.kept, self.running, self.finished) {
+            (_, true, _) => "running",
+            (None, _, _) => "never",
+            (Some(_), _, Some(_)) => "done",
+            (Some(_), _, None) => "unfinished",
+        }
+    }
+}
+
+/// Says how all stand.
+pub(crate) fn status(
+    json: bool,
+    notes: &[String],
+    book: Option<&Book>,
+    devices: &Devices,
+    context: &mut Context,
+) -> Outcome {
+    let arrays = md::arrays(&context.root, devices).refused()?;
+    let mut standings = Vec::new();
+    for array in arrays {
+        let Some(device) = devices.get(array.number) else {
+            continue;
+        };
+        let sync = Sync::of(&context.root, device);
+        let look = sync.look().ok();
+        let uuid = sync.uuid();
+        let work = match (book, &uuid) {
+            (Some(book), Some(uuid)) => book.of(uuid).refused()?,
+            _ => None,
+        };
+        let running = lock::is_taken(device);
+        // md counts too when it resyncs or repairs, and then has written anew what it counts.
+        let is_check = sync.last_action() == Some(Action::Check);
+        let now = uuid.as_ref().filter(|_| running);
+        let now = now.and_then(|uuid| now::read(uuid, Timestamp::now()));
+        standings.push(Standing {
+            now,
+            running,
+            left_over: Old::left_over(&sync).filter(|_| !running),
+            members: sync.health(),
+            finished: work.as_ref().and_then(|work| work.summary.finished),
+            changed: work.as_ref().map(|work| work.summary.changed),
+            kept: work.map(|work| work.document),
+            counted: look
+                .as_ref()
+                .filter(|_| is_check)
+                .map(|look| look.mismatches),
+            action: look.map(|look| look.action),
+            uuid,
+            array,
+        });
+    }
+    let plans = Plans::read(&context.root, &Zoned::now());
+    let text = if json {
+        document(&standings, notes, &plans)
+    } else {
+        text(&standings, notes, &plans, context.columns)
+    };
+    context.print(&text)?;
+    Ok(if standings.iter().all(Standing::is_clean) {
+        Answer::Done
+    } else {
+        Answer::No
+    })
+}
+
+fn text(standings: &[Standing], notes: &[String], plans: &Plans, columns: usize) -> String {
+    if standings.is_empty() {
+        return "There are no arrays on this host.\n".to_owned();
+    }
+    let rows: Vec<Vec<String>> = standings.iter().map(row).collect();
+    let mut text = layout(&COLUMNS, &rows, columns);
+    let in_the_way = standings.iter().flat_map(|one| {
+        let path = format!("/dev/{}", one.array.name);
+        let said = one.now.iter().map(goes_on).chain(one.troubles());
+        let said = said.chain(one.in_the_way(plans));
+        said.map(move |sentence| format!("{path}: {sentence}"))
+    });
+    for note in notes
+        .iter()
+        .cloned()
+        .chain(plans.sentences())
+        .chain(in_the_way)
+    {
+        text.push_str(&wrap(&note, columns, "  "));
+        text.push('\n');
+    }
+    text
+}
+
+/// How one goes on that runs, as its own line on a terminal has it.
+fn goes_on(now: &Now) -> String {
+    let moment = now.moment.to_zoned(jiff::tz::TimeZone::system());
+    format!("{}.", message(&now.at(), now.rate, &moment))
+}
+
+/// The same in the document.
+fn goes_on_value(now: &Now) -> Value {
+    let at = now.at();
+    let targets = at.targets.unwrap_or_default();
+    let nanos = |seconds: Option<f64>| seconds.map(|seconds| (seconds * 1e9) as u64);
+    json!({
+        "position_bytes": at.live.bytes().0,
+        "bytes_per_s": now.rate,
+        "seconds_left": now.left_s(),
+        "done": now.done().map(|moment| moment.to_string()),
+        "alone": !at.company,
+        "measuring": at.measuring,
+        "foreground": {
+            "mean_ns": nanos(at.mean),
+            "p99_ns": nanos(at.p99),
+            "keep_mean_ns": nanos(targets.mean),
+            "keep_p99_ns": nanos(targets.p99),
+        },
+    })
+}
+
+fn row(one: &Standing) -> Vec<String> {
+    let far = one.kept.as_ref().map(Kept::share).map(percent);
+    let scrub = match (one.word(), far) {
+        (word @ ("running" | "unfinished"), Some(far)) => format!("{word}, {far}"),
+        (word, _) => word.to_owned(),
+    };
+    vec![
+        format!("/dev/{}", one.array.name),
+        one.array.level.clone().unwrap_or_default(),
+        scrub,
+        one.mismatches()
+            .map_or("–".to_owned(), |count| count.to_string()),
+        one.finished.or(one.changed).map(date).unwrap_or_default(),
+    ]
+}
+
+fn document(standings: &[Standing], notes: &[String], plans: &Plans) -> String {
+    let arrays: Vec<Value> = standings
+        .iter()
+        .map(|one| {
+            let kept = one.kept.as_ref();
+            json!({
+                "array": format!("/dev/{}", one.array.name),
+                "uuid": one.uuid,
+                "level": one.array.level,
+                "scrub": one.word(),
+                "action": one.action.map(Action::word),
+                "now": one.now.as_ref().map(goes_on_value),
+                "done_bytes": kept.map(|kept| Sectors(kept.done).bytes().0),
+                "of_bytes": kept.map(|kept| Sectors(kept.of).bytes().0),
+                "mismatched_sectors": one.mismatches(),
+                "unreadable": one.unreadable(),
+                "left_over": one.left_over,
+                "repair": kept.map(|kept| kept.repairs),
+                "began": kept.map(|kept| kept.began.to_string()),
+                "changed": one.changed.map(|moment| moment.to_string()),
+                "finished": one.finished.map(|moment| moment.to_string()),
+                "seconds_of_all_starts": kept.map(|kept| kept.ran_s),
+                "starts": kept.map(|kept| kept.starts),
+                "in_the_way": one.in_the_way(plans),
+            })
+        })
+        .collect();
+    let document = json!({
+        "schema": SCHEMA,
+        "command": "scrub",
+        "disksmith": env!("CARGO_PKG_VERSION"),
+        "status": true,
+        "arrays": arrays,
+        "notes": notes,
+        "scheduled": plans.document(),
+    });
+    format!("{document:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::now::tests::a_quarter_done;
+    use super::*;
+
+    #[test]
+    fn what_runs_is_said_with_its_rate_its_latency_and_when_it_will_be_done() {
+        let moment = Timestamp::from_second(1_000).unwrap();
+        let now = Now::new(&a_quarter_done(), Some(1_048_576.0), moment);
+        let said = goes_on(&now);
+        assert!(
+            said.starts_with("25 %, 1.0 MiB/s, p99 3.1 ms of 5 ms, 26 min left, done "),
+            "{said}"
+        );
+        let value = goes_on_value(&now);
+        assert_eq!(value["position_bytes"], 512 << 20);
+        assert_eq!(value["seconds_left"], 1536.0);
+        assert_eq!(value["done"], "1970-01-01T00:42:16Z");
+        assert_eq!(value["foreground"]["p99_ns"], 3_100_000);
+        assert_eq!(value["foreground"]["keep_p99_ns"], 5_000_000);
+        assert_eq!(value["foreground"]["mean_ns"], Value::Null);
+    }
+}

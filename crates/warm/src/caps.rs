@@ -1,0 +1,343 @@
+//! What held the rate where it was: the volume's cap, one that volumes share, or latency.
+
+use linux::ebs::Exceeded;
+use study::depth::verdict::{Binds, Verdict, shared};
+
+use super::finding::{Code, Finding};
+use super::one::Warmed;
+use ui::units::{rate, span};
+use ui::words::percent;
+
+/// A shorter reading says nothing of a limit, in seconds.
+const LONG_ENOUGH_S: f64 = 5.0;
+/// What a gp3 volume has unless more is provisioned, in bytes a second (EBS User Guide, "General
+/// Purpose SSD volumes").
+const GP3: f64 = 125.0 * (1 << 20) as f64;
+/// A rate within so much of it is that.
+const NEAR: f64 = 0.05;
+/// A limit that is passed for a smaller share of the time is not what holds the rate.
+const EXCEEDED: f64 = 0.05;
+/// A smaller share of others' is not much.
+const WORTH_SAYING: f64 = 0.01;
+/// A volume that beside others gives this much of what it gives alone is not held back by them.
+const AS_MUCH: f64 = 0.9;
+
+/// What there is to say of the rates of volumes that were read at once.
+pub(crate) fn findings(warmed: &[Warmed]) -> Vec<Finding> {
+    let company: Option<Vec<(Verdict, f64)>> = warmed.iter().map(|one| one.in_company).collect();
+    // That they give less together may have other reasons, such as blocks that were colder. Where AWS
+    // has counted whose limit was passed, that decides.
+    let may_share = instance_is_passed(warmed) != Some(false);
+    if let Some(together) = company.as_deref().and_then(shared).filter(|_| may_share) {
+        return vec![Finding::note(Code::Shared, in_company(&together, warmed))];
+    }
+    warmed
+        .iter()
+        .filter_map(|one| {
+            let verdict = one.verdict.filter(|_| one.seconds >= LONG_ENOUGH_S)?;
+            let text = alone(one, &verdict, is_unaffected(one, warmed.len()));
+            Some(Finding::note(Code::Capped, text))
+        })
+        .collect()
+}
+
+/// Whether more was asked for than the instance allows, by what the volumes have counted; `None` where
+/// none of them counts.
+fn instance_is_passed(warmed: &[Warmed]) -> Option<bool> {
+    let passes = |one: &Warmed| {
+        let exceeded = one.exceeded?;
+        let least = EXCEEDED * one.seconds;
+        let limits = [exceeded.instance_iops, exceeded.instance_bytes];
+        Some(limits.iter().any(|time| time.as_secs_f64() >= least))
+    };
+    warmed
+        .iter()
+        .filter_map(passes)
+        .reduce(|any, one| any || one)
+}
+
+/// Whether a volume was seen to give as much beside others as alone.
+fn is_unaffected(one: &Warmed, volumes: usize) -> bool {
+    let kept_up = |(now, alone): (Verdict, f64)| alone > 0.0 && now.bytes_per_s >= AS_MUCH * alone;
+    volumes > 1 && one.in_company.is_some_and(kept_up)
+}
+
+/// Of several volumes that hold each other back.
+fn in_company(together: &Verdict, warmed: &[Warmed]) -> String {
+    let share = together.share_of_limit.unwrap_or(1.0);
+    let all: u64 = warmed.iter().map(|one| one.size.0).sum();
+    let takes = |bytes_per_s: f64| span(all as f64 / bytes_per_s);
+    format!(
+        "Together the volumes gave {}, and one after the other {}: what holds them back is a limit that \
+         they share, the instance's to its volumes or its network's, and not their own. An instance \
+         with a larger one would give up to the second figure, and warm them in {} instead of {}.",
+        rate(together.bytes_per_s),
+        rate(together.bytes_per_s / share),
+        takes(together.bytes_per_s / share),
+        takes(together.bytes_per_s)
+    )
+}
+
+/// Whose limit it is by what the volume itself has counted.
+fn by_aws(exceeded: &Exceeded, seconds: f64) -> String {
+    let limits = [
+        (exceeded.volume_bytes, "volume's throughput"),
+        (exceeded.volume_iops, "volume's IOPS"),
+        (
+            exceeded.instance_bytes,
+            "instance's throughput to its volumes",
+        ),
+        (exceeded.instance_iops, "instance's IOPS to its volumes"),
+    ];
+    let least = EXCEEDED * seconds;
+    let passed = limits
+        .iter()
+        .filter(|(time, _)| time.as_secs_f64() >= least);
+    let passed: Vec<String> = passed
+        .map(|(time, limit)| format!("the {limit} for {}", span(time.as_secs_f64())))
+        .collect();
+    if passed.is_empty() {
+        return "it is neither the volume's nor the instance's, by AWS's own count: perhaps how fast \
+                cold blocks are fetched"
+            .to_owned();
+    }
+    format!(
+        "by AWS's own count more was asked for than is allowed by {}, of {} in all",
+        passed.join(" and by "),
+        span(seconds)
+    )
+}
+
+/// What others had of it.
+fn others(one: &Warmed) -> String {
+    match one.others_share {
+        Some(share) if share >= WORTH_SAYING => {
+            format!(
+                ", less the {} of all bytes that others read and wrote meanwhile",
+                percent(share)
+            )
+        }
+        Some(_) => ", and nobody else read or wrote much meanwhile".to_owned(),
+        None => ", less what others read and wrote meanwhile, which is not counted here".to_owned(),
+    }
+}
+
+/// Of a volume for itself. `unaffected`: it gave as much together with others.
+fn alone(one: &Warmed, verdict: &Verdict, unaffected: bool) -> String {
+    let (device, speed) = (&one.device, rate(verdict.bytes_per_s));
+    if verdict.binds == Binds::Latency {
+        return format!(
+            "{device}: the rate of {speed} is held back by how long a block takes to come, {:.0} ms with \
+             {} in flight, which is the most that is tried. A larger volume would not help.",
+            verdict.latency_s * 1e3,
+            verdict.depth
+        );
+    }
+    let takes = |bytes_per_s: f64| span(one.size.0 as f64 / bytes_per_s);
+    let whose = match one.exceeded {
+        Some(exceeded) => by_aws(&exceeded, one.seconds),
+        None if unaffected => "it is the volume's own, since the others do not lower it".to_owned(),
+        None => {
+            "it is the volume's or the instance's, which shows when several volumes are warmed \
+                 for longer"
+                .to_owned()
+        }
+    };
+    let others = others(one);
+    let baseline = if one.is_ebs && (verdict.bytes_per_s / GP3 - 1.0).abs() <= NEAR {
+        " It would fit the baseline of a gp3 volume, 125 MiB/s."
+    } else {
+        ""
+    };
+    format!(
+        "{device}: the rate levels off at {speed} with {} in flight, and more brings no more. That is a \
+         limit{others}: {whose}.{baseline} With twice as much, {} would take {} instead of {}.",
+        verdict.depth,
+        one.size,
+        takes(2.0 * verdict.bytes_per_s),
+        takes(verdict.bytes_per_s)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{Bytes, Ranges};
+
+    use super::super::one::Ending;
+    use super::*;
+    use reader::Resumes;
+
+    const MIB: f64 = (1 << 20) as f64;
+
+    fn verdict(mib_per_s: f64, binds: Binds) -> Verdict {
+        Verdict {
+            binds,
+            bytes_per_s: mib_per_s * MIB,
+            iops: mib_per_s * 4.0,
+            depth: 12,
+            latency_s: 0.05,
+            share_of_limit: None,
+        }
+    }
+
+    fn warmed(now: Verdict, in_company: Option<(Verdict, f64)>) -> Warmed {
+        Warmed {
+            device: "/dev/nvme1n1".to_owned(),
+            key: "vol1".to_owned(),
+            size: Bytes::gib(100),
+            block: Bytes::kib(512),
+            sets: Vec::new(),
+            before: Bytes(0),
+            read: Bytes::gib(100),
+            seconds: 800.0,
+            cold: None,
+            verdict: Some(now),
+            in_company,
+            is_ebs: false,
+            others_share: None,
+            exceeded: None,
+            unreadable: Ranges::new(),
+            left: Bytes(0),
+            left_out: Bytes(0),
+            resumes: Resumes::Anywhere,
+            ending: Ending::Done,
+            findings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn volumes_that_give_less_together_have_a_limit_in_common() {
+        let now = verdict(60.0, Binds::Unknown);
+        let one = warmed(now, Some((now, 120.0 * MIB)));
+        let found = findings(&[one.clone(), one.clone()]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].code, Code::Shared);
+        assert!(
+            found[0]
+                .text
+                .contains("gave 120 MiB/s, and one after the other 240 MiB/s"),
+            "{found:?}"
+        );
+        assert!(found[0].text.contains("in 14 min instead of 28 min"));
+        // The same rates as alone: each has a limit of its own.
+        let own = warmed(now, Some((now, 60.0 * MIB)));
+        let found = findings(&[own.clone(), own]);
+        assert_eq!(found.len(), 2);
+        assert!(found[0].text.contains("the volume's own"), "{found:?}");
+        // Nothing was compared, or one of them gave less: nobody knows whose limit it is.
+        let unknown = warmed(now, None);
+        let less = warmed(
+            verdict(30.0, Binds::Latency),
+            Some((verdict(30.0, Binds::Latency), 60.0 * MIB)),
+        );
+        for pair in [[unknown.clone(), unknown], [less.clone(), less]] {
+            let found = findings(&pair);
+            let claim = "the volume's own";
+            assert!(
+                found.iter().all(|one| !one.text.contains(claim)),
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_limit_is_shared_only_where_aws_has_not_counted_otherwise() {
+        let now = verdict(60.0, Binds::Unknown);
+        let with = |exceeded| Warmed {
+            exceeded,
+            ..warmed(now, Some((now, 120.0 * MIB)))
+        };
+        let seconds = std::time::Duration::from_secs;
+        let volume = Some(Exceeded {
+            volume_bytes: seconds(700),
+            instance_iops: seconds(3),
+            ..Exceeded::default()
+        });
+        let instance = Some(Exceeded {
+            instance_bytes: seconds(700),
+            ..Exceeded::default()
+        });
+        for (pair, code) in [
+            ([volume, volume], Code::Capped),
+            // One counts, and nothing of the instance.
+            ([volume, None], Code::Capped),
+            ([volume, instance], Code::Shared),
+            ([None, None], Code::Shared),
+        ] {
+            let found = findings(&pair.map(with));
+            assert!(found.iter().all(|one| one.code == code), "{found:?}");
+            assert!(!found.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_aws_counts_says_whose_limit_it_is() {
+        let seconds = std::time::Duration::from_secs;
+        let mut one = warmed(verdict(125.0, Binds::Unknown), None);
+        one.exceeded = Some(Exceeded {
+            volume_bytes: seconds(700),
+            instance_iops: seconds(3),
+            ..Exceeded::default()
+        });
+        let text = |one: &Warmed| findings(std::slice::from_ref(one))[0].text.clone();
+        let said = text(&one);
+        assert!(
+            said.contains("by the volume's throughput for 12 min, of 13 min"),
+            "{said}"
+        );
+        assert!(!said.contains("instance"), "{said}");
+        one.exceeded = Some(Exceeded {
+            instance_bytes: seconds(600),
+            ..Exceeded::default()
+        });
+        let said = text(&one);
+        assert!(
+            said.contains("by the instance's throughput to its volumes"),
+            "{said}"
+        );
+        one.exceeded = Some(Exceeded::default());
+        let said = text(&one);
+        assert!(
+            said.contains("neither the volume's nor the instance's"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_single_volume_is_held_back_by_a_limit_or_by_latency() {
+        let mut one = warmed(verdict(125.0, Binds::Unknown), None);
+        let text = |one: &Warmed| findings(std::slice::from_ref(one))[0].text.clone();
+        assert!(
+            text(&one).contains("the volume's or the instance's"),
+            "{}",
+            text(&one)
+        );
+        assert!(
+            text(&one).contains("would take 7 min instead of 14 min"),
+            "{}",
+            text(&one)
+        );
+        for (share, said) in [
+            (None, "which is not counted here"),
+            (Some(0.001), "nobody else read or wrote much"),
+            (Some(0.25), "less the 25 % of all bytes that others"),
+        ] {
+            one.others_share = share;
+            assert!(text(&one).contains(said), "{}", text(&one));
+        }
+        one.is_ebs = true;
+        assert!(
+            text(&one).contains("would fit the baseline of a gp3 volume"),
+            "{}",
+            text(&one)
+        );
+        one.verdict = Some(verdict(900.0, Binds::Latency));
+        assert!(
+            text(&one).contains("50 ms with 12 in flight"),
+            "{}",
+            text(&one)
+        );
+        one.seconds = 1.0;
+        assert!(findings(&[one]).is_empty());
+    }
+}

@@ -1,0 +1,210 @@
+//! `warm --check`: how much of a volume is cold, what a first read costs, and how long warming takes.
+
+mod burst;
+mod pairs;
+mod say;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::anyhow;
+use engine::Choice;
+use engine::list::{Deed, Ended, List, Lister};
+use record::{Bytes, Nanos};
+use study::cold::forecast::{Forecast, Work, forecast};
+use study::cold::sample::{LEAST_PAIRS, Sample, assess};
+use study::interval::Interval;
+
+use super::pace::Manners;
+use super::reading::MOST_DEPTH;
+use crate::args::WarmArgs;
+use pairs::{DEPTH, LEAD, PAGE, Pairs, places};
+use reader::Volume;
+use reader::is_locked;
+use say::say;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+
+/// The places of a volume that were read, and what they say.
+struct Sampled<'a> {
+    volume: &'a Volume,
+    places: Vec<u64>,
+    failed: usize,
+    sample: Sample,
+    /// Whether it was being warmed by another process meanwhile.
+    is_warmed: bool,
+}
+
+/// What was found out about a volume.
+struct Checked {
+    device: String,
+    size: Bytes,
+    places: usize,
+    failed: usize,
+    is_warmed: bool,
+    sample: Sample,
+    /// What warm blocks come at, in bytes a second, while those of all volumes are read.
+    warm_rate: Option<Interval>,
+    /// How long warming takes; `None` where nothing is seen to be cold.
+    forecast: Option<Forecast>,
+}
+
+/// Checks volumes one after the other, and then what they give together. Status 1 where cold blocks
+/// were found, or places that cannot be read. What was found out before an error is said first.
+pub(crate) fn check(
+    volumes: &[Volume],
+    args: &WarmArgs,
+    context: &mut Context,
+    lister: &dyn Lister,
+    interrupt: &AtomicBool,
+) -> Outcome {
+    let block = args.block.0;
+    let target = args.keep_p99.map(|latency| latency.0);
+    let mut sampled = Vec::new();
+    let mut failure = None;
+    for volume in volumes {
+        match sample(volume, block, target, lister, interrupt) {
+            Ok(one) => sampled.push(one),
+            Err(error) => failure = failure.or(Some(error)),
+        }
+        if interrupt.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    let each: Vec<(&Volume, &[u64])> = sampled
+        .iter()
+        .map(|one| (one.volume, &one.places[..]))
+        .collect();
+    let limit = args.limit.map(|limit| limit.0);
+    let manners = target.map_or(Manners::None, Manners::Target);
+    let rates = burst::together(&each, block, (limit, manners), lister, interrupt);
+    let all: Vec<Checked> = sampled
+        .into_iter()
+        .zip(rates)
+        .map(|(one, rate)| one.with_rate(rate, block))
+        .collect();
+    if !all.is_empty() {
+        say(&all, args, context)?;
+    }
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    if interrupt.load(Ordering::Relaxed) {
+        return Err(Failure::Midway(anyhow!("interrupted")));
+    }
+    if all.iter().any(|one| one.is_cold() || one.failed > 0) {
+        Ok(Answer::No)
+    } else {
+        Ok(Answer::Done)
+    }
+}
+
+/// How long it takes at most until all that are cold are warm, in seconds. `None` where none is cold,
+/// and where it is not known of one.
+fn longest(all: &[Checked]) -> Option<f64> {
+    let cold = all.iter().filter(|one| one.is_cold());
+    let each: Option<Vec<f64>> = cold.map(|one| Some(one.forecast?.high)).collect();
+    each?.into_iter().reduce(f64::max)
+}
+
+fn sample<'a>(
+    volume: &'a Volume,
+    block: Bytes,
+    target: Option<Nanos>,
+    lister: &dyn Lister,
+    interrupt: &AtomicBool,
+) -> Result<Sampled<'a>, Failure> {
+    let device = volume.path.display();
+    let seed = u64::from(std::process::id()) ^ jiff::Timestamp::now().as_nanosecond() as u64;
+    let places = places(volume.size, block, seed);
+    if places.len() < LEAST_PAIRS + LEAD {
+        return Err(Failure::refused(format!(
+            "{device} has {} blocks of {block}, too few for a sample; warm it, that takes no time",
+            places.len()
+        )));
+    }
+    let file = volume.direct().refused()?;
+    let list = List {
+        file: &file,
+        deed: Deed::Read,
+        most_in_flight: DEPTH,
+        largest: Bytes(u64::from(PAGE)),
+        choice: Choice::Auto,
+        interrupt,
+    };
+    let is_warmed = is_locked(volume);
+    let mut pairs = Pairs::new(&places, seed, target);
+    let end = lister.run(&list, &mut pairs).midway()?;
+    if end.ended == Ended::Interrupted {
+        return Err(Failure::Midway(anyhow!("{device}: interrupted")));
+    }
+    let read = pairs.pairs();
+    let sample = assess(&read).ok_or_else(|| {
+        Failure::Midway(anyhow!(
+            "{device}: of {} places {} could not be read, and the others are too few to judge by",
+            places.len(),
+            pairs.failed()
+        ))
+    })?;
+    Ok(Sampled {
+        volume,
+        failed: pairs.failed(),
+        places,
+        sample,
+        is_warmed: is_warmed || is_locked(volume),
+    })
+}
+
+impl Sampled<'_> {
+    fn with_rate(self, warm_rate: Option<Interval>, block: Bytes) -> Checked {
+        let Sampled { volume, sample, .. } = self;
+        let cold_rate = warm_rate.filter(|_| is_cold(&sample));
+        Checked {
+            device: volume.path.display().to_string(),
+            size: volume.size,
+            places: self.places.len(),
+            failed: self.failed,
+            is_warmed: self.is_warmed,
+            forecast: cold_rate.and_then(|rate| forecast_of(&sample, volume.size, block, rate)),
+            warm_rate,
+            sample,
+        }
+    }
+}
+
+/// How long it takes to read the whole volume with as many in flight as warming may have. The bounds
+/// are those of the cold share and of the rate.
+fn forecast_of(sample: &Sample, size: Bytes, block: Bytes, rate: Interval) -> Option<Forecast> {
+    let penalty = sample.mean_penalty_s.unwrap_or(0.0);
+    let at = |bytes_per_s: f64| {
+        forecast(&Work {
+            bytes: size.0,
+            request_bytes: block.0,
+            cold: sample.cold,
+            cold_s: sample.warm_s + penalty.max(0.0),
+            warm_s: sample.warm_s,
+            bytes_per_s: Some(bytes_per_s),
+            iops: None,
+            depth: MOST_DEPTH,
+        })
+    };
+    Some(Forecast {
+        low: at(rate.high)?.low,
+        high: at(rate.low)?.high,
+        ..at(rate.mean)?
+    })
+}
+
+/// Whether the first reads of a sample were slower as those of a cold volume are.
+fn is_cold(sample: &Sample) -> bool {
+    // The share may be none for all that is known of a busy disk.
+    sample.differs && sample.cold.low > 0.0
+}
+
+impl Checked {
+    fn is_cold(&self) -> bool {
+        is_cold(&self.sample)
+    }
+}
+
+#[cfg(test)]
+mod tests;

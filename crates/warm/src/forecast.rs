@@ -1,0 +1,129 @@
+//! How long warming takes, and when to begin: `--plan` and `--ready-by`.
+
+use jiff::{SignedDuration, Zoned};
+use record::Bytes;
+use serde_json::{Value, json};
+
+use crate::args::WarmArgs;
+use domain::ready_by::ReadyBy;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::json::SCHEMA;
+use ui::units::{rate, span};
+
+/// When something is to be ready, and when to begin with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Schedule {
+    /// When it is to be ready.
+    pub ready: Zoned,
+    /// When to begin at the latest.
+    pub begin: Zoned,
+    /// Whether that is over.
+    pub late: bool,
+}
+
+impl Schedule {
+    /// For what takes at most so many seconds and is to be ready at `by`, seen from `now`.
+    ///
+    /// # Errors
+    /// When there is no such time, or it begins before all calendars.
+    pub(crate) fn new(by: ReadyBy, seconds: f64, now: &Zoned) -> Result<Schedule, jiff::Error> {
+        let ready = by.moment(now)?;
+        let begin = ready.checked_sub(SignedDuration::try_from_secs_f64(seconds.ceil())?)?;
+        Ok(Schedule {
+            late: begin < *now,
+            ready,
+            begin,
+        })
+    }
+
+    /// For what `--ready-by` asks, if it does.
+    ///
+    /// # Errors
+    /// As [`Schedule::new`].
+    pub(crate) fn asked(args: &WarmArgs, seconds: f64) -> Result<Option<Schedule>, Failure> {
+        let schedule = args
+            .ready_by
+            .map(|by| Schedule::new(by, seconds, &Zoned::now()));
+        schedule.transpose().refused()
+    }
+
+    /// As a sentence, with a line's end behind it.
+    pub(crate) fn sentence(&self) -> String {
+        let moment = |at: &Zoned| at.strftime("%Y-%m-%d %H:%M:%S %Z").to_string();
+        let (begin, ready) = (moment(&self.begin), moment(&self.ready));
+        if self.late {
+            format!("To be warm at {ready} it had to begin at {begin}, which is over.\n")
+        } else {
+            format!("To be warm at {ready}, begin at {begin}.\n")
+        }
+    }
+
+    /// As JSON.
+    pub(crate) fn value(&self) -> Value {
+        json!({
+            "ready_by": self.ready.timestamp(),
+            "begin_at": self.begin.timestamp(),
+            "late": self.late,
+        })
+    }
+}
+
+/// Computes how long it takes to read so much at a rate, without a device.
+pub(crate) fn plan(size: Bytes, speed: Bytes, args: &WarmArgs, context: &mut Context) -> Outcome {
+    let seconds = size.0 as f64 / speed.0 as f64;
+    let schedule = Schedule::asked(args, seconds)?;
+    let text = if args.json {
+        format!(
+            "{:#}\n",
+            json!({
+                "schema": SCHEMA,
+                "command": "warm",
+                "mode": "plan",
+                "size_bytes": size,
+                "bytes_per_s": speed,
+                "seconds": seconds,
+                "schedule": schedule.as_ref().map(Schedule::value),
+            })
+        )
+    } else {
+        let takes = format!(
+            "To read {size} at {} takes {}.\n",
+            rate(speed.0 as f64),
+            span(seconds)
+        );
+        let when = schedule.as_ref().map(Schedule::sentence);
+        format!("{takes}{}", when.unwrap_or_default())
+    };
+    context.print(&text)?;
+    Ok(Answer::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Zoned {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn it_begins_early_enough_and_says_when_that_is_over() {
+        let now = at("2026-11-22T16:30:00+01:00[Europe/Berlin]");
+        let by: ReadyBy = "18:00".parse().unwrap();
+        let schedule = Schedule::new(by, 3599.5, &now).unwrap();
+        assert_eq!(
+            schedule.begin,
+            at("2026-11-22T17:00:00+01:00[Europe/Berlin]")
+        );
+        assert!(!schedule.late);
+        assert_eq!(
+            schedule.sentence(),
+            "To be warm at 2026-11-22 18:00:00 CET, begin at 2026-11-22 17:00:00 CET.\n"
+        );
+        let late = Schedule::new(by, 7200.0, &now).unwrap();
+        assert!(late.late && late.sentence().contains("which is over"));
+        assert!(Schedule::new(by, f64::INFINITY, &now).is_err());
+        assert!(Schedule::new(by, 1e15, &now).is_err());
+    }
+}

@@ -1,0 +1,298 @@
+//! `warm`: reads every block of a volume that was restored from a snapshot once, so that no later
+//! read has to wait for object storage.
+//!
+//! - `plan`: what is read, in which order; from `files`, `space` and `blocks`;
+//! - `reading`: the requests, one after the other, over `queue`, `meter` and `pace`;
+//! - `later`: what is found out while the first blocks are read already;
+//! - `one`: one volume from its plan to what came of it; `start` and `place`: the ledger's part;
+//! - `check` and `forecast`: how much is cold, and how long warming takes;
+//! - `caps`: what held the rate where it was; `report`: what is said in the end.
+
+pub mod args;
+mod blocks;
+mod caps;
+mod check;
+mod files;
+mod finding;
+mod forecast;
+mod later;
+mod one;
+mod pace;
+mod place;
+mod plan;
+mod present;
+mod progress;
+mod reading;
+mod report;
+mod space;
+mod start;
+mod turns;
+pub(crate) mod volume;
+mod watching;
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context as _, anyhow, ensure};
+use engine::list::Lister;
+use formats::text::Utf8;
+use linux::Root;
+use linux::block::{DevNum, Devices};
+use record::{Bytes, Ranges};
+
+use crate::args::WarmArgs;
+use finding::{Code, Finding};
+use later::Wanted;
+use one::{Shared, Task, Warmed};
+use pace::Limit;
+use plan::{Extent, Known};
+use progress::Lines;
+use reader::Volume;
+use start::Ask;
+use turns::Turns;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+
+/// The smallest block that makes sense to be asked for: a page.
+const SMALLEST_BLOCK: Bytes = Bytes(4096);
+/// The largest: 128 requests of it take 2 GiB of memory.
+const LARGEST_BLOCK: Bytes = Bytes::mib(16);
+
+/// Warms volumes, checks how cold they are, or computes how long it takes.
+pub fn warm(
+    args: &WarmArgs,
+    context: &mut Context,
+    lister: &dyn Lister,
+    interrupt: &AtomicBool,
+) -> Outcome {
+    if let (Some(size), Some(rate)) = (args.plan, args.rate) {
+        return forecast::plan(size.0, rate.0, args, context);
+    }
+    if args.ready_by.is_some() && !args.check {
+        return Err(Failure::refused(
+            "--ready-by goes with --check DEVICE, or with --plan SIZE --rate RATE",
+        ));
+    }
+    check_block(args.block.0)?;
+    let devices = Devices::read(&context.root).refused()?;
+    let volumes = open_all(&args.devices, &devices, &context.root)?;
+    if args.check {
+        return check::check(&volumes, args, context, lister, interrupt);
+    }
+    warm_all(volumes, &devices, args, context, lister, interrupt)
+}
+
+fn check_block(block: Bytes) -> Result<(), Failure> {
+    let fits = (SMALLEST_BLOCK..=LARGEST_BLOCK).contains(&block);
+    if fits && block.0.is_multiple_of(SMALLEST_BLOCK.0) {
+        return Ok(());
+    }
+    Err(Failure::refused(format!(
+        "a block of {} cannot be; give a multiple of {SMALLEST_BLOCK}, at most {LARGEST_BLOCK}",
+        block.exact()
+    )))
+}
+
+/// Opens all volumes, or says what is wrong with any of them.
+fn open_all(paths: &[PathBuf], devices: &Devices, root: &Root) -> Result<Vec<Volume>, Failure> {
+    let mut volumes: Vec<Volume> = Vec::new();
+    let mut problems = Vec::new();
+    for path in paths {
+        match volume::open(path, devices, root) {
+            Ok(volume) => {
+                let twice = volumes.iter().find(|one| one.number() == volume.number());
+                if let Some(other) = twice {
+                    problems.push(format!(
+                        "{} and {} are the same device",
+                        other.path.display(),
+                        path.display()
+                    ));
+                }
+                volumes.push(volume);
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.is_empty() {
+        Ok(volumes)
+    } else {
+        Err(Failure::refused(problems.join("\n")))
+    }
+}
+
+fn warm_all(
+    volumes: Vec<Volume>,
+    devices: &Devices,
+    args: &WarmArgs,
+    context: &mut Context,
+    lister: &dyn Lister,
+    interrupt: &AtomicBool,
+) -> Outcome {
+    let held = args.blocks.as_deref();
+    if held.is_some() && volumes.len() > 1 {
+        return Err(Failure::refused(
+            "--blocks is the list of one snapshot, and goes with the one volume that was restored from \
+             it; warm each with its own list",
+        ));
+    }
+    let held = held.map(|path| held_of(path, &volumes));
+    let held = held.transpose().refused()?;
+    let locks = reader::lock_disks(&volumes).map_err(Failure::refused)?;
+    let are_parts = locks.len() < volumes.len();
+    let first = files::find(&args.first, devices, &volumes, context, interrupt)?;
+    if interrupt.load(Ordering::Relaxed) {
+        return Err(Failure::Midway(anyhow!(
+            "interrupted before anything was read; the same command begins with it"
+        )));
+    }
+    let mut tasks = Vec::new();
+    let extent = extent(args, first.has_unknown);
+    let is_elsewhere = first.is_elsewhere;
+    let mut of_files = first.findings;
+    if args.until_hot && extent != Extent::First {
+        of_files.push(not_known_hot());
+    }
+    for (volume, first) in volumes.into_iter().zip(first.each) {
+        let known = Known {
+            first,
+            used: None,
+            held: held.clone(),
+        };
+        tasks.push(task(volume, Wanted { known, extent }, args, context)?);
+    }
+    let lines = Lines::new(context.watched);
+    let below_ledger = below_ledger(args, devices, context);
+    let limit = Limit::new(args.limit.map(|limit| limit.0));
+    // With a limit of one's own, how fast the volumes are alone is nothing to find out.
+    let unlimited = args.limit.is_none() && args.keep_p99.is_none();
+    // Nor is it, where somebody waits for what is to be hot.
+    let turns = Turns::new(tasks.len(), unlimited && !args.until_hot);
+    let shared = Shared {
+        root: &context.root,
+        devices,
+        limit: &limit,
+        turns: &turns,
+        keep_p99: args.keep_p99.map(|latency| latency.0),
+        are_parts,
+        interrupt,
+        lines: &lines,
+        below_ledger: &below_ledger,
+    };
+    let warmed = all_at_once(tasks, lister, &shared);
+    let hot = !(args.until_hot && is_elsewhere);
+    if unlimited {
+        of_files.extend(caps::findings(&warmed));
+    }
+    answer(&warmed, &of_files, hot, args, context)
+}
+
+/// The disks that the ledger lies on, if it is used.
+fn below_ledger(args: &WarmArgs, devices: &Devices, context: &Context) -> Vec<DevNum> {
+    let path = (!args.no_ledger)
+        .then(|| context.ledger_path().ok())
+        .flatten();
+    path.map_or_else(Vec::new, |path| {
+        place::below_ledger(&context.root, devices, &path)
+    })
+}
+
+/// The blocks that a list names, which may be the one of each volume's snapshot.
+fn held_of(path: &Path, volumes: &[Volume]) -> anyhow::Result<Ranges> {
+    let shown = path.display();
+    let list = File::open(path).with_context(|| format!("{shown} cannot be read"))?;
+    let held = blocks::parse(BufReader::new(Utf8::new(list)))
+        .with_context(|| format!("{shown} cannot be used"))?;
+    for volume in volumes {
+        let device = volume.path.display();
+        ensure!(
+            volume.device.partition_of().is_none(),
+            "{shown} counts blocks from the start of a whole volume, and {device} is a partition; \
+             name its disk"
+        );
+        held.check(volume.size)
+            .with_context(|| format!("{shown} cannot be used for {device}"))?;
+    }
+    Ok(held.ranges)
+}
+
+/// How far to go. Where it is not known where all lies that is to be hot, it is hot only when all
+/// that is used is.
+fn extent(args: &WarmArgs, has_unknown: bool) -> Extent {
+    match (args.until_hot, args.only_used) {
+        (true, _) if !has_unknown => Extent::First,
+        (true, _) | (false, true) => Extent::Used,
+        (false, false) => Extent::All,
+    }
+}
+
+fn not_known_hot() -> Finding {
+    Finding::warn(
+        Code::NotMapped,
+        "Where all that --first names lies is not known, so that --until-hot ends only when all \
+         that is used is warm.",
+    )
+}
+
+fn task(
+    volume: Volume,
+    wanted: Wanted,
+    args: &WarmArgs,
+    context: &Context,
+) -> Result<Task, Failure> {
+    let ask = Ask {
+        block: args.block.0,
+        whole: wanted.extent == Extent::All && wanted.known.held.is_none(),
+        anew: args.anew,
+        keep: !args.no_ledger,
+    };
+    Ok(Task {
+        started: start::start(&volume, ask, context)?,
+        volume,
+        wanted,
+    })
+}
+
+/// Each volume on a thread of its own.
+fn all_at_once(tasks: Vec<Task>, lister: &dyn Lister, shared: &Shared<'_>) -> Vec<Warmed> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = tasks
+            .into_iter()
+            .enumerate()
+            .map(|(number, task)| scope.spawn(move || one::warm(task, number, lister, shared)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| match thread.join() {
+                Ok(warmed) => warmed,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+            .collect()
+    })
+}
+
+/// `findings` are of all volumes; `hot`: what was to be hot is, as far as it can be.
+fn answer(
+    warmed: &[Warmed],
+    findings: &[Finding],
+    hot: bool,
+    args: &WarmArgs,
+    context: &mut Context,
+) -> Outcome {
+    let text = if args.json {
+        report::document(warmed, findings)
+    } else {
+        report::text(warmed, findings, context.columns)
+    };
+    context.print(&text)?;
+    let midway: Vec<String> = warmed.iter().filter_map(report::midway).collect();
+    if !midway.is_empty() {
+        return Err(Failure::Midway(anyhow!(midway.join("\n"))));
+    }
+    if hot && warmed.iter().all(|one| one.unreadable.is_empty()) {
+        Ok(Answer::Done)
+    } else {
+        Ok(Answer::No)
+    }
+}

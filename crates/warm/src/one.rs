@@ -1,0 +1,457 @@
+//! The warming of one volume, from its plan to what came of it.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::sync_channel;
+use std::time::Instant;
+
+use engine::Choice;
+use engine::list::{Deed, Ended, List, Lister};
+use linux::Root;
+use linux::block::{DevNum, Devices};
+use linux::ebs::Exceeded;
+use record::{Bytes, Nanos, Ranges};
+use study::depth::verdict::Verdict;
+
+use super::finding::{Code, Finding};
+use super::later::{Found, Later, Wanted};
+use super::pace::{Limit, Manners, Pace, Yielded};
+use super::place::End;
+use super::plan::{Extent, Plan, Stage};
+use super::present::Present;
+use super::progress::Lines;
+use super::reading::{MOST_DEPTH, Over, Reading};
+use super::start::Started;
+use super::turns::Turns;
+use super::watching::Watching;
+use reader::{Resumes, Volume};
+use ui::units::{rate, span};
+
+/// What is to be done to a volume.
+pub(crate) struct Task {
+    /// The volume.
+    pub volume: Volume,
+    /// What is to be read of it.
+    pub wanted: Wanted,
+    /// Where that stands.
+    pub started: Started,
+}
+
+/// What all volumes share.
+pub(crate) struct Shared<'a> {
+    /// Where the kernel's files are.
+    pub root: &'a Root,
+    /// The host's devices.
+    pub devices: &'a Devices,
+    /// The rate of all together.
+    pub limit: &'a Limit,
+    /// Who reads when.
+    pub turns: &'a Turns,
+    /// What others' requests may take, if that was said.
+    pub keep_p99: Option<Nanos>,
+    /// Whether several of the volumes are parts of one disk: they would take each other for strangers.
+    pub are_parts: bool,
+    /// Set by a signal.
+    pub interrupt: &'a AtomicBool,
+    /// The progress lines.
+    pub lines: &'a Lines,
+    /// The disks that the ledger lies on.
+    pub below_ledger: &'a [DevNum],
+}
+
+impl Shared<'_> {
+    fn manners(&self) -> Manners {
+        match self.keep_p99 {
+            Some(target) => Manners::Target(target),
+            None if self.are_parts => Manners::Short,
+            None => Manners::Idle,
+        }
+    }
+}
+
+/// How the warming of a volume ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Ending {
+    /// All that was to be read was asked for.
+    Done,
+    /// By a signal.
+    Interrupted,
+    /// The device went away.
+    Gone,
+    /// The engine could not go on.
+    Failed(String),
+}
+
+/// What came of a volume.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Warmed {
+    /// The path by which it was named.
+    pub device: String,
+    /// By what the ledger knows it.
+    pub key: String,
+    /// Its size at the start.
+    pub size: Bytes,
+    /// What is fetched at once.
+    pub block: Bytes,
+    /// What was to be read, and how much of it that is, set by set.
+    pub sets: Vec<(Stage, Bytes)>,
+    /// What had been read at earlier starts.
+    pub before: Bytes,
+    /// What was read at this one.
+    pub read: Bytes,
+    /// How long that took, in seconds.
+    pub seconds: f64,
+    /// The share of it that was cold, where that could be told.
+    pub cold: Option<f64>,
+    /// What held the rate where it was, where that was found out.
+    pub verdict: Option<Verdict>,
+    /// What held it while all volumes were read together, and the bytes a second that this one gave
+    /// alone; `None` for a single volume.
+    pub in_company: Option<(Verdict, f64)>,
+    /// Whether the device says that it is an EBS volume.
+    pub is_ebs: bool,
+    /// The others' share of the bytes that went through its disk meanwhile; `None` where that is not
+    /// counted.
+    pub others_share: Option<f64>,
+    /// For how long more was asked for than the volume or the instance allows, by AWS's own count;
+    /// `None` where nobody counts that.
+    pub exceeded: Option<Exceeded>,
+    /// What could not be read.
+    pub unreadable: Ranges,
+    /// What was to be read and was not.
+    pub left: Bytes,
+    /// What was left out by choice.
+    pub left_out: Bytes,
+    /// For how long the ledger knows how far it is.
+    pub resumes: Resumes,
+    /// How it ended.
+    pub ending: Ending,
+    /// What is to be said of it.
+    pub findings: Vec<Finding>,
+}
+
+impl Warmed {
+    /// Whether the same command goes on where this ended. A device that went away is attached anew.
+    pub(crate) fn is_resumable(&self) -> bool {
+        match self.resumes {
+            Resumes::Anywhere => true,
+            Resumes::WhileAttached => self.ending != Ending::Gone,
+            Resumes::Never => false,
+        }
+    }
+
+    /// Bytes a second at this start; `None` where nothing was read.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        let rate = self.read.0 as f64 / self.seconds;
+        (self.read.0 > 0 && rate.is_finite()).then_some(rate)
+    }
+}
+
+/// Reads one volume, which has a number among those that are read at once. What is in use of it is
+/// found out meanwhile.
+pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shared<'_>) -> Warmed {
+    let Task {
+        volume,
+        wanted,
+        started,
+    } = task;
+    let present = Present::new(shared.turns, number);
+    let block = started.kept.block;
+    let at_once = wanted.at_once(volume.size, block);
+    let extent = wanted.extent;
+    let is_over = AtomicBool::new(false);
+    let is_unwanted = || shared.interrupt.load(Relaxed) || is_over.load(Relaxed);
+    std::thread::scope(|scope| {
+        let (send, plans) = sync_channel(1);
+        let (volume, is_unwanted) = (&volume, &is_unwanted);
+        let finding = scope.spawn(move || {
+            let of_host = (shared.devices, shared.root);
+            let found = wanted.find(volume, block, of_host, is_unwanted);
+            // Nobody waits for it once the reading is over.
+            let _ = send.send(found.plan.clone());
+            found
+        });
+        let later = match extent {
+            Extent::All => Later::of_order(plans),
+            Extent::First | Extent::Used => Later::new(plans),
+        };
+        let ask = Ask {
+            plan: at_once,
+            later,
+            started,
+            present,
+        };
+        let found = || {
+            is_over.store(true, Relaxed);
+            match finding.join() {
+                Ok(found) => found,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        };
+        read(volume, ask, number, lister, shared, found)
+    })
+}
+
+/// What is to be read at once, and later.
+struct Ask<'a> {
+    plan: Plan,
+    later: Later,
+    started: Started,
+    present: Present<'a>,
+}
+
+/// Reads one volume. `found` gives the final plan when the reading is over.
+fn read(
+    volume: &Volume,
+    ask: Ask<'_>,
+    number: usize,
+    lister: &dyn Lister,
+    shared: &Shared<'_>,
+    found: impl FnOnce() -> Found,
+) -> Warmed {
+    let started = ask.started;
+    let done = started.kept.done.clone();
+    let todo = ask.plan.without(&done);
+    let mut findings = started.findings;
+    let line = shared
+        .lines
+        .line(&volume.path.display().to_string(), todo.total());
+    let block = started.kept.block;
+    let whole = started.kept.whole;
+    let mut watching = Watching::new(
+        volume,
+        shared.root,
+        started.kept,
+        started.keeper,
+        line,
+        shared.below_ledger.contains(&volume.disk.number),
+    );
+    let split = volume.disk.largest_request(shared.root);
+    let pace = Pace::new(shared.limit, shared.manners(), split);
+    let counted = volume.own_counters();
+    let began = Instant::now();
+    let mut reading = Reading::new(
+        (&todo, ask.later),
+        volume.size,
+        block,
+        done.clone(),
+        pace,
+        (shared.turns, number),
+        &mut watching,
+    );
+    let ended = run(volume, block, lister, shared.interrupt, &mut reading);
+    let seconds = began.elapsed().as_secs_f64();
+    let exceeded = counted.and_then(|before| volume.own_counters()?.exceeded_since(&before));
+    drop(ask.present);
+    reading.tell();
+    let Found {
+        plan,
+        findings: of_plan,
+    } = found();
+    findings.extend(of_plan);
+    let mut ending = match ended {
+        Err(why) => Ending::Failed(why),
+        Ok(_) if reading.over() == Over::Gone => Ending::Gone,
+        Ok(_) if reading.over() == Over::Silent => Ending::Failed(
+            "it answers no read any more, also where it did before, though the kernel still lists it"
+                .to_owned(),
+        ),
+        // A signal that came when all was read has ended nothing.
+        Ok(Ended::Interrupted) if !reading.is_complete() => Ending::Interrupted,
+        Ok(_) => Ending::Done,
+    };
+    let unreadable = reading.unreadable().clone();
+    let is_coarse = reading.is_coarse();
+    if is_coarse {
+        findings.push(Finding::note(
+            Code::Unreadable,
+            "Bad places were too many or too slow to look at each page of them: some of what is listed \
+             is whole blocks, of which a part can be read perhaps. The same command looks at them \
+             again.",
+        ));
+    }
+    findings.extend(yielded(reading.yielded()));
+    let (size_now, smallest) = reading.sizes();
+    findings.extend(resized(volume.size, size_now, smallest));
+    let done_now = reading.done_ranges().clone();
+    let covered = done_now.union(&unreadable);
+    let within = Ranges::all(volume.size.min(size_now));
+    let left = plan.all().intersect(&within).subtract(&covered).total();
+    if ending == Ending::Done && size_now > smallest && left.0 > 0 {
+        ending = Ending::Failed(
+            "it became smaller and then larger again, and was not read behind its smallest end"
+                .to_owned(),
+        );
+    }
+    let mut warmed = Warmed {
+        device: volume.path.display().to_string(),
+        key: volume.key.text().to_owned(),
+        size: volume.size,
+        block,
+        sets: sets(&plan),
+        before: plan.all().intersect(&done).total(),
+        read: reading.read(),
+        seconds,
+        cold: reading.cold_share(),
+        verdict: reading.verdict(),
+        in_company: reading.in_company(),
+        is_ebs: volume.is_ebs(),
+        others_share: reading.others_share(),
+        exceeded,
+        left,
+        left_out: plan.left_out.subtract(&done).total(),
+        unreadable,
+        resumes: Resumes::Never,
+        ending,
+        findings,
+    };
+    if watching.keeps() {
+        warmed.resumes = volume.key.resumes();
+    }
+    let end = end(&warmed.ending, whole, is_coarse);
+    let failed = watching.end(end, done_now, warmed.unreadable.clone());
+    if let Some(error) = failed {
+        warmed.resumes = Resumes::Never;
+        warmed.findings.push(Finding::warn(
+            Code::NotKept,
+            format!("How far it is could not be kept to the end: {error:#}."),
+        ));
+    }
+    warmed
+}
+
+/// What the ledger is told of an end.
+fn end(ending: &Ending, whole: bool, is_coarse: bool) -> End {
+    match ending {
+        Ending::Interrupted | Ending::Gone | Ending::Failed(_) => End::Midway,
+        // Some of what is called unreadable may not be: the same command is to look closer.
+        Ending::Done if is_coarse => End::Midway,
+        Ending::Done if whole => End::Whole,
+        // Work that leaves something out by choice is not at its end: a later start reads the rest.
+        Ending::Done => End::AsAsked,
+    }
+}
+
+fn run(
+    volume: &Volume,
+    block: Bytes,
+    lister: &dyn Lister,
+    interrupt: &AtomicBool,
+    reading: &mut Reading<'_>,
+) -> Result<Ended, String> {
+    let file = volume.direct().map_err(|error| {
+        format!(
+            "the kernel refuses direct I/O on it, and a read through memory proves nothing: {error}"
+        )
+    })?;
+    let list = List {
+        file: &file,
+        deed: Deed::Read,
+        // One more for a probe.
+        most_in_flight: MOST_DEPTH as u32 + 1,
+        largest: block,
+        choice: Choice::Auto,
+        interrupt,
+    };
+    let end = lister.run(&list, reading);
+    end.map(|end| end.ended).map_err(|error| error.to_string())
+}
+
+fn sets(plan: &Plan) -> Vec<(Stage, Bytes)> {
+    let stages = plan.stages.iter();
+    stages
+        .map(|(stage, ranges)| (*stage, ranges.total()))
+        .collect()
+}
+
+/// What is said where it was slower for others.
+fn yielded(yielded: Option<Yielded>) -> Option<Finding> {
+    let Yielded {
+        time,
+        felt,
+        held_to,
+        at_least,
+        least,
+    } = yielded?;
+    let ms = |time: Nanos| format!("{:.1} ms", time.as_secs_f64() * 1e3);
+    let mut text = format!(
+        "For {} others used the disk, and it was read more slowly for them.",
+        span(time.as_secs_f64())
+    );
+    if let (Some(felt), Some(held_to)) = (felt, held_to) {
+        text += &format!(
+            " 9 of 10 reads of a warm page took at most {} beside it; it was held to {}.",
+            ms(felt),
+            ms(held_to)
+        );
+    }
+    if at_least.0 > 0 {
+        text += &format!(
+            " For {} of that time it was read at the lowest rate, {}.",
+            span(at_least.as_secs_f64()),
+            rate(least)
+        );
+    }
+    text += " --keep-p99 sets another bound.";
+    Some(Finding::note(Code::Yielded, text))
+}
+
+fn resized(then: Bytes, now: Bytes, smallest: Bytes) -> Option<Finding> {
+    if smallest < then {
+        return Some(Finding::warn(
+            Code::Resized,
+            format!(
+                "The volume became smaller meanwhile: it had {then}, and {smallest} then. It was read \
+                 to that end. It has {now} now."
+            ),
+        ));
+    }
+    (now > then).then(|| {
+        Finding::note(
+            Code::Resized,
+            format!(
+                "The volume grew meanwhile from {then} to {now}. What was added comes from no \
+                 snapshot and was not read."
+            ),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_looked_at_closely_is_not_finished() {
+        for (ending, whole, is_coarse, told) in [
+            (Ending::Done, true, false, End::Whole),
+            (Ending::Done, false, false, End::AsAsked),
+            (Ending::Done, true, true, End::Midway),
+            (Ending::Done, false, true, End::Midway),
+            (Ending::Interrupted, true, false, End::Midway),
+            (Ending::Failed(String::new()), true, false, End::Midway),
+        ] {
+            assert_eq!(end(&ending, whole, is_coarse), told, "{ending:?}");
+        }
+    }
+
+    #[test]
+    fn what_others_had_is_said_as_it_was_measured() {
+        assert_eq!(yielded(None), None);
+        let said = yielded(Some(Yielded {
+            time: Nanos::from_secs(40),
+            felt: Some(Nanos(6_200_000)),
+            held_to: Some(Nanos(5_000_000)),
+            at_least: Nanos::from_secs(7),
+            least: 1_048_576.0,
+        }));
+        let text = said.unwrap().text;
+        for words in [
+            "For 40 s others used the disk",
+            "9 of 10 reads of a warm page took at most 6.2 ms beside it; it was held to 5.0 ms",
+            "For 7 s of that time it was read at the lowest rate, 1.0 MiB/s",
+        ] {
+            assert!(text.contains(words), "{text}");
+        }
+    }
+}

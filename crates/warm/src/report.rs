@@ -1,0 +1,288 @@
+//! What is said of a warming in the end: as text, and as one JSON document.
+
+use record::Severity;
+use serde_json::{Value, json};
+
+use super::finding::{Code, Finding};
+use super::one::{Ending, Warmed};
+use super::plan::{Extent, Known, Plan};
+use reader::Resumes;
+use ui::json::SCHEMA;
+use ui::table::{Column, layout, wrap};
+use ui::units::{rate, span};
+
+/// So many extents are listed as text; JSON has all.
+const MOST_LISTED: usize = 20;
+
+const COLUMNS: [Column; 8] = [
+    Column::words("volume"),
+    Column::numbers("size", 0),
+    Column::numbers("read", 0),
+    Column::numbers("before", 2),
+    Column::numbers("rate", 0),
+    Column::numbers("in flight", 3),
+    Column::numbers("took", 1),
+    Column::words("now"),
+];
+
+/// The answer as text.
+pub(crate) fn text(warmed: &[Warmed], shared: &[Finding], columns: usize) -> String {
+    let rows: Vec<Vec<String>> = warmed.iter().map(row).collect();
+    let mut text = layout(&COLUMNS, &rows, columns);
+    for one in warmed {
+        for finding in one.findings.iter().chain(&unreadable(one)) {
+            let line = format!(
+                "{}: {}, {}: {}",
+                sign(finding.severity),
+                finding.code.word(),
+                one.device,
+                finding.text
+            );
+            text.push_str(&wrap(&line, columns, "  "));
+            text.push('\n');
+        }
+    }
+    for finding in shared {
+        let line = format!(
+            "{}: {}: {}",
+            sign(finding.severity),
+            finding.code.word(),
+            finding.text
+        );
+        text.push_str(&wrap(&line, columns, "  "));
+        text.push('\n');
+    }
+    text
+}
+
+fn sign(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Invalid => "invalid",
+        Severity::Warn => "warning",
+        Severity::Note => "note",
+    }
+}
+
+fn row(one: &Warmed) -> Vec<String> {
+    let now = match &one.ending {
+        Ending::Done if one.unreadable.is_empty() && one.left_out.0 > 0 => {
+            format!("{} left out", one.left_out)
+        }
+        Ending::Done if one.unreadable.is_empty() => "warm".to_owned(),
+        Ending::Done => format!("{} cannot be read", one.unreadable.total()),
+        Ending::Interrupted => format!("interrupted, {} left", one.left),
+        Ending::Gone => format!("gone, {} left", one.left),
+        Ending::Failed(_) => format!("failed, {} left", one.left),
+    };
+    vec![
+        one.device.clone(),
+        one.size.to_string(),
+        one.read.to_string(),
+        if one.before.0 > 0 {
+            one.before.to_string()
+        } else {
+            String::new()
+        },
+        one.rate().map_or_else(|| "–".to_owned(), rate),
+        one.verdict
+            .map_or_else(String::new, |verdict| verdict.depth.to_string()),
+        span(one.seconds),
+        now,
+    ]
+}
+
+/// What could not be read of a volume.
+fn unreadable(one: &Warmed) -> Option<Finding> {
+    if one.unreadable.is_empty() {
+        return None;
+    }
+    let extents: Vec<String> = one
+        .unreadable
+        .iter()
+        .take(MOST_LISTED)
+        .map(|range| format!("{}+{}", range.start, range.end - range.start))
+        .collect();
+    let more = match one.unreadable.count().saturating_sub(MOST_LISTED) {
+        0 => String::new(),
+        more => format!(" and {more} more (--json lists all)"),
+    };
+    Some(Finding::warn(
+        Code::Unreadable,
+        format!(
+            "{} in {} extents cannot be read. As byte offset and length: {}{more}. What lies there \
+             is lost unless a copy of it is elsewhere.",
+            one.unreadable.total(),
+            one.unreadable.count(),
+            extents.join(", ")
+        ),
+    ))
+}
+
+/// What stays cold by choice.
+pub(crate) fn left_cold(plan: &Plan, known: &Known, extent: Extent) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut cold = plan.left_out.clone();
+    if let Some(held) = &known.held {
+        cold = cold.intersect(held);
+        let not_held = plan.left_out.subtract(held).total();
+        if not_held.0 > 0 {
+            findings.push(Finding::warn(
+                Code::LeftCold,
+                format!(
+                    "{not_held} are left out, since the list of --blocks does not have them. They stay \
+                     cold if it is of another snapshot than this volume's."
+                ),
+            ));
+        }
+    }
+    let left = cold.total();
+    let text = match extent {
+        _ if cold.is_empty() => return findings,
+        Extent::First => {
+            format!("Only what --first names is warmed; {left} stay as they are.")
+        }
+        Extent::Used | Extent::All => format!(
+            "{left} that no file uses stay cold. A file that grows into them is slow: what is written \
+             there by less than a block at a time is fetched first, and so is what is read."
+        ),
+    };
+    findings.push(Finding::warn(Code::LeftCold, text));
+    findings
+}
+
+/// How to go on with a volume that was not read to the end; `None` for one that was.
+pub(crate) fn midway(one: &Warmed) -> Option<String> {
+    let device = &one.device;
+    let on = match one.resumes {
+        Resumes::Anywhere => "The same command goes on where this stopped.",
+        Resumes::WhileAttached if one.is_resumable() => {
+            "The same command goes on where this stopped, unless the volume is attached anew or the \
+             host restarted meanwhile: by nothing but its path it would not be known again."
+        }
+        Resumes::WhileAttached => {
+            "The same command begins anew, since by nothing but its path a volume that is attached \
+             anew cannot be known again."
+        }
+        Resumes::Never => "The same command begins anew, since how far it was is not kept.",
+    };
+    match &one.ending {
+        Ending::Done => None,
+        Ending::Interrupted => Some(format!(
+            "{device}: interrupted with {} left to read. {on}",
+            one.left
+        )),
+        Ending::Gone => Some(format!(
+            "{device}: the device went away with {} left to read. Attach it again. {on}",
+            one.left
+        )),
+        Ending::Failed(why) => Some(format!(
+            "{device}: {why}. {} are left to read. {on}",
+            one.left
+        )),
+    }
+}
+
+/// The answer as one JSON document, with a line's end behind it.
+pub(crate) fn document(warmed: &[Warmed], shared: &[Finding]) -> String {
+    let volumes: Vec<Value> = warmed.iter().map(value).collect();
+    let findings: Vec<Value> = shared.iter().map(finding_value).collect();
+    format!(
+        "{:#}\n",
+        json!({
+            "schema": SCHEMA,
+            "command": "warm",
+            "disksmith": env!("CARGO_PKG_VERSION"),
+            "volumes": volumes,
+            "findings": findings,
+        })
+    )
+}
+
+fn value(one: &Warmed) -> Value {
+    let sets: Vec<Value> = one
+        .sets
+        .iter()
+        .map(|(stage, bytes)| json!({"set": stage.word(), "bytes": bytes}))
+        .collect();
+    let extents: Vec<Value> = one
+        .unreadable
+        .iter()
+        .map(|range| json!({"offset_bytes": range.start, "length_bytes": range.end - range.start}))
+        .collect();
+    let findings: Vec<Value> = one
+        .findings
+        .iter()
+        .chain(&unreadable(one))
+        .map(finding_value)
+        .collect();
+    json!({
+        "device": one.device,
+        "key": one.key,
+        "size_bytes": one.size,
+        "block_bytes": one.block,
+        "sets": sets,
+        "before_bytes": one.before,
+        "read_bytes": one.read,
+        "left_bytes": one.left,
+        "left_out_bytes": one.left_out,
+        "seconds": one.seconds,
+        "bytes_per_s": one.rate(),
+        "cold_share": one.cold,
+        "others_share": one.others_share,
+        "exceeded_s": one.exceeded.map(|exceeded| json!({
+            "volume_iops": exceeded.volume_iops.as_secs_f64(),
+            "volume_bytes": exceeded.volume_bytes.as_secs_f64(),
+            "instance_iops": exceeded.instance_iops.as_secs_f64(),
+            "instance_bytes": exceeded.instance_bytes.as_secs_f64(),
+        })),
+        "in_flight": one.verdict.map(|verdict| verdict.depth),
+        "plateau_bytes_per_s": one.verdict.map(|verdict| verdict.bytes_per_s),
+        "unreadable": extents,
+        "ended": ending_word(&one.ending),
+        "resumable": one.is_resumable(),
+        "findings": findings,
+    })
+}
+
+fn ending_word(ending: &Ending) -> &'static str {
+    match ending {
+        Ending::Done => "done",
+        Ending::Interrupted => "interrupted",
+        Ending::Gone => "gone",
+        Ending::Failed(_) => "failed",
+    }
+}
+
+fn finding_value(finding: &Finding) -> Value {
+    json!({
+        "code": finding.code.word(),
+        "severity": finding.severity,
+        "text": finding.text,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{Bytes, Ranges};
+
+    use super::*;
+
+    #[test]
+    fn what_stays_cold_is_told_from_what_the_snapshot_does_not_hold() {
+        let known = Known {
+            first: Ranges::from(0..100),
+            used: Some(Ranges::from(0..400)),
+            held: Some(Ranges::from(0..600)),
+        };
+        let said = |extent| {
+            let plan = Plan::new(&known, Bytes(1000), Bytes(100), extent);
+            let texts = left_cold(&plan, &known, extent);
+            texts.into_iter().map(|one| one.text).collect::<Vec<_>>()
+        };
+        let all = said(Extent::All);
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert!(all[0].starts_with("400 B are left out, since"), "{all:?}");
+        assert!(said(Extent::Used)[1].starts_with("200 B that no file uses"));
+        assert!(said(Extent::First)[1].contains("500 B stay as they are"));
+    }
+}

@@ -1,0 +1,44 @@
+//! The volume that is warmed: which devices are volumes, and one warming of them at a time.
+
+use std::path::Path;
+
+use linux::Root;
+use linux::block::{Device, Devices, Kind};
+
+use reader::{NotOpened, Volume};
+
+/// Opens the volume of a path.
+///
+/// # Errors
+/// A sentence that says why it cannot be warmed.
+pub(crate) fn open(path: &Path, devices: &Devices, root: &Root) -> Result<Volume, String> {
+    let volume = Volume::open(path, devices, root).map_err(|error| match error {
+        NotOpened::File(shown) => format!(
+            "{shown} is a file; name the volume that it lies on, and the file with --first: \
+             disksmith warm DEVICE --first {shown}"
+        ),
+        NotOpened::Other(why) => why,
+    })?;
+    stands_alone(&volume.device, devices)?;
+    Ok(volume)
+}
+
+/// Arrays and mapped devices are no volumes: of two copies, a read of an array warms one.
+fn stands_alone(device: &Device, devices: &Devices) -> Result<(), String> {
+    match device.kind {
+        Kind::Raid { .. } | Kind::Mapper { .. } => {}
+        Kind::Disk | Kind::Partition { .. } | Kind::Loop { .. } | Kind::Ram => return Ok(()),
+    }
+    let below: Vec<String> = devices
+        .below(device.number)
+        .iter()
+        .filter(|below| below.slaves.is_empty() && below.partition_of().is_none())
+        .map(|below| below.node().display().to_string())
+        .collect();
+    Err(format!(
+        "{} is no volume of its own, and a read of it need not reach every block below it. Name the \
+         volumes that it lies on: disksmith warm {}",
+        device.label(),
+        below.join(" ")
+    ))
+}

@@ -1,0 +1,49 @@
+//! The arguments of `zero`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use domain::planned::Planned;
+use domain::values::Throughput;
+
+/// What `zero` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith zero /dev/sdf /dev/sdg --destroy /dev/sdf --destroy /dev/sdg=ext4
+  disksmith zero /dev/nvme1n1 --destroy /dev/nvme1n1 --limit 200MiB/s
+  disksmith zero /dev/nvme1n1 --destroy /dev/nvme1n1 --discard --json
+
+One that was stopped or killed goes on where it was when the same command is run again.")]
+pub struct ZeroArgs {
+    /// The disks. Each must also be named by a --destroy
+    #[arg(value_name = "DEVICE", required = true)]
+    pub devices: Vec<PathBuf>,
+    /// Allow this disk to be overwritten. What it carries must be named too: PATH=ext4
+    #[arg(long, value_name = "PATH[=SIGNATURE]")]
+    pub destroy: Vec<OsString>,
+    /// Let the disks give up what they hold, in place of writing zeros: quick, but nothing behind
+    /// them is allocated then
+    #[arg(long, conflicts_with = "write_zeroes")]
+    pub discard: bool,
+    /// Tell the disks to write the zeros themselves, in place of sending them
+    #[arg(long)]
+    pub write_zeroes: bool,
+    /// Forget how far these disks were zeroed before, and begin anew. It is needed where a disk that
+    /// was begun under a name is not the one that has this name now
+    #[arg(long)]
+    pub anew: bool,
+    /// Zero at most so much in a second on each disk
+    #[arg(long, value_name = "SIZE/s")]
+    pub limit: Option<Throughput>,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Check everything and say what would be done, and touch nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// A disk of a plan: another one under its name is refused. 'fleet' says it
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub planned: Vec<Planned>,
+}

@@ -1,0 +1,285 @@
+//! The verb `zero`: writes zeros over whole disks, in parallel, and says which of them is slow or
+//! bad.
+
+mod again;
+pub mod args;
+mod feed;
+mod figures;
+mod kept;
+mod pace;
+mod place;
+mod progress;
+mod report;
+mod sample;
+mod start;
+mod work;
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use engine::list::Lister;
+use record::Ranges;
+
+use crate::args::ZeroArgs;
+use again::{Standing, again};
+use feed::lock;
+use figures::Finished;
+use kept::Disk;
+use place::Place;
+use progress::Progress;
+use sample::read_back;
+use start::{Ready, Start, start};
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome};
+use ui::words;
+use work::{KEEP, Shared, Stop, Work};
+
+/// How often it is looked how far the disks are.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Zeros the disks.
+pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    let Start::Ready(mut ready) = start(args, context)? else {
+        return Ok(Answer::Done);
+    };
+    for disk in &ready.zeroing.disks {
+        if disk.starts > 1 {
+            context.tell(&format!(
+                "disksmith: going on with {}: {} of {} are zeroed.",
+                disk.path.display(),
+                disk.zeroed.total(),
+                disk.size
+            ));
+        }
+    }
+    let ended = all(&mut ready, args, context.watched, &engine::Disks, interrupt);
+    if let Some(why) = unfinished(&ready.zeroing.disks, &ended) {
+        let does = match ready.keeper.keeps() {
+            true => "The same command goes on with what is left",
+            false => "Where they stand is not kept; the same command begins anew",
+        };
+        let command = command(&ready, &[]);
+        return Err(Failure::Midway(anyhow!("{why}\n{does}:\n  {command}")));
+    }
+    let (finished, failures) = finish(&ready.places, &ready.zeroing.disks);
+    // What was found out is worth more than what the ledger makes of it.
+    let printed = if finished.is_empty() {
+        Ok(())
+    } else {
+        context.print(&if args.json {
+            report::document(&finished)
+        } else {
+            report::text(&finished, context.columns)
+        })
+    };
+    let done = |path: &Path| finished.iter().any(|one| one.disk.path == path);
+    let paths: Vec<&Path> = finished.iter().map(|one| one.disk.path.as_path()).collect();
+    let command = command(&ready, &paths);
+    ready.zeroing.disks.retain(|disk| !done(&disk.path));
+    ready.keeper.end(&ready.zeroing);
+    printed?;
+    if !failures.is_empty() {
+        let failures = failures.join("\n");
+        return Err(Failure::Midway(anyhow!(
+            "{failures}\nThis tries that again:\n  {command}"
+        )));
+    }
+    Ok(if finished.iter().all(Finished::is_well) {
+        Answer::Done
+    } else {
+        Answer::No
+    })
+}
+
+/// The command that goes on, without the disks that are done.
+fn command(ready: &Ready, done: &[&Path]) -> String {
+    let disks = ready.places.iter().zip(&ready.zeroing.disks);
+    let erased = disks.filter(|(place, disk)| !disk.zeroed.is_empty() && place.is_bare());
+    let standing = Standing {
+        erased: erased.map(|(_, disk)| disk.path.as_path()).collect(),
+        done: done.to_vec(),
+    };
+    again(std::env::args_os(), &standing)
+}
+
+/// Zeros all disks, each on its own thread, and keeps where they stand. What came of each.
+fn all(
+    ready: &mut Ready,
+    args: &ZeroArgs,
+    watched: bool,
+    lister: &dyn Lister,
+    interrupt: &AtomicBool,
+) -> Vec<Result<(), Stop>> {
+    let shared: Vec<Shared> = ready
+        .zeroing
+        .disks
+        .iter()
+        .cloned()
+        .map(Shared::new)
+        .collect();
+    let limit = args.limit.map(|limit| limit.0);
+    let places = &ready.places;
+    let progress = Progress::new(watched, &ready.zeroing.disks);
+    let ended = thread::scope(|scope| {
+        let threads: Vec<_> = places
+            .iter()
+            .zip(&shared)
+            .map(|(place, shared)| {
+                scope.spawn(|| shared.keep_settling(place));
+                let work = Work {
+                    place,
+                    shared,
+                    lister,
+                    limit,
+                    interrupt,
+                };
+                scope.spawn(move || work.run())
+            })
+            .collect();
+        let mut last = Instant::now();
+        while !threads.iter().all(thread::ScopedJoinHandle::is_finished) {
+            sleep(LOOK);
+            if progress.is_watched() {
+                let standing = shared.iter().enumerate();
+                standing.for_each(|(at, shared)| progress.show(at, &lock(&shared.now)));
+            }
+            if last.elapsed() >= KEEP && take(&shared, &mut ready.zeroing.disks) {
+                last = Instant::now();
+                ready.keeper.keep(&ready.zeroing);
+            }
+        }
+        let ends = threads.into_iter().map(|thread| {
+            let lost = |_| Err(Stop::Gone("its thread has failed".to_owned()));
+            thread.join().unwrap_or_else(lost)
+        });
+        ends.collect()
+    });
+    drop(progress);
+    // All that settle have ended: nothing comes after this.
+    ready.zeroing.disks = shared.iter().map(Shared::durable).collect();
+    ready.keeper.keep(&ready.zeroing);
+    ended
+}
+
+/// Takes what has become durable. Whether there was any.
+fn take(shared: &[Shared], disks: &mut [Disk]) -> bool {
+    let mut any = false;
+    for (shared, disk) in shared.iter().zip(disks) {
+        if let Some(durable) = shared.take() {
+            *disk = durable;
+            any = true;
+        }
+    }
+    any
+}
+
+/// What is said when not all disks came to their end; `None` when they did.
+fn unfinished(disks: &[Disk], ended: &[Result<(), Stop>]) -> Option<String> {
+    if ended.iter().all(Result::is_ok) {
+        return None;
+    }
+    let line = |(disk, ended): (&Disk, &Result<(), Stop>)| {
+        let share = disk.settled().0 as f64 / disk.size.0.max(1) as f64;
+        let stopped = match ended {
+            Ok(()) => "it only has its stamp left".to_owned(),
+            Err(Stop::Signal) => "stopped by a signal".to_owned(),
+            Err(Stop::Gone(why)) => why.clone(),
+        };
+        format!(
+            "\n  - {}: {} of {} ({}); {stopped}",
+            disk.path.display(),
+            disk.zeroed.total(),
+            disk.size,
+            words::percent(share)
+        )
+    };
+    let lines: Vec<String> = disks.iter().zip(ended).map(line).collect();
+    let gone = ended.iter().any(|end| matches!(end, Err(Stop::Gone(_))));
+    let advice = match gone {
+        true => "\nLeave out a disk that is gone.",
+        false => "",
+    };
+    Some(format!(
+        "not all disks are zeroed to their end:{}{advice}",
+        lines.concat()
+    ))
+}
+
+/// Takes the stamps away and reads samples back, of all disks at once. The disks that are done, and
+/// a sentence for each that is not: its stamp could not be taken away.
+fn finish(places: &[Place], disks: &[Disk]) -> (Vec<Finished>, Vec<String>) {
+    let mut finished = Vec::new();
+    let mut failures = Vec::new();
+    thread::scope(|scope| {
+        let threads: Vec<_> = places
+            .iter()
+            .zip(disks)
+            .map(|(place, disk)| (scope.spawn(move || finish_one(place, disk)), disk))
+            .collect();
+        for (thread, disk) in threads {
+            let lost = |_| Err("its thread has failed".to_owned());
+            match thread.join().unwrap_or_else(lost) {
+                Ok(one) => finished.push(one),
+                Err(why) => failures.push(format!("{}: {why}", disk.path.display())),
+            }
+        }
+    });
+    (finished, failures)
+}
+
+fn finish_one(place: &Place, disk: &Disk) -> Result<Finished, String> {
+    if let Some(why) = place.resized() {
+        return Err(why);
+    }
+    // A first block that is bad carries no stamp, and stands among what failed.
+    if !disk.unstamped {
+        place
+            .clear_stamp(disk.method.offload())
+            .map_err(|error| format!("its first block could not be zeroed: {error}"))?;
+    }
+    let zeroed = Ranges::all(disk.size).subtract(&disk.failed);
+    Ok(Finished {
+        back: read_back(place, &zeroed, disk.size.0 ^ u64::from(disk.starts)),
+        disk: disk.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use record::Bytes;
+
+    use super::*;
+    use crate::kept::for_tests;
+    use crate::place::on_file;
+
+    #[test]
+    fn one_stamp_that_stays_costs_no_other_disk_its_report() {
+        let mut places = [0, 1, 2].map(|_| on_file(Bytes::MIB));
+        let disks = ["/dev/a", "/dev/b", "/dev/c"].map(|path| Disk {
+            path: path.into(),
+            zeroed: Ranges::all(Bytes::MIB),
+            ..for_tests(Bytes::MIB)
+        });
+        for place in &places {
+            place.put_stamp("one/1").unwrap();
+        }
+        let unwritable = tempfile::NamedTempFile::new().unwrap();
+        places[1].direct = std::fs::File::open(unwritable.path()).unwrap();
+        places[2].direct.set_len(2 << 20).unwrap();
+        let (finished, failures) = finish(&places, &disks);
+        assert_eq!(finished.len(), 1);
+        assert!(finished[0].is_well() && finished[0].disk.path == Path::new("/dev/a"));
+        assert_eq!(failures.len(), 2);
+        assert!(
+            failures[0].starts_with("/dev/b: its first block could not"),
+            "{failures:?}"
+        );
+        assert!(
+            failures[1].starts_with("/dev/c: its size changed"),
+            "{failures:?}"
+        );
+    }
+}

@@ -1,0 +1,206 @@
+//! Samples of a disk's places: what the first write to one costs against the second, and whether
+//! zeros come back.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use record::{Bytes, Nanos, Ranges};
+use serde::{Deserialize, Serialize};
+use study::effects::{Effect, Pair, effect};
+
+use super::place::Place;
+
+/// How large a place is.
+pub(crate) const PLACE: Bytes = Bytes::MIB;
+/// So many places are looked at, on a disk that has them.
+const MOST: u64 = 64;
+/// One place in so many is looked at, at most.
+const SHARE: u64 = 4;
+/// So many places are written once, and then again, before the next have their turn. What changes
+/// on the disk or beside it while the sample is taken meets both passes alike.
+pub(crate) const GROUP: usize = 8;
+
+/// Random whole places in a set of bytes, no two the same, in random order: at most one in four of
+/// those that there are, so that on a small disk a sample is still a sample.
+pub(crate) fn places(of: &Ranges, seed: u64) -> Vec<Range<u64>> {
+    let whole: Vec<Range<u64>> = of
+        .iter()
+        .map(|range| range.start.div_ceil(PLACE.0)..range.end / PLACE.0)
+        .filter(|places| !places.is_empty())
+        .collect();
+    let there: u64 = whole.iter().map(|places| places.end - places.start).sum();
+    let wanted = MOST.min(there / SHARE) as usize;
+    let mut seen = BTreeSet::new();
+    (0..)
+        .map(|draw| engine::part_of_seed(seed, draw) % there.max(1))
+        .filter(|at| seen.insert(*at))
+        .take(wanted)
+        .filter_map(|at| nth(&whole, at))
+        .map(|place| place * PLACE.0..(place + 1) * PLACE.0)
+        .collect()
+}
+
+/// The number at a position of the ranges one after the other.
+fn nth(ranges: &[Range<u64>], mut at: u64) -> Option<u64> {
+    for range in ranges {
+        let count = range.end - range.start;
+        if at < count {
+            return Some(range.start + at);
+        }
+        at -= count;
+    }
+    None
+}
+
+/// How long places took to be written for the first time and, a moment later, again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Passes {
+    /// The first and the second write of each place, group by group.
+    pub groups: Vec<Vec<(Nanos, Nanos)>>,
+}
+
+impl Passes {
+    /// How many places were written twice.
+    pub(crate) fn places(&self) -> usize {
+        self.groups.iter().map(Vec::len).sum()
+    }
+
+    /// How many times as long the first write took as the second. A group counts as one value:
+    /// places that were written one after the other are not independent. `None` where there is no
+    /// group.
+    pub(crate) fn penalty(&self) -> Option<Effect> {
+        let blocks = self.groups.iter().map(|group| {
+            let mean = |pick: fn(&(Nanos, Nanos)) -> Nanos| {
+                let logs = group.iter().map(|both| pick(both).as_secs_f64().ln());
+                (logs.sum::<f64>() / group.len() as f64).exp()
+            };
+            (mean(|both| both.1), mean(|both| both.0))
+        });
+        effect(&[Pair {
+            from: 2,
+            to: 1,
+            blocks: blocks.collect(),
+        }])
+    }
+}
+
+/// What came back from a sample of places.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ReadBack {
+    /// How many places were read.
+    pub places: usize,
+    /// The places that were not all zeros.
+    pub not_zero: Ranges,
+    /// The places that could not be read.
+    pub unreadable: Ranges,
+    /// What the kernel said of the first of these.
+    pub why: Option<String>,
+}
+
+impl ReadBack {
+    /// Whether all that was read is zero.
+    pub(crate) fn is_well(&self) -> bool {
+        self.not_zero.is_empty() && self.unreadable.is_empty()
+    }
+}
+
+/// Reads a sample of what should be zero: random places, and the first and the last.
+pub(crate) fn read_back(place: &Place, zeroed: &Ranges, seed: u64) -> ReadBack {
+    let mut asked = places(zeroed, seed);
+    let first = zeroed.iter().next();
+    asked.extend(first.map(|range| range.start..range.end.min(range.start + PLACE.0)));
+    let last = zeroed.iter().next_back();
+    asked.extend(last.map(|range| range.start.max(range.end.saturating_sub(PLACE.0))..range.end));
+    let mut back = ReadBack::default();
+    for range in asked {
+        back.places += 1;
+        match place.is_zero(range.clone()) {
+            Ok(true) => {}
+            Ok(false) => back.not_zero.insert(range),
+            Err(error) => {
+                back.unreadable.insert(range);
+                back.why.get_or_insert(error.to_string());
+            }
+        }
+    }
+    back
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt as _;
+
+    use super::*;
+    use crate::place::{Aligned, on_file};
+    use proptest::prelude::*;
+
+    /// Writes of which the first takes `penalty` times as long, on a disk that scatters.
+    fn passes(penalty: f64) -> Passes {
+        let time = |at: u64, factor: f64| {
+            let scatter = (engine::part_of_seed(9, at) % 1000) as f64 / 5000.0;
+            Nanos((2e6 * factor * (1.0 + scatter)) as u64)
+        };
+        let group = |group: u64| {
+            let places = (0..GROUP as u64).map(|place| group * 100 + place);
+            places
+                .map(|place| (time(place, penalty), time(place + 50, 1.0)))
+                .collect()
+        };
+        Passes {
+            groups: (0..8).map(group).collect(),
+        }
+    }
+
+    #[test]
+    fn what_is_not_zero_is_found_at_both_ends_and_what_cannot_be_read_is_told() {
+        let size = Bytes(40 * PLACE.0 + 512);
+        let place = on_file(size);
+        let all = Ranges::all(size);
+        let back = read_back(&place, &all, 5);
+        assert_eq!((back.places, back.is_well()), (12, true));
+        for at in [0, size.0 - 1] {
+            let written = place.direct.try_clone().unwrap();
+            let block = at / 512 * 512;
+            let mut memory = Aligned::zeros(512);
+            memory.bytes().fill(7);
+            written.write_all_at(memory.bytes(), block).unwrap();
+            let back = read_back(&place, &all, 5);
+            assert!(!back.is_well() && back.not_zero.contains(&(at..at + 1)));
+            written
+                .write_all_at(Aligned::zeros(512).bytes(), block)
+                .unwrap();
+        }
+        place.direct.set_len(0).unwrap();
+        let back = read_back(&place, &all, 5);
+        assert!(back.unreadable.contains(&(0..PLACE.0)) && back.why.is_some());
+    }
+
+    #[test]
+    fn a_penalty_is_found_and_none_is_not() {
+        let found = passes(3.0).penalty().unwrap();
+        let interval = found.interval.unwrap();
+        assert!(interval.low > 2.7 && interval.high < 3.3, "{found:?}");
+        let none = passes(1.0).penalty().unwrap();
+        assert!(none.interval.unwrap().low < 1.02, "{none:?}");
+        assert!(none.interval.unwrap().high > 0.98, "{none:?}");
+        assert_eq!(Passes::default().penalty(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn places_are_whole_apart_and_inside(
+            ranges in prop::collection::vec((0..1_u64 << 30, 0..1_u64 << 28), 0..5),
+            seed: u64,
+        ) {
+            let of: Ranges = ranges.iter().map(|(start, len)| *start..start + len).collect();
+            let places = places(&of, seed);
+            let all: Ranges = places.iter().cloned().collect();
+            prop_assert_eq!(all.total().0, places.len() as u64 * PLACE.0);
+            prop_assert!(places.iter().all(|place| of.contains(place)));
+            prop_assert!(places.iter().all(|place| place.start % PLACE.0 == 0));
+            let whole = |range: Range<u64>| (range.end / PLACE.0).saturating_sub(range.start.div_ceil(PLACE.0));
+            let there: u64 = of.iter().map(whole).sum();
+            prop_assert_eq!(places.len() as u64, MOST.min(there / SHARE));
+        }
+    }
+}

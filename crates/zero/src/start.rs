@@ -1,0 +1,383 @@
+//! How a zeroing starts: every reason not to in one answer, then anew, or where it was stopped.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use ledger::{Ledger, Standing};
+use linux::Root;
+use linux::block::{DevNum, Devices};
+use linux::consent::{Consent, open_for_destroying};
+use linux::offload;
+use record::{Ranges, RunId};
+
+use super::kept::{Disk, Keeper, Method, Zeroing};
+use super::place::{LARGEST_BLOCK, Place};
+use super::report::rehearsal;
+use super::sample::read_back;
+use crate::args::ZeroArgs;
+use array::check::consents;
+use array::host::number_at;
+use domain::planned;
+use job::process::Here;
+use ui::context::Context;
+use ui::exit::{Failure, Standing as _};
+
+/// Where the machine's id is.
+const ETC: &str = "/etc";
+
+/// What came of starting.
+pub(crate) enum Start {
+    /// Nothing is to be done: what would be was shown.
+    Rehearsed,
+    /// It can begin.
+    Ready(Box<Ready>),
+}
+
+/// A zeroing that can begin or go on.
+pub(crate) struct Ready {
+    /// The disks, claimed to the end.
+    pub places: Vec<Place>,
+    /// Where they stand.
+    pub zeroing: Zeroing,
+    /// Where that is kept.
+    pub keeper: Keeper,
+}
+
+/// Checks everything and claims the disks.
+///
+/// # Errors
+/// Everything that speaks against it.
+pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Start, Failure> {
+    let mut problems = Vec::new();
+    let consents = consents(&args.destroy, &args.devices, "disks", &mut problems);
+    let devices = Devices::read(&context.root).refused()?;
+    let places = claim(args, &context.root, &devices, &consents, &mut problems);
+    if !problems.is_empty() {
+        return Err(refused(&problems));
+    }
+    // Read once more: all disks are claimed now, and what is under their names stays there.
+    let now = Devices::read(&context.root).refused()?;
+    let seen = places
+        .iter()
+        .map(|place| place.seen(&now, &context.root))
+        .collect::<Result<Vec<_>, String>>()
+        .map_err(Failure::refused)?;
+    let here = Here::of_process(&context.root, Path::new(ETC)).refused()?;
+    let ledger = open(args, context);
+    let earlier = match &ledger {
+        Ok(Some(ledger)) => earlier(ledger, &here)?,
+        _ => Vec::new(),
+    };
+    let began = Timestamp::now();
+    let id = RunId::new(began, u64::from(std::process::id()));
+    let mut found = Vec::new();
+    for (at, (place, path)) in places.iter().zip(&args.devices).enumerate() {
+        let stamp = format!("{id}/{}", at + 1);
+        let fresh = fresh(place, path, &devices, method(args), stamp);
+        match look(place, fresh, &earlier, args.anew, context)? {
+            Ok(one) => found.push(one),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(refused(&problems));
+    }
+    let (disks, over): (Vec<_>, Vec<_>) = found.into_iter().map(|one| (one.disk, one.over)).unzip();
+    if args.dry_run {
+        let content: Vec<Vec<String>> = places.iter().map(Place::content).collect();
+        context.print(&rehearsal(&disks, &seen, &content, args.json))?;
+        return Ok(Start::Rehearsed);
+    }
+    let zeroing = Zeroing { began, disks };
+    let keeper = match ledger {
+        Ok(Some(ledger)) => begin(&id, &zeroing, &over.concat(), &earlier, ledger, &here)?,
+        Ok(None) => Keeper::without("there is no ledger to keep in where the disks stand"),
+        Err(why) => Keeper::without(&why),
+    };
+    Ok(Start::Ready(Box::new(Ready {
+        places,
+        zeroing,
+        keeper,
+    })))
+}
+
+/// The ledger, if there is one; else why it cannot be used, as a clause.
+fn open(args: &ZeroArgs, context: &Context) -> Result<Option<Ledger>, String> {
+    let opened = if args.dry_run {
+        context.open_ledger_if_there()
+    } else {
+        context.open_ledger().map(Some)
+    };
+    opened.map_err(|failure| format!("the ledger cannot be opened ({:#})", failure.error()))
+}
+
+fn method(args: &ZeroArgs) -> Method {
+    match (args.discard, args.write_zeroes) {
+        (true, _) => Method::Discard,
+        (_, true) => Method::WriteZeroes,
+        _ => Method::Writes,
+    }
+}
+
+fn refused(problems: &[String]) -> Failure {
+    Failure::refused_for("nothing is zeroed", problems)
+}
+
+/// Claims all disks; what speaks against any of them goes to the problems.
+fn claim(
+    args: &ZeroArgs,
+    root: &Root,
+    devices: &Devices,
+    consents: &[Consent],
+    problems: &mut Vec<String>,
+) -> Vec<Place> {
+    let mut seen: Vec<(DevNum, &Path)> = Vec::new();
+    let mut places = Vec::new();
+    for path in &args.devices {
+        if let Some(number) = number_at(root, devices, path) {
+            if let Some((_, first)) = seen.iter().find(|(known, _)| *known == number) {
+                problems.push(if *first == path {
+                    format!("{} is named twice", path.display())
+                } else {
+                    format!(
+                        "{} and {} are the same device; name it once",
+                        first.display(),
+                        path.display()
+                    )
+                });
+                continue;
+            }
+            seen.push((number, path));
+        }
+        let claimed =
+            open_for_destroying(root, path, consents).map_err(|refusal| refusal.to_string());
+        let place = claimed
+            .and_then(|claim| planned::check(&args.planned, &claim, root).map(|()| claim))
+            .and_then(Place::of)
+            .and_then(|place| suits(place, path, method(args), root, devices));
+        match place {
+            Ok(place) => places.push(place),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    places
+}
+
+/// The place, if it can be zeroed in this way.
+fn suits(
+    place: Place,
+    path: &Path,
+    method: Method,
+    root: &Root,
+    devices: &Devices,
+) -> Result<Place, String> {
+    let shown = path.display();
+    if place.size().0 == 0 {
+        return Err(format!(
+            "{shown} has no size: there is nothing in it to zero"
+        ));
+    }
+    let device = devices.get(place.number);
+    let block = device.and_then(|device| device.logical_block);
+    if let Some(block) = block.filter(|block| *block > LARGEST_BLOCK) {
+        return Err(format!(
+            "{shown} takes nothing smaller than {block} (its logical block), and zero tries bad \
+             places again in pieces of {LARGEST_BLOCK}; use blkdiscard --zeroout"
+        ));
+    }
+    if let Some(block) =
+        block.filter(|block| block.0 > 0 && !place.size().0.is_multiple_of(block.0))
+    {
+        return Err(format!(
+            "{shown} has {} bytes, which is no multiple of its logical block of {block}: its end \
+             cannot be written past the page cache; give it a size that is one",
+            place.size().0
+        ));
+    }
+    let offered = device.is_some_and(|device| offload::is_offered(root, device));
+    if method != Method::Writes && !offered {
+        return Err(format!(
+            "{shown} does not zero by itself (its queue/write_zeroes_max_bytes is 0); leave out{}, \
+             and zeros are written",
+            method.option()
+        ));
+    }
+    Ok(place)
+}
+
+/// A disk of which nothing is zeroed yet.
+fn fresh(place: &Place, path: &Path, devices: &Devices, method: Method, stamp: String) -> Disk {
+    let device = devices.get(place.number);
+    let name = device.map_or_else(|| place.number.to_string(), |device| device.name.clone());
+    Disk {
+        model: device.and_then(|device| device.model.clone()),
+        serial: device.and_then(|device| device.serial.clone()),
+        method,
+        ..Disk::fresh(stamp, path.to_path_buf(), name, place.size())
+    }
+}
+
+/// A zeroing that was stopped or killed.
+struct Earlier {
+    key: String,
+    zeroing: Zeroing,
+}
+
+/// The zeroings of this host that are not finished, the newest first.
+fn earlier(ledger: &Ledger, here: &Here) -> Result<Vec<Earlier>, Failure> {
+    let mut all = Vec::new();
+    for summary in ledger.unfinished::<Zeroing>().refused()? {
+        if here.standing(&summary.owner) == Standing::Elsewhere {
+            continue;
+        }
+        let work = ledger.work::<Zeroing>(&summary.key).refused()?;
+        all.extend(work.map(|work| Earlier {
+            key: summary.key,
+            zeroing: work.document,
+        }));
+    }
+    Ok(all)
+}
+
+/// A disk of this command, and what is over with it.
+struct Found {
+    disk: Disk,
+    /// The stamps of earlier zeroings that nobody goes on with any more.
+    over: Vec<String>,
+}
+
+/// Whether a disk goes on or is begun. The inner error says why it may be neither: the path was that
+/// of a disk which was begun and is not done, and this is another one, or has been written to. What
+/// was consented to then was another disk, since names change with a reboot.
+fn look(
+    place: &Place,
+    fresh: Disk,
+    earlier: &[Earlier],
+    anew: bool,
+    context: &Context,
+) -> Result<Result<Found, String>, Failure> {
+    let shown = fresh.path.display().to_string();
+    let disks = || earlier.iter().flat_map(|one| &one.zeroing.disks);
+    let begun: Vec<&Disk> = disks()
+        .filter(|disk| disk.path == fresh.path && !disk.zeroed.is_empty() && !disk.unstamped)
+        .collect();
+    let stamp = place.stamp().refused()?;
+    let known = disks().find(|disk| stamp.as_ref() == Some(&disk.stamp));
+    if anew {
+        let over = begun.into_iter().chain(known);
+        let over = over.map(|disk| disk.stamp.clone()).collect();
+        return Ok(Ok(Found { disk: fresh, over }));
+    }
+    if known.is_none() && !begun.is_empty() {
+        return Ok(Err(format!(
+            "{shown} is not the disk that was begun as {shown} and is not done, or somebody has \
+             written to it; look which disk it is, and if it is to be zeroed from its beginning, \
+             say --anew"
+        )));
+    }
+    if known.is_none() && stamp.is_some() {
+        context.tell(&format!(
+            "disksmith: {shown} was zeroed in part before, which does not count: this ledger does \
+             not know how far."
+        ));
+    }
+    let disk = goes_on(place, fresh, known, context);
+    let over = known.filter(|known| known.stamp != disk.stamp);
+    let over = over.map(|disk| disk.stamp.clone()).into_iter().collect();
+    Ok(Ok(Found { disk, over }))
+}
+
+/// The disk as it was left, if it is known and still as it was; else the fresh one.
+fn goes_on(place: &Place, fresh: Disk, known: Option<&Disk>, context: &Context) -> Disk {
+    let Some(known) = known else {
+        return fresh;
+    };
+    let anew = |why: String| {
+        context.tell(&format!(
+            "disksmith: {} was zeroed in part before, which does not count: {why}.",
+            fresh.path.display()
+        ));
+    };
+    if known.method != fresh.method {
+        anew(format!("then it was zeroed by {}", known.method.word()));
+        return fresh;
+    }
+    if known.size != fresh.size {
+        anew(format!("it had {} then", known.size));
+        return fresh;
+    }
+    let behind = known.zeroed.subtract(&Ranges::from(place.stamped()));
+    let seed = u64::from(known.starts) ^ known.zeroed.total().0;
+    let back = read_back(place, &behind, seed);
+    if let (true, Some(why)) = (back.not_zero.is_empty(), &back.why) {
+        anew(format!("what was zeroed cannot be read ({why})"));
+        return fresh;
+    }
+    if !back.is_well() {
+        anew("what was zeroed is not zero any more, so somebody else has written to it".to_owned());
+        return fresh;
+    }
+    Disk {
+        path: fresh.path,
+        name: fresh.name,
+        model: fresh.model,
+        serial: fresh.serial,
+        starts: known.starts + 1,
+        // What failed then may have failed because the disk was away.
+        failed: Ranges::new(),
+        why_failed: None,
+        ..known.clone()
+    }
+}
+
+/// Keeps the work as begun, and ends the earlier ones that it goes on with, and what is `over`.
+fn begin(
+    id: &RunId,
+    zeroing: &Zeroing,
+    over: &[String],
+    earlier: &[Earlier],
+    mut ledger: Ledger,
+    here: &Here,
+) -> Result<Keeper, Failure> {
+    if !ledger.is_writable() {
+        let path = ledger.path().display();
+        return Ok(Keeper::without(&format!(
+            "the ledger {path} may only be read"
+        )));
+    }
+    let standing = |owner: &ledger::Owner| here.standing(owner);
+    let is_taken = |disk: &Disk| {
+        let now = zeroing.disks.iter().map(|now| &now.stamp);
+        now.chain(over).any(|stamp| *stamp == disk.stamp)
+    };
+    let claim = match ledger.begin_work(id.as_str(), here.owner(), zeroing, standing) {
+        Ok(claim) => claim,
+        Err(error) => {
+            return Ok(Keeper::without(&format!(
+                "the ledger cannot be written ({error})"
+            )));
+        }
+    };
+    for one in earlier {
+        if !one.zeroing.disks.iter().any(is_taken) {
+            continue;
+        }
+        let taken = ledger.claim_work::<Zeroing>(&one.key, here.owner(), standing);
+        let (old, work) = match taken {
+            Ok(taken) => taken,
+            Err(error) => {
+                // Nothing is touched yet; what was begun here a moment ago is not there for anybody.
+                ledger.drop_work(claim).refused()?;
+                return Err(error).refused();
+            }
+        };
+        let mut left = work.document;
+        left.disks.retain(|disk| !is_taken(disk));
+        if left.disks.is_empty() {
+            ledger.drop_work(old).refused()?;
+        } else {
+            ledger.keep_work(&old, &left).refused()?;
+        }
+    }
+    Ok(Keeper::new(ledger, claim))
+}

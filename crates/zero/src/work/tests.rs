@@ -1,0 +1,299 @@
+//! The work on one disk, on simulated disks whose truth is known. The stamp is in a real file.
+
+use std::sync::atomic::AtomicBool;
+
+use engine::list::simulated::{SimulatedList, Volume};
+
+use super::*;
+use crate::kept::{Method, for_tests};
+use crate::place::on_file;
+
+const SIZE: Bytes = Bytes(300 * (1 << 20) + 4096 + 512);
+
+/// What is written between the stamp and the end of this disk goes to a simulation.
+fn place() -> Place {
+    on_file(SIZE)
+}
+
+fn disk() -> Disk {
+    for_tests(SIZE)
+}
+
+fn volume() -> Volume {
+    Volume {
+        bytes_per_s: Bytes::mib(100).0 as f64,
+        latency: Nanos(1_000_000),
+        ..Volume::cold(SIZE)
+    }
+}
+
+/// What came of zeroing a disk, and where it stands then.
+fn zeroed(
+    place: &Place,
+    disk: Disk,
+    simulated: &SimulatedList,
+    limit: Option<Bytes>,
+) -> (Result<(), Stop>, Disk) {
+    let shared = Shared::new(disk);
+    let interrupt = AtomicBool::new(false);
+    let work = Work {
+        place,
+        shared: &shared,
+        lister: simulated,
+        limit,
+        interrupt: &interrupt,
+    };
+    let ended = work.run();
+    assert!(shared.ended.load(Relaxed));
+    let durable = shared.durable();
+    assert_eq!(durable, *lock(&shared.now));
+    (ended, durable)
+}
+
+/// What a simulation was asked to write and did.
+fn written(simulated: &SimulatedList) -> Ranges {
+    let made = simulated.made().into_iter();
+    let well = made.filter(|made| made.result.is_ok() && made.deed == Deed::WriteZeros);
+    well.map(|made| {
+        let request = made.request;
+        request.offset..request.offset + u64::from(request.len)
+    })
+    .collect()
+}
+
+#[test]
+fn all_is_written_but_the_head_and_the_pace_is_the_disks() {
+    let (place, simulated) = (place(), SimulatedList::new(volume()));
+    let (ended, disk) = zeroed(&place, disk(), &simulated, None);
+    assert_eq!(ended, Ok(()));
+    assert_eq!(disk.zeroed, Ranges::all(SIZE));
+    assert_eq!(written(&simulated), Ranges::from(4096..SIZE.0));
+    // What tells what the disk was goes first.
+    assert_eq!(simulated.made()[0].request.offset, 4096);
+    assert_eq!(place.stamp().unwrap().as_ref(), Some(&disk.stamp));
+    let rate = disk.pace.interval().unwrap();
+    assert!(
+        (rate.mean / Bytes::mib(100).0 as f64 - 1.0).abs() < 0.05,
+        "{rate:?}"
+    );
+    let passes = disk.passes.unwrap();
+    assert_eq!(passes.places(), 64);
+    assert!((passes.penalty().unwrap().ratio - 1.0).abs() < 0.01);
+    // Nothing was written twice but the sample.
+    let asked: u64 = simulated
+        .made()
+        .iter()
+        .map(|made| u64::from(made.request.len))
+        .sum();
+    assert_eq!(asked, SIZE.0 - 4096 + 64 * PLACE.0);
+}
+
+#[test]
+fn a_limit_is_kept_to() {
+    let (place, simulated) = (place(), SimulatedList::new(volume()));
+    let (ended, disk) = zeroed(&place, disk(), &simulated, Some(Bytes::mib(40)));
+    assert_eq!(ended, Ok(()));
+    let rate = disk.pace.interval().unwrap().mean / Bytes::MIB.0 as f64;
+    assert!((38.0..42.0).contains(&rate), "{rate}");
+}
+
+#[test]
+fn only_the_bad_blocks_are_lost_and_they_are_named() {
+    let bad = [5_000_000..5_000_001, 200 << 20..(200 << 20) + 8192];
+    let simulated = SimulatedList::new(Volume {
+        bad: bad.to_vec(),
+        ..volume()
+    });
+    let (ended, disk) = zeroed(&place(), disk(), &simulated, None);
+    assert_eq!(ended, Ok(()));
+    let lost: Ranges = bad.into_iter().collect();
+    assert_eq!(disk.failed, lost.aligned(SMALL, SIZE));
+    assert_eq!(disk.zeroed, Ranges::all(SIZE).subtract(&disk.failed));
+    assert!(disk.why_failed.is_some());
+}
+
+#[test]
+fn a_disk_that_goes_is_not_called_bad() {
+    let simulated = SimulatedList::new(Volume {
+        gone_at: Some(Nanos::from_secs(3)),
+        ..volume()
+    });
+    let (ended, disk) = zeroed(&place(), disk(), &simulated, None);
+    assert!(
+        matches!(&ended, Err(Stop::Gone(why)) if why.contains("gone")),
+        "{ended:?}"
+    );
+    assert!(disk.failed.is_empty());
+    assert_eq!(
+        disk.zeroed.subtract(&written(&simulated)),
+        Ranges::from(place().stamped())
+    );
+}
+
+#[test]
+fn a_disk_that_answers_only_with_errors_is_given_up() {
+    let simulated = SimulatedList::new(Volume {
+        bad: Ranges::all(SIZE).iter().collect(),
+        ..volume()
+    });
+    let mut place = place();
+    // Nothing of it is there to be read either.
+    let mut unreadable = std::fs::File::options();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    place.direct = unreadable.write(true).open(file.path()).unwrap();
+    let begun = Disk {
+        zeroed: Ranges::from(place.head()),
+        ..disk()
+    };
+    let (ended, _) = zeroed(&place, begun, &simulated, None);
+    assert!(
+        matches!(&ended, Err(Stop::Gone(why)) if why.contains("read")),
+        "{ended:?}"
+    );
+    assert!(simulated.made().len() < 100, "{}", simulated.made().len());
+}
+
+#[test]
+fn what_is_zeroed_already_is_not_written_again() {
+    let (place, simulated) = (place(), SimulatedList::new(volume()));
+    let before: Ranges = [0..100 << 20, 150 << 20..160 << 20].into_iter().collect();
+    let begun = Disk {
+        zeroed: before.clone(),
+        ..disk()
+    };
+    let (ended, disk) = zeroed(&place, begun, &simulated, None);
+    assert_eq!(ended, Ok(()));
+    assert_eq!(disk.zeroed, Ranges::all(SIZE));
+    assert!(written(&simulated).intersect(&before).is_empty());
+    // What the first start did not get to sample cannot be sampled any more.
+    assert_eq!(disk.passes, None);
+}
+
+#[test]
+fn what_a_failed_flush_may_have_lost_is_never_called_durable() {
+    let mut place = place();
+    let shared = Shared::new(disk());
+    lock(&shared.now).zeroed.insert(0..100);
+    assert_eq!(shared.settle(&place), Ok(()));
+    let before = shared.take().unwrap();
+    lock(&shared.now).zeroed.insert(100..200);
+    // A character device cannot be flushed; the next flush goes well, as after a lost write.
+    let null = std::fs::File::open("/dev/null").unwrap();
+    let whole = std::mem::replace(&mut place.direct, null);
+    let failed = shared.settle(&place);
+    assert!(
+        matches!(&failed, Err(Stop::Gone(why)) if why.contains("could not be flushed")),
+        "{failed:?}"
+    );
+    place.direct = whole;
+    assert_eq!(shared.settle(&place), failed);
+    assert_eq!((shared.take(), shared.durable()), (None, before));
+    // The disk's thread ends at once, and leaves what is not certain to be done again.
+    let simulated = SimulatedList::new(volume());
+    let work = Work {
+        place: &place,
+        shared: &shared,
+        lister: &simulated,
+        limit: None,
+        interrupt: &AtomicBool::new(false),
+    };
+    assert_eq!(work.run(), failed);
+    assert!(simulated.made().is_empty());
+    assert_eq!(shared.durable().zeroed, Ranges::from(0..100));
+}
+
+#[test]
+fn a_bad_block_in_the_first_mebibyte_costs_that_block() {
+    let bad = 8192..8193;
+    let simulated = SimulatedList::new(Volume {
+        bad: vec![bad],
+        ..volume()
+    });
+    let (ended, disk) = zeroed(&place(), disk(), &simulated, None);
+    assert_eq!(ended, Ok(()));
+    assert_eq!(disk.failed, Ranges::from(8192..12288));
+}
+
+#[test]
+fn a_stamp_that_cannot_be_written_costs_only_the_going_on() {
+    let mut place = place();
+    // Nothing can be written through this one, and it can be flushed.
+    let whole = tempfile::NamedTempFile::new().unwrap();
+    place.direct = std::fs::File::open(whole.path()).unwrap();
+    let simulated = SimulatedList::new(volume());
+    let (ended, disk) = zeroed(&place, disk(), &simulated, None);
+    assert_eq!(ended, Ok(()));
+    assert!(disk.unstamped);
+    // Tried again by writing, it went well.
+    assert_eq!(disk.zeroed, Ranges::all(SIZE));
+}
+
+#[test]
+fn places_that_fail_after_the_device_zeroed_itself_are_not_called_zeroed() {
+    let of_all = Ranges::all(SIZE);
+    let bad = 1 << 20..SIZE.0 / 4096 * 4096;
+    let simulated = SimulatedList::new(Volume {
+        bad: vec![bad],
+        ..volume()
+    });
+    let begun = Disk {
+        method: Method::Discard,
+        zeroed: of_all.clone(),
+        ..disk()
+    };
+    let place = place();
+    place.put_stamp(&begun.stamp).unwrap();
+    let (ended, disk) = zeroed(&place, begun, &simulated, None);
+    assert_eq!(ended, Ok(()));
+    assert_eq!(disk.failed.total(), Bytes::mib(64));
+    assert_eq!(disk.zeroed, of_all.subtract(&disk.failed));
+    assert!(disk.why_failed.is_some());
+}
+
+#[test]
+fn what_the_device_did_not_zero_is_written_however_much_it_is() {
+    let place = place();
+    let simulated = SimulatedList::new(volume());
+    let begun = Disk {
+        method: Method::Discard,
+        failed: Ranges::from(1 << 20..SIZE.0),
+        zeroed: Ranges::from(0..1 << 20),
+        passes: Some(Passes::default()),
+        ..disk()
+    };
+    place.put_stamp(&begun.stamp).unwrap();
+    let (ended, disk) = zeroed(&place, begun, &simulated, None);
+    assert_eq!(ended, Ok(()));
+    assert_eq!(
+        (disk.failed, disk.zeroed),
+        (Ranges::new(), Ranges::all(SIZE))
+    );
+}
+
+#[test]
+fn a_disk_whose_size_changes_is_not_called_zeroed() {
+    let (place, simulated) = (place(), SimulatedList::new(volume()));
+    place.direct.set_len(SIZE.0 * 2).unwrap();
+    let (ended, _) = zeroed(&place, disk(), &simulated, None);
+    assert!(
+        matches!(&ended, Err(Stop::Gone(why)) if why.contains("size changed")),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn a_disk_to_which_nothing_can_be_written_is_given_up() {
+    let mut place = place();
+    let unwritable = tempfile::NamedTempFile::new().unwrap();
+    place.direct = std::fs::File::open(unwritable.path()).unwrap();
+    let simulated = SimulatedList::new(Volume {
+        bad: Ranges::all(SIZE).iter().collect(),
+        ..volume()
+    });
+    let (ended, _) = zeroed(&place, disk(), &simulated, None);
+    assert!(
+        matches!(&ended, Err(Stop::Gone(why)) if why.contains("nothing can be written")),
+        "{ended:?}"
+    );
+    assert!(simulated.made().len() < 200, "{}", simulated.made().len());
+}
