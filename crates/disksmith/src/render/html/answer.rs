@@ -4,11 +4,12 @@ use plotly::common::{Line, Mode};
 use plotly::layout::AxisType;
 use plotly::{Scatter, Trace};
 
-use super::charts::{self, Chart, Figure, rounded};
 use super::names::Subject;
-use super::phases::ChartView;
 use crate::bench::answer::{Answer, CurveAnswer, SeekPoint, ZonesAnswer};
 use crate::render::answer::sentences;
+use page::ChartView;
+use page::charts;
+use page::charts::{Chart, Figure, rounded};
 
 /// A run's answer.
 pub(super) struct AnswerView {

@@ -42,7 +42,7 @@ pub(super) fn table(subjects: &[Subject<'_>]) -> Table {
         runs: subjects
             .iter()
             .map(|subject| {
-                let colour = super::charts::colour_index(subject.slot);
+                let colour = page::charts::colour_index(subject.slot);
                 (subject.short.clone(), colour)
             })
             .collect(),

@@ -46,7 +46,7 @@ pub(super) fn card(subject: &Subject<'_>) -> RunCard {
     identity.push(("Suite", run.suite.clone()));
     identity.push(("Run", run.id.to_string()));
     RunCard {
-        colour: super::charts::colour_index(subject.slot),
+        colour: page::charts::colour_index(subject.slot),
         short: subject.short.clone(),
         target: run.target.path.clone(),
         identity,

@@ -6,7 +6,6 @@
 
 mod answer;
 mod charts;
-mod escape;
 mod facts;
 mod header;
 mod imported;
@@ -22,13 +21,9 @@ mod browser_tests;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, File};
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{self, Write as _};
-use std::os::unix::fs::FileTypeExt as _;
+use std::io;
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
 use askama::Template;
 use ledger::Mark;
 use plotly::Plot;
@@ -36,7 +31,7 @@ use record::{ImportedRun, Run};
 
 use crate::bench::conclusion::Conclusion;
 use crate::imported::Judged;
-use charts::Figure;
+use page::charts::Figure;
 
 /// The whole page.
 #[derive(Template)]
@@ -73,36 +68,7 @@ pub(crate) fn write_file(
 ) -> anyhow::Result<()> {
     let mut page = Vec::new();
     write_page(&mut page, runs, imported, marks)?;
-    save(path, &page)
-}
-
-/// Writes `page` to the file at `path`, as [`write_file`] does.
-fn save(path: &Path, page: &[u8]) -> anyhow::Result<()> {
-    let failed = || format!("cannot write the report to {}", path.display());
-    // Not truncated before it is known what was opened.
-    let mut file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .with_context(failed)?;
-    let kind = file.metadata().with_context(failed)?.file_type();
-    if kind.is_block_device() {
-        bail!(
-            "{} is a block device, and a report is never written over one",
-            path.display()
-        );
-    }
-    if kind.is_file() {
-        file.set_len(0).with_context(failed)?;
-    }
-    file.write_all(page).with_context(|| {
-        // Only a file is ours to remove.
-        if kind.is_file() {
-            let _ = fs::remove_file(path);
-        }
-        failed()
-    })
+    page::save(path, &page)
 }
 
 /// Writes the report of `runs` to `out`.
@@ -124,10 +90,10 @@ pub(crate) fn write_page(
     let sources = Plot::offline_js_sources();
     let page = Page {
         title: title(&subjects, imported),
-        nonce: nonce(),
-        style: include_str!("style.css"),
-        plotly: plotly_script(&sources),
-        script: include_str!("page.js"),
+        nonce: page::nonce(),
+        style: page::STYLE,
+        plotly: page::plotly_script(&sources),
+        script: page::SCRIPT,
         runs: subjects.iter().map(header::card).collect(),
         imported: imported.iter().map(imported::view).collect(),
         answers: subjects
@@ -155,20 +121,4 @@ fn title(subjects: &[names::Subject<'_>], imported: &[(ImportedRun, Judged)]) ->
         ([], [(only, _)]) => format!("{}, imported – disksmith", only.summary.tool),
         (several, others) => format!("{} runs compared – disksmith", several.len() + others.len()),
     }
-}
-
-/// A number that nobody can foresee. The content security policy lets only scripts run that carry
-/// it, so a script that came in with a path or a host name would not.
-fn nonce() -> String {
-    format!("{:016x}", RandomState::new().build_hasher().finish())
-}
-
-/// Plotly's part of the scripts that the crate embeds. The rest is MathJax, which a page without
-/// formulas has no use for and which would add 2 MB.
-fn plotly_script(sources: &str) -> &str {
-    sources
-        .split("</script>")
-        .filter_map(|element| Some(element.split_once("<script")?.1.split_once('>')?.1))
-        .find(|script| script.contains("plotly.js v"))
-        .unwrap_or_default()
 }

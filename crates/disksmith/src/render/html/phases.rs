@@ -4,10 +4,12 @@
 use ledger::Mark;
 use record::{Direction, Flow, Phase, Stopped};
 
-use super::charts::{self, Figure};
+use super::charts;
 use super::header::{FindingLine, finding_line};
 use super::names::Subject;
 use crate::bench::conclusion::{FlowFigures, PhaseFigures};
+use page::ChartView;
+use page::charts::Figure;
 use ui::words;
 
 /// One run's part in a group of phases.
@@ -105,13 +107,6 @@ pub(super) fn groups<'a>(subjects: &'a [Subject<'a>]) -> Vec<Group<'a>> {
     groups
 }
 
-/// A chart and the index of what it draws.
-pub(super) struct ChartView {
-    pub(super) title: String,
-    pub(super) caption: String,
-    pub(super) figure: usize,
-}
-
 /// How one run's part went.
 pub(super) struct MemberView {
     pub(super) short: String,
@@ -166,7 +161,7 @@ fn member_view(member: &Member<'_>) -> MemberView {
     let phase = member.phase;
     MemberView {
         short: member.subject.short.clone(),
-        colour: charts::colour_index(member.subject.slot),
+        colour: page::charts::colour_index(member.subject.slot),
         workload: words::workload(&phase.workload),
         course: course(phase),
         partial: phase.stopped == Stopped::Signal,

@@ -2,11 +2,11 @@
 
 use record::{Bytes, Direction, Histogram, Phase};
 
-use super::charts::colour_index;
 use super::header::FindingLine;
 use super::phases::{Group, Member};
 use crate::bench::conclusion::Estimate;
 use crate::render::device_totals;
+use page::charts::colour_index;
 use ui::words;
 
 /// Below the first row of a group its cell is not repeated.

@@ -44,7 +44,7 @@ pub(super) fn hostile_run() -> (Run, Conclusion) {
 /// The page without Plotly's script, which is four megabytes of anything.
 fn without_plotly(page: &str) -> String {
     let sources = Plot::offline_js_sources();
-    let script = plotly_script(&sources);
+    let script = page::plotly_script(&sources);
     assert!(page.contains(script));
     page.replacen(script, "", 1)
 }
@@ -52,7 +52,7 @@ fn without_plotly(page: &str) -> String {
 #[test]
 fn plotly_is_embedded_and_mathjax_is_not() {
     let sources = Plot::offline_js_sources();
-    let script = plotly_script(&sources);
+    let script = page::plotly_script(&sources);
     assert!(script.len() > 1_000_000, "{} bytes", script.len());
     assert!(!script.contains("MathJax.js"));
     let page = render(&[sample::database_run(1)]);
@@ -130,7 +130,7 @@ fn a_conclusion_that_lacks_a_phase_does_not_hide_what_was_measured() {
 
 #[test]
 fn two_pages_never_share_a_nonce() {
-    assert_ne!(nonce(), nonce());
+    assert_ne!(page::nonce(), page::nonce());
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_report_is_written_as_a_whole_or_the_error_says_where_not() {
     let runs = [sample::interrupted_run(1)];
     let path = folder.path().join("a report.html");
     write_file(&path, &runs, &[], &[]).unwrap();
-    assert!(fs::read_to_string(&path).unwrap().ends_with("</html>"));
+    assert!(std::fs::read_to_string(&path).unwrap().ends_with("</html>"));
     let missing = folder.path().join("missing/report.html");
     let error = write_file(&missing, &runs, &[], &[]).unwrap_err();
     assert!(error.to_string().contains("missing/report.html"), "{error}");

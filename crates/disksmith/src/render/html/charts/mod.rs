@@ -7,43 +7,16 @@
 mod cdf;
 mod heatmap;
 mod over_time;
-mod ticks;
 
-use plotly::Trace;
-use plotly::common::{
-    Anchor, ColorScale, ColorScaleElement, DashType, Font, Label, Line, Orientation, Title,
+use page::charts::{
+    Chart, Figure, axis, colour_index, font, heat_scale, latency_axis, layout, mark, rounded,
 };
-use plotly::layout::{
-    Annotation, Axis, AxisType, DragMode, HoverMode, Layout, Legend, Margin, Shape, ShapeLine,
-    ShapeType,
-};
+use page::escape::for_plotly;
+use plotly::common::{DashType, Line};
+use plotly::layout::{Annotation, Axis, Layout, Shape};
 use record::Direction;
-use serde::Serialize;
 
-use super::escape::for_plotly;
 use super::phases::{Group, Member};
-
-/// How many colours there are before they repeat.
-const COLOURS: usize = 7;
-
-/// What a chart draws.
-#[derive(Serialize)]
-pub(super) struct Figure {
-    pub(super) data: Vec<Box<dyn Trace>>,
-    pub(super) layout: Layout,
-}
-
-/// A chart and what is written around it.
-pub(super) struct Chart {
-    pub(super) title: String,
-    pub(super) caption: String,
-    pub(super) figure: Figure,
-}
-
-/// The colour of the run at `slot`.
-pub(super) fn colour_index(slot: usize) -> usize {
-    slot % COLOURS
-}
 
 /// All charts of a group of phases, of a report on `runs` runs.
 pub(super) fn all(group: &Group<'_>, runs: usize) -> Vec<Chart> {
@@ -134,46 +107,9 @@ fn line_name(member: &Member<'_>, direction: Option<&str>, runs: usize) -> Strin
     }
 }
 
-/// Five significant digits: more than a chart can show, and a third of the bytes.
-pub(super) fn rounded(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return 0.0;
-    }
-    let scale = 10_f64.powi(4 - value.abs().log10().floor() as i32);
-    (value * scale).round() / scale
-}
-
 /// Nanoseconds as seconds, which is what latency axes are in.
 fn as_seconds(nanos: u64) -> f64 {
     rounded(nanos as f64 / 1e9)
-}
-
-/// The font of all that is written in a chart.
-pub(super) fn font(size: usize) -> Font {
-    Font::new()
-        .family("system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif")
-        .size(size)
-        .color("var(--muted)")
-}
-
-/// The colours of a heatmap, from the least to the most.
-pub(super) fn heat_scale() -> ColorScale {
-    let steps = [0.0, 0.25, 0.5, 0.75, 1.0];
-    let colours = steps
-        .iter()
-        .enumerate()
-        .map(|(i, &at)| ColorScaleElement(at, format!("var(--heat-{i})")));
-    ColorScale::Vector(colours.collect())
-}
-
-/// An axis with a title and nothing that draws attention.
-pub(super) fn axis(title: &str) -> Axis {
-    Axis::new()
-        .title(Title::with_text(title).font(font(12)))
-        .grid_color("var(--grid)")
-        .line_color("var(--grid)")
-        .zero_line(false)
-        .tick_font(font(11))
 }
 
 /// The time since a phase began, as far as the longest member went.
@@ -184,48 +120,6 @@ fn time_axis(group: &Group<'_>) -> Axis {
         .map(|member| over_time::end(member.phase));
     let end = ends.fold(0.0, f64::max);
     axis("seconds since the phase began").range(vec![0.0, rounded(end)])
-}
-
-/// A logarithmic axis of latency, in seconds, that holds `low` to `high` nanoseconds.
-fn latency_axis(low: u64, high: u64) -> Axis {
-    let (low, high) = (low.max(1) as f64 / 1e9, high.max(1) as f64 / 1e9);
-    // Room at both ends, and for a single value too.
-    let margin = (0.04 * (high / low).log10()).max(0.02);
-    let (from, to) = (low.log10() - margin, high.log10() + margin);
-    let ticks = ticks::logarithmic(from, to);
-    axis("latency")
-        .type_(AxisType::Log)
-        .range(vec![rounded(from), rounded(to)])
-        .tick_text(ticks.iter().map(|(_, text)| text.clone()).collect())
-        .tick_values(ticks.into_iter().map(|(seconds, _)| seconds).collect())
-}
-
-/// A line at a moment of the time axis that somebody gave a name, and the name. `place` is as the
-/// axis has it: a time of day, or seconds.
-pub(super) fn mark(place: &str, text: &str) -> (Shape, Annotation) {
-    let line = Shape::new()
-        .shape_type(ShapeType::Line)
-        .y_ref("paper")
-        .x0(place)
-        .x1(place)
-        .y0(0.0)
-        .y1(1.0)
-        .line(
-            ShapeLine::new()
-                .color("var(--ink)")
-                .width(1.2)
-                .dash(DashType::Dash),
-        );
-    let name = Annotation::new()
-        .x(place)
-        .y(1.0)
-        .y_ref("paper")
-        .text(for_plotly(text))
-        .show_arrow(false)
-        .x_anchor(Anchor::Left)
-        .y_anchor(Anchor::Top)
-        .font(font(11).color("var(--ink)"));
-    (line, name)
 }
 
 /// A layout over the time of a phase with these shapes, and the marks that were set meanwhile.
@@ -240,53 +134,4 @@ fn marked(layout: Layout, group: &Group<'_>, mut shapes: Vec<Shape>) -> Layout {
     }
     shapes.extend(lines);
     layout.shapes(shapes).annotations(names)
-}
-
-/// The layout of every chart.
-pub(super) fn layout(x: Axis, y: Axis, legend: bool) -> Layout {
-    let label = Label::new()
-        .background_color("var(--raised)")
-        .border_color("var(--line)")
-        .font(font(12).color("var(--ink)"))
-        .name_length(40);
-    Layout::new()
-        .auto_size(true)
-        .paper_background_color("var(--surface)")
-        .plot_background_color("var(--surface)")
-        .font(font(12))
-        .margin(
-            Margin::new()
-                .left(72)
-                .right(16)
-                .top(if legend { 28 } else { 10 })
-                .bottom(44),
-        )
-        .show_legend(legend)
-        .legend(
-            Legend::new()
-                .orientation(Orientation::Horizontal)
-                .x(0.0)
-                .x_anchor(Anchor::Left)
-                .y(1.02)
-                .y_anchor(Anchor::Bottom)
-                .font(font(11)),
-        )
-        .hover_mode(HoverMode::X)
-        .drag_mode(DragMode::Zoom)
-        .hover_label(label)
-        .x_axis(x)
-        .y_axis(y)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rounding_keeps_five_digits() {
-        assert_eq!(rounded(123_456.0), 123_460.0);
-        assert_eq!(rounded(0.000_123_456_7), 0.000_123_46);
-        assert_eq!(rounded(0.0), 0.0);
-        assert_eq!(rounded(-2.5), -2.5);
-    }
 }

@@ -6,11 +6,11 @@ use plotly::common::{Line, Marker, Mode};
 use plotly::layout::HoverMode;
 use plotly::{Scatter, Trace};
 
-use super::super::charts::{Chart, Figure, axis, colour_index, layout, rounded};
-use super::super::escape::for_plotly;
 use super::View;
 use crate::fleet::race::{Decided, Ranked};
 use crate::fleet::run::HostRun;
+use page::charts::{Chart, Figure, axis, colour_index, layout, rounded};
+use page::escape::for_plotly;
 use ui::words;
 
 /// How far to each side the hosts of a column stand apart.

@@ -10,10 +10,10 @@ use std::path::Path;
 use askama::Template;
 use plotly::Plot;
 
-use super::charts::Figure;
-use super::phases::ChartView;
 use crate::fleet::race::{Concluded, Decided, RaceRecord, Ranked, say};
 use crate::fleet::run::FleetRun;
+use page::ChartView;
+use page::charts::Figure;
 use ui::words;
 
 /// What is shown.
@@ -78,7 +78,7 @@ pub(crate) fn write_file(
     };
     let mut page = Vec::new();
     write_page(&mut page, view)?;
-    super::save(path, &page)
+    page::save(path, &page)
 }
 
 fn write_page(out: &mut dyn io::Write, view: View<'_>) -> io::Result<()> {
@@ -108,10 +108,10 @@ fn write_page(out: &mut dyn io::Write, view: View<'_>) -> io::Result<()> {
     let heading = format!("{kept} of {} hosts are kept", run.hosts.len());
     let page = Page {
         title: format!("{heading} – disksmith"),
-        nonce: super::nonce(),
-        style: [include_str!("../style.css"), include_str!("../sweep.css")],
-        plotly: super::plotly_script(&sources),
-        script: include_str!("../page.js"),
+        nonce: page::nonce(),
+        style: [page::STYLE, page::TABLE_STYLE],
+        plotly: page::plotly_script(&sources),
+        script: page::SCRIPT,
         heading,
         badge: badge(view),
         identity: vec![

@@ -1,6 +1,6 @@
 use super::*;
 use crate::fleet::race::sample;
-use crate::render::html::browser_tests::assert_drawn;
+use page::browser::assert_drawn;
 
 fn render(run: &FleetRun) -> String {
     let record = run.race.as_ref().unwrap();
@@ -18,7 +18,7 @@ fn render(run: &FleetRun) -> String {
 /// The page without Plotly's script, which is four megabytes of anything.
 fn without_plotly(page: &str) -> String {
     let sources = Plot::offline_js_sources();
-    page.replacen(super::super::plotly_script(&sources), "", 1)
+    page.replacen(page::plotly_script(&sources), "", 1)
 }
 
 #[test]

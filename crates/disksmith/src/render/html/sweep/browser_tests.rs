@@ -1,8 +1,8 @@
 //! The page of a sweep as a browser sees it.
 
-use super::super::browser_tests::assert_drawn;
 use super::tests::{hostile, render, whole};
 use crate::render::sweep::sample;
+use page::browser::assert_drawn;
 
 #[test]
 fn chromium_draws_every_chart_of_a_sweep() {

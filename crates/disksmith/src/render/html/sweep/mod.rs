@@ -17,10 +17,10 @@ use askama::Template;
 use plotly::Plot;
 use record::Run;
 
-use super::charts::{Chart, Figure};
-use super::phases::ChartView;
 use crate::render::sweep::sentences;
 use crate::sweep::{Decided, LeftOut, SweepRecord};
+use page::ChartView;
+use page::charts::{Chart, Figure};
 use ui::words;
 
 /// What is shown.
@@ -77,7 +77,7 @@ pub(crate) fn write_file(
     };
     let mut page = Vec::new();
     write_page(&mut page, view, commands)?;
-    super::save(path, &page)
+    page::save(path, &page)
 }
 
 fn write_page(out: &mut dyn io::Write, view: View<'_>, commands: &[String]) -> io::Result<()> {
@@ -93,10 +93,10 @@ fn write_page(out: &mut dyn io::Write, view: View<'_>, commands: &[String]) -> i
             words::count(record.settings.devices.len(), "device"),
             record.machine.hostname
         ),
-        nonce: super::nonce(),
-        style: [include_str!("../style.css"), include_str!("../sweep.css")],
-        plotly: super::plotly_script(&sources),
-        script: include_str!("../page.js"),
+        nonce: page::nonce(),
+        style: [page::STYLE, page::TABLE_STYLE],
+        plotly: page::plotly_script(&sources),
+        script: page::SCRIPT,
         verdict: verdict::of(view),
         commands: if decided.winner.is_some() {
             commands

@@ -58,7 +58,7 @@ pub(super) fn hostile() -> String {
 /// The page without Plotly's script, which is four megabytes of anything.
 fn without_plotly(page: &str) -> String {
     let sources = Plot::offline_js_sources();
-    page.replacen(super::super::plotly_script(&sources), "", 1)
+    page.replacen(page::plotly_script(&sources), "", 1)
 }
 
 fn sections(page: &str) -> Vec<&str> {

@@ -14,9 +14,9 @@ use plotly::{HeatMap, Scatter, Trace};
 use record::sample::DeviceId;
 use record::{Event, Severity, Subject};
 
-use super::super::charts::{Chart, Figure, axis, font, heat_scale, layout, mark, rounded};
-use super::super::escape::for_plotly;
 use super::course::{Band, Course, DEVICE, DeviceCourse, HOST, Step};
+use page::charts::{Chart, Figure, axis, font, heat_scale, layout, mark, rounded};
+use page::escape::for_plotly;
 use ui::words;
 
 /// The most columns of a map.

@@ -18,13 +18,13 @@ use plotly::Plot;
 use record::sample::{DeviceId, DeviceKind, Source};
 use record::{EventCode, Subject};
 
-use super::charts::{Chart, Figure};
-use super::phases::ChartView;
 use charts::{BYTES, FLIGHT, Frame, MEMORY, PERCENT, RATE, Unit, WAIT, of_device, of_host};
 use course::{
     DIRTY, DeviceCourse, FULL, IN_FLIGHT, LOAD, READ_BYTES, READ_WAIT, READS, RECEIVED, SENT, SOME,
     WRITE_BYTES, WRITE_WAIT, WRITES,
 };
+use page::ChartView;
+use page::charts::{Chart, Figure};
 use ui::words;
 
 pub(crate) use course::Course;
@@ -83,7 +83,7 @@ pub(crate) fn write_file(
     source: &Source,
     notes: &[String],
 ) -> anyhow::Result<()> {
-    super::save(path, &page(course, marks, source, notes)?)
+    page::save(path, &page(course, marks, source, notes)?)
 }
 
 /// The page.
@@ -114,10 +114,10 @@ fn page(
     };
     let page = Page {
         title: format!("{heading} – disksmith"),
-        nonce: super::nonce(),
-        style: include_str!("../style.css"),
-        plotly: super::plotly_script(&sources),
-        script: include_str!("../page.js"),
+        nonce: page::nonce(),
+        style: page::STYLE,
+        plotly: page::plotly_script(&sources),
+        script: page::SCRIPT,
         heading,
         identity: identity(&frame, source),
         notes: all_notes(course, notes),

@@ -7,8 +7,8 @@ use record::sample::*;
 use record::{Event, Nanos};
 use study::watch::{Change, ChangeKind};
 
-use super::super::browser_tests::assert_drawn;
 use super::*;
+use page::browser::assert_drawn;
 
 /// What is watched in a test.
 struct Scene {

@@ -4,12 +4,12 @@ use plotly::common::{DashType, Line, Marker, MarkerSymbol, Mode, Position};
 use plotly::layout::{Axis, HoverMode};
 use plotly::{Scatter, Trace};
 
-use super::super::super::charts::{Chart, Figure, axis, colour_index, font, layout, rounded};
-use super::super::super::escape::for_plotly;
 use super::super::View;
 use super::speed;
 use crate::render::sweep::sentences;
 use crate::render::sweep::units::Unit;
+use page::charts::{Chart, Figure, axis, colour_index, font, layout, rounded};
+use page::escape::for_plotly;
 
 /// One layout.
 struct Dot {

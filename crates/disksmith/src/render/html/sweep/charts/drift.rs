@@ -4,9 +4,9 @@ use plotly::Scatter;
 use plotly::common::{Line, Marker, Mode};
 use plotly::layout::{HoverMode, Shape, ShapeLayer, ShapeLine, ShapeType};
 
-use super::super::super::charts::{Chart, Figure, axis, layout, rounded};
 use super::super::View;
 use super::speed;
+use page::charts::{Chart, Figure, axis, layout, rounded};
 use ui::words;
 
 /// The chart; `None` before the baseline was measured twice.

@@ -4,12 +4,12 @@ use plotly::common::{ErrorData, ErrorType, Line, Marker, MarkerSymbol, Mode, Pos
 use plotly::layout::{Axis, AxisType, HoverMode, Margin, Shape, ShapeLayer, ShapeLine, ShapeType};
 use plotly::{Scatter, Trace};
 
-use super::super::super::charts::{Chart, Figure, axis, font, layout, rounded};
-use super::super::super::escape::for_plotly;
 use super::super::View;
 use super::speed;
 use crate::render::sweep::units::{self, Unit};
 use crate::sweep::{Effect, Value};
+use page::charts::{Chart, Figure, axis, font, layout, rounded};
+use page::escape::for_plotly;
 
 /// More rows than this do not fit; what did most stays.
 const MOST: usize = 20;

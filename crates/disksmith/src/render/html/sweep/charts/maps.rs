@@ -4,12 +4,12 @@ use plotly::HeatMap;
 use plotly::common::{ColorBar, Title};
 use plotly::layout::{Annotation, Axis, HoverMode};
 
-use super::super::super::charts::{Chart, Figure, axis, font, heat_scale, layout, rounded};
-use super::super::super::escape::for_plotly;
 use super::super::View;
 use crate::render::sweep::sentences;
 use crate::render::sweep::units::{Unit, standing};
 use crate::sweep::{Factor, Layout, Row, Standing};
+use page::charts::{Chart, Figure, axis, font, heat_scale, layout, rounded};
+use page::escape::for_plotly;
 
 /// Above this many columns what is written in the cells gets smaller.
 const WIDE: usize = 5;

@@ -9,13 +9,14 @@ mod scaling;
 use plotly::common::ErrorData;
 use record::Run;
 
-use super::super::charts::{Chart, distribution};
 use super::super::names::Subject;
 use super::super::phases::groups;
 use super::View;
 use crate::bench::conclusion::Conclusion;
+use crate::render::html::charts::distribution;
 use crate::render::sweep::units::{Unit, figure};
 use crate::sweep::{Figure, Value};
+use page::charts::Chart;
 
 pub(super) use maps::all as maps;
 

@@ -4,12 +4,12 @@ use plotly::common::{DashType, Line, Marker, MarkerSymbol, Mode};
 use plotly::layout::{HoverMode, RangeMode};
 use plotly::{Scatter, Trace};
 
-use super::super::super::charts::{Chart, Figure, axis, colour_index, layout, rounded};
-use super::super::super::escape::for_plotly;
 use super::super::View;
 use super::{speed, whiskers};
 use crate::render::sweep::units::Unit;
 use crate::sweep::{Curve, Metric, Value};
+use page::charts::{Chart, Figure, axis, colour_index, layout, rounded};
+use page::escape::for_plotly;
 
 /// More curves than this are a tangle.
 const MOST: usize = 5;

@@ -6,7 +6,7 @@ use askama::filters::Escaper;
 
 /// The escaper of every template (`askama.toml` names it).
 #[derive(Clone, Copy)]
-pub(super) struct Html;
+pub struct Html;
 
 impl Escaper for Html {
     fn write_escaped_str<W: fmt::Write>(&self, mut dest: W, text: &str) -> fmt::Result {
@@ -25,7 +25,7 @@ impl Escaper for Html {
 }
 
 /// `text` for Plotly, which reads names as HTML.
-pub(super) fn for_plotly(text: &str) -> String {
+pub fn for_plotly(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     // Writing to a string does not fail.
     let _ = Html.write_escaped_str(&mut out, text);

@@ -17,13 +17,18 @@ const FEWEST: usize = 4;
 
 /// Ticks between two decimal logarithms of seconds: the place in seconds, and what is written
 /// there. The sparsest ladder that has enough of them.
-pub(super) fn logarithmic(from: f64, to: f64) -> Vec<(f64, String)> {
+pub(crate) fn logarithmic(from: f64, to: f64) -> Vec<(f64, String)> {
     let on = |ladder: &[f64]| -> Vec<(f64, String)> {
         let decades = from.floor() as i32..=to.ceil() as i32;
         decades
             .flat_map(|decade| ladder.iter().map(move |step| step * 10_f64.powi(decade)))
             .filter(|seconds| (from..=to).contains(&seconds.log10()))
-            .map(|seconds| (super::rounded(seconds), words::short_latency(seconds)))
+            .map(|seconds| {
+                (
+                    crate::charts::rounded(seconds),
+                    words::short_latency(seconds),
+                )
+            })
             .collect()
     };
     let mut ticks = Vec::new();

@@ -1,0 +1,149 @@
+//! The page as a browser sees it: a headless Chromium opens it offline and logs what it would ask
+//! the network for. Without a Chromium these tests say that they were skipped.
+//!
+//! With `DISKSMITH_KEEP_REPORTS=DIR` the pages are written there as well, to be looked at.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+/// A browser that has not answered by then never will.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What came of opening a page.
+pub struct Seen {
+    /// The document after its scripts have run.
+    pub dom: String,
+    /// What was written to the console.
+    pub console: Vec<String>,
+    /// What the page would have asked the network for.
+    pub requests: Vec<String>,
+}
+
+/// The browser to test with: `DISKSMITH_CHROMIUM`, or the first of the usual names on the PATH.
+fn chromium() -> Option<PathBuf> {
+    if let Some(named) = env::var_os("DISKSMITH_CHROMIUM") {
+        return Some(named.into());
+    }
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path)
+        .flat_map(|folder| names.map(|name| folder.join(name)))
+        .find(|program| program.is_file())
+}
+
+/// Opens `page` in Chromium; `None`, with a note, where there is no Chromium.
+pub fn look_at(name: &str, page: &str) -> Option<Seen> {
+    let Some(program) = chromium() else {
+        skip::skipped("no Chromium found (set DISKSMITH_CHROMIUM to one)");
+        return None;
+    };
+    if let Some(folder) = env::var_os("DISKSMITH_KEEP_REPORTS") {
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(Path::new(&folder).join(format!("{name}.html")), page).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("report.html");
+    fs::write(&file, page).unwrap();
+    let place = |name| folder.path().join(name);
+    let (dom, log, net) = (place("dom"), place("log"), place("net"));
+    let mut child = Command::new(program)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+        ])
+        .args([
+            "--disable-background-networking",
+            "--disable-component-update",
+        ])
+        .args([
+            "--disable-sync",
+            "--disable-dev-shm-usage",
+            "--window-size=1280,1000",
+        ])
+        .args([
+            "--enable-logging=stderr",
+            "--v=0",
+            "--virtual-time-budget=60000",
+        ])
+        .arg(format!("--user-data-dir={}", place("profile").display()))
+        // A proxy that is not there: whatever is asked for, nothing leaves this machine.
+        .args([
+            "--proxy-server=http://127.0.0.1:9",
+            "--proxy-bypass-list=<-loopback>",
+        ])
+        .arg(format!("--log-net-log={}", net.display()))
+        .arg("--dump-dom")
+        .arg(format!("file://{}", file.display()))
+        .stdin(Stdio::null())
+        .stdout(fs::File::create(&dom).unwrap())
+        .stderr(fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if began.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!(
+                "Chromium did not answer: {}",
+                fs::read_to_string(&log).unwrap()
+            );
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    let log = String::from_utf8_lossy(&fs::read(&log).unwrap()).into_owned();
+    Some(Seen {
+        dom: String::from_utf8_lossy(&fs::read(&dom).unwrap()).into_owned(),
+        console: log
+            .lines()
+            .filter(|line| line.contains("CONSOLE"))
+            .map(String::from)
+            .collect(),
+        requests: requests(&fs::read(&net).unwrap()),
+    })
+}
+
+/// The addresses in Chromium's network log that a page asked for. The browser asks for some of its
+/// own accord, such as its updates: those have no page's origin.
+fn requests(log: &[u8]) -> Vec<String> {
+    let log: serde_json::Value = serde_json::from_slice(log).unwrap();
+    let events = log["events"].as_array().unwrap();
+    let from_a_page = events.iter().filter_map(|event| {
+        let params = &event["params"];
+        let initiator = params["initiator"].as_str()?;
+        (initiator != "not an origin").then(|| params["url"].as_str())?
+    });
+    from_a_page.map(String::from).collect()
+}
+
+/// Every chart of `page` is drawn, nothing was complained of, and nothing was asked for.
+pub fn assert_drawn(name: &str, page: &str) {
+    let Some(seen) = look_at(name, page) else {
+        return;
+    };
+    assert_eq!(seen.console, Vec::<String>::new(), "{name}");
+    assert_eq!(seen.requests, Vec::<String>::new(), "{name}");
+    assert!(
+        seen.dom.contains("data-charts=\"drawn\""),
+        "{name}: not all charts were drawn"
+    );
+    let charts: Vec<&str> = seen.dom.split(" data-figure=\"").skip(1).collect();
+    assert_eq!(
+        charts.len(),
+        page.matches(" data-figure=\"").count(),
+        "{name}"
+    );
+    for chart in charts {
+        assert!(
+            chart.contains("class=\"main-svg\""),
+            "{name}: {:.60}",
+            chart
+        );
+    }
+}
