@@ -1,17 +1,11 @@
 //! disksmith: database-grade I/O from cloud disks, with a verdict on every figure.
 
-mod bench;
 mod cli;
 mod devices;
 mod fleet;
-mod imported;
 mod lab;
 mod mark;
-mod render;
-mod runs;
 mod shell;
-mod sweep;
-mod watch;
 
 use std::process::ExitCode;
 
@@ -30,7 +24,7 @@ fn main() -> ExitCode {
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) if error.use_stderr() && cli::asks_for_check(std::env::args_os()) => {
+        Err(error) if error.use_stderr() && watch::args::asks_for_check(std::env::args_os()) => {
             return ExitCode::from(watch::misused_check(&error));
         }
         // Misuse ends here with status 2, --help and --version with 0.
@@ -47,11 +41,11 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
             bench::bench(args, context, &engine::Disks, &interrupt)
         }
         Verb::Devices(args) => devices::devices(args, context),
-        Verb::Runs(args) => runs::runs(args, context),
-        Verb::Show(args) => runs::show(args, context),
-        Verb::Compare(args) => runs::compare(args, context),
-        Verb::Report(args) => runs::report(args, context),
-        Verb::Import(args) => imported::import(args, context),
+        Verb::Runs(args) => bench::runs::runs(args, context),
+        Verb::Show(args) => bench::runs::show(args, context),
+        Verb::Compare(args) => bench::runs::compare(args, context),
+        Verb::Report(args) => bench::runs::report(args, context),
+        Verb::Import(args) => bench::imported::import(args, context),
         Verb::Array(args) => {
             let interrupt = ui::signals::interrupt_flag().refused()?;
             array::array(args, context, &interrupt)

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::fleet::floor::Floor;
 use crate::fleet::hosts::{Address, Pattern, user};
 use crate::fleet::top::{Only, Sort};
-use crate::sweep::{Figure, Requirement};
 use domain::planned::Planned;
 use domain::values::{Percent, Size, Span};
+use sweep::{Figure, Requirement};
 
 /// What `fleet` takes.
 #[derive(Args, Debug)]

@@ -1,15 +1,8 @@
 //! Arguments only: one file a command. Nothing here has an effect.
 
-mod bench;
 mod fleet;
-mod import;
 mod lab;
 mod mark;
-mod runs;
-mod sweep;
-mod watch;
-mod watch_log;
-mod watch_record;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,23 +10,32 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use array::args::ArrayArgs;
-pub(crate) use bench::{BenchArgs, EngineChoice, SuiteName};
+use bench::args::BenchArgs;
+use bench::args::EngineChoice;
+use bench::args::SuiteName;
+use bench::imported::args::ImportArgs;
+use bench::imported::args::OutputFormat;
+use bench::runs::args::CompareArgs;
+use bench::runs::args::ReportArgs;
+use bench::runs::args::RunsArgs;
+use bench::runs::args::RunsVerb;
+use bench::runs::args::ShowArgs;
 pub(crate) use fleet::{
     FleetArgs, FleetShowArgs, FleetVerb, FleetZeroArgs, HostsArgs, LookArgs, Per, PlanArgs,
     RaceArgs, ReachArgs, RoundsArgs, RunArgs, SourceArgs, Ties, TopArgs,
 };
-pub(crate) use import::{ImportArgs, OutputFormat};
 pub(crate) use lab::{
     AccelChoice, CutTimes, LabArgs, LabRunArgs, LabServeArgs, LabVerb, VolumesArgs,
 };
 pub(crate) use mark::MarkArgs;
-pub(crate) use runs::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
 use scrub::args::ScrubArgs;
-pub(crate) use sweep::SweepArgs;
+use sweep::args::SweepArgs;
 use warm::args::WarmArgs;
-pub(crate) use watch::{Limits, WatchArgs, asks_for_check};
-pub(crate) use watch_log::{LogArray, name_in_path};
-pub(crate) use watch_record::RecordArgs;
+use watch::args::Limits;
+use watch::args::WatchArgs;
+use watch::args_log::LogArray;
+use watch::args_log::name_in_path;
+use watch::args_record::RecordArgs;
 use zero::args::ZeroArgs;
 
 /// Database-grade I/O from cloud disks: every figure with an interval and a verdict.

@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use record::Nanos;
 
-use crate::sweep::{Figure, Metric, Requirement};
+use sweep::{Figure, Metric, Requirement};
 
 /// The latency of the disks themselves, as users write it, and as a figure.
 const DISKS: &str = "disk.latency";

@@ -11,7 +11,6 @@ use linux::consent::{Consent, open_for_reading};
 use serde_json::{Value, json};
 
 use super::run::{destroyed, parse};
-use crate::bench;
 use crate::cli::{LookArgs, Verb};
 use array::args::ArrayVerb;
 use domain::planned::Doomed;

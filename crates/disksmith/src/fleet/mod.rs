@@ -44,8 +44,8 @@ mod zero;
 
 use std::path::PathBuf;
 
-use crate::bench::descriptors;
 use crate::cli::{FleetArgs, FleetVerb, HostsArgs, PlanArgs, ReachArgs, SourceArgs};
+use bench::descriptors;
 use hosts::{Found, Host, Selection, Source};
 use link::{OpenSsh, Program};
 use past::Past;

@@ -9,8 +9,8 @@ use record::Verdict;
 use super::super::race::{Decided, conclude};
 use super::super::run::{Came, FleetRun};
 use super::{PastHost, key_of};
-use crate::bench::conclusion::Conclusion;
-use crate::sweep::{Requirement, figures_of};
+use bench::conclusion::Conclusion;
+use sweep::{Requirement, figures_of};
 use ui::exit::{Failure, Standing as _};
 
 /// The hosts of a ledger's runs and races that have the figure of the bar: of each the worst. What was

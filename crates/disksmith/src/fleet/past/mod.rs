@@ -16,8 +16,8 @@ use std::path::Path;
 
 use super::race::Ranked;
 use super::run::HostRun;
-use crate::sweep::Requirement;
 use measured::of_ledger;
+use sweep::Requirement;
 use text::{may_be_good, of_text};
 use ui::exit::Failure;
 use verdicts::of_verdicts;

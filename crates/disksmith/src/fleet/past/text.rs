@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::super::hosts::{Host, listed};
 use super::super::race::Decided;
 use super::{KEEP, PastHost};
-use crate::sweep::Requirement;
+use sweep::Requirement;
 
 /// The answer of a race, as much of it as matters here.
 #[derive(Debug, Deserialize)]

@@ -9,7 +9,7 @@ use super::super::race::{Decided, RaceRecord, conclude, tells_good};
 use super::super::run::FleetRun;
 use super::super::setup;
 use super::{Past, PastHost, key_of};
-use crate::sweep::Figure;
+use sweep::Figure;
 use ui::exit::{Failure, Standing as _};
 
 /// What a race found.

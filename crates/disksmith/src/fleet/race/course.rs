@@ -11,8 +11,8 @@ use study::burnin::{Decision, End, Known, Measured, Race, Rule, Standing};
 use super::super::floor::{Floor, Missed, Watch};
 use super::super::rounds::TargetRound;
 use super::record::{Absent, Lap, RoundRecord};
-use crate::sweep::Figure;
 use absence::Absences;
+use sweep::Figure;
 use ui::words;
 
 pub(crate) use replayed::Replayed;

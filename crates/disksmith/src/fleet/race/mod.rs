@@ -22,6 +22,7 @@ mod dark;
 mod drive;
 mod files;
 mod groups;
+mod html;
 mod keeper;
 mod plan;
 mod record;
@@ -52,15 +53,14 @@ use super::rounds;
 use super::run::{self as fleet_run, FleetRun, Kind};
 use super::setup::Setup;
 use super::{allow_connections, find, reach};
-use crate::bench::check_page;
 use crate::cli::{Cli, RaceArgs, Ties, Verb};
-use crate::render;
-use crate::sweep::{Figure, Metric};
+use bench::check_page;
 use files::Lists;
 use job::process::Here;
 use keeper::Keeper;
 use run::Conditions;
 use runner::Running;
+use sweep::{Figure, Metric};
 use terminate::Unrehearsed;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome, Standing as _};
@@ -352,7 +352,7 @@ fn answer(
     let printed = context.print(&shown(run, record, concluded, args.json, context.columns));
     // Also when nobody reads the answer any more, as in a closed pipe.
     if let Some(page) = &args.report {
-        render::html::race::write_file(page, run, record, concluded).midway()?;
+        html::write_file(page, run, record, concluded).midway()?;
     }
     printed?;
     if concluded.groups.is_empty() {

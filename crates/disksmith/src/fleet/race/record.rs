@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::super::rounds::{TargetFacts, TargetRound};
 use super::terminate::Termination;
 use crate::cli::{Per, Ties};
-use crate::sweep::Figure;
+use sweep::Figure;
 
 /// A race.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser as _;
 
-use crate::bench::suite;
-use crate::cli::{BenchArgs, Cli, RoundsArgs, Verb};
-use crate::sweep::{Figure, why_never};
+use crate::cli::{Cli, RoundsArgs, Verb};
+use bench::args::BenchArgs;
+use bench::suite;
 use domain::planned::Planned;
+use sweep::{Figure, why_never};
 
 /// How large the test file in a directory is where nobody says: it must be the same on all hosts, so
 /// that it cannot go by how fast they are.

@@ -21,9 +21,9 @@ use record::{Code, Finding};
 use rustix::io::Errno;
 
 use super::talk::{lines, say, understand};
-use crate::bench::lane::{Lane, Lap};
 use crate::cli::RoundsArgs;
-use crate::sweep::Figure;
+use bench::lane::{Lane, Lap};
+use sweep::Figure;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome, Standing as _};
 

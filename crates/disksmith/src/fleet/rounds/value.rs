@@ -9,7 +9,7 @@ const STUCK_S: f64 = 0.9;
 /// They were, where that is so many times as long as a request took on average.
 const STUCK: f64 = 3.0;
 
-use crate::sweep::{Figure, Metric};
+use sweep::{Figure, Metric};
 
 /// A figure of a round; `None` where its phase did not run, or nothing came back whose time could be
 /// told.
@@ -76,7 +76,7 @@ fn latency(flows: &[&Flow]) -> Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::sample;
+    use bench::views::sample;
 
     fn value(name: &str) -> Option<f64> {
         let (run, _) = sample::database_run(7);

@@ -12,7 +12,7 @@ use record::{Run, RunId};
 use super::super::hosts::Host;
 use super::super::talk::{BEAT, Ended};
 use super::outcome::{FleetRun, HostRun, Kind};
-use crate::bench::conclusion::Conclusion;
+use bench::conclusion::Conclusion;
 use job::process::Here;
 
 /// How many times as long as the last write took nothing is written, and how long at most.

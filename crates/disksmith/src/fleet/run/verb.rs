@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use clap::Parser as _;
 
 use super::super::look;
-use crate::bench;
 use crate::cli::{Cli, Verb};
 use array::args::ArrayVerb;
 use ui::exit::Failure;

@@ -86,7 +86,7 @@ struct Row {
 /// A group, the best first.
 #[derive(Clone, Debug)]
 struct Group {
-    name: String,
+    pub name: String,
     rows: Vec<Row>,
     /// Where all of them stand.
     stands: Vec<Stand>,

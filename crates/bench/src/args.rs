@@ -1,0 +1,207 @@
+//! The arguments of `bench`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::imported::args::OutputFormat;
+use domain::planned::Planned;
+use domain::values::{FileSizes, Fraction, Latency, Percent, Size, Span, WorkloadText};
+
+/// What `bench` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith bench .
+  disksmith bench /data --phase page-read --phase log-append --json
+  disksmith bench /dev/nvme1n1 --workload pattern=random,read=1,block=16k,depth=64
+  disksmith bench /data --phase page-read --rate 5000
+  disksmith bench /dev/nvme1n1 --suite zones --report zones.html
+  disksmith bench /data --suite curve --p99 10ms
+  disksmith bench /data --suite bonnie --size 64g --sync
+  disksmith bench /data --fio nightly.fio
+  disksmith bench /dev/nvme1n1 --destroy /dev/nvme1n1=ext4")]
+pub struct BenchArgs {
+    /// A directory, a file or a block device. In a directory, files are laid out and removed
+    /// again; a file or a device is only read, unless --destroy names it
+    #[arg(required_unless_present = "phase")]
+    pub target: Option<PathBuf>,
+
+    /// The phases to run, as a suite
+    #[arg(long, value_enum, default_value_t = SuiteName::Database, conflicts_with = "workload")]
+    pub suite: SuiteName,
+    /// Only these phases of the suite
+    #[arg(
+        long,
+        value_name = "NAME",
+        num_args = 1..,
+        value_delimiter = ',',
+        conflicts_with = "workload"
+    )]
+    pub phase: Vec<OsString>,
+    /// One workload of your own, such as pattern=random,read=0.7,block=16k,threads=1,depth=20
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    pub workload: Option<WorkloadText>,
+
+    /// A job file of fio to run instead of a suite; docs/fio.md says what is done of it
+    #[arg(
+        long,
+        value_name = "JOB.fio",
+        conflicts_with_all = [
+            "suite", "phase", "workload", "threads", "depth", "block", "read_fraction", "span",
+            "rate", "seconds", "precision", "size", "engine", "buffered", "quick", "p99", "files",
+            "file_size", "directories", "sync",
+        ]
+    )]
+    pub fio: Option<PathBuf>,
+
+    /// Threads that issue I/O, in every phase
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// Requests in flight a thread, in every phase; with --rate the most that may be
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16384))]
+    pub depth: Option<u32>,
+    /// Size of a request, in every phase
+    #[arg(long, value_name = "SIZE")]
+    pub block: Option<Size>,
+    /// Share of requests that read (0.7 or 70%), in every phase that is not a log or a scan
+    #[arg(long, value_name = "FRACTION")]
+    pub read_fraction: Option<Fraction>,
+    /// Use only this much of the target, from its start
+    #[arg(long, value_name = "SIZE")]
+    pub span: Option<Size>,
+    /// Open loop: so many requests a second at Poisson times, whether or not earlier ones have
+    /// come back; latency then counts from when a request was due
+    #[arg(long, value_name = "PER_SECOND")]
+    pub rate: Option<f64>,
+
+    /// A phase ends at the latest after this long [default: 8s, or what the suite says]
+    #[arg(long, value_name = "DURATION")]
+    pub seconds: Option<Span>,
+    /// A phase ends when the 95 % interval of its IOPS is within this; 0 never ends it early
+    /// [default: 3%, or what the suite says]
+    #[arg(long, value_name = "PERCENT")]
+    pub precision: Option<Percent>,
+    /// Phases that a suite measures for a given time end when they are precise, too
+    #[arg(long)]
+    pub quick: bool,
+    /// Of the suite sysbench: one set of so many files, with --size in all [default: the grid of
+    /// 1 of 128 MiB, 128 of 1 MiB and 128 of 16 MiB]. Of the suite bonnie: so many small files are
+    /// created [default: 16384]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub files: Option<u32>,
+    /// Of the suite bonnie: small files of this size, or of sizes between two such as 1k-64k
+    /// [default: 0]
+    #[arg(long, value_name = "SIZE[-SIZE]")]
+    pub file_size: Option<FileSizes>,
+    /// Of the suite bonnie: the small files are spread over so many directories [default: none of
+    /// their own]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub directories: Option<u32>,
+    /// Of the suite bonnie: flush after each write, and after each file that is created or removed
+    #[arg(long)]
+    pub sync: bool,
+    /// Of the suite curve: 99 of 100 requests shall take at most this long [default: 10ms]
+    #[arg(long, value_name = "LATENCY")]
+    pub p99: Option<Latency>,
+
+    /// Size of the test file in a directory [default: what can be laid out in about 15 s, from
+    /// 256 MiB to 4 GiB and at most a tenth of the free space; for the suite bonnie twice the
+    /// memory]
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Size>,
+    /// Allow this file or device to be overwritten. What it carries must be named too: PATH=ext4
+    #[arg(long, value_name = "PATH[=SIGNATURE]")]
+    pub destroy: Vec<OsString>,
+    /// A disk of a plan: another one under its name is refused. 'fleet' says it
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub planned: Vec<Planned>,
+    /// How I/O is made [default: io_uring, or threads where it is refused]
+    #[arg(long, value_enum)]
+    pub engine: Option<EngineChoice>,
+    /// Go through the page cache, to see what it gives. The verdict is `invalid`: no disk was
+    /// measured
+    #[arg(long)]
+    pub buffered: bool,
+    /// Where the random numbers begin, so that a run can be repeated
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Answer in another tool's format, for its readers
+    #[arg(long, value_enum, conflicts_with = "json")]
+    pub format: Option<OutputFormat>,
+    /// Also write a page with plots, which opens offline
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+    /// Do not keep the run in the ledger
+    #[arg(long)]
+    pub no_ledger: bool,
+}
+
+impl BenchArgs {
+    /// The target and the names of the phases. `--phase` takes several names, so a target that
+    /// stands behind them is read as one more: it is told apart here.
+    ///
+    /// # Errors
+    /// When there is no target, or a phase is not text.
+    pub fn target_and_phases(&self) -> Result<(PathBuf, Vec<String>), String> {
+        let mut names = self.phase.clone();
+        let target = match &self.target {
+            Some(target) => target.clone(),
+            None if names.len() > 1 => names.pop().map(PathBuf::from).unwrap_or_default(),
+            None => return Err("name a target: a directory, a file or a block device".to_owned()),
+        };
+        let names = names
+            .into_iter()
+            .map(|name| {
+                name.into_string()
+                    .map_err(|name| format!("there is no phase {}", name.display()))
+            })
+            .collect::<Result<_, _>>()?;
+        Ok((target, names))
+    }
+}
+
+/// The suites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SuiteName {
+    /// What databases do: pages, a log, scans and loads
+    Database,
+    /// sysbench fileio: random reads and writes of 16 KiB, by 1 and by 64 threads
+    Sysbench,
+    /// Bonnie++: one large file byte by byte, in blocks and at random, and many small ones; through
+    /// the page cache
+    Bonnie,
+    /// seeker: random reads, with 1 to 64 in flight
+    Seek,
+    /// ZCAV: sequential reads in 64 zones, from the first to the last
+    Zones,
+    /// How many requests a second keep --p99
+    Curve,
+}
+
+impl SuiteName {
+    /// The suite's name in the ledger.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            SuiteName::Database => "database",
+            SuiteName::Sysbench => "sysbench",
+            SuiteName::Bonnie => "bonnie",
+            SuiteName::Seek => "seek",
+            SuiteName::Zones => "zones",
+            SuiteName::Curve => "curve",
+        }
+    }
+}
+
+/// How I/O is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EngineChoice {
+    /// io_uring
+    Uring,
+    /// A thread for each request in flight, with pread and pwrite
+    Sync,
+}

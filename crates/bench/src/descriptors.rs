@@ -1,0 +1,42 @@
+//! That this process may have as many files open at once as the work needs.
+
+use anyhow::{Context as _, bail};
+use engine::Choice;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// What is open beside the work: the standard streams, the ledger, the kernel's counters, and the
+/// target with whatever claims it.
+const BESIDE: u64 = 64;
+
+/// Lets this process have `most` files open beside what each run has. Shells set a soft limit of
+/// 1,024, for programs that wait with select(2), which cannot take more; we may raise it up to the
+/// hard one (getrlimit(2)).
+///
+/// # Errors
+/// When the hard limit is lower; `fewer` says what to give less of. To find that out later would be to
+/// find it out when all files are written.
+pub fn allow(most: u64, fewer: &str) -> Result<(), anyhow::Error> {
+    let needed = most + BESIDE;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|soft| soft >= needed) {
+        return Ok(());
+    }
+    if let Some(hard) = limit.maximum.filter(|hard| *hard < needed) {
+        bail!(
+            "{needed} files and descriptors must be open at once, and this process may have {hard} \
+             (ulimit -Hn); use fewer {fewer}, or raise the limit"
+        );
+    }
+    let raised = Rlimit {
+        current: Some(needed),
+        maximum: limit.maximum,
+    };
+    setrlimit(Resource::Nofile, raised)
+        .with_context(|| format!("the limit of open files could not be raised to {needed}"))
+}
+
+/// What a thread of the engine has open beside the files: the kernel's account of it, and its ring,
+/// if it has one.
+pub(crate) fn of_thread(choice: Choice) -> u64 {
+    1 + u64::from(choice != Choice::Sync)
+}

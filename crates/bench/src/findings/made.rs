@@ -1,0 +1,296 @@
+//! Runs made for tests: one phase whose rate over time, noise and circumstances are given.
+
+use std::ops::Range;
+
+use record::{
+    Bytes, ClockKind, Code, CpuTime, DeviceCounts, EngineKind, EngineUsed, Flow, Histogram,
+    Machine, Nanos, Origin, Pattern, Phase, Run, RunId, Severity, Slice, Stopped, Target,
+    TargetKind, Window, WindowFlow, Workload,
+};
+
+use crate::conclusion::Conclusion;
+
+const SECONDS: usize = 8;
+const DEPTH: u32 = 20;
+
+/// What a made run looks like.
+pub(super) struct Made {
+    rate: Box<dyn Fn(f64) -> f64>,
+    noise: f64,
+    /// Slices differ from the rate only by whole requests.
+    flat: bool,
+    seed: u64,
+    block: Bytes,
+    reads: bool,
+    /// What the device counted for each request of ours; `None` without a device.
+    device_share: Option<f64>,
+    idle: f64,
+    stalled: Range<usize>,
+}
+
+impl Made {
+    pub(super) fn new(rate: impl Fn(f64) -> f64 + 'static) -> Made {
+        Made {
+            rate: Box::new(rate),
+            noise: 0.02,
+            flat: false,
+            seed: 1,
+            block: Bytes::kib(16),
+            reads: true,
+            device_share: Some(1.0),
+            idle: 0.8,
+            stalled: 0..0,
+        }
+    }
+
+    pub(super) fn steady(rate: f64) -> Made {
+        Made::new(move |_| rate)
+    }
+
+    pub(super) fn capped(rate: f64) -> Made {
+        Made {
+            flat: true,
+            ..Made::steady(rate)
+        }
+    }
+
+    pub(super) fn noise(self, noise: f64) -> Made {
+        Made { noise, ..self }
+    }
+
+    pub(super) fn seed(self, seed: u64) -> Made {
+        Made { seed, ..self }
+    }
+
+    pub(super) fn block(self, block: Bytes) -> Made {
+        Made { block, ..self }
+    }
+
+    pub(super) fn writing(self) -> Made {
+        Made {
+            reads: false,
+            ..self
+        }
+    }
+
+    pub(super) fn device_share(self, share: f64) -> Made {
+        Made {
+            device_share: Some(share),
+            ..self
+        }
+    }
+
+    pub(super) fn no_device(self) -> Made {
+        Made {
+            device_share: None,
+            ..self
+        }
+    }
+
+    pub(super) fn idle(self, idle: f64) -> Made {
+        Made { idle, ..self }
+    }
+
+    /// Nothing comes back in these windows.
+    pub(super) fn stalled(self, stalled: Range<usize>) -> Made {
+        Made { stalled, ..self }
+    }
+
+    pub(super) fn run(self) -> Run {
+        let mut random = Normal(self.seed);
+        let windows: Vec<Window> = (0..SECONDS)
+            .map(|second| self.window(second, &mut random))
+            .collect();
+        let mut flow = Flow {
+            ops: 0,
+            bytes: 0,
+            latency: Histogram::new(),
+            service: None,
+        };
+        for part in windows
+            .iter()
+            .filter_map(|w| w.read.as_ref().or(w.write.as_ref()))
+        {
+            flow.ops += part.ops();
+            flow.bytes += part.bytes().0;
+            flow.latency.merge(&part.latency);
+        }
+        let (read, write) = if self.reads {
+            (Some(flow), None)
+        } else {
+            (None, Some(flow))
+        };
+        let ops: u64 = windows.iter().map(Window::ops).sum();
+        run_of(Phase {
+            name: "page-read".to_owned(),
+            workload: self.workload(),
+            engine: EngineUsed {
+                kind: EngineKind::Scripted,
+                clock: ClockKind::Monotonic,
+                detail: String::new(),
+            },
+            began_s: 0.0,
+            seconds: SECONDS as f64,
+            drain_seconds: 0.0,
+            stopped: Stopped::Time,
+            read,
+            write,
+            sync: None,
+            commit: None,
+            thread_ops: vec![ops],
+            thread_seconds: Vec::new(),
+            cpu: CpuTime::default(),
+            windows,
+        })
+    }
+
+    fn workload(&self) -> Workload {
+        Workload {
+            pattern: Pattern::Random,
+            read_fraction: if self.reads { 1.0 } else { 0.0 },
+            block: self.block,
+            threads: 1,
+            depth: DEPTH,
+            rate_per_s: None,
+            span: Some(Bytes::gib(100)),
+            sync_every: 0,
+            sync_at_end: false,
+            longest: Nanos::from_secs(SECONDS as u64),
+            shortest: Nanos::from_secs(3),
+            precision: 0.03,
+            ops: None,
+            details: None,
+        }
+    }
+
+    fn window(&self, second: usize, random: &mut Normal) -> Window {
+        let slices: Vec<Slice> = (0..10)
+            .map(|slice| {
+                let rate = (self.rate)(second as f64 + f64::from(slice) / 10.0);
+                let noise = if self.flat { 0.0 } else { self.noise };
+                let ops = (rate / 10.0 * (1.0 + noise * random.next()))
+                    .round()
+                    .max(0.0);
+                let ops = if self.stalled.contains(&second) {
+                    0
+                } else {
+                    ops as u64
+                };
+                Slice {
+                    ops,
+                    bytes: ops * self.block.0,
+                }
+            })
+            .collect();
+        let mut flow = WindowFlow {
+            slices,
+            latency: Histogram::new(),
+        };
+        let ops = flow.ops();
+        // Little's law; a few requests find the disk idle and take a twentieth of that.
+        let latency = (f64::from(DEPTH) / ops.max(1) as f64 * 1e9) as u64;
+        flow.latency.record_many(latency, ops - ops / 20);
+        flow.latency
+            .record_many(latency / u64::from(DEPTH), ops / 20);
+        let device = self.device_share.map(|share| {
+            let count = |ours: u64| (ours as f64 * share) as u64;
+            let (ops, bytes) = (count(ops), count(flow.bytes().0));
+            if self.reads {
+                DeviceCounts {
+                    reads: ops,
+                    read_bytes: bytes,
+                    ..DeviceCounts::default()
+                }
+            } else {
+                DeviceCounts {
+                    writes: ops,
+                    write_bytes: bytes,
+                    ..DeviceCounts::default()
+                }
+            }
+        });
+        let (read, write) = if self.reads {
+            (Some(flow), None)
+        } else {
+            (None, Some(flow))
+        };
+        Window {
+            t_s: second as f64,
+            seconds: 1.0,
+            slice_seconds: 0.1,
+            read,
+            write,
+            sync: None,
+            commit: None,
+            in_flight: u64::from(DEPTH),
+            idle_fraction: self.idle,
+            device,
+        }
+    }
+}
+
+fn run_of(phase: Phase) -> Run {
+    let started = jiff::Timestamp::UNIX_EPOCH;
+    Run {
+        id: RunId::new(started, 1),
+        started,
+        disksmith: "0.1.0".to_owned(),
+        command: Vec::new(),
+        origin: Origin::Measured,
+        target: Target {
+            path: "/data".to_owned(),
+            kind: TargetKind::Directory,
+            device: Some("nvme1n1".to_owned()),
+            disks: vec!["nvme1n1".to_owned()],
+            model: None,
+            serial: None,
+            size: Bytes::gib(100),
+            unwritten_fraction: Some(0.0),
+            zero_fraction: None,
+            direct: true,
+            in_memory: false,
+            caches: Vec::new(),
+        },
+        machine: Machine {
+            cores: 8,
+            memory: Bytes::gib(16),
+            ..Machine::default()
+        },
+        suite: "database".to_owned(),
+        p99_target: None,
+        phases: vec![phase],
+        notes: Vec::new(),
+        interrupted: false,
+    }
+}
+
+/// What is concluded of a run.
+pub(super) fn conclude(run: &Run) -> Conclusion {
+    Conclusion::of(run)
+}
+
+/// The codes and severities of a run's findings.
+pub(super) fn codes(run: &Run) -> Vec<(Code, Severity)> {
+    conclude(run)
+        .findings
+        .iter()
+        .map(|finding| (finding.code, finding.severity))
+        .collect()
+}
+
+/// Normal numbers by the sum of twelve uniform ones.
+struct Normal(u64);
+
+impl Normal {
+    fn next(&mut self) -> f64 {
+        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
+    }
+
+    fn uniform(&mut self) -> f64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}

@@ -1,0 +1,387 @@
+//! Where the data came from: the disk, a hole in a file, or some memory.
+
+use record::{Bytes, Cache, CacheKind, Code, Finding, Phase, Run, Severity, TargetKind};
+
+use super::{bonnie, finding};
+use ui::words::{number, percent};
+
+/// Below this share of unwritten blocks, reads are not distorted by much.
+const SOME_UNWRITTEN: f64 = 0.01;
+/// Below this share, a rounding of extents at most.
+const ANY_UNWRITTEN: f64 = 0.001;
+/// The device must have read at least this share of what came back. A little less is normal: the
+/// counters are read a moment after the window's end.
+const EXPLAINED: f64 = 0.9;
+/// File systems with a cache that O_DIRECT does not reach.
+const OWN_CACHE: [&str; 3] = ["zfs", "virtiofs", "9p"];
+/// Above this share of sampled blocks that hold only zeros, a device was hardly ever written.
+const BLANK: f64 = 0.5;
+/// Caches of this size are found in controllers and hypervisors.
+const LIKELY_CACHE: Bytes = Bytes::gib(1);
+
+/// Reads hit holes or unwritten extents: the file system answers them with zeros.
+pub(super) fn unwritten(run: &Run) -> Option<Finding> {
+    let share = run.target.unwritten_fraction?;
+    let reads = run.phases.iter().any(|phase| phase.workload.reads());
+    if share < ANY_UNWRITTEN || !reads {
+        return None;
+    }
+    let severity = if share < SOME_UNWRITTEN {
+        Severity::Warn
+    } else {
+        Severity::Invalid
+    };
+    Some(finding(
+        Code::Unwritten,
+        severity,
+        None,
+        format!(
+            "{} of {} was never written: it is a hole or an unwritten extent, which the file \
+             system answers with zeros without asking the disk. Write the file fully, then \
+             measure.",
+            percent(share),
+            run.target.path
+        ),
+    ))
+}
+
+/// Most of a device holds zeros: blocks that were never written, or were discarded, are answered by
+/// its controller without asking the medium.
+pub(super) fn blank(run: &Run) -> Option<Finding> {
+    let share = run.target.zero_fraction.filter(|share| *share > BLANK)?;
+    let reads = run.phases.iter().any(|phase| phase.workload.reads());
+    reads.then(|| {
+        finding(
+            Code::Unwritten,
+            Severity::Warn,
+            None,
+            format!(
+                "{} of the blocks sampled on {} hold only zeros. What was never written, or was \
+                 discarded, many devices answer without asking their medium; write the device \
+                 fully, then measure.",
+                percent(share),
+                run.target.path
+            ),
+        )
+    })
+}
+
+/// The target's file system lives in memory.
+pub(super) fn in_memory(run: &Run) -> Option<Finding> {
+    run.target.in_memory.then(|| {
+        let what = match run.target.kind {
+            TargetKind::Block => "a device that keeps its data",
+            TargetKind::Directory | TargetKind::File => "on a file system that keeps its data",
+        };
+        finding(
+            Code::Cached,
+            Severity::Invalid,
+            None,
+            format!(
+                "{} is {what} in memory: the figures are the memory's, and no disk was asked.",
+                run.target.path
+            ),
+        )
+    })
+}
+
+/// The page cache could not be bypassed.
+pub(super) fn buffered(run: &Run) -> Option<Finding> {
+    // What Bonnie++ does goes through it by design: `bonnie` says what that means.
+    let measured = run.origin == record::Origin::Measured && run.suite != "bonnie";
+    (measured && !run.target.direct && !run.target.in_memory).then(|| {
+        finding(
+            Code::Cached,
+            Severity::Invalid,
+            None,
+            format!(
+                "Reads and writes of {} went through the page cache, because it refuses direct I/O \
+                 or --buffered was given: the figures are the memory's as much as the disk's.",
+                run.target.path
+            ),
+        )
+    })
+}
+
+/// The file system keeps caches of its own behind the kernel's back: a program serves it, or another
+/// kernel does, or it takes O_DIRECT and passes over it.
+pub(super) fn served(run: &Run) -> Option<Finding> {
+    let kind = &run.machine.filesystem.as_ref()?.kind;
+    // Where it says which device it is on, the kernel's count of that is what tells.
+    let hidden = run.target.disks.is_empty() && run.target.direct;
+    let served = kind.starts_with("fuse") || OWN_CACHE.contains(&kind.as_str());
+    (hidden && served).then(|| {
+        finding(
+            Code::Cached,
+            Severity::Warn,
+            None,
+            format!(
+                "{} lies on {kind}, which may answer from a memory of its own whatever is asked of \
+                 it, and the kernel does not count what it asks of the disks.",
+                run.target.path
+            ),
+        )
+    })
+}
+
+/// A layer below the target answers in place of the disk: direct I/O bypasses the page cache of the target, and
+/// no cache below it.
+pub(super) fn cached_below(run: &Run) -> Option<Finding> {
+    // That the target itself is in memory is told already.
+    let caches = || run.target.caches.iter().filter(|_| !run.target.in_memory);
+    let worst = caches().map(|cache| severity_of(&cache.kind)).max()?;
+    let layers: Vec<String> = caches().map(sentence).collect();
+    let text = format!("{} The figures are not the disk's alone.", layers.join(" "));
+    Some(finding(Code::Cached, worst, None, text))
+}
+
+/// What comes from memory is no figure of a disk; a faster disk before a slower one may be what is meant.
+fn severity_of(kind: &CacheKind) -> Severity {
+    match kind {
+        CacheKind::PageCache | CacheKind::Memory => Severity::Invalid,
+        CacheKind::FileSystem(_) | CacheKind::FasterDisk(_) => Severity::Warn,
+    }
+}
+
+fn sentence(cache: &Cache) -> String {
+    let layer = &cache.layer;
+    match &cache.kind {
+        CacheKind::PageCache => format!(
+            "{layer} does its I/O through the page cache, so that reads may come from memory and writes end there: \
+             losetup --direct-io=on {layer}."
+        ),
+        CacheKind::Memory => format!("{layer} keeps its data in memory."),
+        CacheKind::FileSystem(name) => {
+            format!(
+                "{layer} is {name}, which has a cache of its own that direct I/O does not bypass."
+            )
+        }
+        CacheKind::FasterDisk(name) => format!(
+            "{layer} is a cache ({name}) before a slower disk: what it holds is answered at its own speed, the rest \
+             at the slower disk's."
+        ),
+    }
+}
+
+/// More came back, or was taken, than the device did.
+pub(super) fn cached(run: &Run, phase: &Phase) -> Option<Finding> {
+    // A suite that goes through the page cache counts what ends its work too, so what was read
+    // and written must have been by then.
+    let through = run.suite == "bonnie";
+    if run.target.in_memory || !(run.target.direct || through) {
+        return None;
+    }
+    let (counts, _) = crate::views::device_totals(phase)?;
+    let sides = [
+        ("reads", &phase.read, counts.read_bytes, "was answered from"),
+        ("writes", &phase.write, counts.write_bytes, "was left in"),
+    ];
+    // What the page cache may hold of a file that is large enough is in the figures by design.
+    let held = bonnie::share_in_memory(run, phase);
+    let mut severity = Severity::Warn;
+    let parts: Vec<String> = sides
+        .into_iter()
+        .filter_map(|(what, flow, counted, how)| {
+            let asked = flow
+                .as_ref()
+                .map(|flow| flow.bytes)
+                .filter(|bytes| *bytes > 0)?;
+            let made = counted as f64 / asked as f64;
+            (made < EXPLAINED).then(|| {
+                let explained = what == "reads" && made >= EXPLAINED * (1.0 - held);
+                if !explained {
+                    severity = Severity::Invalid;
+                }
+                format!(
+                    "{} of {what} on {} where {} came back: {} {how} a cache above the disk",
+                    Bytes(counted),
+                    run.target.disks.join(", "),
+                    Bytes(asked),
+                    percent(1.0 - made),
+                )
+            })
+        })
+        .collect();
+    if parts.is_empty() {
+        return None;
+    }
+    let text = format!("The kernel counted {}.", parts.join(", and "));
+    Some(finding(Code::Cached, severity, Some(phase), text))
+}
+
+/// How much a workload uses, over all its files.
+fn whole_span(workload: &record::Workload) -> Option<Bytes> {
+    let files = workload
+        .details
+        .as_ref()
+        .map_or(1, |details| details.files.max(1));
+    Some(Bytes(workload.span?.0.saturating_mul(u64::from(files))))
+}
+
+/// What is read would fit into memory, or into a cache that a device may have.
+pub(super) fn small_span(run: &Run) -> Option<Finding> {
+    let reading = run.phases.iter().filter(|phase| phase.workload.reads());
+    let span = reading
+        .filter_map(|phase| whole_span(&phase.workload))
+        .max()
+        .filter(|_| {
+            !run.target.in_memory && run.target.caches.is_empty() && run.suite != "bonnie"
+        })?;
+    let memory = run.machine.memory;
+    let smaller_than = if span < LIKELY_CACHE {
+        "many a cache in a controller or hypervisor".to_owned()
+    } else if span < memory {
+        format!("this machine's memory ({memory})")
+    } else {
+        return None;
+    };
+    let share = number(span.0 as f64 / run.target.size.0.max(1) as f64 * 100.0);
+    let part = match run.target.kind {
+        TargetKind::Directory => String::new(),
+        _ => format!(" ({share} % of the target)"),
+    };
+    Some(finding(
+        Code::SmallSpan,
+        Severity::Note,
+        None,
+        format!(
+            "The reads spread over {span}{part}, which is less than {smaller_than}. The page \
+             cache was bypassed, but a cache in the device or the host below may hold it all; \
+             give a larger --size or --span to be sure."
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made::{self, Made};
+    use super::*;
+
+    fn codes(run: &Run) -> Vec<(Code, Severity)> {
+        made::codes(run)
+    }
+
+    #[test]
+    fn a_sparse_file_is_invalid_and_a_written_one_is_not() {
+        let mut run = Made::steady(1000.0).run();
+        run.target.unwritten_fraction = Some(0.4);
+        assert_eq!(codes(&run), [(Code::Unwritten, Severity::Invalid)]);
+        run.target.unwritten_fraction = Some(0.005);
+        assert_eq!(codes(&run), [(Code::Unwritten, Severity::Warn)]);
+        for fine in [None, Some(0.0), Some(0.0001)] {
+            run.target.unwritten_fraction = fine;
+            assert_eq!(codes(&run), [], "{fine:?}");
+        }
+    }
+
+    #[test]
+    fn a_device_full_of_zeros_was_never_written() {
+        let mut run = Made::steady(1000.0).run();
+        run.target.zero_fraction = Some(0.9);
+        assert_eq!(codes(&run), [(Code::Unwritten, Severity::Warn)]);
+        run.target.zero_fraction = Some(0.2);
+        assert_eq!(codes(&run), []);
+    }
+
+    #[test]
+    fn holes_do_not_matter_to_writes() {
+        let mut run = Made::steady(1000.0).writing().run();
+        run.target.unwritten_fraction = Some(1.0);
+        assert_eq!(codes(&run), []);
+    }
+
+    #[test]
+    fn memory_is_no_disk() {
+        let mut run = Made::steady(1000.0).run();
+        run.target.in_memory = true;
+        assert_eq!(codes(&run), [(Code::Cached, Severity::Invalid)]);
+    }
+
+    #[test]
+    fn a_cache_below_is_named_with_its_layer() {
+        for (kind, severity, word) in [
+            (
+                CacheKind::PageCache,
+                Severity::Invalid,
+                "losetup --direct-io=on /dev/x",
+            ),
+            (
+                CacheKind::Memory,
+                Severity::Invalid,
+                "/dev/x keeps its data in memory",
+            ),
+            (
+                CacheKind::FileSystem("zfs".to_owned()),
+                Severity::Warn,
+                "/dev/x is zfs",
+            ),
+            (
+                CacheKind::FasterDisk("bcache".to_owned()),
+                Severity::Warn,
+                "(bcache)",
+            ),
+        ] {
+            let mut run = Made::steady(1000.0).run();
+            let layer = "/dev/x".to_owned();
+            run.target.caches = vec![Cache { layer, kind }];
+            assert_eq!(codes(&run), [(Code::Cached, severity)]);
+            let text = &made::conclude(&run).findings[0].text;
+            assert!(text.contains(word), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_of_direct_io_makes_the_run_invalid() {
+        let mut run = Made::steady(1000.0).run();
+        run.target.direct = false;
+        assert_eq!(codes(&run), [(Code::Cached, Severity::Invalid)]);
+    }
+
+    #[test]
+    fn what_a_program_serves_may_come_from_memory() {
+        let mut run = Made::steady(1000.0).no_device().run();
+        run.target.disks.clear();
+        let mounted = |kind: &str| {
+            Some(record::FilesystemFacts {
+                kind: kind.to_owned(),
+                mount_point: "/data".to_owned(),
+                options: String::new(),
+            })
+        };
+        run.machine.filesystem = mounted("fuse.mergerfs");
+        assert_eq!(codes(&run), [(Code::Cached, Severity::Warn)]);
+        run.machine.filesystem = mounted("nfs4");
+        assert_eq!(codes(&run), []);
+        run.machine.filesystem = mounted("fuseblk");
+        run.target.disks = vec!["sdb".to_owned()];
+        assert_eq!(codes(&run), []);
+    }
+
+    #[test]
+    fn reads_that_the_device_did_not_make_are_cached() {
+        let run = Made::steady(1000.0).device_share(0.5).run();
+        assert_eq!(codes(&run), [(Code::Cached, Severity::Invalid)]);
+        let text = &made::conclude(&run).findings[0].text;
+        assert!(text.contains("50 % was answered from a cache"), "{text}");
+        let run = Made::steady(1000.0).writing().device_share(0.3).run();
+        assert_eq!(codes(&run), [(Code::Cached, Severity::Invalid)]);
+        let run = Made::steady(1000.0).device_share(0.97).run();
+        assert_eq!(codes(&run), []);
+        // Where the kernel's count is not to be had, nothing is claimed.
+        let run = Made::steady(1000.0).no_device().run();
+        assert_eq!(codes(&run), []);
+    }
+
+    #[test]
+    fn a_small_span_is_noted() {
+        let mut run = Made::steady(1000.0).run();
+        run.machine.memory = Bytes::gib(64);
+        assert_eq!(codes(&run), []);
+        run.phases[0].workload.span = Some(Bytes::gib(4));
+        assert_eq!(codes(&run), [(Code::SmallSpan, Severity::Note)]);
+        run.machine.memory = Bytes::gib(2);
+        assert_eq!(codes(&run), []);
+        run.phases[0].workload.span = Some(Bytes::mib(512));
+        assert_eq!(codes(&run), [(Code::SmallSpan, Severity::Note)]);
+    }
+}

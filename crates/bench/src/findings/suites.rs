@@ -1,0 +1,107 @@
+//! What the answer of a suite gives reason to doubt, and which findings of its phases say nothing.
+
+use std::collections::BTreeSet;
+
+use record::{Code, Finding, Phase, Run, Severity};
+
+use super::finding;
+use crate::answer::{Answer, CurveAnswer, ZonesAnswer};
+use ui::words::number;
+
+/// Whether the level of a phase is a matter of findings. A zone is read for 2 s at most, and a rate
+/// that does not keep its target is meant to fall behind: the suite's answer says what it means.
+pub(super) fn has_level(answer: Option<&Answer>, phase: &Phase) -> bool {
+    match answer {
+        Some(Answer::Zones(_) | Answer::Curve(_)) => phase.windows.is_empty(),
+        _ => true,
+    }
+}
+
+/// What the answer itself gives reason to.
+pub(super) fn of_answer(answer: Option<&Answer>) -> Vec<Finding> {
+    match answer {
+        Some(Answer::Zones(zones)) => [uneven(zones), cold(zones)].into_iter().flatten().collect(),
+        Some(Answer::Curve(curve)) => open_ended(curve).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn mib(bytes: f64) -> String {
+    number(bytes / f64::from(1 << 20))
+}
+
+fn uneven(zones: &ZonesAnswer) -> Option<Finding> {
+    let ends = zones.ends.filter(|ends| ends.differ)?;
+    Some(finding(
+        Code::Zones,
+        Severity::Warn,
+        None,
+        format!(
+            "The first eighth of the zones gives {} MiB/s and the last {} MiB/s, {:.2} times as \
+             much ({:.2} to {:.2}): what a scan gets depends on where the data lies.",
+            mib(ends.first),
+            mib(ends.last),
+            ends.ratio,
+            ends.low,
+            ends.high
+        ),
+    ))
+}
+
+fn cold(zones: &ZonesAnswer) -> Option<Finding> {
+    let cold: Vec<_> = zones.zones.iter().filter(|zone| zone.cold).collect();
+    let count = cold.len();
+    let mean = |rates: Vec<f64>| rates.iter().sum::<f64>() / count as f64;
+    (count > 0).then(|| {
+        finding(
+            Code::Zones,
+            Severity::Warn,
+            None,
+            format!(
+                "{count} of {} zones were cold: their first read gave {} MiB/s and the second of \
+                 the same place {}. Blocks of a volume that was made from a snapshot are fetched \
+                 when they are first read, or a cache between held the second. Their second read \
+                 stands for them.",
+                zones.zones.len(),
+                mib(mean(cold.iter().map(|zone| zone.first.mean).collect())),
+                mib(mean(cold.iter().map(|zone| zone.warm()).collect())),
+            ),
+        )
+    })
+}
+
+fn open_ended(curve: &CurveAnswer) -> Option<Finding> {
+    let text = match (curve.low, curve.high) {
+        (Some(_), Some(_)) => return None,
+        (None, None) => "No rate was measured for long enough to say whether it keeps the target.",
+        (None, Some(_)) => "No rate was seen to keep the target: give a higher --p99.",
+        (Some(_), None) => "No rate was seen to miss the target: the highest is a lower bound.",
+    };
+    let text = text.to_owned();
+    Some(finding(Code::Short, Severity::Warn, None, text))
+}
+
+/// A suite of many phases of one kind has many findings of one kind: the first of them stands for
+/// all.
+pub(super) fn condense(run: &Run, answer: Option<&Answer>, findings: Vec<Finding>) -> Vec<Finding> {
+    if !matches!(answer, Some(Answer::Zones(_) | Answer::Curve(_))) {
+        return findings;
+    }
+    let mut seen = BTreeSet::new();
+    let mut kept = Vec::new();
+    for mut one in findings.iter().cloned() {
+        let same = |other: &&Finding| {
+            other.code == one.code && other.severity == one.severity && other.phase.is_some()
+        };
+        let count = findings.iter().filter(same).count();
+        if one.phase.is_some() && count > 1 {
+            if !seen.insert((one.code, one.severity)) {
+                continue;
+            }
+            let all = run.phases.len();
+            one.text = format!("{} So it is in {count} of {all} phases.", one.text);
+        }
+        kept.push(one);
+    }
+    kept
+}

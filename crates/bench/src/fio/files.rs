@@ -1,0 +1,152 @@
+//! The files of a job file: opened, laid out, and given to the streams as they want them.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+
+use anyhow::anyhow;
+use linux::consent::open_again;
+use record::{Bytes, Pattern, TargetKind};
+use rustix::fs::{Advice, OFlags, fadvise};
+
+use super::plan::{Plan, Stream};
+use crate::progress::Progress;
+use crate::target::{Prepared, keep_access_time, set_direct};
+use crate::{Session, layout, testfile};
+use ui::exit::{Failure, Standing as _};
+
+/// A target with all files that the jobs need there.
+pub(super) struct Opened {
+    /// The target, with the first of the files.
+    pub prepared: Prepared,
+    /// The others, which are in a directory.
+    others: Vec<File>,
+}
+
+/// The files of the streams between two walls.
+pub(super) struct Handles {
+    /// By stream, those that it takes turns with, opened for it alone.
+    pub of: Vec<Vec<File>>,
+    /// Whether the page cache is bypassed by all of them.
+    pub direct: bool,
+}
+
+impl Opened {
+    /// A target whose other files are made when it is laid out.
+    pub(super) fn new(prepared: Prepared) -> Opened {
+        Opened {
+            prepared,
+            others: Vec::new(),
+        }
+    }
+
+    /// Makes the files in a directory and writes them fully.
+    pub(super) fn lay_out(
+        &mut self,
+        session: &Session<'_>,
+        plan: &Plan,
+        progress: &mut Progress,
+    ) -> Result<(), Failure> {
+        let path = self.prepared.target.path.clone();
+        for _ in 1..plan.files.len() {
+            let file = testfile::create(Path::new(&path)).midway()?;
+            // As the first one; where the file system refuses it, it is known from that.
+            let _ = set_direct(&file).midway()?;
+            self.others.push(file);
+        }
+        for (file, size) in plan.files.iter().enumerate() {
+            layout::fill(
+                session.engine,
+                self.file(file),
+                *size,
+                true,
+                session.seed,
+                session.interrupt,
+                progress,
+            )
+            .map_err(|error| {
+                anyhow::Error::new(error).context(format!(
+                    "the test files in {path} could not be laid out; they are removed"
+                ))
+            })
+            .midway()?;
+            if session.interrupt.load(Relaxed) {
+                return Err(Failure::Midway(anyhow!(
+                    "interrupted while the test files were laid out; they are removed, and nothing \
+                     was measured"
+                )));
+            }
+        }
+        self.prepared.target.size = Bytes(plan.files.iter().map(|size| size.0).sum());
+        Ok(())
+    }
+
+    fn file(&self, number: usize) -> &File {
+        match number
+            .checked_sub(1)
+            .and_then(|other| self.others.get(other))
+        {
+            Some(file) => file,
+            None => &self.prepared.file,
+        }
+    }
+
+    /// Opens the files of the streams between two walls, for each stream its own and when its wall
+    /// begins. As in fio, whose jobs open them themselves: what the page cache is told of a file and
+    /// how far it reads ahead belongs to a descriptor, and what was written or read before a wall
+    /// must not be in memory behind it.
+    ///
+    /// # Errors
+    /// When the kernel refuses another descriptor, or a device cannot be synced.
+    pub(super) fn handles(&self, streams: &[Stream]) -> io::Result<Handles> {
+        let mut handles = Handles {
+            of: Vec::new(),
+            direct: true,
+        };
+        for stream in streams {
+            let mut files = Vec::new();
+            for file in &stream.files {
+                let opened = self.reopen(*file)?;
+                handles.direct &= stream.direct && set_direct(&opened)?;
+                if !stream.direct {
+                    self.advise(&opened, stream)?;
+                }
+                files.push(opened);
+            }
+            handles.of.push(files);
+        }
+        Ok(handles)
+    }
+
+    /// Another descriptor of a file, which does not go through its path, if it has one.
+    fn reopen(&self, number: usize) -> io::Result<File> {
+        let access = match self.prepared.writable {
+            true => OFlags::RDWR,
+            false => OFlags::RDONLY,
+        };
+        let file = open_again(self.file(number), access)?;
+        keep_access_time(&file);
+        Ok(file)
+    }
+
+    /// Tells the page cache what fio would. The kernel may not heed it, and nothing depends on that.
+    fn advise(&self, file: &File, stream: &Stream) -> io::Result<()> {
+        if stream.invalidate {
+            // fio asks a device to forget its pages with BLKFLSBUF, which writes back those that are
+            // dirty first. Of a file it forgets only those that are clean already.
+            if self.prepared.target.kind == TargetKind::Block {
+                file.sync_data()?;
+            }
+            let _ = fadvise(file, 0, None, Advice::DontNeed);
+        }
+        if stream.advise {
+            let advice = match stream.workload.pattern {
+                Pattern::Random => Advice::Random,
+                Pattern::Sequential => Advice::Sequential,
+            };
+            let _ = fadvise(file, 0, None, advice);
+        }
+        Ok(())
+    }
+}

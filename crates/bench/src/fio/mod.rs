@@ -1,0 +1,219 @@
+//! `bench TARGET --fio JOB.fio`: the jobs of a job file of fio as phases of a run.
+//!
+//! `fiojob` says what the file means; `plan` makes streams of its jobs, `names` decides which files
+//! they are about, `files` opens and lays these out
+//! (as many at once as this process may have), `together` runs the streams between two walls
+//! at the same time, and `sum` adds those up that are reported as one.
+
+mod blocks;
+mod files;
+mod names;
+mod plan;
+mod sum;
+#[cfg(test)]
+mod tests;
+mod together;
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::thread::available_parallelism;
+
+use engine::Engine;
+use fiojob::Surroundings;
+use formats::text::Utf8;
+use jiff::Timestamp;
+use linux::{extents, machine};
+use record::TargetKind;
+
+use self::files::Opened;
+use self::plan::{Plan, Stream};
+use super::measure::Measured;
+use super::progress::Progress;
+use super::{Ran, Session, descriptors, sample, target};
+use crate::args::BenchArgs;
+use ui::context::Context;
+use ui::exit::{Failure, Outcome, Standing as _};
+
+/// Measures a target by a job file of fio.
+pub(super) fn bench_jobs(
+    args: &BenchArgs,
+    file: &Path,
+    context: &mut Context,
+    engine: &dyn Engine,
+    interrupt: &AtomicBool,
+) -> Outcome {
+    let ready = Ready::make(args, file, context, engine)?;
+    let session = Session {
+        args,
+        context,
+        engine,
+        interrupt,
+        seed: ready.seed,
+    };
+    session.run_and_finish(|session| session.run_jobs(ready))
+}
+
+/// Whether [`bench_jobs`] would begin; nothing is touched where a --destroy is given.
+///
+/// # Errors
+/// Refused, where it would not.
+pub(super) fn rehearse(
+    args: &BenchArgs,
+    file: &Path,
+    context: &Context,
+    engine: &dyn Engine,
+) -> Result<(), Failure> {
+    Ready::make(args, file, context, engine).map(drop)
+}
+
+/// A job file that was read, on a target that was opened.
+pub(super) struct Ready {
+    started: Timestamp,
+    plan: Plan,
+    opened: Opened,
+    /// Where the random numbers begin.
+    seed: u64,
+}
+
+impl Ready {
+    /// Reads `file` and opens the target of `args` for it. Nothing is written yet.
+    ///
+    /// # Errors
+    /// When the file asks for what is not done, does not fit the target, or would write what may
+    /// only be read.
+    pub(super) fn make(
+        args: &BenchArgs,
+        file: &Path,
+        context: &Context,
+        engine: &dyn Engine,
+    ) -> Result<Ready, Failure> {
+        let started = Timestamp::now();
+        let (path, _) = args.target_and_phases().map_err(Failure::refused)?;
+        let jobs = read(file, context)?;
+        let names = names::of(&jobs, &path).refused()?;
+        let (plan, opened) = if path.is_dir() {
+            let plan = Plan::of(&jobs, &names, None).refused()?;
+            let total = plan.files.iter().map(|size| size.0).sum();
+            let size = Some(record::Bytes(total));
+            let prepared = target::prepare_sized(&context.root, &path, args, size, &[])?;
+            (plan, Opened::new(prepared))
+        } else {
+            let prepared = target::prepare(&context.root, &path, args, &[])?;
+            let plan = Plan::of(&jobs, &names, Some(prepared.target.size)).refused()?;
+            (plan, Opened::new(prepared))
+        };
+        plan.check_consent(&opened.prepared)?;
+        descriptors::allow(open_at_once(&plan), "files or clones").refused()?;
+        plan.check_alignment(&opened.prepared).refused()?;
+        for stream in plan.walls.iter().flatten() {
+            engine.check(&stream.workload, stream.choice).refused()?;
+        }
+        let seed = match (args.seed, plan.repeats) {
+            (Some(seed), _) => seed,
+            // As in fio a run repeats the last one, unless it is told not to.
+            (None, true) => 0,
+            (None, false) => started.as_nanosecond() as u64,
+        };
+        Ok(Ready {
+            started,
+            plan,
+            opened,
+            seed,
+        })
+    }
+}
+
+/// Reads a job file, with what it includes.
+fn read(file: &Path, context: &Context) -> Result<Vec<fiojob::Job>, Failure> {
+    let text = text_of(file).map_err(|error| {
+        Failure::refused(format!(
+            "the job file {} cannot be read: {error}",
+            file.display()
+        ))
+    })?;
+    let facts = machine::facts(&context.root, None, None);
+    let surroundings = Surroundings {
+        variable: &|name| std::env::var(name).ok(),
+        include: &include,
+        page_size: rustix::param::page_size() as u64,
+        memory_mb: facts.memory.0 >> 20,
+        processors: available_parallelism().map_or(1, |count| count.get() as u64),
+    };
+    fiojob::read(&file.display().to_string(), &text, &surroundings).refused()
+}
+
+/// An included file lies beside the one that includes it, or where its path says.
+fn include(from: &str, name: &str) -> Result<String, String> {
+    let beside = Path::new(from).with_file_name(name);
+    let path = match beside.is_file() {
+        true => beside,
+        false => name.into(),
+    };
+    text_of(&path).map_err(|error| error.to_string())
+}
+
+/// The text of a file, unless it is longer than any job file: what is named may be a device, or have
+/// no end.
+fn text_of(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let most = fiojob::MOST_BYTES as u64;
+    let read = Utf8::new(File::open(path)?)
+        .take(most + 1)
+        .read_to_string(&mut text)?;
+    if read as u64 > most {
+        let why = format!("it has more than {} KiB, and is no job file", most >> 10);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok(text)
+}
+
+impl Session<'_> {
+    /// Runs a job file to its end.
+    pub(super) fn run_jobs(&mut self, ready: Ready) -> Result<Ran, Failure> {
+        let Ready {
+            started,
+            plan,
+            mut opened,
+            ..
+        } = ready;
+        let mut progress = Progress::new(self.context.watched);
+        if opened.prepared.target.kind == TargetKind::Directory {
+            opened.lay_out(self, &plan, &mut progress)?;
+        }
+        let mut notes = std::mem::take(&mut opened.prepared.notes);
+        notes.extend(plan.notes.iter().cloned());
+        notes.extend(plan.walls.iter().flat_map(|wall| sum::notes(wall)));
+        let largest = plan.reach().min(opened.prepared.target.size);
+        let target = &mut opened.prepared.target;
+        target.unwritten_fraction =
+            extents::unwritten_fraction(&opened.prepared.file, largest.0).midway()?;
+        if target.kind == TargetKind::Block {
+            target.zero_fraction = sample::zero_fraction(&opened.prepared.file, largest);
+        }
+        let machine = self.machine(&opened.prepared);
+        let ended = together::run(self, &plan, &opened, &mut progress);
+        drop(progress);
+        let Measured { phases, failed } = ended.measured;
+        let missing = ended.names[phases.len()..].to_vec();
+        opened.prepared.target.direct &= ended.direct;
+        Ok(self.recorded(
+            started,
+            opened.prepared.target,
+            machine,
+            Measured { phases, failed },
+            &missing,
+            notes,
+        ))
+    }
+}
+
+/// How many files are open at once: those of the jobs, and what the streams between two walls have
+/// open, each its own, beside them.
+fn open_at_once(plan: &Plan) -> u64 {
+    let of_stream =
+        |stream: &Stream| stream.files.len() as u64 + descriptors::of_thread(stream.choice);
+    let wall = |streams: &Vec<Stream>| streams.iter().map(of_stream).sum::<u64>();
+    plan.files.len() as u64 + plan.walls.iter().map(wall).max().unwrap_or(0)
+}

@@ -1,0 +1,313 @@
+//! Runs streams at the same time, and walls one after another.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, Scope};
+use std::time::{Duration, Instant};
+
+use engine::{Control, Engine, EngineError, Job, Observer, Start, part_of_seed};
+use linux::diskstats::Counter;
+use record::{Phase, Window};
+
+use super::files::{Handles, Opened};
+use super::plan::{Plan, Stream};
+use super::sum;
+use crate::Session;
+use crate::measure::{Measured, WINDOW, Watch};
+use crate::progress::Progress;
+use crate::suite::PhasePlan;
+
+/// How often to look whether the others must end too.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A phase that streams add up to: its name, and the streams by number.
+pub(super) type Reported = (String, Vec<usize>);
+
+/// What came of a plan.
+pub(super) struct Ended {
+    pub measured: Measured,
+    /// The names of all phases, also of those that did not run.
+    pub names: Vec<String>,
+    /// Whether the page cache was bypassed by all that ran.
+    pub direct: bool,
+}
+
+/// Runs all walls of a plan, until a stream fails or a signal comes.
+pub(super) fn run(
+    session: &Session<'_>,
+    plan: &Plan,
+    opened: &Opened,
+    progress: &mut Progress,
+) -> Ended {
+    let began = Instant::now();
+    let mut measured = Measured {
+        phases: Vec::new(),
+        failed: None,
+    };
+    let mut direct = true;
+    let walls: Vec<(&[Stream], Vec<Reported>)> = plan
+        .walls
+        .iter()
+        .map(|streams| (&streams[..], sum::reported(streams)))
+        .collect();
+    let names = walls
+        .iter()
+        .flat_map(|(_, reported)| reported.iter().map(|(name, _)| name.clone()))
+        .collect();
+    let mut before = 0;
+    for (streams, reported) in walls {
+        if session.interrupt.load(Relaxed) {
+            break;
+        }
+        let began_s = began.elapsed().as_secs_f64();
+        let all: Vec<&str> = reported.iter().map(|(name, _)| name.as_str()).collect();
+        // The kernel counts what all streams do: it stands beside a phase that is all of them.
+        let counters = match reported.len() {
+            1 => &opened.prepared.counters[..],
+            _ => &[],
+        };
+        match Wall::begin(session, opened, streams, before).and_then(|wall| {
+            direct &= wall.handles.direct;
+            wall.run(&all.join(", "), counters, progress)
+        }) {
+            Ok(phases) => {
+                let sums = reported
+                    .into_iter()
+                    .map(|(name, members)| sum::phase(name, &members, streams, &phases, began_s));
+                measured.phases.extend(sums);
+            }
+            Err((name, error)) => {
+                measured.failed = Some((name, error));
+                break;
+            }
+        }
+        before += streams.len();
+    }
+    progress.end();
+    Ended {
+        measured,
+        names,
+        direct,
+    }
+}
+
+/// The streams between two walls.
+struct Wall<'a> {
+    session: &'a Session<'a>,
+    handles: Handles,
+    streams: &'a [Stream],
+    /// How many streams there were before this wall, so that each has its own random numbers.
+    before: usize,
+    /// Set by a signal or by a stream that failed: all end.
+    stop: AtomicBool,
+}
+
+/// What a thread that runs streams needs of a session; the rest of it stays where it is.
+#[derive(Clone, Copy)]
+struct Runner<'a> {
+    engine: &'a dyn Engine,
+    interrupt: &'a AtomicBool,
+    seed: u64,
+    start: &'a Start,
+    stop: &'a AtomicBool,
+}
+
+/// A stream that did not come to its end, and why.
+type Failed = (String, EngineError);
+
+impl<'a> Wall<'a> {
+    /// Opens the files of the streams.
+    fn begin(
+        session: &'a Session<'a>,
+        opened: &Opened,
+        streams: &'a [Stream],
+        before: usize,
+    ) -> Result<Wall<'a>, Failed> {
+        let handles = opened.handles(streams).map_err(|error| {
+            let name = streams
+                .first()
+                .map_or_else(String::new, |lead| lead.name.clone());
+            let path = &opened.prepared.target.path;
+            let why = format!("{path} could not be opened for each of the jobs: {error}");
+            (name, EngineError::Unfit(why))
+        })?;
+        Ok(Wall {
+            session,
+            handles,
+            streams,
+            before,
+            stop: AtomicBool::new(false),
+        })
+    }
+
+    /// Runs them all. The first leads: it shows progress and reads the kernel's counters.
+    fn run(
+        &self,
+        names: &str,
+        counters: &[Counter],
+        progress: &mut Progress,
+    ) -> Result<Vec<Phase>, Failed> {
+        let Some(lead) = self.streams.first() else {
+            return Ok(Vec::new());
+        };
+        let runner = Runner {
+            engine: self.session.engine,
+            interrupt: self.session.interrupt,
+            seed: self.session.seed,
+            start: &Start::of(self.streams.len() as u32),
+            stop: &self.stop,
+        };
+        let ramp = lead
+            .workload
+            .details
+            .as_ref()
+            .map_or(0.0, |details| details.ramp.as_secs_f64());
+        progress.begin(names, lead.workload.longest.as_secs_f64() + ramp);
+        let plan = PhasePlan::new(lead.name.clone(), lead.workload.clone());
+        let mut watch = Watch::new(&plan, counters, progress);
+        let (streams, before, files) = (self.streams, self.before, &self.handles.of);
+        let results: Vec<Result<Phase, EngineError>> =
+            heeding(runner.interrupt, runner.stop, |scope| {
+                let others: Vec<_> = (1..streams.len())
+                    .map(|index| {
+                        let work = move || {
+                            let stream = &streams[index];
+                            runner.stream(stream, &files[index], before + index, &mut Quiet)
+                        };
+                        let thread = thread::Builder::new().spawn_scoped(scope, work);
+                        thread.inspect_err(|_| runner.end_all())
+                    })
+                    .collect();
+                let first = runner.stream(lead, &files[0], before, &mut watch);
+                let others = others.into_iter().map(|other| {
+                    let other = other.map_err(EngineError::Setup)?;
+                    other.join().unwrap_or_else(|_| {
+                        Err(EngineError::Unfit(
+                            "a thread of the run ended by itself".to_owned(),
+                        ))
+                    })
+                });
+                [first].into_iter().chain(others).collect()
+            });
+        let named = streams.iter().zip(results);
+        named
+            .map(|(stream, result)| result.map_err(|error| (stream.name.clone(), error)))
+            .collect()
+    }
+}
+
+/// Does `work`, and stops all streams when a signal comes meanwhile.
+fn heeding<'env, T>(
+    interrupt: &'env AtomicBool,
+    stop: &'env AtomicBool,
+    work: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
+) -> T {
+    let ended = Arc::new(AtomicBool::new(false));
+    thread::scope(|scope| {
+        let _ends = Ends(Arc::clone(&ended));
+        scope.spawn(move || {
+            while !ended.load(Relaxed) {
+                if interrupt.load(Relaxed) {
+                    stop.store(true, Relaxed);
+                }
+                thread::sleep(LOOK);
+            }
+        });
+        work(scope)
+    })
+}
+
+/// Ends the thread that looks for a signal, which a scope waits for also when the work panics.
+struct Ends(Arc<AtomicBool>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+impl Runner<'_> {
+    fn stream(
+        self,
+        stream: &Stream,
+        files: &[File],
+        number: usize,
+        observer: &mut dyn Observer,
+    ) -> Result<Phase, EngineError> {
+        let files: Vec<&File> = files.iter().collect();
+        let Some((file, others)) = files.split_first() else {
+            self.end_all();
+            return Err(EngineError::Unfit(format!("{} has no file", stream.name)));
+        };
+        let seed = part_of_seed(self.seed ^ stream.seed, number as u64);
+        let job = Job {
+            name: &stream.name,
+            file,
+            span: stream.span,
+            workload: &stream.workload,
+            choice: stream.choice,
+            window: WINDOW,
+            seed,
+            interrupt: self.stop,
+        };
+        let beside = self.engine.run_beside(&job, others, self.start, observer);
+        if beside.is_err() {
+            self.end_all();
+        }
+        beside
+    }
+
+    /// Ends all streams, also those that wait for one that will not come.
+    fn end_all(self) {
+        self.stop.store(true, Relaxed);
+        self.start.open();
+    }
+}
+
+/// Sees nothing: another stream leads.
+struct Quiet;
+
+impl Observer for Quiet {
+    fn window(&mut self, _window: &mut Window) -> Control {
+        Control::GoOn
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// Long, since the host may be busy.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn heed<T>(signal: bool, work: impl FnOnce(&AtomicBool) -> T) -> T {
+        let (interrupt, stop) = (AtomicBool::new(signal), AtomicBool::new(false));
+        heeding(&interrupt, &stop, |_| work(&stop))
+    }
+
+    #[test]
+    fn a_stream_that_panics_keeps_nobody_waiting() {
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || {
+            let done = catch_unwind(AssertUnwindSafe(|| heed(false, |_| panic!("a stream"))));
+            let _ = tell.send(done.is_err());
+        });
+        assert_eq!(told.recv_timeout(PATIENCE), Ok(true));
+    }
+
+    #[test]
+    fn a_signal_stops_the_streams() {
+        let stopped = heed(true, |stop| {
+            let began = Instant::now();
+            while !stop.load(Relaxed) && began.elapsed() < PATIENCE {
+                thread::sleep(LOOK);
+            }
+            stop.load(Relaxed)
+        });
+        assert!(stopped);
+    }
+}

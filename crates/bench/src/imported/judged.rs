@@ -1,0 +1,102 @@
+//! What can be concluded of an imported run: that little can.
+
+use record::{Code, Finding, ImportedRun, PhaseSummary, Severity, Verdict};
+
+/// What was concluded of an imported run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Judged {
+    /// Reasons to doubt its figures, the heaviest first.
+    pub findings: Vec<Finding>,
+    /// What they add up to. Never `trusted`: what is looked for in a run of our own cannot be seen
+    /// in totals.
+    pub verdict: Verdict,
+}
+
+impl Judged {
+    /// Judges a run.
+    pub(crate) fn of(run: &ImportedRun) -> Judged {
+        let tool = &run.summary.tool;
+        let failed = run.summary.phases.iter().filter_map(|phase| {
+            let failure = phase.failure.as_ref()?;
+            Some(Finding {
+                code: Code::Failed,
+                severity: Severity::Invalid,
+                phase: Some(phase.name.clone()),
+                text: format!("{tool} says: {failure}. Its figures end where it failed."),
+            })
+        });
+        let mut findings: Vec<Finding> = failed.collect();
+        findings.extend(
+            run.summary
+                .phases
+                .iter()
+                .filter_map(|phase| buffered(tool, phase)),
+        );
+        findings.push(Finding {
+            code: Code::Imported,
+            severity: Severity::Warn,
+            phase: None,
+            text: format!(
+                "{tool} measured, and gave totals without windows: no interval can be had, and \
+                 whether a cache, spent credit, a cap, a stall or somebody else's I/O is in the \
+                 figures cannot be seen."
+            ),
+        });
+        Judged {
+            verdict: Verdict::of(&findings),
+            findings,
+        }
+    }
+}
+
+/// That a phase went through the page cache, as with a run of our own. Writes that are each synced
+/// reach the disk all the same.
+fn buffered(tool: &str, phase: &PhaseSummary) -> Option<Finding> {
+    let work = &phase.work;
+    let synced = work.read_fraction == Some(0.0) && work.sync_every == Some(1);
+    (work.direct == Some(false) && !synced).then(|| Finding {
+        code: Code::Cached,
+        severity: Severity::Invalid,
+        phase: Some(phase.name.clone()),
+        text: format!(
+            "{tool} was not asked for direct I/O (O_DIRECT), so that requests went through the page \
+             cache: the figures are those of memory as much as of the disk. Measure again with \
+             direct I/O."
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::views::imported::sample;
+
+    #[test]
+    fn an_imported_run_is_never_trusted() {
+        let run = sample::fio();
+        assert_eq!(Judged::of(&run).verdict, Verdict::Doubtful);
+    }
+
+    #[test]
+    fn what_the_tool_calls_failed_is_invalid() {
+        let mut run = sample::fio();
+        run.summary.phases[0].failure = Some("the job ended with error 28".to_owned());
+        let judged = Judged::of(&run);
+        assert_eq!(judged.verdict, Verdict::Invalid);
+        assert_eq!(judged.findings[0].phase.as_deref(), Some("page-read"));
+    }
+
+    #[test]
+    fn what_went_through_the_page_cache_is_invalid_as_our_own_is() {
+        let mut run = sample::fio();
+        run.summary.phases[0].work.direct = Some(false);
+        let judged = Judged::of(&run);
+        assert_eq!(judged.verdict, Verdict::Invalid);
+        assert_eq!(judged.findings[0].code, Code::Cached);
+        run.summary.phases[0].work.direct = None;
+        assert_eq!(Judged::of(&run).verdict, Verdict::Doubtful, "not known");
+        let work = &mut run.summary.phases[0].work;
+        (work.direct, work.read_fraction, work.sync_every) = (Some(false), Some(0.0), Some(1));
+        assert_eq!(Judged::of(&run).verdict, Verdict::Doubtful, "a log");
+    }
+}

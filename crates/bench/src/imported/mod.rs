@@ -1,0 +1,199 @@
+//! The verb `import`: what other tools measured is kept beside what this program measured.
+
+pub mod args;
+mod judged;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use anyhow::{Context as _, anyhow};
+use jiff::Timestamp;
+use ledger::Ledger;
+use record::{ImportedRun, RunId, Summary};
+use serde_json::{Value, json};
+
+use crate::imported::args::ImportArgs;
+use crate::views;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::json::SCHEMA;
+use ui::table::wrap;
+
+pub(crate) use judged::Judged;
+
+/// More than hundreds of fio's longest documents; a device that was named by mistake is larger. As a
+/// tree one document takes some times the memory of its text.
+const LARGEST: u64 = 64 << 20;
+
+/// How often another name is tried for a run. Four letters stand behind the second, so that among
+/// hundreds of documents of one second some pair meets.
+const ATTEMPTS: u64 = 100;
+
+/// Reads all files, and keeps all that they hold, or nothing when one of them is not understood.
+pub fn import(args: &ImportArgs, context: &mut Context) -> Outcome {
+    let imported = Timestamp::now();
+    let mut runs = Vec::new();
+    for file in &args.files {
+        let text = text_of(file).refused()?;
+        let summaries = formats::read(&text)
+            .with_context(|| named(file))
+            .refused()?;
+        for summary in summaries {
+            let source = file.to_string_lossy().into_owned();
+            runs.push(made(summary, source, imported, runs.len() as u64));
+        }
+    }
+    let judged: Vec<Imported> = match args.dry_run {
+        true => runs.into_iter().map(judge).collect(),
+        false => keep_all(runs, context)?,
+    };
+    let text = if args.json {
+        document(&judged, args.dry_run)
+    } else {
+        sentences(&judged, args.dry_run, context.columns)
+    };
+    context.print(&text)?;
+    Ok(Answer::Done)
+}
+
+fn named(file: &Path) -> String {
+    match file.as_os_str() == "-" {
+        true => "standard input cannot be imported".to_owned(),
+        false => format!("{} cannot be imported", file.display()),
+    }
+}
+
+/// What is in a file, or on standard input. Bytes that are not UTF-8 may stand in somebody's path,
+/// and are no reason to refuse the figures beside it.
+fn text_of(file: &Path) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    let mut source: Box<dyn Read> = match file.as_os_str() == "-" {
+        true => Box::new(io::stdin()),
+        false => Box::new(File::open(file).with_context(|| named(file))?),
+    };
+    source
+        .as_mut()
+        .take(LARGEST + 1)
+        .read_to_end(&mut bytes)
+        .with_context(|| named(file))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(anyhow!("it is larger than 64 MiB; split it").context(named(file)));
+    }
+    Ok(formats::text::lossy(bytes))
+}
+
+/// The run that a summary becomes.
+fn made(summary: Summary, source: String, imported: Timestamp, number: u64) -> ImportedRun {
+    let mut run = ImportedRun {
+        id: RunId::new(imported, 0),
+        imported,
+        disksmith: env!("CARGO_PKG_VERSION").to_owned(),
+        source,
+        summary,
+    };
+    name(&mut run, number << 32);
+    run
+}
+
+fn name(run: &mut ImportedRun, entropy: u64) {
+    let own = u64::from(std::process::id()) ^ run.imported.as_nanosecond() as u64;
+    run.id = RunId::new(run.started(), own.wrapping_add(entropy));
+}
+
+/// A document that was imported.
+struct Imported {
+    run: ImportedRun,
+    judged: Judged,
+    /// Whether the ledger had the same already, under the run's id.
+    already_kept: bool,
+}
+
+fn judge(run: ImportedRun) -> Imported {
+    Imported {
+        judged: Judged::of(&run),
+        run,
+        already_kept: false,
+    }
+}
+
+fn keep_all(runs: Vec<ImportedRun>, context: &Context) -> Result<Vec<Imported>, Failure> {
+    let mut ledger = context.open_ledger()?;
+    let mut kept = Vec::new();
+    for (index, run) in runs.into_iter().enumerate() {
+        let outcome = keep(&mut ledger, run, (index as u64) << 32);
+        kept.push(match index {
+            0 => outcome.refused()?,
+            _ => outcome
+                .with_context(|| format!("only the first {index} runs are kept"))
+                .midway()?,
+        });
+    }
+    Ok(kept)
+}
+
+/// Keeps a run, under another name where its own is taken. Where the ledger has the same already, the run takes
+/// that one's name.
+fn keep(ledger: &mut Ledger, run: ImportedRun, entropy: u64) -> Result<Imported, ledger::Error> {
+    let mut imported = judge(run);
+    let mut attempt = 0;
+    loop {
+        let Imported { run, judged, .. } = &imported;
+        match ledger.save_imported(run, judged.verdict, &judged.findings) {
+            Err(ledger::Error::AlreadyKept { .. }) if attempt < ATTEMPTS => {
+                attempt += 1;
+                name(&mut imported.run, entropy + attempt);
+            }
+            Ok(Some(id)) => {
+                imported.run.id = id;
+                imported.already_kept = true;
+                return Ok(imported);
+            }
+            outcome => return outcome.map(|_| imported),
+        }
+    }
+}
+
+fn sentences(runs: &[Imported], dry: bool, columns: usize) -> String {
+    let line = |imported: &Imported| {
+        let Imported { run, judged, .. } = imported;
+        let names: Vec<&str> = run.summary.phases.iter().map(|p| p.name.as_str()).collect();
+        let kept = match dry {
+            true => "would be kept".to_owned(),
+            false if imported.already_kept => {
+                format!("kept already, as run {}, and not again", run.id)
+            }
+            false => format!("kept as run {}", run.id),
+        };
+        let text = format!(
+            "{} from {}: {kept}, {} ({}).",
+            run.summary.tool,
+            run.source,
+            judged.verdict,
+            names.join(", ")
+        );
+        format!("{}\n", wrap(&text, columns, "  "))
+    };
+    runs.iter().map(line).collect()
+}
+
+fn document(runs: &[Imported], dry: bool) -> String {
+    let runs: Vec<Value> = runs
+        .iter()
+        .map(|imported| {
+            let mut value = views::imported::json::value(&imported.run, &imported.judged);
+            value["already_kept"] = imported.already_kept.into();
+            if dry {
+                value["run"] = Value::Null;
+            }
+            value
+        })
+        .collect();
+    let document = json!({
+        "schema": SCHEMA,
+        "command": "import",
+        "dry_run": dry,
+        "runs": runs,
+    });
+    format!("{document:#}\n")
+}

@@ -1,0 +1,210 @@
+//! A target that is measured again and again: it is opened and prepared once, and held until the end.
+
+use std::sync::atomic::AtomicBool;
+
+use engine::{Choice, Engine, EngineError, part_of_seed};
+use jiff::Timestamp;
+use linux::Root;
+use linux::diskstats::DiskStats;
+use record::{
+    Code, Finding, Machine, Nanos, Origin, Phase, Run, RunId, Severity, Target, TargetKind,
+};
+
+use super::conclusion::Conclusion;
+use super::measure::{self, Measured, WINDOW};
+use super::progress::Progress;
+use super::schedule::Listed;
+use super::suite::{self, PhasePlan};
+use super::target::Prepared;
+use super::{Ready, choice, lay_out, look_at_content, machine_of};
+use crate::args::BenchArgs;
+use domain::planned::Doomed;
+use ui::exit::Failure;
+
+/// A target, ready to be measured. It stays open, and claimed, until this is dropped.
+pub struct Lane {
+    prepared: Prepared,
+    phases: Vec<PhasePlan>,
+    machine: Machine,
+    suite: &'static str,
+    choice: Choice,
+    seed: u64,
+    /// How many rounds were measured: each makes other requests.
+    rounds: u64,
+}
+
+/// What a round of measuring gave.
+pub struct Lap {
+    /// The phases that ran.
+    pub phases: Vec<Phase>,
+    /// The mean time that a request took on the slowest of the disks below, as the kernel counts it, in
+    /// nanoseconds; `None` where that is not counted, or none came back.
+    pub disk_latency_ns: Option<f64>,
+    /// Why the figures are not the disk's, as a sentence.
+    pub invalid: Option<String>,
+    /// Reasons to doubt that they are the disk's alone.
+    pub doubts: Vec<Finding>,
+    /// What ended it before its end.
+    pub failed: Option<EngineError>,
+}
+
+impl Lane {
+    /// Opens and prepares the target that `args` name: in a directory, a test file is laid out.
+    ///
+    /// # Errors
+    /// Refused, where `bench` would, and also where a single phase may not write; failed midway, where
+    /// the test file cannot be laid out.
+    pub fn prepare(
+        args: &BenchArgs,
+        root: &Root,
+        engine: &dyn Engine,
+        interrupt: &AtomicBool,
+    ) -> Result<Lane, Failure> {
+        let Ready {
+            seed,
+            mut prepared,
+            phases,
+            ..
+        } = Ready::make(args, root, engine)?;
+        if let Some(plan) = phases.iter().find(|plan| plan.workload.writes())
+            && !prepared.writable
+        {
+            return Err(Failure::refused(format!(
+                "{} would write, and {} is only read unless --destroy names it",
+                plan.name, prepared.target.path
+            )));
+        }
+        if prepared.target.kind == TargetKind::Directory {
+            let mut progress = Progress::new(false);
+            lay_out(
+                args,
+                engine,
+                &mut prepared,
+                &phases,
+                seed,
+                interrupt,
+                &mut progress,
+            )?;
+        }
+        look_at_content(&mut prepared, &phases)?;
+        Ok(Lane {
+            machine: machine_of(root, &prepared),
+            suite: suite::name(args),
+            choice: choice(args),
+            prepared,
+            phases,
+            seed,
+            rounds: 0,
+        })
+    }
+
+    /// The target.
+    pub fn target(&self) -> &Target {
+        &self.prepared.target
+    }
+
+    /// What will be lost of it when it is measured; `None` where nothing is.
+    ///
+    /// # Errors
+    /// Why that cannot be said, as a sentence.
+    pub fn doomed(&self, root: &Root) -> Result<Option<Doomed>, String> {
+        if self.phases.iter().any(|plan| plan.workload.writes()) {
+            self.prepared.doomed(root)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Measures all phases one after another, which take so many seconds together, never less.
+    pub fn measure(&mut self, seconds: f64, engine: &dyn Engine, interrupt: &AtomicBool) -> Lap {
+        let started = Timestamp::now();
+        let share = Nanos((seconds / self.phases.len() as f64 * 1e9) as u64);
+        let mut schedule = Listed(
+            self.phases
+                .iter()
+                .map(|plan| lasting(plan, share))
+                .collect(),
+        );
+        let before = self.counted();
+        self.rounds += 1;
+        let Measured { phases, failed } = measure::measure(
+            engine,
+            &self.prepared,
+            &[&self.prepared.file],
+            &mut schedule,
+            self.choice,
+            part_of_seed(self.seed, self.rounds),
+            interrupt,
+            &mut Progress::new(false),
+        );
+        let after = self.counted();
+        let run = self.run(started, phases);
+        let findings = Conclusion::of(&run).findings;
+        let is_invalid = |finding: &&Finding| finding.severity == Severity::Invalid;
+        let invalid = findings.iter().find(is_invalid).cloned();
+        let doubts = findings.into_iter().filter(is_doubt).collect();
+        Lap {
+            phases: run.phases,
+            disk_latency_ns: slowest(&before, &after),
+            invalid: invalid.map(|finding| finding.text),
+            doubts,
+            failed: failed.map(|(_, error)| error),
+        }
+    }
+
+    /// What the kernel has counted of each disk below; `None` where it cannot be read.
+    fn counted(&self) -> Vec<Option<DiskStats>> {
+        let counters = self.prepared.counters.iter();
+        counters.map(|counter| counter.read().ok()).collect()
+    }
+
+    /// The round as a run of its own, of which it is concluded whether it is the disk's.
+    fn run(&self, started: Timestamp, phases: Vec<Phase>) -> Run {
+        Run {
+            id: RunId::new(started, self.seed ^ u64::from(std::process::id())),
+            started,
+            disksmith: env!("CARGO_PKG_VERSION").to_owned(),
+            command: Vec::new(),
+            origin: Origin::Measured,
+            target: self.prepared.target.clone(),
+            machine: self.machine.clone(),
+            suite: self.suite.to_owned(),
+            p99_target: None,
+            phases,
+            notes: Vec::new(),
+            interrupted: false,
+        }
+    }
+}
+
+/// Whether a finding makes it doubtful whose figures these are. How steady they are is for who compares
+/// the rounds.
+fn is_doubt(finding: &Finding) -> bool {
+    let is_of_source = matches!(
+        finding.code,
+        Code::Unwritten | Code::Cached | Code::CpuBound | Code::ForeignIo | Code::SmallSpan
+    );
+    finding.severity == Severity::Warn && is_of_source
+}
+
+/// A phase that takes just so long: rounds are compared with each other.
+fn lasting(plan: &PhasePlan, share: Nanos) -> PhasePlan {
+    let mut plan = plan.clone();
+    plan.workload.longest = share;
+    plan.workload.shortest = share;
+    plan.workload.precision = 0.0;
+    plan.window = WINDOW.min(share);
+    plan
+}
+
+/// The mean latency of the slowest disk, in nanoseconds.
+fn slowest(before: &[Option<DiskStats>], after: &[Option<DiskStats>]) -> Option<f64> {
+    let of_disk = |(before, after): (&Option<DiskStats>, &Option<DiskStats>)| {
+        after.as_ref()?.mean_latency_ns(before.as_ref()?)
+    };
+    before
+        .iter()
+        .zip(after)
+        .filter_map(of_disk)
+        .max_by(f64::total_cmp)
+}

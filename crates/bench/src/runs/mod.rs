@@ -1,0 +1,245 @@
+//! The verbs that look into the ledger: `runs`, `show`, `compare`, `report`.
+
+pub mod args;
+mod compare;
+mod recordings;
+mod side;
+mod work;
+
+use jiff::Timestamp;
+use ledger::{Filter, Kept, Ledger, RunSummary};
+use record::{ImportedRun, Origin, Run};
+use serde_json::json;
+
+use crate::conclusion::Conclusion;
+use crate::imported::Judged;
+use crate::runs::args::CompareArgs;
+use crate::runs::args::ReportArgs;
+use crate::runs::args::RunsArgs;
+use crate::runs::args::RunsVerb;
+use crate::runs::args::ShowArgs;
+use crate::views;
+use side::Side;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::json::SCHEMA;
+use ui::table::{Column, layout};
+
+/// Lists runs, or removes some.
+pub fn runs(args: &RunsArgs, context: &mut Context) -> Outcome {
+    let mut ledger = context.open_ledger()?;
+    match &args.verb {
+        Some(RunsVerb::Remove { runs }) => return remove(&mut ledger, runs, context),
+        Some(RunsVerb::Recordings {
+            remove: Some(number),
+            json,
+        }) => return recordings::remove(&mut ledger, *number, *json, context),
+        Some(RunsVerb::Recordings { remove: None, json }) => {
+            return recordings::list(&ledger, *json, context);
+        }
+        None => {}
+    }
+    let filter = Filter {
+        host: args.host.clone(),
+        target: args.target.clone(),
+        suite: args.suite.clone(),
+        limit: Some(args.limit),
+        ..Filter::default()
+    };
+    let found = ledger.list(&filter).midway()?;
+    let text = if args.json {
+        list_document(&found)
+    } else {
+        let recorded = recordings::line(&ledger)?;
+        list_text(&found, &filter, context.columns) + &recorded
+    };
+    context.print(&text)?;
+    Ok(Answer::Done)
+}
+
+/// Removes all that are named, or none: each is looked for before the first is removed.
+fn remove(ledger: &mut Ledger, words: &[String], context: &mut Context) -> Outcome {
+    let mut ids = Vec::new();
+    for word in words {
+        let id = ledger.find(word).refused()?;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    for (index, id) in ids.iter().enumerate() {
+        let removed = ledger.remove(id.as_str());
+        // Before the first is gone nothing is touched.
+        let removed = match index {
+            0 => removed.refused()?,
+            _ => removed.midway()?,
+        };
+        context.print(&format!("Removed run {removed}.\n"))?;
+    }
+    Ok(Answer::Done)
+}
+
+const COLUMNS: [Column; 7] = [
+    Column::words("run"),
+    Column::words("started (UTC)").ranked(3),
+    Column::words("host").ranked(2),
+    Column::words("target"),
+    Column::words("device").ranked(4),
+    Column::words("suite").ranked(1),
+    Column::words("verdict"),
+];
+
+fn list_text(found: &[RunSummary], filter: &Filter, columns: usize) -> String {
+    let filtered = [&filter.host, &filter.target, &filter.suite];
+    if found.is_empty() && filtered.iter().any(|wanted| wanted.is_some()) {
+        return "No run that is kept here is of that host, target and suite.\n".to_owned();
+    }
+    if found.is_empty() {
+        return "No runs are kept here yet; disksmith bench . makes one.\n".to_owned();
+    }
+    let rows: Vec<Vec<String>> = found
+        .iter()
+        .map(|run| {
+            let partial = if run.interrupted { " (partial)" } else { "" };
+            vec![
+                run.id.to_string(),
+                run.started.strftime("%Y-%m-%d %H:%M").to_string(),
+                known(&run.host),
+                known(&run.target),
+                run.device.clone().unwrap_or_default(),
+                match &run.origin {
+                    Origin::Measured => run.suite.clone(),
+                    Origin::Imported { tool } => format!("{} ({tool})", run.suite),
+                },
+                format!("{}{partial}", run.verdict),
+            ]
+        })
+        .collect();
+    layout(&COLUMNS, &rows, columns)
+}
+
+/// A dash for what another tool's output does not say.
+fn known(text: &str) -> String {
+    match text {
+        "" => "–".to_owned(),
+        text => text.to_owned(),
+    }
+}
+
+fn list_document(found: &[RunSummary]) -> String {
+    let runs: Vec<_> = found
+        .iter()
+        .map(|run| {
+            json!({
+                "run": run.id,
+                "started": run.started,
+                // Another tool's output may not say.
+                "hostname": Some(&run.host).filter(|host| !host.is_empty()),
+                "target": Some(&run.target).filter(|target| !target.is_empty()),
+                "device": run.device,
+                "suite": run.suite,
+                "phases": run.phases,
+                "origin": run.origin,
+                "interrupted": run.interrupted,
+                "verdict": run.verdict,
+            })
+        })
+        .collect();
+    format!(
+        "{:#}\n",
+        json!({ "schema": SCHEMA, "command": "runs", "runs": runs })
+    )
+}
+
+/// A run as it is kept, and what this version concludes of it.
+enum Concluded {
+    /// Measured here.
+    Measured(Box<Run>, Conclusion),
+    /// Another tool's.
+    Imported(Box<ImportedRun>, Judged),
+}
+
+impl Concluded {
+    /// What a comparison needs of it.
+    fn side(&self) -> Side {
+        match self {
+            Concluded::Measured(run, conclusion) => Side::measured(run, conclusion),
+            Concluded::Imported(run, judged) => Side::imported(run, judged),
+        }
+    }
+}
+
+fn load(ledger: &Ledger, word: &str) -> Result<Concluded, Failure> {
+    Ok(match ledger.load_kept(word).refused()? {
+        Kept::Measured(run) => {
+            let conclusion = Conclusion::of(&run);
+            Concluded::Measured(run, conclusion)
+        }
+        Kept::Imported(run) => {
+            let judged = Judged::of(&run);
+            Concluded::Imported(run, judged)
+        }
+    })
+}
+
+/// Shows a run again.
+pub fn show(args: &ShowArgs, context: &mut Context) -> Outcome {
+    let ledger = context.open_ledger()?;
+    let run = load(&ledger, &args.run)?;
+    let text = match (&run, args.format) {
+        (Concluded::Measured(run, _), Some(format)) => {
+            formats::write(format.into(), &formats::sum_up(run)).refused()?
+        }
+        (Concluded::Imported(run, _), Some(format)) => {
+            formats::write(format.into(), &run.summary).refused()?
+        }
+        (Concluded::Measured(run, conclusion), None) if args.json => {
+            views::json::document(run, conclusion)
+        }
+        (Concluded::Measured(run, conclusion), None) => {
+            views::text::run(run, conclusion, context.columns, true)
+        }
+        (Concluded::Imported(run, judged), None) if args.json => {
+            views::imported::json::document(run, judged)
+        }
+        (Concluded::Imported(run, judged), None) => {
+            views::imported::text::run(run, judged, context.columns)
+        }
+    };
+    context.print(&text)?;
+    Ok(Answer::Done)
+}
+
+/// Compares two runs, phase by phase.
+pub fn compare(args: &CompareArgs, context: &mut Context) -> Outcome {
+    let ledger = context.open_ledger()?;
+    let a = load(&ledger, &args.a)?.side();
+    let b = load(&ledger, &args.b)?.side();
+    let bar = args.fail_if_slower.map(|bar| compare::Bar {
+        share: bar.0,
+        allows_inconclusive: args.allow_inconclusive,
+    });
+    let comparison = compare::Comparison::of(&a, &b, bar);
+    let text = if args.json {
+        comparison.document()
+    } else {
+        comparison.text(context.columns)
+    };
+    context.print(&text)?;
+    Ok(comparison.answer())
+}
+
+/// Draws runs as an HTML page.
+pub fn report(args: &ReportArgs, context: &mut Context) -> Outcome {
+    let ledger = context.open_ledger()?;
+    let mut measured = Vec::new();
+    let mut imported = Vec::new();
+    for word in &args.runs {
+        match load(&ledger, word)? {
+            Concluded::Measured(run, conclusion) => measured.push((*run, conclusion)),
+            Concluded::Imported(run, judged) => imported.push((*run, judged)),
+        }
+    }
+    let marks = ledger.marks(Timestamp::MIN, Timestamp::MAX).midway()?;
+    views::html::write_file(&args.output, &measured, &imported, &marks).refused()?;
+    Ok(Answer::Done)
+}

@@ -1,0 +1,171 @@
+//! One of two runs that are compared, measured or imported: what a comparison needs of either.
+
+use record::{Activity, Direction, ImportedRun, Pattern, Phase, PhaseSummary, Run, RunId, Verdict};
+
+use super::work::Work;
+use crate::conclusion::{Conclusion, PhaseFigures};
+use crate::imported::Judged;
+use ui::words::{details, engine, number, percent, workload};
+
+/// A run.
+pub(super) struct Side {
+    pub(super) id: RunId,
+    pub(super) verdict: Verdict,
+    pub(super) phases: Vec<SidePhase>,
+}
+
+/// A phase.
+pub(super) struct SidePhase {
+    pub(super) name: String,
+    /// What was done, to tell whether another phase did the same.
+    pub(super) work: Work,
+    /// The same as a sentence's part.
+    pub(super) described: String,
+    pub(super) flows: Vec<SideFlow>,
+}
+
+/// What was done of one kind.
+pub(super) struct SideFlow {
+    pub(super) activity: Activity,
+    /// The mean of requests a second; `None` where the tool does not say.
+    pub(super) iops: Option<f64>,
+    /// The mean of bytes a second; `None` where the tool does not say.
+    pub(super) bytes_per_s: Option<f64>,
+    /// Requests a second in each slice, without the warm-up; empty for an imported run.
+    pub(super) rates: Vec<f64>,
+    /// The 99th percentile of the latency in nanoseconds; `None` where the tool does not say.
+    pub(super) p99: Option<u64>,
+}
+
+impl Side {
+    /// A run that was measured here.
+    pub(super) fn measured(run: &Run, conclusion: &Conclusion) -> Side {
+        let phases = run.phases.iter().zip(&conclusion.phases);
+        Side {
+            id: run.id.clone(),
+            verdict: conclusion.verdict,
+            phases: phases
+                .map(|(phase, figures)| measured_phase(phase, figures, run.target.direct))
+                .collect(),
+        }
+    }
+
+    /// A run of another tool.
+    pub(super) fn imported(run: &ImportedRun, judged: &Judged) -> Side {
+        Side {
+            id: run.id.clone(),
+            verdict: judged.verdict,
+            phases: run.summary.phases.iter().map(imported_phase).collect(),
+        }
+    }
+}
+
+fn measured_phase(phase: &Phase, figures: &PhaseFigures, direct: bool) -> SidePhase {
+    let w = &phase.workload;
+    let flow = |(direction, flow): (Direction, &record::Flow)| {
+        // One sync at the end has no rate.
+        let once = direction == Direction::Sync && w.sync_every == 0;
+        let figures_of = figures.flow(direction).filter(|_| !once)?;
+        Some(SideFlow {
+            activity: w.activity(direction),
+            iops: Some(figures_of.iops.mean),
+            bytes_per_s: (!w.is_of_files()).then_some(figures_of.bytes_per_s.mean),
+            rates: settled(phase, figures, direction),
+            p99: Some(flow.latency.quantile(0.99)),
+        })
+    };
+    let both = read_and_written_back(phase, figures);
+    SidePhase {
+        name: phase.name.clone(),
+        work: Work::measured(phase, direct),
+        described: format!(
+            "{} ({}, {})",
+            workload(w).trim_end_matches('.'),
+            engine(phase.engine.kind),
+            way(direct)
+        ),
+        flows: phase.directions().filter_map(flow).chain(both).collect(),
+    }
+}
+
+/// What is read and written back, counted once as Bonnie++ counts it.
+fn read_and_written_back(phase: &Phase, figures: &PhaseFigures) -> Option<SideFlow> {
+    phase.workload.calls()?;
+    let (_, figures_of) = phase.write.as_ref().zip(figures.flow(Direction::Read))?;
+    Some(SideFlow {
+        activity: Activity::All,
+        iops: Some(figures_of.iops.mean),
+        bytes_per_s: Some(figures_of.bytes_per_s.mean),
+        rates: settled(phase, figures, Direction::Read),
+        p99: None,
+    })
+}
+
+/// The rates of one direction, without the warm-up.
+fn settled(phase: &Phase, figures: &PhaseFigures, direction: Direction) -> Vec<f64> {
+    let mut rates = phase.slice_rates(direction);
+    rates.drain(..figures.warmup_slices.min(rates.len()));
+    rates
+}
+
+fn imported_phase(phase: &PhaseSummary) -> SidePhase {
+    let flows = phase.flows.iter().map(|flow| SideFlow {
+        activity: flow.activity,
+        iops: flow.ops_per_s,
+        bytes_per_s: flow.bytes_per_s,
+        rates: Vec::new(),
+        p99: flow
+            .latency
+            .quantile(0.99)
+            .map(|nanos| nanos.round() as u64),
+    });
+    SidePhase {
+        name: phase.name.clone(),
+        work: Work::imported(&phase.work),
+        described: described(phase),
+        flows: flows.collect(),
+    }
+}
+
+/// Which way requests took.
+fn way(direct: bool) -> &'static str {
+    match direct {
+        true => "past the page cache",
+        false => "through the page cache",
+    }
+}
+
+/// What is known of an imported phase's work.
+fn described(phase: &PhaseSummary) -> String {
+    let work = &phase.work;
+    let pattern = work.pattern.map(|pattern| match pattern {
+        Pattern::Random => "random".to_owned(),
+        Pattern::Sequential => "sequential".to_owned(),
+    });
+    let in_flight = work.threads.zip(work.depth);
+    let parts: Vec<String> = [
+        pattern,
+        work.read_fraction
+            .map(|share| format!("{} reads", percent(share))),
+        work.block.map(|block| format!("requests of {block}")),
+        in_flight
+            .map(|(threads, depth)| format!("{} in flight", u64::from(threads) * u64::from(depth))),
+        work.span.map(|span| format!("over {span}")),
+        work.sync_every
+            .filter(|every| *every > 0)
+            .map(|every| format!("a sync after every {every} writes")),
+        work.rate_per_s
+            .filter(|rate| *rate > 0.0)
+            .map(|rate| format!("at {} a second", number(rate))),
+        work.engine.clone(),
+        work.direct.map(|direct| way(direct).to_owned()),
+    ]
+    .into_iter()
+    .flatten()
+    .chain(work.details.iter().flat_map(|asked| details(asked)))
+    .collect();
+    match parts.is_empty() {
+        true => "not known".to_owned(),
+        false => parts.join(", "),
+    }
+}

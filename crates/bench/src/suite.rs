@@ -1,0 +1,440 @@
+//! Suites: which phases there are, and what a user may change in them.
+
+use record::{Bytes, Nanos, Pattern, Workload};
+
+use super::measure::WINDOW;
+use super::suites::{bonnie, curve, seek, zones};
+use crate::args::BenchArgs;
+use crate::args::SuiteName;
+use domain::values::Fraction;
+use domain::values::WorkloadText;
+use domain::values::check_rate;
+
+/// One phase of a suite.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PhasePlan {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub workload: Workload,
+    /// How long its windows are.
+    pub window: Nanos,
+    /// What ends it before its time is up.
+    pub ends: Ends,
+}
+
+/// What ends a phase before its time is up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Ends {
+    /// Its rate is steady and known well enough.
+    Precise,
+    /// More than one request in a hundred takes longer than this, beyond doubt.
+    Misses(Nanos),
+}
+
+impl PhasePlan {
+    /// A phase that ends when it is precise.
+    pub(crate) fn new(name: impl Into<String>, workload: Workload) -> PhasePlan {
+        PhasePlan {
+            name: name.into(),
+            workload,
+            window: WINDOW,
+            ends: Ends::Precise,
+        }
+    }
+}
+
+/// A phase ends at the earliest after this long: less shows neither burst nor wander.
+const SHORTEST: Nanos = Nanos::from_secs(3);
+
+/// What most phases have in common; each says where it differs.
+pub(super) fn base() -> Workload {
+    Workload {
+        pattern: Pattern::Random,
+        read_fraction: 1.0,
+        block: Bytes::kib(16),
+        threads: 1,
+        depth: 1,
+        rate_per_s: None,
+        span: None,
+        sync_every: 0,
+        sync_at_end: false,
+        longest: Nanos::from_secs(8),
+        shortest: SHORTEST,
+        precision: 0.03,
+        ops: None,
+        details: None,
+    }
+}
+
+/// The suite `database`.
+fn database() -> Vec<PhasePlan> {
+    let page = Workload {
+        depth: 20,
+        ..base()
+    };
+    let stream = Workload {
+        pattern: Pattern::Sequential,
+        block: Bytes::MIB,
+        depth: 8,
+        ..base()
+    };
+    [
+        (
+            "seek",
+            Workload {
+                block: Bytes::kib(4),
+                ..base()
+            },
+        ),
+        ("page-read", page.clone()),
+        (
+            "page-write",
+            Workload {
+                read_fraction: 0.0,
+                ..page.clone()
+            },
+        ),
+        (
+            "page-mixed",
+            Workload {
+                read_fraction: 0.7,
+                ..page
+            },
+        ),
+        (
+            "log-append",
+            Workload {
+                pattern: Pattern::Sequential,
+                read_fraction: 0.0,
+                block: Bytes::kib(4),
+                sync_every: 1,
+                ..base()
+            },
+        ),
+        ("scan", stream.clone()),
+        (
+            "load",
+            Workload {
+                read_fraction: 0.0,
+                sync_at_end: true,
+                ..stream
+            },
+        ),
+    ]
+    .into_iter()
+    .map(|(name, workload)| PhasePlan::new(name, workload))
+    .collect()
+}
+
+/// The phases that `args` ask for, in the suite's order, with what `args` change in them.
+///
+/// # Errors
+/// When a phase is named that the suite does not have, or a figure makes no sense.
+pub fn plan(args: &BenchArgs, names: &[String]) -> Result<Vec<PhasePlan>, String> {
+    check_options(args, names)?;
+    let mut phases = match &args.workload {
+        Some(text) => vec![own(text)],
+        None => select(phases_of(args), names)?,
+    };
+    for phase in &mut phases {
+        change(&mut phase.workload, args)?;
+    }
+    Ok(phases)
+}
+
+/// The phases of the suite that is asked for. Suites that find out on the way what to measure give
+/// one that stands for all, which `schedule` makes them of.
+fn phases_of(args: &BenchArgs) -> Vec<PhasePlan> {
+    match args.suite {
+        SuiteName::Database => database(),
+        // They lay out files of their own: `bench::suites`.
+        SuiteName::Sysbench | SuiteName::Bonnie => Vec::new(),
+        SuiteName::Seek => seek::phases(args.quick),
+        SuiteName::Zones => vec![zones::pattern()],
+        SuiteName::Curve => vec![curve::pattern()],
+    }
+}
+
+/// Refuses options that make no sense for the suite.
+pub(super) fn check_options(args: &BenchArgs, names: &[String]) -> Result<(), String> {
+    let suite = args.suite;
+    let refuse = |given: bool, option: &str, why: &str| match given {
+        true => Err(format!(
+            "{option} does not go with --suite {}: {why}",
+            suite.word()
+        )),
+        false => Ok(()),
+    };
+    if args.workload.is_some() || suite != SuiteName::Curve {
+        refuse(
+            args.p99.is_some(),
+            "--p99",
+            "only the suite curve looks for a rate",
+        )?;
+    }
+    if args.workload.is_some() || !matches!(suite, SuiteName::Sysbench | SuiteName::Bonnie) {
+        let why = "only the suites sysbench and bonnie have sets of files";
+        refuse(args.files.is_some(), "--files", why)?;
+    }
+    if args.workload.is_some() || suite != SuiteName::Bonnie {
+        let why = "only the suite bonnie";
+        let creates = format!("{why} creates small files");
+        refuse(args.file_size.is_some(), "--file-size", &creates)?;
+        refuse(args.directories.is_some(), "--directories", &creates)?;
+        refuse(
+            args.sync,
+            "--sync",
+            &format!("{why} has it; a --workload takes sync=1"),
+        )?;
+    }
+    if args.workload.is_some() {
+        return Ok(());
+    }
+    match suite {
+        SuiteName::Database => Ok(()),
+        SuiteName::Bonnie => bonnie::check_options(args),
+        SuiteName::Sysbench => {
+            let why = "its cells are sysbench's";
+            refuse(args.rate.is_some(), "--rate", why)?;
+            refuse(args.depth.is_some(), "--depth", why)?;
+            refuse(args.span.is_some(), "--span", why)?;
+            refuse(args.read_fraction.is_some(), "--read-fraction", why)
+        }
+        SuiteName::Seek => {
+            let why = "its phases differ in how many are in flight";
+            refuse(
+                args.depth.is_some() || args.threads.is_some(),
+                "--depth or --threads",
+                why,
+            )?;
+            refuse(args.rate.is_some(), "--rate", why)
+        }
+        SuiteName::Zones => {
+            let why = "each zone is read in its turn";
+            refuse(!names.is_empty(), "--phase", why)?;
+            refuse(args.rate.is_some(), "--rate", why)?;
+            refuse(args.threads.is_some(), "--threads", why)
+        }
+        SuiteName::Curve => {
+            let why = "it looks for the rate itself";
+            refuse(!names.is_empty(), "--phase", why)?;
+            refuse(args.rate.is_some(), "--rate", why)
+        }
+    }
+}
+
+/// The name of the suite that `args` ask for, as the ledger keeps it.
+pub(crate) fn name(args: &BenchArgs) -> &'static str {
+    if args.fio.is_some() {
+        "fio"
+    } else if args.workload.is_some() {
+        "workload"
+    } else {
+        args.suite.word()
+    }
+}
+
+fn select(suite: Vec<PhasePlan>, names: &[String]) -> Result<Vec<PhasePlan>, String> {
+    if names.is_empty() {
+        return Ok(suite);
+    }
+    for name in names {
+        if !suite.iter().any(|phase| phase.name == *name) {
+            let known: Vec<&str> = suite.iter().map(|phase| phase.name.as_str()).collect();
+            return Err(format!(
+                "there is no phase '{name}'; the suite has {}",
+                known.join(", ")
+            ));
+        }
+    }
+    Ok(suite
+        .into_iter()
+        .filter(|phase| names.contains(&phase.name))
+        .collect())
+}
+
+fn own(text: &WorkloadText) -> PhasePlan {
+    let default = base();
+    PhasePlan::new(
+        "workload",
+        Workload {
+            pattern: text.pattern.unwrap_or(default.pattern),
+            read_fraction: text.read.unwrap_or(default.read_fraction),
+            block: text.block.unwrap_or(default.block),
+            threads: text.threads.unwrap_or(default.threads),
+            depth: text.depth.unwrap_or(match text.rate {
+                Some(_) => OPEN_LOOP_DEPTH,
+                None => default.depth,
+            }),
+            rate_per_s: text.rate,
+            span: text.span,
+            sync_every: text.sync.unwrap_or(0),
+            ..default
+        },
+    )
+}
+
+/// An open loop must not run out of slots when the disk stalls: then its requests would wait in
+/// line here, which is timed too, but the disk would see fewer of them than it would in life.
+pub(super) const OPEN_LOOP_DEPTH: u32 = 4096;
+
+fn change(workload: &mut Workload, args: &BenchArgs) -> Result<(), String> {
+    if let Some(seconds) = args.seconds {
+        workload.longest = seconds.0;
+        workload.shortest = workload.shortest.min(seconds.0);
+    }
+    if let Some(precision) = args.precision {
+        workload.precision = precision.0;
+    }
+    if let Some(threads) = args.threads {
+        workload.threads = threads;
+    }
+    if let Some(rate) = args.rate {
+        check_rate(rate).map_err(|why| format!("--rate {rate}: {why}"))?;
+        workload.rate_per_s = Some(rate);
+        workload.depth = OPEN_LOOP_DEPTH;
+    }
+    if let Some(depth) = args.depth {
+        workload.depth = depth;
+    }
+    if let Some(block) = args.block {
+        workload.block = block.0;
+    }
+    if let Some(Fraction(fraction)) = args.read_fraction {
+        // A log only appends and a scan only reads: with another share they would be neither.
+        if workload.pattern == Pattern::Random || args.workload.is_some() {
+            workload.read_fraction = fraction;
+        }
+    }
+    if let Some(span) = args.span {
+        workload.span = Some(span.0);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+    use disksmith::cli::{Cli, Verb};
+
+    fn planned(arguments: &str) -> Result<Vec<PhasePlan>, String> {
+        let words = ["disksmith", "bench"]
+            .into_iter()
+            .chain(arguments.split(' '));
+        let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
+        let Verb::Bench(args) = cli.verb else {
+            panic!("not bench")
+        };
+        let (_, names) = args.target_and_phases()?;
+        plan(&args, &names)
+    }
+
+    fn names(phases: &[PhasePlan]) -> Vec<&str> {
+        phases.iter().map(|phase| phase.name.as_str()).collect()
+    }
+
+    #[test]
+    fn the_database_suite_is_what_the_readme_says() {
+        let phases = planned(".").unwrap();
+        let seen: Vec<_> = phases
+            .iter()
+            .map(|phase| {
+                let w = &phase.workload;
+                (
+                    phase.name.as_str(),
+                    w.read_fraction,
+                    w.block,
+                    w.depth,
+                    w.sync_every,
+                )
+            })
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("seek", 1.0, Bytes::kib(4), 1, 0),
+                ("page-read", 1.0, Bytes::kib(16), 20, 0),
+                ("page-write", 0.0, Bytes::kib(16), 20, 0),
+                ("page-mixed", 0.7, Bytes::kib(16), 20, 0),
+                ("log-append", 0.0, Bytes::kib(4), 1, 1),
+                ("scan", 1.0, Bytes::MIB, 8, 0),
+                ("load", 0.0, Bytes::MIB, 8, 0),
+            ]
+        );
+        assert!(phases.last().unwrap().workload.sync_at_end);
+        assert!(
+            phases
+                .iter()
+                .all(|p| p.workload.longest == Nanos::from_secs(8))
+        );
+    }
+
+    #[test]
+    fn phases_are_chosen_by_name_before_and_behind_the_target() {
+        for arguments in [
+            ". --phase scan seek",
+            ". --phase scan --phase seek",
+            ". --phase seek,scan",
+            "--phase scan seek .",
+            "--phase=seek --phase=scan .",
+        ] {
+            assert_eq!(
+                names(&planned(arguments).unwrap()),
+                ["seek", "scan"],
+                "{arguments}"
+            );
+        }
+        let error = planned(". --phase serch").unwrap_err();
+        assert!(
+            error.contains("no phase 'serch'; the suite has seek,"),
+            "{error}"
+        );
+        assert!(
+            planned("--phase seek")
+                .unwrap_err()
+                .contains("name a target")
+        );
+    }
+
+    #[test]
+    fn what_the_user_gives_holds_for_every_phase() {
+        let phases = planned(". --depth 3 --threads 2 --block 8k --span 1g --seconds 2s").unwrap();
+        for phase in phases {
+            let w = phase.workload;
+            assert_eq!((w.depth, w.threads, w.block), (3, 2, Bytes::kib(8)));
+            assert_eq!((w.span, w.longest), (Some(Bytes::GIB), Nanos::from_secs(2)));
+            assert_eq!(w.shortest, Nanos::from_secs(2));
+        }
+    }
+
+    #[test]
+    fn a_read_fraction_leaves_the_log_and_the_scan_alone() {
+        let phases = planned(". --read-fraction 0.5").unwrap();
+        let fractions: Vec<f64> = phases.iter().map(|p| p.workload.read_fraction).collect();
+        assert_eq!(fractions, [0.5, 0.5, 0.5, 0.5, 0.0, 1.0, 0.0]);
+        assert!(planned(". --read-fraction 2").is_err());
+    }
+
+    #[test]
+    fn a_rate_opens_the_loop_with_room_for_a_stall() {
+        let phases = planned(". --phase seek --rate 5000").unwrap();
+        assert_eq!(phases[0].workload.rate_per_s, Some(5000.0));
+        assert_eq!(phases[0].workload.depth, 4096);
+        let phases = planned(". --phase seek --rate 5000 --depth 8").unwrap();
+        assert_eq!(phases[0].workload.depth, 8);
+        assert!(planned(". --rate 0").is_err());
+    }
+
+    #[test]
+    fn a_workload_stands_alone() {
+        let phases = planned(". --workload pattern=sequential,read=0,block=4k,sync=2").unwrap();
+        let w = &phases[0].workload;
+        assert_eq!(
+            (w.pattern, w.read_fraction, w.sync_every),
+            (Pattern::Sequential, 0.0, 2)
+        );
+        assert!(planned(". --workload depth=1 --phase seek").is_err());
+    }
+}

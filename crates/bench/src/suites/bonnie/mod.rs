@@ -1,0 +1,260 @@
+//! `--suite bonnie`: the twelve tests of Bonnie++, through the page cache as it makes them.
+//!
+//! `data` makes the calls of the tests of one large file, `small` those of the tests of many small
+//! ones, in a `folder` that a killed run leaves to the next start.
+
+mod data;
+pub(crate) mod folder;
+mod names;
+mod plan;
+mod small;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use engine::calls::{self, Calls, Task};
+use engine::{EngineError, part_of_seed};
+use jiff::Timestamp;
+use linux::machine;
+use record::{Bytes, Phase};
+
+use self::data::{InOrder, Seeker, Way};
+use self::folder::Folder;
+use self::plan::{Test, Tests};
+use self::small::{Deed, Small};
+use crate::args::BenchArgs;
+use crate::measure::{Measured, Watch};
+use crate::progress::Progress;
+use crate::suite::PhasePlan;
+use crate::target::{self, Prepared};
+use crate::{Ran, Session, descriptors, seed, testfile};
+use ui::context::Context;
+use ui::exit::{Failure, Outcome, Standing as _};
+
+pub(crate) use plan::check_options;
+
+/// Whether [`bench`] would begin; with a --destroy it does not, and nothing is touched.
+///
+/// # Errors
+/// Refused, where it would not.
+pub(crate) fn rehearse(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
+    Ready::make(args, context).map(drop)
+}
+
+/// Measures a directory by the tests of Bonnie++.
+pub(crate) fn bench(
+    args: &BenchArgs,
+    context: &mut Context,
+    engine: &dyn engine::Engine,
+    interrupt: &std::sync::atomic::AtomicBool,
+) -> Outcome {
+    let started = Timestamp::now();
+    let ready = Ready::make(args, context)?;
+    let session = Session {
+        args,
+        context,
+        engine,
+        interrupt,
+        seed: seed(args, started),
+    };
+    session.run_and_finish(|session| session.run_bonnie(started, ready))
+}
+
+/// The tests, on a directory that was opened.
+struct Ready {
+    tests: Tests,
+    prepared: Prepared,
+    /// The directory, for what gets a name in it.
+    directory: OwnedFd,
+}
+
+impl Ready {
+    /// Plans the tests and opens their directory. Nothing is written yet; what a killed run had left
+    /// is removed.
+    ///
+    /// # Errors
+    /// When the target is no directory, has no room, or an option makes no sense here.
+    fn make(args: &BenchArgs, context: &Context) -> Result<Ready, Failure> {
+        let (path, names) = args.target_and_phases().map_err(Failure::refused)?;
+        if !path.is_dir() {
+            return Err(Failure::refused(format!(
+                "--suite bonnie writes files of its own, and {} is no directory; name one on the \
+                 file system to be measured",
+                path.display()
+            )));
+        }
+        let memory = machine::facts(&context.root, None, None).memory;
+        let tests = Tests::of(args, &names, memory).map_err(Failure::refused)?;
+        descriptors::allow(tests.open_at_once(), "--threads or --directories").refused()?;
+        // Without a test of data none is written; the smallest file stands for it.
+        let size = Some(tests.data().max(Bytes::MIB));
+        let mut prepared = target::prepare_sized(&context.root, &path, args, size, &[])?;
+        // Only now is what a killed run had left no longer in the way.
+        tests.check_room(&path).map_err(Failure::refused)?;
+        prepared.target.direct = false;
+        prepared.target.unwritten_fraction = Some(0.0);
+        let directory = folder::open_parent(&path).map_err(|error| {
+            Failure::refused(format!("{} cannot be opened: {error}", path.display()))
+        })?;
+        Ok(Ready {
+            tests,
+            prepared,
+            directory,
+        })
+    }
+}
+
+impl Session<'_> {
+    /// Runs the tests, one after another, until one fails or a signal comes.
+    fn run_bonnie(&mut self, started: Timestamp, ready: Ready) -> Result<Ran, Failure> {
+        let Ready {
+            tests,
+            mut prepared,
+            directory,
+        } = ready;
+        let mut progress = Progress::new(self.context.watched);
+        let machine = self.machine(&prepared);
+        let mut notes = std::mem::take(&mut prepared.notes);
+        notes.extend(tests.notes.iter().cloned());
+        let mut measured = Measured {
+            phases: Vec::new(),
+            failed: None,
+        };
+        let began = Instant::now();
+        let mut stage = Stage {
+            path: Path::new(&prepared.target.path),
+            directory: &directory,
+            file: &prepared.file,
+            tests: &tests,
+            seed: self.seed,
+            small: None,
+        };
+        for test in &tests.list {
+            if self.interrupt.load(Relaxed) {
+                break;
+            }
+            let began_s = began.elapsed().as_secs_f64();
+            match self.test(*test, &mut stage, &prepared, &mut progress) {
+                Ok(mut phase) => {
+                    phase.began_s = began_s;
+                    measured.phases.push(phase);
+                }
+                Err(error) => {
+                    measured.failed = Some((test.name().to_owned(), error));
+                    break;
+                }
+            }
+        }
+        drop(stage);
+        drop(progress);
+        let left = tests.list.iter().skip(measured.phases.len());
+        let missing: Vec<String> = left.map(|test| test.name().to_owned()).collect();
+        let target = prepared.target;
+        Ok(self.recorded(started, target, machine, measured, &missing, notes))
+    }
+
+    fn test(
+        &self,
+        test: Test,
+        stage: &mut Stage<'_>,
+        prepared: &Prepared,
+        progress: &mut Progress,
+    ) -> Result<Phase, EngineError> {
+        let plan = PhasePlan::new(test.name(), stage.tests.workload(test));
+        progress.begin(&plan.name, f64::INFINITY);
+        let tasks = stage.tasks(test)?;
+        let mut watch = Watch::new(&plan, &prepared.counters, progress);
+        let calls = Calls {
+            name: &plan.name,
+            workload: &plan.workload,
+            window: plan.window,
+            interrupt: self.interrupt,
+        };
+        let phase = calls::run(&calls, tasks, &mut watch)?;
+        progress.end();
+        Ok(phase)
+    }
+}
+
+/// What the tests are made on.
+struct Stage<'a> {
+    path: &'a Path,
+    directory: &'a OwnedFd,
+    /// The large file, which has no name.
+    file: &'a File,
+    tests: &'a Tests,
+    seed: u64,
+    /// The small files, from their creation to their removal.
+    small: Option<Small>,
+}
+
+impl Stage<'_> {
+    /// What the threads of a test do.
+    fn tasks(&mut self, test: Test) -> Result<Vec<Box<dyn Task + '_>>, EngineError> {
+        let tests = self.tests;
+        let seed = part_of_seed(self.seed, test.number());
+        let in_order = |file: File, way: Way, chunk: Bytes, size: Bytes| {
+            let one: Box<dyn Task> =
+                Box::new(InOrder::new(file, way, chunk, size, seed, tests.sync));
+            vec![one]
+        };
+        let one_byte = Bytes(1);
+        Ok(match test {
+            // As in Bonnie++ its file is not that of the other tests.
+            Test::CharWrite => {
+                let file = testfile::create(self.path).map_err(EngineError::Setup)?;
+                in_order(file, Way::Write, one_byte, tests.chars)
+            }
+            Test::BlockWrite => in_order(self.reopened()?, Way::Write, tests.block, tests.size),
+            Test::Rewrite => in_order(self.reopened()?, Way::Rewrite, tests.block, tests.size),
+            Test::CharRead => in_order(self.reopened()?, Way::Read, one_byte, tests.chars),
+            Test::BlockRead => in_order(self.reopened()?, Way::Read, tests.block, tests.size),
+            Test::Seeks => self.seekers(seed)?,
+            Test::Files(round, deed) => {
+                let kept = self.small.take().filter(|_| deed != Deed::Create);
+                let small = match kept {
+                    Some(small) => small,
+                    None => {
+                        let folder = Folder::create(self.directory).map_err(EngineError::Setup)?;
+                        Small::new(folder, &tests.files, round, self.seed, tests.sync)?
+                    }
+                };
+                vec![self.small.insert(small).task(deed)]
+            }
+        })
+    }
+
+    /// The large file as another open file: it has its own read-ahead, and no O_DIRECT.
+    fn reopened(&self) -> Result<File, EngineError> {
+        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let open = File::options().read(true).write(true).open(&path);
+        open.map_err(|error: io::Error| {
+            calls::failed(format!("opening the test file again as {path}"), error)
+        })
+    }
+
+    fn seekers(&self, seed: u64) -> Result<Vec<Box<dyn Task + '_>>, EngineError> {
+        let tests = self.tests;
+        let left = Arc::new(AtomicU64::new(tests.seeks));
+        (0..u64::from(tests.seekers))
+            .map(|number| {
+                let seeker = Seeker::new(
+                    self.reopened()?,
+                    tests.block,
+                    tests.size,
+                    Arc::clone(&left),
+                    part_of_seed(seed, number),
+                    tests.sync,
+                );
+                Ok(Box::new(seeker) as Box<dyn Task>)
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,420 @@
+//! Which tests there are, how much each does, and whether there is room for it.
+
+use std::path::Path;
+
+use engine::Choice;
+use linux::space::{self, Space};
+use record::{Bytes, Details, Nanos, Pattern, SmallFiles, Workload};
+
+use super::small::Deed;
+use crate::args::BenchArgs;
+use crate::descriptors;
+use crate::suite::base;
+
+/// A call of the block tests moves so much, unless it is told otherwise.
+const BLOCK: Bytes = Bytes::kib(8);
+/// The tests of single bytes move so much. bonnie++(8) says 20 MiB, and 2.00a was seen (strace) to
+/// make 3,145,728 calls whatever the size of its file.
+const CHARS: Bytes = Bytes::mib(3);
+/// How many seeks there are over all seekers.
+const SEEKS: u64 = 8192;
+/// How many seek at the same time.
+const SEEKERS: u32 = 5;
+/// How many small files there are.
+const FILES: u32 = 16 * 1024;
+/// The large file is so many times the memory, so that the page cache cannot hold most of it.
+const TIMES_MEMORY: u64 = 2;
+/// Of a file system this part stays free where nobody has said how much to write.
+const KEPT_FREE: u64 = 20;
+/// What a small file takes of a disk beside its data, at most: an inode and its name.
+const BESIDE_DATA: u64 = 4096;
+
+/// Which of the two rounds of small files: names that rise, or names that are scattered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Round {
+    Sequential,
+    Random,
+}
+
+/// A test of Bonnie++.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Test {
+    CharWrite,
+    BlockWrite,
+    Rewrite,
+    CharRead,
+    BlockRead,
+    Seeks,
+    Files(Round, Deed),
+}
+
+impl Test {
+    /// All of them, in the order in which they are made.
+    pub(super) const ALL: [Test; 12] = [
+        Test::CharWrite,
+        Test::BlockWrite,
+        Test::Rewrite,
+        Test::CharRead,
+        Test::BlockRead,
+        Test::Seeks,
+        Test::Files(Round::Sequential, Deed::Create),
+        Test::Files(Round::Sequential, Deed::Stat),
+        Test::Files(Round::Sequential, Deed::Delete),
+        Test::Files(Round::Random, Deed::Create),
+        Test::Files(Round::Random, Deed::Stat),
+        Test::Files(Round::Random, Deed::Delete),
+    ];
+
+    /// The phase's name: the readers of Bonnie++'s CSV give the same to its tests.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Test::CharWrite => "char-write",
+            Test::BlockWrite => "block-write",
+            Test::Rewrite => "rewrite",
+            Test::CharRead => "char-read",
+            Test::BlockRead => "block-read",
+            Test::Seeks => "seeks",
+            Test::Files(Round::Sequential, Deed::Create) => "seq-create",
+            Test::Files(Round::Sequential, Deed::Stat) => "seq-stat",
+            Test::Files(Round::Sequential, Deed::Delete) => "seq-delete",
+            Test::Files(Round::Random, Deed::Create) => "random-create",
+            Test::Files(Round::Random, Deed::Stat) => "random-stat",
+            Test::Files(Round::Random, Deed::Delete) => "random-delete",
+        }
+    }
+
+    /// The test that makes what this one works on.
+    fn needs(self) -> Option<Test> {
+        match self {
+            Test::Rewrite | Test::CharRead | Test::BlockRead | Test::Seeks => {
+                Some(Test::BlockWrite)
+            }
+            Test::Files(round, Deed::Stat | Deed::Delete) => Some(Test::Files(round, Deed::Create)),
+            Test::Files(_, Deed::Create) | Test::CharWrite | Test::BlockWrite => None,
+        }
+    }
+
+    /// Where its random numbers begin.
+    pub(super) fn number(self) -> u64 {
+        let at = Test::ALL.iter().position(|test| *test == self);
+        at.unwrap_or_default() as u64
+    }
+}
+
+/// The small files.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Files {
+    pub(super) count: u32,
+    /// Sizes are drawn from `smallest` to `largest`.
+    pub(super) smallest: Bytes,
+    pub(super) largest: Bytes,
+    /// In so many directories; 0 is none of their own.
+    pub(super) directories: u32,
+}
+
+/// The tests of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Tests {
+    pub(super) list: Vec<Test>,
+    /// The size of the large file.
+    pub(super) size: Bytes,
+    /// Whether the user has given it.
+    pub(super) sized: bool,
+    /// How much of it is a call's.
+    pub(super) block: Bytes,
+    /// How much is moved byte by byte.
+    pub(super) chars: Bytes,
+    pub(super) seeks: u64,
+    pub(super) seekers: u32,
+    pub(super) files: Files,
+    /// Whether each write, and each file that is created or removed, is flushed at once.
+    pub(super) sync: bool,
+    /// What the user should know, as sentences.
+    pub(super) notes: Vec<String>,
+}
+
+/// Refuses options that the tests have no use for.
+///
+/// # Errors
+/// Says which option, and why.
+pub(crate) fn check_options(args: &BenchArgs) -> Result<(), String> {
+    let given = [
+        (args.rate.is_some(), "--rate"),
+        (args.depth.is_some(), "--depth"),
+        (args.span.is_some(), "--span"),
+        (args.read_fraction.is_some(), "--read-fraction"),
+        (args.seconds.is_some(), "--seconds"),
+        (args.precision.is_some(), "--precision"),
+        (args.quick, "--quick"),
+        (args.engine.is_some(), "--engine"),
+    ];
+    match given.into_iter().find(|(given, _)| *given) {
+        None => Ok(()),
+        Some((_, option)) => Err(format!(
+            "{option} does not go with --suite bonnie: its tests are a given work, by blocking \
+             calls one after another; --size, --block and --files say how much"
+        )),
+    }
+}
+
+impl Tests {
+    /// What `args` and the names of the phases ask for on a machine with so much memory.
+    ///
+    /// # Errors
+    /// When a test is named that does not exist, or a figure makes no sense.
+    pub(super) fn of(args: &BenchArgs, names: &[String], memory: Bytes) -> Result<Tests, String> {
+        check_options(args)?;
+        let known = |name: &String| Test::ALL.iter().any(|test| test.name() == name);
+        if let Some(name) = names.iter().find(|name| !known(name)) {
+            let all: Vec<&str> = Test::ALL.iter().map(|test| test.name()).collect();
+            return Err(format!(
+                "there is no phase '{name}'; the suite has {}",
+                all.join(", ")
+            ));
+        }
+        let named = |test: Test| names.is_empty() || names.iter().any(|name| name == test.name());
+        let needed = |test: Test| {
+            let mut all = Test::ALL.into_iter();
+            all.any(|other| named(other) && other.needs() == Some(test))
+        };
+        let list: Vec<Test> = Test::ALL
+            .into_iter()
+            .filter(|test| named(*test) || needed(*test))
+            .collect();
+        let added = list.iter().filter(|test| !named(**test));
+        let notes = added.map(|test| {
+            format!(
+                "{} was made too, since what was asked for works on what it writes.",
+                test.name()
+            )
+        });
+        let notes = notes.collect();
+        let tests = Tests {
+            size: args.size.map_or_else(
+                // A memory is of any number of KiB, and the file is no smaller than twice that.
+                || Bytes((memory.0 * TIMES_MEMORY).next_multiple_of(Bytes::MIB.0)),
+                |size| size.0.round_down(Bytes::MIB),
+            ),
+            sized: args.size.is_some(),
+            block: args.block.map_or(BLOCK, |block| block.0),
+            chars: CHARS,
+            seeks: SEEKS,
+            seekers: args.threads.unwrap_or(SEEKERS),
+            files: files(args)?,
+            sync: args.sync,
+            notes,
+            list,
+        };
+        tests.checked(memory)
+    }
+
+    fn checked(mut self, memory: Bytes) -> Result<Tests, String> {
+        if self.size < Bytes::MIB || self.block.0 == 0 || self.block > Bytes::MIB {
+            return Err(format!(
+                "a file of {} in blocks of {}: Bonnie++'s tests take a --size of 1 MiB or more, and \
+                 a --block of 1 byte to 1 MiB",
+                self.size, self.block
+            ));
+        }
+        self.chars = self.chars.min(self.size);
+        if self.has_large_file() && self.size.0 < TIMES_MEMORY * memory.0.max(1) {
+            self.notes.push(format!(
+                "The file of {} is less than twice this machine's memory of {memory}, as Bonnie++ \
+                 would have it.",
+                self.size
+            ));
+        }
+        Ok(self)
+    }
+
+    /// Whether a test is made that needs the large file.
+    fn has_large_file(&self) -> bool {
+        let other = |test: &Test| matches!(test, Test::Files(..) | Test::CharWrite);
+        !self.list.iter().all(other)
+    }
+
+    /// The most data that is written and not yet gone, small files aside.
+    pub(super) fn data(&self) -> Bytes {
+        if self.has_large_file() {
+            // The file of single bytes is gone when this is begun, and is no larger.
+            self.size
+        } else if self.list.contains(&Test::CharWrite) {
+            self.chars
+        } else {
+            Bytes(0)
+        }
+    }
+
+    /// How many files are open at once, at most: those of the seekers, and the directories of small
+    /// files.
+    pub(super) fn open_at_once(&self) -> u64 {
+        // The calls are made by threads without a ring.
+        let seeker = 1 + descriptors::of_thread(Choice::Sync);
+        let of_test = |test: &Test| match test {
+            Test::Files(..) => u64::from(self.files.directories),
+            Test::Seeks => u64::from(self.seekers) * seeker,
+            _ => 0,
+        };
+        self.list.iter().map(of_test).max().unwrap_or(0)
+    }
+
+    /// Whether all fits where it is to be written: data, and files by number.
+    ///
+    /// # Errors
+    /// Says what does not fit, and what to give instead.
+    pub(super) fn check_room(&self, directory: &Path) -> Result<(), String> {
+        let space = space::of(directory).map_err(|error| error.to_string())?;
+        self.check_bytes(directory, &space)?;
+        let files = self.named();
+        match rustix::fs::statvfs(directory) {
+            // File systems that make inodes as they need them say 0 in all.
+            Ok(room) if room.f_files > 0 && room.f_favail < files + 1 => Err(format!(
+                "{} has room for {} more files by number, and {files} would be created; give fewer \
+                 --files",
+                directory.display(),
+                room.f_favail
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many files and directories with names are there at once.
+    fn named(&self) -> u64 {
+        match self.list.iter().any(|test| matches!(test, Test::Files(..))) {
+            true => u64::from(self.files.count) + u64::from(self.files.directories),
+            false => 0,
+        }
+    }
+
+    /// Whether all data fits into `space`, which it does not fill unless it is told to: others may
+    /// live on it.
+    ///
+    /// # Errors
+    /// Says how much is needed, and what to give instead.
+    pub(super) fn check_bytes(&self, directory: &Path, space: &Space) -> Result<(), String> {
+        let each = self.files.largest.0 + BESIDE_DATA;
+        // The large file is there until the end.
+        let data = self.data() + Bytes(self.named().saturating_mul(each));
+        let (kept, unasked) = match self.sized || !self.has_large_file() {
+            true => (Bytes(0), String::new()),
+            false => {
+                let kept = Bytes(space.total.0 / KEPT_FREE);
+                (
+                    kept,
+                    format!(", of which {kept} stay free unless --size is given"),
+                )
+            }
+        };
+        if data + kept <= space.available {
+            return Ok(());
+        }
+        Err(format!(
+            "the tests of --suite bonnie need {data} in {}, and {} are free{unasked}; a file of \
+             twice the memory is written unless a smaller --size is given, and {} small files \
+             unless other --files are",
+            directory.display(),
+            space.available,
+            self.files.count
+        ))
+    }
+
+    /// What a test does, for the record.
+    pub(super) fn workload(&self, test: Test) -> Workload {
+        let each = |calls| Workload {
+            pattern: Pattern::Sequential,
+            span: Some(self.size),
+            block: self.block,
+            longest: Nanos(0),
+            shortest: Nanos(0),
+            precision: 0.0,
+            details: Some(Box::new(Details {
+                full_sync: true,
+                calls: Some(calls),
+                ..Details::default()
+            })),
+            ..base()
+        };
+        let data = each(record::Calls::Data);
+        let writes = |read_fraction| Workload {
+            read_fraction,
+            sync_every: u32::from(self.sync),
+            sync_at_end: true,
+            ..data.clone()
+        };
+        let blocks = Some(self.size.0.div_ceil(self.block.0));
+        let one_byte = |workload| Workload {
+            block: Bytes(1),
+            span: Some(self.chars),
+            ops: Some(self.chars.0),
+            ..workload
+        };
+        match test {
+            Test::CharWrite => one_byte(writes(0.0)),
+            Test::BlockWrite => Workload {
+                ops: blocks,
+                ..writes(0.0)
+            },
+            Test::Rewrite => Workload {
+                ops: blocks.map(|count| 2 * count),
+                ..writes(0.5)
+            },
+            Test::CharRead => one_byte(data),
+            Test::BlockRead => Workload {
+                ops: blocks,
+                ..data
+            },
+            Test::Seeks => Workload {
+                pattern: Pattern::Random,
+                threads: self.seekers,
+                ops: Some(self.seeks + self.seeks / 10),
+                ..writes(10.0 / 11.0)
+            },
+            Test::Files(round, deed) => self.of_files(round, deed, each(deed.calls())),
+        }
+    }
+
+    fn of_files(&self, round: Round, deed: Deed, plain: Workload) -> Workload {
+        let changes = deed != Deed::Stat;
+        Workload {
+            pattern: match round {
+                Round::Sequential => Pattern::Sequential,
+                Round::Random => Pattern::Random,
+            },
+            block: self.files.largest,
+            read_fraction: if changes { 0.0 } else { 1.0 },
+            // Of each file, as wherever there are several.
+            span: Some(self.files.largest),
+            ops: Some(u64::from(self.files.count)),
+            sync_every: u32::from(self.sync && changes),
+            sync_at_end: changes,
+            details: plain.details.map(|details| {
+                Box::new(Details {
+                    files: self.files.count,
+                    small_files: Some(SmallFiles {
+                        smallest: self.files.smallest,
+                        directories: self.files.directories,
+                    }),
+                    ..*details
+                })
+            }),
+            ..plain
+        }
+    }
+}
+
+/// The small files that `args` ask for.
+fn files(args: &BenchArgs) -> Result<Files, String> {
+    let sizes = args.file_size.unwrap_or_default();
+    if sizes.largest > Bytes::gib(1) {
+        return Err(format!(
+            "small files of {} are not small; give a --file-size of 1 GiB or less",
+            sizes.largest
+        ));
+    }
+    Ok(Files {
+        count: args.files.unwrap_or(FILES),
+        smallest: sizes.smallest,
+        largest: sizes.largest,
+        directories: args.directories.unwrap_or(0),
+    })
+}

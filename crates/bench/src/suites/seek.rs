@@ -1,0 +1,32 @@
+//! `--suite seek`: seeker. Random reads over all of the target, with 1 to 64 in flight.
+
+use record::{Bytes, Nanos, Workload};
+
+use crate::suite::{PhasePlan, base};
+
+/// How many are in flight, phase by phase.
+const IN_FLIGHT: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// How long seeker itself runs.
+const SEEKER: Nanos = Nanos::from_secs(30);
+
+/// The phases. The first is seeker and lasts as long, unless it is to be `quick`.
+pub(crate) fn phases(quick: bool) -> Vec<PhasePlan> {
+    let phase = |depth: u32| {
+        let seeker = depth == 1 && !quick;
+        let common = Workload {
+            block: Bytes::kib(4),
+            depth,
+            ..base()
+        };
+        let workload = match seeker {
+            true => Workload {
+                longest: SEEKER,
+                precision: 0.0,
+                ..common
+            },
+            false => common,
+        };
+        PhasePlan::new(format!("seek-{depth}"), workload)
+    };
+    IN_FLIGHT.into_iter().map(phase).collect()
+}

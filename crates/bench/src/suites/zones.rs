@@ -1,0 +1,226 @@
+//! `--suite zones`: ZCAV. Sequential reads in zones of the target, each read twice.
+//!
+//! The zones are not read one after another: a disk that gets slower with time, as one whose burst
+//! credit is spent, would look like one that is slower at its end.
+
+use record::{Bytes, Details, Nanos, Pattern, Phase, Workload};
+
+use crate::schedule::Schedule;
+use crate::suite::{PhasePlan, base};
+
+/// How many zones there are.
+pub(crate) const ZONES: u64 = 64;
+/// A zone has room for so many requests at least.
+const LEAST_REQUESTS: u64 = 16;
+/// The smallest request that is chosen for a small target.
+const LEAST_BLOCK: Bytes = Bytes::kib(4);
+/// So many are in flight at most, since without io_uring each is a thread.
+const MOST_IN_FLIGHT: u64 = 128;
+/// What the name of a second read ends in.
+const AGAIN: &str = "-again";
+
+/// The phase that stands for all: each zone for 2 s at most, and until it is precise.
+pub(crate) fn pattern() -> PhasePlan {
+    let workload = Workload {
+        pattern: Pattern::Sequential,
+        block: Bytes::MIB,
+        depth: 8,
+        longest: Nanos::from_secs(2),
+        shortest: Nanos(400_000_000),
+        ..base()
+    };
+    PhasePlan {
+        // Slices of 20 ms: twenty are the least that have an interval.
+        window: Nanos(200_000_000),
+        ..PhasePlan::new("zones", workload)
+    }
+}
+
+/// Whether a phase is the second read of its zone.
+pub(crate) fn is_again(phase: &Phase) -> bool {
+    phase.name.ends_with(AGAIN)
+}
+
+/// Where a phase's zone begins, in bytes.
+pub(crate) fn position(phase: &Phase) -> Bytes {
+    let details = phase.workload.details.as_ref();
+    details.map_or(Bytes(0), |details| details.offset)
+}
+
+/// What was asked for, and so is not made to fit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    /// The size of a request.
+    pub block: bool,
+    /// How many are in flight.
+    pub depth: bool,
+}
+
+/// The zones of a target.
+pub(crate) struct Zones {
+    pattern: PhasePlan,
+    span: Bytes,
+    zone: Bytes,
+}
+
+impl Zones {
+    /// Divides a target whose disks take requests of up to `whole` in one piece. Unless their size
+    /// was asked for, they are made to fit small zones, and such disks.
+    ///
+    /// A request that the kernel must split costs io_uring a try for nothing since Linux 6.3 (commit
+    /// 9cea62b2cbab): it comes back with EAGAIN, and is made once more by a thread. A limit of the blkio
+    /// controller counts both, so that the disk would seem half as fast as it is.
+    ///
+    /// # Errors
+    /// When the zones would be too small to be measured.
+    pub(crate) fn of(
+        mut pattern: PhasePlan,
+        size: Bytes,
+        asked: Asked,
+        whole: Option<Bytes>,
+    ) -> Result<Zones, String> {
+        let span = pattern.workload.span.unwrap_or(size);
+        let zone = Bytes(span.0 / ZONES);
+        let workload = &mut pattern.workload;
+        if !asked.block {
+            let in_flight = workload.block.0 * u64::from(workload.depth);
+            let fits = |block: Bytes| {
+                zone.0 / block.0 >= LEAST_REQUESTS && whole.is_none_or(|whole| block <= whole)
+            };
+            while !fits(workload.block) && workload.block > LEAST_BLOCK {
+                workload.block = Bytes(workload.block.0 / 2);
+            }
+            // As much in flight as larger requests would have, but never more than half a zone.
+            let requests = in_flight.min(zone.0 / 2) / workload.block.0;
+            if !asked.depth {
+                workload.depth = workload.depth.max(requests.min(MOST_IN_FLIGHT) as u32);
+            }
+        }
+        let zone = zone.round_down(workload.block);
+        if zone.0 / workload.block.0 < LEAST_REQUESTS {
+            return Err(format!(
+                "{span} are too small for {ZONES} zones of {LEAST_REQUESTS} requests of {} each; \
+                 measure a larger target, or give a smaller --block",
+                workload.block
+            ));
+        }
+        Ok(Zones {
+            pattern,
+            span,
+            zone,
+        })
+    }
+
+    /// The zone that is read as the `nth`: the number with its six bits reversed, so that any run
+    /// of zones is spread over the whole target.
+    fn order(nth: u64) -> u64 {
+        nth.reverse_bits() >> (u64::BITS - ZONES.trailing_zeros())
+    }
+
+    /// Where a zone begins: the last one ends where the target does, but for a request.
+    fn start(&self, zone: u64) -> Bytes {
+        let exact = u128::from(self.span.0) * u128::from(zone) / u128::from(ZONES);
+        Bytes(exact as u64).round_down(self.pattern.workload.block)
+    }
+
+    /// A read of `bytes` from the start of a zone.
+    fn read(&self, zone: u64, bytes: Bytes, again: &str) -> PhasePlan {
+        let details = Details {
+            offset: self.start(zone),
+            bytes: Some(bytes),
+            ..Details::default()
+        };
+        PhasePlan {
+            name: format!("zone-{zone:02}{again}"),
+            workload: Workload {
+                span: Some(bytes),
+                details: Some(Box::new(details)),
+                ..self.pattern.workload.clone()
+            },
+            ..self.pattern.clone()
+        }
+    }
+}
+
+impl Schedule for Zones {
+    fn next(&mut self, done: &[Phase]) -> Option<PhasePlan> {
+        let firsts = done.iter().filter(|phase| !is_again(phase)).count() as u64;
+        if let Some(last) = done.last().filter(|last| !is_again(last)) {
+            let read = last.read.as_ref().map_or(0, |flow| flow.bytes);
+            let same = Bytes(read.min(self.zone.0)).round_down(self.pattern.workload.block);
+            if same.0 > 0 {
+                return Some(self.read(Self::order(firsts - 1), same, AGAIN));
+            }
+        }
+        (firsts < ZONES).then(|| self.read(Self::order(firsts), self.zone, ""))
+    }
+
+    fn missing(&self, done: &[Phase]) -> Vec<String> {
+        let firsts = done.iter().filter(|phase| !is_again(phase)).count() as u64;
+        match ZONES - firsts {
+            0 => Vec::new(),
+            left => vec![format!("{left} of {ZONES} zones")],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_zone_is_read_once_and_no_two_neighbours_in_turn() {
+        let order: Vec<u64> = (0..ZONES).map(Zones::order).collect();
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq(0..ZONES));
+        assert!(order.windows(2).all(|two| two[0].abs_diff(two[1]) > 1));
+    }
+
+    const NOTHING: Asked = Asked {
+        block: false,
+        depth: false,
+    };
+    const BLOCK: Asked = Asked {
+        block: true,
+        depth: false,
+    };
+
+    #[test]
+    fn requests_fit_into_small_zones_unless_their_size_was_asked_for() {
+        let zones = Zones::of(pattern(), Bytes::mib(64), NOTHING, None).unwrap();
+        assert_eq!(zones.pattern.workload.block, Bytes::kib(64));
+        assert_eq!(zones.pattern.workload.depth, 8);
+        let why = Zones::of(pattern(), Bytes::mib(64), BLOCK, None)
+            .err()
+            .unwrap();
+        assert!(why.contains("too small for 64 zones"), "{why}");
+        assert!(Zones::of(pattern(), Bytes::kib(64), NOTHING, None).is_err());
+        let large = Zones::of(pattern(), Bytes::gib(64), NOTHING, None).unwrap();
+        assert_eq!(large.pattern.workload.block, Bytes::MIB);
+        let plan = large.read(63, large.zone, "");
+        assert_eq!(plan.name, "zone-63");
+        assert_eq!(plan.workload.details.unwrap().offset, Bytes::gib(63));
+    }
+
+    #[test]
+    fn a_request_is_no_larger_than_the_disks_take_and_as_much_is_in_flight() {
+        let of = |size, asked, whole| {
+            let zones = Zones::of(pattern(), size, asked, Some(Bytes::kib(whole))).unwrap();
+            (zones.pattern.workload.block, zones.pattern.workload.depth)
+        };
+        assert_eq!(of(Bytes::gib(64), NOTHING, 1280), (Bytes::MIB, 8));
+        assert_eq!(of(Bytes::gib(64), NOTHING, 128), (Bytes::kib(128), 64));
+        // Half a zone of 4 MiB.
+        assert_eq!(of(Bytes::mib(256), NOTHING, 128), (Bytes::kib(128), 16));
+        // What some disks behind USB take.
+        assert_eq!(of(Bytes::gib(64), NOTHING, 120), (Bytes::kib(64), 128));
+        assert_eq!(of(Bytes::gib(64), NOTHING, 4), (Bytes::kib(4), 128));
+        assert_eq!(of(Bytes::gib(64), BLOCK, 128), (Bytes::MIB, 8));
+        let depth = Asked {
+            block: false,
+            depth: true,
+        };
+        assert_eq!(of(Bytes::gib(64), depth, 128), (Bytes::kib(128), 8));
+    }
+}

@@ -1,0 +1,63 @@
+//! The report as a browser sees it.
+
+use page::browser::{assert_drawn, look_at};
+
+use super::tests::{hostile_run, render, render_imported};
+use crate::views::sample;
+
+#[test]
+fn chromium_renders_the_report_without_errors_or_requests() {
+    let one = sample::database_run(1);
+    assert_drawn("one", &render(std::slice::from_ref(&one)));
+    assert_drawn("two", &render(&[one, sample::database_run(9)]));
+}
+
+#[test]
+fn chromium_renders_imported_interrupted_and_hostile_runs() {
+    assert_drawn(
+        "imported",
+        &render(&[sample::imported_run(1), sample::database_run(9)]),
+    );
+    assert_drawn("another tool's", &render_imported());
+    assert_drawn("interrupted", &render(&[sample::interrupted_run(3)]));
+    assert_drawn(
+        "hostile",
+        &render(&[hostile_run(), sample::database_run(1)]),
+    );
+}
+
+#[test]
+fn chromium_asks_for_nothing_even_when_no_policy_forbids_it() {
+    let page = render(&[sample::database_run(1)]);
+    let policy = page
+        .lines()
+        .find(|line| line.contains("Content-Security-Policy"))
+        .unwrap();
+    assert_drawn("no-policy", &page.replacen(policy, "", 1));
+}
+
+#[test]
+fn chromium_runs_no_script_without_the_nonce() {
+    let page = render(&[sample::database_run(1)]);
+    let injected = "<body><script>document.title = 'owned'</script><img src=\"data:,\" onerror=\"document.title = 'owned'\">";
+    let Some(seen) = look_at("injected", &page.replacen("<body>", injected, 1)) else {
+        return;
+    };
+    assert!(!seen.dom.contains("<title>owned"));
+    assert!(seen.dom.contains("data-charts=\"drawn\""));
+}
+
+/// Without this, a console and a log that stay empty would prove nothing.
+#[test]
+fn chromium_tests_would_notice_an_error_and_a_request() {
+    let page = "<img src=\"http://elsewhere.test/pixel\"><script>missing()</script>";
+    let Some(seen) = look_at("control", page) else {
+        return;
+    };
+    assert!(
+        seen.console
+            .iter()
+            .any(|line| line.contains("missing is not defined"))
+    );
+    assert_eq!(seen.requests, ["http://elsewhere.test/pixel"]);
+}

@@ -1,0 +1,42 @@
+//! The runs of other tools in a report: their totals in a table of their own, since there is nothing
+//! to plot.
+
+use record::ImportedRun;
+
+use super::header::{FindingLine, finding_line};
+use crate::imported::Judged;
+use crate::views::imported::{Row, rows};
+use ui::words;
+
+/// What is said of one imported run.
+pub(super) struct ImportedView {
+    pub(super) tool: String,
+    /// Name and value of what identifies the run, in the order in which it is shown.
+    pub(super) identity: Vec<(&'static str, String)>,
+    pub(super) verdict: &'static str,
+    pub(super) sign: &'static str,
+    pub(super) findings: Vec<FindingLine>,
+    pub(super) rows: Vec<Row>,
+}
+
+pub(super) fn view((run, judged): &(ImportedRun, Judged)) -> ImportedView {
+    let summary = &run.summary;
+    let known = [
+        ("Target", summary.target.clone()),
+        ("Host", summary.host.clone()),
+        ("Date", summary.ran.map(words::date)),
+        ("From", Some(run.source.clone())),
+        ("Run", Some(run.id.to_string())),
+    ];
+    ImportedView {
+        tool: summary.tool.clone(),
+        identity: known
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect(),
+        verdict: judged.verdict.word(),
+        sign: words::verdict_sign(judged.verdict),
+        findings: judged.findings.iter().map(finding_line).collect(),
+        rows: rows(run),
+    }
+}

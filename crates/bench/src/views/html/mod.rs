@@ -1,0 +1,126 @@
+//! The report: one HTML page that opens offline, for one run or several laid over each other.
+//!
+//! What is shown is prepared here as text (`header`, `results`, `phases`, `facts`) and as Plotly
+//! figures (`charts`); the templates beside this file put it in place and escape every string. The
+//! page says everything that matters without its script too: only the charts need it.
+
+mod answer;
+mod charts;
+mod facts;
+mod header;
+mod imported;
+mod names;
+mod phases;
+mod results;
+
+pub use charts::distribution;
+pub use facts::command_line;
+pub use names::Subject;
+pub use phases::groups;
+
+#[cfg(test)]
+mod browser_tests;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::Path;
+
+use askama::Template;
+use ledger::Mark;
+use plotly::Plot;
+use record::{ImportedRun, Run};
+
+use crate::conclusion::Conclusion;
+use crate::imported::Judged;
+use page::charts::Figure;
+
+/// The whole page.
+#[derive(Template)]
+#[template(path = "page.html")]
+struct Page<'a> {
+    /// The page's title.
+    title: String,
+    /// What the page's own scripts carry and nothing that comes from data can.
+    nonce: String,
+    style: &'static str,
+    plotly: &'a str,
+    script: &'static str,
+    runs: Vec<header::RunCard>,
+    imported: Vec<imported::ImportedView>,
+    answers: Vec<answer::AnswerView>,
+    results: results::Table,
+    phases: Vec<phases::Section>,
+    facts: facts::Table,
+    /// What the charts draw; a chart names its figure by index.
+    figures: Vec<Figure>,
+}
+
+/// Writes the report of `runs`, and of those of other tools, to the file at `path`, which is replaced,
+/// with the `marks` that were set while they ran. A pipe or a terminal is written to; a block device
+/// never is.
+///
+/// # Errors
+/// When the file cannot be written; a part of a page is not left behind.
+pub(crate) fn write_file(
+    path: &Path,
+    runs: &[(Run, Conclusion)],
+    imported: &[(ImportedRun, Judged)],
+    marks: &[Mark],
+) -> anyhow::Result<()> {
+    let mut page = Vec::new();
+    write_page(&mut page, runs, imported, marks)?;
+    page::save(path, &page)
+}
+
+/// Writes the report of `runs` to `out`.
+///
+/// # Errors
+/// When `out` cannot be written to.
+pub(crate) fn write_page(
+    out: &mut dyn io::Write,
+    runs: &[(Run, Conclusion)],
+    imported: &[(ImportedRun, Judged)],
+    marks: &[Mark],
+) -> io::Result<()> {
+    let subjects = names::subjects(runs);
+    let mut groups = phases::groups(&subjects);
+    for group in &mut groups {
+        group.mark(marks);
+    }
+    let mut figures = Vec::new();
+    let sources = Plot::offline_js_sources();
+    let page = Page {
+        title: title(&subjects, imported),
+        nonce: page::nonce(),
+        style: page::STYLE,
+        plotly: page::plotly_script(&sources),
+        script: page::SCRIPT,
+        runs: subjects.iter().map(header::card).collect(),
+        imported: imported.iter().map(imported::view).collect(),
+        answers: subjects
+            .iter()
+            .filter_map(|subject| answer::view(subject, &mut figures))
+            .collect(),
+        results: results::table(&groups, subjects.len() > 1),
+        phases: groups
+            .iter()
+            .map(|group| phases::section(group, subjects.len(), &mut figures))
+            .collect(),
+        facts: facts::table(&subjects),
+        figures,
+    };
+    page.write_into(out)
+}
+
+fn title(subjects: &[names::Subject<'_>], imported: &[(ImportedRun, Judged)]) -> String {
+    match (subjects, imported) {
+        ([], []) => "disksmith report".to_owned(),
+        ([only], []) => format!(
+            "{} on {} – disksmith",
+            only.run.target.path, only.run.machine.hostname
+        ),
+        ([], [(only, _)]) => format!("{}, imported – disksmith", only.summary.tool),
+        (several, others) => format!("{} runs compared – disksmith", several.len() + others.len()),
+    }
+}

@@ -1,0 +1,89 @@
+//! What the runs of a report are called: a short id that tells them apart, and a label.
+
+use record::Run;
+
+use crate::conclusion::Conclusion;
+
+/// The longest host and target that a label holds.
+const PLACE_CHARS: usize = 28;
+/// The longest short id. Ours are shorter; an imported run's id can be anything.
+const SHORT_CHARS: usize = 24;
+
+/// A run of the report.
+pub struct Subject<'a> {
+    /// Its place among the runs of the report, which decides its colour.
+    pub slot: usize,
+    pub run: &'a Run,
+    pub conclusion: &'a Conclusion,
+    /// Enough of its id to tell it from the others.
+    pub short: String,
+    /// What a legend calls it: the short id, and host and target as far as there is room.
+    pub label: String,
+}
+
+/// The runs of the report with their names.
+pub(super) fn subjects(runs: &[(Run, Conclusion)]) -> Vec<Subject<'_>> {
+    let ids: Vec<&str> = runs.iter().map(|(run, _)| run.id.as_str()).collect();
+    let ends: Vec<&str> = ids.iter().map(|id| last_part(id)).collect();
+    let distinct = ends
+        .iter()
+        .enumerate()
+        .all(|(i, end)| !ends[..i].contains(end));
+    runs.iter()
+        .enumerate()
+        .map(|(slot, (run, conclusion))| {
+            let short = shortened(if distinct { ends[slot] } else { ids[slot] }, SHORT_CHARS);
+            let place = format!("{}:{}", run.machine.hostname, run.target.path);
+            Subject {
+                slot,
+                run,
+                conclusion,
+                label: format!("{short} {}", shortened(&place, PLACE_CHARS)),
+                short,
+            }
+        })
+        .collect()
+}
+
+/// The four characters that end an id of ours; another id as it is.
+fn last_part(id: &str) -> &str {
+    match id.rsplit_once('-') {
+        Some((_, end)) if !end.is_empty() => end,
+        _ => id,
+    }
+}
+
+/// The first and the last characters of `text`, with an ellipsis for what is left out between.
+fn shortened(text: &str, longest: usize) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    if chars.len() <= longest {
+        return text.to_owned();
+    }
+    let head = longest / 2;
+    let tail = longest - head - 1;
+    let (first, last) = (&chars[..head], &chars[chars.len() - tail..]);
+    first.iter().chain(['…'].iter()).chain(last).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::views::sample;
+
+    #[test]
+    fn runs_are_told_apart_by_the_end_of_their_id_or_else_by_all_of_it() {
+        let runs = [sample::database_run(1), sample::database_run(2)];
+        let shorts: Vec<_> = subjects(&runs).iter().map(|s| s.short.len()).collect();
+        assert_eq!(shorts, [4, 4]);
+        let same = [runs[0].clone(), runs[0].clone()];
+        assert_eq!(subjects(&same)[1].short, same[1].0.id.as_str());
+    }
+
+    #[test]
+    fn a_long_path_loses_its_middle() {
+        assert_eq!(shortened("/short", 28), "/short");
+        let long = shortened("/srv/données/mysql/volumes/replica-17/data", 28);
+        assert_eq!(long, "/srv/données/m…plica-17/data");
+        assert_eq!(long.chars().count(), 28);
+    }
+}

@@ -1,0 +1,156 @@
+//! The arguments of `sweep`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use domain::filesystem::Fs;
+use domain::planned::Planned;
+use domain::raid::Level;
+use domain::values::{Percent, Size, Span};
+
+/// What `sweep` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  disksmith sweep --devices /dev/sdf,/dev/sdg,/dev/sdh,/dev/sdi --destroy /dev/sdf \\
+      --destroy /dev/sdg --destroy /dev/sdh --destroy /dev/sdi=ext4
+  disksmith sweep --devices … --members 2,4,8 --level 0,10 --chunk 64k,256k --fs xfs,ext4 \\
+      --objective page-mixed.iops --require 'page-write.p99<5ms' --survives 1
+  disksmith sweep --devices … --price gp3.prices --objective 'page-mixed.iops/$'
+  disksmith sweep --show last --report sweep.html
+
+A sweep that was killed goes on where it was when the same command is run again.")]
+pub struct SweepArgs {
+    /// The disks, with commas between. Each must also be named by a --destroy
+    #[arg(
+        long,
+        value_name = "DEVICE,…",
+        num_args = 1..,
+        value_delimiter = ',',
+        required_unless_present_any = ["show", "abandon"],
+        conflicts_with_all = ["show", "abandon"]
+    )]
+    pub devices: Vec<PathBuf>,
+    /// Allow this device to be overwritten. What it carries must be named too: PATH=ext4
+    #[arg(long, value_name = "PATH[=SIGNATURE]")]
+    pub destroy: Vec<OsString>,
+    /// A disk of a plan: another one under its name is refused. 'fleet' says it
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub planned: Vec<Planned>,
+
+    /// How many members; 1 is a disk alone [default: 1, 2, 4, 8, … and all]
+    #[arg(long, value_name = "N,…", num_args = 1.., value_delimiter = ',')]
+    pub members: Vec<usize>,
+    /// The RAID levels
+    #[arg(long, value_enum, num_args = 1.., value_delimiter = ',', default_values = ["0", "10"])]
+    pub level: Vec<Level>,
+    /// How much lies on one member before the next has its turn
+    #[arg(
+        long,
+        value_name = "SIZE,…",
+        num_args = 1..,
+        value_delimiter = ',',
+        default_values = ["64k", "256k"]
+    )]
+    pub chunk: Vec<Size>,
+    /// The file systems
+    #[arg(long, value_enum, num_args = 1.., value_delimiter = ',', default_values = ["xfs"])]
+    pub fs: Vec<Fs>,
+    /// The I/O schedulers of the disks, such as none,mq-deadline [default: what they have]
+    #[arg(long, value_name = "NAME,…", num_args = 1.., value_delimiter = ',')]
+    pub scheduler: Vec<String>,
+
+    /// The phases that --phase and --objective choose from
+    #[arg(long, value_enum, default_value_t = SweepSuite::Database, conflicts_with = "workload")]
+    pub suite: SweepSuite,
+    /// Measure these phases too, beside those that --objective and --require name
+    #[arg(
+        long,
+        value_name = "NAME",
+        num_args = 1..,
+        value_delimiter = ',',
+        conflicts_with = "workload"
+    )]
+    pub phase: Vec<String>,
+    /// One workload of your own in place of a suite; its figures are workload.iops and so on
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    pub workload: Option<String>,
+    /// What the best layout has most of, or least: PHASE.METRIC, of which the metrics are iops,
+    /// bytes, mean, p50, p90, p95, p99 and p99.9; or PHASE.iops/$ or cost, which need --price
+    /// [default: page-mixed.iops]
+    #[arg(long, value_name = "FIGURE")]
+    pub objective: Option<String>,
+    /// What a layout must reach to be taken at all, such as 'page-write.p99<5ms'
+    #[arg(long, value_name = "FIGURE<BAR")]
+    pub require: Vec<String>,
+    /// How many members may fail, whichever they are, before data is lost
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub survives: usize,
+    /// A file that says what volumes cost: lines such as 'gib-month 0.08'
+    #[arg(long, value_name = "FILE")]
+    pub price: Option<PathBuf>,
+
+    /// Measure every layout in every block, rather than drop those that are worse beyond doubt
+    #[arg(long)]
+    pub full: bool,
+    /// How often a layout is built and measured at most, once in each block
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = block_count)]
+    pub blocks: usize,
+    /// Layouts within this of the best are as good as it
+    #[arg(long, value_name = "PERCENT", default_value = "2%")]
+    pub tie: Percent,
+
+    /// A phase ends at the latest after this long
+    #[arg(long, value_name = "DURATION", default_value = "8s")]
+    pub seconds: Span,
+    /// A phase ends when the 95 % interval of its IOPS is within this; 0 never ends it early
+    #[arg(long, value_name = "PERCENT", default_value = "3%")]
+    pub precision: Percent,
+    /// Size of the test file, the same on every layout [default: 1 GiB, or half of what the
+    /// smallest layout has room for]
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Size>,
+    /// Threads that issue I/O, in every phase
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// Requests in flight a thread, in every phase
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16384))]
+    pub depth: Option<u32>,
+    /// Where the random order begins, so that it can be repeated
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Check everything and list the layouts, but build nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Show a sweep again: its id, or last
+    #[arg(long, value_name = "SWEEP", conflicts_with_all = ["abandon", "dry_run", "destroy"])]
+    pub show: Option<String>,
+    /// Take down what an unfinished sweep left, and do not go on with it: its id, or last
+    #[arg(long, value_name = "SWEEP", conflicts_with_all = ["dry_run", "destroy"])]
+    pub abandon: Option<String>,
+    /// Answer with one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Also write a page with plots, which opens offline
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+}
+
+/// More than this many blocks tell no more.
+const MOST_BLOCKS: usize = 1000;
+
+fn block_count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count) if (1..=MOST_BLOCKS).contains(&count) => Ok(count),
+        _ => Err(format!("write a number from 1 to {MOST_BLOCKS}")),
+    }
+}
+
+/// The suites whose phases a sweep can measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SweepSuite {
+    /// What databases do: pages, a log, scans and loads
+    Database,
+}

@@ -1,0 +1,153 @@
+//! What the baseline did over the time of the sweep.
+
+use crate::decided::Drift;
+use crate::record::Value;
+use ui::words::{count, number, seconds};
+
+use super::observed::{Observed, is_positive};
+use super::words::{amount, changed};
+
+/// From one measurement of the baseline to the next so much is more than building anew explains.
+const JUMP: f64 = 0.2;
+
+/// All measurements of the baseline's layout, whichever cell they were made in. `None` before it
+/// was measured twice.
+pub(super) fn of(observed: &Observed) -> Option<Drift> {
+    let record = observed.record;
+    let figure = observed.speed();
+    let cells = record
+        .cells
+        .iter()
+        .filter(|cell| cell.layout == record.baseline);
+    let mut points: Vec<(f64, f64)> = cells
+        .filter_map(|cell| Some((cell.began_s, cell.figure(&figure)?.mean)))
+        .filter(|(time, value)| time.is_finite() && is_positive(*value))
+        .collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let assessed = study::drift::assess(&points)?;
+    let baseline = record.layouts.get(record.baseline)?;
+    let measured = format!(
+        "The baseline ({baseline}) was measured {} times in {}",
+        points.len(),
+        hours(points.last()?.0 - points.first()?.0)
+    );
+    let text = match assessed.change {
+        None => format!(
+            "{measured}: too seldom to tell a drift; the largest step was {}.",
+            amount(assessed.jump)
+        ),
+        Some(ratio) => format!(
+            "{measured}: {}at the end {}; the largest step was {}.",
+            if ratio.shows_difference() {
+                ""
+            } else {
+                "no drift shown, "
+            },
+            changed(&figure, ratio),
+            amount(assessed.jump)
+        ),
+    };
+    Some(Drift {
+        points,
+        change: assessed.change.map(|ratio| Value {
+            mean: ratio.ratio - 1.0,
+            low: Some(ratio.low - 1.0),
+            high: Some(ratio.high - 1.0),
+        }),
+        jump: assessed.jump,
+        text,
+    })
+}
+
+/// What a drift says against the table: comparisons within a block hold, absolute figures do not.
+pub(super) fn doubt(drift: &Drift, tie: f64) -> Option<String> {
+    let shown = drift.change.filter(|change| {
+        let excludes_zero = change.low > Some(0.0) || change.high < Some(0.0);
+        excludes_zero && change.mean.abs() > tie
+    });
+    let what = match shown {
+        Some(change) => format!("drifted by {} while the sweep ran", amount(change.mean)),
+        None if drift.jump.abs() > JUMP => {
+            format!("jumped by {} from one time to the next", amount(drift.jump))
+        }
+        None => return None,
+    };
+    Some(format!(
+        "The baseline {what}: layouts are compared within blocks, which that does not touch, but \
+         figures of different blocks are of different hours."
+    ))
+}
+
+fn hours(elapsed: f64) -> String {
+    if elapsed < 120.0 {
+        seconds(elapsed)
+    } else if elapsed < 7200.0 {
+        count((elapsed / 60.0).round() as usize, "minute")
+    } else {
+        format!("{} hours", number(elapsed / 3600.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decide;
+    use super::super::testing::{Truth, raid10, sweep};
+    use crate::decided::Decided;
+    use crate::layout::Layout;
+
+    fn decided(drift: f64, blocks: usize) -> Decided {
+        let of = |_: &Layout| vec![("page-mixed.iops", 5000.0)];
+        let truth = Truth {
+            of: &of,
+            noise: 0.005,
+            drift,
+            seed: 9,
+        };
+        let mut record = sweep("page-mixed.iops", vec![raid10(2), raid10(4)]);
+        for block in 0..blocks {
+            truth.measure(&mut record, block, &[1]);
+            truth.baseline(&mut record, block);
+        }
+        decide(&record)
+    }
+
+    #[test]
+    fn a_drift_is_shown_and_makes_doubtful() {
+        let decided = decided(0.05, 5);
+        let drift = decided.drift.unwrap();
+        assert_eq!(drift.points.len(), 5);
+        let change = drift.change.unwrap();
+        assert!((change.mean - 0.2).abs() < 0.03, "{change:?}");
+        assert!(
+            drift.text.contains("at the end ") && drift.text.contains("% faster"),
+            "{}",
+            drift.text
+        );
+        assert!(
+            decided
+                .doubts
+                .iter()
+                .any(|text| text.contains("drifted by")),
+            "{:?}",
+            decided.doubts
+        );
+    }
+
+    #[test]
+    fn a_steady_machine_is_not_doubted() {
+        let decided = decided(0.0, 5);
+        let drift = decided.drift.unwrap();
+        assert!(drift.text.contains("no drift shown"), "{}", drift.text);
+        assert!(
+            !decided.doubts.iter().any(|text| text.contains("baseline")),
+            "{:?}",
+            decided.doubts
+        );
+    }
+
+    #[test]
+    fn before_the_second_measurement_there_is_none() {
+        assert!(decided(0.0, 1).drift.is_none());
+        assert!(decided(0.0, 2).drift.unwrap().text.contains("too seldom"));
+    }
+}

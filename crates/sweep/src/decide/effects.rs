@@ -1,0 +1,328 @@
+//! What each factor does, all else equal.
+
+use study::compare::RatioInterval;
+use study::effects::{Pair, effect};
+
+use crate::decided::Effect;
+use crate::figure::Figure;
+use crate::layout::{Factor, Layout};
+use crate::record::Value;
+use ui::words::count;
+
+use super::observed::Observed;
+use super::words::{amount, amounts, changed, direction};
+
+/// The effects of all factors, each setting against the first that was swept. A disk alone has
+/// neither level nor chunk nor other members, so nothing differs from it in one factor alone: then
+/// the next setting is compared with.
+pub(super) fn of(observed: &Observed) -> Vec<Effect> {
+    let figure = observed.speed();
+    let mut effects = Vec::new();
+    for factor in Factor::ALL {
+        let settings = settings(&observed.record.layouts, factor);
+        let against = |at: usize, from: &String| {
+            let others = settings.iter().skip(at + 1);
+            let compared = others.filter_map(|to| one(observed, &figure, factor, (from, to)));
+            compared.collect::<Vec<Effect>>()
+        };
+        let compared = settings.iter().enumerate();
+        let mut compared = compared.map(|(at, from)| against(at, from));
+        effects.extend(compared.find(|found| !found.is_empty()).unwrap_or_default());
+    }
+    effects
+}
+
+/// The settings of a factor in the order in which the layouts have them.
+pub(super) fn settings(layouts: &[Layout], factor: Factor) -> Vec<String> {
+    let mut settings: Vec<String> = Vec::new();
+    for layout in layouts {
+        let setting = layout.setting(factor);
+        if !settings.contains(&setting) {
+            settings.push(setting);
+        }
+    }
+    settings
+}
+
+fn one(
+    observed: &Observed,
+    figure: &Figure,
+    factor: Factor,
+    (from, to): (&str, &str),
+) -> Option<Effect> {
+    let found = effect(&pairs(observed, figure, factor, (from, to)))?;
+    let ratio = Value {
+        mean: found.ratio,
+        low: found.interval.map(|interval| interval.low),
+        high: found.interval.map(|interval| interval.high),
+    };
+    let names = format!("{} against {}", name(factor, to), name(factor, from));
+    let told = Told {
+        figure,
+        factor,
+        names,
+        pairs: found.pairs,
+        range: (found.least, found.most),
+    };
+    Some(Effect {
+        factor,
+        from: from.to_owned(),
+        to: to.to_owned(),
+        pairs: found.pairs,
+        ratio,
+        range: (found.least, found.most),
+        shown: found.is_shown(),
+        text: told.text(found.ratio, found.interval),
+    })
+}
+
+/// The layouts that differ in a factor alone, with what both did in the same blocks.
+fn pairs(
+    observed: &Observed,
+    figure: &Figure,
+    factor: Factor,
+    (from, to): (&str, &str),
+) -> Vec<Pair> {
+    let layouts = &observed.record.layouts;
+    let having = |setting: &str| {
+        let layouts = layouts.iter().enumerate();
+        let having = layouts.filter(|(_, layout)| layout.setting(factor) == setting);
+        having.collect::<Vec<_>>()
+    };
+    let (from, to) = (having(from), having(to));
+    let mut pairs = Vec::new();
+    for (a, one) in &from {
+        for (b, _) in to.iter().filter(|(_, other)| alike_but(one, other, factor)) {
+            let (of_a, of_b) = (observed.blocks(*a, figure), observed.blocks(*b, figure));
+            let both = of_a
+                .iter()
+                .filter_map(|(block, a)| Some((a.mean, of_b.get(block)?.mean)));
+            pairs.push(Pair {
+                from: *a,
+                to: *b,
+                blocks: both.collect(),
+            });
+        }
+    }
+    pairs
+}
+
+/// Whether two layouts have all but one factor in common.
+fn alike_but(a: &Layout, b: &Layout, factor: Factor) -> bool {
+    let others = Factor::ALL.into_iter().filter(|other| *other != factor);
+    others
+        .into_iter()
+        .all(|other| a.setting(other) == b.setting(other))
+}
+
+/// A setting as people call it.
+fn name(factor: Factor, setting: &str) -> String {
+    match (factor, setting) {
+        (Factor::Level, "alone") => "one disk".to_owned(),
+        (Factor::Level, "linear") => "a linear array".to_owned(),
+        (Factor::Level, level) => format!("RAID {level}"),
+        (Factor::Members, members) => format!("{members} members"),
+        (Factor::Chunk, "–") => "no chunk".to_owned(),
+        (Factor::Fs, "xfs") => "XFS".to_owned(),
+        (Factor::Scheduler, "–") => "the scheduler that was set".to_owned(),
+        (Factor::Chunk | Factor::Fs | Factor::Scheduler, other) => other.to_owned(),
+    }
+}
+
+/// A factor in a sentence.
+pub(super) fn subject(factor: Factor) -> &'static str {
+    match factor {
+        Factor::Level => "the RAID level",
+        Factor::Members => "the number of members",
+        Factor::Chunk => "the chunk",
+        Factor::Fs => "the file system",
+        Factor::Scheduler => "the I/O scheduler",
+    }
+}
+
+/// An effect on its way to a sentence.
+struct Told<'a> {
+    figure: &'a Figure,
+    factor: Factor,
+    names: String,
+    pairs: usize,
+    range: (f64, f64),
+}
+
+impl Told<'_> {
+    fn text(&self, ratio: f64, interval: Option<RatioInterval>) -> String {
+        let names = &self.names;
+        let over = format!("over {} of layouts", count(self.pairs, "pair"));
+        let Some(interval) = interval else {
+            let how = direction(self.figure, ratio >= 1.0);
+            return format!(
+                "{names}: {how} by {} {over}, measured too seldom for an interval.",
+                amount((ratio - 1.0).abs())
+            );
+        };
+        let (least, most) = self.range;
+        // Where a factor helps here and hurts there its mean is only half of what there is to say.
+        let by_pair = if self.pairs > 1 && least < 1.0 && most > 1.0 {
+            format!("; by pair from {}", amounts(least, most))
+        } else {
+            String::new()
+        };
+        if interval.shows_difference() {
+            return format!(
+                "{names}: {} {over}{by_pair}.",
+                changed(self.figure, interval)
+            );
+        }
+        format!(
+            "No effect of {} shown: {names} changes {} by {} ({}) {over}{by_pair}.",
+            subject(self.factor),
+            self.figure,
+            amount(ratio - 1.0),
+            amounts(interval.low, interval.high)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decide;
+    use super::super::testing::{Truth, raid10, sweep};
+    use super::*;
+    use domain::filesystem::Fs;
+    use record::Bytes;
+
+    /// RAID 10 of 2, 4, 6 and 8, with two chunks and two file systems: 16 layouts.
+    fn layouts() -> Vec<Layout> {
+        let mut layouts = Vec::new();
+        for members in [2, 4, 6, 8] {
+            for chunk in [64, 256] {
+                for fs in [Fs::Ext4, Fs::Xfs] {
+                    layouts.push(Layout {
+                        chunk: Some(Bytes::kib(chunk)),
+                        fs,
+                        ..raid10(members)
+                    });
+                }
+            }
+        }
+        layouts
+    }
+
+    fn effects(objective: &str, noise: f64, blocks: usize) -> Vec<Effect> {
+        let of = |layout: &Layout| {
+            let fs = if layout.fs == Fs::Xfs { 1.05 } else { 1.0 };
+            let iops = 3000.0 * layout.members as f64 * fs;
+            vec![("page-mixed.iops", iops), ("page-mixed.p99", 1e11 / iops)]
+        };
+        let truth = Truth {
+            of: &of,
+            noise,
+            drift: 0.05,
+            seed: 5,
+        };
+        decide(&truth.all(sweep(objective, layouts()), blocks)).effects
+    }
+
+    /// All layouts do the same.
+    const FLAT: Truth = Truth {
+        of: &|_| vec![("page-mixed.iops", 1000.0)],
+        noise: 0.01,
+        drift: 0.0,
+        seed: 1,
+    };
+
+    fn of_factor(effects: &[Effect], factor: Factor) -> &Effect {
+        effects
+            .iter()
+            .find(|effect| effect.factor == factor)
+            .unwrap()
+    }
+
+    #[test]
+    fn a_disk_alone_hides_no_effect_of_the_others() {
+        let mut all = vec![Layout {
+            level: None,
+            members: 1,
+            chunk: None,
+            ..raid10(2)
+        }];
+        all.extend(layouts());
+        let of = |layout: &Layout| vec![("page-mixed.iops", 3000.0 * layout.members as f64)];
+        let truth = Truth {
+            of: &of,
+            noise: 0.01,
+            drift: 0.0,
+            seed: 5,
+        };
+        let effects = decide(&truth.all(sweep("page-mixed.iops", all), 3)).effects;
+        for factor in [Factor::Members, Factor::Chunk, Factor::Fs] {
+            assert!(effects.iter().any(|one| one.factor == factor), "{factor:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_system_that_helps_is_shown_and_a_chunk_that_does_not_is_not() {
+        let effects = effects("page-mixed.iops", 0.01, 3);
+        let fs = of_factor(&effects, Factor::Fs);
+        assert!(fs.shown && fs.pairs == 8, "{fs:?}");
+        assert!((fs.ratio.mean - 1.05).abs() < 0.015, "{fs:?}");
+        assert!(
+            fs.text.starts_with("XFS against ext4: ") && fs.text.contains("% faster ("),
+            "{}",
+            fs.text
+        );
+        assert!(fs.text.ends_with("over 8 pairs of layouts."), "{}", fs.text);
+        let chunk = of_factor(&effects, Factor::Chunk);
+        assert!(!chunk.shown, "{chunk:?}");
+        let begin =
+            "No effect of the chunk shown: 256 KiB against 64 KiB changes page-mixed.iops by ";
+        assert!(chunk.text.starts_with(begin), "{}", chunk.text);
+        // Each number of members against the fewest.
+        let members: Vec<&Effect> = effects
+            .iter()
+            .filter(|e| e.factor == Factor::Members)
+            .collect();
+        let to: Vec<&str> = members.iter().map(|effect| effect.to.as_str()).collect();
+        assert_eq!(to, ["4", "6", "8"]);
+        assert!((members[2].ratio.mean - 4.0).abs() < 0.1);
+        assert!(
+            !effects
+                .iter()
+                .any(|e| matches!(e.factor, Factor::Level | Factor::Scheduler))
+        );
+    }
+
+    #[test]
+    fn of_a_latency_the_words_say_so() {
+        let effects = effects("page-mixed.p99", 0.01, 3);
+        let fs = of_factor(&effects, Factor::Fs);
+        assert!(fs.shown && fs.ratio.mean < 1.0, "{fs:?}");
+        assert!(fs.text.contains("% lower latency ("), "{}", fs.text);
+    }
+
+    #[test]
+    fn a_single_pair_in_one_block_has_no_interval() {
+        let two = layouts().into_iter().take(2).collect();
+        let decided = decide(&FLAT.all(sweep("page-mixed.iops", two), 1));
+        let fs = of_factor(&decided.effects, Factor::Fs);
+        assert!(!fs.shown && fs.ratio.low.is_none());
+        assert!(
+            fs.text.contains("too seldom for an interval"),
+            "{}",
+            fs.text
+        );
+    }
+
+    #[test]
+    fn layouts_that_differ_in_two_factors_are_no_pair() {
+        let mut two = layouts();
+        two.truncate(4);
+        // 64 KiB with ext4 and 256 KiB with XFS.
+        let two = vec![two[0].clone(), two[3].clone()];
+        let decided = decide(&FLAT.all(sweep("page-mixed.iops", two), 2));
+        assert_eq!(decided.effects, []);
+        assert!(decided.answers.iter().any(|text| text
+            == "What the chunk does was not measured: no two layouts that differ in it alone were \
+                measured in the same block."));
+    }
+}

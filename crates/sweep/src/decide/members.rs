@@ -1,0 +1,535 @@
+//! Where more members stop helping and why, whether odd numbers of them do worse, and whether one of
+//! them is slow.
+
+use study::compare::RatioInterval;
+use study::effects::{Effect, Pair, effect};
+use study::scaling::{Point, Share, knee, odd_against_even};
+
+use crate::figure::{Figure, Metric};
+use crate::record::{Probe, Value};
+use ui::words::{count, number};
+
+use super::observed::Observed;
+use super::scaling::{Explained, in_flight, per_request, rate};
+use super::words::{hundredths, range, shown};
+
+/// Less than this share of what it should be is clearly less: probes of a few seconds wander by some
+/// percent.
+const CLEARLY: f64 = 0.9;
+
+/// With fewer requests in flight for each member it is these that may be the limit: a volume in the
+/// cloud answers in about a millisecond, and with one request at a time gives a thousand a second,
+/// whatever it is sold for.
+const FEW_IN_FLIGHT: f64 = 4.0;
+
+/// Where the rate stops growing, and whose limit that is.
+pub(super) fn scaling(observed: &Observed, curves: &[Explained]) -> String {
+    let Some(best) = curves.first() else {
+        return "Where more members stop helping was not measured: no layout was swept with two \
+                numbers of members."
+            .to_owned();
+    };
+    let points = &best.curve.points;
+    let (Some(first), Some(last)) = (points.first(), points.last()) else {
+        return String::new();
+    };
+    let figure = rate(observed);
+    let value = |value: f64| shown(&figure, value);
+    let label = &best.curve.label;
+    let at = |members: usize| points.iter().find(|point| point.members == members);
+    let growth = match knee(&studied(best)).and_then(at) {
+        Some(knee) => format!(
+            "{label} stops scaling at {} members: {} there and {} with {}.",
+            knee.members,
+            value(knee.value.mean),
+            value(last.value.mean),
+            last.members
+        ),
+        None => format!(
+            "No end of scaling is shown for {label}: {} with {} members and {} with {}.",
+            value(first.value.mean),
+            first.members,
+            value(last.value.mean),
+            last.members
+        ),
+    };
+    let is_flat = knee(&studied(best)).is_some();
+    let growth = match few_in_flight(observed, best).filter(|_| is_flat) {
+        Some(few) => format!("{growth} That may be for want of requests: {few}."),
+        None => growth,
+    };
+    format!("{growth} {}", limit(observed, best))
+}
+
+/// How few requests the members of the largest array have in flight, as a clause; `None` where they
+/// have enough.
+fn few_in_flight(observed: &Observed, curve: &Explained) -> Option<String> {
+    let layout = curve.layouts.last()?;
+    let members = observed.record.layouts.get(*layout)?.members;
+    let (all, each) = in_flight(observed, *layout)?;
+    (members > 1 && each < FEW_IN_FLIGHT).then(|| {
+        format!(
+            "{all} in flight are {} for each of {members} members; try with more (--depth)",
+            number(each)
+        )
+    })
+}
+
+/// Whose limit the largest array of a curve meets: the instance's, its own, or its volumes'.
+fn limit(observed: &Observed, curve: &Explained) -> String {
+    let unknown = || {
+        "Whose limit that is cannot be told: the volumes were not measured by themselves."
+            .to_owned()
+    };
+    let (Some(probe), Some(last)) = (&observed.record.probe, curve.curve.points.last()) else {
+        return unknown();
+    };
+    let layout = curve.layouts.last().copied();
+    let Some(io) = layout.and_then(|layout| per_request(observed, layout)) else {
+        return unknown();
+    };
+    let Some(alone) = sum(probe.alone.get(..last.members).unwrap_or_default()) else {
+        return unknown();
+    };
+    let figure = rate(observed);
+    let value = |value: f64| shown(&figure, value);
+    let reached = last.value.mean * io;
+    // In the largest array's requests: a write to copies is as many requests to the volumes.
+    let makes = if io > 1.001 {
+        format!(", which are {} to the volumes", value(reached))
+    } else {
+        String::new()
+    };
+    let array = format!(
+        "{} of {} members{makes}",
+        value(last.value.mean),
+        last.members
+    );
+    let (bound, whose) = match cap(probe) {
+        Some(cap) if cap.together < alone => (cap.together, cap.text(&value)),
+        _ => (
+            alone,
+            format!(
+                "The {} volumes give {} one after another, added up",
+                last.members,
+                value(alone)
+            ),
+        ),
+    };
+    let share = reached / bound;
+    let percent = hundredths(share);
+    if last.value.low.map_or(share, |low| low * io / bound) > 1.0 / CLEARLY {
+        format!(
+            "{whose}; {array} is {percent} % of that, which cannot be: something slowed the volumes \
+             while they were asked by themselves, such as another load or cold blocks. Whose limit \
+             this is cannot be told."
+        )
+    } else if last.value.high.map_or(share, |high| high * io / bound) < CLEARLY {
+        match few_in_flight(observed, curve) {
+            // Each volume alone was asked with all of them.
+            Some(few) => format!(
+                "{whose}; {array} is {percent} % of that. Whether the array or the file system \
+                 loses the rest, or too few requests are in flight, cannot be told: {few}."
+            ),
+            None => format!(
+                "{whose}; {array} is {percent} % of that: the rest is lost in the array or the \
+                 file system, not in the volumes, or too few requests are in flight for so many \
+                 (--depth)."
+            ),
+        }
+    } else if bound < alone {
+        format!("{whose}; {array} is {percent} % of that: the instance's limit is reached.")
+    } else {
+        format!("{whose}; {array} is {percent} % of that: the volumes' own sum is the limit.")
+    }
+}
+
+/// A limit on all volumes together.
+struct Cap {
+    volumes: usize,
+    alone: f64,
+    together: f64,
+}
+
+impl Cap {
+    fn text(&self, value: &dyn Fn(f64) -> String) -> String {
+        format!(
+            "All {} volumes asked at once give {} and one after another {}, so the instance or its \
+             host limits them",
+            self.volumes,
+            value(self.together),
+            value(self.alone)
+        )
+    }
+}
+
+/// The limit of the instance or its host, where all volumes at once give clearly less than the sum of
+/// each alone.
+fn cap(probe: &Probe) -> Option<Cap> {
+    let (alone, together) = (sum(&probe.alone)?, sum(&probe.together)?);
+    let least = sum_of(&probe.alone, |value| value.low.unwrap_or(value.mean));
+    let most = sum_of(&probe.together, |value| value.high.unwrap_or(value.mean));
+    let clear =
+        probe.alone.len() == probe.together.len() && together < CLEARLY * alone && most < least;
+    clear.then_some(Cap {
+        volumes: probe.alone.len(),
+        alone,
+        together,
+    })
+}
+
+/// From so many curves the interval is of how they differ from each other: that is safer than to
+/// trust the noise of one.
+const ENOUGH_CURVES: usize = 3;
+
+/// Whether an even number of members does better than an odd one.
+pub(super) fn odd_and_even(curves: &[Explained]) -> String {
+    let shares = curves
+        .iter()
+        .filter_map(|one| Some((one, odd_against_even(&studied(one))?)));
+    let shares: Vec<(&Explained, Share)> = shares.collect();
+    let Some((first, share)) = shares.first() else {
+        return "Whether an even number of members does better than an odd one was not measured: no \
+                odd number was swept together with both of its even neighbours."
+            .to_owned();
+    };
+    let all = shares.iter().map(|(_, share)| share.ratio);
+    match over_curves(all).filter(|_| shares.len() >= ENOUGH_CURVES) {
+        Some(all) => {
+            let of = format!(
+                "over {} of the other settings",
+                count(shares.len(), "combination")
+            );
+            odd_or_even(all.ratio, all.interval, &of)
+        }
+        None => odd_or_even(share.ratio, share.interval, &first.curve.label),
+    }
+}
+
+/// The mean of what the curves say, each counted as a pair of an even and an odd number.
+fn over_curves(ratios: impl Iterator<Item = f64>) -> Option<Effect> {
+    let pairs = ratios.enumerate().map(|(at, ratio)| Pair {
+        from: 2 * at,
+        to: 2 * at + 1,
+        blocks: vec![(1.0, ratio)],
+    });
+    effect(&pairs.collect::<Vec<_>>())
+}
+
+fn odd_or_even(ratio: f64, interval: Option<RatioInterval>, of: &str) -> String {
+    let reach = |bounds: String| {
+        format!(
+            "odd numbers of members reach {} %{bounds} of what lies between their even neighbours \
+             ({of}).",
+            hundredths(ratio)
+        )
+    };
+    let Some(interval) = interval else {
+        return format!("Without an interval: {}", reach(String::new()));
+    };
+    let bounds = format!(" ({})", range(interval.low, interval.high));
+    let answer = if interval.high < 1.0 {
+        "Even numbers of members do better than odd ones"
+    } else if interval.low > 1.0 {
+        "Odd numbers of members do better than even ones"
+    } else {
+        "No difference between odd and even numbers of members is shown"
+    };
+    format!("{answer}: {}", reach(bounds))
+}
+
+/// The volumes that are clearly slower than the others, and what that costs. One that gave more as
+/// a member of an array than by itself is not slow: something else was in its way.
+pub(super) fn slow(observed: &Observed, curves: &[Explained]) -> Vec<String> {
+    let record = observed.record;
+    let Some(probe) = &record.probe else {
+        return Vec::new();
+    };
+    let count = probe.alone.len();
+    let Some(usual) = median(&probe.alone).filter(|_| count > 2) else {
+        return Vec::new();
+    };
+    let slow = probe
+        .alone
+        .iter()
+        .zip(&record.settings.devices)
+        .enumerate()
+        .filter(|(at, (value, _))| {
+            value.mean < CLEARLY * usual
+                && value.high.unwrap_or(value.mean) < usual
+                && as_member(observed, curves, *at) < value.mean / CLEARLY
+        });
+    slow.map(|(_, (value, volume))| {
+        let figure = Figure::of(&probe.phase, Metric::Iops);
+        let all = count as f64;
+        format!(
+            "{} is slow: it gives {} alone, {} % of the median of the {count} volumes ({}). Stripes \
+             wait for their slowest member, so that all {count} with it give about {} at best \
+             instead of {}, with enough requests in flight: replace it, or leave it out.",
+            volume.path.display(),
+            shown(&figure, value.mean),
+            hundredths(value.mean / usual),
+            shown(&figure, usual),
+            shown(&figure, all * value.mean),
+            shown(&figure, all * usual)
+        )
+    })
+    .collect()
+}
+
+/// The most requests a second that an array with this volume has made of each of its members.
+fn as_member(observed: &Observed, curves: &[Explained], volume: usize) -> f64 {
+    let mut most = 0.0;
+    for curve in curves {
+        for (point, layout) in curve.curve.points.iter().zip(&curve.layouts) {
+            if let Some(io) = per_request(observed, *layout).filter(|_| volume < point.members) {
+                most = f64::max(most, point.value.mean * io / point.members as f64);
+            }
+        }
+    }
+    most
+}
+
+/// A curve as `study` takes it.
+fn studied(one: &Explained) -> Vec<Point> {
+    let points = one.curve.points.iter().map(|point| {
+        let value = point.value;
+        let half = value
+            .low
+            .zip(value.high)
+            .map(|(low, high)| 0.5 * (high - low));
+        Point {
+            members: point.members,
+            value: value.mean,
+            half_width: half.map(|half| half / value.mean),
+            ideal: point.ideal,
+        }
+    });
+    points.collect()
+}
+
+/// The sum of rates; `None` where there is none, or one is no rate.
+fn sum(values: &[Value]) -> Option<f64> {
+    let sum = sum_of(values, |value| value.mean);
+    let sensible = values.iter().all(|value| value.mean >= 0.0) && sum > 0.0 && sum.is_finite();
+    sensible.then_some(sum)
+}
+
+fn sum_of(values: &[Value], of: impl Fn(&Value) -> f64) -> f64 {
+    values.iter().map(of).sum()
+}
+
+fn median(values: &[Value]) -> Option<f64> {
+    let mut means: Vec<f64> = values.iter().map(|value| value.mean).collect();
+    means.sort_by(f64::total_cmp);
+    let count = means.len();
+    let low = means.get(count.checked_sub(1)? / 2)?;
+    Some(0.5 * (low + means.get(count / 2)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decide;
+    use super::super::testing::{Truth, probed, raid10, sweep};
+    use crate::decided::Decided;
+    use crate::layout::Layout;
+    use domain::raid::Level;
+
+    /// What a level makes of the members, of page-mixed: 70 % reads.
+    fn io(layout: &Layout) -> f64 {
+        match layout.level {
+            Some(Level::Ten) => 1.3,
+            _ => 1.0,
+        }
+    }
+
+    fn decided(
+        members: &[usize],
+        level: Level,
+        of: &dyn Fn(&Layout) -> f64,
+        alone: &[f64],
+        share: f64,
+    ) -> Decided {
+        with_depth(64, members, level, of, alone, share)
+    }
+
+    fn with_depth(
+        depth: u32,
+        members: &[usize],
+        level: Level,
+        of: &dyn Fn(&Layout) -> f64,
+        alone: &[f64],
+        share: f64,
+    ) -> Decided {
+        let layouts = members.iter().map(|members| Layout {
+            level: Some(level),
+            ..raid10(*members)
+        });
+        let figures = |layout: &Layout| vec![("page-mixed.iops", of(layout))];
+        let truth = Truth {
+            of: &figures,
+            noise: 0.01,
+            drift: 0.0,
+            seed: 2,
+        };
+        let mut record = probed(sweep("page-mixed.iops", layouts.collect()), alone, share);
+        record.settings.depth = Some(depth);
+        decide(&truth.all(record, 5))
+    }
+
+    fn has(decided: &Decided, told: &[&str]) {
+        for told in told {
+            assert!(
+                decided.answers.iter().any(|text| text.contains(told)),
+                "{told}: {:#?}",
+                decided.answers
+            );
+        }
+    }
+
+    const EQUAL: [f64; 8] = [3000.0; 8];
+
+    #[test]
+    fn a_probe_that_an_array_exceeds_is_not_believed() {
+        let of = |layout: &Layout| 3000.0 * layout.members as f64 / io(layout);
+        let mut alone = EQUAL.map(|rate| 0.5 * rate);
+        alone[2] = 700.0;
+        let decided = decided(&[2, 4, 6, 8], Level::Ten, &of, &alone, 0.5);
+        has(&decided, &["which cannot be", "cannot be told"]);
+        let slow = decided.answers.iter().any(|text| text.contains("is slow"));
+        assert!(!slow, "{:#?}", decided.answers);
+    }
+
+    #[test]
+    fn growth_to_the_volumes_sum_is_the_volumes_own() {
+        let of = |layout: &Layout| 3000.0 * layout.members as f64 / io(layout) * 0.97;
+        let decided = decided(&[2, 4, 6, 8], Level::Ten, &of, &EQUAL, 1.0);
+        has(
+            &decided,
+            &[
+                "No end of scaling is shown for RAID 10, 256 KiB, xfs: ",
+                "the volumes' own sum is the limit",
+                "The 8 volumes give 24,000 IOPS one after another",
+            ],
+        );
+        let curve = &decided.curves[0];
+        assert_eq!(curve.points.len(), 4);
+        // Of 2 x 3,000 requests to the volumes a write takes two.
+        let ideal = curve.points[0].ideal.unwrap();
+        assert!((ideal - 6000.0 / 1.3).abs() < 1.0, "{ideal}");
+    }
+
+    #[test]
+    fn a_plateau_below_what_the_volumes_give_together_is_the_arrays() {
+        let of = |layout: &Layout| (3000.0 * layout.members as f64 / io(layout)).min(9000.0);
+        let decided = decided(&[2, 4, 6, 8], Level::Ten, &of, &EQUAL, 1.0);
+        has(
+            &decided,
+            &[
+                "stops scaling at 4 members",
+                "lost in the array or the file system",
+            ],
+        );
+    }
+
+    #[test]
+    fn with_few_requests_in_flight_neither_the_array_nor_a_knee_is_blamed_alone() {
+        let of = |layout: &Layout| (3000.0 * layout.members as f64 / io(layout)).min(9000.0);
+        let blames = |decided: &Decided, told: &str| {
+            let mut answers = decided.answers.iter();
+            answers.any(|text| text.contains(told))
+        };
+        // 1.3 times 20 requests over eight members; and 26.
+        for (depth, few) in [(20, true), (26, false)] {
+            let decided = with_depth(depth, &[2, 4, 6, 8], Level::Ten, &of, &EQUAL, 1.0);
+            has(&decided, &["stops scaling at 4 members"]);
+            let want =
+                "That may be for want of requests: 20 in flight are 3.2 for each of 8 members";
+            assert_eq!(blames(&decided, want), few, "{:#?}", decided.answers);
+            assert_eq!(blames(&decided, "in flight, cannot be told"), few);
+            assert_eq!(blames(&decided, "the rest is lost in the array"), !few);
+        }
+        let grows = |layout: &Layout| 3000.0 * layout.members as f64;
+        let decided = with_depth(20, &[2, 4, 8], Level::Zero, &grows, &EQUAL, 1.0);
+        assert!(!blames(&decided, "for want of requests"));
+    }
+
+    #[test]
+    fn a_plateau_at_what_the_volumes_give_together_is_the_instances() {
+        let of = |layout: &Layout| (3000.0 * layout.members as f64).min(12_000.0);
+        let decided = decided(&[2, 4, 6, 8], Level::Zero, &of, &EQUAL, 0.5);
+        has(
+            &decided,
+            &[
+                "stops scaling at 4 members",
+                "All 8 volumes asked at once give 12,000 IOPS and one after another 24,000 IOPS",
+                "the instance's limit is reached",
+            ],
+        );
+    }
+
+    #[test]
+    fn without_a_probe_the_limit_is_not_told() {
+        let of = |layout: &Layout| 3000.0 * layout.members as f64;
+        let decided = decided(&[2, 4], Level::Zero, &of, &[], 1.0);
+        has(&decided, &["the volumes were not measured by themselves"]);
+    }
+
+    #[test]
+    fn odd_against_even() {
+        let odd = |layout: &Layout| {
+            let share = if layout.members % 2 == 1 { 0.85 } else { 1.0 };
+            3000.0 * layout.members as f64 * share
+        };
+        let all = [2, 3, 4, 5, 6, 7, 8];
+        has(
+            &decided(&all, Level::Zero, &odd, &EQUAL, 1.0),
+            &["Even numbers of members do better than odd ones: odd numbers of members reach 8"],
+        );
+        let same = |layout: &Layout| 3000.0 * layout.members as f64;
+        has(
+            &decided(&all, Level::Zero, &same, &EQUAL, 1.0),
+            &["No difference between odd and even numbers of members is shown: "],
+        );
+        has(
+            &decided(&[2, 4, 6], Level::Zero, &same, &EQUAL, 1.0),
+            &["an even number of members does better than an odd one was not measured"],
+        );
+    }
+
+    #[test]
+    fn several_curves_answer_together() {
+        let answer = |ratios: [f64; 4]| {
+            let all = super::over_curves(ratios.into_iter()).unwrap();
+            super::odd_or_even(all.ratio, all.interval, "over 4 combinations")
+        };
+        let odd = answer([0.9, 0.92, 0.88, 0.9]);
+        let begin =
+            "Even numbers of members do better than odd ones: odd numbers of members reach 90 %";
+        assert!(odd.starts_with(begin), "{odd}");
+        // One that is far off is not enough.
+        assert!(answer([0.9, 1.0, 1.01, 0.99]).starts_with("No difference"));
+    }
+
+    #[test]
+    fn a_slow_volume_is_named_with_what_it_costs() {
+        let mut alone = EQUAL;
+        alone[2] = 2000.0;
+        let of = |layout: &Layout| 2000.0 * layout.members as f64;
+        let slow = decided(&[2, 4, 8], Level::Zero, &of, &alone, 1.0);
+        has(
+            &slow,
+            &[
+                "/dev/nvme3n1 is slow: it gives 2,000 IOPS alone, 67 % of the median of the 8 volumes",
+                "all 8 with it give about 16,000 IOPS at best instead of 24,000 IOPS, with enough",
+            ],
+        );
+        alone[2] = 2800.0;
+        let calm = decided(&[2, 4, 8], Level::Zero, &of, &alone, 1.0);
+        assert!(
+            !calm.answers.iter().any(|text| text.contains("is slow")),
+            "{:?}",
+            calm.answers
+        );
+    }
+}

@@ -1,0 +1,193 @@
+//! Sweeps made up for tests: a truth, and noise from a seed.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use record::{Bytes, Machine, Nanos, RunId};
+
+use crate::figure::Figure;
+use crate::layout::Layout;
+use crate::price::Prices;
+use crate::record::{Cell, CellOutcome, Probe, Settings, SweepRecord, Value, Volume};
+use domain::filesystem::Fs;
+use domain::raid::Level;
+
+/// A generator of noise: SplitMix64 (Steele, Lea and Flood 2014).
+struct Noise(u64);
+
+impl Noise {
+    fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (((z ^ (z >> 31)) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+}
+
+/// RAID 10 of so many members, 256 KiB, xfs.
+pub(super) fn raid10(members: usize) -> Layout {
+    Layout {
+        level: Some(Level::Ten),
+        members,
+        chunk: Some(Bytes::kib(256)),
+        fs: Fs::Xfs,
+        scheduler: None,
+    }
+}
+
+/// What the layouts of a sweep really do.
+pub(super) struct Truth<'a> {
+    /// Each layout's figures.
+    pub of: &'a dyn Fn(&Layout) -> Vec<(&'static str, f64)>,
+    /// The standard deviation of a cell as a share.
+    pub noise: f64,
+    /// How much faster the day becomes from block to block, as a share.
+    pub drift: f64,
+    /// Where the noise begins.
+    pub seed: u64,
+}
+
+/// A sweep of which nothing was measured yet: eight volumes of 100 GiB.
+pub(super) fn sweep(objective: &str, layouts: Vec<Layout>) -> SweepRecord {
+    let volume = |at: usize| Volume {
+        path: PathBuf::from(format!("/dev/nvme{at}n1")),
+        id: None,
+        serial: Some(format!("vol-{at}")),
+        model: None,
+        size: Bytes::gib(100),
+    };
+    SweepRecord {
+        id: RunId::new(jiff::Timestamp::UNIX_EPOCH, 1),
+        started: jiff::Timestamp::UNIX_EPOCH,
+        disksmith: "0.1.0".to_owned(),
+        command: Vec::new(),
+        machine: Machine::default(),
+        settings: Settings {
+            devices: (1..=8).map(volume).collect(),
+            objective: objective.parse().unwrap(),
+            requires: Vec::new(),
+            factors: crate::Factors::made_up(),
+            phases: vec!["page-mixed".to_owned()],
+            workload: None,
+            seconds: Nanos::from_secs(8),
+            precision: 0.03,
+            size: Bytes::gib(4),
+            threads: None,
+            depth: None,
+            blocks: 5,
+            tie: 0.02,
+            full: false,
+            seed: 1,
+            prices: None,
+        },
+        layouts,
+        baseline: 0,
+        left_out: Vec::new(),
+        probe: None,
+        blocks: Vec::new(),
+        cells: Vec::new(),
+        ran_s: 0.0,
+        starts: 1,
+        given_up: false,
+    }
+}
+
+/// With prices of 0.1 a GiB and month: 10 a volume.
+pub(super) fn priced(mut record: SweepRecord) -> SweepRecord {
+    record.settings.prices = Some(Prices::parse("prices", "gib-month 0.1").unwrap());
+    record
+}
+
+/// With a probe of the volumes: of each alone, and what is left of it when all are asked at once.
+pub(super) fn probed(mut record: SweepRecord, alone: &[f64], share: f64) -> SweepRecord {
+    let value = |iops: f64| Value {
+        mean: iops,
+        low: Some(iops * 0.99),
+        high: Some(iops * 1.01),
+    };
+    record.probe = Some(Probe {
+        phase: "page-mixed".to_owned(),
+        alone: alone.iter().map(|iops| value(*iops)).collect(),
+        together: alone.iter().map(|iops| value(iops * share)).collect(),
+    });
+    record
+}
+
+impl Truth<'_> {
+    /// A cell measured.
+    pub(super) fn cell(&self, record: &SweepRecord, block: usize, layout: usize) -> Cell {
+        let seed = (block * 1000 + layout) as u64 + self.seed * 1_000_000;
+        let mut noise = Noise(seed.wrapping_mul(0x9e37_79b9));
+        let today = 1.0 + self.drift * block as f64;
+        let truths = (self.of)(&record.layouts[layout]);
+        let figures: BTreeMap<Figure, Value> = truths
+            .into_iter()
+            .map(|(name, truth)| {
+                let mean = truth * today * (self.noise * noise.normal()).exp();
+                let value = Value {
+                    mean,
+                    low: Some(mean * 0.98),
+                    high: Some(mean * 1.02),
+                };
+                (name.parse().unwrap(), value)
+            })
+            .collect();
+        Cell {
+            block,
+            layout,
+            baseline: false,
+            began_s: record.cells.len() as f64 * 60.0,
+            measured_s: 8.0,
+            took_s: 60.0,
+            outcome: CellOutcome::Measured {
+                run: RunId::new(jiff::Timestamp::UNIX_EPOCH, seed),
+                figures,
+                doubts: Vec::new(),
+            },
+        }
+    }
+
+    /// Measures these layouts in a block.
+    pub(super) fn measure(&self, record: &mut SweepRecord, block: usize, layouts: &[usize]) {
+        for layout in layouts {
+            let cell = self.cell(record, block, *layout);
+            record.cells.push(cell);
+        }
+    }
+
+    /// Measures the baseline after a block.
+    pub(super) fn baseline(&self, record: &mut SweepRecord, block: usize) {
+        let cell = self.cell(record, block, record.baseline);
+        record.cells.push(Cell {
+            baseline: true,
+            ..cell
+        });
+    }
+
+    /// Measures all layouts in so many blocks.
+    pub(super) fn all(&self, mut record: SweepRecord, blocks: usize) -> SweepRecord {
+        let layouts: Vec<usize> = (0..record.layouts.len()).collect();
+        for block in 0..blocks {
+            self.measure(&mut record, block, &layouts);
+        }
+        record
+    }
+}
+
+/// A cell that failed.
+pub(super) fn failed(block: usize, layout: usize) -> Cell {
+    Cell {
+        block,
+        layout,
+        baseline: false,
+        began_s: 0.0,
+        measured_s: 0.0,
+        took_s: 1.0,
+        outcome: CellOutcome::Failed("mkfs.xfs ended with status 1.".to_owned()),
+    }
+}

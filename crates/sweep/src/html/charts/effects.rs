@@ -1,0 +1,256 @@
+//! What each setting did, all else equal: a dot and its interval a pair of settings.
+
+use plotly::common::{ErrorData, ErrorType, Line, Marker, MarkerSymbol, Mode, Position};
+use plotly::layout::{Axis, AxisType, HoverMode, Margin, Shape, ShapeLayer, ShapeLine, ShapeType};
+use plotly::{Scatter, Trace};
+
+use super::super::View;
+use super::speed;
+use crate::views::units::{self, Unit};
+use crate::{Effect, Value};
+use page::charts::{Chart, Figure, axis, font, layout, rounded};
+use page::escape::for_plotly;
+
+/// More rows than this do not fit; what did most stays.
+const MOST: usize = 20;
+/// Ratios at which there may be a tick, with more of them the narrower the chart is.
+const LADDERS: [&[f64]; 3] = [
+    &[0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0, 100.0],
+    &[0.1, 0.2, 0.33, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0],
+    &[
+        0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4,
+    ],
+];
+
+/// All effects, those of a factor together.
+pub(super) fn chart(view: View<'_>) -> Option<Chart> {
+    let objective = &view.record.settings.objective;
+    let (name, unit) = match speed(view) {
+        Some((figure, unit)) => (figure.to_string(), unit),
+        None => (units::objective(objective), Unit::of_objective(objective)),
+    };
+    let effects = chosen(&view.decided.effects);
+    if effects.is_empty() {
+        return None;
+    }
+    let (shown, unclear): (Vec<_>, Vec<_>) = effects
+        .iter()
+        .enumerate()
+        // The first stands at the top.
+        .map(|(place, effect)| ((effects.len() - 1 - place) as f64, *effect))
+        .partition(|(_, effect)| effect.shown);
+    let mut data: Vec<Box<dyn Trace>> = Vec::new();
+    for (rows, colour, name) in [
+        (&shown, "var(--run-0)", "shown"),
+        (&unclear, "var(--muted)", "not shown: may be no difference"),
+    ] {
+        if !rows.is_empty() {
+            data.push(ranges(rows, colour));
+            data.push(dots(rows, colour, name));
+        }
+    }
+    let (least, greatest) = extent(&effects);
+    let better = if unit.less_is_better() {
+        "left of the line is better"
+    } else {
+        "right of the line is better"
+    };
+    let mut caption = format!(
+        "The change of {name} when one setting alone is another; {better}. Thick: the 95 % \
+         interval of the mean over pairs of layouts; thin: the least and the greatest of a pair. \
+         The scale is logarithmic"
+    );
+    if view.decided.effects.len() > effects.len() {
+        caption.push_str(&format!(
+            "; the {} greatest of {}",
+            effects.len(),
+            view.decided.effects.len()
+        ));
+    }
+    Some(Chart {
+        title: "Main effects".to_owned(),
+        caption,
+        figure: Figure {
+            layout: layout(changes(least, greatest), names(&effects), data.len() > 2)
+                .hover_mode(HoverMode::Closest)
+                .margin(
+                    Margin::new()
+                        .left(72)
+                        .right(16)
+                        .top(28)
+                        .bottom(44)
+                        .auto_expand(true),
+                )
+                .shapes(vec![no_change()]),
+            data,
+        },
+    })
+}
+
+/// As many as there is room for: what did most, in the order in which they came.
+fn chosen(effects: &[Effect]) -> Vec<&Effect> {
+    let size = |effect: &Effect| effect.ratio.mean.max(f64::MIN_POSITIVE).ln().abs();
+    let mut sizes: Vec<f64> = effects.iter().map(size).collect();
+    sizes.sort_by(|a, b| b.total_cmp(a));
+    let bar = sizes.get(MOST - 1).copied().unwrap_or(0.0);
+    let chosen = effects.iter().filter(|effect| size(effect) >= bar);
+    chosen.take(MOST).collect()
+}
+
+fn extent(effects: &[&Effect]) -> (f64, f64) {
+    let all = || {
+        effects.iter().flat_map(|effect| {
+            let Value { mean, low, high } = effect.ratio;
+            let (least, greatest) = effect.range;
+            [Some(mean), low, high, Some(least), Some(greatest)]
+                .into_iter()
+                .flatten()
+                .filter(|ratio| *ratio > 0.0 && ratio.is_finite())
+        })
+    };
+    (all().fold(0.98, f64::min), all().fold(1.02, f64::max))
+}
+
+fn dots(rows: &[(f64, &Effect)], colour: &'static str, name: &str) -> Box<dyn Trace> {
+    let above = |value: Value| value.high.map_or(0.0, |high| high - value.mean);
+    let below = |value: Value| value.low.map_or(0.0, |low| value.mean - low);
+    let column = |of: fn(&Effect) -> f64| rows.iter().map(|(_, e)| rounded(of(e))).collect();
+    let ratios: Vec<f64> = column(|effect| effect.ratio.mean);
+    let whisker = ErrorData::new(ErrorType::Data)
+        .symmetric(false)
+        .array(rows.iter().map(|(_, e)| above(e.ratio)).collect())
+        .array_minus(rows.iter().map(|(_, e)| below(e.ratio)).collect())
+        .thickness(3.0)
+        .width(0)
+        .color(colour);
+    Scatter::new(ratios, rows.iter().map(|(y, _)| *y).collect())
+        .name(name)
+        .mode(Mode::MarkersText)
+        .marker(Marker::new().color(colour).size(9))
+        .error_x(whisker)
+        .text_array(rows.iter().map(|(_, e)| change(e.ratio.mean)).collect())
+        .text_position(Position::TopCenter)
+        .text_font(font(10))
+        .hover_text_array(rows.iter().map(|(_, e)| for_plotly(&e.text)).collect())
+        .hover_template("%{hovertext}<extra></extra>")
+}
+
+/// The least and the greatest of the pairs, as a thin line with ends.
+fn ranges(rows: &[(f64, &Effect)], colour: &'static str) -> Box<dyn Trace> {
+    let (mut x, mut y) = (Vec::new(), Vec::new());
+    for (place, effect) in rows {
+        x.extend([
+            Some(rounded(effect.range.0)),
+            Some(rounded(effect.range.1)),
+            None,
+        ]);
+        y.extend([Some(*place), Some(*place), None]);
+    }
+    Scatter::new(x, y)
+        .mode(Mode::LinesMarkers)
+        .line(Line::new().color(format!("{colour} 60%")).width(1.0))
+        .marker(
+            Marker::new()
+                .symbol(MarkerSymbol::LineNSOpen)
+                .color(format!("{colour} 60%"))
+                .size(5),
+        )
+        .hover_info(plotly::common::HoverInfo::Skip)
+        .show_legend(false)
+}
+
+/// A ratio as a change: `+8 %`, `-18 %`, `×3.7`.
+fn change(ratio: f64) -> String {
+    match ratio {
+        r if r >= 1.995 => format!("×{}", (r * 10.0).round() / 10.0),
+        r => {
+            let percent = (r - 1.0) * 100.0;
+            if percent.abs() < 9.95 {
+                let rounded = (percent * 10.0).round() / 10.0;
+                format!("{:+} %", rounded + 0.0)
+            } else {
+                format!("{percent:+.0} %")
+            }
+        }
+    }
+    .replace('-', "−")
+}
+
+/// The axis of ratios.
+fn changes(least: f64, greatest: f64) -> Axis {
+    let room = (0.06 * (greatest / least).log10()).max(0.004);
+    let (from, to) = (least.log10() - room, greatest.log10() + room);
+    let inside = |ladder: &[f64]| -> Vec<f64> {
+        let within = |ratio: &f64| (from..=to).contains(&ratio.log10());
+        ladder.iter().copied().filter(within).collect()
+    };
+    let mut ticks = Vec::new();
+    for ladder in LADDERS {
+        ticks = inside(ladder);
+        if ticks.len() >= 4 {
+            break;
+        }
+    }
+    axis("change, all else equal")
+        .type_(AxisType::Log)
+        .range(vec![rounded(from), rounded(to)])
+        .tick_text(
+            ticks
+                .iter()
+                .map(|ratio| match *ratio {
+                    1.0 => "0 %".to_owned(),
+                    ratio => change(ratio),
+                })
+                .collect(),
+        )
+        .tick_values(ticks)
+}
+
+/// The axis of effects, which has no title: its names say what they are.
+fn names(effects: &[&Effect]) -> Axis {
+    let name = |effect: &&Effect| {
+        for_plotly(&format!(
+            "{} {} → {}",
+            effect.factor.word(),
+            effect.from,
+            effect.to
+        ))
+    };
+    axis("")
+        .tick_values((0..effects.len()).map(|place| place as f64).collect())
+        .tick_text(effects.iter().rev().map(name).collect())
+        .range(vec![-0.7, effects.len() as f64 - 0.3])
+        .auto_margin(true)
+}
+
+/// The line at which nothing changes.
+fn no_change() -> Shape {
+    Shape::new()
+        .shape_type(ShapeType::Line)
+        .layer(ShapeLayer::Below)
+        .x0(1.0)
+        .x1(1.0)
+        .y_ref("paper")
+        .y0(0.0)
+        .y1(1.0)
+        .line(ShapeLine::new().color("var(--muted)").width(1.5))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_reads_as_a_change() {
+        for (ratio, text) in [
+            (1.08, "+8 %"),
+            (0.82, "−18 %"),
+            (0.987, "−1.3 %"),
+            (3.667, "×3.7"),
+            (2.0, "×2"),
+            (0.5, "−50 %"),
+        ] {
+            assert_eq!(change(ratio), text);
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! One map a level: chunks over members, each cell with the best layout that has both.
+
+use plotly::HeatMap;
+use plotly::common::{ColorBar, Title};
+use plotly::layout::{Annotation, Axis, HoverMode};
+
+use super::super::View;
+use crate::views::sentences;
+use crate::views::units::{Unit, standing};
+use crate::{Factor, Layout, Row, Standing};
+use page::charts::{Chart, Figure, axis, font, heat_scale, layout, rounded};
+use page::escape::for_plotly;
+
+/// Above this many columns what is written in the cells gets smaller.
+const WIDE: usize = 5;
+
+/// A row of a map: what it is called, and how its layouts are known.
+type Band = (String, Box<dyn Fn(&Layout) -> bool>);
+
+/// The maps of all levels.
+pub(in super::super) fn all(view: View<'_>) -> Vec<Chart> {
+    let record = view.record;
+    let best = view
+        .decided
+        .winner
+        .and_then(|winner| sentences::row(view.decided, winner)?.value);
+    let Some(best) = best else {
+        return Vec::new();
+    };
+    let mut levels: Vec<Option<domain::raid::Level>> = Vec::new();
+    for layout in record
+        .layouts
+        .iter()
+        .filter(|layout| layout.chunk.is_some())
+    {
+        if !levels.contains(&layout.level) {
+            levels.push(layout.level);
+        }
+    }
+    let mut maps: Vec<Map<'_>> = levels
+        .into_iter()
+        .map(|level| Map::of_level(view, best.mean, level))
+        .collect();
+    if record.layouts.iter().any(|layout| layout.chunk.is_none()) {
+        maps.push(Map::without_chunks(view, best.mean));
+    }
+    // A level of which nothing was tried yet has nothing to show.
+    maps.retain(|map| !map.is_open());
+    let least = maps.iter().map(Map::least).fold(1.0, f64::min);
+    maps.into_iter().map(|map| map.chart(least)).collect()
+}
+
+struct Map<'a> {
+    title: String,
+    rows_are: &'static str,
+    members: Vec<usize>,
+    bands: Vec<String>,
+    /// By band and column: the best row there.
+    cells: Vec<Vec<Option<&'a Row>>>,
+    view: View<'a>,
+    unit: Unit,
+    best: f64,
+}
+
+impl<'a> Map<'a> {
+    fn of_level(view: View<'a>, best: f64, level: Option<domain::raid::Level>) -> Map<'a> {
+        let mut chunks: Vec<_> = view
+            .record
+            .layouts
+            .iter()
+            .filter(|layout| layout.level == level)
+            .filter_map(|layout| layout.chunk)
+            .collect();
+        chunks.sort_unstable();
+        chunks.dedup();
+        let bands = chunks.into_iter().map(|chunk| {
+            let has = move |layout: &Layout| layout.level == level && layout.chunk == Some(chunk);
+            (
+                chunk.to_string(),
+                Box::new(has) as Box<dyn Fn(&Layout) -> bool>,
+            )
+        });
+        let title = level.map_or_else(|| "One disk".to_owned(), |level| level.title());
+        Map::new(view, best, title, "chunk", bands.collect())
+    }
+
+    fn without_chunks(view: View<'a>, best: f64) -> Map<'a> {
+        let mut names: Vec<String> = Vec::new();
+        for layout in view
+            .record
+            .layouts
+            .iter()
+            .filter(|layout| layout.chunk.is_none())
+        {
+            let name = layout.setting(Factor::Level);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let bands = names.into_iter().map(|name| {
+            let level = name.clone();
+            let has = move |layout: &Layout| {
+                layout.chunk.is_none() && layout.setting(Factor::Level) == level
+            };
+            let shown = match name.as_str() {
+                "alone" | "linear" => name,
+                digits => format!("RAID {digits}"),
+            };
+            (shown, Box::new(has) as Box<dyn Fn(&Layout) -> bool>)
+        });
+        let title = "Without chunks".to_owned();
+        Map::new(view, best, title, "level", bands.collect())
+    }
+
+    fn new(
+        view: View<'a>,
+        best: f64,
+        title: String,
+        rows_are: &'static str,
+        bands: Vec<Band>,
+    ) -> Map<'a> {
+        let layouts = &view.record.layouts;
+        // The same columns on every map: then maps can be compared side by side.
+        let mut members: Vec<usize> = layouts.iter().map(|layout| layout.members).collect();
+        members.sort_unstable();
+        members.dedup();
+        let cell = |has: &dyn Fn(&Layout) -> bool, members: usize| {
+            // The rows stand with the best first.
+            view.decided.rows.iter().find(|row| {
+                let layout = layouts.get(row.layout);
+                layout.is_some_and(|layout| layout.members == members && has(layout))
+            })
+        };
+        Map {
+            title,
+            rows_are,
+            cells: bands
+                .iter()
+                .map(|(_, has)| members.iter().map(|&members| cell(has, members)).collect())
+                .collect(),
+            bands: bands.into_iter().map(|(name, _)| name).collect(),
+            members,
+            view,
+            unit: Unit::of_objective(&view.record.settings.objective),
+            best,
+        }
+    }
+
+    /// How good a row is next to the winner, 1 being as good. What misses a requirement is out of
+    /// the race, however good it is.
+    fn share(&self, row: &Row) -> Option<f64> {
+        if row.standing == Standing::Missed {
+            return None;
+        }
+        let value = row.value?.mean;
+        let (value, best) = if self.unit.less_is_better() {
+            (self.best, value)
+        } else {
+            (value, self.best)
+        };
+        (best > 0.0).then(|| rounded(value / best))
+    }
+
+    fn is_open(&self) -> bool {
+        let mut rows = self.cells.iter().flatten().flatten();
+        rows.all(|row| row.standing == Standing::Open)
+    }
+
+    fn least(&self) -> f64 {
+        let rows = self.cells.iter().flatten().flatten();
+        rows.filter_map(|row| self.share(row)).fold(1.0, f64::min)
+    }
+
+    fn chart(self, least: f64) -> Chart {
+        let shares: Vec<Vec<Option<f64>>> = self
+            .cells
+            .iter()
+            .map(|cells| {
+                let share = |row: &Option<&Row>| row.and_then(|row| self.share(row));
+                cells.iter().map(share).collect()
+            })
+            .collect();
+        let hover: Vec<Vec<String>> = self
+            .cells
+            .iter()
+            .map(|cells| cells.iter().map(|row| self.hover(*row)).collect())
+            .collect();
+        let columns: Vec<f64> = (0..self.members.len()).map(|x| x as f64).collect();
+        let bands: Vec<f64> = (0..self.bands.len()).map(|y| y as f64).collect();
+        let least = least.min(0.99);
+        let trace = HeatMap::new(columns.clone(), bands.clone(), shares)
+            .zmin(rounded(least))
+            .zmax(1.0)
+            .color_scale(heat_scale())
+            .color_bar(bar(self.unit, least))
+            .x_gap(2)
+            .y_gap(2)
+            .text_matrix(hover)
+            .hover_on_gaps(false)
+            .hover_template("%{text}<extra></extra>");
+        let members = self.members.iter().map(usize::to_string).collect();
+        let layout = layout(
+            categories("members", columns, members),
+            categories(self.rows_are, bands, self.bands.clone()),
+            false,
+        )
+        .hover_mode(HoverMode::Closest)
+        .annotations(self.notes(least));
+        Chart {
+            title: self.title.clone(),
+            caption: format!(
+                "{} of the best layout by {} and members, whatever its other settings; the fuller \
+                 the colour, the nearer to the winner; without colour: missed, failed or open",
+                self.unit.word(),
+                self.rows_are
+            ),
+            figure: Figure {
+                data: vec![trace],
+                layout,
+            },
+        }
+    }
+
+    fn hover(&self, row: Option<&Row>) -> String {
+        row.map_or_else(String::new, |row| {
+            let layout = for_plotly(&sentences::layout(self.view.record, row.layout));
+            let value = row.value.map_or_else(
+                || "no figure".to_owned(),
+                |value| self.unit.show_value(value),
+            );
+            format!("{layout}<br>{value}<br>{}", standing(row.standing))
+        })
+    }
+
+    /// What is written in the cells: the value, and what became of the layout unless it is plain
+    /// from the colour.
+    fn notes(&self, least: f64) -> Vec<Annotation> {
+        let mut notes = Vec::new();
+        for (y, cells) in self.cells.iter().enumerate() {
+            for (x, row) in cells.iter().enumerate() {
+                let Some(row) = row else { continue };
+                let share = self.share(row);
+                let middle = f64::midpoint(least, 1.0);
+                // Dark on light and light on dark, in both themes.
+                let ink = match share {
+                    Some(share) if share > middle => "var(--surface)",
+                    _ => "var(--ink)",
+                };
+                let size = if self.members.len() > WIDE { 9 } else { 11 };
+                notes.push(
+                    Annotation::new()
+                        .x(x as f64)
+                        .y(y as f64)
+                        .show_arrow(false)
+                        .font(font(size).color(ink))
+                        .text(self.note(row)),
+                );
+            }
+        }
+        notes
+    }
+
+    fn note(&self, row: &Row) -> String {
+        let value = row.value.map(|value| self.unit.digits(value.mean));
+        let mark = match row.standing {
+            Standing::Behind => None,
+            other => Some(standing(other)),
+        };
+        match (value, mark) {
+            (Some(value), Some("best")) => format!("<b>{value}<br>best</b>"),
+            (Some(value), Some(mark)) => format!("{value}<br><i>{mark}</i>"),
+            (Some(value), None) => value,
+            (None, mark) => format!("<i>{}</i>", mark.unwrap_or_default()),
+        }
+    }
+}
+
+/// An axis of names: each at its whole number.
+fn categories(title: &str, places: Vec<f64>, names: Vec<String>) -> Axis {
+    axis(title)
+        .range(vec![-0.5, places.len() as f64 - 0.5])
+        .tick_values(places)
+        .tick_text(names)
+        .show_grid(false)
+        .auto_margin(true)
+}
+
+fn bar(unit: Unit, least: f64) -> ColorBar {
+    // Of times the share is the other way round, so that the best has the most here too.
+    let title = if unit.less_is_better() {
+        "best ÷ this"
+    } else {
+        "of best"
+    };
+
+    let ticks: Vec<f64> = (0..=10)
+        .map(|tenth| f64::from(tenth) / 10.0)
+        .filter(|share| *share >= least)
+        .collect();
+    // Few are enough, and the winner's stays.
+    let every = ticks.len().div_ceil(6).max(1);
+    let mut shown: Vec<f64> = ticks.into_iter().rev().step_by(every).collect();
+    shown.reverse();
+    ColorBar::new()
+        .title(Title::with_text(title).font(font(11)))
+        .tick_text(
+            shown
+                .iter()
+                .map(|share| format!("{:.0} %", share * 100.0))
+                .collect(),
+        )
+        .tick_vals(shown)
+        .tick_font(font(11))
+        .thickness(10)
+        .outline_width(0)
+}

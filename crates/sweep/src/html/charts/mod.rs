@@ -1,0 +1,118 @@
+//! The charts of a sweep.
+
+mod cost;
+mod drift;
+mod effects;
+mod maps;
+mod scaling;
+
+use plotly::common::ErrorData;
+use record::Run;
+
+use super::View;
+use crate::views::units::{Unit, figure};
+use crate::{Figure, Value};
+use bench::conclusion::Conclusion;
+use bench::views::html::Subject;
+use bench::views::html::distribution;
+use bench::views::html::groups;
+use page::charts::Chart;
+
+pub(super) use maps::all as maps;
+
+/// How the rate grows with the members, and with the money.
+pub(super) fn growth(view: View<'_>) -> Vec<Chart> {
+    scaling::chart(view)
+        .into_iter()
+        .chain(cost::chart(view))
+        .collect()
+}
+
+/// What each setting did.
+pub(super) fn effects(view: View<'_>) -> Vec<Chart> {
+    effects::chart(view).into_iter().collect()
+}
+
+/// The baseline over time.
+pub(super) fn drift(view: View<'_>) -> Vec<Chart> {
+    drift::chart(view).into_iter().collect()
+}
+
+/// The latency distributions of the finalists, of the phases that decided.
+pub(super) fn finalists(view: View<'_>) -> Vec<Chart> {
+    let studied: Vec<(&str, &Run, Conclusion)> = view
+        .finalists
+        .iter()
+        .map(|(label, run)| (label.as_str(), run, Conclusion::of(run)))
+        .collect();
+    let subjects: Vec<Subject<'_>> = studied
+        .iter()
+        .enumerate()
+        .map(|(slot, (label, run, conclusion))| Subject {
+            slot,
+            run,
+            conclusion,
+            short: (*label).to_owned(),
+            label: (*label).to_owned(),
+        })
+        .collect();
+    let wanted = phases(view);
+    let mut charts = Vec::new();
+    for group in groups(&subjects) {
+        if !wanted.contains(&group.name) {
+            continue;
+        }
+        for direction in group.directions() {
+            let chart = distribution(&group, direction, subjects.len());
+            charts.extend(chart.map(|chart| Chart {
+                title: match &subjects[..] {
+                    // A line alone has no legend.
+                    [only] => format!("{}, {}: {}", group.name, direction.word(), only.label),
+                    _ => format!("{}, {}", group.name, direction.word()),
+                },
+                caption: format!(
+                    "{}; the further left a line lies, the faster",
+                    chart.caption
+                ),
+                ..chart
+            }));
+        }
+    }
+    charts
+}
+
+/// The phases that the objective and the requirements are about.
+fn phases(view: View<'_>) -> Vec<&str> {
+    let settings = &view.record.settings;
+    let required = settings.requires.iter().map(|bar| &bar.figure);
+    figure(&settings.objective)
+        .into_iter()
+        .chain(required)
+        .map(|figure| figure.phase.as_str())
+        .collect()
+}
+
+/// The figure that speed is told by, and its unit: the objective's, or of the least cost the first
+/// that is required.
+fn speed(view: View<'_>) -> Option<(&Figure, Unit)> {
+    let settings = &view.record.settings;
+    let required = settings.requires.first().map(|bar| &bar.figure);
+    let figure = figure(&settings.objective).or(required)?;
+    Some((figure, Unit::of_metric(figure.metric)))
+}
+
+/// The whiskers of values that are drawn in `unit`; none where a value has no interval.
+fn whiskers(values: &[Value], unit: Unit) -> ErrorData {
+    let up = |value: &Value| {
+        value
+            .high
+            .map_or(0.0, |high| unit.scaled(high - value.mean))
+    };
+    let down = |value: &Value| value.low.map_or(0.0, |low| unit.scaled(value.mean - low));
+    ErrorData::new(plotly::common::ErrorType::Data)
+        .symmetric(false)
+        .array(values.iter().map(up).collect())
+        .array_minus(values.iter().map(down).collect())
+        .thickness(1.5)
+        .width(3)
+}

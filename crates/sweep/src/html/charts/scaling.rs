@@ -1,0 +1,197 @@
+//! How the rate grows with the members, next to what the volumes give by themselves.
+
+use plotly::common::{DashType, Line, Marker, MarkerSymbol, Mode};
+use plotly::layout::{HoverMode, RangeMode};
+use plotly::{Scatter, Trace};
+
+use super::super::View;
+use super::{speed, whiskers};
+use crate::views::units::Unit;
+use crate::{Curve, Metric, Value};
+use page::charts::{Chart, Figure, axis, colour_index, layout, rounded};
+use page::escape::for_plotly;
+
+/// More curves than this are a tangle.
+const MOST: usize = 5;
+
+/// The best curve of each level against its ideal.
+pub(super) fn chart(view: View<'_>) -> Option<Chart> {
+    // Only rates grow with the members.
+    let (figure, unit) = speed(view).filter(|(_, unit)| !unit.less_is_better())?;
+    let curves = chosen(&view.decided.curves);
+    if curves.is_empty() {
+        return None;
+    }
+    let mut data: Vec<Box<dyn Trace>> = Vec::new();
+    let mut ideals = false;
+    for (slot, curve) in curves.iter().enumerate() {
+        let colour = format!("var(--run-{})", colour_index(slot));
+        if let Some(ideal) = ideal(curve, unit, &colour) {
+            ideals = true;
+            data.push(ideal);
+        }
+        data.push(measured(curve, unit, &colour));
+    }
+    let summed = figure.metric == Metric::Iops
+        && view
+            .record
+            .probe
+            .as_ref()
+            .is_some_and(|probe| probe.phase == figure.phase);
+    if summed {
+        data.extend(volumes(view));
+    }
+    let mut caption = format!(
+        "{} by members, with 95 % intervals, the best of each level; a line that bends away from \
+         its ideal has met a limit",
+        unit.word()
+    );
+    if ideals {
+        caption.push_str(
+            "; dotted: what so many members give by themselves, each asked with all requests that \
+             are in flight",
+        );
+    }
+    if view.decided.curves.len() > curves.len() {
+        caption.push_str(&format!(
+            "; {} of {} curves",
+            curves.len(),
+            view.decided.curves.len()
+        ));
+    }
+    let y = axis(unit.word())
+        .range_mode(RangeMode::ToZero)
+        .separate_thousands(true);
+    let x = axis("members").range_mode(RangeMode::ToZero).dtick(1.0);
+    Some(Chart {
+        title: format!("{figure} by members"),
+        caption,
+        figure: Figure {
+            layout: layout(x, y, true).hover_mode(HoverMode::Closest),
+            data,
+        },
+    })
+}
+
+/// The curve of each level that reaches highest. A label begins with its level.
+fn chosen(curves: &[Curve]) -> Vec<&Curve> {
+    let level = |curve: &Curve| {
+        let level = curve.label.split(", ").next();
+        level.unwrap_or_default().to_owned()
+    };
+    let height = |curve: &Curve| {
+        let values = curve.points.iter().map(|point| point.value.mean);
+        values.fold(0.0, f64::max)
+    };
+    let mut sorted: Vec<&Curve> = curves.iter().filter(|c| !c.points.is_empty()).collect();
+    sorted.sort_by(|a, b| height(b).total_cmp(&height(a)));
+    let mut levels: Vec<String> = Vec::new();
+    sorted.retain(|curve| {
+        let level = level(curve);
+        let first = !levels.contains(&level);
+        levels.push(level);
+        first
+    });
+    sorted.truncate(MOST);
+    sorted
+}
+
+fn measured(curve: &Curve, unit: Unit, colour: &str) -> Box<dyn Trace> {
+    let values: Vec<Value> = curve.points.iter().map(|point| point.value).collect();
+    let label = for_plotly(&curve.label);
+    let text = curve.points.iter().map(|point| {
+        format!(
+            "{label}, {} members: {}",
+            point.members,
+            unit.show_value(point.value)
+        )
+    });
+    Scatter::new(members(curve), scaled(&values, unit))
+        .name(&label)
+        .mode(Mode::LinesMarkers)
+        .line(Line::new().color(colour.to_owned()).width(2.2))
+        .marker(Marker::new().color(colour.to_owned()).size(7))
+        .error_y(whiskers(&values, unit).color(colour.to_owned()))
+        .text_array(text.collect())
+        .hover_template("%{text}<extra></extra>")
+}
+
+fn ideal(curve: &Curve, unit: Unit, colour: &str) -> Option<Box<dyn Trace>> {
+    let points: Vec<(usize, f64)> = curve
+        .points
+        .iter()
+        .filter_map(|point| Some((point.members, unit.scaled(point.ideal?))))
+        .collect();
+    if points.is_empty() {
+        return None;
+    }
+    let (x, y): (Vec<f64>, Vec<f64>) = points
+        .into_iter()
+        .map(|(members, ideal)| (members as f64, rounded(ideal)))
+        .unzip();
+    Some(
+        Scatter::new(x, y)
+            .mode(Mode::Lines)
+            .line(
+                Line::new()
+                    .color(format!("{colour} 70%"))
+                    .width(1.5)
+                    .dash(DashType::Dot),
+            )
+            .show_legend(false)
+            .hover_template(format!(
+                "{}: ideal %{{y:,.4~r}}<extra></extra>",
+                for_plotly(&curve.label).replace('%', "")
+            )),
+    )
+}
+
+/// The volumes without an array: each alone, added up; and all asked at once.
+fn volumes(view: View<'_>) -> Vec<Box<dyn Trace>> {
+    let Some(probe) = &view.record.probe else {
+        return Vec::new();
+    };
+    let grey = "var(--muted)";
+    let sums: Vec<f64> = probe
+        .alone
+        .iter()
+        .scan(0.0, |sum, value| {
+            *sum += value.mean;
+            Some(rounded(*sum))
+        })
+        .collect();
+    let members: Vec<f64> = (1..=sums.len()).map(|members| members as f64).collect();
+    let together: f64 = probe.together.iter().map(|value| value.mean).sum();
+    let mut traces: Vec<Box<dyn Trace>> = vec![
+        Scatter::new(members, sums)
+            .name("volumes alone, added up")
+            .mode(Mode::Lines)
+            .line(Line::new().color(grey).width(1.5).dash(DashType::Dash))
+            .hover_template("%{x} volumes alone, added up: %{y:,.0f}<extra></extra>"),
+    ];
+    if !probe.together.is_empty() {
+        traces.push(
+            Scatter::new(vec![probe.together.len() as f64], vec![rounded(together)])
+                .name("all volumes at once")
+                .mode(Mode::Markers)
+                .marker(
+                    Marker::new()
+                        .symbol(MarkerSymbol::DiamondOpen)
+                        .color(grey)
+                        .size(11),
+                )
+                .hover_template("all volumes at once: %{y:,.0f}<extra></extra>"),
+        );
+    }
+    traces
+}
+
+fn members(curve: &Curve) -> Vec<f64> {
+    let members = curve.points.iter().map(|point| point.members as f64);
+    members.collect()
+}
+
+fn scaled(values: &[Value], unit: Unit) -> Vec<f64> {
+    let scaled = values.iter().map(|value| rounded(unit.scaled(value.mean)));
+    scaled.collect()
+}

@@ -1,0 +1,209 @@
+//! The page of a sweep: the verdict, what each factor did, the table, and how the winner is built.
+//! It has the look and the script of a run's report, and asks for nothing either.
+
+mod charts;
+mod table;
+mod verdict;
+
+#[cfg(test)]
+mod browser_tests;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::Path;
+
+use askama::Template;
+use plotly::Plot;
+use record::Run;
+
+use crate::views::sentences;
+use crate::{Decided, LeftOut, SweepRecord};
+use page::ChartView;
+use page::charts::{Chart, Figure};
+use ui::words;
+
+/// What is shown.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    record: &'a SweepRecord,
+    decided: &'a Decided,
+    /// The winner's run and those of its ties, each with what it is called.
+    finalists: &'a [(String, Run)],
+}
+
+/// Charts that stand together.
+struct Section {
+    anchor: &'static str,
+    title: &'static str,
+    charts: Vec<ChartView>,
+}
+
+/// The whole page.
+#[derive(Template)]
+#[template(path = "sweep.html")]
+struct Page<'a> {
+    title: String,
+    nonce: String,
+    style: [&'static str; 2],
+    plotly: &'a str,
+    script: &'static str,
+    verdict: verdict::Verdict,
+    commands: &'a [String],
+    sections: Vec<Section>,
+    table: table::Table,
+    left_out: &'a [LeftOut],
+    effects: Vec<&'a str>,
+    facts: Vec<(&'static str, String)>,
+    figures: Vec<Figure>,
+}
+
+/// Writes the page of a sweep to the file at `path`, which is replaced. `finalists` are the runs
+/// of the winner and its ties, each with what it is called; `commands` build the winner.
+///
+/// # Errors
+/// When the file cannot be written; a part of a page is not left behind.
+pub(crate) fn write_file(
+    path: &Path,
+    record: &SweepRecord,
+    decided: &Decided,
+    finalists: &[(String, Run)],
+    commands: &[String],
+) -> anyhow::Result<()> {
+    let view = View {
+        record,
+        decided,
+        finalists,
+    };
+    let mut page = Vec::new();
+    write_page(&mut page, view, commands)?;
+    page::save(path, &page)
+}
+
+fn write_page(out: &mut dyn io::Write, view: View<'_>, commands: &[String]) -> io::Result<()> {
+    let View {
+        record, decided, ..
+    } = view;
+    let mut figures = Vec::new();
+    let sources = Plot::offline_js_sources();
+    let page = Page {
+        title: format!(
+            "{} of {} on {} – disksmith",
+            words::count(record.layouts.len(), "layout"),
+            words::count(record.settings.devices.len(), "device"),
+            record.machine.hostname
+        ),
+        nonce: page::nonce(),
+        style: [page::STYLE, page::TABLE_STYLE],
+        plotly: page::plotly_script(&sources),
+        script: page::SCRIPT,
+        verdict: verdict::of(view),
+        commands: if decided.winner.is_some() {
+            commands
+        } else {
+            &[]
+        },
+        sections: sections(view, &mut figures),
+        table: table::of(view),
+        left_out: &record.left_out,
+        effects: decided
+            .effects
+            .iter()
+            .map(|effect| effect.text.as_str())
+            .collect(),
+        facts: facts(record),
+        figures,
+    };
+    page.write_into(out)
+}
+
+/// The sections that have a chart.
+fn sections(view: View<'_>, figures: &mut Vec<Figure>) -> Vec<Section> {
+    let mut add = |anchor, title, charts: Vec<Chart>| Section {
+        anchor,
+        title,
+        charts: charts
+            .into_iter()
+            .map(|chart| {
+                figures.push(chart.figure);
+                ChartView {
+                    title: chart.title,
+                    caption: chart.caption,
+                    figure: figures.len() - 1,
+                }
+            })
+            .collect(),
+    };
+    let sections = vec![
+        add("maps", "Chunk and members", charts::maps(view)),
+        add("growth", "Growth and cost", charts::growth(view)),
+        add("factors", "What each setting did", charts::effects(view)),
+        add(
+            "finalists",
+            "The finalists' latency",
+            charts::finalists(view),
+        ),
+        add("drift", "The baseline over time", charts::drift(view)),
+    ];
+    sections
+        .into_iter()
+        .filter(|section| !section.charts.is_empty())
+        .collect()
+}
+
+/// The machine and the method.
+fn facts(record: &SweepRecord) -> Vec<(&'static str, String)> {
+    let (machine, settings) = (&record.machine, &record.settings);
+    let mut facts: Vec<(&'static str, String)> = settings
+        .devices
+        .iter()
+        .map(|device| {
+            let known = [&device.model, &device.serial];
+            let mut parts = vec![device.path.display().to_string(), device.size.to_string()];
+            parts.extend(known.into_iter().flatten().cloned());
+            ("Device", parts.join(", "))
+        })
+        .collect();
+    facts.extend([
+        ("Phases", settings.phases.join(", ")),
+        (
+            "A phase ends",
+            format!(
+                "after {}, or when IOPS are known to ±{}",
+                settings.seconds,
+                words::percent(settings.precision)
+            ),
+        ),
+        ("Test file", settings.size.to_string()),
+        ("Blocks at most", settings.blocks.to_string()),
+        (
+            "As good as the best",
+            format!("within {}", words::percent(settings.tie)),
+        ),
+        (
+            "Order",
+            format!(
+                "random, of seed {}; {}",
+                settings.seed,
+                if settings.full {
+                    "every layout in every block"
+                } else {
+                    "what is worse beyond doubt is dropped"
+                }
+            ),
+        ),
+        ("Host", sentences::place(record)),
+        ("CPU", format!("{}, {} cores", machine.cpu, machine.cores)),
+        ("Memory", machine.memory.to_string()),
+        ("Kernel", machine.kernel.clone()),
+        ("Measured by", format!("disksmith {}", record.disksmith)),
+        ("Command", bench::views::html::command_line(&record.command)),
+    ]);
+    facts.extend(
+        settings
+            .workload
+            .iter()
+            .map(|workload| ("Workload", workload.clone())),
+    );
+    facts
+}

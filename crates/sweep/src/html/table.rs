@@ -1,0 +1,117 @@
+//! The table of layouts, the best first.
+
+use super::View;
+use crate::views::sentences::{figure_title, further_figures, plus_minus, rank, varying};
+use crate::views::units::{Unit, share, share_interval, standing};
+use crate::{Factor, Objective, Row, Standing};
+
+/// One layout.
+pub(super) struct Line {
+    pub(super) rank: usize,
+    /// What it has of the factors that vary.
+    pub(super) settings: Vec<String>,
+    pub(super) value: String,
+    pub(super) plus_minus: String,
+    /// The share of the winner's value, with its interval.
+    pub(super) share: String,
+    pub(super) interval: String,
+    /// How long the bar behind the share is, in percent of the longest.
+    pub(super) bar: u32,
+    /// The further figures, in the order of the titles.
+    pub(super) figures: Vec<String>,
+    /// Dollars a month, and the rate for each; empty without prices.
+    pub(super) cost: String,
+    pub(super) per_dollar: String,
+    pub(super) survives: usize,
+    pub(super) capacity: String,
+    pub(super) blocks: usize,
+    pub(super) standing: &'static str,
+    pub(super) why: String,
+}
+
+/// The whole table.
+pub(super) struct Table {
+    pub(super) factors: Vec<&'static str>,
+    pub(super) unit: &'static str,
+    pub(super) figures: Vec<String>,
+    /// The unit of the rate for each dollar, where prices are known and it is not the objective.
+    pub(super) priced: bool,
+    pub(super) per_dollar: Option<&'static str>,
+    pub(super) lines: Vec<Line>,
+}
+
+pub(super) fn of(view: View<'_>) -> Table {
+    let settings = &view.record.settings;
+    let unit = Unit::of_objective(&settings.objective);
+    let factors = varying(view.record);
+    let rows = &view.decided.rows;
+    let priced = rows.iter().any(|row| row.cost.is_some()) && settings.objective != Objective::Cost;
+    let rates = rows
+        .iter()
+        .any(|row| row.cost.is_some_and(|cost| cost.rate_per_dollar.is_some()));
+    let shown = rates && matches!(settings.objective, Objective::Figure(_));
+    Table {
+        factors: factors.iter().map(|factor| factor.word()).collect(),
+        unit: unit.word(),
+        figures: further_figures(settings)
+            .into_iter()
+            .map(|figure| figure_title(settings, figure))
+            .collect(),
+        priced,
+        per_dollar: shown.then(|| unit.per_dollar().word()),
+        lines: rows
+            .iter()
+            .map(|row| line(view, &factors, unit, row))
+            .collect(),
+    }
+}
+
+fn line(view: View<'_>, factors: &[Factor], unit: Unit, row: &Row) -> Line {
+    let layout = view.record.layouts.get(row.layout);
+    let dash = || "–".to_owned();
+    let figures = further_figures(&view.record.settings)
+        .into_iter()
+        .map(|figure| {
+            let value = row.figures.get(figure);
+            value.map_or_else(dash, |value| {
+                Unit::of_metric(figure.metric).digits(value.mean)
+            })
+        })
+        .collect();
+    let rate = row.cost.and_then(|cost| cost.rate_per_dollar);
+    Line {
+        rank: rank(view.decided, row.layout).unwrap_or_default(),
+        settings: factors
+            .iter()
+            .map(|factor| layout.map_or_else(dash, |layout| layout.setting(*factor)))
+            .collect(),
+        value: row.value.map_or_else(dash, |value| unit.digits(value.mean)),
+        plus_minus: plus_minus(row, unit),
+        share: row
+            .of_winner
+            .map_or_else(String::new, |value| share(value.mean)),
+        interval: row.of_winner.map_or_else(String::new, share_interval),
+        bar: bar(unit, row),
+        figures,
+        cost: row
+            .cost
+            .map_or_else(dash, |cost| Unit::Dollars.digits(cost.per_month)),
+        per_dollar: rate.map_or_else(dash, |rate| unit.per_dollar().digits(rate)),
+        survives: row.survives,
+        capacity: row.capacity.to_string(),
+        blocks: row.blocks,
+        standing: standing(row.standing),
+        why: row.why.clone(),
+    }
+}
+
+/// How good it is next to the winner, in percent: the longer the better, of times too.
+fn bar(unit: Unit, row: &Row) -> u32 {
+    let share = match row.of_winner {
+        Some(share) if unit.less_is_better() => 1.0 / share.mean.max(f64::EPSILON),
+        Some(share) => share.mean,
+        None if row.standing == Standing::Winner => 1.0,
+        None => 0.0,
+    };
+    (share.clamp(0.0, 1.0) * 100.0).round() as u32
+}

@@ -1,0 +1,153 @@
+//! The page of a sweep as text; `browser_tests` looks at it as a browser does.
+
+use super::*;
+use crate::views::sample;
+
+pub(super) fn render(
+    (record, decided): &(SweepRecord, Decided),
+    finalists: &[(String, Run)],
+    commands: &[String],
+) -> String {
+    let view = View {
+        record,
+        decided,
+        finalists,
+    };
+    let mut out = Vec::new();
+    write_page(&mut out, view, commands).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// A page with all there can be.
+pub(super) fn whole() -> String {
+    let sample = sample::measured();
+    let finalists = sample::finalists(&sample.0, &sample.1);
+    render(&sample, &finalists, &sample::commands())
+}
+
+/// A sweep whose every string is hostile.
+pub(super) fn hostile() -> String {
+    const HOSTILE: &str = "</script><img src=x onerror=\"document.title='owned'\">'&amp;%{x}☃";
+    let (mut record, mut decided) = sample::measured();
+    record.id = HOSTILE.parse().unwrap();
+    record.machine.hostname = HOSTILE.to_owned();
+    record.command.push(HOSTILE.to_owned());
+    record.settings.devices[0].path = HOSTILE.into();
+    record.settings.devices[0].model = Some(HOSTILE.to_owned());
+    record.left_out[0].why = HOSTILE.to_owned();
+    for layout in &mut record.layouts {
+        layout.scheduler = Some(HOSTILE.to_owned());
+    }
+    for row in &mut decided.rows {
+        row.why = HOSTILE.to_owned();
+    }
+    for effect in &mut decided.effects {
+        effect.to = HOSTILE.to_owned();
+        effect.text = HOSTILE.to_owned();
+    }
+    for curve in &mut decided.curves {
+        curve.label = HOSTILE.to_owned();
+    }
+    decided.answers.push(HOSTILE.to_owned());
+    decided.doubts.push(HOSTILE.to_owned());
+    decided.over = false;
+    let finalists = sample::finalists(&record, &decided);
+    render(&(record, decided), &finalists, &[HOSTILE.to_owned()])
+}
+
+/// The page without Plotly's script, which is four megabytes of anything.
+fn without_plotly(page: &str) -> String {
+    let sources = Plot::offline_js_sources();
+    page.replacen(page::plotly_script(&sources), "", 1)
+}
+
+fn sections(page: &str) -> Vec<&str> {
+    let sections = page.split("<section id=\"").skip(1);
+    sections.filter_map(|rest| rest.split('"').next()).collect()
+}
+
+#[test]
+fn a_whole_sweep_has_every_section() {
+    let page = whole();
+    assert_eq!(
+        sections(&page),
+        [
+            "build",
+            "maps",
+            "growth",
+            "factors",
+            "finalists",
+            "drift",
+            "layouts",
+            "left-out",
+            "facts"
+        ]
+    );
+    // Three levels with chunks and one without; scaling and cost; reads and writes of finalists.
+    let maps = page.matches("aria-label=\"Chunk and members: ").count();
+    assert_eq!(maps, 4);
+    assert_eq!(page.matches(" data-figure=\"").count(), 4 + 2 + 1 + 2 + 1);
+    for words in [
+        "RAID 0 of 8, 256 KiB, xfs",
+        "scheduler bfq",
+        "disksmith array create",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn each_layout_has_its_row() {
+    for sample in [sample::measured(), sample::large(), sample::all_failed()] {
+        let page = render(&sample, &[], &[]);
+        let table = page.split("<table class=\"sweep\">").nth(1).unwrap();
+        let table = table.split("</table>").next().unwrap();
+        let rows = table.matches("<tr class=\"").count();
+        assert_eq!(rows, sample.0.layouts.len());
+    }
+}
+
+#[test]
+fn nothing_in_the_page_names_another_place_to_load_from() {
+    let page = without_plotly(&whole());
+    for word in ["http://", "https://", "src=", "@import", "url("] {
+        assert!(!page.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn text_from_data_cannot_leave_its_place() {
+    let page = without_plotly(&hostile());
+    assert!(!page.contains("<img"));
+    assert_eq!(page.matches("</script>").count(), 3, "our own three");
+    assert!(page.contains('☃'));
+}
+
+#[test]
+fn a_sweep_without_prices_and_probe_has_no_charts_of_them() {
+    let page = render(&sample::large(), &[], &[]);
+    assert!(!page.contains("$/month") && !page.contains("$ a month"));
+    assert!(!sections(&page).contains(&"growth"));
+    assert!(sections(&page).contains(&"maps"));
+}
+
+#[test]
+fn a_sweep_that_is_not_over_or_failed_is_still_a_page() {
+    let page = render(&sample::unfinished(), &[], &[]);
+    assert!(page.contains("The sweep is not over") && page.contains("not over</p>"));
+    let page = render(&sample::all_failed(), &[], &sample::commands());
+    assert!(page.contains("No layout could be built"));
+    assert_eq!(sections(&page), ["layouts", "left-out", "facts"]);
+}
+
+#[test]
+fn a_sweep_is_written_to_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sweep.html");
+    let (record, decided) = sample::measured();
+    write_file(&path, &record, &decided, &[], &[]).unwrap();
+    assert!(std::fs::read_to_string(&path).unwrap().ends_with("</html>"));
+    let missing = folder.path().join("missing/sweep.html");
+    let error = write_file(&missing, &record, &decided, &[], &[]).unwrap_err();
+    assert!(error.to_string().contains("missing/sweep.html"), "{error}");
+}

@@ -1,0 +1,75 @@
+//! The head of the page: which layout is best, what speaks for it, and what for doubt.
+
+use super::View;
+use crate::views::sentences;
+use crate::views::units::Unit;
+use ui::words;
+
+/// What stands at the top.
+pub(super) struct Verdict {
+    /// The winner's layout, or why there is none.
+    pub(super) title: String,
+    /// The winner's value with its interval; empty without a winner.
+    pub(super) value: String,
+    /// The badge's word, sign and style.
+    pub(super) badge: (&'static str, &'static str, &'static str),
+    /// Name and value of what identifies the sweep.
+    pub(super) identity: Vec<(&'static str, String)>,
+    /// Layouts that are as good, as a sentence.
+    pub(super) ties: Option<String>,
+    pub(super) answers: Vec<String>,
+    /// Reasons to doubt, and why layouts are out.
+    pub(super) doubts: Vec<String>,
+    pub(super) outs: Vec<String>,
+    /// How to go on where it is not over.
+    pub(super) resume: Option<String>,
+    /// What all layouts have alike.
+    pub(super) alike: String,
+}
+
+pub(super) fn of(view: View<'_>) -> Verdict {
+    let (record, decided) = (view.record, view.decided);
+    let unit = Unit::of_objective(&record.settings.objective);
+    let value = decided
+        .winner
+        .and_then(|winner| sentences::row(decided, winner)?.value);
+    Verdict {
+        title: match decided.winner {
+            Some(winner) => sentences::layout(record, winner),
+            None => sentences::winner(record, decided),
+        },
+        value: value.map_or_else(String::new, |value| {
+            let so_far = if decided.over { "" } else { "Best so far: " };
+            format!("{so_far}{}", unit.show_value(value))
+        }),
+        badge: badge(view),
+        identity: vec![
+            ("Wanted", sentences::wanted(&record.settings)),
+            ("Devices", sentences::devices(&record.settings)),
+            ("Layouts", record.layouts.len().to_string()),
+            ("Measured", sentences::effort(record)),
+            ("Host", sentences::place(record)),
+            ("Date", words::date(record.started)),
+            ("Sweep", record.id.to_string()),
+        ],
+        ties: sentences::ties(record, decided),
+        answers: sentences::survivors(record, decided)
+            .into_iter()
+            .chain(decided.answers.iter().cloned())
+            .collect(),
+        doubts: decided.doubts.clone(),
+        outs: sentences::outs(decided),
+        resume: sentences::resume(record, decided),
+        alike: sentences::alike(record),
+    }
+}
+
+fn badge(view: View<'_>) -> (&'static str, &'static str, &'static str) {
+    let decided = view.decided;
+    match (decided.over, decided.winner) {
+        (false, _) => ("not over", "…", "doubtful"),
+        (true, None) => ("no winner", "✕", "invalid"),
+        (true, Some(_)) if decided.ties.is_empty() => ("best", "✓", "trusted"),
+        (true, Some(_)) => ("best, with ties", "✓", "trusted"),
+    }
+}

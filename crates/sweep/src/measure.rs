@@ -1,0 +1,131 @@
+//! Measures what is mounted: the phases of the sweep on one layout, as `bench` does them.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use engine::{Engine, part_of_seed};
+use ledger::Ledger;
+
+use super::figures::figures_of;
+use super::record::{CellOutcome, Settings};
+use super::settings::own_workload;
+use bench::args::BenchArgs;
+use bench::args::SuiteName;
+use bench::conclusion::Conclusion;
+use bench::{self, Ran};
+use domain::values::Percent;
+use domain::values::Size;
+use domain::values::Span;
+use ui::context::Context;
+use ui::exit::{Failure, Standing as _};
+
+/// What `bench` is asked for. All layouts of a block make the same requests.
+///
+/// # Errors
+/// When the workload of the user's own makes none; as a sentence.
+pub(crate) fn bench_args(
+    settings: &Settings,
+    target: &Path,
+    block: usize,
+) -> Result<BenchArgs, String> {
+    let workload = own_workload(settings)?;
+    let phases = settings.phases.iter().map(Into::into);
+    Ok(BenchArgs {
+        target: Some(target.to_path_buf()),
+        suite: SuiteName::Database,
+        phase: if workload.is_some() {
+            Vec::new()
+        } else {
+            phases.collect()
+        },
+        workload,
+        fio: None,
+        threads: settings.threads,
+        depth: settings.depth,
+        block: None,
+        read_fraction: None,
+        span: None,
+        rate: None,
+        p99: None,
+        files: None,
+        file_size: None,
+        directories: None,
+        sync: false,
+        quick: false,
+        seconds: Some(Span(settings.seconds)),
+        precision: Some(Percent(settings.precision)),
+        size: Some(Size(settings.size)),
+        destroy: Vec::new(),
+        planned: Vec::new(),
+        engine: None,
+        buffered: false,
+        seed: Some(part_of_seed(settings.seed, block as u64)),
+        format: None,
+        json: false,
+        report: None,
+        no_ledger: true,
+    })
+}
+
+/// What was measured, and for how long.
+pub(crate) struct Measured {
+    /// What came of it.
+    pub outcome: CellOutcome,
+    /// How long the phases took, in seconds.
+    pub seconds: f64,
+}
+
+/// Measures the file system at `target` and keeps the run. `None` when a signal ended it early:
+/// half a measurement would be compared with whole ones.
+///
+/// # Errors
+/// When the ledger cannot be written.
+pub(crate) fn measure(
+    settings: &Settings,
+    target: &Path,
+    block: usize,
+    context: &mut Context,
+    engine: &dyn Engine,
+    ledger: &mut Ledger,
+    interrupt: &AtomicBool,
+) -> Result<Option<Measured>, Failure> {
+    let args = bench_args(settings, target, block).map_err(Failure::refused)?;
+    let ran = bench::run_once(&args, context, engine, interrupt);
+    if interrupt.load(Relaxed) {
+        return Ok(None);
+    }
+    let failed = |error: anyhow::Error| Measured {
+        outcome: CellOutcome::Failed(format!("it could not be measured: {error:#}")),
+        seconds: 0.0,
+    };
+    let run = match ran {
+        Ok(Ran { run, failed: None }) => run,
+        Ok(Ran {
+            failed: Some(error),
+            ..
+        })
+        | Err(Failure::Refused(error) | Failure::Midway(error)) => {
+            return Ok(Some(failed(error)));
+        }
+    };
+    let conclusion = Conclusion::of(&run);
+    ledger
+        .save(&run, conclusion.verdict, &conclusion.findings)
+        .midway()?;
+    let mut doubts: Vec<String> = conclusion
+        .findings
+        .iter()
+        .filter(|finding| finding.severity > record::Severity::Note)
+        .map(|finding| finding.code.word().to_owned())
+        .collect();
+    doubts.sort();
+    doubts.dedup();
+    Ok(Some(Measured {
+        seconds: run.phases.iter().map(|phase| phase.seconds).sum(),
+        outcome: CellOutcome::Measured {
+            figures: figures_of(&run, &conclusion),
+            run: run.id,
+            doubts,
+        },
+    }))
+}

@@ -1,0 +1,157 @@
+//! Sweeps that the ledger keeps: showing one again, and giving one up.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use ledger::{Ledger, LongWork as _, Standing};
+use linux::block::Devices;
+use serde_json::json;
+
+use super::kept::Kept;
+use super::record::Volume;
+use super::resume::take_down;
+use super::start::ETC;
+use super::underway::boot;
+use crate::args::SweepArgs;
+use array::programs::Programs;
+use job::process::Here;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::json::SCHEMA;
+
+/// The word for the newest.
+const LAST: &str = "last";
+
+/// Shows a sweep again.
+pub(crate) fn show(args: &SweepArgs, word: &str, context: &mut Context) -> Outcome {
+    let ledger = context.open_ledger()?;
+    let key = find(&ledger, word, false)?;
+    let Some(work) = ledger.work::<Kept>(&key).refused()? else {
+        return Err(Failure::refused(format!(
+            "the sweep {key} was removed just now"
+        )));
+    };
+    super::answer(args, context, &work.document.record, &ledger)
+}
+
+/// Takes down what an unfinished sweep left, and keeps it as finished.
+pub(crate) fn abandon(
+    args: &SweepArgs,
+    word: &str,
+    context: &mut Context,
+    programs: &mut dyn Programs,
+) -> Outcome {
+    let mut ledger = context.open_ledger()?;
+    let key = find(&ledger, word, true)?;
+    let here = Here::of_process(&context.root, Path::new(ETC)).refused()?;
+    // Whether one of another host or container still runs only the user can know, and says so by
+    // its whole name.
+    let standing = |owner: &ledger::Owner| match here.standing(owner) {
+        Standing::Elsewhere if word == key => Standing::Dead,
+        standing => standing,
+    };
+    let (claim, work) = ledger
+        .claim_work::<Kept>(&key, here.owner(), standing)
+        .refused()?;
+    let mut kept = work.document;
+    let gone = locate(&mut kept, context)?;
+    let paths = kept.record.settings.paths();
+    let missing: Vec<String> = kept.underway.as_ref().map_or_else(Vec::new, |underway| {
+        let members = gone.iter().filter(|at| **at < underway.members);
+        let one = |at: &usize| {
+            let path = paths.get(*at)?.display();
+            Some(format!(
+                "what was {path} cannot be found; if it comes back it may carry a superblock of \
+                 the array {} or the file system {}, which wipefs --all erases",
+                underway.array, underway.fs
+            ))
+        };
+        members.filter_map(one).collect()
+    });
+    take_down(&mut kept, &paths, context, programs)?;
+    kept.record.given_up = true;
+    ledger.finish_work(claim, &kept).midway()?;
+    if !missing.is_empty() {
+        return Err(Failure::Midway(anyhow!(
+            "the sweep {key} is given up. Left: {}",
+            missing.join("; ")
+        )));
+    }
+    context.print(&given_up(&key, args.json))?;
+    Ok(Answer::Done)
+}
+
+fn given_up(key: &str, json: bool) -> String {
+    if json {
+        let document = json!({ "schema": SCHEMA, "command": "sweep", "abandoned": key });
+        return format!("{document:#}\n");
+    }
+    format!(
+        "The sweep {key} is given up, and nothing is left of it on its devices. What it measured is \
+         kept: disksmith sweep --show {key}\n"
+    )
+}
+
+/// Gives the volumes of a sweep the names that they have now. Returns the places of those that
+/// cannot be found.
+fn locate(kept: &mut Kept, context: &Context) -> Result<Vec<usize>, Failure> {
+    let devices = Devices::read(&context.root).refused()?;
+    let same_boot = boot(&context.root).refused()? == kept.boot;
+    let mut gone = Vec::new();
+    for (at, volume) in kept.record.settings.devices.iter_mut().enumerate() {
+        match now(volume, &devices, context, same_boot) {
+            Some(path) => volume.path = path,
+            None => gone.push(at),
+        }
+    }
+    Ok(gone)
+}
+
+/// Where a volume is now.
+fn now(volume: &Volume, devices: &Devices, context: &Context, same_boot: bool) -> Option<PathBuf> {
+    let at_path = devices.at_path(&context.root, &volume.path);
+    let Some(id) = &volume.id else {
+        // Without a name of its own it is what its path leads to, as long as names do not change.
+        let found = at_path.filter(|device| same_boot && device.size == volume.size);
+        return found.map(|_| volume.path.clone());
+    };
+    if at_path.is_some_and(|device| device.identity().as_ref() == Some(id)) {
+        return Some(volume.path.clone());
+    }
+    let mut named = devices
+        .iter()
+        .filter(|device| device.identity().as_ref() == Some(id));
+    let only = named.next().filter(|_| named.next().is_none());
+    only.map(linux::block::Device::node)
+}
+
+/// The sweep that a word names: `last`, an id, or the beginning of one.
+fn find(ledger: &Ledger, word: &str, unfinished: bool) -> Result<String, Failure> {
+    let all = ledger.list_work(Some(Kept::KIND)).refused()?;
+    let mut keys = all
+        .into_iter()
+        .filter(|work| !unfinished || work.finished.is_none())
+        .map(|work| work.key);
+    let what = if unfinished {
+        "unfinished sweep"
+    } else {
+        "sweep"
+    };
+    if word == LAST {
+        return keys
+            .next()
+            .ok_or_else(|| Failure::refused(format!("the ledger has no {what}")));
+    }
+    let named: Vec<String> = keys.filter(|key| key.starts_with(word)).collect();
+    match &named[..] {
+        [only] => Ok(only.clone()),
+        [] => Err(Failure::refused(format!(
+            "the ledger has no {what} {word}; 'last' is the newest"
+        ))),
+        several => Err(Failure::refused(format!(
+            "{word} begins the names of {} sweeps: {}; write more of it",
+            several.len(),
+            several.join(", ")
+        ))),
+    }
+}

@@ -1,0 +1,134 @@
+//! What the volumes do by themselves, before any array is built: each alone, and all at the same
+//! time. So it is known what their sum is, and whether the instance lets them have it.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
+use engine::{Choice, Engine, EngineError, Job, Observer, part_of_seed};
+use linux::consent::DestroyTarget;
+use record::{Bytes, Nanos, Phase};
+use rustix::fs::OFlags;
+use study::interval::mean_interval;
+use study::steady::warmup_end;
+
+use super::measure::bench_args;
+use super::record::{Probe, Settings, Value};
+use super::rig::Rig;
+use bench::suite::{self, PhasePlan};
+
+/// How long a volume is asked: enough to see its rate, and little for sixteen of them.
+const LONG: Nanos = Nanos::from_secs(3);
+
+/// The windows of a probe.
+const WINDOW: Nanos = Nanos::from_secs(1);
+
+/// Asks the claimed devices with the workload of the phase that is first among the sweep's.
+/// `Ok(None)` where that commits: a commit is a file system's affair too.
+///
+/// # Errors
+/// The device that failed, and how.
+pub(crate) fn probe(
+    settings: &Settings,
+    rig: &Rig,
+    engine: &dyn Engine,
+    interrupt: &AtomicBool,
+) -> anyhow::Result<Option<Probe>> {
+    let Some(plan) = plan(settings) else {
+        return Ok(None);
+    };
+    let ask = |at: usize, target: &DestroyTarget| {
+        ask(&plan, settings, target, at, engine, interrupt).map_err(|error| {
+            anyhow::Error::new(error).context(format!("{} as it is", target.path.display()))
+        })
+    };
+    // Only those that layouts use: what is written here is erased with the first of them.
+    let used = settings.factors.members.iter().max().copied().unwrap_or(0);
+    let targets: Vec<&DestroyTarget> = rig.claims().take(used).collect();
+    let mut alone = Vec::new();
+    for (at, target) in targets.iter().enumerate() {
+        alone.push(rate(&ask(at, target)?));
+    }
+    let phases = thread::scope(|scope| {
+        let ask = &ask;
+        let threads: Vec<_> = targets
+            .iter()
+            .enumerate()
+            .map(|(at, target)| scope.spawn(move || ask(at, target)))
+            .collect();
+        let joined = threads.into_iter().map(|thread| {
+            thread
+                .join()
+                .unwrap_or_else(|_| Err(anyhow::anyhow!("a thread of the probe panicked")))
+        });
+        joined.collect::<anyhow::Result<Vec<Phase>>>()
+    })?;
+    Ok((!interrupt.load(Relaxed)).then(|| Probe {
+        phase: plan.name,
+        alone,
+        together: phases.iter().map(rate).collect(),
+    }))
+}
+
+fn plan(settings: &Settings) -> Option<PhasePlan> {
+    let args = bench_args(settings, Path::new("/"), 0).ok()?;
+    let first = match &settings.workload {
+        Some(_) => Vec::new(),
+        None => vec![settings.phases.first()?.clone()],
+    };
+    let mut plan = suite::plan(&args, &first).ok()?.into_iter().next()?;
+    let workload = &mut plan.workload;
+    workload.longest = LONG;
+    workload.shortest = LONG;
+    workload.sync_at_end = false;
+    (workload.sync_every == 0).then_some(plan)
+}
+
+fn ask(
+    plan: &PhasePlan,
+    settings: &Settings,
+    target: &DestroyTarget,
+    at: usize,
+    engine: &dyn Engine,
+    interrupt: &AtomicBool,
+) -> Result<Phase, EngineError> {
+    let file = target
+        .reopen(OFlags::DIRECT | OFlags::CLOEXEC)
+        .map_err(EngineError::Setup)?;
+    let span: Bytes = plan.workload.span.unwrap_or(settings.size);
+    let job = Job {
+        name: &plan.name,
+        file: &file,
+        span: span.min(target.size).round_down(plan.workload.block),
+        workload: &plan.workload,
+        choice: Choice::Auto,
+        window: WINDOW,
+        seed: part_of_seed(settings.seed, at as u64),
+        interrupt,
+    };
+    engine.run(&job, &mut ToTheEnd)
+}
+
+/// Never ends a phase early.
+struct ToTheEnd;
+
+impl Observer for ToTheEnd {
+    fn window(&mut self, _: &mut record::Window) -> engine::Control {
+        engine::Control::GoOn
+    }
+}
+
+/// Requests a second.
+fn rate(phase: &Phase) -> Value {
+    let counts = phase.slice_ops();
+    let settled = counts.get(warmup_end(&counts)..).unwrap_or_default();
+    let slice = phase.slice_seconds();
+    match mean_interval(settled) {
+        Some(interval) => Value {
+            mean: interval.mean / slice,
+            low: Some(interval.low.max(0.0) / slice),
+            high: Some(interval.high / slice),
+        },
+        None => Value::plain(counts.iter().sum::<f64>() / phase.seconds.max(slice)),
+    }
+}

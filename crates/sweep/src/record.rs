@@ -1,0 +1,224 @@
+//! A sweep as it is kept in the ledger: what was asked for, what was measured, and what is built
+//! just now. Nothing here is concluded; see [`super::decided`].
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use record::{Bytes, Machine, Nanos, RunId};
+use serde::{Deserialize, Serialize};
+
+use super::figure::Figure;
+use super::layout::Layout;
+use super::objective::{Objective, Requirement};
+use super::plan::Factors;
+use super::price::Prices;
+
+/// One of the devices.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Volume {
+    /// As the user named it.
+    pub path: PathBuf,
+    /// What names it after a reboot too; `None` where the kernel shows nothing of the kind.
+    pub id: Option<String>,
+    /// Its serial number or volume id.
+    pub serial: Option<String>,
+    /// Its model.
+    pub model: Option<String>,
+    /// Its size.
+    pub size: Bytes,
+}
+
+/// What was asked for. Two sweeps with the same settings measure the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    /// The devices, in the order in which layouts take them.
+    pub devices: Vec<Volume>,
+    /// What the best layout has most of, or least.
+    pub objective: Objective,
+    /// What the layouts are made of.
+    pub factors: Factors,
+    /// What a layout must reach to be taken at all.
+    pub requires: Vec<Requirement>,
+    /// The phases that are measured.
+    pub phases: Vec<String>,
+    /// The workload of the user's own, in place of a suite.
+    pub workload: Option<String>,
+    /// A phase ends at the latest after this long.
+    pub seconds: Nanos,
+    /// A phase ends when its interval is this narrow.
+    pub precision: f64,
+    /// The size of the test file, the same on every layout.
+    pub size: Bytes,
+    /// Threads that issue I/O, where the user changed them.
+    pub threads: Option<u32>,
+    /// Requests in flight a thread, where the user changed them.
+    pub depth: Option<u32>,
+    /// In how many blocks a layout is measured at most.
+    pub blocks: usize,
+    /// Layouts within this share of the best are as good.
+    pub tie: f64,
+    /// Whether every layout is measured in every block.
+    pub full: bool,
+    /// Where the random order begins.
+    pub seed: u64,
+    /// What the volumes cost.
+    pub prices: Option<Prices>,
+}
+
+/// A value with its 95 % interval, where there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Value {
+    /// The value: requests or bytes a second, or nanoseconds.
+    pub mean: f64,
+    /// The lower bound.
+    pub low: Option<f64>,
+    /// The upper bound.
+    pub high: Option<f64>,
+}
+
+/// A block: the layouts that were in the race when it began, each measured once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Block {
+    /// The layouts that are in the race.
+    pub wanted: Vec<usize>,
+    /// The order in which layouts are measured: the baseline, and then the wanted.
+    pub order: Vec<usize>,
+}
+
+/// One layout, built and measured once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Cell {
+    /// The block, from 0.
+    pub block: usize,
+    /// The layout, by its place in [`SweepRecord::layouts`].
+    pub layout: usize,
+    /// Whether this is the baseline, measured again between blocks.
+    pub baseline: bool,
+    /// When it began, in seconds from the sweep's start, without the time during which no program
+    /// ran.
+    pub began_s: f64,
+    /// How long the phases took.
+    pub measured_s: f64,
+    /// How long it took with building and taking down.
+    pub took_s: f64,
+    /// What came of it.
+    pub outcome: CellOutcome,
+}
+
+/// What came of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum CellOutcome {
+    /// It was measured.
+    Measured {
+        /// The run in the ledger.
+        run: RunId,
+        /// Its figures by name.
+        figures: BTreeMap<Figure, Value>,
+        /// The codes of findings that make the run doubtful or invalid.
+        doubts: Vec<String>,
+    },
+    /// It could not be: why, as a sentence.
+    Failed(String),
+}
+
+/// What the volumes do without an array: each alone, and all at the same time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Probe {
+    /// The phase whose workload was made.
+    pub phase: String,
+    /// Requests a second of each device alone, in the order of the devices.
+    pub alone: Vec<Value>,
+    /// Of each while all were asked at once.
+    pub together: Vec<Value>,
+}
+
+/// A setting that cannot be measured here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LeftOut {
+    /// What is left out, such as `fs xfs` or `RAID 5 of 2`.
+    pub what: String,
+    /// Why, as a clause: `mkfs.xfs is not on the PATH; install the package xfsprogs`.
+    pub why: String,
+}
+
+/// A sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SweepRecord {
+    /// Its name.
+    pub id: RunId,
+    /// When it began.
+    pub started: Timestamp,
+    /// The version of the program that began it.
+    pub disksmith: String,
+    /// The command line.
+    pub command: Vec<String>,
+    /// Facts about the machine.
+    pub machine: Machine,
+    /// What was asked for.
+    pub settings: Settings,
+    /// The layouts.
+    pub layouts: Vec<Layout>,
+    /// The layout that is measured again between blocks.
+    pub baseline: usize,
+    /// What is not measured, and why.
+    pub left_out: Vec<LeftOut>,
+    /// What the volumes do by themselves.
+    pub probe: Option<Probe>,
+    /// The blocks that were begun.
+    pub blocks: Vec<Block>,
+    /// What was measured, in order of time.
+    pub cells: Vec<Cell>,
+    /// How long it has run so far, over all its starts.
+    pub ran_s: f64,
+    /// How often it was begun: once, and once more for each time that it was resumed.
+    pub starts: usize,
+    /// Whether the user gave it up before it was over.
+    pub given_up: bool,
+}
+
+impl Settings {
+    /// The paths of the devices.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        let paths = self.devices.iter().map(|volume| volume.path.clone());
+        paths.collect()
+    }
+
+    /// The sizes of the devices.
+    pub(crate) fn sizes(&self) -> Vec<Bytes> {
+        self.devices.iter().map(|volume| volume.size).collect()
+    }
+}
+
+impl Volume {
+    /// Whether both are one: by what names it whatever it is called, or else by path and size.
+    pub(crate) fn is(&self, other: &Volume) -> bool {
+        match (&self.id, &other.id) {
+            (Some(one), Some(other)) => one == other,
+            (None, None) => self.path == other.path && self.size == other.size,
+            _ => false,
+        }
+    }
+}
+
+impl Value {
+    /// A value without an interval.
+    pub(crate) fn plain(mean: f64) -> Value {
+        Value {
+            mean,
+            low: None,
+            high: None,
+        }
+    }
+}
+
+impl Cell {
+    /// One of its figures.
+    pub(crate) fn figure(&self, figure: &Figure) -> Option<Value> {
+        match &self.outcome {
+            CellOutcome::Measured { figures, .. } => figures.get(figure).copied(),
+            CellOutcome::Failed(_) => None,
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! What was asked for, checked before anything is touched: the settings that are kept, and the
+//! layouts to measure.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use linux::block::{Device, Devices};
+use record::Bytes;
+
+use super::figure::{Figure, Metric};
+use super::figures::why_never;
+use super::objective::{Objective, Requirement};
+use super::plan::{self, Factors, Planned};
+use super::price::Prices;
+use super::record::{Settings, Volume};
+use crate::args::SweepArgs;
+use crate::measure::bench_args;
+use array::host::number_at;
+use bench::suite::{self, PhasePlan};
+use domain::values::WorkloadText;
+use ui::context::Context;
+
+/// The phase of a workload of the user's own.
+const OWN: &str = "workload";
+
+/// What the objective is when none is named.
+const DEFAULT_OBJECTIVE: &str = "page-mixed.iops";
+
+/// The test file when no size is named: enough to lie on every member of a large array, and little
+/// enough to be laid out for each of many layouts.
+const DEFAULT_SIZE: Bytes = Bytes::gib(1);
+
+/// The arguments as they are kept, and the layouts that they make.
+///
+/// # Errors
+/// Everything that is wrong with them, as sentences.
+pub(crate) fn read(
+    args: &SweepArgs,
+    context: &Context,
+) -> Result<(Settings, Planned), Vec<String>> {
+    let mut problems = Vec::new();
+    let devices = volumes(args, context, &mut problems);
+    let prices = keep(prices(args), &mut problems).flatten();
+    let objective = keep(objective(args, prices.as_ref()), &mut problems);
+    let requires: Vec<Requirement> = args
+        .require
+        .iter()
+        .filter_map(|text| keep(text.parse(), &mut problems))
+        .collect();
+    let factors = factors(args);
+    let planned = keep_all(plan::plan(&factors, args.devices.len()), &mut problems);
+    let (Some(objective), Some(planned)) = (objective, planned) else {
+        return Err(problems);
+    };
+    let phases = keep(phases(args, &objective, &requires), &mut problems);
+    let size = keep(size(args, &devices, &planned), &mut problems);
+    let (Some(phases), Some(size), true) = (phases, size, problems.is_empty()) else {
+        return Err(problems);
+    };
+    let settings = Settings {
+        devices,
+        objective,
+        requires,
+        factors,
+        phases,
+        workload: args.workload.clone(),
+        seconds: args.seconds.0,
+        precision: args.precision.0,
+        size,
+        threads: args.threads,
+        depth: args.depth,
+        blocks: args.blocks,
+        tie: args.tie.0,
+        full: args.full,
+        seed: args.seed,
+        prices,
+    };
+    // The suite and the workload are asked whether they can make that.
+    let checked = bench_args(&settings, Path::new("/"), 0).and_then(|bench| {
+        let names = if settings.workload.is_some() {
+            &[][..]
+        } else {
+            &settings.phases[..]
+        };
+        suite::plan(&bench, names)
+    });
+    let phases = checked.map_err(|why| vec![why])?;
+    let never = never_measured(&settings, &phases);
+    if never.is_empty() {
+        Ok((settings, planned))
+    } else {
+        Err(never)
+    }
+}
+
+/// What is said of the figures that are asked for and that their phases never give: otherwise no
+/// layout would win, after hours of measuring.
+fn never_measured(settings: &Settings, phases: &[PhasePlan]) -> Vec<String> {
+    let why = |figure: &Figure| {
+        let phase = phases.iter().find(|phase| phase.name == figure.phase)?;
+        why_never(figure, &phase.workload)
+    };
+    let requires = settings.requires.iter();
+    settings
+        .objective
+        .figure()
+        .into_iter()
+        .chain(requires.map(|require| &require.figure))
+        .filter_map(why)
+        .collect()
+}
+
+/// The value, or its error among the problems.
+fn keep<T>(result: Result<T, String>, problems: &mut Vec<String>) -> Option<T> {
+    keep_all(result.map_err(|problem| vec![problem]), problems)
+}
+
+fn keep_all<T>(result: Result<T, Vec<String>>, problems: &mut Vec<String>) -> Option<T> {
+    result.map_err(|found| problems.extend(found)).ok()
+}
+
+fn factors(args: &SweepArgs) -> Factors {
+    let members = if args.members.is_empty() {
+        plan::default_members(args.devices.len())
+    } else {
+        args.members.clone()
+    };
+    Factors {
+        members,
+        levels: args.level.clone(),
+        chunks: args.chunk.iter().map(|chunk| chunk.0).collect(),
+        file_systems: args.fs.clone(),
+        schedulers: args.scheduler.clone(),
+        survives: args.survives,
+    }
+}
+
+/// The devices as the kernel lists them. One that it does not list is left to the claim, which says
+/// all that speaks against it.
+fn volumes(args: &SweepArgs, context: &Context, problems: &mut Vec<String>) -> Vec<Volume> {
+    let devices = match Devices::read(&context.root) {
+        Ok(devices) => devices,
+        Err(error) => {
+            problems.push(error.to_string());
+            return Vec::new();
+        }
+    };
+    let volume = |path: &PathBuf| {
+        let number = number_at(&context.root, &devices, path);
+        let device: Option<&Device> = number.and_then(|number| devices.get(number));
+        Volume {
+            path: path.clone(),
+            id: device.and_then(Device::identity),
+            serial: device.and_then(|device| device.serial.clone()),
+            model: device.and_then(|device| device.model.clone()),
+            size: device.map_or(Bytes(0), |device| device.size),
+        }
+    };
+    args.devices.iter().map(volume).collect()
+}
+
+fn prices(args: &SweepArgs) -> Result<Option<Prices>, String> {
+    let Some(path) = &args.price else {
+        return Ok(None);
+    };
+    let shown = path.display().to_string();
+    let text = fs::read(path)
+        .map(formats::text::lossy)
+        .map_err(|error| format!("the price file {shown} cannot be read: {error}"))?;
+    Prices::parse(&shown, &text).map(Some)
+}
+
+fn objective(args: &SweepArgs, prices: Option<&Prices>) -> Result<Objective, String> {
+    let objective: Objective = match &args.objective {
+        Some(text) => text.parse()?,
+        None if args.workload.is_some() => Objective::Figure(Figure::of(OWN, Metric::Iops)),
+        None => DEFAULT_OBJECTIVE.parse()?,
+    };
+    if objective.needs_prices() && prices.is_none() {
+        return Err(format!(
+            "the objective {objective} needs to know what volumes cost; name a file with --price"
+        ));
+    }
+    if objective == Objective::Cost && args.require.is_empty() {
+        return Err(
+            "the objective cost alone would choose the cheapest without measuring anything; say \
+             with --require what a layout must reach"
+                .to_owned(),
+        );
+    }
+    Ok(objective)
+}
+
+/// The phases that the figures come from, and those that were named, each once.
+fn phases(
+    args: &SweepArgs,
+    objective: &Objective,
+    requires: &[Requirement],
+) -> Result<Vec<String>, String> {
+    let figures = objective
+        .figure()
+        .into_iter()
+        .chain(requires.iter().map(|require| &require.figure));
+    let mut phases: Vec<String> = Vec::new();
+    for phase in figures.map(|figure| &figure.phase).chain(&args.phase) {
+        if !phases.contains(phase) {
+            phases.push(phase.clone());
+        }
+    }
+    match phases.iter().find(|phase| *phase != OWN) {
+        Some(other) if args.workload.is_some() => Err(format!(
+            "with --workload there is one phase, {OWN}, and no {other}"
+        )),
+        _ => Ok(phases),
+    }
+}
+
+/// The size of the test file: it has room on the smallest layout.
+fn size(args: &SweepArgs, devices: &[Volume], planned: &Planned) -> Result<Bytes, String> {
+    let sizes: Vec<Bytes> = devices.iter().map(|device| device.size).collect();
+    let least = planned
+        .layouts
+        .iter()
+        .map(|layout| layout.capacity(&sizes))
+        .min()
+        .unwrap_or_default();
+    let half = Bytes(least.0 / 2).round_down(Bytes::MIB);
+    match args.size {
+        None => Ok(DEFAULT_SIZE.min(half)),
+        Some(size) if size.0 <= half || least.0 == 0 => Ok(size.0),
+        Some(size) => Err(format!(
+            "a test file of {} has no room on every layout: the smallest has {least} for data, of \
+             which half is used at most; name a smaller --size",
+            size.0
+        )),
+    }
+}
+
+/// The workload of the user's own.
+///
+/// # Errors
+/// When its text makes none; as a sentence.
+pub(crate) fn own_workload(settings: &Settings) -> Result<Option<WorkloadText>, String> {
+    let read = |text: &String| {
+        text.parse()
+            .map_err(|why| format!("--workload {text}: {why}"))
+    };
+    settings.workload.as_ref().map(read).transpose()
+}

@@ -1,0 +1,316 @@
+//! How a sweep starts: anew, or where one of the same settings was stopped.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use engine::Engine;
+use jiff::Timestamp;
+use ledger::{Claim, Ledger, Standing};
+use linux::block::Devices;
+use linux::{cloud, machine};
+use record::{Machine, RunId};
+use serde_json::json;
+
+use super::check::check;
+use super::kept::Kept;
+use super::plan::Planned;
+use super::record::{Settings, SweepRecord, Volume};
+use super::resume;
+use super::rig::{Allowed, Rig};
+use super::run::Sweep;
+use super::settings;
+use super::underway::boot;
+use crate::args::SweepArgs;
+use crate::views;
+use array::check::consents;
+use array::host::{Host, number_at};
+use array::programs::Programs;
+use job::process::Here;
+use ui::context::Context;
+use ui::exit::{Failure, Standing as _};
+use ui::json::SCHEMA;
+
+/// Where programs keep their settings.
+pub(crate) const ETC: &str = "/etc";
+
+/// What came of starting.
+pub(crate) enum Start {
+    /// Nothing is to be done: the plan was shown.
+    Rehearsed,
+    /// It can begin.
+    Ready(Box<Ready>),
+}
+
+/// A sweep that can begin or go on.
+pub(crate) struct Ready {
+    /// Where it stands.
+    pub kept: Kept,
+    /// What keeps that.
+    pub ledger: Ledger,
+    /// The right to keep it there.
+    pub claim: Claim<Kept>,
+    /// The devices.
+    pub rig: Rig,
+}
+
+impl Ready {
+    /// The sweep.
+    pub(crate) fn sweep<'a>(
+        self,
+        context: &'a mut Context,
+        programs: &'a mut dyn Programs,
+        engine: &'a dyn Engine,
+        interrupt: &'a AtomicBool,
+    ) -> Sweep<'a> {
+        Sweep {
+            ran_before_s: self.kept.record.ran_s,
+            kept: self.kept,
+            ledger: self.ledger,
+            claim: self.claim,
+            rig: self.rig,
+            programs,
+            context,
+            engine,
+            interrupt,
+            began: Instant::now(),
+        }
+    }
+}
+
+/// Checks everything, takes down what a killed start has left, and claims the devices.
+///
+/// # Errors
+/// Everything that speaks against the sweep.
+pub(crate) fn start(
+    args: &SweepArgs,
+    context: &mut Context,
+    programs: &mut dyn Programs,
+) -> Result<Start, Failure> {
+    let mut problems = Vec::new();
+    let consents = consents(&args.destroy, &args.devices, "devices", &mut problems);
+    let allowed = Allowed {
+        consents,
+        planned: args.planned.clone(),
+    };
+    let read = settings::read(args, context);
+    if let Err(found) = &read {
+        problems.extend(found.iter().cloned());
+    }
+    let (Ok((settings, mut planned)), true) = (read, problems.is_empty()) else {
+        return Err(refused(&problems));
+    };
+    let ledger = context.open_ledger()?;
+    if !ledger.is_writable() && !args.dry_run {
+        return Err(Failure::refused(format!(
+            "{} may only be read, and a sweep must keep where it stands, so that a kill leaves \
+             nothing assembled; name another ledger with --ledger",
+            ledger.path().display()
+        )));
+    }
+    let here = Here::of_process(&context.root, Path::new(ETC)).refused()?;
+    // One that is not there is left to the claim, which says so.
+    let are_there = settings.devices.iter().all(|volume| volume.size.0 > 0);
+    if are_there && let Some(key) = unfinished(&ledger, &settings, &here)? {
+        if args.dry_run {
+            resume::rehearse(&key, &settings, &allowed, &ledger, &here, context)?;
+            context.tell(&format!("disksmith: the sweep {key} would go on."));
+            context.print(&rehearsal(&planned, args.json))?;
+            return Ok(Start::Rehearsed);
+        }
+        return resume::resume(&key, &settings, &allowed, ledger, &here, context, programs);
+    }
+    let (notes, rig) = {
+        let mut say = |_: &str| ();
+        let mut host = host(context, programs, &mut say);
+        let rig = Rig::claim(&context.root, Path::new(ETC), &args.devices, &allowed);
+        (check(&settings, &mut planned, args.dry_run, &mut host), rig)
+    };
+    let (notes, rig) = match (notes, rig) {
+        (Ok(notes), Ok(rig)) => (notes, rig),
+        (notes, rig) => {
+            let problems = notes.err().into_iter().chain(rig.err());
+            return Err(refused(&problems.flatten().collect::<Vec<_>>()));
+        }
+    };
+    for note in notes {
+        context.tell(&format!("disksmith: {note}"));
+    }
+    if args.dry_run {
+        context.print(&rehearsal(&planned, args.json))?;
+        return Ok(Start::Rehearsed);
+    }
+    begin(settings, planned, rig, ledger, &here, context)
+}
+
+/// That no sweep is begun, for these reasons.
+pub(super) fn refused(problems: &[String]) -> Failure {
+    Failure::refused_for("no sweep is begun", problems)
+}
+
+/// The host on which layouts are taken down.
+pub(crate) fn host<'a>(
+    context: &Context,
+    programs: &'a mut dyn Programs,
+    say: &'a mut dyn FnMut(&str),
+) -> Host<'a> {
+    Host {
+        root: context.root.clone(),
+        etc: PathBuf::from(ETC),
+        programs,
+        say,
+        claims: Vec::new(),
+        array: None,
+        journal: None,
+    }
+}
+
+fn begin(
+    settings: Settings,
+    planned: Planned,
+    rig: Rig,
+    mut ledger: Ledger,
+    here: &Here,
+    context: &Context,
+) -> Result<Start, Failure> {
+    let started = Timestamp::now();
+    let baseline = planned.layouts.len() / 2;
+    let kept = Kept {
+        record: SweepRecord {
+            id: RunId::new(started, u64::from(std::process::id())),
+            started,
+            disksmith: env!("CARGO_PKG_VERSION").to_owned(),
+            command: std::env::args_os()
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect(),
+            machine: machine_of(context, &settings),
+            settings,
+            layouts: planned.layouts,
+            baseline,
+            left_out: planned.left_out,
+            probe: None,
+            blocks: Vec::new(),
+            cells: Vec::new(),
+            ran_s: 0.0,
+            starts: 1,
+            given_up: false,
+        },
+        underway: None,
+        boot: boot(&context.root).midway()?,
+    };
+    let key = kept.record.id.to_string();
+    let claim = ledger
+        .begin_work(&key, here.owner(), &kept, |owner| here.standing(owner))
+        .refused()?;
+    context.tell(&format!(
+        "disksmith: sweep {key}: {} layouts, each in at most {} blocks. When it is stopped, the \
+         same command goes on.",
+        kept.record.layouts.len(),
+        kept.record.settings.blocks
+    ));
+    Ok(Start::Ready(Box::new(Ready {
+        kept,
+        ledger,
+        claim,
+        rig,
+    })))
+}
+
+fn machine_of(context: &Context, settings: &Settings) -> Machine {
+    let devices = Devices::read(&context.root).ok();
+    let first = settings.devices.first();
+    let name = devices.zip(first).and_then(|(devices, volume)| {
+        let number = number_at(&context.root, &devices, &volume.path)?;
+        Some(devices.get(number)?.name.clone())
+    });
+    let mut machine = machine::facts(&context.root, name.as_deref(), None);
+    machine.cloud = cloud::detect(&context.root);
+    machine
+}
+
+/// The sweep of these devices that was not finished, if there is one.
+///
+/// # Errors
+/// When it was asked for something else, or may be under way elsewhere: two sweeps cannot share a
+/// device.
+fn unfinished(
+    ledger: &Ledger,
+    settings: &Settings,
+    here: &Here,
+) -> Result<Option<String>, Failure> {
+    for summary in ledger.unfinished::<Kept>().refused()? {
+        let Some(work) = ledger.work::<Kept>(&summary.key).refused()? else {
+            continue;
+        };
+        let record = &work.document.record;
+        let elsewhere = here.standing(&summary.owner) == Standing::Elsewhere;
+        let shares = |volume: &Volume| {
+            let mut others = settings.devices.iter();
+            // A path of another host says nothing here.
+            others.any(|other| volume.is(other) && !(elsewhere && volume.id.is_none()))
+        };
+        if !record.settings.devices.iter().any(shares) {
+            continue;
+        }
+        let key = summary.key;
+        if elsewhere {
+            return Err(Failure::refused(format!(
+                "the sweep {key} of these devices was begun on the host {}, or in another \
+                 container, and is not finished. Go on with it there; or, if nothing of it runs \
+                 any more, take down what it left:\n  disksmith sweep --abandon {key}",
+                summary.owner.host
+            )));
+        }
+        if !is_same_sweep(&record.settings, settings) {
+            return Err(Failure::refused(format!(
+                "the sweep {key} of these devices is not finished, and it was asked for something \
+                 else. Either go on with it:\n  {}\nor take down what it left and forget the \
+                 rest:\n  disksmith sweep --abandon {key}",
+                views::sentences::resume_command(record)
+            )));
+        }
+        return Ok(Some(key));
+    }
+    Ok(None)
+}
+
+/// Whether all is the same that was asked for, on the same volumes, whatever they are called now.
+fn is_same_sweep(before: &Settings, now: &Settings) -> bool {
+    let one_each = |some: &[Volume], others: &[Volume]| {
+        some.iter().all(|one| {
+            let same = others.iter().filter(|other| one.is(other));
+            same.count() == 1
+        })
+    };
+    one_each(&before.devices, &now.devices)
+        && one_each(&now.devices, &before.devices)
+        && *before
+            == Settings {
+                devices: before.devices.clone(),
+                ..now.clone()
+            }
+}
+
+/// The layouts that would be measured.
+fn rehearsal(planned: &Planned, json: bool) -> String {
+    let count = planned.layouts.len();
+    if json {
+        let layouts: Vec<String> = planned.layouts.iter().map(ToString::to_string).collect();
+        let document = json!({
+            "schema": SCHEMA,
+            "command": "sweep",
+            "dry_run": true,
+            "layouts": layouts,
+            "left_out": planned.left_out,
+        });
+        return format!("{document:#}\n");
+    }
+    let mut text = format!("{count} layouts would be measured, and nothing was touched:\n");
+    for layout in &planned.layouts {
+        text.push_str(&format!("  {layout}\n"));
+    }
+    for left in &planned.left_out {
+        text.push_str(&format!("Not measured: {}: {}.\n", left.what, left.why));
+    }
+    text
+}

@@ -1,0 +1,350 @@
+//! Sweeps that look real, for the tests of what is shown: network volumes on one instance, drawn
+//! from a simple model of RAID. What is "decided" here follows rules of thumb, not the verb's.
+
+mod decide;
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use record::{Bytes, Nanos, Run, RunId};
+
+use crate::{
+    Cell, CellOutcome, Decided, Figure, Layout, LeftOut, Metric, Objective, Probe, Requirement,
+    Row, Settings, Side, SweepRecord, Value, Volume,
+};
+use bench::views::sample as runs;
+use domain::filesystem::Fs;
+use domain::raid::Level;
+
+/// What a volume gives by itself.
+const ALONE: f64 = 3_000.0;
+/// What the instance lets through to all of them.
+const INSTANCE: f64 = 20_000.0;
+
+/// What is varied.
+struct Factors<'a> {
+    levels: &'a [Level],
+    members: &'a [usize],
+    chunks: &'a [u64],
+    fs: &'a [Fs],
+    schedulers: &'a [Option<&'a str>],
+}
+
+/// Twenty-five layouts of eight priced volumes, measured to the end.
+pub(crate) fn measured() -> (SweepRecord, Decided) {
+    let factors = Factors {
+        levels: &[Level::Zero, Level::One, Level::Ten, Level::Five],
+        members: &[2, 4, 8],
+        chunks: &[64, 256, 1024],
+        fs: &[Fs::Xfs],
+        schedulers: &[None],
+    };
+    let mut record = record(&factors, Objective::Figure(iops()));
+    record.settings.requires = vec![Requirement {
+        figure: read_p99(),
+        side: Side::Below,
+        bar: 25e6,
+    }];
+    let decided = decide::all(&record, true);
+    (record, decided)
+}
+
+/// Ninety-six layouts, of which the fastest is looked for by its latency. No prices, no probe.
+pub(crate) fn large() -> (SweepRecord, Decided) {
+    let factors = Factors {
+        levels: &[Level::Zero, Level::Ten, Level::Five, Level::Six],
+        members: &[4, 6, 8],
+        chunks: &[64, 256],
+        fs: &[Fs::Xfs, Fs::Ext4],
+        schedulers: &[Some("none"), Some("mq-deadline")],
+    };
+    let mut record = record(&factors, Objective::Figure(read_p99()));
+    record.probe = None;
+    let decided = decide::all(&record, false);
+    (record, decided)
+}
+
+/// The sweep of [`measured`] by another objective. What is best is left as it was.
+fn by(objective: Objective, value: impl Fn(&Row) -> Option<f64>) -> (SweepRecord, Decided) {
+    let (mut record, mut decided) = measured();
+    record.settings.objective = objective;
+    for row in &mut decided.rows {
+        row.value = row.value.and(value(row)).map(Value::plain);
+    }
+    (record, decided)
+}
+
+/// The most requests for each dollar.
+pub(crate) fn per_dollar() -> (SweepRecord, Decided) {
+    by(Objective::PerDollar(iops()), |row| {
+        row.cost?.rate_per_dollar
+    })
+}
+
+/// The least dollars for layouts that are fast enough.
+pub(crate) fn cheapest() -> (SweepRecord, Decided) {
+    by(Objective::Cost, |row| Some(row.cost?.per_month))
+}
+
+/// A sweep that was interrupted in its first block: some layouts were not measured yet.
+pub(crate) fn unfinished() -> (SweepRecord, Decided) {
+    let (mut record, _) = measured();
+    record.cells.truncate(9);
+    record.starts = 2;
+    record.ran_s = 5_000.0;
+    let mut decided = decide::all(&record, true);
+    decided.over = false;
+    (record, decided)
+}
+
+/// A sweep in which no layout could be built.
+pub(crate) fn all_failed() -> (SweepRecord, Decided) {
+    let (mut record, _) = measured();
+    for cell in &mut record.cells {
+        cell.outcome = CellOutcome::Failed("mdadm ended with status 1.".to_owned());
+    }
+    record.cells.truncate(record.layouts.len() + 1);
+    let decided = decide::all(&record, true);
+    (record, decided)
+}
+
+/// The commands that build the winner of [`measured`].
+pub(crate) fn commands() -> Vec<String> {
+    let devices: Vec<String> = ('f'..='m')
+        .map(|letter| format!("/dev/sd{letter}"))
+        .collect();
+    vec![
+        format!(
+            "disksmith array create --level 0 --chunk 256k --members {} --destroy {} --name data \
+             --fs xfs --mount /data --persist",
+            devices.join(","),
+            devices.join(" --destroy ")
+        ),
+        "disksmith array list".to_owned(),
+    ]
+}
+
+/// The runs of the winner and its ties.
+pub(crate) fn finalists(record: &SweepRecord, decided: &Decided) -> Vec<(String, Run)> {
+    let of = |index: usize| record.layouts[index].to_string();
+    decided
+        .winner
+        .iter()
+        .chain(&decided.ties)
+        .take(4)
+        .enumerate()
+        .map(|(nth, index)| (of(*index), runs::database_run(nth as u64 + 1).0))
+        .collect()
+}
+
+pub(crate) fn iops() -> Figure {
+    Figure::of("page-mixed", Metric::Iops)
+}
+
+pub(crate) fn read_p99() -> Figure {
+    "page-mixed.read.p99".parse().unwrap()
+}
+
+fn record(factors: &Factors<'_>, objective: Objective) -> SweepRecord {
+    let started = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(1_795_293_912);
+    let (run, _) = runs::interrupted_run(1);
+    let devices: Vec<Volume> = ('f'..='m').enumerate().map(volume).collect();
+    let settings = Settings {
+        devices,
+        objective,
+        requires: Vec::new(),
+        factors: crate::Factors::made_up(),
+        phases: vec!["page-mixed".to_owned()],
+        workload: None,
+        seconds: Nanos::from_secs(60),
+        precision: 0.03,
+        size: Bytes::gib(16),
+        threads: None,
+        depth: None,
+        blocks: 3,
+        tie: 0.02,
+        full: false,
+        seed: 7,
+        prices: None,
+    };
+    let mut record = SweepRecord {
+        id: RunId::new(started, 7),
+        started,
+        disksmith: "0.1.0".to_owned(),
+        command: ["disksmith", "sweep", "/dev/sd[f-m]"]
+            .map(String::from)
+            .to_vec(),
+        machine: run.machine,
+        layouts: layouts(factors),
+        baseline: 0,
+        left_out: vec![
+            LeftOut {
+                what: "RAID 5 of 2".to_owned(),
+                why: "a RAID 5 of two is a RAID 1".to_owned(),
+            },
+            LeftOut {
+                what: "scheduler bfq".to_owned(),
+                why: "the kernel has no such scheduler for /dev/sdf; load the module bfq"
+                    .to_owned(),
+            },
+        ],
+        probe: Some(Probe {
+            phase: "page-mixed".to_owned(),
+            alone: (0..settings.devices.len())
+                .map(|nth| interval(ALONE * (1.0 + 0.01 * noise(nth as u64)), 0.01))
+                .collect(),
+            together: (0..settings.devices.len())
+                .map(|_| interval(INSTANCE / 8.0, 0.02))
+                .collect(),
+        }),
+        settings,
+        blocks: Vec::new(),
+        cells: Vec::new(),
+        ran_s: 0.0,
+        starts: 1,
+        given_up: false,
+    };
+    measure(&mut record);
+    record
+}
+
+fn volume((nth, letter): (usize, char)) -> Volume {
+    Volume {
+        path: format!("/dev/sd{letter}").into(),
+        id: None,
+        serial: Some(format!("vol0123456789abcde{nth:02}")),
+        model: Some("Amazon Elastic Block Store".to_owned()),
+        size: Bytes::gib(100),
+    }
+}
+
+/// All combinations, without those that are none.
+fn layouts(factors: &Factors<'_>) -> Vec<Layout> {
+    let mut layouts = Vec::new();
+    for &level in factors.levels {
+        let chunkless = level == Level::One;
+        let least = level.least_members();
+        for &members in factors.members.iter().filter(|members| **members >= least) {
+            for (nth, &chunk) in factors.chunks.iter().enumerate() {
+                if chunkless && (nth > 0 || members > 2) {
+                    continue;
+                }
+                for &fs in factors.fs {
+                    for scheduler in factors.schedulers {
+                        layouts.push(Layout {
+                            level: Some(level),
+                            members,
+                            chunk: (!chunkless).then_some(Bytes::kib(chunk)),
+                            fs,
+                            scheduler: scheduler.map(str::to_owned),
+                        });
+                    }
+                }
+            }
+        }
+    }
+    layouts
+}
+
+/// Between -1 and 1, the same for the same seed.
+fn noise(seed: u64) -> f64 {
+    let mut random = bench::views::sample::Random::new(seed);
+    2.0 * random.uniform() - 1.0
+}
+
+fn interval(mean: f64, half: f64) -> Value {
+    Value {
+        mean,
+        low: Some(mean * (1.0 - half)),
+        high: Some(mean * (1.0 + half)),
+    }
+}
+
+/// What a layout gives in the long run: requests a second of 70 % reads.
+fn truth(layout: &Layout) -> f64 {
+    let per_write = match layout.level {
+        Some(Level::One) => layout.members as f64,
+        Some(Level::Ten) => 2.0,
+        Some(Level::Five) => 4.0,
+        Some(Level::Six) => 6.0,
+        _ => 1.0,
+    };
+    let below = layout.members as f64 * ALONE / (0.7 + 0.3 * per_write);
+    let chunk = match layout.chunk.map_or(256, |chunk| chunk.0 >> 10) {
+        ..=64 => 0.93,
+        65..=256 => 1.0,
+        _ => 0.994,
+    };
+    let fs = if layout.fs == Fs::Xfs { 1.0 } else { 0.965 };
+    let scheduler = match layout.scheduler.as_deref() {
+        Some("mq-deadline") => 0.985,
+        _ => 1.0,
+    };
+    below.min(INSTANCE) * chunk * fs * scheduler
+}
+
+/// One cell for each layout and block, with the baseline between the blocks. What is far behind
+/// is measured once.
+fn measure(record: &mut SweepRecord) {
+    let best = record.layouts.iter().map(truth).fold(0.0, f64::max);
+    let mut cells = Vec::new();
+    for block in 0..record.settings.blocks {
+        push_cell(&mut cells, record, block, record.baseline, true);
+        for index in 0..record.layouts.len() {
+            if block == 0 || truth(&record.layouts[index]) > 0.85 * best {
+                push_cell(&mut cells, record, block, index, false);
+            }
+        }
+    }
+    push_cell(
+        &mut cells,
+        record,
+        record.settings.blocks - 1,
+        record.baseline,
+        true,
+    );
+    record.ran_s = cells.iter().map(|cell| cell.took_s).sum();
+    record.cells = cells;
+}
+
+fn push_cell(
+    cells: &mut Vec<Cell>,
+    record: &SweepRecord,
+    block: usize,
+    index: usize,
+    baseline: bool,
+) {
+    let layout = &record.layouts[index];
+    let began_s = cells.iter().map(|cell| cell.took_s).sum();
+    let seed = (index + 1_000 * block + 77 * cells.len()) as u64;
+    let rate = truth(layout) * (1.0 + 0.008 * noise(seed));
+    // As many requests in flight as there were, by Little's law, and the slowest wait thrice.
+    let p99 = 3.0 * 64.0 / rate * 1e9;
+    let failed = layout.level == Some(Level::Six) && layout.members == 6 && block == 0;
+    let outcome = if failed {
+        CellOutcome::Failed("mdadm ended with status 1: /dev/sdk is busy.".to_owned())
+    } else {
+        let started = record.started + SignedDuration::from_secs_f64(began_s);
+        CellOutcome::Measured {
+            run: RunId::new(started, seed),
+            figures: BTreeMap::from([
+                (iops(), interval(rate, 0.012)),
+                (read_p99(), interval(p99, 0.02)),
+            ]),
+            doubts: if cells.len() == 5 {
+                vec!["stall".to_owned()]
+            } else {
+                Vec::new()
+            },
+        }
+    };
+    cells.push(Cell {
+        block,
+        layout: index,
+        baseline,
+        began_s,
+        measured_s: 62.0,
+        took_s: 190.0,
+        outcome,
+    });
+}

@@ -1,0 +1,309 @@
+//! What is concluded of a sample: by rules of thumb, so that the views have all there can be.
+
+use std::collections::BTreeMap;
+
+use crate::views::units::{Unit, figure};
+use crate::{
+    Cell, CellOutcome, Cost, Curve, Decided, Drift, Effect, Factor, Figure, Layout, Point, Row,
+    Standing, SweepRecord, Value,
+};
+use domain::raid::Level;
+
+use super::{ALONE, interval, truth};
+
+/// Dollars a month of one volume.
+const VOLUME: f64 = 12.5;
+
+/// Concludes something of a sample.
+pub(super) fn all(record: &SweepRecord, priced: bool) -> Decided {
+    let mut rows: Vec<Row> = (0..record.layouts.len())
+        .map(|index| row(record, index, priced))
+        .collect();
+    let unit = Unit::of_objective(&record.settings.objective);
+    let key = |row: &Row| {
+        let last = row.standing == Standing::Failed || row.value.is_none();
+        let missed = row.standing == Standing::Missed;
+        let value = row.value.map_or(0.0, |value| value.mean);
+        let value = if unit.less_is_better() { value } else { -value };
+        (last, missed, value)
+    };
+    rows.sort_by(|a, b| key(a).partial_cmp(&key(b)).unwrap());
+    judge(&mut rows, unit);
+    let of = |wanted: Standing| {
+        let found = rows.iter().filter(move |row| row.standing == wanted);
+        found.map(|row| row.layout).collect::<Vec<usize>>()
+    };
+    let winner = of(Standing::Winner).first().copied();
+    let ties = of(Standing::Tie);
+    Decided {
+        winner,
+        ties,
+        survivors: crate::survivors::of(&rows, record),
+        frontier: frontier(&rows),
+        over: true,
+        drift: drift(record),
+        effects: if winner.is_some() {
+            effects(record)
+        } else {
+            Vec::new()
+        },
+        curves: if winner.is_some() && !unit.less_is_better() {
+            curves(record)
+        } else {
+            Vec::new()
+        },
+        answers: if winner.is_some() {
+            vec![
+                "RAID 10 gives 77 % of what RAID 0 gives on as many members, and survives the loss of one.".to_owned(),
+                "More than 6 members bring nothing: the instance lets 20,000 IOPS through.".to_owned(),
+            ]
+        } else {
+            Vec::new()
+        },
+        doubts: vec![
+            "1 of the measurements stalled (run finding 'stall'); it is left in.".to_owned(),
+        ],
+        rows,
+    }
+}
+
+fn row(record: &SweepRecord, index: usize, priced: bool) -> Row {
+    let layout = &record.layouts[index];
+    let cells = || {
+        record
+            .cells
+            .iter()
+            .filter(move |cell| cell.layout == index && !cell.baseline)
+    };
+    let figures = figures(&cells().collect::<Vec<_>>());
+    let value = figure(&record.settings.objective).and_then(|figure| figures.get(figure).copied());
+    let failure = cells().find_map(|cell| match &cell.outcome {
+        CellOutcome::Failed(why) => Some(why.clone()),
+        CellOutcome::Measured { .. } => None,
+    });
+    let missed = record.settings.requires.iter().find(|requirement| {
+        let figure = figures.get(&requirement.figure);
+        figure.is_some_and(|value| value.mean > requirement.bar)
+    });
+    let (standing, why) = match (failure, value, missed) {
+        (Some(why), _, _) => (Standing::Failed, why),
+        (None, None, _) => (Standing::Open, "not measured yet".to_owned()),
+        (None, Some(_), Some(missed)) => (
+            Standing::Missed,
+            format!("its {} is above the bar", missed.figure),
+        ),
+        (None, Some(_), None) => (Standing::Behind, String::new()),
+    };
+    let value = value.filter(|_| standing != Standing::Failed);
+    let per_month = VOLUME * layout.members as f64;
+    let sizes: Vec<_> = record
+        .settings
+        .devices
+        .iter()
+        .map(|device| device.size)
+        .collect();
+    Row {
+        layout: index,
+        blocks: cells().count(),
+        value,
+        of_winner: None,
+        figures,
+        standing,
+        why,
+        cost: priced.then_some(Cost {
+            per_month,
+            rate_per_dollar: value.map(|value| value.mean / per_month),
+        }),
+        survives: layout.survives(),
+        capacity: layout.capacity(&sizes),
+    }
+}
+
+fn figures(cells: &[&Cell]) -> BTreeMap<Figure, Value> {
+    let mut all: BTreeMap<Figure, Vec<f64>> = BTreeMap::new();
+    for cell in cells {
+        if let CellOutcome::Measured { figures, .. } = &cell.outcome {
+            for (figure, value) in figures {
+                all.entry(figure.clone()).or_default().push(value.mean);
+            }
+        }
+    }
+    all.into_iter()
+        .map(|(figure, values)| {
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            (figure, interval(mean, 0.012 / (values.len() as f64).sqrt()))
+        })
+        .collect()
+}
+
+/// Names the winner, and says of the others how far they are behind.
+fn judge(rows: &mut [Row], unit: Unit) {
+    let Some(place) = rows.iter().position(|row| row.standing == Standing::Behind) else {
+        return;
+    };
+    let best = rows[place].value.unwrap().mean;
+    rows[place].standing = Standing::Winner;
+    rows[place].why = "the best".to_owned();
+    for row in &mut *rows {
+        let Some(value) = row.value.filter(|_| row.standing != Standing::Winner) else {
+            continue;
+        };
+        let share = value.mean / best;
+        row.of_winner = Some(interval(share, 0.008));
+        let worse = if unit.less_is_better() {
+            share - 1.0
+        } else {
+            1.0 - share
+        };
+        if row.standing != Standing::Behind {
+            continue;
+        }
+        row.standing = match worse {
+            w if w < 0.012 => Standing::Tie,
+            _ if row.blocks == 1 => Standing::Dropped,
+            _ => Standing::Behind,
+        };
+        row.why = match row.standing {
+            Standing::Tie => "within 2 % of the best".to_owned(),
+            _ => format!(
+                "{:.0} to {:.0} % worse than the best after {} blocks",
+                100.0 * worse - 1.0,
+                100.0 * worse + 1.0,
+                row.blocks
+            ),
+        };
+    }
+}
+
+fn frontier(rows: &[Row]) -> Vec<usize> {
+    let point = |row: &Row| Some((row.cost?.per_month, row.value?.mean, row.survives));
+    let beaten = |row: &Row| {
+        let Some((cost, speed, survives)) = point(row) else {
+            return true;
+        };
+        rows.iter().filter_map(point).any(|(c, s, f)| {
+            c <= cost && s >= speed && f >= survives && (c, s, f) != (cost, speed, survives)
+        })
+    };
+    rows.iter()
+        .filter(|row| !beaten(row))
+        .map(|row| row.layout)
+        .collect()
+}
+
+fn drift(record: &SweepRecord) -> Option<Drift> {
+    let shown = figure(&record.settings.objective)?;
+    let points: Vec<(f64, f64)> = record
+        .cells
+        .iter()
+        .filter(|cell| cell.baseline)
+        .filter_map(|cell| Some((cell.began_s, cell.figure(shown)?.mean)))
+        .collect();
+    let (first, last) = (points.first()?.1, points.last()?.1);
+    (points.len() > 1).then(|| Drift {
+        change: Some(interval(last / first - 1.0, 0.01)),
+        jump: 0.011,
+        text: format!(
+            "The baseline, {}, changed by {:.1} % from the first to the last of {} measurements: no drift to speak of.",
+            record.layouts[record.baseline],
+            100.0 * (last / first - 1.0),
+            points.len()
+        ),
+        points,
+    })
+}
+
+/// The pairs of layouts that differ in one factor alone, by their truths.
+fn effects(record: &SweepRecord) -> Vec<Effect> {
+    let mut found: BTreeMap<(Factor, String, String), Vec<f64>> = BTreeMap::new();
+    for (a, from) in record.layouts.iter().enumerate() {
+        for to in &record.layouts[a + 1..] {
+            let differing: Vec<Factor> = Factor::ALL
+                .into_iter()
+                .filter(|factor| from.setting(*factor) != to.setting(*factor))
+                .collect();
+            if let [factor] = differing[..] {
+                let key = (factor, from.setting(factor), to.setting(factor));
+                found.entry(key).or_default().push(ratio(record, from, to));
+            }
+        }
+    }
+    found
+        .into_iter()
+        .map(|((factor, from, to), ratios)| effect(factor, from, to, &ratios))
+        .collect()
+}
+
+fn ratio(record: &SweepRecord, from: &Layout, to: &Layout) -> f64 {
+    let ratio = truth(to) / truth(from);
+    if Unit::of_objective(&record.settings.objective).less_is_better() {
+        1.0 / ratio
+    } else {
+        ratio
+    }
+}
+
+fn effect(factor: Factor, from: String, to: String, ratios: &[f64]) -> Effect {
+    let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+    let ratio = if ratios.len() > 1 {
+        interval(mean, 0.02)
+    } else {
+        Value::plain(mean)
+    };
+    let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    let greatest = ratios.iter().copied().fold(0.0, f64::max);
+    let shown = ratio.low.is_some_and(|low| low > 1.0) || ratio.high.is_some_and(|high| high < 1.0);
+    Effect {
+        text: format!(
+            "{} {to} in place of {from}: {:+.0} % ({} pairs).",
+            factor.word(),
+            100.0 * (mean - 1.0),
+            ratios.len()
+        ),
+        factor,
+        from,
+        to,
+        pairs: ratios.len(),
+        ratio,
+        range: (least, greatest),
+        shown,
+    }
+}
+
+/// For each level, chunk, file system and scheduler the rates by members.
+fn curves(record: &SweepRecord) -> Vec<Curve> {
+    let mut curves: Vec<Curve> = Vec::new();
+    for layout in record
+        .layouts
+        .iter()
+        .filter(|layout| layout.chunk.is_some())
+    {
+        let level = layout.setting(Factor::Level);
+        let label = format!(
+            "RAID {level}, {}, {}",
+            layout.setting(Factor::Chunk),
+            layout.setting(Factor::Fs)
+        );
+        let copies = if layout.level == Some(Level::Ten) {
+            1.3
+        } else {
+            1.0
+        };
+        let point = Point {
+            members: layout.members,
+            value: interval(truth(layout), 0.015),
+            ideal: record
+                .probe
+                .as_ref()
+                .map(|_| layout.members as f64 * ALONE / copies),
+        };
+        match curves.iter_mut().find(|curve| curve.label == label) {
+            Some(curve) => curve.points.push(point),
+            None => curves.push(Curve {
+                label,
+                points: vec![point],
+            }),
+        }
+    }
+    curves
+}

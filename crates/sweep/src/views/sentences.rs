@@ -1,0 +1,382 @@
+//! What is said of a sweep in words, on every form alike.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use linux::exec;
+use record::Nanos;
+
+use super::units::{Unit, figure, objective, share as share_of, share_interval, side, standing};
+use crate::{
+    CellOutcome, Decided, Factor, Figure, Layout, Objective, Row, Settings, Standing, SweepRecord,
+};
+use ui::relative;
+use ui::words::count;
+
+/// A layout by its place among the layouts.
+pub(crate) fn layout(record: &SweepRecord, index: usize) -> String {
+    record
+        .layouts
+        .get(index)
+        .map_or_else(|| format!("layout {index}"), Layout::to_string)
+}
+
+/// The row of a layout.
+pub(crate) fn row(decided: &Decided, layout: usize) -> Option<&Row> {
+    decided.rows.iter().find(|row| row.layout == layout)
+}
+
+/// The place of a layout in the table, from 1.
+pub(crate) fn rank(decided: &Decided, layout: usize) -> Option<usize> {
+    let place = decided.rows.iter().position(|row| row.layout == layout)?;
+    Some(place + 1)
+}
+
+/// The devices: `/dev/sdf … /dev/sdm (8 × 100 GiB, Amazon Elastic Block Store)`.
+pub(crate) fn devices(settings: &Settings) -> String {
+    let devices = &settings.devices;
+    let paths: Vec<String> = devices
+        .iter()
+        .map(|device| device.path.display().to_string())
+        .collect();
+    let paths = match &paths[..] {
+        [first, _, _, .., last] => format!("{first} … {last}"),
+        few => few.join(", "),
+    };
+    let mut sizes: Vec<(String, usize)> = Vec::new();
+    for device in devices {
+        let what = match &device.model {
+            Some(model) => format!("{}, {model}", device.size),
+            None => device.size.to_string(),
+        };
+        match sizes.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, many)) => *many += 1,
+            None => sizes.push((what, 1)),
+        }
+    }
+    let sizes: Vec<String> = sizes
+        .into_iter()
+        .map(|(what, many)| format!("{many} × {what}"))
+        .collect();
+    format!("{paths} ({})", sizes.join("; "))
+}
+
+/// Where it ran: the host, and what is known of its cloud.
+pub(crate) fn place(record: &SweepRecord) -> String {
+    let mut parts = vec![record.machine.hostname.clone()];
+    if let Some(cloud) = &record.machine.cloud {
+        parts.extend(
+            [&cloud.instance_type, &cloud.zone]
+                .into_iter()
+                .flatten()
+                .cloned(),
+        );
+    }
+    parts.join(", ")
+}
+
+/// What was asked for: `most page-mixed.iops, with page-mixed.read.p99 < 10.0 ms`.
+pub(crate) fn wanted(settings: &Settings) -> String {
+    let direction = if Unit::of_objective(&settings.objective).less_is_better() {
+        "least"
+    } else {
+        "most"
+    };
+    let mut text = format!("{direction} {}", objective(&settings.objective));
+    let mut bars: Vec<String> = settings.requires.iter().map(requirement).collect();
+    if settings.factors.survives > 0 {
+        bars.push(match settings.factors.survives {
+            1 => "no data lost when a member fails".to_owned(),
+            many => format!("no data lost when any {many} members fail"),
+        });
+    }
+    if !bars.is_empty() {
+        text = format!("{text}, with {}", bars.join(" and "));
+    }
+    text
+}
+
+fn requirement(requirement: &crate::Requirement) -> String {
+    format!(
+        "{} {} {}",
+        requirement.figure,
+        side(requirement.side),
+        Unit::of_metric(requirement.figure.metric).show(requirement.bar)
+    )
+}
+
+/// What it took: `58 measurements in 3 blocks, 5.20 h, begun 2 times`.
+pub(crate) fn effort(record: &SweepRecord) -> String {
+    let measured = record
+        .cells
+        .iter()
+        .filter(|cell| matches!(cell.outcome, CellOutcome::Measured { .. }))
+        .count();
+    let blocks = record.cells.iter().map(|cell| cell.block + 1).max();
+    let mut text = format!(
+        "{} in {}, {}",
+        count(measured, "measurement"),
+        count(blocks.unwrap_or(0), "block"),
+        duration(record.ran_s)
+    );
+    if record.starts > 1 {
+        text = format!("{text}, begun {} times", record.starts);
+    }
+    text
+}
+
+/// Seconds as a duration in the unit that suits.
+pub(crate) fn duration(seconds: f64) -> String {
+    Nanos((seconds.max(0.0) * 1e9) as u64).to_string()
+}
+
+/// The factors in which layouts differ, in the order in which they are shown.
+pub(crate) fn varying(record: &SweepRecord) -> Vec<Factor> {
+    let differs = |factor: &Factor| {
+        let mut settings = record.layouts.iter().map(|layout| layout.setting(*factor));
+        let first = settings.next();
+        settings.any(|setting| Some(setting) != first)
+    };
+    let varying: Vec<Factor> = Factor::ALL.into_iter().filter(differs).collect();
+    if varying.is_empty() {
+        // Of a single layout all is told.
+        Factor::ALL.to_vec()
+    } else {
+        varying
+    }
+}
+
+/// What all layouts have alike: `All with fs xfs, scheduler none.` Empty where they differ in all.
+pub(crate) fn alike(record: &SweepRecord) -> String {
+    let varying = varying(record);
+    let Some(first) = record.layouts.first() else {
+        return String::new();
+    };
+    let alike: Vec<String> = Factor::ALL
+        .into_iter()
+        .filter(|factor| !varying.contains(factor))
+        .map(|factor| (factor, first.setting(factor)))
+        .filter(|(_, setting)| setting != "–")
+        .map(|(factor, setting)| format!("{} {setting}", factor.word()))
+        .collect();
+    if alike.is_empty() {
+        String::new()
+    } else {
+        format!("All with {}.", alike.join(", "))
+    }
+}
+
+/// Which layout is best, or why none is.
+pub(crate) fn winner(record: &SweepRecord, decided: &Decided) -> String {
+    let Some(winner) = decided.winner else {
+        return no_winner(decided);
+    };
+    let so_far = if decided.over { "Best" } else { "Best so far" };
+    let unit = Unit::of_objective(&record.settings.objective);
+    let row = row(decided, winner);
+    let value = row
+        .and_then(|row| row.value)
+        .map_or_else(String::new, |value| format!(", {}", unit.show_value(value)));
+    format!("{so_far}: {}{value}.", layout(record, winner))
+}
+
+fn no_winner(decided: &Decided) -> String {
+    let all = |wanted: Standing| {
+        !decided.rows.is_empty() && decided.rows.iter().all(|row| row.standing == wanted)
+    };
+    let text = if all(Standing::Failed) {
+        "No layout could be built and measured."
+    } else if decided
+        .rows
+        .iter()
+        .any(|row| row.standing == Standing::Missed)
+        && decided.over
+    {
+        "No layout meets what is required."
+    } else if decided.over {
+        "No layout is best."
+    } else {
+        "Nothing is decided yet."
+    };
+    text.to_owned()
+}
+
+/// Those that are as good as the winner; `None` where there are none.
+pub(crate) fn ties(record: &SweepRecord, decided: &Decided) -> Option<String> {
+    if decided.ties.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "As good, as far as can be told: {}.",
+        named(record, decided, &decided.ties)
+    ))
+}
+
+/// The best layout for each number of members that may fail.
+pub(crate) fn survivors(record: &SweepRecord, decided: &Decided) -> Vec<String> {
+    let lines = decided.survivors.iter().map(|survivor| {
+        let losses = match survivor.losses {
+            0 => "Best with or without redundancy".to_owned(),
+            1 => "Best that survives the loss of any volume".to_owned(),
+            many => format!("Best that survives the loss of any {many} volumes"),
+        };
+        let Some(best) = survivor.best else {
+            return format!("{losses}: none was measured.");
+        };
+        let share = row(decided, best).and_then(|row| row.of_winner);
+        let share = share.map_or_else(String::new, |value| match share_interval(value) {
+            none if none.is_empty() => format!(", {} of the best", share_of(value.mean)),
+            bounds => format!(", {} of the best ({bounds})", share_of(value.mean)),
+        });
+        let ties = match survivor.ties.len() {
+            0 => String::new(),
+            _ => format!(
+                "; not told apart from it: {}",
+                named(record, decided, &survivor.ties)
+            ),
+        };
+        format!(
+            "{losses}: {}{share}{ties}.",
+            named(record, decided, &[best])
+        )
+    });
+    lines.collect()
+}
+
+/// The layouts that no other beats in cost, speed and redundancy at once, where prices are known.
+pub(crate) fn frontier(record: &SweepRecord, decided: &Decided) -> Option<String> {
+    (!decided.frontier.is_empty()).then(|| {
+        format!(
+            "Not beaten in cost, speed and redundancy at once: {}.",
+            named(record, decided, &decided.frontier)
+        )
+    })
+}
+
+/// Layouts with their places in the table.
+fn named(record: &SweepRecord, decided: &Decided, layouts: &[usize]) -> String {
+    let name = |index: &usize| match rank(decided, *index) {
+        Some(rank) => format!("#{rank} {}", layout(record, *index)),
+        None => layout(record, *index),
+    };
+    let names: Vec<String> = layouts.iter().map(name).collect();
+    names.join("; ")
+}
+
+/// How to go on with a sweep that is not over.
+pub(crate) fn resume(record: &SweepRecord, decided: &Decided) -> Option<String> {
+    if decided.over {
+        None
+    } else if record.given_up {
+        Some("The sweep was given up before it was over.".to_owned())
+    } else {
+        Some(format!(
+            "The sweep is not over. The same command goes on with it: {}",
+            resume_command(record)
+        ))
+    }
+}
+
+/// The command that goes on with a sweep: the one that began it.
+pub(crate) fn resume_command(record: &SweepRecord) -> String {
+    let words: Vec<OsString> = record.command.iter().map(OsString::from).collect();
+    words
+        .split_first()
+        .map_or_else(String::new, |(program, args)| exec::line(program, args))
+}
+
+/// Why layouts are out of the race that have no figures to show for it, or too low ones: each
+/// reason once, with the places of its layouts in the table.
+pub(crate) fn outs(decided: &Decided) -> Vec<String> {
+    let mut reasons: BTreeMap<(&'static str, &str), Vec<usize>> = BTreeMap::new();
+    for (place, row) in decided.rows.iter().enumerate() {
+        if matches!(row.standing, Standing::Failed | Standing::Missed) {
+            let word = standing(row.standing);
+            let places = reasons.entry((word, &row.why)).or_default();
+            places.push(place + 1);
+        }
+    }
+    reasons
+        .into_iter()
+        .map(|((word, why), places)| format!("{word}: {}: {why}", ranges(&places)))
+        .collect()
+}
+
+/// Ascending places, those that follow one another as one range: `#3, #5–#9`.
+fn ranges(places: &[usize]) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for &place in places {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == place => *last = place,
+            _ => ranges.push((place, place)),
+        }
+    }
+    let ranges: Vec<String> = ranges
+        .into_iter()
+        .map(|(first, last)| match last - first {
+            0 => format!("#{first}"),
+            1 => format!("#{first}, #{last}"),
+            _ => format!("#{first}–#{last}"),
+        })
+        .collect();
+    ranges.join(", ")
+}
+
+/// The figures besides the objective's that the table shows: those that are required, and the
+/// rate behind a rate for each dollar.
+pub(crate) fn further_figures(settings: &Settings) -> Vec<&Figure> {
+    let mut figures: Vec<&Figure> = Vec::new();
+    if let Objective::PerDollar(figure) = &settings.objective {
+        figures.push(figure);
+    }
+    for requirement in &settings.requires {
+        let known = figures.contains(&&requirement.figure);
+        let shown = settings.objective == Objective::Figure(requirement.figure.clone());
+        if !known && !shown {
+            figures.push(&requirement.figure);
+        }
+    }
+    figures
+}
+
+/// What stands above a figure's column. The phase is not said again where it is the objective's.
+pub(crate) fn figure_title(settings: &Settings, shown: &Figure) -> String {
+    let phase = figure(&settings.objective).map(|figure| figure.phase.as_str());
+    let mut parts = Vec::new();
+    if phase != Some(shown.phase.as_str()) {
+        parts.push(shown.phase.as_str());
+    }
+    if let Some(direction) = shown.direction {
+        parts.push(direction.word());
+    }
+    let unit = Unit::of_metric(shown.metric);
+    if unit == Unit::Time {
+        parts.push(shown.metric.word());
+    }
+    parts.push(unit.word());
+    parts.join(" ")
+}
+
+/// The interval of a row's objective (see [`relative::interval`]); `?` where there is none.
+pub(crate) fn plus_minus(row: &Row, unit: Unit) -> String {
+    match row.value {
+        None => String::new(),
+        Some(value) => {
+            let shown = |bound| unit.digits(bound);
+            let told = relative::interval(value.mean, value.low, value.high, shown);
+            told.unwrap_or("?".to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_that_follow_one_another_are_a_range() {
+        assert_eq!(ranges(&[1]), "#1");
+        assert_eq!(ranges(&[1, 2, 4, 5, 6, 9]), "#1, #2, #4–#6, #9");
+        assert_eq!(ranges(&[]), "");
+    }
+}

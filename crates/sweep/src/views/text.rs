@@ -1,0 +1,410 @@
+//! A sweep as plain text: what was asked, one table with the best first, and what follows from it.
+
+use std::fmt::Write as _;
+
+use super::sentences::{
+    alike, devices, effort, figure_title, frontier, further_figures, layout as layout_name, outs,
+    place, plus_minus, resume, survivors, ties, varying, wanted, winner,
+};
+use super::units::{Unit, share, share_interval, standing};
+use crate::{Decided, Factor, Figure, Objective, Row, SweepRecord};
+use ui::table::{Column, layout, wrap};
+use ui::words::count;
+
+/// The whole answer of `sweep`. `commands` build the winner, and are not wrapped: they are to be
+/// pasted into a shell.
+pub(crate) fn sweep(
+    record: &SweepRecord,
+    decided: &Decided,
+    commands: &[String],
+    columns: usize,
+) -> String {
+    let mut text = head(record, columns);
+    text.push('\n');
+    text.push_str(&table(record, decided, columns));
+    let mut say = |sentence: &str, indent: &str| {
+        let _ = writeln!(text, "{}", wrap(sentence, columns, indent));
+    };
+    say("", "");
+    say(&winner(record, decided), "  ");
+    if let Some(ties) = ties(record, decided) {
+        say(&ties, "  ");
+    }
+    for survivor in survivors(record, decided) {
+        say(&survivor, "  ");
+    }
+    if let Some(frontier) = frontier(record, decided) {
+        say(&frontier, "  ");
+    }
+    for answer in &decided.answers {
+        say(answer, "  ");
+    }
+    for out in outs(decided) {
+        say(&out, "  ");
+    }
+    for left_out in &record.left_out {
+        say(
+            &format!("not measured: {}: {}", left_out.what, left_out.why),
+            "  ",
+        );
+    }
+    for doubt in &decided.doubts {
+        say(&format!("warning: {doubt}"), "  ");
+    }
+    if let Some(drift) = &decided.drift {
+        say(&drift.text, "  ");
+    }
+    text.push_str(&effects(decided, columns));
+    text.push_str(&to_build(record, decided, commands));
+    if let Some(resume) = resume(record, decided) {
+        let _ = writeln!(text, "\n{}", wrap(&resume, columns, "  "));
+    }
+    text
+}
+
+fn head(record: &SweepRecord, columns: usize) -> String {
+    let lines = [
+        format!(
+            "Sweep {}: {} of {}, at {}",
+            record.id,
+            count(record.layouts.len(), "layout"),
+            devices(&record.settings),
+            place(record)
+        ),
+        format!("Wanted: {}.", wanted(&record.settings)),
+        format!("Measured: {}.", effort(record)),
+        alike(record),
+    ];
+    let mut text = String::new();
+    for line in lines.iter().filter(|line| !line.is_empty()) {
+        let _ = writeln!(text, "{}", wrap(line, columns, "  "));
+    }
+    text
+}
+
+/// What stands in a column of the row at a place.
+type Cell<'a> = dyn Fn(usize, &Row) -> String + 'a;
+
+/// A column and what stands in it.
+struct Field<'a> {
+    title: String,
+    /// Whether its cells are words, which begin at the left.
+    words: bool,
+    /// As a [`Column`]'s.
+    rank: u8,
+    cell: Box<Cell<'a>>,
+}
+
+impl<'a> Field<'a> {
+    fn new(
+        title: impl Into<String>,
+        rank: u8,
+        cell: impl Fn(usize, &Row) -> String + 'a,
+    ) -> Field<'a> {
+        Field {
+            title: title.into(),
+            words: false,
+            rank,
+            cell: Box::new(cell),
+        }
+    }
+
+    fn of_words(self) -> Field<'a> {
+        Field {
+            words: true,
+            ..self
+        }
+    }
+
+    fn column(&self) -> Column<'_> {
+        if self.words {
+            Column::words(&self.title).ranked(self.rank)
+        } else {
+            Column::numbers(&self.title, self.rank)
+        }
+    }
+}
+
+fn table(record: &SweepRecord, decided: &Decided, columns: usize) -> String {
+    let fields = fields(record);
+    let rows: Vec<Vec<String>> = decided
+        .rows
+        .iter()
+        .enumerate()
+        .map(|(place, row)| {
+            fields
+                .iter()
+                .map(|field| (field.cell)(place, row))
+                .collect()
+        })
+        .collect();
+    let titles: Vec<Column<'_>> = fields.iter().map(Field::column).collect();
+    layout(&titles, &rows, columns)
+}
+
+/// All columns. What tells layouts apart, the objective and the decision never go.
+fn fields(record: &SweepRecord) -> Vec<Field<'_>> {
+    let settings = &record.settings;
+    let unit = Unit::of_objective(&settings.objective);
+    let mut fields = vec![Field::new("#", 0, |place, _| (place + 1).to_string())];
+    fields.extend(
+        varying(record)
+            .into_iter()
+            .map(|factor| setting(record, factor)),
+    );
+    fields.push(Field::new(unit.word(), 0, move |_, row| {
+        row.value
+            .map_or_else(|| "–".to_owned(), |value| unit.digits(value.mean))
+    }));
+    fields.push(Field::new("95 %", 4, move |_, row| plus_minus(row, unit)));
+    fields.push(Field::new("of best", 1, |_, row| {
+        row.of_winner
+            .map_or_else(String::new, |value| share(value.mean))
+    }));
+    fields.push(Field::new("interval", 7, |_, row| {
+        row.of_winner.map_or_else(String::new, share_interval)
+    }));
+    for figure in further_figures(settings) {
+        fields.push(further(figure_title(settings, figure), figure));
+    }
+    if settings.objective != Objective::Cost {
+        fields.push(Field::new("$/month", 3, |_, row| {
+            row.cost
+                .map_or_else(String::new, |cost| Unit::Dollars.digits(cost.per_month))
+        }));
+    }
+    if matches!(settings.objective, Objective::Figure(_)) {
+        let unit = unit.per_dollar();
+        fields.push(Field::new(unit.word(), 5, move |_, row| {
+            let rate = row.cost.and_then(|cost| cost.rate_per_dollar);
+            rate.map_or_else(String::new, |rate| unit.digits(rate))
+        }));
+    }
+    fields.push(Field::new("blocks", 6, |_, row| row.blocks.to_string()));
+    fields.push(Field::new("", 0, |_, row| standing(row.standing).to_owned()).of_words());
+    fields.push(Field::new("why", 8, |_, row| row.why.clone()).of_words());
+    fields
+}
+
+/// A figure besides the objective's.
+fn further(title: String, figure: &Figure) -> Field<'_> {
+    let unit = Unit::of_metric(figure.metric);
+    Field::new(title, 2, move |_, row| {
+        row.figures
+            .get(figure)
+            .map_or_else(|| "–".to_owned(), |value| unit.digits(value.mean))
+    })
+}
+
+/// What a layout has of a factor. Sizes stand as they are typed, which is short.
+fn setting(record: &SweepRecord, factor: Factor) -> Field<'_> {
+    let title = match factor {
+        Factor::Members => "of",
+        Factor::Scheduler => "sched",
+        other => other.word(),
+    };
+    let field = Field::new(title, 0, move |_, row| {
+        record
+            .layouts
+            .get(row.layout)
+            .map_or_else(String::new, |layout| short_size(&layout.setting(factor)))
+    });
+    match factor {
+        Factor::Members | Factor::Chunk => field,
+        Factor::Level | Factor::Fs | Factor::Scheduler => field.of_words(),
+    }
+}
+
+fn short_size(text: &str) -> String {
+    text.replace(" KiB", "k")
+        .replace(" MiB", "M")
+        .replace(" GiB", "G")
+}
+
+fn effects(decided: &Decided, columns: usize) -> String {
+    if decided.effects.is_empty() {
+        return String::new();
+    }
+    let mut text = "\nWhat each setting did, all else equal:\n".to_owned();
+    for effect in &decided.effects {
+        let _ = writeln!(
+            text,
+            "{}",
+            wrap(&format!("  {}", effect.text), columns, "    ")
+        );
+    }
+    text
+}
+
+fn to_build(record: &SweepRecord, decided: &Decided, commands: &[String]) -> String {
+    let (Some(winner), false) = (decided.winner, commands.is_empty()) else {
+        return String::new();
+    };
+    let mut text = format!("\nTo build {}:\n", layout_name(record, winner));
+    for command in commands {
+        let _ = writeln!(text, "  {command}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    fn shown(sample: &(SweepRecord, Decided), columns: usize) -> String {
+        sweep(&sample.0, &sample.1, &sample::commands(), columns)
+    }
+
+    /// The table's lines, without what stands above and below.
+    fn table_of(text: &str) -> Vec<&str> {
+        let table = text.split("\n\n").nth(1).unwrap();
+        table.lines().collect()
+    }
+
+    #[test]
+    fn the_answer_fits_its_columns_but_for_the_commands() {
+        for sample in [
+            sample::measured(),
+            sample::large(),
+            sample::unfinished(),
+            sample::all_failed(),
+        ] {
+            for columns in [60, 80, 100, 160] {
+                let text = shown(&sample, columns);
+                let commands = sample::commands();
+                for line in text.lines() {
+                    let command = commands.iter().any(|command| line.trim() == command);
+                    assert!(
+                        command || line.chars().count() <= columns,
+                        "{columns}: {line}"
+                    );
+                }
+                assert_eq!(table_of(&text).len(), 1 + sample.0.layouts.len(), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn columns_go_by_their_importance() {
+        let sample = sample::measured();
+        let titles = |columns| table_of(&shown(&sample, columns))[0].to_owned();
+        for (columns, has, has_not) in [
+            (
+                60,
+                ["level", "chunk", "IOPS", "of best"],
+                ["interval", "blocks"],
+            ),
+            (
+                80,
+                ["read p99 ms", "$/month", "95 %", "of best"],
+                ["interval", "blocks"],
+            ),
+            (
+                100,
+                ["blocks", "IOPS/$", "95 %", "of best"],
+                ["interval", "why"],
+            ),
+            (
+                200,
+                ["interval", "blocks", "IOPS/$", "why"],
+                ["sched", "fs"],
+            ),
+        ] {
+            let titles = titles(columns);
+            assert!(has.iter().all(|title| titles.contains(title)), "{titles}");
+            assert!(
+                !has_not.iter().any(|title| titles.contains(title)),
+                "{titles}"
+            );
+        }
+    }
+
+    #[test]
+    fn all_factors_that_vary_stay_on_a_narrow_terminal() {
+        let text = shown(&sample::large(), 60);
+        let titles = table_of(&text)[0];
+        for title in ["#", "level", "of", "chunk", "fs", "sched", "ms"] {
+            assert!(titles.contains(title), "{titles}");
+        }
+        assert!(table_of(&text)[1].ends_with("best"), "{text}");
+    }
+
+    #[test]
+    fn each_objective_has_its_unit_and_no_column_twice() {
+        for (sample, wanted, titles) in [
+            (
+                sample::per_dollar(),
+                "most page-mixed.iops/$, with",
+                " #  level  of  chunk  IOPS/$  95 %  of best    IOPS  read p99 ms  $/month  blocks",
+            ),
+            (
+                sample::cheapest(),
+                "least cost, with page-mixed.read.p99 < 25.0 ms",
+                " #  level  of  chunk  $/month  95 %  of best  page-mixed read p99 ms  blocks",
+            ),
+        ] {
+            let text = shown(&sample, 100);
+            assert!(text.contains(wanted), "{text}");
+            assert_eq!(table_of(&text)[0], titles);
+        }
+    }
+
+    #[test]
+    fn what_was_concluded_is_said() {
+        let (record, decided) = sample::measured();
+        let text = sweep(&record, &decided, &sample::commands(), 100);
+        for words in [
+            "Wanted: most page-mixed.iops",
+            "Best: RAID 0 of 8",
+            "As good",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let said = decided.answers.iter().chain(&decided.doubts);
+        for sentence in said.chain(decided.effects.iter().map(|effect| &effect.text)) {
+            assert!(flat.contains(sentence.as_str()), "{sentence}");
+        }
+        for command in sample::commands() {
+            assert!(text.contains(&format!("\n  {command}\n")), "{command}");
+        }
+        assert!(
+            flat.contains("not measured: scheduler bfq: the kernel"),
+            "{text}"
+        );
+        assert!(!text.contains("goes on with it"), "{text}");
+    }
+
+    #[test]
+    fn the_frontier_is_told_where_prices_are_known() {
+        let (record, decided) = sample::per_dollar();
+        assert!(!decided.frontier.is_empty());
+        let text = sweep(&record, &decided, &[], 100);
+        assert!(
+            text.contains("Not beaten in cost, speed and redundancy"),
+            "{text}"
+        );
+        let (record, mut decided) = sample::measured();
+        decided.frontier.clear();
+        assert!(!sweep(&record, &decided, &[], 100).contains("Not beaten"));
+    }
+
+    #[test]
+    fn a_sweep_that_is_not_over_says_how_to_go_on() {
+        let (record, decided) = sample::unfinished();
+        let text = sweep(&record, &decided, &[], 100);
+        assert!(text.contains("Best so far: "), "{text}");
+        assert!(text.contains("goes on with it: disksmith sweep"), "{text}");
+        assert!(!text.contains("To build"), "{text}");
+    }
+
+    #[test]
+    fn a_sweep_without_a_winner_says_why() {
+        let (record, decided) = sample::all_failed();
+        let text = sweep(&record, &decided, &sample::commands(), 80);
+        assert!(text.contains("No layout could be built"), "{text}");
+        assert!(text.contains("mdadm ended with status 1."), "{text}");
+        assert!(!text.contains("To build"), "{text}");
+    }
+}

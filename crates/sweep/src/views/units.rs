@@ -1,0 +1,204 @@
+//! In which unit a figure of a sweep is shown, and with how many digits.
+
+use crate::{Figure, Metric, Objective, Side, Standing, Value};
+use ui::words::number;
+
+/// What a figure is counted in. The record has requests, bytes, nanoseconds and dollars.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Unit {
+    /// Requests a second.
+    Iops,
+    /// Bytes a second, shown as MiB/s.
+    Bytes,
+    /// Nanoseconds, shown as milliseconds.
+    Time,
+    /// Requests a second for each dollar a month.
+    IopsPerDollar,
+    /// Bytes a second for each dollar a month, shown as MiB/s.
+    BytesPerDollar,
+    /// Dollars a month.
+    Dollars,
+}
+
+impl Unit {
+    /// A metric's.
+    pub(crate) fn of_metric(metric: Metric) -> Unit {
+        match metric {
+            Metric::Iops => Unit::Iops,
+            Metric::Bytes => Unit::Bytes,
+            _ => Unit::Time,
+        }
+    }
+
+    /// The objective's own value's.
+    pub(crate) fn of_objective(objective: &Objective) -> Unit {
+        match objective {
+            Objective::Figure(figure) => Unit::of_metric(figure.metric),
+            Objective::PerDollar(figure) => Unit::of_metric(figure.metric).per_dollar(),
+            Objective::Cost => Unit::Dollars,
+        }
+    }
+
+    /// The same for each dollar a month.
+    pub(crate) fn per_dollar(self) -> Unit {
+        match self {
+            Unit::Bytes | Unit::BytesPerDollar => Unit::BytesPerDollar,
+            _ => Unit::IopsPerDollar,
+        }
+    }
+
+    /// As it stands above a column or behind a number.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Unit::Iops => "IOPS",
+            Unit::Bytes => "MiB/s",
+            Unit::Time => "ms",
+            Unit::IopsPerDollar => "IOPS/$",
+            Unit::BytesPerDollar => "MiB/s/$",
+            Unit::Dollars => "$/month",
+        }
+    }
+
+    /// As programs read it in JSON, where nothing is converted.
+    pub(crate) fn code(self) -> &'static str {
+        match self {
+            Unit::Iops => "per_s",
+            Unit::Bytes => "bytes_per_s",
+            Unit::Time => "ns",
+            Unit::IopsPerDollar => "per_s_per_dollar",
+            Unit::BytesPerDollar => "bytes_per_s_per_dollar",
+            Unit::Dollars => "dollars_per_month",
+        }
+    }
+
+    /// Whether less of it is better.
+    pub(crate) fn less_is_better(self) -> bool {
+        matches!(self, Unit::Time | Unit::Dollars)
+    }
+
+    /// A recorded number in the unit that is shown.
+    pub(crate) fn scaled(self, value: f64) -> f64 {
+        match self {
+            Unit::Iops | Unit::IopsPerDollar | Unit::Dollars => value,
+            Unit::Bytes | Unit::BytesPerDollar => value / (1 << 20) as f64,
+            Unit::Time => value / 1e6,
+        }
+    }
+
+    /// A recorded number as digits alone.
+    pub(crate) fn digits(self, value: f64) -> String {
+        let value = self.scaled(value);
+        match self {
+            Unit::Iops | Unit::Bytes => number(value),
+            _ => fine(value),
+        }
+    }
+
+    /// A recorded number with its unit.
+    pub(crate) fn show(self, value: f64) -> String {
+        format!("{} {}", self.digits(value), self.word())
+    }
+
+    /// A value with its unit and, where there is one, its interval.
+    pub(crate) fn show_value(self, value: Value) -> String {
+        match (value.low, value.high) {
+            (Some(low), Some(high)) => {
+                let (low, high) = (self.digits(low), self.digits(high));
+                format!("{} ({low} – {high})", self.show(value.mean))
+            }
+            _ => self.show(value.mean),
+        }
+    }
+}
+
+/// Three significant digits: times and dollars are often below ten, where one digit after the
+/// point says too little.
+fn fine(value: f64) -> String {
+    match value.abs() {
+        v if v >= 99.95 || !v.is_finite() => number(value),
+        v if v >= 9.995 => format!("{value:.1}"),
+        v if v >= 0.0995 || v == 0.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// A share in percent. Below one another shares need the same number of digits.
+pub(crate) fn share(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// A share's interval in percent: `97.1 – 99.3 %`. Empty where there is none.
+pub(crate) fn share_interval(value: Value) -> String {
+    match (value.low, value.high) {
+        (Some(low), Some(high)) => format!("{:.1} – {}", low * 100.0, share(high)),
+        _ => String::new(),
+    }
+}
+
+/// The figure that an objective is about; `None` where it is the cost alone.
+pub(crate) fn figure(objective: &Objective) -> Option<&Figure> {
+    match objective {
+        Objective::Figure(figure) | Objective::PerDollar(figure) => Some(figure),
+        Objective::Cost => None,
+    }
+}
+
+/// An objective as users write it.
+pub(crate) fn objective(objective: &Objective) -> String {
+    match objective {
+        Objective::Figure(figure) => figure.to_string(),
+        Objective::PerDollar(figure) => format!("{figure}/$"),
+        Objective::Cost => "cost".to_owned(),
+    }
+}
+
+/// A side of a bar as users write it.
+pub(crate) fn side(side: Side) -> &'static str {
+    match side {
+        Side::Below => "<",
+        Side::AtMost => "<=",
+        Side::Above => ">",
+        Side::AtLeast => ">=",
+    }
+}
+
+/// What became of a layout, in a word.
+pub(crate) fn standing(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Winner => "best",
+        Standing::Tie => "tie",
+        Standing::Behind => "behind",
+        Standing::Dropped => "dropped",
+        Standing::Missed => "missed",
+        Standing::Failed => "failed",
+        Standing::Open => "open",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_shown_in_the_unit_of_their_metric() {
+        let value = Value {
+            mean: 2_345_678.0,
+            low: Some(2.3e6),
+            high: Some(2.4e6),
+        };
+        for (metric, text) in [
+            (Metric::Iops, "2,345,678 IOPS (2,300,000 – 2,400,000)"),
+            (Metric::Bytes, "2.2 MiB/s (2.2 – 2.3)"),
+            (Metric::P99, "2.35 ms (2.30 – 2.40)"),
+        ] {
+            assert_eq!(Unit::of_metric(metric).show_value(value), text);
+        }
+        assert_eq!(Unit::Time.show(1e3), "0.001 ms");
+        assert_eq!(Unit::Dollars.show(1234.5), "1,234 $/month");
+    }
+
+    #[test]
+    fn without_an_interval_nothing_is_shown() {
+        assert_eq!(share_interval(Value::plain(1.0)), "");
+    }
+}

@@ -1,0 +1,39 @@
+//! The arguments of `watch` that keep what is seen, show it again, and draw it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use domain::values::{Size, Span};
+use domain::when::When;
+
+/// What is kept, and what is shown of what was kept.
+#[derive(Args, Debug)]
+pub struct RecordArgs {
+    /// Keep what is seen in the ledger
+    #[arg(long, conflicts_with_all = ["check", "parse", "at"])]
+    pub record: bool,
+    /// With --record: all recordings of the ledger take no more than this; the oldest are thinned
+    /// out sooner, and then dropped [default: 256MiB]
+    #[arg(long, value_name = "SIZE", requires = "record")]
+    pub record_limit: Option<Size>,
+    /// Show what was recorded from this moment on: '2026-11-20 03:00', a date, a time of today, -2h,
+    /// or RFC 3339
+    #[arg(
+        long,
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        conflicts_with_all = ["check", "parse", "prometheus", "interval", "count"]
+    )]
+    pub at: Option<When>,
+    /// For so long: with --at 10m, or the day, if not given; else until Ctrl-C
+    #[arg(long = "for", value_name = "DURATION", conflicts_with_all = ["check", "parse"])]
+    pub span: Option<Span>,
+    /// With --at: one line a device, with the mean and the most of its figures
+    #[arg(long, requires = "at", conflicts_with_all = ["json", "plain", "report"])]
+    pub table: bool,
+    /// Draw it as an HTML page that opens offline: what was recorded (--at), an old log (--parse), or
+    /// what is seen until the end
+    #[arg(long, value_name = "FILE.html", conflicts_with = "check")]
+    pub report: Option<PathBuf>,
+}

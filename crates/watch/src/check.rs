@@ -1,0 +1,87 @@
+//! `watch --check`: one look, answered in the form of a Nagios plugin (Monitoring Plugins
+//! Development Guidelines): a line, performance data behind a bar, and a status.
+
+mod verdict;
+
+use std::sync::atomic::AtomicBool;
+
+use study::watch::{Settings, Watch};
+
+use super::collect::Collector;
+use super::filter::Filter;
+use super::live::Ticks;
+use crate::args::WatchArgs;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+
+use verdict::{Seen, Status};
+
+/// How many intervals are looked at where nothing is said.
+const INTERVALS: u64 = 5;
+
+/// The answer to words that are not understood: the status 2 of other verbs would be taken for a
+/// critical state of the disks. Returns the status.
+pub fn misused(error: &clap::Error) -> u8 {
+    let text = error.to_string();
+    let what = text.lines().next().unwrap_or_default();
+    let what = what.strip_prefix("error: ").unwrap_or(what);
+    let line = unknown(what);
+    // Where nobody reads, the status says it.
+    let _ = std::io::Write::write_all(&mut std::io::stdout(), line.as_bytes());
+    let _ = error.print();
+    Status::Unknown.number()
+}
+
+/// The line of an answer that says nothing about the disks.
+fn unknown(why: &str) -> String {
+    format!("DISKSMITH UNKNOWN - {}\n", why.replace(['|', '\n'], " "))
+}
+
+/// Looks, and answers.
+pub(super) fn check(args: &WatchArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
+    match look(args, context, interrupt) {
+        Ok(seen) => {
+            let warning = args.warning.unwrap_or_default();
+            let critical = args.critical.unwrap_or_default();
+            let (status, line) = seen.judge(&warning, &critical);
+            context.print(&line)?;
+            Ok(Answer::Status(status.number()))
+        }
+        // Whoever asks knows by the status that this is no answer about the disks.
+        Err(failure) => {
+            context.print(&unknown(&format!("{:#}", failure.error())))?;
+            Ok(Answer::Status(Status::Unknown.number()))
+        }
+    }
+}
+
+fn look(args: &WatchArgs, context: &Context, interrupt: &AtomicBool) -> Result<Seen, Failure> {
+    let mut filter = Filter::new(&args.devices, true, &context.root)?;
+    let interval = args.interval.0.into();
+    let mut collector = Collector::new(&context.root, interval).refused()?;
+    let mut watch = Watch::new(Settings {
+        stall: args.stall.0,
+        names: filter.names().to_vec(),
+    });
+    let mut seen = Seen::default();
+    let mut ticks = Ticks::every(interval);
+    collector.sample().refused()?;
+    for _ in 0..args.count.unwrap_or(INTERVALS) {
+        if !ticks.wait(interrupt) {
+            return Err(Failure::refused("the look was interrupted"));
+        }
+        let Some(mut sample) = collector.sample().refused()? else {
+            continue;
+        };
+        for change in watch.see(&sample) {
+            if filter.wants_change(&change, &sample) {
+                seen.events.insert(change.event.id, change.event);
+            }
+        }
+        filter.cut(&mut sample);
+        seen.add(&sample, args.devices.is_empty());
+    }
+    let is_missing = |name: &&String| !seen.has(name);
+    seen.missing = filter.names().iter().filter(is_missing).cloned().collect();
+    Ok(seen)
+}

@@ -1,0 +1,437 @@
+//! What a look at the disks comes to: figures against their bounds, what was found, and what nobody
+//! can tell.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use record::sample::{DeviceKind, DeviceSample, Fraction, Sample};
+use record::{Event, EventCode, Nanos, Severity};
+
+use crate::args::Limits;
+
+/// How things stand, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Status {
+    Ok,
+    Unknown,
+    Warning,
+    Critical,
+}
+
+impl Status {
+    fn word(self) -> &'static str {
+        match self {
+            Status::Ok => "OK",
+            Status::Unknown => "UNKNOWN",
+            Status::Warning => "WARNING",
+            Status::Critical => "CRITICAL",
+        }
+    }
+
+    /// The status with which a plugin ends.
+    pub(super) fn number(self) -> u8 {
+        match self {
+            Status::Ok => 0,
+            Status::Warning => 1,
+            Status::Critical => 2,
+            Status::Unknown => 3,
+        }
+    }
+}
+
+/// The mean of what is known in some of the intervals.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    sum: f64,
+    seconds: f64,
+}
+
+impl Mean {
+    fn add(&mut self, value: Option<f64>, seconds: f64) {
+        if let Some(value) = value {
+            self.sum += value * seconds;
+            self.seconds += seconds;
+        }
+    }
+
+    fn value(&self) -> Option<f64> {
+        (self.seconds > 0.0).then(|| self.sum / self.seconds)
+    }
+}
+
+/// What a device did over the intervals.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    iops: Mean,
+    busy: Mean,
+    in_flight: Mean,
+    /// Requests whose time is known, and what they took together, in seconds.
+    timed: f64,
+    waited: f64,
+}
+
+impl Sums {
+    fn add(&mut self, device: &DeviceSample, seconds: f64) {
+        let iops = device.all.iops.map(|iops| iops.0);
+        self.iops.add(iops, seconds);
+        self.busy.add(device.busy.map(Fraction::percent), seconds);
+        self.in_flight.add(device.mean_in_flight, seconds);
+        if let (Some(iops), Some(wait)) = (iops, device.all.wait) {
+            self.timed += iops * seconds;
+            self.waited += iops * seconds * wait.as_secs_f64();
+        }
+    }
+
+    /// The mean time of a request in seconds. A disk that nobody asks lets nobody wait; of one whose
+    /// requests the kernel does not time, nothing is known.
+    fn wait(&self) -> Option<f64> {
+        match self.iops.value() {
+            _ if self.timed > 0.0 => Some(self.waited / self.timed),
+            Some(iops) if iops <= 0.0 => Some(0.0),
+            _ => None,
+        }
+    }
+}
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    devices: BTreeMap<String, Sums>,
+    /// By their numbers.
+    pub(super) events: BTreeMap<u64, Event>,
+    pressure: Mean,
+    /// Devices that are named and were never there.
+    pub(super) missing: Vec<String>,
+}
+
+/// A figure, its unit, and its bounds.
+struct Figure {
+    /// The device's name; `None` of a figure of the host.
+    device: Option<String>,
+    /// What it is.
+    what: &'static str,
+    /// `None` where the kernel does not tell it.
+    value: Option<f64>,
+    unit: &'static str,
+    warning: Option<f64>,
+    critical: Option<f64>,
+}
+
+impl Seen {
+    /// Takes an interval; of `all` devices, those that do not work themselves are left out.
+    pub(super) fn add(&mut self, sample: &Sample, all: bool) {
+        let seconds = sample.length.as_secs_f64();
+        let stalled = sample.host.pressure.and_then(|one| one.some.stalled);
+        self.pressure.add(stalled.map(Fraction::percent), seconds);
+        let counts = |device: &&DeviceSample| {
+            let kind = device.device.kind;
+            let odd = [DeviceKind::Partition, DeviceKind::Loop, DeviceKind::Memory];
+            !all || !odd.contains(&kind)
+        };
+        for device in sample.devices.iter().filter(counts) {
+            let sums = self.devices.entry(device.device.name.clone()).or_default();
+            sums.add(device, seconds);
+        }
+    }
+
+    fn figures(&self, warning: &Limits, critical: &Limits) -> Vec<Figure> {
+        let seconds = |limits: &Limits| limits.wait.map(Nanos::as_secs_f64);
+        let mut figures = Vec::new();
+        for (name, sums) in &self.devices {
+            let figure = |what, value, unit, warning, critical| Figure {
+                device: Some(name.clone()),
+                what,
+                value,
+                unit,
+                warning,
+                critical,
+            };
+            let busy = (warning.busy, critical.busy);
+            let flight = (warning.in_flight, critical.in_flight);
+            figures.extend([
+                figure(
+                    "await",
+                    sums.wait(),
+                    "s",
+                    seconds(warning),
+                    seconds(critical),
+                ),
+                figure("busy", sums.busy.value(), "%", busy.0, busy.1),
+                figure("in flight", sums.in_flight.value(), "", flight.0, flight.1),
+                figure("iops", sums.iops.value(), "", None, None),
+            ]);
+        }
+        let bounds = (warning.pressure, critical.pressure);
+        let value = self.pressure.value();
+        if value.is_some() || bounds != (None, None) {
+            figures.push(Figure {
+                device: None,
+                what: "pressure",
+                value,
+                unit: "%",
+                warning: bounds.0,
+                critical: bounds.1,
+            });
+        }
+        figures
+    }
+
+    /// Why this is no answer, or not to all that was asked.
+    fn gaps(&self, figures: &[Figure]) -> Vec<(Status, String)> {
+        let mut gaps: Vec<String> = Vec::new();
+        if self.devices.is_empty() && self.missing.is_empty() {
+            gaps.push("no disk was seen".to_owned());
+        }
+        gaps.extend(
+            self.missing
+                .iter()
+                .map(|name| format!("{name} was not seen")),
+        );
+        // An old kernel times no array, but all disks; the bound holds for those.
+        let bounded = |figure: &&Figure| figure.warning.is_some() || figure.critical.is_some();
+        let kinds: BTreeSet<&str> = figures.iter().filter(bounded).map(|one| one.what).collect();
+        for kind in kinds {
+            let mut of_kind = figures.iter().filter(|figure| figure.what == kind);
+            if of_kind.all(|figure| figure.value.is_none()) {
+                gaps.push(format!("{kind} is not known here"));
+            }
+        }
+        gaps.into_iter().map(|gap| (Status::Unknown, gap)).collect()
+    }
+
+    /// Whether a device was there in any interval.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.devices.contains_key(name)
+    }
+
+    /// The status and the line.
+    pub(super) fn judge(&self, warning: &Limits, critical: &Limits) -> (Status, String) {
+        let figures = self.figures(warning, critical);
+        let mut problems: Vec<(Status, String)> = self.events.values().map(of_event).collect();
+        problems.extend(figures.iter().filter_map(Figure::problem));
+        problems.extend(self.gaps(&figures));
+        let status = problems.iter().map(|(status, _)| *status).max();
+        let status = status.unwrap_or(Status::Ok);
+        // The worst first; what is only worth knowing is said where nothing is wrong.
+        problems.sort_by_key(|(status, _)| std::cmp::Reverse(*status));
+        let mut said: Vec<String> = problems.into_iter().map(|(_, text)| text).collect();
+        if said.is_empty() {
+            said.push(match self.devices.len() {
+                1 => "1 device is well".to_owned(),
+                count => format!("{count} devices are well"),
+            });
+        }
+        // The bar begins the performance data, and the first line is all that is shown.
+        let said = said.join("; ").replace(['|', '\n'], " ");
+        let data: Vec<String> = figures.iter().map(Figure::data).collect();
+        let line = format!(
+            "DISKSMITH {} - {said} | {}\n",
+            status.word(),
+            data.join(" ")
+        );
+        (status, line)
+    }
+}
+
+fn of_event(event: &Event) -> (Status, String) {
+    let status = match (event.code, event.severity) {
+        (EventCode::Stalled | EventCode::Errors, _) => Status::Critical,
+        (_, Severity::Note) => Status::Ok,
+        (_, Severity::Warn | Severity::Invalid) => Status::Warning,
+    };
+    (status, format!("{}: {}", event.code, event.text))
+}
+
+impl Figure {
+    fn problem(&self) -> Option<(Status, String)> {
+        let value = self.value?;
+        let beyond = |bound: Option<f64>| bound.filter(|bound| value > *bound);
+        let (status, bound) = match (beyond(self.critical), beyond(self.warning)) {
+            (Some(bound), _) => (Status::Critical, bound),
+            (None, Some(bound)) => (Status::Warning, bound),
+            (None, None) => return None,
+        };
+        let whose = self.device.as_ref().map(|name| format!("{name} "));
+        let text = format!(
+            "{}{} is {}{unit}, beyond {bound}{unit}",
+            whose.unwrap_or_default(),
+            self.what,
+            rounded(value),
+            unit = self.unit
+        );
+        Some((status, text))
+    }
+
+    /// `'label'=value[unit];[warning];[critical];[least];[most]`; the value is `U` where it is not
+    /// known.
+    fn data(&self) -> String {
+        let bound = |bound: Option<f64>| bound.map_or_else(String::new, |bound| bound.to_string());
+        let most = if self.unit == "%" { ";100" } else { "" };
+        let value = self.value.map_or_else(
+            || "U".to_owned(),
+            |value| format!("{}{}", rounded(value), self.unit),
+        );
+        let whose = self.device.as_ref().map(|name| format!("{name}_"));
+        let label = whose.unwrap_or_default() + self.what;
+        format!(
+            "'{}'={value};{};{};0{most}",
+            label.replace(['\'', '=', ' '], "_"),
+            bound(self.warning),
+            bound(self.critical),
+        )
+    }
+}
+
+/// Enough digits for a microsecond.
+fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use record::Subject;
+    use record::sample::{Device, DeviceId, Moment, PerSecond};
+
+    use super::*;
+
+    fn mean(value: f64) -> Mean {
+        Mean {
+            sum: 5.0 * value,
+            seconds: 5.0,
+        }
+    }
+
+    fn seen(busy: f64) -> Seen {
+        let sums = Sums {
+            iops: mean(100.0),
+            busy: mean(busy),
+            in_flight: mean(1.0),
+            timed: 500.0,
+            waited: 5.0,
+        };
+        Seen {
+            devices: BTreeMap::from([("nvme1n1".to_owned(), sums)]),
+            pressure: mean(20.0),
+            ..Seen::default()
+        }
+    }
+
+    fn at(text: &str) -> Limits {
+        text.parse().unwrap()
+    }
+
+    fn event(code: EventCode, severity: Severity) -> Event {
+        Event {
+            id: 1,
+            code,
+            severity,
+            subject: Subject::Host,
+            name: "host".to_owned(),
+            began: Moment::default(),
+            ended: None,
+            text: "It is so | so.".to_owned(),
+            advice: String::new(),
+            figures: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_host_that_is_well_is_one_line_with_its_figures() {
+        let (status, line) = seen(30.0).judge(&Limits::default(), &Limits::default());
+        assert_eq!(status, Status::Ok);
+        assert_eq!(
+            line,
+            "DISKSMITH OK - 1 device is well | 'nvme1n1_await'=0.01s;;;0 'nvme1n1_busy'=30%;;;0;100 \
+             'nvme1n1_in_flight'=1;;;0 'nvme1n1_iops'=100;;;0 'pressure'=20%;;;0;100\n"
+        );
+    }
+
+    #[test]
+    fn bounds_decide() {
+        let (status, line) = seen(97.0).judge(&at("busy=95%,await=20ms"), &at("busy=99%"));
+        assert_eq!(status, Status::Warning);
+        assert!(line.contains("nvme1n1 busy is 97%, beyond 95%"), "{line}");
+        assert!(line.contains("'nvme1n1_busy'=97%;95;99;0;100"), "{line}");
+        let (status, _) = seen(97.0).judge(&at("busy=95%"), &at("await=5ms"));
+        assert_eq!(status, Status::Critical);
+        assert_eq!(status.number(), 2);
+    }
+
+    #[test]
+    fn what_was_not_seen_is_unknown() {
+        let none = Limits::default();
+        let (status, line) = Seen::default().judge(&none, &none);
+        assert_eq!((status.number(), status), (3, Status::Unknown));
+        assert!(
+            line.starts_with("DISKSMITH UNKNOWN - no disk was seen |"),
+            "{line}"
+        );
+        let mut gone = seen(30.0);
+        gone.missing.push("sdq".to_owned());
+        let (status, line) = gone.judge(&none, &none);
+        assert_eq!(status, Status::Unknown);
+        assert!(line.contains("- sdq was not seen |"), "{line}");
+        let mut blind = seen(30.0);
+        blind.pressure = Mean::default();
+        assert_eq!(blind.judge(&at("busy=95%"), &none).0, Status::Ok);
+        let (status, line) = blind.judge(&at("pressure=50%"), &none);
+        assert_eq!(status, Status::Unknown);
+        assert!(line.contains("pressure is not known here"), "{line}");
+        assert!(line.contains("'pressure'=U;50;;0;100"), "{line}");
+        // What is known to be bad is worse.
+        assert_eq!(
+            blind.judge(&at("pressure=50%,busy=20%"), &none).0,
+            Status::Warning
+        );
+    }
+
+    #[test]
+    fn an_interval_of_which_nothing_is_known_changes_no_mean() {
+        let device = Device::by_name(DeviceId(0), "md_home", Moment::default());
+        let mut device = DeviceSample::unknown(Arc::new(device));
+        let mut seen = Seen::default();
+        let sample = |device: &DeviceSample| Sample {
+            length: Nanos::from_secs(1),
+            devices: vec![device.clone()],
+            ..Sample::default()
+        };
+        seen.add(&sample(&device), true);
+        device.all.iops = Some(PerSecond(10.0));
+        seen.add(&sample(&device), true);
+        let none = Limits::default();
+        let (_, line) = seen.judge(&none, &none);
+        assert!(line.contains("'md_home_iops'=10;"), "{line}");
+        // An old kernel does not time it.
+        assert!(
+            line.contains("'md_home_await'=U;;;0 'md_home_busy'=U"),
+            "{line}"
+        );
+        device.busy = Some(Fraction(0.99));
+        device.all.wait = Some(Nanos(4_000_000));
+        seen.add(&sample(&device), true);
+        let (status, line) = seen.judge(&at("busy=95%,in-flight=1"), &none);
+        assert_eq!(status, Status::Warning);
+        assert!(
+            line.contains("- md_home busy is 99%, beyond 95%;"),
+            "{line}"
+        );
+        assert!(line.contains("in flight is not known here"), "{line}");
+        assert!(line.contains("'md_home_await'=0.004s"), "{line}");
+    }
+
+    #[test]
+    fn what_is_found_counts_and_cannot_break_the_line() {
+        for (code, severity, status) in [
+            (EventCode::Stalled, Severity::Warn, Status::Critical),
+            (EventCode::VolumeCap, Severity::Warn, Status::Warning),
+            (EventCode::SmallIo, Severity::Note, Status::Ok),
+        ] {
+            let mut seen = seen(30.0);
+            seen.events.insert(1, event(code, severity));
+            let (judged, line) = seen.judge(&Limits::default(), &Limits::default());
+            assert_eq!(judged, status, "{line}");
+            assert_eq!(line.matches('|').count(), 1, "{line}");
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Which devices are shown.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use linux::Root;
+use linux::block::{Device, Devices, Kind};
+use linux::diskstats::AllCounters;
+use record::sample::{DeviceKind, DeviceSample, Sample};
+use record::{Event, Subject};
+use study::watch::{Change, ChangeKind};
+
+use crate::args_log::name_in_path;
+use ui::exit::{Failure, Standing as _};
+
+/// The devices that a person wants to see.
+pub(super) struct Filter {
+    /// By the kernel's names, or by those that people gave them; empty means all.
+    names: Vec<String>,
+    /// Also partitions and what does nothing.
+    all: bool,
+    /// The events that are shown and last.
+    shown: HashSet<u64>,
+}
+
+impl Filter {
+    /// The devices that these words name.
+    ///
+    /// # Errors
+    /// When a word names no device of now.
+    pub(super) fn new(words: &[String], all: bool, root: &Root) -> Result<Filter, Failure> {
+        let names = if words.is_empty() {
+            Vec::new()
+        } else {
+            let devices = Devices::read(root).refused()?;
+            let name = |word: &String| name_of(word, &devices, root);
+            words.iter().map(name).collect::<Result<_, _>>()?
+        };
+        Ok(Filter::of_names(names, all))
+    }
+
+    /// The devices of a log or a recording, which these words name as their paths and the screen do:
+    /// nobody can look them up any more.
+    pub(super) fn of_words(words: &[String], all: bool) -> Filter {
+        let name = |word: &String| name_in_path(word).to_owned();
+        Filter::of_names(words.iter().map(name).collect(), all)
+    }
+
+    /// The devices of these names.
+    pub(super) fn of_names(names: Vec<String>, all: bool) -> Filter {
+        Filter {
+            names,
+            all,
+            shown: HashSet::new(),
+        }
+    }
+
+    /// The names of the devices that are wanted; none means all.
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Leaves in a sample what is wanted. How many devices, partitions aside, are left out because they do
+    /// nothing.
+    pub(super) fn cut(&self, sample: &mut Sample) -> usize {
+        if !self.names.is_empty() {
+            let wanted = sample.wanted(&self.names);
+            sample
+                .devices
+                .retain(|device| wanted.contains(&device.device.id));
+            return 0;
+        }
+        if self.all {
+            return 0;
+        }
+        sample
+            .devices
+            .retain(|device| device.device.kind != DeviceKind::Partition);
+        let before = sample.devices.len();
+        sample.devices.retain(is_active);
+        before - sample.devices.len()
+    }
+
+    /// Whether an event is about a device that is wanted, or about the host.
+    pub(super) fn wants_event(&self, event: &Event, sample: &Sample) -> bool {
+        match event.subject {
+            Subject::Host => true,
+            Subject::Device(_) if self.names.is_empty() => true,
+            Subject::Device(id) => {
+                self.names.contains(&event.name) || sample.wanted(&self.names).contains(&id)
+            }
+        }
+    }
+
+    /// Whether a change of an event is shown: what began before all eyes ends there too, though its
+    /// device may be gone from the sample.
+    pub(super) fn wants_change(&mut self, change: &Change, sample: &Sample) -> bool {
+        let id = change.event.id;
+        let wanted = self.shown.contains(&id) || self.wants_event(&change.event, sample);
+        if change.kind == ChangeKind::Closed {
+            self.shown.remove(&id);
+        } else if wanted {
+            self.shown.insert(id);
+        }
+        wanted
+    }
+}
+
+/// Whether a device does something, or is an array that does.
+fn is_active(device: &DeviceSample) -> bool {
+    let state = device.array.as_ref();
+    let works = state.and_then(|state| state.action);
+    device.all.is_active()
+        || device.flush.is_active()
+        || device.in_flight.is_some_and(|count| count > 0)
+        || device.mean_in_flight.is_some_and(|count| count > 0.0)
+        || works.is_some_and(|action| action.is_work())
+}
+
+fn name_of(word: &str, devices: &Devices, root: &Root) -> Result<String, Failure> {
+    let mapped = |device: &&Device| {
+        let name = match &device.kind {
+            Kind::Mapper { name, .. } => name.as_deref(),
+            _ => None,
+        };
+        name == Some(word)
+    };
+    let found = if word.starts_with('/') {
+        devices.at_path(root, Path::new(word))
+    } else {
+        devices
+            .named(word)
+            .or_else(|| linux::md::find(root, devices, word))
+            .or_else(|| devices.iter().find(mapped))
+    };
+    let found = found.map(|device| device.name.clone());
+    found.or_else(|| counted(word, root)).ok_or_else(|| {
+        Failure::refused(format!(
+            "{word} is not a block device that the kernel lists; disksmith devices lists them"
+        ))
+    })
+}
+
+/// A name that the kernel counts, where a container hides sysfs.
+fn counted(word: &str, root: &Root) -> Option<String> {
+    let name = word.strip_prefix("/dev/").unwrap_or(word);
+    let mut counters = AllCounters::open(root).ok()?;
+    let mut lines = counters.read().ok()?;
+    lines.any(|line| line.name == name).then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use record::sample::{Device, DeviceId, Moment, PerSecond};
+    use record::{EventCode, Severity};
+
+    use super::*;
+
+    fn sample() -> Sample {
+        let device = |id: u32, name: &str, below: &[u32], iops: f64| {
+            let mut device = Device::by_name(DeviceId(id), name, Moment::default());
+            device.lies_on = below.iter().map(|id| DeviceId(*id)).collect();
+            if name == "vdc1" {
+                device.kind = DeviceKind::Partition;
+            }
+            let mut sample = DeviceSample::unknown(Arc::new(device));
+            sample.all.iops = Some(PerSecond(iops));
+            sample
+        };
+        Sample {
+            devices: vec![
+                device(0, "md0", &[1, 2], 5.0),
+                device(1, "vdb", &[], 5.0),
+                device(2, "vdc1", &[3], 0.0),
+                device(3, "vdc", &[], 0.0),
+                device(4, "vdd", &[], 1.0),
+            ],
+            ..Sample::default()
+        }
+    }
+
+    fn names(filter: &Filter) -> Vec<String> {
+        let mut sample = sample();
+        filter.cut(&mut sample);
+        let names = sample.devices.iter().map(|one| one.device.name.clone());
+        names.collect()
+    }
+
+    fn filter(names: &[&str], all: bool) -> Filter {
+        let names = names.iter().map(|name| (*name).to_owned());
+        Filter::of_names(names.collect(), all)
+    }
+
+    #[test]
+    fn an_array_is_shown_with_what_it_lies_on() {
+        assert_eq!(
+            names(&filter(&["md0"], false)),
+            ["md0", "vdb", "vdc1", "vdc"]
+        );
+        assert_eq!(names(&filter(&["vdd"], false)), ["vdd"]);
+    }
+
+    #[test]
+    fn what_was_recorded_is_named_as_its_paths_and_the_screen_do() {
+        for word in [
+            "data",
+            "/dev/md/data",
+            "/dev/mapper/data",
+            "md0",
+            "/dev/md0",
+        ] {
+            let filter = Filter::of_words(&[word.to_owned()], false);
+            let mut sample = sample();
+            let array = Device::clone(&sample.devices[0].device);
+            sample.devices[0].device = Arc::new(Device {
+                alias: Some("data".to_owned()),
+                ..array
+            });
+            filter.cut(&mut sample);
+            assert_eq!(sample.devices.len(), 4, "{word}");
+        }
+    }
+
+    #[test]
+    fn what_does_nothing_is_shown_when_asked_for_and_else_counted() {
+        assert_eq!(names(&filter(&[], false)), ["md0", "vdb", "vdd"]);
+        assert_eq!(names(&filter(&[], true)).len(), 5);
+        let idle = |filter: &Filter| filter.cut(&mut sample());
+        assert_eq!(idle(&filter(&[], false)), 1);
+        assert_eq!(idle(&filter(&[], true)), 0);
+        assert_eq!(idle(&filter(&["vdc"], false)), 0);
+        let mut with_a_part = sample();
+        let part = Device {
+            kind: DeviceKind::Partition,
+            ..Device::by_name(DeviceId(9), "vdc1", Moment::default())
+        };
+        with_a_part.devices = vec![DeviceSample::unknown(Arc::new(part))];
+        assert_eq!(filter(&[], false).cut(&mut with_a_part), 0);
+    }
+
+    #[test]
+    fn what_was_shown_when_it_began_is_shown_when_it_is_over() {
+        let event = |id: u64, name: &str, device: u32| Event {
+            id,
+            code: EventCode::Stalled,
+            severity: Severity::Warn,
+            subject: Subject::Device(DeviceId(device)),
+            name: name.to_owned(),
+            began: Moment::default(),
+            ended: None,
+            text: String::new(),
+            advice: String::new(),
+            figures: Vec::new(),
+        };
+        let change = |kind, id, name, device| Change {
+            kind,
+            event: event(id, name, device),
+        };
+        let mut filter = filter(&["md0"], false);
+        let (opened, closed) = (ChangeKind::Opened, ChangeKind::Closed);
+        assert!(filter.wants_change(&change(opened, 1, "vdb", 1), &sample()));
+        assert!(!filter.wants_change(&change(opened, 2, "vdd", 4), &sample()));
+        let mut without = sample();
+        without
+            .devices
+            .retain(|device| device.device.id != DeviceId(1));
+        assert!(filter.wants_change(&change(closed, 1, "vdb", 1), &without));
+        assert!(!filter.wants_change(&change(closed, 2, "vdd", 4), &without));
+        assert!(filter.shown.is_empty());
+    }
+
+    #[test]
+    fn a_device_is_named_without_sysfs_and_by_the_name_that_people_gave_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::under(folder.path());
+        std::fs::create_dir_all(&root.proc).unwrap();
+        let counters = "254 0 vda 1 2 3 4 5 6 7 8 9 10 11\n253 0 dm-0 1 2 3 4 5 6 7 8 9 10 11\n";
+        std::fs::write(root.proc.join("diskstats"), counters).unwrap();
+        let named = |word: &str| {
+            let filter = Filter::new(&[word.to_owned()], false, &root);
+            filter.map(|filter| filter.names().to_vec()).ok()
+        };
+        assert_eq!(named("vda"), Some(vec!["vda".to_owned()]));
+        assert_eq!(named("/dev/vda"), Some(vec!["vda".to_owned()]));
+        assert_eq!(named("vdb"), None);
+        let mapper = root.sys.join("class/block/dm-0");
+        std::fs::create_dir_all(mapper.join("dm")).unwrap();
+        std::fs::write(mapper.join("dev"), "253:0\n").unwrap();
+        std::fs::write(mapper.join("size"), "2048\n").unwrap();
+        std::fs::write(mapper.join("dm/name"), "vg-data\n").unwrap();
+        assert_eq!(named("vg-data"), Some(vec!["dm-0".to_owned()]));
+    }
+
+    #[test]
+    fn a_word_that_names_no_device_is_refused() {
+        let words = ["no-such-disk".to_owned()];
+        assert!(Filter::new(&words, false, &Root::host()).is_err());
+    }
+}

@@ -1,0 +1,353 @@
+//! Old logs: what iostat wrote is shown, and searched for findings, as what happens now.
+
+mod arrays;
+mod progress;
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use anyhow::Context as _;
+use formats::iostat::Reader;
+use formats::text::Utf8;
+use record::sample::{Sample, Source};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{FileType, fstat, tell};
+use rustix::io::Errno;
+use rustix::time::Timespec;
+use study::watch::{Change, Settings, Watch};
+
+use crate::args::WatchArgs;
+use ui::context::{Context, printable};
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+
+use arrays::Arrays;
+use progress::Progress;
+
+use super::View;
+use super::filter::Filter;
+use super::report::Report;
+
+/// How much of a log is read at a time.
+const CHUNK: usize = 1 << 20;
+/// How often it is looked whether to end, and how fast it goes, while nothing comes.
+const LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 200_000_000,
+};
+
+/// Reads a log to its end, or until it is interrupted.
+pub(super) fn parse(
+    path: &Path,
+    args: &WatchArgs,
+    context: &mut Context,
+    interrupt: &AtomicBool,
+) -> Outcome {
+    let arrays = args.log.arrays().map_err(Failure::refused)?;
+    let log = Log::open(path)?;
+    let page = args.record.report.as_ref();
+    let is_silent = page.is_some() && !args.plain && !args.json;
+    let watched = context.watched && (is_silent || !is_answer_seen());
+    let progress = Progress::new(log.bytes, watched);
+    let input = Heeding {
+        input: BufReader::with_capacity(
+            CHUNK,
+            Utf8::new(Awaited {
+                source: log.source,
+                progress: &progress,
+                interrupt,
+            }),
+        ),
+        interrupt,
+    };
+    let report = page.map(|page| Report::begin(page, Source::default()));
+    let filter = LogFilter::new(args);
+    let mut parsing = Parsing {
+        path,
+        reader: Reader::new(input, args.log.options()),
+        arrays: Arrays::new(arrays),
+        watch: Watch::new(Settings {
+            stall: args.stall.0,
+            names: filter.filter.names().to_vec(),
+        }),
+        filter,
+        view: match is_silent {
+            true => View::Silent,
+            false => View::of(args),
+        },
+        report,
+        seen: 0,
+    };
+    let read = parsing.read(args.count, interrupt, context);
+    progress.end();
+    let read = read.and_then(|()| parsing.end(context));
+    // What was read is drawn also where the rest could not be.
+    let drawn = match parsing.report.take() {
+        Some(mut report) if !matches!(read, Err(Failure::Refused(_))) => {
+            report.of(parsing.reader.source().clone());
+            report.end(context)
+        }
+        _ => Ok(()),
+    };
+    read.and(drawn).map(|()| Answer::Done)
+}
+
+/// Whether the lines may come to the terminal on which a bar would be drawn, itself or through a pipe. There
+/// they would tear it, and show how far it is.
+fn is_answer_seen() -> bool {
+    let out = rustix::stdio::stdout();
+    match fstat(out).map(|facts| FileType::from_raw_mode(facts.st_mode)) {
+        Ok(FileType::RegularFile) => false,
+        // Such as /dev/null.
+        Ok(FileType::CharacterDevice) => rustix::termios::isatty(out),
+        _ => true,
+    }
+}
+
+/// A log that is being read.
+struct Parsing<'a, R: BufRead> {
+    path: &'a Path,
+    reader: Reader<R>,
+    arrays: Arrays,
+    filter: LogFilter,
+    watch: Watch,
+    view: View,
+    report: Option<Report>,
+    /// How many samples were seen.
+    seen: u64,
+}
+
+impl<R: BufRead> Parsing<'_, R> {
+    /// Shows the samples, until there are no more, or so many were seen.
+    fn read(
+        &mut self,
+        count: Option<u64>,
+        interrupt: &AtomicBool,
+        context: &mut Context,
+    ) -> Result<(), Failure> {
+        while let Some(reading) = self.reader.next() {
+            let reading = match reading {
+                // Nothing was found in what was read until then, which is no wonder.
+                Err(_) if interrupt.load(Relaxed) => break,
+                reading => reading.map_err(|error| broken(self.path, error, self.seen))?,
+            };
+            if reading.since_boot {
+                continue;
+            }
+            if self.seen == 0 {
+                self.view.begin(self.reader.source(), context)?;
+            }
+            self.seen += 1;
+            let mut sample = reading.sample;
+            self.arrays.lay(&mut sample);
+            let found = self.watch.see(&sample);
+            let (changes, idle) = self.filter.cut(&mut sample, found);
+            if let Some(report) = &mut self.report {
+                report.take(sample.clone(), &changes);
+            }
+            self.view.show(&sample, &changes, idle, context)?;
+            if interrupt.load(Relaxed) || count.is_some_and(|count| self.seen >= count) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows what is over at the end, and says what could not be read.
+    fn end(&mut self, context: &mut Context) -> Result<(), Failure> {
+        if self.seen == 0 {
+            self.view.begin(self.reader.source(), context)?;
+        }
+        let last = self.watch.finish();
+        let (changes, _) = self.filter.cut(&mut Sample::default(), last);
+        if let Some(report) = &mut self.report {
+            report.close(&changes);
+        }
+        self.view.close(&changes, context)?;
+        for note in self.reader.notes().sentences() {
+            if let Some(report) = &mut self.report {
+                report.note(&note);
+            }
+            self.view.note(&note, context)?;
+        }
+        for name in self.filter.missing() {
+            let note = format!("{} does not speak of {name}.", place(self.path));
+            self.view.note(&note, context)?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a log is not read further: nothing was shown of it yet, or some was.
+fn broken(path: &Path, error: formats::iostat::LogError, seen: u64) -> Failure {
+    let error = anyhow::Error::new(error);
+    let error = error.context(format!("{} is not read as a log of iostat", place(path)));
+    match seen {
+        0 => Failure::Refused(error),
+        _ => Failure::Midway(error),
+    }
+}
+
+/// The log in words.
+fn place(path: &Path) -> String {
+    if path == Path::new("-") {
+        return "standard input".to_owned();
+    }
+    printable(&path.display().to_string()).into_owned()
+}
+
+/// What a log is read from. It may be a pipe in which nothing comes for hours.
+trait Origin: Read + AsFd {}
+
+impl<S: Read + AsFd> Origin for S {}
+
+/// A log, and how long it is.
+struct Log {
+    source: Box<dyn Origin>,
+    /// `None` where it comes through a pipe.
+    bytes: Option<u64>,
+}
+
+impl Log {
+    fn open(path: &Path) -> Result<Log, Failure> {
+        if path == Path::new("-") {
+            let input = Standard(io::stdin());
+            return Ok(Log {
+                bytes: left_in(&input),
+                source: Box::new(input),
+            });
+        }
+        let open = || -> io::Result<(File, std::fs::Metadata)> {
+            let file = File::open(path)?;
+            let facts = file.metadata()?;
+            Ok((file, facts))
+        };
+        let (file, facts) = open()
+            .with_context(|| format!("{} cannot be read", path.display()))
+            .refused()?;
+        if facts.is_dir() {
+            return Err(Failure::refused(format!(
+                "{} is a directory; name a file that iostat wrote",
+                path.display()
+            )));
+        }
+        Ok(Log {
+            source: Box::new(file),
+            bytes: facts.is_file().then_some(facts.len()),
+        })
+    }
+}
+
+/// How much of an open file is still to be read; `None` of what is no regular file.
+fn left_in(input: &Standard) -> Option<u64> {
+    let facts = fstat(input).ok()?;
+    let is_file = FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile;
+    let length = u64::try_from(facts.st_size).ok().filter(|_| is_file)?;
+    Some(length.saturating_sub(tell(input).ok()?))
+}
+
+/// Standard input, which another thread could read too.
+struct Standard(io::Stdin);
+
+impl Read for Standard {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.lock().read(buffer)
+    }
+}
+
+impl AsFd for Standard {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A log that is read only when something is there. Who waits in a read cannot be interrupted: the handlers of
+/// the signals have the kernel begin it again.
+struct Awaited<'a> {
+    source: Box<dyn Origin>,
+    progress: &'a Progress,
+    interrupt: &'a AtomicBool,
+}
+
+impl Read for Awaited<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let mut fds = [PollFd::new(&self.source, PollFlags::IN)];
+            match poll(&mut fds, Some(&LOOK)) {
+                Err(Errno::INTR) | Ok(0) if self.interrupt.load(Relaxed) => return Ok(0),
+                Err(Errno::INTR) => {}
+                Ok(0) => self.progress.wait(),
+                // What cannot be waited for says so when it is read.
+                _ => {
+                    let length = self.source.read(buffer)?;
+                    self.progress.add(length);
+                    return Ok(length);
+                }
+            }
+        }
+    }
+}
+
+/// A log that seems to end when somebody wants to: gigabytes without a report are read between two
+/// of them.
+struct Heeding<'a> {
+    input: BufReader<Utf8<Awaited<'a>>>,
+    interrupt: &'a AtomicBool,
+}
+
+impl Read for Heeding<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.fill_buf()?.read(buffer)?;
+        self.consume(length);
+        Ok(length)
+    }
+}
+
+impl BufRead for Heeding<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.interrupt.load(Relaxed) {
+            return Ok(&[]);
+        }
+        self.input.fill_buf()
+    }
+
+    fn consume(&mut self, length: usize) {
+        self.input.consume(length);
+    }
+}
+
+/// Which devices are shown, and which of those that were named the log has.
+struct LogFilter {
+    filter: Filter,
+    missing: Vec<String>,
+}
+
+impl LogFilter {
+    fn new(args: &WatchArgs) -> LogFilter {
+        // A graph that left out what does nothing would have gaps where there was only rest.
+        let all = args.all || args.record.report.is_some();
+        let filter = Filter::of_words(&args.devices, all);
+        let members = args.log.arrays.iter();
+        let members = members.flat_map(|array| array.members.iter().cloned());
+        LogFilter {
+            missing: filter.names().iter().cloned().chain(members).collect(),
+            filter,
+        }
+    }
+
+    /// Leaves what is wanted in a sample, and in what was found in it. How many devices are left out because
+    /// they do nothing.
+    fn cut(&mut self, sample: &mut Sample, mut changes: Vec<Change>) -> (Vec<Change>, usize) {
+        self.missing.retain(|name| sample.named(name).is_none());
+        changes.retain(|change| self.filter.wants_change(change, sample));
+        let idle = self.filter.cut(sample);
+        (changes, idle)
+    }
+
+    /// The names that the log has not shown.
+    fn missing(&self) -> &[String] {
+        &self.missing
+    }
+}

@@ -1,0 +1,123 @@
+//! The arrays of an old log, which does not tell what lies on what: as the user names them.
+
+use std::sync::Arc;
+
+use record::sample::{Device, DeviceId, DeviceKind, DeviceSample, Moment, Sample};
+
+use crate::args_log::LogArray;
+
+/// Arrays that were named, as they are put into the samples of a log.
+pub(super) struct Arrays(Vec<Named>);
+
+struct Named {
+    array: LogArray,
+    /// The number that it has where the log does not show the array itself.
+    own: DeviceId,
+    /// As it was made last, with what it was made of.
+    made: Option<(DeviceId, Arc<Device>)>,
+    /// As the log shows it, where it does.
+    shown: Option<Arc<Device>>,
+}
+
+impl Arrays {
+    /// These arrays, each after those that it lies on.
+    pub(super) fn new(arrays: Vec<LogArray>) -> Arrays {
+        // A log numbers its devices from zero on.
+        let numbers = (0..=u32::MAX).rev().map(DeviceId);
+        let named = arrays.into_iter().zip(numbers).map(|(array, own)| Named {
+            array,
+            own,
+            made: None,
+            shown: None,
+        });
+        Arrays(named.collect())
+    }
+
+    /// Lays the arrays over their members, as far as a sample has these.
+    pub(super) fn lay(&mut self, sample: &mut Sample) {
+        for named in &mut self.0 {
+            named.lay(sample);
+        }
+    }
+}
+
+impl Named {
+    fn lay(&mut self, sample: &mut Sample) {
+        let members = self.array.members.iter();
+        let lies_on: Vec<DeviceId> = members
+            .filter_map(|name| Some(sample.named(name)?.device.id))
+            .collect();
+        let name = &self.array.name;
+        let shown = sample
+            .devices
+            .iter()
+            .position(|one| one.device.name == *name);
+        if let Some(at) = shown {
+            self.shown = Some(Arc::clone(&sample.devices[at].device));
+        }
+        let id = self.shown.as_ref().map_or(self.own, |device| device.id);
+        let device = match self.made.take() {
+            Some((made_of, device)) if made_of == id && device.lies_on == lies_on => device,
+            _ => Arc::new(self.device(id, sample.at, lies_on)),
+        };
+        self.made = Some((id, Arc::clone(&device)));
+        match shown {
+            Some(at) => sample.devices[at].device = device,
+            // It did what its members did, of which the log does not say what was one request to it.
+            None => sample.devices.push(DeviceSample::unknown(device)),
+        }
+    }
+
+    fn device(&self, id: DeviceId, at: Moment, lies_on: Vec<DeviceId>) -> Device {
+        let first_seen = self.shown.as_ref().map_or(at, |shown| shown.first_seen);
+        Device {
+            kind: DeviceKind::Array,
+            level: self.array.level.clone(),
+            lies_on,
+            ..Device::by_name(id, &self.array.name, first_seen)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(names: &[&str]) -> Sample {
+        let device = |(id, name): (u32, &&str)| {
+            let device = Device::by_name(DeviceId(id), name, Moment::default());
+            DeviceSample::unknown(Arc::new(device))
+        };
+        Sample {
+            devices: (0..).zip(names).map(device).collect(),
+            ..Sample::default()
+        }
+    }
+
+    #[test]
+    fn an_array_lies_on_the_members_that_are_there() {
+        let array: LogArray = "md0:raid10=sda,sdb,sdc".parse().unwrap();
+        let mut arrays = Arrays::new(vec![array]);
+        let mut below = |names: &[&str]| {
+            let mut sample = sample(names);
+            arrays.lay(&mut sample);
+            let array = Arc::clone(&sample.named("md0").unwrap().device);
+            assert_eq!(
+                (array.kind, array.level.as_deref()),
+                (DeviceKind::Array, Some("raid10"))
+            );
+            let below = sample.below(&array).map(|one| one.device.name.clone());
+            let below: Vec<String> = below.collect();
+            (array, below)
+        };
+        let (first, members) = below(&["sda", "sdb", "sdc"]);
+        assert_eq!(members, ["sda", "sdb", "sdc"]);
+        let (again, _) = below(&["sda", "sdb", "sdc"]);
+        assert!(Arc::ptr_eq(&first, &again));
+        assert_eq!(below(&["sda", "sdb"]).1, ["sda", "sdb"]);
+        let (shown, members) = below(&["sda", "sdb", "sdc", "md0"]);
+        assert_eq!((shown.id, members.len()), (DeviceId(3), 3));
+        assert_ne!(first.id, shown.id);
+        assert_eq!(below(&["sda", "sdb", "sdc"]).0.id, shown.id);
+    }
+}

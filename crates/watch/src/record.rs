@@ -1,0 +1,429 @@
+//! Keeps what is seen in the ledger, on a thread of its own: the ledger may lie on the very disk that
+//! is in trouble, and the watch should not wait with it.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SendError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+use ledger::{Error, Keep, Ledger, Mark, Noted, Recording};
+use record::Nanos;
+use record::sample::{Moment, Sample, Source};
+use study::watch::{Change, ChangeKind};
+
+use crate::args_record::RecordArgs;
+use job::process::Here;
+use ui::context::Context;
+use ui::exit::{Failure, Standing as _};
+
+use super::marks::OF_LATE;
+use super::report::with_hosts;
+
+/// A kill loses what was seen since the last batch: this, and an interval.
+const BATCH: Nanos = Nanos::from_secs(5);
+/// So many batches wait for a ledger whose disk hangs: five minutes. Then the newest are lost.
+const MOST_WAITING: usize = 60;
+/// So much waits for a ledger that answers and cannot be written.
+const LONGEST_WAIT: Nanos = Nanos::from_secs(300);
+/// Who watches waits no longer than this for a ledger that does not answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// What is old is thinned out so often.
+const THIN_EVERY: Duration = Duration::from_secs(600);
+/// Less room than this does not hold an hour of a few disks.
+const LEAST: record::Bytes = record::Bytes::mib(4);
+/// Where the machine's id is.
+const ETC: &str = "/etc";
+
+/// What is seen, on its way into the ledger.
+pub(super) struct Recorder {
+    batches: Option<SyncSender<Batch>>,
+    thread: Option<JoinHandle<()>>,
+    said: Arc<Said>,
+    batch: Batch,
+    /// When each event was found.
+    found: HashMap<u64, Moment>,
+    begun: Moment,
+    is_losing: bool,
+}
+
+/// What becomes one row of the ledger.
+#[derive(Default)]
+struct Batch {
+    samples: Vec<Sample>,
+    events: Vec<Noted>,
+}
+
+/// Sentences from the thread that writes, and whether it could when it last tried.
+#[derive(Default)]
+struct Said {
+    sentences: Mutex<VecDeque<String>>,
+    is_writing: AtomicBool,
+    /// The marks of late.
+    marks: Mutex<Vec<Mark>>,
+}
+
+impl Said {
+    fn say(&self, sentence: String) {
+        let mut said = self
+            .sentences
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        said.push_back(sentence);
+    }
+
+    fn take(&self) -> Vec<String> {
+        let mut said = self
+            .sentences
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        said.drain(..).collect()
+    }
+}
+
+impl Recorder {
+    /// Begins to record, where that is asked for. A ledger that cannot be written just now is a note,
+    /// and is tried again with each batch: who watches, wants to see.
+    ///
+    /// # Errors
+    /// When another process records this host there, or the file is no ledger.
+    pub(super) fn start(
+        args: &RecordArgs,
+        source: &Source,
+        context: &Context,
+    ) -> Result<Option<Recorder>, Failure> {
+        if !args.record {
+            return Ok(None);
+        }
+        let mut keep = Keep::default();
+        if let Some(limit) = args.record_limit {
+            keep.limit = limit.0;
+        }
+        if keep.limit < LEAST {
+            return Err(Failure::refused(format!(
+                "--record-limit {} is too little room for a recording; give it {LEAST} or more",
+                keep.limit
+            )));
+        }
+        let said = Arc::new(Said::default());
+        let writer = Writer {
+            path: context.ledger_path()?,
+            here: Here::of_process(&context.root, Path::new(ETC)).refused()?,
+            source: source.clone(),
+            open: None,
+            keep,
+            said: Arc::clone(&said),
+            failing: false,
+            waiting: Batch::default(),
+        };
+        let (batches, arriving) = sync_channel(MOST_WAITING);
+        // Without room: what is sent was heard, and where nobody waits any more, that is known.
+        let (begun, first) = sync_channel(0);
+        let thread = std::thread::Builder::new()
+            .name("recorder".to_owned())
+            .spawn(move || writer.work(&arriving, &begun))
+            .context("no thread could be started for the recording")
+            .refused()?;
+        match first.recv_timeout(PATIENCE) {
+            Ok(begun) => begun.refused()?,
+            Err(_) => said.say(
+                "The ledger has not answered yet: recording begins when it does, and what is seen \
+                 until then waits in memory."
+                    .to_owned(),
+            ),
+        }
+        Ok(Some(Recorder {
+            batches: Some(batches),
+            thread: Some(thread),
+            said,
+            batch: Batch::default(),
+            found: HashMap::new(),
+            begun: Moment::default(),
+            is_losing: false,
+        }))
+    }
+
+    /// Takes a sample, and what was found in it.
+    pub(super) fn see(&mut self, sample: &Sample, changes: &[Change]) {
+        for change in changes {
+            let id = change.event.id;
+            let found = *self.found.entry(id).or_insert(sample.at);
+            if change.kind == ChangeKind::Closed {
+                self.found.remove(&id);
+            }
+            self.batch.events.push(Noted {
+                event: change.event.clone(),
+                found,
+            });
+        }
+        self.batch.samples.push(sample.clone());
+        if is_over(sample.at.elapsed - self.begun.elapsed, sample.length) {
+            self.begun = sample.at;
+            self.hand_over();
+        }
+    }
+
+    /// Whether what is seen is kept, as far as that is known just now.
+    pub(super) fn is_writing(&self) -> bool {
+        self.said.is_writing.load(Relaxed) && !self.is_losing
+    }
+
+    /// The marks that somebody set of late, as of the last batch.
+    pub(super) fn marks(&self) -> Vec<Mark> {
+        let marks = self.said.marks.lock();
+        marks.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What went wrong since it was last asked.
+    pub(super) fn take_notes(&mut self) -> Vec<String> {
+        self.said.take()
+    }
+
+    fn hand_over(&mut self) {
+        let batch = std::mem::take(&mut self.batch);
+        let Some(batches) = &self.batches else {
+            return;
+        };
+        match batches.try_send(batch) {
+            Ok(()) => self.is_losing = false,
+            // Nothing is recorded any more, and the thread has said why.
+            Err(TrySendError::Disconnected(_)) => {}
+            // Events are few, and are kept until there is room.
+            Err(TrySendError::Full(lost)) => {
+                self.batch.events = lost.events;
+                if !self.is_losing {
+                    self.said.say(
+                        "The ledger's disk has not answered for minutes: what is seen now is not \
+                         recorded until it does."
+                            .to_owned(),
+                    );
+                }
+                self.is_losing = true;
+            }
+        }
+    }
+}
+
+impl Drop for Recorder {
+    /// Keeps what is left and waits until it is written, however the watch ends.
+    fn drop(&mut self) {
+        self.hand_over();
+        self.batches = None;
+        if let Some(thread) = self.thread.take() {
+            // What it has to say of a panic, it has said.
+            let _ = thread.join();
+        }
+        for sentence in self.said.take() {
+            ui::context::tell(&sentence);
+        }
+    }
+}
+
+/// Whether the ledger is in order, and only cannot be written just now.
+fn is_of_the_disk(error: &ledger::Error) -> bool {
+    use Error::{Busy, Full, ReadOnly, Sqlite, Unreachable, Unsettled};
+    matches!(
+        error,
+        Busy { .. }
+            | Full { .. }
+            | ReadOnly { .. }
+            | Sqlite { .. }
+            | Unreachable { .. }
+            | Unsettled { .. }
+    )
+}
+
+/// The thread's part.
+struct Writer {
+    path: PathBuf,
+    here: Here,
+    source: Source,
+    /// `None` until the ledger could be opened, and the recording begun.
+    open: Option<(Ledger, Recording)>,
+    keep: Keep,
+    said: Arc<Said>,
+    /// Whether the ledger could not be written when it was last tried.
+    failing: bool,
+    /// What is not written yet.
+    waiting: Batch,
+}
+
+impl Writer {
+    /// Writes what arrives, until nothing more does. `begun` is told whether there is any sense in it.
+    fn work(mut self, arriving: &Receiver<Batch>, begun: &SyncSender<ledger::Result<()>>) {
+        let first = self.write();
+        let is_hopeless = first.is_err();
+        match begun.send(first) {
+            Ok(()) if is_hopeless => return,
+            Ok(()) => {}
+            // It took so long that nobody waits any more.
+            Err(SendError(Err(error))) => return self.say_the_end(&error),
+            Err(SendError(Ok(()))) if self.open.is_some() => {
+                self.said
+                    .say("The ledger answers; recording has begun.".to_owned());
+            }
+            Err(SendError(Ok(()))) => {}
+        }
+        self.thin_out();
+        let mut thinned = Instant::now();
+        for batch in arriving {
+            self.wait_with(batch);
+            if let Err(error) = self.write() {
+                return self.say_the_end(&error);
+            }
+            if thinned.elapsed() >= THIN_EVERY {
+                self.thin_out();
+                thinned = Instant::now();
+            }
+        }
+        self.end();
+    }
+
+    /// Adds a batch to what waits. Where that is five minutes already, its samples are lost; events
+    /// are few, and their ends would be missed.
+    fn wait_with(&mut self, batch: Batch) {
+        self.waiting.events.extend(batch.events);
+        let lengths = self.waiting.samples.iter().map(|one| one.length);
+        if lengths.fold(Nanos(0), |a, b| a + b) < LONGEST_WAIT {
+            self.waiting.samples.extend(batch.samples);
+        }
+    }
+
+    /// Writes what waits, after it has begun the recording where that was not possible before. What
+    /// could not be written waits on.
+    ///
+    /// # Errors
+    /// What does not pass: another process records this host, or the file is no ledger.
+    fn write(&mut self) -> ledger::Result<()> {
+        let written = match self.try_to_write() {
+            Err(Error::NoSuchRecording { .. }) => {
+                self.open = None;
+                self.said.say(
+                    "The recording was removed from the ledger; what is seen from now on is another \
+                     one."
+                        .to_owned(),
+                );
+                self.try_to_write()
+            }
+            written => written,
+        };
+        match written {
+            Err(error) if !is_of_the_disk(&error) => Err(error),
+            written => {
+                self.judge(&written);
+                Ok(())
+            }
+        }
+    }
+
+    fn try_to_write(&mut self) -> ledger::Result<()> {
+        let (ledger, recording) = match &mut self.open {
+            Some(open) => open,
+            none => {
+                let mut ledger = Ledger::open(self.path.clone())?;
+                let standing = |owner: &ledger::Owner| self.here.standing(owner);
+                let recording =
+                    ledger.begin_recording(self.here.owner(), &self.source, standing)?;
+                none.insert((ledger, recording))
+            }
+        };
+        if self.waiting.samples.is_empty() && self.waiting.events.is_empty() {
+            return Ok(());
+        }
+        ledger.record(recording, &self.waiting.samples, &self.waiting.events)?;
+        self.waiting = Batch::default();
+        // Who cannot read them has other sorrows, which are said.
+        let now = Timestamp::now();
+        if let Ok(marks) = ledger.marks(now - OF_LATE, Timestamp::MAX) {
+            let marks = with_hosts(marks, &self.here.owner().host);
+            *self
+                .said
+                .marks
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = marks;
+        }
+        Ok(())
+    }
+
+    fn thin_out(&self) {
+        if let Some((ledger, _)) = &self.open {
+            // Another time will do; where the ledger cannot be written at all, the next batch says so.
+            let _ = ledger.thin_out(&self.keep, Timestamp::now());
+        }
+    }
+
+    /// Ends the recording, and says what is lost with it.
+    fn end(mut self) {
+        if !self.waiting.samples.is_empty() {
+            self.said.say(format!(
+                "What was seen last is not recorded: {} samples.",
+                self.waiting.samples.len()
+            ));
+        }
+        if let Some((ledger, recording)) = &mut self.open {
+            let ended = ledger.end_recording(recording);
+            if let Err(error) = ended
+                && !self.failing
+            {
+                self.said.say(format!(
+                    "What was seen is recorded, and that the recording has ended is not: {error}."
+                ));
+            }
+        }
+    }
+
+    /// Says why nothing more is recorded.
+    fn say_the_end(&self, error: &Error) {
+        self.said.is_writing.store(false, Relaxed);
+        self.said.say(format!("Nothing is recorded: {error}."));
+    }
+
+    /// Says a failure once, and when it is over.
+    fn judge(&mut self, outcome: &ledger::Result<()>) {
+        self.said.is_writing.store(outcome.is_ok(), Relaxed);
+        match outcome {
+            Err(error) if !self.failing => {
+                self.failing = true;
+                self.said.say(format!(
+                    "Nothing is recorded just now: {error}. Watching goes on, and recording as \
+                     soon as it can."
+                ));
+            }
+            Ok(()) if self.failing => {
+                self.failing = false;
+                self.said.say("Recording goes on.".to_owned());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether a batch that has lasted so long, of intervals of such a length, is handed over. It is at the nearest
+/// interval, so that one that comes a little early does not put it off: then batches are alike, and what they
+/// have in common is packed once. A little more than half of one is allowed, since of 2 s two and a half are
+/// just a batch.
+fn is_over(lasted: Nanos, interval: Nanos) -> bool {
+    lasted + Nanos(interval.0 * 9 / 16) >= BATCH
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_are_alike_though_no_interval_is_exact() {
+        let ms = 1_000_000;
+        for (interval, count) in [(100, 50), (1000, 5), (1428, 3), (2000, 2), (3333, 1)] {
+            for early in [-10_i64, 0, 10] {
+                let lasted = |count: i64| Nanos(((count * interval - early) * ms) as u64);
+                let interval = Nanos((interval * ms) as u64);
+                let first = (1..).find(|&count| is_over(lasted(count), interval));
+                assert_eq!(first, Some(count), "{interval} {early}");
+            }
+        }
+    }
+}

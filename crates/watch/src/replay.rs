@@ -1,0 +1,427 @@
+//! What was recorded, shown again.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use ledger::{Ledger, Mark, Played, RecordingSummary, Replay};
+use linux::machine;
+use record::Nanos;
+use record::sample::{Recorded, Sample, SourceKind};
+use study::watch::{Change, ChangeKind};
+
+use crate::args::WatchArgs;
+use crate::views::replay::{self as render, Table};
+use domain::when::When;
+use ui::context::Context;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::signals;
+
+use super::filter::Filter;
+use super::report::{Report, with_hosts};
+use super::{View, screen, takes_the_terminal};
+
+/// How long a replay is, where nobody says.
+const USUAL: SignedDuration = SignedDuration::from_mins(10);
+
+/// The screen has so much of what was before, to go back to and for its sparklines.
+const BEFORE: SignedDuration = SignedDuration::from_mins(2);
+
+/// A part of what was recorded of a host.
+pub(crate) struct Part {
+    /// The host.
+    pub host: String,
+    /// From when on.
+    pub from: Timestamp,
+    /// Until when.
+    pub to: Timestamp,
+    /// The marks in it.
+    pub marks: Vec<Mark>,
+    /// What is known of the host.
+    pub source: record::sample::Source,
+}
+
+impl Part {
+    /// The part that the arguments ask for.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read, or has recordings of several other hosts only.
+    fn find(
+        at: When,
+        span: Option<Nanos>,
+        ledger: &Ledger,
+        context: &Context,
+    ) -> Result<Part, Failure> {
+        let recordings = ledger.recordings().midway()?;
+        let host = host(&recordings, machine::hostname(&context.root))?;
+        let length =
+            span.map(|span| SignedDuration::from_nanos(i64::try_from(span.0).unwrap_or(i64::MAX)));
+        let to = match (length, at.day_ends) {
+            (Some(length), _) => at.at.checked_add(length),
+            (None, Some(ends)) => Ok(ends),
+            (None, None) => at.at.checked_add(USUAL),
+        };
+        let to = to.unwrap_or(Timestamp::MAX);
+        let known = recordings.iter().rev().find(|one| one.host == host);
+        let source = record::sample::Source {
+            kind: SourceKind::Recorded,
+            ..known.map(|one| one.source.clone()).unwrap_or_default()
+        };
+        Ok(Part {
+            marks: ledger.marks(at.at, to).midway()?,
+            host,
+            from: at.at,
+            to,
+            source,
+        })
+    }
+
+    /// Its samples.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub(crate) fn play<'a>(&self, ledger: &'a Ledger) -> Result<Replay<'a>, Failure> {
+        ledger.replay(&self.host, self.from, self.to).midway()
+    }
+}
+
+/// Whose recordings are shown: this host's, or those of the only other one, as in a ledger that was
+/// copied from there.
+fn host(recordings: &[RecordingSummary], here: String) -> Result<String, Failure> {
+    let mut hosts: Vec<&str> = recordings.iter().map(|one| one.host.as_str()).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    match hosts.as_slice() {
+        [only] => Ok((*only).to_owned()),
+        several if several.len() > 1 && !several.contains(&here.as_str()) => {
+            Err(Failure::refused(format!(
+                "the ledger has recordings of {}, and none of this host, {here}; copy the one that \
+                 is meant to a ledger of its own",
+                several.join(", ")
+            )))
+        }
+        _ => Ok(here),
+    }
+}
+
+/// What became of events in a sample of a replay.
+pub(crate) fn changes(played: &Played) -> Vec<Change> {
+    let change = |kind: ChangeKind| {
+        move |event: &record::Event| Change {
+            kind,
+            event: event.clone(),
+        }
+    };
+    let opened = played.opened.iter().map(change(ChangeKind::Opened));
+    let closed = played.closed.iter().map(change(ChangeKind::Closed));
+    opened.chain(closed).collect()
+}
+
+/// Shows what was recorded from a moment on.
+pub(super) fn replay(
+    at: When,
+    args: &WatchArgs,
+    context: &mut Context,
+    interrupt: &Arc<AtomicBool>,
+) -> Outcome {
+    let Some(ledger) = context.open_ledger_if_there()? else {
+        context.tell("Nothing was ever recorded here; disksmith watch --record does it.");
+        return Ok(Answer::No);
+    };
+    let span = args.record.span.map(|span| span.0);
+    let part = Part::find(at, span, &ledger, context)?;
+    if takes_the_terminal(args) {
+        return on_screen(&part, args, &ledger, context, interrupt);
+    }
+    let mut shown = Shown::begin(args, &part, context)?;
+    // Means are over all of the time, also that in which a device did nothing.
+    let all = args.all || !matches!(shown, Shown::Lines { .. });
+    let mut filter = Filter::of_words(&args.devices, all);
+    let mut missing = filter.names().to_vec();
+    let mut some = false;
+    let mut show = || -> Result<(), Failure> {
+        for played in part.play(&ledger)? {
+            if interrupt.load(Relaxed) {
+                break;
+            }
+            let played = match played {
+                Ok(played) => played,
+                // One part is damaged; the rest is worth seeing.
+                Err(error @ ledger::Error::UnreadableRecording { .. }) => {
+                    context.tell(&format!("{error}."));
+                    continue;
+                }
+                Err(error) => return Err(error).midway(),
+            };
+            some = true;
+            strike(&mut missing, &played.recorded.sample);
+            let mut changes = changes(&played);
+            let mut recorded = played.recorded;
+            changes.retain(|change| filter.wants_change(change, &recorded.sample));
+            let idle = cut(&filter, &mut recorded);
+            shown.take(&recorded, &changes, idle, context)?;
+        }
+        Ok(())
+    };
+    let read = show();
+    if !some {
+        read?;
+        context.tell(&nothing(&part, &ledger)?);
+        return Ok(Answer::No);
+    }
+    for name in &missing {
+        context.tell(&absent(name, &part));
+    }
+    if !missing.is_empty() && missing.len() == args.devices.len() {
+        read?;
+        return Ok(Answer::No);
+    }
+    // What could be read is drawn also where the rest could not be.
+    let ended = shown.end(context);
+    read.and(ended)
+}
+
+/// Strikes out the names that a sample has.
+fn strike(missing: &mut Vec<String>, sample: &Sample) {
+    missing.retain(|name| !sample.devices.iter().any(|one| one.device.is_called(name)));
+}
+
+/// Who ends a replay early has not seen all of it, so that nothing is said of the rest.
+fn absent(name: &str, part: &Part) -> String {
+    format!(
+        "None of the samples of {} that were shown has a device {name}; --all without a name shows \
+         which devices there are.",
+        part.host
+    )
+}
+
+/// Plays a part on the screen of a terminal.
+fn on_screen(
+    part: &Part,
+    args: &WatchArgs,
+    ledger: &Ledger,
+    context: &Context,
+    interrupt: &Arc<AtomicBool>,
+) -> Outcome {
+    // The sentence is better than a screen on which nothing comes.
+    if !part.play(ledger)?.any(|played| played.is_ok()) {
+        signals::second_ends_at_once(interrupt).refused()?;
+        context.tell(&nothing(part, ledger)?);
+        return Ok(Answer::No);
+    }
+    let before = part.from.checked_sub(BEFORE).unwrap_or(Timestamp::MIN);
+    let mut filter = Filter::of_words(&args.devices, true);
+    let mut missing = filter.names().to_vec();
+    let mut damaged = Vec::new();
+    let recording = ledger
+        .replay(&part.host, before, part.to)
+        .midway()?
+        .filter_map(|played| match played {
+            Ok(played) => {
+                strike(&mut missing, &played.recorded.sample);
+                let mut changes = changes(&played);
+                let mut sample = played.recorded.sample;
+                changes.retain(|change| filter.wants_change(change, &sample));
+                filter.cut(&mut sample);
+                Some(Ok((sample, changes)))
+            }
+            // One part is damaged; the rest is worth seeing.
+            Err(error @ ledger::Error::UnreadableRecording { .. }) => {
+                damaged.push(format!("{error}."));
+                None
+            }
+            Err(error) => Some(Err(error).midway()),
+        });
+    // Who names a device wants to see it, whatever it does.
+    let all = args.all || !args.devices.is_empty();
+    let ended = screen::replay(
+        part.source.clone(),
+        all,
+        with_hosts(ledger.marks(before, part.to).midway()?, &part.host),
+        recording,
+        Some(part.from),
+        interrupt,
+    );
+    signals::second_ends_at_once(interrupt).refused()?;
+    damaged.iter().for_each(|sentence| context.tell(sentence));
+    for name in &missing {
+        context.tell(&absent(name, part));
+    }
+    ended
+}
+
+/// Leaves what is wanted in a sample. How many devices are left out because they do nothing.
+fn cut(filter: &Filter, recorded: &mut Recorded) -> usize {
+    let idle = filter.cut(&mut recorded.sample);
+    if let Some(spread) = &mut recorded.spread {
+        let kept: HashSet<_> = recorded
+            .sample
+            .devices
+            .iter()
+            .map(|one| one.device.id)
+            .collect();
+        for sample in [&mut spread.least, &mut spread.most] {
+            sample.devices.retain(|one| kept.contains(&one.device.id));
+        }
+    }
+    idle
+}
+
+/// Where what was recorded goes.
+enum Shown {
+    Lines {
+        view: View,
+        marks: std::vec::IntoIter<Mark>,
+        next: Option<Mark>,
+        samples: u64,
+    },
+    Table(Box<Table>),
+    Page(Box<Report>),
+}
+
+impl Shown {
+    fn begin(args: &WatchArgs, part: &Part, context: &mut Context) -> Result<Shown, Failure> {
+        let marks = with_hosts(part.marks.clone(), &part.host);
+        if let Some(path) = &args.record.report {
+            let mut report = Report::begin(path, part.source.clone());
+            report.mark(marks);
+            return Ok(Shown::Page(Box::new(report)));
+        }
+        let to_a_person = !args.plain && !args.json && context.answers_a_person;
+        if args.record.table || to_a_person {
+            return Ok(Shown::Table(Box::new(Table::new(
+                part.from,
+                part.to,
+                marks,
+                args.all || !args.devices.is_empty(),
+            ))));
+        }
+        let mut view = View::of(args);
+        view.begin(&part.source, context)?;
+        // In JSON, each mark has its host's name.
+        let marks = match view {
+            View::Json => part.marks.clone(),
+            _ => marks,
+        };
+        let mut marks = marks.into_iter();
+        Ok(Shown::Lines {
+            view,
+            next: marks.next(),
+            marks,
+            samples: 1,
+        })
+    }
+
+    fn take(
+        &mut self,
+        recorded: &Recorded,
+        changes: &[Change],
+        idle: usize,
+        context: &mut Context,
+    ) -> Result<(), Failure> {
+        match self {
+            Shown::Table(table) => {
+                table.see(recorded, changes);
+                Ok(())
+            }
+            Shown::Page(report) => {
+                report.see(recorded, changes);
+                Ok(())
+            }
+            Shown::Lines {
+                view,
+                marks,
+                next,
+                samples,
+            } => {
+                let now = recorded.sample.at.wall;
+                while let Some(mark) = next.take_if(|mark| now.is_some_and(|now| mark.at <= now)) {
+                    let is_json = matches!(view, View::Json);
+                    context.print(&render::mark(&mark, is_json))?;
+                    *next = marks.next();
+                }
+                let is_json = matches!(view, View::Json);
+                let many = recorded.samples();
+                // The last of a minute has fewer, which is no news.
+                if !is_json && (many > 1) != (*samples > 1) {
+                    context.print(&render::resolution(recorded))?;
+                }
+                *samples = many;
+                view.show(&recorded.sample, changes, idle, context)?;
+                match &recorded.spread {
+                    Some(spread) if is_json => context.print(&render::spread(spread)),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn end(self, context: &mut Context) -> Outcome {
+        match self {
+            Shown::Lines {
+                next, marks, view, ..
+            } => {
+                let is_json = matches!(view, View::Json);
+                for mark in next.into_iter().chain(marks) {
+                    context.print(&render::mark(&mark, is_json))?;
+                }
+            }
+            Shown::Table(table) => context.print(&table.text(context.columns))?,
+            Shown::Page(report) => report.end(context)?,
+        }
+        Ok(Answer::Done)
+    }
+}
+
+/// A time as clocks here show it.
+fn local(at: Timestamp) -> String {
+    let local = at.to_zoned(TimeZone::system());
+    local.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// What there is, where nothing was recorded at the time that was asked for.
+fn nothing(part: &Part, ledger: &Ledger) -> Result<String, Failure> {
+    let recordings = ledger.recordings().midway()?;
+    let of_host: Vec<&RecordingSummary> = recordings
+        .iter()
+        .filter(|one| one.host == part.host)
+        .collect();
+    let asked = format!(
+        "Nothing was recorded of {} from {} to {}.",
+        part.host,
+        local(part.from),
+        local(part.to)
+    );
+    let before = of_host
+        .iter()
+        .filter(|one| one.to <= part.from)
+        .max_by_key(|one| one.to);
+    let after = of_host
+        .iter()
+        .filter(|one| one.from >= part.to)
+        .min_by_key(|one| one.from);
+    let there = match (before, after) {
+        (Some(before), Some(after)) => format!(
+            "The recording before ends at {}, and the next begins at {}.",
+            local(before.to),
+            local(after.from)
+        ),
+        (Some(before), None) => format!(
+            "What there is ends at {}, and begins at {}.",
+            local(before.to),
+            of_host
+                .iter()
+                .map(|one| one.from)
+                .min()
+                .map_or_else(String::new, local)
+        ),
+        (None, Some(after)) => format!("What there is begins at {}.", local(after.from)),
+        (None, None) if of_host.is_empty() => {
+            "Nothing was ever recorded of it; disksmith watch --record does it.".to_owned()
+        }
+        (None, None) => "The recording of that time has a gap there.".to_owned(),
+    };
+    Ok(format!("{asked} {there}"))
+}

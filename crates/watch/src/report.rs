@@ -1,0 +1,136 @@
+//! Collects what is seen for the HTML page.
+
+use std::path::{Path, PathBuf};
+
+use ledger::Mark;
+use record::sample::{Recorded, Sample, Source};
+use study::watch::Change;
+
+use crate::html::{Course, write_file};
+use ui::context::Context;
+use ui::exit::{Failure, Standing as _};
+
+/// A page that is written at the end.
+pub(super) struct Report {
+    path: PathBuf,
+    source: Source,
+    course: Course,
+    marks: Vec<Mark>,
+    notes: Vec<String>,
+}
+
+impl Report {
+    /// A page to be written at `path`.
+    pub(super) fn begin(path: &Path, source: Source) -> Report {
+        Report {
+            path: path.to_owned(),
+            source,
+            course: Course::default(),
+            marks: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Marks to be shown, as far as they are in the time of the page.
+    pub(super) fn mark(&mut self, marks: Vec<Mark>) {
+        self.marks = marks;
+    }
+
+    /// Something that could not be seen, and why.
+    pub(super) fn note(&mut self, note: &str) {
+        self.notes.push(note.to_owned());
+    }
+
+    /// What is known of where the samples come from.
+    pub(super) fn of(&mut self, source: Source) {
+        self.source = source;
+    }
+
+    /// Takes what a recording has.
+    pub(super) fn see(&mut self, recorded: &Recorded, changes: &[Change]) {
+        self.course.see(recorded, changes);
+    }
+
+    /// Takes a sample.
+    pub(super) fn take(&mut self, sample: Sample, changes: &[Change]) {
+        self.see(&Recorded::taken(sample), changes);
+    }
+
+    /// Takes what is over at the end.
+    pub(super) fn close(&mut self, changes: &[Change]) {
+        self.course.close(changes);
+    }
+
+    /// Takes marks from the ledger, where there is one, and writes the page. A ledger that cannot be
+    /// read costs the marks, which the page says, and not the page.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(super) fn end(mut self, context: &mut Context) -> Result<(), Failure> {
+        if self.marks.is_empty() {
+            match marks(context) {
+                Ok(marks) => {
+                    self.marks = match &self.source.hostname {
+                        Some(host) => with_hosts(marks, host),
+                        None => marks,
+                    };
+                }
+                Err(Failure::Refused(error) | Failure::Midway(error)) => {
+                    let note = format!("No marks are drawn: {error:#}.");
+                    context.tell(&note);
+                    self.note(&note);
+                }
+            }
+        }
+        write_file(
+            &self.path,
+            &self.course,
+            &self.marks,
+            &self.source,
+            &self.notes,
+        )
+        .midway()?;
+        context.tell(&format!("The page is {}.", self.path.display()));
+        Ok(())
+    }
+}
+
+/// Marks, those of other hosts with the host's name: hosts may share a ledger.
+pub(super) fn with_hosts(marks: Vec<Mark>, host: &str) -> Vec<Mark> {
+    let named = |mark: Mark| match mark.host == host {
+        true => mark,
+        false => Mark {
+            text: format!("{}: {}", mark.host, mark.text),
+            ..mark
+        },
+    };
+    marks.into_iter().map(named).collect()
+}
+
+/// All marks of the ledger; none where there is no ledger.
+fn marks(context: &Context) -> Result<Vec<Mark>, Failure> {
+    match context.open_ledger_if_there()? {
+        Some(ledger) => ledger
+            .marks(jiff::Timestamp::MIN, jiff::Timestamp::MAX)
+            .midway(),
+        None => Ok(Vec::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_of_other_hosts_have_their_names() {
+        let mark = |host: &str| Mark {
+            number: 1,
+            at: jiff::Timestamp::UNIX_EPOCH,
+            host: host.to_owned(),
+            text: "deploy".to_owned(),
+        };
+        let named = with_hosts(vec![mark("db-1"), mark("db-2")], "db-1");
+        let texts: Vec<&str> = named.iter().map(|mark| mark.text.as_str()).collect();
+        assert_eq!(texts, ["deploy", "db-2: deploy"]);
+    }
+}

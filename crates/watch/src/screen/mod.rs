@@ -1,0 +1,211 @@
+//! The live screen of `watch`, and of what was recorded.
+//!
+//! The data goes one way: samples become [`frame`]s, which the [`model`] keeps with what a person chose;
+//! [`crate::views::screen`] makes lines of that, and the [`terminal`] writes those that changed.
+//! All of it runs on a thread of its own: a terminal that takes nothing (a connection that hangs, a
+//! stopped window) does not hold up who measures.
+//!
+//! There is no terminal library in it. What is needed of one is little (lines that changed, some forty
+//! key sequences, raw mode by rustix, which is there anyway), and what matters most here is what they do
+//! not have: writes that never wait, and a terminal that is put back in every case.
+
+mod drive;
+#[cfg(test)]
+pub(crate) mod fixture;
+pub(crate) mod found;
+pub(crate) mod frame;
+mod inbox;
+pub(crate) mod keys;
+pub(crate) mod model;
+pub(crate) mod order;
+pub(crate) mod pages;
+pub(crate) mod reel;
+mod replay;
+pub(crate) mod siblings;
+mod terminal;
+pub(crate) mod tree;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use ledger::Mark;
+use record::sample::{Sample, Source};
+use study::watch::Change;
+
+use frame::Frame;
+use inbox::Inbox;
+use model::Model;
+use terminal::Terminal;
+use ui::signals;
+
+pub(crate) use replay::replay;
+
+/// How long the end waits for the terminal to be put back by the thread that has it.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Something new to show.
+#[derive(Clone, Debug)]
+pub(crate) enum Update {
+    /// An interval, and what became of findings in it.
+    Frame(Arc<Frame>, Vec<Change>),
+    /// A sentence: what cannot be seen, and why.
+    Note(String),
+    /// Whether what is shown is also kept in the ledger.
+    Recording(bool),
+    /// The marks that somebody set of late, in order.
+    Marks(Vec<Mark>),
+}
+
+/// Whether there is a terminal that can be drawn on.
+pub(crate) fn is_possible() -> bool {
+    terminal::is_possible()
+}
+
+/// A screen that shows what is measured just now.
+pub(crate) struct Screen {
+    inbox: Arc<Inbox>,
+    thread: JoinHandle<()>,
+    interrupt: Arc<AtomicBool>,
+    failed: Arc<AtomicBool>,
+    /// Why the terminal could not be used any longer.
+    error: Arc<OnceLock<io::Error>>,
+    last: Option<Arc<Frame>>,
+    /// What was last said of the recording.
+    recording: Option<bool>,
+    marks: Vec<Mark>,
+}
+
+/// Raises the flag when the screen is over, whatever ended it: without it nobody is watching.
+struct Over {
+    interrupt: Arc<AtomicBool>,
+    /// Whether it was a panic.
+    failed: Arc<AtomicBool>,
+}
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.failed.fetch_or(std::thread::panicking(), Relaxed);
+        self.interrupt.store(true, Relaxed);
+        // From now on, a second signal need not mind the terminal. Without that, it ends just as well.
+        let _ = signals::second_ends_at_once(&self.interrupt);
+    }
+}
+
+impl Screen {
+    /// Takes the terminal. `all` shows also devices that never did anything. The flag is raised when the
+    /// person quits, and is looked at to know when to end.
+    ///
+    /// # Errors
+    /// When there is no terminal to be had, or no thread.
+    pub(crate) fn start(
+        source: Source,
+        all: bool,
+        interrupt: &Arc<AtomicBool>,
+    ) -> io::Result<Screen> {
+        let terminal = Terminal::open()?;
+        let inbox = Arc::new(Inbox::new()?);
+        let mut model = Model::new(source, all);
+        let failed = Arc::new(AtomicBool::new(false));
+        let over = Over {
+            interrupt: Arc::clone(interrupt),
+            failed: Arc::clone(&failed),
+        };
+        let updates = Arc::clone(&inbox);
+        let error = Arc::new(OnceLock::new());
+        let why = Arc::clone(&error);
+        let work = move || {
+            let mut feed = inbox::Live::new(updates);
+            if let Err(error) = drive::run(terminal, &mut model, &mut feed, &over.interrupt) {
+                // Before the flag is raised, after which it is looked for.
+                let _ = why.set(error);
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("screen".to_owned())
+            .spawn(work)?;
+        Ok(Screen {
+            inbox,
+            thread,
+            interrupt: Arc::clone(interrupt),
+            failed,
+            error,
+            last: None,
+            recording: None,
+            marks: Vec::new(),
+        })
+    }
+
+    /// Shows a sample and what was found in it. It does not wait for the terminal.
+    pub(crate) fn show(&mut self, sample: &Sample, changes: &[Change]) {
+        let frame = Arc::new(Frame::of(sample, self.last.as_deref()));
+        self.last = Some(Arc::clone(&frame));
+        self.inbox.put(Update::Frame(frame, changes.to_vec()));
+    }
+
+    /// Whether it ended by a fault of its own.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Relaxed)
+    }
+
+    /// Why the terminal could not be used any longer, where that ended it.
+    pub(crate) fn error(&self) -> Option<&io::Error> {
+        self.error.get()
+    }
+
+    /// Says in the first line whether what is shown is also kept.
+    pub(crate) fn tell_recording(&mut self, is_kept: bool) {
+        if self.recording.replace(is_kept) != Some(is_kept) {
+            self.inbox.put(Update::Recording(is_kept));
+        }
+    }
+
+    /// Shows the marks of late.
+    pub(crate) fn mark(&mut self, marks: Vec<Mark>) {
+        if self.marks != marks {
+            self.marks.clone_from(&marks);
+            self.inbox.put(Update::Marks(marks));
+        }
+    }
+
+    /// Shows what cannot be seen, and why.
+    pub(crate) fn note(&self, note: &str) {
+        self.inbox.put(Update::Note(note.to_owned()));
+    }
+}
+
+impl Drop for Screen {
+    /// Gives the terminal back, however the watch ends.
+    fn drop(&mut self) {
+        self.interrupt.store(true, Relaxed);
+        self.inbox.wake();
+        let began = Instant::now();
+        while !self.thread.is_finished() && began.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // Where the thread hangs in a write, this is all that can be done.
+        terminal::put_back();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_screen_ends_the_watch_and_is_told() {
+        let [interrupt, failed] = [false; 2].map(|flag| Arc::new(AtomicBool::new(flag)));
+        let over = Over {
+            interrupt: Arc::clone(&interrupt),
+            failed: Arc::clone(&failed),
+        };
+        let thread = std::thread::spawn(move || {
+            let _over = over;
+            panic!("as a fault would");
+        });
+        assert!(thread.join().is_err());
+        assert!(interrupt.load(Relaxed) && failed.load(Relaxed));
+    }
+}

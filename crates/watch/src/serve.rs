@@ -1,0 +1,310 @@
+//! `watch --prometheus`: metrics for whoever asks over HTTP.
+//!
+//! The kernel's counters are read anew for each scrape, so that rates are over the time between
+//! scrapes whatever the interval of the watch; what was found comes from the watch. Few connections
+//! are served at once, each for a short time: a scraper needs no more.
+
+mod request;
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use linux::Root;
+use record::Event;
+use record::sample::Sample;
+use study::watch::{Change, ChangeKind};
+
+use crate::views::prometheus::{self, Found};
+use ui::context::tell;
+use ui::exit::{Failure, Standing as _};
+
+use request::Reply;
+
+/// A request must come and its answer be taken within this time.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// So many are served at once.
+const MOST: usize = 64;
+/// How long it is waited after a connection that could not be taken.
+const PAUSE: Duration = Duration::from_millis(100);
+/// A request's head is not longer.
+const HEAD: usize = 8192;
+
+/// Serves metrics from a thread of its own until the process ends.
+pub(super) struct Server {
+    found: Arc<Mutex<Found>>,
+}
+
+impl Server {
+    /// Begins to serve.
+    ///
+    /// # Errors
+    /// When the address cannot be had.
+    pub(super) fn start(address: SocketAddr, root: &Root) -> Result<Server, Failure> {
+        let cannot = || format!("metrics cannot be served at {address}");
+        let listener = TcpListener::bind(address).with_context(cannot).refused()?;
+        let bound = listener.local_addr().with_context(cannot).refused()?;
+        let found = Arc::new(Mutex::new(Found::default()));
+        let (shared, root) = (Arc::clone(&found), root.clone());
+        thread::Builder::new()
+            .name("metrics".to_owned())
+            .spawn(move || serve(&listener, &root, &shared))
+            .with_context(cannot)
+            .refused()?;
+        tell(&format!("Metrics are served at http://{bound}/metrics."));
+        Ok(Server { found })
+    }
+
+    /// Takes what was found: the events that last, and what began.
+    pub(super) fn tell<'a>(
+        &self,
+        sample: &Sample,
+        open: impl Iterator<Item = &'a Event>,
+        changes: &[Change],
+    ) {
+        // A panic while it was held left nothing half done.
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.open = open.cloned().collect();
+        for change in changes.iter().filter(|one| one.kind == ChangeKind::Opened) {
+            *found.total.entry(change.event.code).or_default() += 1;
+        }
+        for device in &sample.devices {
+            if let Some(page) = &device.vendor {
+                let exceeded = &page.exceeded;
+                let volume = found
+                    .exceeded
+                    .entry(device.device.name.clone())
+                    .or_default();
+                for (sum, more) in volume.iter_mut().zip([
+                    Some(exceeded.volume_iops),
+                    Some(exceeded.volume_bytes),
+                    exceeded.instance_iops,
+                    exceeded.instance_bytes,
+                ]) {
+                    if let Some(more) = more {
+                        *sum.get_or_insert(0.0) += more.as_secs_f64();
+                    }
+                }
+            }
+        }
+        let there = |name: &String| sample.named(name).is_some();
+        let exceeded: BTreeMap<_, _> = std::mem::take(&mut found.exceeded);
+        found.exceeded = exceeded
+            .into_iter()
+            .filter(|(name, _)| there(name))
+            .collect();
+    }
+}
+
+/// Answers whoever asks, each in a thread of its own, so that one who is slow keeps nobody waiting.
+fn serve(listener: &TcpListener, root: &Root, found: &Arc<Mutex<Found>>) {
+    let local = listener.local_addr().is_ok_and(|at| at.ip().is_loopback());
+    let busy = Arc::new(AtomicUsize::new(0));
+    for connection in listener.incoming() {
+        let Ok(connection) = connection else {
+            // There may be no descriptor left: the next try would fail as fast.
+            thread::sleep(PAUSE);
+            continue;
+        };
+        let Some(slot) = Slot::take(&busy) else {
+            continue;
+        };
+        let (root, found) = (root.clone(), Arc::clone(found));
+        // Whoever breaks off, or is too slow, gets no answer; nor does anybody without a thread.
+        let _ = thread::Builder::new()
+            .name("scrape".to_owned())
+            .spawn(move || {
+                let _ = answer(connection, local, &root, &found);
+                drop(slot);
+            });
+    }
+}
+
+/// A place among those that are served at once.
+struct Slot(Arc<AtomicUsize>);
+
+impl Slot {
+    /// A place, if one is free.
+    fn take(busy: &Arc<AtomicUsize>) -> Option<Slot> {
+        let before = busy.fetch_add(1, Relaxed);
+        let slot = Slot(Arc::clone(busy));
+        (before < MOST).then_some(slot)
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// A connection that must be done by some time: the system's own limits begin anew with each byte.
+struct Timed {
+    connection: TcpStream,
+    deadline: Instant,
+}
+
+impl Timed {
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(Some(left))
+    }
+}
+
+impl Read for Timed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.connection.set_read_timeout(self.left()?)?;
+        self.connection.read(buffer)
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.connection.set_write_timeout(self.left()?)?;
+        self.connection.write(buffer)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.connection.flush()
+    }
+}
+
+fn answer(connection: TcpStream, local: bool, root: &Root, found: &Mutex<Found>) -> io::Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut connection = Timed {
+        connection,
+        deadline,
+    };
+    let reply = Reply::to(&head(&mut connection)?, local);
+    let body = match reply {
+        Reply::Metrics { .. } => {
+            let found = found.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            prometheus::text(root, &found)
+        }
+        other => other.advice().to_owned(),
+    };
+    let mut answer = format!(
+        "HTTP/1.1 {}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n",
+        reply.status(),
+        body.len()
+    );
+    if reply != (Reply::Metrics { text: false }) {
+        answer.push_str(&body);
+    }
+    connection.write_all(answer.as_bytes())?;
+    // Where something that was sent is not read, closing would take the answer back.
+    connection.connection.shutdown(Shutdown::Write)?;
+    io::copy(&mut connection.take(HEAD as u64 * 8), &mut io::sink())?;
+    Ok(())
+}
+
+/// The request's head, as far as it comes and is of use.
+fn head(connection: &mut Timed) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    let mut piece = [0; 1024];
+    while head.len() < HEAD && !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        match connection.read(&mut piece)? {
+            0 => break,
+            length => head.extend_from_slice(&piece[..length]),
+        }
+    }
+    Ok(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server of its own, and where it is.
+    fn server() -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || serve(&listener, &Root::host(), &Arc::default()));
+        address
+    }
+
+    fn ask(address: SocketAddr, request: &[u8]) -> String {
+        let mut connection = TcpStream::connect(address).unwrap();
+        connection.write_all(request).unwrap();
+        let mut text = String::new();
+        connection.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn a_scrape_is_answered() {
+        let address = server();
+        let text = ask(address, b"GET /metrics HTTP/1.1\r\n\r\n");
+        assert!(text.starts_with("HTTP/1.1 200 OK"), "{text}");
+        assert!(text.contains("\nnode_load1 "), "{text}");
+        let text = ask(address, b"HEAD /metrics HTTP/1.1\r\n\r\n");
+        assert!(
+            text.ends_with("close\r\n\r\n") && !text.contains("Length: 0"),
+            "{text}"
+        );
+        let mut post = b"POST /metrics HTTP/1.1\r\n\r\n".to_vec();
+        post.resize(40_000, b'x');
+        let text = ask(address, &post);
+        assert!(
+            text.contains(" 405 ") && text.contains("\r\nAllow: GET"),
+            "{text}"
+        );
+        assert!(text.ends_with("are answered.\n"), "{text}");
+    }
+
+    #[test]
+    fn who_says_nothing_keeps_nobody_waiting() {
+        let address = server();
+        let silent: Vec<TcpStream> = (0..MOST / 2)
+            .map(|_| TcpStream::connect(address).unwrap())
+            .collect();
+        let began = Instant::now();
+        let text = ask(address, b"GET /metrics HTTP/1.1\r\n\r\n");
+        assert!(text.starts_with("HTTP/1.1 200 OK"), "{text}");
+        // One after the other would take so long for each.
+        let all = PATIENCE * (MOST / 2) as u32;
+        assert!(began.elapsed() < all, "{:?}", began.elapsed());
+        drop(silent);
+    }
+
+    #[test]
+    fn who_talks_slowly_is_given_up() {
+        let (address, began) = (server(), Instant::now());
+        let mut connection = TcpStream::connect(address).unwrap();
+        let mut byte = [0];
+        connection.set_read_timeout(Some(PATIENCE / 10)).unwrap();
+        loop {
+            // The server has closed: a byte is refused, or its end of the line is read.
+            if connection.write_all(b"x").is_err() || matches!(connection.read(&mut byte), Ok(0)) {
+                break;
+            }
+            assert!(began.elapsed() < PATIENCE * 100, "it waits on");
+        }
+    }
+
+    #[test]
+    fn no_more_are_served_at_once_than_there_are_places() {
+        let busy = Arc::new(AtomicUsize::new(0));
+        let slots: Vec<Slot> = std::iter::from_fn(|| Slot::take(&busy)).collect();
+        assert_eq!(slots.len(), MOST);
+        drop(slots);
+        assert_eq!(busy.load(Relaxed), 0);
+        assert!(Slot::take(&busy).is_some());
+    }
+
+    #[test]
+    fn an_address_that_is_taken_is_refused() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let taken = listener.local_addr().unwrap();
+        assert!(Server::start(taken, &Root::host()).is_err());
+    }
+}

@@ -1,0 +1,351 @@
+//! Which columns of the table there is room for.
+
+use record::sample::FlowKind;
+
+use super::line::{Look, Style};
+use super::words::{MIB, UNKNOWN, rate, share, size, wait};
+use crate::screen::frame::Row;
+use crate::screen::order::SortBy;
+use crate::screen::pages::Caps;
+use crate::screen::siblings::Comparison;
+
+/// Before a name: whether it is selected, whether something is found, whether it is folded.
+pub(super) const SIGNS: usize = 3;
+/// A name has at least so many columns, and at most so many.
+const LEAST_NAME: usize = 10;
+/// The name of a member of an array is so long, and more than the lesser figures are worth.
+const USUAL_NAME: usize = 14;
+const MOST_NAME: usize = 32;
+/// On fewer columns the heads are short, and on even fewer the names.
+const SHORT: usize = 80;
+const TINY: usize = 60;
+/// A sparkline has at least so many columns, and at most so many: one for two seconds.
+const LEAST_SPARK: usize = 10;
+const MOST_SPARK: usize = 60;
+
+/// A column of figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Column {
+    Reads,
+    Writes,
+    ReadBytes,
+    WriteBytes,
+    ReadWait,
+    WriteWait,
+    Flight,
+    Busy,
+    Siblings,
+    Cap,
+    Size,
+    Discards,
+    Flushes,
+    FlushWait,
+}
+
+impl Column {
+    /// In the order in which they are shown.
+    const ALL: [Column; 14] = [
+        Column::Reads,
+        Column::Writes,
+        Column::ReadBytes,
+        Column::WriteBytes,
+        Column::ReadWait,
+        Column::WriteWait,
+        Column::Siblings,
+        Column::Flight,
+        Column::Size,
+        Column::Busy,
+        Column::Cap,
+        Column::Flushes,
+        Column::FlushWait,
+        Column::Discards,
+    ];
+
+    /// The head, with the unit that the figures do not carry.
+    pub(super) fn head(self, style: Style, is_short: bool) -> &'static str {
+        match self {
+            Column::ReadWait if is_short => "r-aw",
+            Column::WriteWait if is_short => "w-aw",
+            Column::Reads => "r/s",
+            Column::Writes => "w/s",
+            Column::ReadBytes => "rMiB/s",
+            Column::WriteBytes => "wMiB/s",
+            Column::ReadWait => "r-await",
+            Column::WriteWait => "w-await",
+            Column::Flight => "flight",
+            Column::Busy => "busy",
+            Column::Siblings => style.sign("×sibl", "xsibl"),
+            Column::Cap => "cap",
+            Column::Size => "size",
+            Column::Discards => "disc/s",
+            Column::Flushes => "flush/s",
+            Column::FlushWait => "f-await",
+        }
+    }
+
+    /// How wide it is; most figures need five columns.
+    pub(super) fn width(self, is_short: bool) -> usize {
+        let style = Style {
+            unicode: true,
+            colour: false,
+        };
+        match self {
+            Column::Siblings => 6,
+            Column::Busy => 4,
+            other => other.head(style, is_short).chars().count().max(5),
+        }
+    }
+
+    /// Whether the rows are sorted by it.
+    pub(super) fn is_sorted_by(self, by: SortBy) -> bool {
+        matches!(
+            (self, by),
+            (Column::Reads, SortBy::Reads)
+                | (Column::Writes, SortBy::Writes)
+                | (Column::ReadBytes, SortBy::ReadBytes)
+                | (Column::WriteBytes, SortBy::WriteBytes)
+                | (Column::ReadWait, SortBy::ReadWait)
+                | (Column::WriteWait, SortBy::WriteWait)
+                | (Column::Flight, SortBy::Flight)
+                | (Column::Busy, SortBy::Busy)
+                | (Column::Siblings, SortBy::Siblings)
+                | (Column::Size, SortBy::Size)
+        )
+    }
+
+    /// A row's figure, and how it looks; `None` where the row's own look is meant.
+    pub(super) fn cell(self, of: &Cells<'_>) -> (String, Option<Look>) {
+        let figures = &of.row.figures;
+        let flow = |kind| figures.flow(kind);
+        let (read, write) = (flow(FlowKind::Read), flow(FlowKind::Write));
+        let mib = |bytes: Option<f64>| rate(bytes.map(|bytes| bytes / MIB));
+        let text = match self {
+            Column::Reads => rate(read.iops.get()),
+            Column::Writes => rate(write.iops.get()),
+            Column::ReadBytes => mib(read.bytes.get()),
+            Column::WriteBytes => mib(write.bytes.get()),
+            Column::ReadWait => wait(read.wait.get()),
+            Column::WriteWait => wait(write.wait.get()),
+            Column::Flight => flight(of.row),
+            Column::Busy => share(figures.busy.get()),
+            Column::Size => size(figures.all.size.get()),
+            Column::Discards => rate(flow(FlowKind::Discard).iops.get()),
+            Column::Flushes => rate(flow(FlowKind::Flush).iops.get()),
+            Column::FlushWait => wait(flow(FlowKind::Flush).wait.get()),
+            Column::Siblings => return siblings(of.siblings),
+            Column::Cap => return cap(of.caps),
+        };
+        (text, None)
+    }
+}
+
+/// What the figures of a row are taken from.
+pub(super) struct Cells<'a> {
+    /// What it did.
+    pub row: &'a Row,
+    /// How it compares with its siblings.
+    pub siblings: Option<&'a Comparison>,
+    /// What the vendor says of its caps.
+    pub caps: Option<Caps>,
+}
+
+/// A whole number at the end of the interval, or a mean.
+pub(super) fn flight(row: &Row) -> String {
+    match row.figures.in_flight.get() {
+        Some(count) if count < 99_999.5 => format!("{count:.0}"),
+        Some(count) => rate(Some(count)),
+        None => rate(row.figures.mean_in_flight.get()),
+    }
+}
+
+fn siblings(comparison: Option<&Comparison>) -> (String, Option<Look>) {
+    let Some(comparison) = comparison else {
+        return (String::new(), None);
+    };
+    let number = match comparison.ratio {
+        ratio if ratio < 9.95 => format!("{ratio:.1}×"),
+        ratio if ratio < 999.5 => format!("{ratio:.0}×"),
+        _ => ">999×".to_owned(),
+    };
+    match comparison.stands_out {
+        true => (format!("{number}!"), Some(Look::Warning)),
+        false => (number, None),
+    }
+}
+
+/// The volume's cap (`v`) or the instance's (`i`), whichever is hit for longer.
+fn cap(caps: Option<Caps>) -> (String, Option<Look>) {
+    let Some(caps) = caps else {
+        return (String::new(), None);
+    };
+    let (whose, most) = match caps.volume >= caps.instance {
+        true => ('v', caps.volume),
+        false => ('i', caps.instance),
+    };
+    match most > 0.0 {
+        true => (format!("{whose}{}", share(Some(most))), Some(Look::Warning)),
+        false => (share(Some(0.0)), None),
+    }
+}
+
+/// What a table has room for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// Columns of the name.
+    pub name: usize,
+    /// The columns of figures, from left to right.
+    pub columns: Vec<Column>,
+    /// Columns of the sparkline; 0 where there is none.
+    pub spark: usize,
+    /// Whether the heads are short.
+    pub is_short: bool,
+}
+
+/// What there is to show.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wish {
+    /// The longest name.
+    pub name: usize,
+    /// Whether there are members to compare.
+    pub siblings: bool,
+    /// Whether a vendor has a word to say.
+    pub caps: bool,
+}
+
+impl Plan {
+    /// Takes what matters most first, as long as there is room.
+    pub(super) fn new(columns: usize, wish: Wish) -> Plan {
+        let is_short = columns < SHORT;
+        let usual = wish.name.clamp(LEAST_NAME, USUAL_NAME);
+        let least = if columns < TINY { LEAST_NAME } else { usual };
+        let mut left = columns.saturating_sub(SIGNS + least);
+        let mut taken = Vec::new();
+        let mut spark = 0;
+        let steps: [&[Column]; 11] = [
+            &[Column::Reads, Column::Writes],
+            &[Column::ReadWait, Column::WriteWait],
+            &[Column::Busy],
+            &[Column::Siblings],
+            &[Column::Flight],
+            &[Column::Cap],
+            &[Column::ReadBytes, Column::WriteBytes],
+            // The sparkline.
+            &[],
+            &[Column::Size],
+            &[Column::Flushes, Column::FlushWait],
+            &[Column::Discards],
+        ];
+        for step in steps {
+            let is_idle = match step {
+                [Column::Siblings] => !wish.siblings,
+                [Column::Cap] => !wish.caps,
+                _ => false,
+            };
+            let width: usize = step.iter().map(|column| column.width(is_short) + 1).sum();
+            if step.is_empty() && left > LEAST_SPARK {
+                spark = LEAST_SPARK;
+                left -= LEAST_SPARK + 1;
+            } else if !is_idle && width <= left {
+                taken.extend(step);
+                left -= width;
+            }
+        }
+        let more = wish.name.clamp(least, MOST_NAME) - least;
+        let more = more.min(left);
+        left -= more;
+        if spark > 0 {
+            spark = (spark + left).min(MOST_SPARK);
+        }
+        Plan {
+            name: least + more,
+            columns: Column::ALL
+                .into_iter()
+                .filter(|column| taken.contains(column))
+                .collect(),
+            spark,
+            is_short,
+        }
+    }
+}
+
+/// A text at the right of so many columns.
+pub(super) fn right(text: &str, width: usize) -> String {
+    format!("{text:>width$}")
+}
+
+/// A text that is cut where it is too long, with a sign that it was.
+pub(super) fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return format!("{text:<width$}");
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    format!("{kept}…").chars().take(width).collect()
+}
+
+/// What stands for a figure that is not known.
+pub(super) fn unknown() -> String {
+    UNKNOWN.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ALL: Wish = Wish {
+        name: 14,
+        siblings: true,
+        caps: true,
+    };
+
+    #[test]
+    fn what_matters_most_stays_on_a_narrow_screen() {
+        let narrow = Plan::new(60, Wish { caps: false, ..ALL });
+        assert_eq!(
+            narrow.columns,
+            [
+                Column::Reads,
+                Column::Writes,
+                Column::ReadWait,
+                Column::WriteWait,
+                Column::Siblings,
+                Column::Flight,
+                Column::Busy,
+            ]
+        );
+        assert_eq!(Plan::new(13, ALL).columns, []);
+        let wide = Plan::new(200, ALL);
+        assert_eq!(wide.columns, Column::ALL);
+        assert_eq!((wide.name, wide.spark), (14, MOST_SPARK));
+    }
+
+    #[test]
+    fn a_column_without_anything_in_it_takes_no_room() {
+        let plan = Plan::new(
+            200,
+            Wish {
+                name: 5,
+                siblings: false,
+                caps: false,
+            },
+        );
+        assert!(!plan.columns.contains(&Column::Siblings));
+        assert!(!plan.columns.contains(&Column::Cap));
+    }
+
+    proptest! {
+        #[test]
+        fn no_plan_is_wider_than_the_screen(
+            columns in 13_usize..400,
+            name in 0_usize..100,
+            siblings: bool,
+            caps: bool,
+        ) {
+            let plan = Plan::new(columns, Wish { name, siblings, caps });
+            let figures: usize = plan.columns.iter().map(|column| column.width(plan.is_short) + 1).sum();
+            let spark = if plan.spark > 0 { plan.spark + 1 } else { 0 };
+            prop_assert!(SIGNS + plan.name + figures + spark <= columns);
+        }
+    }
+}

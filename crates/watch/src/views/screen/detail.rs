@@ -1,0 +1,243 @@
+//! One device, with all that is known of it.
+
+use record::sample::{Device, FlowKind, LatencyBin, VendorSample};
+
+use super::columns::{flight, right, unknown};
+use super::line::{Line, Look, Style};
+use super::table::{SPAN, name, state_words};
+use super::words::{MIB, rate, share, size, sparkline, wait};
+use crate::screen::frame::{Frame, Row};
+use crate::screen::model::Model;
+use crate::screen::order::Graph;
+use crate::screen::pages::page;
+
+/// Bars are not longer.
+const BAR: usize = 30;
+
+/// The page of the device that is selected.
+pub(super) fn lines(model: &Model, columns: usize, style: Style) -> Vec<Line> {
+    let branches = model.branches();
+    let branch = branches.get(model.selected(&branches));
+    let (Some(branch), Some(number), Some(frame)) = (branch, model.number(), model.frame()) else {
+        return vec![Line::of("no device is selected", Look::Plain)];
+    };
+    let row = &frame.rows[branch.place];
+    let mut lines = vec![Line::of(name(&row.device), Look::Strong)];
+    lines.extend(facts(&row.device, frame, columns));
+    lines.push(Line::default());
+    lines.extend(flows(row));
+    lines.push(Line::of(
+        format!(
+            "in flight {}, on average {}; busy {}",
+            flight(row),
+            rate(row.figures.mean_in_flight.get()),
+            share(row.figures.busy.get())
+        ),
+        Look::Plain,
+    ));
+    lines.push(Line::default());
+    let width = columns.saturating_sub(22).clamp(1, 120);
+    for graph in Graph::ALL {
+        let device = (branch.id, branch.place);
+        let values = model
+            .reel
+            .trace(device, number, SPAN, width, |row| graph.figure(row));
+        let highest = values.iter().flatten().copied().fold(0.0, f64::max);
+        let known = values.iter().any(Option::is_some);
+        let most = known.then(|| highest_words(graph, highest));
+        let text = format!(
+            "{:<6} to {:<7} {}",
+            graph.word(),
+            most.unwrap_or_else(unknown),
+            sparkline(&values, style.unicode)
+        );
+        lines.push(Line::of(text, Look::Plain));
+    }
+    if let Some(comparison) = &branch.siblings {
+        let look = match comparison.stands_out {
+            true => Look::Warning,
+            false => Look::Plain,
+        };
+        let sign = if comparison.stands_out { " !" } else { "" };
+        let text = format!(
+            "await over 10 s: {:.2} times the median of its siblings{sign}",
+            comparison.ratio
+        );
+        lines.push(Line::of(text, look));
+    }
+    lines.extend(members(row));
+    if let Some(page) = page(&model.reel, number, (branch.id, branch.place)) {
+        lines.extend(vendor(page, style));
+    }
+    lines
+}
+
+fn highest_words(graph: Graph, highest: f64) -> String {
+    match graph {
+        Graph::Iops => rate(Some(highest)),
+        Graph::Bytes => rate(Some(highest / MIB)),
+        Graph::Wait => wait(Some(highest)),
+        Graph::Busy => share(Some(highest)),
+    }
+}
+
+/// Who it is, as many facts a line as fit.
+fn facts(device: &Device, frame: &Frame, columns: usize) -> Vec<Line> {
+    let mut facts = vec![device.kind.word().to_owned()];
+    facts.extend(device.number.map(|number| format!("number {number}")));
+    facts.extend(device.size.map(|size| size.to_string()));
+    let text = |word: &str, value: &Option<String>| {
+        value
+            .as_ref()
+            .map(|value| format!("{word} {}", value.trim()))
+    };
+    facts.extend(text("alias", &device.alias));
+    facts.extend(text("model", &device.model));
+    facts.extend(text("serial", &device.serial));
+    facts.extend(
+        device
+            .queue_depth
+            .map(|depth| format!("queue depth {depth}")),
+    );
+    if device.alias.is_some() {
+        facts.push(format!("kernel's name {}", device.name));
+    }
+    let below = device.lies_on.iter();
+    let below = below.filter_map(|id| frame.rows.iter().find(|row| row.device.id == *id));
+    let below: Vec<&str> = below.map(|row| row.device.name.as_str()).collect();
+    if !below.is_empty() {
+        facts.push(format!("on {}", below.join(" ")));
+    }
+    let mut lines: Vec<Line> = Vec::new();
+    for fact in facts {
+        match lines.last_mut() {
+            Some(line) if line.width() + 2 + fact.chars().count() <= columns => {
+                line.push(format!(", {fact}"), Look::Plain);
+            }
+            _ => lines.push(Line::of(fact, Look::Plain)),
+        }
+    }
+    lines
+}
+
+/// Reads, writes, discards and flushes.
+fn flows(row: &Row) -> Vec<Line> {
+    let cells = |first: &str, rest: [&str; 5]| {
+        let rest = rest.map(|cell| right(cell, 9)).concat();
+        format!("{first:<8}{rest}")
+    };
+    let heads = cells("", ["per s", "MiB/s", "merged/s", "await", "size"]);
+    let mut lines = vec![Line::of(heads, Look::Strong)];
+    for kind in FlowKind::ALL {
+        let rates = row.figures.flow(kind);
+        let text = cells(
+            kind.word(),
+            [
+                &rate(rates.iops.get()),
+                &rate(rates.bytes.get().map(|bytes| bytes / MIB)),
+                &rate(rates.merged.get()),
+                &wait(rates.wait.get()),
+                &size(rates.size.get()),
+            ],
+        );
+        lines.push(Line::of(text, Look::Plain));
+    }
+    lines
+}
+
+/// An array's state and members.
+fn members(row: &Row) -> Vec<Line> {
+    let Some(state) = &row.array else {
+        return Vec::new();
+    };
+    let mut lines = vec![Line::default()];
+    let (text, look) = state_words(state).unwrap_or(("nothing under way".to_owned(), Look::Plain));
+    lines.push(Line::of(text, look));
+    for member in &state.members {
+        let slot = member.slot.map_or_else(unknown, |slot| slot.to_string());
+        let errors = member.errors.filter(|errors| *errors > 0);
+        let errors = errors.map_or(String::new(), |count| {
+            format!(", {count} read errors corrected")
+        });
+        let look = match member.is_faulty() || !errors.is_empty() {
+            true => Look::Warning,
+            false => Look::Plain,
+        };
+        let text = format!(
+            "  {slot:>3} {} {}{errors}",
+            member.name,
+            member.state.join(",")
+        );
+        lines.push(Line::of(text, look));
+    }
+    lines
+}
+
+/// The vendor's page.
+fn vendor(page: &VendorSample, style: Style) -> Vec<Line> {
+    let exceeded = &page.exceeded;
+    let over = |time: Option<record::Nanos>| share(time.map(|time| page.share(time)));
+    let mut lines = vec![
+        Line::default(),
+        Line::of(
+            format!("The volume's own page ({})", page.page.word()),
+            Look::Strong,
+        ),
+    ];
+    let caps = [
+        ("over the volume's IOPS", Some(exceeded.volume_iops)),
+        ("over the volume's throughput", Some(exceeded.volume_bytes)),
+        ("over the instance's IOPS", exceeded.instance_iops),
+        ("over the instance's throughput", exceeded.instance_bytes),
+    ];
+    for (word, time) in caps {
+        let is_over = time.is_some_and(|time| time.0 > 0);
+        let (sign, look) = match is_over {
+            true => ("!", Look::Warning),
+            false => (" ", Look::Plain),
+        };
+        lines.push(Line::of(
+            format!("{sign} {word:<31}{:>6}", over(time)),
+            look,
+        ));
+    }
+    let mean = |time: record::Nanos, count: u64| {
+        wait((count > 0).then(|| time.as_secs_f64() / count as f64))
+    };
+    lines.push(Line::of(
+        format!(
+            "  queue {}, IOPS {}, MiB/s {}, read {}, write {}",
+            page.queue,
+            rate(page.iops().map(|iops| iops.0)),
+            rate(page.bytes().map(|bytes| bytes.0 / MIB)),
+            mean(page.read_time, page.reads),
+            mean(page.write_time, page.writes)
+        ),
+        Look::Plain,
+    ));
+    lines.extend(histogram("latency of reads", &page.read_latency, style));
+    lines.extend(histogram("latency of writes", &page.write_latency, style));
+    lines
+}
+
+fn histogram(title: &str, bins: &[LatencyBin], style: Style) -> Vec<Line> {
+    let most = bins.iter().map(|bin| bin.count).max().unwrap_or(0);
+    if most == 0 {
+        return Vec::new();
+    }
+    let mut lines = vec![Line::of(format!("  {title}"), Look::Strong)];
+    for bin in bins.iter().filter(|bin| bin.count > 0) {
+        let to = bin
+            .to
+            .map_or_else(unknown, |to| wait(Some(to.as_secs_f64())));
+        let length = (bin.count as f64 / most as f64 * BAR as f64).ceil() as usize;
+        let bar = style.sign("█", "#").repeat(length);
+        let from = wait(Some(bin.from.as_secs_f64()));
+        let text = format!(
+            "  {from:>6} to {to:<6}{:>7} {bar}",
+            rate(Some(bin.count as f64))
+        );
+        lines.push(Line::of(text, Look::Plain));
+    }
+    lines
+}

@@ -1,0 +1,118 @@
+//! What was found, with its evidence and what to do.
+
+use record::{Event, Nanos, Severity};
+
+use super::line::{Line, Look, Style, wrap};
+use super::words::{clock, span};
+use crate::screen::model::Model;
+
+/// So many that are over are named below the table.
+const OVER: usize = 5;
+
+/// The findings below the table: what is open in full, and a line for each of the last that are over.
+pub(super) fn below(model: &Model, columns: usize, style: Style) -> Vec<Line> {
+    let Some(now) = now(model) else {
+        return Vec::new();
+    };
+    let mut lines = vec![summary(model, now, columns, style)];
+    for event in model.found.open(now) {
+        lines.extend(in_full(event, now, columns, style));
+    }
+    for event in model.found.over(now).into_iter().take(OVER) {
+        lines.push(name_of(event, now));
+    }
+    lines.extend(model.notes.iter().rev().take(2).map(|note| said(note)));
+    lines
+}
+
+/// All findings, and all that could not be seen.
+pub(super) fn all(model: &Model, columns: usize, style: Style) -> Vec<Line> {
+    let Some(now) = now(model) else {
+        return Vec::new();
+    };
+    let mut lines = vec![summary(model, now, columns, style)];
+    for event in model
+        .found
+        .open(now)
+        .into_iter()
+        .chain(model.found.over(now))
+    {
+        lines.extend(in_full(event, now, columns, style));
+    }
+    for note in &model.notes {
+        lines.extend(wrap(note, columns).iter().map(|line| said(line)));
+    }
+    lines
+}
+
+/// As many of these lines as there is room for, with a word on the others.
+pub(super) fn cut(mut lines: Vec<Line>, room: usize, style: Style) -> Vec<Line> {
+    if lines.len() > room {
+        let hidden = lines.len() - room + 1;
+        lines.truncate(room.saturating_sub(1));
+        if room > 0 {
+            let dots = style.sign("…", "...");
+            let text = format!("  {dots} {hidden} more lines: press f");
+            lines.push(Line::of(text, Look::Note));
+        }
+    }
+    lines
+}
+
+fn now(model: &Model) -> Option<Nanos> {
+    model.frame().map(|frame| frame.at.elapsed)
+}
+
+fn summary(model: &Model, now: Nanos, columns: usize, style: Style) -> Line {
+    let (open, over) = (model.found.open(now).len(), model.found.over(now).len());
+    let text = match (open, over) {
+        (0, 0) => "Findings: none so far ".to_owned(),
+        (open, 0) => format!("Findings: {open} open "),
+        (open, over) => format!("Findings: {open} open, {over} over "),
+    };
+    let rest = columns.saturating_sub(text.chars().count());
+    let mut line = Line::of(text, Look::Strong);
+    line.push(style.sign("─", "-").repeat(rest), Look::Faint);
+    line
+}
+
+/// When, what and where; the evidence; and what to do.
+fn in_full(event: &Event, now: Nanos, columns: usize, style: Style) -> Vec<Line> {
+    let mut lines = vec![name_of(event, now)];
+    let room = columns.saturating_sub(4);
+    for line in wrap(&event.text, room) {
+        lines.push(Line::of(format!("    {line}"), Look::Plain));
+    }
+    let arrow = style.sign("→", ">");
+    for (index, line) in wrap(&event.advice, room).iter().enumerate() {
+        let before = if index == 0 { arrow } else { " " };
+        lines.push(Line::of(format!("  {before} {line}"), Look::Plain));
+    }
+    lines
+}
+
+fn name_of(event: &Event, now: Nanos) -> Line {
+    // What is over now lasted still at a time before.
+    let ended = event.ended.filter(|ended| ended.elapsed <= now);
+    let (sign, look) = match (ended, event.severity) {
+        (Some(_), _) => ("-", Look::Plain),
+        (None, Severity::Note) => ("*", Look::Note),
+        (None, Severity::Warn | Severity::Invalid) => ("!", Look::Warning),
+    };
+    let lasted = ended.map_or(now, |ended| ended.elapsed) - event.began.elapsed;
+    let lasted = match ended {
+        Some(_) => format!("over after {}", span(lasted)),
+        None => format!("for {}", span(lasted)),
+    };
+    let text = format!(
+        "{sign} {} {} {}, {lasted}",
+        clock(event.began),
+        event.code,
+        event.name
+    );
+    Line::of(text, look)
+}
+
+fn said(note: &str) -> Line {
+    Line::of(format!("  note: {note}"), Look::Faint)
+}

@@ -1,0 +1,207 @@
+//! The first lines, which say when and where, and the last, which says which keys there are.
+
+use record::sample::{HostSample, InterfaceSample};
+
+use super::line::{Line, Look, Style};
+use super::words::{MIB, clock, date_and_clock, rate, share, span};
+use crate::screen::model::{Model, Page};
+use crate::screen::order::SortBy;
+
+/// Interfaces that are shown, the busiest first.
+const INTERFACES: usize = 4;
+
+/// When, where, and how the rows are chosen.
+pub(super) fn title(model: &Model, style: Style) -> Line {
+    let mut line = Line::default();
+    match model.frame() {
+        None => line.push("waiting for the first interval", Look::Strong),
+        Some(frame) => match (model.playing, model.behind()) {
+            (None, None) => line.push(clock(frame.at), Look::Strong),
+            (None, Some(behind)) => {
+                let text = format!(" PAUSED {}, {} ago ", clock(frame.at), span(behind));
+                line.push(text, Look::Reverse);
+            }
+            (Some(playing), behind) => {
+                let state = match (behind, playing.at_end) {
+                    (Some(_), _) => "PAUSED".to_owned(),
+                    (None, true) => "END".to_owned(),
+                    (None, false) => format!("{}{}", style.sign("×", "x"), playing.speed),
+                };
+                let text = format!(" REPLAY {} {state} ", date_and_clock(frame.at));
+                line.push(text, Look::Reverse);
+            }
+        },
+    }
+    match model.recording {
+        Some(true) => line.push("  recording", Look::Plain),
+        Some(false) => line.push("  NOT RECORDED", Look::Warning),
+        None => {}
+    }
+    if let Some(host) = &model.source.hostname {
+        line.push(format!("  {host}"), Look::Plain);
+    }
+    if let Some(frame) = model.frame() {
+        let open = model.found.open(frame.at.elapsed).len();
+        match open {
+            0 => {}
+            1 => line.push("  ! 1 finding", Look::Warning),
+            open => line.push(format!("  ! {open} findings"), Look::Warning),
+        }
+    }
+    if !model.choice.wanted.text().is_empty() {
+        line.push(
+            format!("  filter: {}", model.choice.wanted.text()),
+            Look::Note,
+        );
+    }
+    if let Some((mark, before)) = model.marks_of_late().next() {
+        let text = format!("  = {}, {} ago", mark.text, span(before));
+        line.push(text, Look::Strong);
+    }
+    let by = model.choice.sort;
+    let is_falling = (by == SortBy::Name) == model.choice.reverse;
+    let arrow = match is_falling {
+        true => style.sign("↓", "(falling)"),
+        false => style.sign("↑", "(rising)"),
+    };
+    line.push(format!("  sort: {} {arrow}", by.word()), Look::Plain);
+    if let Some(frame) = model.frame() {
+        line.push(format!("  interval {}", span(frame.length)), Look::Plain);
+        if frame.gap.is_some() {
+            line.push("  after a gap", Look::Note);
+        }
+    }
+    line
+}
+
+/// What the host as a whole does, in at most so many lines.
+pub(super) fn host(model: &Model, columns: usize, most: usize) -> Vec<Line> {
+    let Some(frame) = model.frame() else {
+        return Vec::new();
+    };
+    let mut lines: Vec<Line> = Vec::new();
+    for (text, look) in parts(&frame.host) {
+        let width = text.chars().count();
+        let is_full = lines.len() >= most;
+        match lines.last_mut() {
+            Some(line) if line.width() + 3 + width <= columns => {
+                line.push(format!("   {text}"), look);
+            }
+            // A shorter one may still find room.
+            _ if is_full => {}
+            _ => lines.push(Line::of(text, look)),
+        }
+    }
+    lines
+}
+
+/// Figures of the host, those that matter most first.
+fn parts(host: &HostSample) -> Vec<(String, Look)> {
+    let mut parts = Vec::new();
+    match &host.pressure {
+        Some(pressure) => {
+            let now = |line: &record::sample::PressureLine| {
+                let stalled = line.stalled.unwrap_or(line.avg10);
+                (share(Some(stalled.0)), stalled.0)
+            };
+            let (some, _) = now(&pressure.some);
+            let full = pressure.full.as_ref().map(now);
+            let is_bad = full.as_ref().is_some_and(|(_, full)| *full >= 0.2);
+            let full = full.map_or(String::new(), |(full, _)| format!(" full {full}"));
+            let sign = if is_bad { "!" } else { "" };
+            let look = if is_bad { Look::Warning } else { Look::Plain };
+            parts.push((format!("PSI io some {some}{full}{sign}"), look));
+        }
+        None => parts.push(("PSI io -".to_owned(), Look::Plain)),
+    }
+    if let Some(load) = host.load {
+        let text = format!("load {:.2} {:.2} {:.2}", load.one, load.five, load.fifteen);
+        parts.push((text, Look::Plain));
+    }
+    if let Some(memory) = &host.memory {
+        let mut words = Vec::new();
+        if let Some(dirty) = memory.dirty {
+            let limit = memory.limit.map(|limit| format!(" of {limit}"));
+            words.push(format!("dirty {dirty}{}", limit.unwrap_or_default()));
+        }
+        words.extend(memory.writeback.map(|bytes| format!("writeback {bytes}")));
+        let is_near = memory.dirty.zip(memory.limit);
+        let is_near = is_near.is_some_and(|(dirty, limit)| dirty.0 as f64 > 0.9 * limit.0 as f64);
+        let look = if is_near { Look::Warning } else { Look::Plain };
+        if !words.is_empty() {
+            parts.push((words.join(", "), look));
+        }
+    }
+    let mut interfaces: Vec<&InterfaceSample> = host.interfaces.iter().collect();
+    let moved = |one: &InterfaceSample| one.rx.bytes.0 + one.tx.bytes.0;
+    interfaces.sort_by(|a, b| moved(b).total_cmp(&moved(a)));
+    // Those at rest say nothing, but for one, which says that nothing moves.
+    let busy = interfaces.iter().filter(|one| moved(one) > 0.0).count();
+    for one in interfaces.into_iter().take(busy.clamp(1, INTERFACES)) {
+        let mib = |bytes: f64| rate(Some(bytes / MIB));
+        let (rx, tx) = (mib(one.rx.bytes.0), mib(one.tx.bytes.0));
+        let lost = one.rx.drops.0 + one.tx.drops.0 + one.rx.errors.0 + one.tx.errors.0;
+        let (lost, look) = match lost > 0.0 {
+            true => (format!(", lost {}/s!", rate(Some(lost))), Look::Warning),
+            false => (String::new(), Look::Plain),
+        };
+        parts.push((format!("{} rx {rx} tx {tx} MiB/s{lost}", one.name), look));
+    }
+    if let Some(cpu) = &host.cpu {
+        let (iowait, steal) = (share(Some(cpu.iowait.0)), share(Some(cpu.steal.0)));
+        parts.push((format!("iowait {iowait} steal {steal}"), Look::Plain));
+    }
+    parts
+}
+
+/// What is typed, or the keys that there are: as many as fit.
+pub(super) fn keys(model: &Model, columns: usize, style: Style) -> Line {
+    if let Some(text) = &model.typing {
+        let mut line = Line::of("filter: ", Look::Strong);
+        // The end of what is typed is seen, also where it is long.
+        let room = columns.saturating_sub(line.width() + 1);
+        let long = text.chars().count().saturating_sub(room);
+        line.push(text.chars().skip(long).collect::<String>(), Look::Plain);
+        line.push(" ", Look::Reverse);
+        return line;
+    }
+    let pause = if model.behind().is_some() {
+        "go on"
+    } else {
+        "pause"
+    };
+    let time = style.sign("←→", "left/right");
+    let hints: Vec<(&str, &str)> = match model.page {
+        Page::Devices => vec![
+            ("?", "help"),
+            ("q", "quit"),
+            ("space", pause),
+            (time, "time"),
+            ("/", "filter"),
+            ("s", "sort"),
+            ("enter", "detail"),
+            ("f", "findings"),
+            ("z", "fold"),
+            ("v", "graph"),
+            ("a", "all"),
+        ],
+        _ => vec![
+            ("esc", "back"),
+            ("space", pause),
+            (time, "time"),
+            ("?", "help"),
+        ],
+    };
+    let mut line = Line::default();
+    for (key, word) in hints {
+        if line.width() + key.chars().count() + word.len() + 3 > columns {
+            break;
+        }
+        if line.width() > 0 {
+            line.push("  ", Look::Plain);
+        }
+        line.push(key, Look::Strong);
+        line.push(format!(" {word}"), Look::Plain);
+    }
+    line
+}

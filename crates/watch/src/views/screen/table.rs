@@ -1,0 +1,326 @@
+//! The table of devices. Only the rows that are seen are drawn.
+
+use record::Nanos;
+use record::sample::{ArraySample, Device, DeviceKind};
+
+use super::columns::{Cells, Plan, SIGNS, Wish, cut, right};
+use super::line::{Line, Look, Style};
+use super::words::{MIB, rate, span, sparkline};
+use crate::screen::frame::Row;
+use crate::screen::model::Model;
+use crate::screen::pages::{Caps, page};
+use crate::screen::reel::Reel;
+use crate::screen::tree::{Branch, Fold};
+use record::Severity;
+
+/// Sparklines show so much.
+pub(super) const SPAN: Nanos = Nanos::from_secs(120);
+
+/// The table of a frame.
+pub(super) struct Table<'a> {
+    model: &'a Model,
+    style: Style,
+    branches: Vec<Branch>,
+    plan: Plan,
+}
+
+/// The part of a table that is seen.
+#[derive(Default)]
+pub(super) struct Rows {
+    /// Its lines, with the heads.
+    pub lines: Vec<Line>,
+    /// How many rows are seen.
+    pub page_rows: usize,
+}
+
+impl<'a> Table<'a> {
+    pub(super) fn new(model: &'a Model, columns: usize, style: Style) -> Table<'a> {
+        let branches = model.branches();
+        let rows = model.frame().map_or(&[][..], |frame| &frame.rows);
+        let label = |branch: &Branch| {
+            2 * branch.lasts.len() + name(&rows[branch.place].device).chars().count()
+        };
+        let wish = Wish {
+            name: branches.iter().map(label).max().unwrap_or(0),
+            siblings: branches.iter().any(|branch| branch.siblings.is_some()),
+            caps: has_pages(model),
+        };
+        Table {
+            model,
+            style,
+            plan: Plan::new(columns, wish),
+            branches,
+        }
+    }
+
+    /// How many lines the whole of it has, with the heads.
+    pub(super) fn height(&self) -> usize {
+        let rows: usize = (0..self.branches.len())
+            .map(|index| self.row_height(index))
+            .sum();
+        rows + 1
+    }
+
+    /// So many lines of it, among which is the row that is selected.
+    pub(super) fn lines(&self, room: usize) -> Rows {
+        let (Some(number), true) = (self.model.number(), room > 0) else {
+            return Rows::default();
+        };
+        let mut rows = Rows::default();
+        let has_heads = room > 1;
+        if has_heads {
+            rows.lines.push(self.heads());
+        }
+        if self.branches.is_empty() {
+            let text = "no device is shown: a shows all, esc ends a filter";
+            rows.lines.push(Line::of(text, Look::Plain));
+        }
+        let room = room - rows.lines.len().min(room);
+        let selected = self.model.selected(&self.branches);
+        let first = self.first_seen(selected, room);
+        let mut left = room;
+        for index in first..self.branches.len() {
+            let mut lines = self.row(index, number, index == selected);
+            lines.truncate(left);
+            left -= lines.len();
+            rows.page_rows += 1;
+            rows.lines.extend(lines);
+            if left == 0 {
+                break;
+            }
+        }
+        let hidden = self.branches.len() - first - rows.page_rows.min(self.branches.len() - first);
+        if hidden > 0 || first > 0 {
+            let (last, all) = (first + rows.page_rows, self.branches.len());
+            let part = match format!("{}-{last} of {all}", first + 1) {
+                long if long.len() > self.plan.name => format!("{last}/{all}"),
+                part => part,
+            };
+            if let Some(head) = rows.lines.first_mut().filter(|_| has_heads) {
+                *head = self.heads_with(&part);
+            }
+        }
+        rows
+    }
+
+    /// The first row that is seen, so that the one that is selected is.
+    fn first_seen(&self, selected: usize, room: usize) -> usize {
+        let mut first = selected;
+        let mut height = self
+            .branches
+            .get(selected)
+            .map_or(0, |_| self.row_height(selected));
+        // The rows that follow it are shown too, down to the end of the list.
+        let after = (selected + 1..self.branches.len()).map(|index| self.row_height(index));
+        let half = room / 2;
+        height += after.sum::<usize>().min(half);
+        while first > 0 && height + self.row_height(first - 1) <= room {
+            first -= 1;
+            height += self.row_height(first);
+        }
+        first
+    }
+
+    fn row_height(&self, index: usize) -> usize {
+        1 + usize::from(self.state(index).is_some())
+    }
+
+    /// What an array does on its own, and what it lacks.
+    fn state(&self, index: usize) -> Option<(String, Look)> {
+        let row = self.device_row(index)?;
+        state_words(row.array.as_ref()?)
+    }
+
+    fn device_row(&self, index: usize) -> Option<&Row> {
+        let place = self.branches.get(index)?.place;
+        self.model.frame()?.rows.get(place)
+    }
+
+    fn heads(&self) -> Line {
+        self.heads_with("")
+    }
+
+    /// The heads; where the list is longer than the screen, which part of it is seen.
+    fn heads_with(&self, part: &str) -> Line {
+        let choice = &self.model.choice;
+        let name = if part.is_empty() { "device" } else { part };
+        let mut line = Line::of(" ".repeat(SIGNS), Look::Strong);
+        line.push(cut(name, self.plan.name), Look::Strong);
+        for column in &self.plan.columns {
+            line.push(" ", Look::Plain);
+            let is_sorted = column.is_sorted_by(choice.sort);
+            let look = if is_sorted {
+                Look::Reverse
+            } else {
+                Look::Strong
+            };
+            line.push(
+                right(
+                    column.head(self.style, self.plan.is_short),
+                    column.width(self.plan.is_short),
+                ),
+                look,
+            );
+        }
+        if self.plan.spark > 0 {
+            line.push(" ", Look::Strong);
+            line.push(self.graph_head(), Look::Strong);
+        }
+        line
+    }
+
+    /// The head of the sparklines: what they show, and above them the marks that were set meanwhile.
+    fn graph_head(&self) -> String {
+        let text = format!("{}, 2 min", self.model.graph.word());
+        let mut signs: Vec<char> = cut(&text, self.plan.spark).chars().collect();
+        for (_, before) in self.model.marks_of_late() {
+            let number = self.model.number();
+            let part = number
+                .and_then(|number| self.model.reel.part(number, SPAN, self.plan.spark, before));
+            if let Some(sign) = part.and_then(|part| signs.get_mut(part)) {
+                *sign = if self.style.unicode { '↓' } else { '|' };
+            }
+        }
+        signs.into_iter().collect()
+    }
+
+    /// The lines of a device.
+    fn row(&self, index: usize, number: u64, is_selected: bool) -> Vec<Line> {
+        let (Some(branch), Some(row)) = (self.branches.get(index), self.device_row(index)) else {
+            return Vec::new();
+        };
+        let look = match row.figures.is_active() && branch.is_match {
+            true => Look::Plain,
+            false => Look::Faint,
+        };
+        let mut line = Line::of(if is_selected { ">" } else { " " }, Look::Strong);
+        let time = self
+            .model
+            .frame()
+            .map_or(Nanos(0), |frame| frame.at.elapsed);
+        match self.model.found.mark(branch.id, time) {
+            None => line.push(" ", Look::Plain),
+            Some(Severity::Note) => line.push("*", Look::Note),
+            Some(Severity::Warn | Severity::Invalid) => line.push("!", Look::Warning),
+        }
+        line.push(fold_sign(branch.fold, self.style), look);
+        let label = format!("{}{}", twig(&branch.lasts, self.style), name(&row.device));
+        let name_look = if is_selected { Look::Reverse } else { look };
+        line.push(cut(&label, self.plan.name), name_look);
+        let device = (branch.id, branch.place);
+        let cells = Cells {
+            row,
+            siblings: branch.siblings.as_ref(),
+            caps: page(&self.model.reel, number, device).map(|page| Caps::of(page)),
+        };
+        for column in &self.plan.columns {
+            let (text, own) = column.cell(&cells);
+            line.push(" ", Look::Plain);
+            line.push(
+                right(&text, column.width(self.plan.is_short)),
+                own.unwrap_or(look),
+            );
+        }
+        if self.plan.spark > 0 {
+            line.push(" ", Look::Plain);
+            line.push(self.spark(&self.model.reel, number, device), look);
+        }
+        let mut lines = vec![line];
+        if let Some((text, look)) = self.state(index) {
+            let indent = " ".repeat(SIGNS + 2 * branch.lasts.len() + 2);
+            let mut line = Line::of(indent, Look::Plain);
+            line.push(text, look);
+            lines.push(line);
+        }
+        lines
+    }
+
+    fn spark(&self, reel: &Reel, number: u64, device: (record::sample::DeviceId, usize)) -> String {
+        let graph = self.model.graph;
+        let values = reel.trace(device, number, SPAN, self.plan.spark, |row| {
+            graph.figure(row)
+        });
+        sparkline(&values, self.style.unicode)
+    }
+}
+
+fn has_pages(model: &Model) -> bool {
+    let Some(number) = model.number() else {
+        return false;
+    };
+    let mut frames = model.reel.back(number, Nanos::from_secs(5));
+    frames.any(|frame| frame.rows.iter().any(|row| row.vendor.is_some()))
+}
+
+/// How a device is called: what people know it by.
+pub(super) fn name(device: &Device) -> String {
+    match (device.kind, &device.alias, &device.level) {
+        (DeviceKind::Mapper, Some(alias), _) => alias.clone(),
+        (DeviceKind::Array, _, Some(level)) => format!("{} {level}", device.name),
+        _ => device.name.clone(),
+    }
+}
+
+fn fold_sign(fold: Fold, style: Style) -> &'static str {
+    match fold {
+        Fold::Leaf => " ",
+        Fold::Open => style.sign("▾", "-"),
+        Fold::Closed => style.sign("▸", "+"),
+    }
+}
+
+/// The lines of the tree before a name.
+fn twig(lasts: &[bool], style: Style) -> String {
+    let Some((own, above)) = lasts.split_last() else {
+        return String::new();
+    };
+    let mut text = String::new();
+    for is_last in above {
+        text.push_str(if *is_last {
+            "  "
+        } else {
+            style.sign("│ ", "| ")
+        });
+    }
+    text.push_str(match own {
+        true => style.sign("└ ", "`-"),
+        false => style.sign("├ ", "|-"),
+    });
+    text
+}
+
+/// An array's own state in words, where there is something to say.
+pub(super) fn state_words(state: &ArraySample) -> Option<(String, Look)> {
+    let mut parts = Vec::new();
+    let mut look = Look::Note;
+    if let Some(missing) = state.degraded.filter(|missing| *missing > 0) {
+        look = Look::Warning;
+        let of = state.wanted.map(|wanted| format!(" of {wanted}"));
+        parts.push(format!(
+            "! degraded: {missing}{} missing",
+            of.unwrap_or_default()
+        ));
+    }
+    let faulty = state.members.iter().filter(|member| member.is_faulty());
+    let faulty: Vec<&str> = faulty.map(|member| member.name.as_str()).collect();
+    if !faulty.is_empty() {
+        look = Look::Warning;
+        parts.push(format!("! faulty: {}", faulty.join(" ")));
+    }
+    if let Some(action) = state.action.filter(|action| action.is_work()) {
+        let mut text = action.word().to_owned();
+        if let Some(position) = state.position {
+            text.push_str(&format!(" {:.1}%", 100.0 * position.fraction()));
+        }
+        if let Some(speed) = state.speed {
+            text.push_str(&format!(" at {} MiB/s", rate(Some(speed.0 / MIB))));
+            let left = state.position.and_then(|position| position.left(speed));
+            text.push_str(&left.map_or(String::new(), |left| format!(", {} left", span(left))));
+        }
+        parts.push(text);
+    }
+    if let Some(sectors) = state.mismatched.filter(|sectors| *sectors > 0) {
+        parts.push(format!("{sectors} sectors differ"));
+    }
+    (!parts.is_empty()).then(|| (parts.join("; "), look))
+}
