@@ -205,3 +205,30 @@ pub enum EngineChoice {
     /// A thread for each request in flight, with pread and pwrite
     Sync,
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use clap::{Parser, Subcommand};
+
+    use super::BenchArgs;
+
+    /// The program, as far as this verb goes.
+    #[derive(Parser)]
+    struct Program {
+        #[command(subcommand)]
+        verb: Verb,
+    }
+
+    #[derive(Subcommand)]
+    enum Verb {
+        Bench(Box<BenchArgs>),
+    }
+
+    /// The arguments of a command line, `disksmith bench ...`.
+    pub(crate) fn parsed<'a>(
+        words: impl IntoIterator<Item = &'a str>,
+    ) -> Result<BenchArgs, clap::Error> {
+        let Verb::Bench(args) = Program::try_parse_from(words)?.verb;
+        Ok(*args)
+    }
+}

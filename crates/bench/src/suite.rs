@@ -316,17 +316,13 @@ fn change(workload: &mut Workload, args: &BenchArgs) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser as _;
-    use disksmith::cli::{Cli, Verb};
+    use crate::args::tests::parsed;
 
     fn planned(arguments: &str) -> Result<Vec<PhasePlan>, String> {
         let words = ["disksmith", "bench"]
             .into_iter()
             .chain(arguments.split(' '));
-        let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
-        let Verb::Bench(args) = cli.verb else {
-            panic!("not bench")
-        };
+        let args = parsed(words).map_err(|error| error.to_string())?;
         let (_, names) = args.target_and_phases()?;
         plan(&args, &names)
     }

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
-use clap::Parser as _;
 use engine::scripted::Scripted;
 use engine::{Engine, EngineError, Job};
 use linux::Root;
@@ -14,7 +13,7 @@ use record::{Bytes, Slice, Window, WindowFlow};
 use serde_json::Value;
 
 use super::bench;
-use disksmith::cli::{Cli, Verb};
+use crate::args::tests::parsed;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome};
 
@@ -37,10 +36,7 @@ pub(super) fn run(folder: &Path, arguments: &str, engine: &dyn Engine) -> (Outco
     let words = ["disksmith", "bench"]
         .into_iter()
         .chain(arguments.split(' '));
-    let cli = Cli::try_parse_from(words.chain([folder.to_str().unwrap()])).unwrap();
-    let Verb::Bench(args) = cli.verb else {
-        panic!("not bench")
-    };
+    let args = parsed(words.chain([folder.to_str().unwrap()])).unwrap();
     let paper = Paper::default();
     let mut context = Context {
         root: Root::host(),

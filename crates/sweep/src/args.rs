@@ -150,7 +150,7 @@ fn block_count(text: &str) -> Result<usize, String> {
 
 /// The suites whose phases a sweep can measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SweepSuite {
+pub enum SweepSuite {
     /// What databases do: pages, a log, scans and loads
     Database,
 }

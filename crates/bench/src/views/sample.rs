@@ -9,7 +9,7 @@ use record::{
 };
 
 use crate::conclusion::{Conclusion, Estimate, FlowFigures, PhaseFigures};
-pub(crate) use draw::Random;
+pub use draw::Random;
 
 /// The seed's own weight in what differs between two runs: up to this share faster or slower.
 const SPREAD: f64 = 0.25;
@@ -43,7 +43,7 @@ fn machine() -> Machine {
 
 /// A run of all seven phases of the suite `database`, and what could be concluded of it. Runs of
 /// different seeds differ in id, speed and noise.
-pub(crate) fn database_run(seed: u64) -> (Run, Conclusion) {
+pub fn database_run(seed: u64) -> (Run, Conclusion) {
     let mut random = Random::new(seed);
     let speed = 1.0 + SPREAD * (2.0 * random.uniform() - 1.0);
     let began = jiff::Timestamp::UNIX_EPOCH
@@ -153,7 +153,7 @@ pub(crate) fn conclusion(run: &Run) -> Conclusion {
 }
 
 /// A run as it is read from another tool's output: totals, and nothing over time.
-pub(crate) fn imported_run(seed: u64) -> (Run, Conclusion) {
+pub fn imported_run(seed: u64) -> (Run, Conclusion) {
     let (mut run, _) = database_run(seed);
     run.origin = Origin::Imported {
         tool: "fio 3.33".to_owned(),
@@ -167,7 +167,7 @@ pub(crate) fn imported_run(seed: u64) -> (Run, Conclusion) {
 }
 
 /// A run that a signal ended in its third phase.
-pub(crate) fn interrupted_run(seed: u64) -> (Run, Conclusion) {
+pub fn interrupted_run(seed: u64) -> (Run, Conclusion) {
     let (mut run, _) = database_run(seed);
     run.phases.truncate(3);
     if let Some(last) = run.phases.last_mut() {

@@ -11,14 +11,10 @@ use clap::{Args, Parser, Subcommand};
 
 use array::args::ArrayArgs;
 use bench::args::BenchArgs;
-use bench::args::EngineChoice;
-use bench::args::SuiteName;
 use bench::imported::args::ImportArgs;
-use bench::imported::args::OutputFormat;
 use bench::runs::args::CompareArgs;
 use bench::runs::args::ReportArgs;
 use bench::runs::args::RunsArgs;
-use bench::runs::args::RunsVerb;
 use bench::runs::args::ShowArgs;
 pub(crate) use fleet::{
     FleetArgs, FleetShowArgs, FleetVerb, FleetZeroArgs, HostsArgs, LookArgs, Per, PlanArgs,
@@ -31,11 +27,7 @@ pub(crate) use mark::MarkArgs;
 use scrub::args::ScrubArgs;
 use sweep::args::SweepArgs;
 use warm::args::WarmArgs;
-use watch::args::Limits;
 use watch::args::WatchArgs;
-use watch::args_log::LogArray;
-use watch::args_log::name_in_path;
-use watch::args_record::RecordArgs;
 use zero::args::ZeroArgs;
 
 /// Database-grade I/O from cloud disks: every figure with an interval and a verdict.

@@ -3,7 +3,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use clap::Parser as _;
 use engine::calls::{self, Calls, Task};
 use engine::{Control, Observer};
 use record::{Bytes, Direction, Nanos, Pattern, Window};
@@ -13,18 +12,12 @@ use super::folder::{self, Folder};
 use super::plan::{Files, Round, Test, Tests};
 use super::small::{Deed, Small};
 use crate::args::BenchArgs;
-use disksmith::cli::{Cli, Verb};
+use crate::args::tests::parsed;
 
 fn args(arguments: &str) -> BenchArgs {
     let words = ["disksmith", "bench", ".", "--suite", "bonnie"];
     let more = arguments.split(' ').filter(|word| !word.is_empty());
-    match Cli::try_parse_from(words.into_iter().chain(more))
-        .unwrap()
-        .verb
-    {
-        Verb::Bench(args) => *args,
-        _ => panic!("not bench"),
-    }
+    parsed(words.into_iter().chain(more)).unwrap()
 }
 
 fn tests(arguments: &str) -> Result<Tests, String> {
@@ -152,7 +145,7 @@ fn what_makes_no_sense_is_refused() {
     }
     assert!(tests("--block 2m").is_err());
     assert!(tests("--file-size 2g").is_err());
-    assert!(Cli::try_parse_from("d bench . --suite bonnie --file-size 4k-1k".split(' ')).is_err());
+    assert!(parsed("d bench . --suite bonnie --file-size 4k-1k".split(' ')).is_err());
 }
 
 #[test]

@@ -13,7 +13,9 @@ const SHORT_CHARS: usize = 24;
 pub struct Subject<'a> {
     /// Its place among the runs of the report, which decides its colour.
     pub slot: usize,
+    /// The run.
     pub run: &'a Run,
+    /// Its figures and findings.
     pub conclusion: &'a Conclusion,
     /// Enough of its id to tell it from the others.
     pub short: String,

@@ -9,14 +9,16 @@ use record::{
 const SLICES: u32 = 10;
 
 /// SplitMix64 (Steele, Lea, Flood 2014): small, and good enough to draw pictures with.
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Random {
+    /// One that gives the same values for the same seed.
+    pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    pub(crate) fn uniform(&mut self) -> f64 {
+    /// The next value, from 0 to 1.
+    pub fn uniform(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
