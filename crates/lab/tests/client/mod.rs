@@ -88,6 +88,11 @@ impl Client {
         self.sent
     }
 
+    /// Sends bytes to a server that may hang up; whether it took them.
+    pub(crate) fn try_send_raw(&mut self, bytes: &[u8]) -> bool {
+        self.write.write_all(bytes).is_ok()
+    }
+
     /// Sends bytes as they are.
     pub(crate) fn send_raw(&mut self, bytes: &[u8]) {
         self.write.write_all(bytes).unwrap();
