@@ -14,6 +14,9 @@ use crate::failure::{Failure, Standing as _};
 /// Columns when the output is no terminal, and the most that are used on one.
 const WIDEST: usize = 100;
 
+/// The error of an answer that is lost.
+const UNPRINTED: &str = "the answer could not be written to standard output";
+
 /// What every command is given.
 pub(crate) struct Context {
     /// Where the kernel's files are read.
@@ -82,7 +85,7 @@ impl Context {
         self.out
             .write_all(printable(text).as_bytes())
             .and_then(|()| self.out.flush())
-            .context("the answer could not be written to standard output")
+            .context(UNPRINTED)
             .midway()
     }
 
@@ -90,6 +93,17 @@ impl Context {
     pub(crate) fn tell(&self, text: &str) {
         tell(text);
     }
+}
+
+/// Prints what --help and --version answer, in colours where standard output is a terminal.
+///
+/// # Errors
+/// As [`Context::print`].
+pub(crate) fn print_help(help: &clap::Error) -> Result<(), Failure> {
+    help.print()
+        .and_then(|()| io::stdout().flush())
+        .context(UNPRINTED)
+        .midway()
 }
 
 /// Tells the user something that is not part of the answer, on standard error.

@@ -13,6 +13,7 @@ mod keeper;
 mod lab;
 mod longwork;
 mod mark;
+mod output;
 mod planned;
 mod reading;
 mod render;
@@ -31,9 +32,11 @@ use clap::{CommandFactory as _, Parser as _};
 
 use cli::{Cli, Verb};
 use context::Context;
-use failure::{Outcome, Standing as _};
+use failure::{Answer, Outcome, Standing as _};
 
 fn main() -> ExitCode {
+    // Without the handler such a write ends the process, as it would without this.
+    let _ = signals::survive_the_limit_of_files();
     // clap takes DISKSMITH_LEDGER for an argument, and would complain instead of helping.
     if std::env::args_os().len() <= 1 {
         let help = Cli::command().render_help();
@@ -45,8 +48,9 @@ fn main() -> ExitCode {
         Err(error) if error.use_stderr() && cli::asks_for_check(std::env::args_os()) => {
             return ExitCode::from(watch::misused_check(&error));
         }
-        // Misuse ends here with status 2, --help and --version with 0.
-        Err(error) => error.exit(),
+        // Misuse ends here with status 2.
+        Err(error) if error.use_stderr() => error.exit(),
+        Err(help) => return failure::exit_code(context::print_help(&help).map(|()| Answer::Done)),
     };
     let mut context = Context::of_process(cli.ledger.named());
     failure::exit_code(run(&cli.verb, &mut context))
@@ -105,6 +109,6 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
             lab::lab(args, context, &interrupt)
         }
         Verb::Completions { shell } => shell::completions(*shell, context),
-        Verb::Man { folder } => shell::man_pages(folder),
+        Verb::Man { folder, force } => shell::man_pages(folder, *force),
     }
 }

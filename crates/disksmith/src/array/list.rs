@@ -13,7 +13,7 @@ use super::journal::Building;
 use super::{ETC, repair};
 use crate::cli::ListArgs;
 use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::failure::{Answer, Failure, Outcome, Standing as _, sentence};
 use crate::longwork::Here;
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout, wrap};
@@ -127,7 +127,8 @@ fn unfinished(context: &Context) -> Vec<Left> {
     found().unwrap_or_else(|error| {
         context.tell(&format!(
             "disksmith: whether a killed 'array create' left something to repair is not known: \
-             {error:#}"
+             {}",
+            sentence(&error)
         ));
         Vec::new()
     })

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{ArrayArgs, ArrayVerb, CreateArgs, Level};
 use crate::context::{Context, tell};
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::failure::{Answer, Failure, Outcome, Standing as _, sentence};
 use crate::longwork::Here;
 use crate::planned;
 use crate::render::json::SCHEMA;
@@ -115,8 +115,8 @@ impl Book {
             Err(failure) => {
                 tell(&format!(
                     "disksmith: whether a killed 'array create' left something to repair is not \
-                     known: {:#}",
-                    failure.error()
+                     known: {}",
+                    sentence(&failure.error())
                 ));
                 None
             }
@@ -128,7 +128,8 @@ impl Book {
 fn unrepairable(error: &anyhow::Error) -> String {
     format!(
         "disksmith: the ledger cannot follow this, so that after a kill -9 or a power cut nothing \
-         would be repaired: {error:#}"
+         would be repaired: {}",
+        sentence(&error)
     )
 }
 

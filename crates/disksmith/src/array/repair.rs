@@ -16,6 +16,7 @@ use super::host::Host;
 use super::journal::{Building, Stage};
 use super::ours;
 use super::steps::Undone;
+use crate::failure::sentence;
 use crate::longwork::Here;
 use crate::planned::Planned;
 use look::Worth;
@@ -72,8 +73,9 @@ pub(crate) fn repair(host: &mut Host, ledger: &mut Ledger, here: &Here, planned:
             .and_then(|(claim, work)| one(host, ledger, claim, work.document));
         if let Err(error) = outcome {
             (host.say)(&format!(
-                "The 'array create' of {} that did not end could not be repaired: {error:#}. It is \
+                "The 'array create' of {} that did not end could not be repaired: {}. It is \
                  tried again when an array is next built or stopped.\n",
+                sentence(&error),
                 work.began
             ));
         }

@@ -101,4 +101,7 @@ pub(crate) struct ReportArgs {
     /// The page to write
     #[arg(short, long, value_name = "FILE.html")]
     pub output: PathBuf,
+    /// Replace a file that is no report of disksmith
+    #[arg(long)]
+    pub force: bool,
 }

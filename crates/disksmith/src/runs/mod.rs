@@ -15,6 +15,7 @@ use crate::cli::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::imported::Judged;
+use crate::output::{Format, OutputFile};
 use crate::render;
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout};
@@ -221,6 +222,7 @@ pub(crate) fn compare(args: &CompareArgs, context: &mut Context) -> Outcome {
 
 /// Draws runs as an HTML page.
 pub(crate) fn report(args: &ReportArgs, context: &mut Context) -> Outcome {
+    let output = OutputFile::check(&args.output, Format::Page, args.force)?;
     let ledger = context.open_ledger()?;
     let mut measured = Vec::new();
     let mut imported = Vec::new();
@@ -231,6 +233,6 @@ pub(crate) fn report(args: &ReportArgs, context: &mut Context) -> Outcome {
         }
     }
     let marks = ledger.marks(Timestamp::MIN, Timestamp::MAX).midway()?;
-    render::html::write_file(&args.output, &measured, &imported, &marks).refused()?;
+    render::html::write_file(&output, &measured, &imported, &marks).midway()?;
     Ok(Answer::Done)
 }

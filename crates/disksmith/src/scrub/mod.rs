@@ -66,7 +66,7 @@ use record::Nanos;
 
 use crate::cli::ScrubArgs;
 use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::failure::{Answer, Failure, Outcome, Standing as _, sentence};
 use choose::{choose, is_any_degraded, rounds, still};
 use drive::Ending;
 use felt::Targets;
@@ -98,7 +98,8 @@ pub(crate) fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicB
     }
     let mut book = Book::open(context, false).unwrap_or_else(|error| {
         context.tell(&format!(
-            "disksmith: whether a killed scrub has left something to put back is not known: {error:#}"
+            "disksmith: whether a killed scrub has left something to put back is not known: {}",
+            sentence(&error)
         ));
         None
     });

@@ -25,6 +25,7 @@ use super::progress::{Line, Lines};
 use super::start::Started;
 use super::target::Target;
 use super::when::Due;
+use crate::failure::sentence;
 use crate::keeper::Keeper;
 use crate::render::words::short_latency;
 
@@ -388,7 +389,10 @@ impl Keeping {
         match keeper.end(&self.kept, finished) {
             Ok(()) => true,
             Err(error) => {
-                notes.push(format!("How far it is could not be kept: {error:#}."));
+                notes.push(format!(
+                    "How far it is could not be kept: {}.",
+                    sentence(&error)
+                ));
                 false
             }
         }

@@ -13,6 +13,7 @@ use super::one::{Scrubbed, why};
 use super::start::Book;
 use super::target::Target;
 use crate::context::{Context, tell};
+use crate::failure::sentence;
 
 /// What an older scrub has counted may be no more, or may be more: a monthly one begins anew.
 const FRESH: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -29,7 +30,7 @@ pub(crate) fn find(
     if one.kept.mismatches == 0 || one.kept.repairs {
         return None;
     }
-    Some(look(one, root, interrupt).map_err(|error| format!("{error:#}")))
+    Some(look(one, root, interrupt).map_err(|error| format!("{}", sentence(&error))))
 }
 
 /// Of arrays whose last scrub was done within a week and found mismatches, what is known of them; and the arrays of

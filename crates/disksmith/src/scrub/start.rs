@@ -16,7 +16,7 @@ use super::kept::Kept;
 use super::old::{Back, By, Old};
 use super::target::Target;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, sentence};
 use crate::keeper::Keeper;
 use crate::longwork::Here;
 
@@ -217,7 +217,7 @@ pub(crate) fn start(target: &Target, ask: &Ask, context: &Context) -> Result<Sta
         Err(error) => {
             notes.push(format!(
                 "How far it is cannot be kept, so that after an interruption it begins from the start, \
-                 and only its guard puts the knobs back after a kill: {error:#}."
+                 and only its guard puts the knobs back after a kill: {}.", sentence(&error)
             ));
             None
         }

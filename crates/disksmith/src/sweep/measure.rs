@@ -13,7 +13,7 @@ use crate::bench::conclusion::Conclusion;
 use crate::bench::{self, Ran};
 use crate::cli::{BenchArgs, Percent, Size, Span, SuiteName};
 use crate::context::Context;
-use crate::failure::{Failure, Standing as _};
+use crate::failure::{Failure, Standing as _, sentence};
 
 /// What `bench` is asked for. All layouts of a block make the same requests.
 ///
@@ -59,6 +59,7 @@ pub(crate) fn bench_args(
         format: None,
         json: false,
         report: None,
+        force: false,
         no_ledger: true,
     })
 }
@@ -91,7 +92,7 @@ pub(crate) fn measure(
         return Ok(None);
     }
     let failed = |error: anyhow::Error| Measured {
-        outcome: CellOutcome::Failed(format!("it could not be measured: {error:#}")),
+        outcome: CellOutcome::Failed(format!("it could not be measured: {}", sentence(&error))),
         seconds: 0.0,
     };
     let run = match ran {

@@ -24,7 +24,6 @@ mod settings;
 mod start;
 mod underway;
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::anyhow;
@@ -41,10 +40,10 @@ pub(crate) use record::{Cell, CellOutcome, LeftOut, Probe, Settings, SweepRecord
 pub(crate) use {decided::Point, plan::Factors, price::Cost, record::Volume};
 
 use crate::array::programs::Installed;
-use crate::bench::check_page;
 use crate::cli::SweepArgs;
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::output::{Format, OutputFile};
 use crate::render;
 use decide::decide;
 use run::Ending;
@@ -60,15 +59,9 @@ pub(crate) fn sweep(
     engine: &dyn Engine,
     interrupt: &AtomicBool,
 ) -> Outcome {
-    if let Some(page) = &args.report {
-        args.devices
-            .iter()
-            .map(|device| &**device)
-            .chain([Path::new("")])
-            .try_for_each(|device| check_page(page, device))?;
-    }
+    let page = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
     if let Some(word) = &args.show {
-        return past::show(args, word, context);
+        return past::show(args, word, page.as_ref(), context);
     }
     let mut programs = Installed;
     if let Some(word) = &args.abandon {
@@ -82,12 +75,12 @@ pub(crate) fn sweep(
     match sweep.run()? {
         Ending::Over => {
             let (record, ledger) = sweep.finish()?;
-            answer(args, context, &record, &ledger)
+            answer(args, page.as_ref(), context, &record, &ledger)
         }
         Ending::Interrupted => {
             let (record, ledger) = (sweep.kept.record, sweep.ledger);
             if !record.cells.is_empty() {
-                answer(args, context, &record, &ledger)?;
+                answer(args, page.as_ref(), context, &record, &ledger)?;
             }
             Err(Failure::Midway(anyhow!(
                 "interrupted; nothing is left assembled, and the same command goes on where this \
@@ -100,6 +93,7 @@ pub(crate) fn sweep(
 /// Shows what is concluded of a sweep.
 fn answer(
     args: &SweepArgs,
+    page: Option<&OutputFile>,
     context: &mut Context,
     record: &SweepRecord,
     ledger: &Ledger,
@@ -116,7 +110,7 @@ fn answer(
     };
     let printed = context.print(&text);
     // Also when nobody reads the answer any more, as in a closed pipe.
-    if let Some(page) = &args.report {
+    if let Some(page) = page {
         let finalists = finalists(record, &decided, ledger);
         render::html::sweep::write_file(page, record, &decided, &finalists, &commands).midway()?;
     }

@@ -17,13 +17,19 @@ use crate::cli::SweepArgs;
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
 use crate::longwork::Here;
+use crate::output::OutputFile;
 use crate::render::json::SCHEMA;
 
 /// The word for the newest.
 const LAST: &str = "last";
 
 /// Shows a sweep again.
-pub(crate) fn show(args: &SweepArgs, word: &str, context: &mut Context) -> Outcome {
+pub(crate) fn show(
+    args: &SweepArgs,
+    word: &str,
+    page: Option<&OutputFile>,
+    context: &mut Context,
+) -> Outcome {
     let ledger = context.open_ledger()?;
     let key = find(&ledger, word, false)?;
     let Some(work) = ledger.work::<Kept>(&key).refused()? else {
@@ -31,7 +37,7 @@ pub(crate) fn show(args: &SweepArgs, word: &str, context: &mut Context) -> Outco
             "the sweep {key} was removed just now"
         )));
     };
-    super::answer(args, context, &work.document.record, &ledger)
+    super::answer(args, page, context, &work.document.record, &ledger)
 }
 
 /// Takes down what an unfinished sweep left, and keeps it as finished.

@@ -24,7 +24,7 @@ use super::underway::Underway;
 use crate::array::programs::Programs;
 use crate::array::steps::Undone;
 use crate::context::Context;
-use crate::failure::{Failure, Standing as _};
+use crate::failure::{Failure, Standing as _, sentence};
 
 /// How often it is tried to claim a device again: whoever looks at what has changed on it, as udev
 /// does, may hold it for a moment.
@@ -102,7 +102,8 @@ impl Sweep<'_> {
             Ok(found) => self.kept.record.probe = found,
             // The layouts will show whether it matters.
             Err(error) => self.context.tell(&format!(
-                "disksmith: the volumes were not measured by themselves: {error:#}"
+                "disksmith: the volumes were not measured by themselves: {}",
+                sentence(&error)
             )),
         }
         self.keep()
@@ -208,7 +209,7 @@ impl Sweep<'_> {
             Ok(device) => self.measured(block, underway, device),
             Err(_) if self.interrupt.load(Relaxed) => Ok(None),
             Err(error) => Ok(Some((
-                CellOutcome::Failed(format!("it could not be built: {error:#}")),
+                CellOutcome::Failed(format!("it could not be built: {}", sentence(&error))),
                 0.0,
             ))),
         }

@@ -25,6 +25,7 @@ use super::start::Started;
 use super::turns::Turns;
 use super::units::{rate, span};
 use super::watching::Watching;
+use crate::failure::sentence;
 use crate::reading::{Resumes, Volume};
 
 /// What is to be done to a volume.
@@ -314,7 +315,10 @@ fn read(
         warmed.resumes = Resumes::Never;
         warmed.findings.push(Finding::warn(
             Code::NotKept,
-            format!("How far it is could not be kept to the end: {error:#}."),
+            format!(
+                "How far it is could not be kept to the end: {}.",
+                sentence(&error)
+            ),
         ));
     }
     warmed

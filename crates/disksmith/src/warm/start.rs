@@ -6,7 +6,7 @@ use record::{Bytes, Ranges};
 use super::finding::{Code, Finding};
 use super::place::{Keeper, Kept};
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, sentence};
 use crate::reading::{Begin, Key, Refused, Resumes, Volume, begin};
 
 /// A warming that can go on.
@@ -63,7 +63,8 @@ pub(crate) fn start(volume: &Volume, ask: Ask, context: &Context) -> Result<Star
                 Code::NotKept,
                 format!(
                     "How far it is cannot be kept, so that after a kill it begins from the start: \
-                     {error:#}."
+                     {}.",
+                    sentence(&error)
                 ),
             ));
             Ok(Started {

@@ -12,7 +12,7 @@ use super::filter::Filter;
 use super::live::Ticks;
 use crate::cli::WatchArgs;
 use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::failure::{Answer, Failure, Outcome, Standing as _, sentence};
 
 use verdict::{Seen, Status};
 
@@ -49,7 +49,7 @@ pub(super) fn check(args: &WatchArgs, context: &mut Context, interrupt: &AtomicB
         }
         // Whoever asks knows by the status that this is no answer about the disks.
         Err(failure) => {
-            context.print(&unknown(&format!("{:#}", failure.error())))?;
+            context.print(&unknown(&sentence(&failure.error())))?;
             Ok(Answer::Status(Status::Unknown.number()))
         }
     }

@@ -22,6 +22,7 @@ use study::watch::{Change, Settings, Watch};
 use crate::cli::WatchArgs;
 use crate::context::{Context, tell};
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::output::{Format, OutputFile};
 use crate::render::watch::{json, plain};
 use crate::signals;
 use collect::Collector;
@@ -52,11 +53,16 @@ pub(crate) fn watch(
     if args.check {
         return check::check(args, context, interrupt);
     }
+    let (page, force) = (args.record.report.as_ref(), args.record.force);
+    let page = OutputFile::check_if_any(page, Format::Page, force)?;
     if let Some(path) = &args.log.parse {
-        return parse::parse(path, args, context, interrupt);
+        if let Some(page) = &page {
+            page.is_not(path)?;
+        }
+        return parse::parse(path, args, page, context, interrupt);
     }
     if let Some(at) = args.record.at {
-        return replay::replay(at, args, context, interrupt);
+        return replay::replay(at, args, page, context, interrupt);
     }
     // On the screen, what does nothing can be chosen to be seen at any time.
     let all = args.all || takes_the_terminal(args);
@@ -85,7 +91,6 @@ pub(crate) fn watch(
         // The recorder has the ledger open.
         _ => None,
     };
-    let path = args.record.report.as_ref();
     let mut live = Live {
         collector,
         watch: Watch::new(Settings {
@@ -97,7 +102,7 @@ pub(crate) fn watch(
         recorder: recorder.as_mut(),
         marks,
         server,
-        report: path.map(|path| Report::begin(path, source)),
+        report: page.map(|page| Report::begin(page, source)),
     };
     let seen = live.run(args, &mut view, context, interrupt);
     let report = live.report.take();

@@ -21,6 +21,7 @@ use study::watch::{Change, Settings, Watch};
 use crate::cli::WatchArgs;
 use crate::context::{Context, printable};
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::output::OutputFile;
 
 use arrays::Arrays;
 use progress::Progress;
@@ -41,12 +42,12 @@ const LOOK: Timespec = Timespec {
 pub(super) fn parse(
     path: &Path,
     args: &WatchArgs,
+    page: Option<OutputFile>,
     context: &mut Context,
     interrupt: &AtomicBool,
 ) -> Outcome {
     let arrays = args.log.arrays().map_err(Failure::refused)?;
     let log = Log::open(path)?;
-    let page = args.record.report.as_ref();
     let is_silent = page.is_some() && !args.plain && !args.json;
     let watched = context.watched && (is_silent || !is_answer_seen());
     let progress = Progress::new(log.bytes, watched);

@@ -15,6 +15,7 @@ use study::watch::{Change, ChangeKind};
 use crate::cli::{WatchArgs, When};
 use crate::context::Context;
 use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::output::OutputFile;
 use crate::render::watch::replay::{self as render, Table};
 use crate::signals;
 
@@ -122,6 +123,7 @@ pub(crate) fn changes(played: &Played) -> Vec<Change> {
 pub(super) fn replay(
     at: When,
     args: &WatchArgs,
+    page: Option<OutputFile>,
     context: &mut Context,
     interrupt: &Arc<AtomicBool>,
 ) -> Outcome {
@@ -134,7 +136,7 @@ pub(super) fn replay(
     if takes_the_terminal(args) {
         return on_screen(&part, args, &ledger, context, interrupt);
     }
-    let mut shown = Shown::begin(args, &part, context)?;
+    let mut shown = Shown::begin(args, page, &part, context)?;
     // Means are over all of the time, also that in which a device did nothing.
     let all = args.all || !matches!(shown, Shown::Lines { .. });
     let mut filter = Filter::of_words(&args.devices, all);
@@ -281,10 +283,15 @@ enum Shown {
 }
 
 impl Shown {
-    fn begin(args: &WatchArgs, part: &Part, context: &mut Context) -> Result<Shown, Failure> {
+    fn begin(
+        args: &WatchArgs,
+        page: Option<OutputFile>,
+        part: &Part,
+        context: &mut Context,
+    ) -> Result<Shown, Failure> {
         let marks = with_hosts(part.marks.clone(), &part.host);
-        if let Some(path) = &args.record.report {
-            let mut report = Report::begin(path, part.source.clone());
+        if let Some(page) = page {
+            let mut report = Report::begin(page, part.source.clone());
             report.mark(marks);
             return Ok(Shown::Page(Box::new(report)));
         }

@@ -18,7 +18,7 @@ use crate::array::check::consents;
 use crate::array::host::number_at;
 use crate::cli::ZeroArgs;
 use crate::context::Context;
-use crate::failure::{Failure, Standing as _};
+use crate::failure::{Failure, Standing as _, sentence};
 use crate::longwork::Here;
 use crate::planned;
 
@@ -108,7 +108,12 @@ fn open(args: &ZeroArgs, context: &Context) -> Result<Option<Ledger>, String> {
     } else {
         context.open_ledger().map(Some)
     };
-    opened.map_err(|failure| format!("the ledger cannot be opened ({:#})", failure.error()))
+    opened.map_err(|failure| {
+        format!(
+            "the ledger cannot be opened ({})",
+            sentence(&failure.error())
+        )
+    })
 }
 
 fn method(args: &ZeroArgs) -> Method {

@@ -34,11 +34,13 @@ use super::{Ran, Session, descriptors, sample, target};
 use crate::cli::BenchArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome, Standing as _};
+use crate::output::OutputFile;
 
 /// Measures a target by a job file of fio.
 pub(super) fn bench_jobs(
     args: &BenchArgs,
     file: &Path,
+    report: Option<OutputFile>,
     context: &mut Context,
     engine: &dyn Engine,
     interrupt: &AtomicBool,
@@ -50,6 +52,7 @@ pub(super) fn bench_jobs(
         engine,
         interrupt,
         seed: ready.seed,
+        report,
     };
     session.run_and_finish(|session| session.run_jobs(ready))
 }

@@ -22,13 +22,9 @@ mod browser_tests;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{self, Write as _};
-use std::os::unix::fs::FileTypeExt as _;
-use std::path::Path;
+use std::io;
 
-use anyhow::{Context as _, bail};
 use askama::Template;
 use ledger::Mark;
 use plotly::Plot;
@@ -36,6 +32,7 @@ use record::{ImportedRun, Run};
 
 use crate::bench::conclusion::Conclusion;
 use crate::imported::Judged;
+use crate::output::OutputFile;
 use charts::Figure;
 
 /// The whole page.
@@ -59,50 +56,19 @@ struct Page<'a> {
     figures: Vec<Figure>,
 }
 
-/// Writes the report of `runs`, and of those of other tools, to the file at `path`, which is replaced,
-/// with the `marks` that were set while they ran. A pipe or a terminal is written to; a block device
-/// never is.
+/// Writes the report of `runs`, and of those of other tools, with the `marks` that were set while they ran.
 ///
 /// # Errors
-/// When the file cannot be written; a part of a page is not left behind.
+/// When the output cannot be written.
 pub(crate) fn write_file(
-    path: &Path,
+    output: &OutputFile,
     runs: &[(Run, Conclusion)],
     imported: &[(ImportedRun, Judged)],
     marks: &[Mark],
 ) -> anyhow::Result<()> {
     let mut page = Vec::new();
     write_page(&mut page, runs, imported, marks)?;
-    save(path, &page)
-}
-
-/// Writes `page` to the file at `path`, as [`write_file`] does.
-fn save(path: &Path, page: &[u8]) -> anyhow::Result<()> {
-    let failed = || format!("cannot write the report to {}", path.display());
-    // Not truncated before it is known what was opened.
-    let mut file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .with_context(failed)?;
-    let kind = file.metadata().with_context(failed)?.file_type();
-    if kind.is_block_device() {
-        bail!(
-            "{} is a block device, and a report is never written over one",
-            path.display()
-        );
-    }
-    if kind.is_file() {
-        file.set_len(0).with_context(failed)?;
-    }
-    file.write_all(page).with_context(|| {
-        // Only a file is ours to remove.
-        if kind.is_file() {
-            let _ = fs::remove_file(path);
-        }
-        failed()
-    })
+    output.write(&page)
 }
 
 /// Writes the report of `runs` to `out`.

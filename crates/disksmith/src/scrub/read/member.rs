@@ -12,6 +12,7 @@ use super::keeping::Keeping;
 use super::kept::Kept;
 use super::share::Share;
 use super::source::Part;
+use crate::failure::sentence;
 use crate::reading::{Asked, Meter, Work};
 
 /// What is asked for at once while nobody else is there.
@@ -101,7 +102,7 @@ impl<'a> Member<'a> {
             Some(keeping) => keeping
                 .end(&self.kept, finished)
                 .map(|()| true)
-                .map_err(|error| format!("{error:#}")),
+                .map_err(|error| format!("{}", sentence(&error))),
         };
         Came {
             read: self.work.read(),

@@ -26,7 +26,7 @@ use super::progress::Lines;
 use super::{lock, share, times, wait_for_hours};
 use crate::cli::ScrubArgs;
 use crate::context::Context;
-use crate::failure::{Answer, Failure, Outcome, Standing as _};
+use crate::failure::{Answer, Failure, Outcome, Standing as _, sentence};
 use crate::reading::{Begin, Refused, begin};
 use crate::warm::volume::lock_disks;
 use keeping::{Keeping, Turns};
@@ -162,7 +162,7 @@ fn begin_all(
             Err(Refused::NotKept(error)) => {
                 notes.push(format!(
                     "how far it is cannot be kept, so that after an interruption it begins from the \
-                     start: {error:#}"
+                     start: {}", sentence(&error)
                 ));
                 None
             }

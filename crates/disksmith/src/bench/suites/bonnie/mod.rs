@@ -37,6 +37,7 @@ use crate::bench::{Ran, Session, descriptors, seed, testfile};
 use crate::cli::BenchArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome, Standing as _};
+use crate::output::OutputFile;
 
 pub(crate) use plan::check_options;
 
@@ -51,6 +52,7 @@ pub(crate) fn rehearse(args: &BenchArgs, context: &Context) -> Result<(), Failur
 /// Measures a directory by the tests of Bonnie++.
 pub(crate) fn bench(
     args: &BenchArgs,
+    report: Option<OutputFile>,
     context: &mut Context,
     engine: &dyn engine::Engine,
     interrupt: &std::sync::atomic::AtomicBool,
@@ -63,6 +65,7 @@ pub(crate) fn bench(
         engine,
         interrupt,
         seed: seed(args, started),
+        report,
     };
     session.run_and_finish(|session| session.run_bonnie(started, ready))
 }

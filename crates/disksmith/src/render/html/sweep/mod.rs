@@ -11,7 +11,6 @@ mod browser_tests;
 mod tests;
 
 use std::io;
-use std::path::Path;
 
 use askama::Template;
 use plotly::Plot;
@@ -19,6 +18,7 @@ use record::Run;
 
 use super::charts::{Chart, Figure};
 use super::phases::ChartView;
+use crate::output::OutputFile;
 use crate::render::sweep::sentences;
 use crate::render::words;
 use crate::sweep::{Decided, LeftOut, SweepRecord};
@@ -58,13 +58,13 @@ struct Page<'a> {
     figures: Vec<Figure>,
 }
 
-/// Writes the page of a sweep to the file at `path`, which is replaced. `finalists` are the runs
-/// of the winner and its ties, each with what it is called; `commands` build the winner.
+/// Writes the page of a sweep. `finalists` are the runs of the winner and its ties, each with its label;
+/// `commands` build the winner.
 ///
 /// # Errors
-/// When the file cannot be written; a part of a page is not left behind.
+/// When the output cannot be written.
 pub(crate) fn write_file(
-    path: &Path,
+    output: &OutputFile,
     record: &SweepRecord,
     decided: &Decided,
     finalists: &[(String, Run)],
@@ -77,7 +77,7 @@ pub(crate) fn write_file(
     };
     let mut page = Vec::new();
     write_page(&mut page, view, commands)?;
-    super::save(path, &page)
+    output.write(&page)
 }
 
 fn write_page(out: &mut dyn io::Write, view: View<'_>, commands: &[String]) -> io::Result<()> {

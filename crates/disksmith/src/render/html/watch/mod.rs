@@ -9,8 +9,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
-
 use askama::Template;
 use jiff::tz::TimeZone;
 use ledger::Mark;
@@ -20,6 +18,7 @@ use record::{EventCode, Subject};
 
 use super::charts::{Chart, Figure};
 use super::phases::ChartView;
+use crate::output::OutputFile;
 use crate::render::words;
 use charts::{BYTES, FLIGHT, Frame, MEMORY, PERCENT, RATE, Unit, WAIT, of_device, of_host};
 use course::{
@@ -72,18 +71,18 @@ struct Page<'a> {
     figures: Vec<Figure>,
 }
 
-/// Writes the page of a watch to the file at `path`, which is replaced.
+/// Writes the page of a watch.
 ///
 /// # Errors
-/// When the file cannot be written; a part of a page is not left behind.
+/// When the output cannot be written.
 pub(crate) fn write_file(
-    path: &Path,
+    output: &OutputFile,
     course: &Course,
     marks: &[Mark],
     source: &Source,
     notes: &[String],
 ) -> anyhow::Result<()> {
-    super::save(path, &page(course, marks, source, notes)?)
+    output.write(&page(course, marks, source, notes)?)
 }
 
 /// The page.
