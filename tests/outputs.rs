@@ -336,5 +336,10 @@ fn a_limit_on_the_size_of_files_is_an_error_with_a_sentence() {
     let bench = place.command(&[&["bench", "data"], &SHORT[..]].concat());
     let said = under(limit, &bench).ends_with(3);
     assert!(said.err.contains("os error 27"), "{said:#?}");
+    // SQLite says of this only that it is an I/O error.
+    let mut mark = place.command(&["mark", "deploy"]);
+    mark.env("DISKSMITH_LEDGER", place.path("new.db"));
+    under("ulimit -f 0", &mark)
+        .refuses(&["new.db cannot be written (disk I/O error)", "ulimit -f"]);
     place.assert_nothing_left();
 }

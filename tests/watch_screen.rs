@@ -239,6 +239,15 @@ fn signals_end_it_with_the_terminal_put_back() {
         assert!(code == Some(0) || code == Some(3), "{signal:?}: {code:?}");
         pty.assert_put_back();
     }
+    // The first and the last that programs may use for real time.
+    for number in [34, 64] {
+        let Some(mut pty) = started(&place, &[], (80, 24)) else {
+            return;
+        };
+        pty.signal_number(number);
+        assert_eq!(pty.end().code(), Some(0), "{number}");
+        pty.assert_put_back();
+    }
 }
 
 #[test]

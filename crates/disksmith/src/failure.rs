@@ -50,16 +50,21 @@ impl Failure {
     }
 }
 
-/// What went wrong with its causes, each once: some messages hold their cause's words already, and some do
-/// not. Every error that is shown goes through here.
+/// What went wrong with its causes, each once: some messages hold their cause's words already, some are held by
+/// them, and some neither. Every error that is shown goes through here.
 pub(crate) fn sentence(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
+    let mut before = text.clone();
     for cause in error.chain().skip(1) {
         let words = cause.to_string();
         if !text.contains(&words) {
-            text.push_str(": ");
+            match text.strip_suffix(&before) {
+                Some(start) if words.contains(&before) => text.truncate(start.len()),
+                _ => text.push_str(": "),
+            }
             text.push_str(&words);
         }
+        before = words;
     }
     text
 }
@@ -139,6 +144,9 @@ mod tests {
             source: cause(),
         });
         let deep = deep.context("the disk is not known").context("no plan");
+        // As SQLite's: the outer cause has the words, and the inner one a number too.
+        let grown = Err::<(), _>(io::Error::other("error 9: os error 2"));
+        let grown = grown.context("os error 2").context("no ledger: os error 2");
         for (error, words) in [
             (held.into(), &["folder for the volumes in there"][..]),
             (bare.unwrap_err(), &["it cannot be opened: "]),
@@ -146,6 +154,7 @@ mod tests {
                 deep.unwrap_err(),
                 &["no plan: the disk is not known: ", "/x"],
             ),
+            (grown.unwrap_err(), &["no ledger: error 9: os error 2"]),
             (cause().into(), &[]),
         ] {
             let text = sentence(&error);

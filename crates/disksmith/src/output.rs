@@ -177,8 +177,11 @@ impl Place {
         if kind::is_stream(path)? {
             return Ok(Place::Stream);
         }
-        if path.as_os_str().as_bytes().ends_with(b"/") || path.is_dir() {
+        if path.is_dir() {
             bail!("{} is a folder; name a file in it", path.display());
+        }
+        if path.as_os_str().as_bytes().ends_with(b"/") {
+            bail!("{} names a folder, by the / at its end", path.display());
         }
         if path.file_name().is_none() {
             bail!("it names no file");

@@ -38,8 +38,13 @@ const ENDING: [i32; 12] = [
     Signal::STKFLT.as_raw(),
     Signal::POWER.as_raw(),
 ];
-/// The kernel's signals for real time, without those that C libraries keep for their threads.
-const REAL_TIME: RangeInclusive<i32> = 35..=64;
+/// The kernel's signals for real time, without those that the C library keeps for its threads: glibc keeps 32 and
+/// 33 (nptl(7)), musl also 34.
+const REAL_TIME: RangeInclusive<i32> = if cfg!(target_env = "musl") {
+    35..=64
+} else {
+    34..=64
+};
 /// The exit status after a second signal: failed midway.
 const ENDED_AT_ONCE: i32 = 3;
 /// An orderly end that takes longer than this wants an explanation.

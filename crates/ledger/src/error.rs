@@ -131,8 +131,8 @@ pub enum Error {
     },
     /// No space is left.
     #[error(
-        "the ledger {} could not grow: its file system is full. Make room there, or name another \
-         file with --ledger or DISKSMITH_LEDGER",
+        "the ledger {} could not grow: its file system is full, or the size of files is limited \
+         (ulimit -f). Make room there, or name another file with --ledger or DISKSMITH_LEDGER",
         path.display()
     )]
     Full {
@@ -141,8 +141,8 @@ pub enum Error {
     },
     /// SQLite can read the ledger, and not write it.
     #[error(
-        "the ledger {} cannot be written ({detail}). See whether its disk is well and has room, or name \
-         another file with --ledger or DISKSMITH_LEDGER",
+        "the ledger {} cannot be written ({detail}). See whether its disk is well and has room, and whether the \
+         size of files is limited (ulimit -f), or name another file with --ledger or DISKSMITH_LEDGER",
         path.display()
     )]
     Unwritable {

@@ -45,6 +45,21 @@ enum Unwritable {
     Failed(String),
 }
 
+impl Unwritable {
+    /// The error of a change.
+    fn error(&self, path: &Path) -> Error {
+        let path = path.to_owned();
+        match self {
+            Unwritable::ReadOnly => Error::ReadOnly { path },
+            Unwritable::Full => Error::Full { path },
+            Unwritable::Failed(detail) => Error::Unwritable {
+                path,
+                detail: detail.clone(),
+            },
+        }
+    }
+}
+
 /// A file of this host: device and inode.
 type FileId = (u64, u64);
 
@@ -82,7 +97,8 @@ impl Ledger {
         // What was measured before is wanted above all where nothing can be added. The first attempt may have
         // left its empty side files.
         let seen = look(&path, known)?;
-        open_to_read(path, seen, known, why).map_err(|_| error)
+        let unopened = why.error(&path);
+        open_to_read(path, seen, known, why).map_err(|_| unopened)
     }
 
     /// Opens the ledger at `path` for reading alone, and makes none: `None` where there is no file, or nothing
@@ -120,17 +136,8 @@ impl Ledger {
     /// # Errors
     /// Why it cannot be written.
     pub fn demand_writable(&self) -> Result<()> {
-        let path = self.path.clone();
-        match &self.unwritable {
-            None => {}
-            Some(Unwritable::ReadOnly) => return Err(Error::ReadOnly { path }),
-            Some(Unwritable::Full) => return Err(Error::Full { path }),
-            Some(Unwritable::Failed(detail)) => {
-                return Err(Error::Unwritable {
-                    path,
-                    detail: detail.clone(),
-                });
-            }
+        if let Some(why) = &self.unwritable {
+            return Err(why.error(&self.path));
         }
         self.demand_present()?;
         if !self.is_checked.get() {

@@ -64,26 +64,24 @@ impl Format {
 
     /// Whether the file, which is read from its beginning, has this format's marker.
     fn is_marked(self, file: &mut File) -> io::Result<bool> {
-        if self == Format::Json {
-            let mut text = Vec::new();
-            file.take(LONGEST_DOCUMENT).read_to_end(&mut text)?;
-            let document: Option<Value> = serde_json::from_slice(&text).ok();
-            let generator = document
-                .as_ref()
-                .and_then(|document| document.get("generator"));
-            return Ok(generator
-                .and_then(Value::as_str)
-                .is_some_and(|name| name.starts_with(GENERATOR)));
-        }
-        let mut head = Vec::new();
-        file.take(HEAD).read_to_end(&mut head)?;
+        let most = match self {
+            Format::Json => LONGEST_DOCUMENT,
+            Format::Page | Format::HostList | Format::ManPage => HEAD,
+        };
+        let mut text = Vec::new();
+        file.take(most).read_to_end(&mut text)?;
         Ok(match self {
             Format::Page => {
                 let mark = PAGE_MARK.as_bytes();
-                head.windows(mark.len()).any(|window| window == mark)
+                text.windows(mark.len()).any(|window| window == mark)
             }
-            Format::HostList => head.starts_with(HOST_LIST_MARK.as_bytes()),
-            Format::Json | Format::ManPage => head.starts_with(MAN_PAGE_MARK.as_bytes()),
+            Format::Json => {
+                let document: Value = serde_json::from_slice(&text).unwrap_or_default();
+                let generator = document.get("generator").and_then(Value::as_str);
+                generator.is_some_and(|name| name.starts_with(GENERATOR))
+            }
+            Format::HostList => text.starts_with(HOST_LIST_MARK.as_bytes()),
+            Format::ManPage => text.starts_with(MAN_PAGE_MARK.as_bytes()),
         })
     }
 }

@@ -295,7 +295,7 @@ fn the_message_is_about_what_was_named() {
     for (name, words) in [
         ("folder", "folder is a folder; name a file in it"),
         ("folder/", "folder/ is a folder; name a file in it"),
-        ("new/", "new/ is a folder"),
+        ("new/", "new/ names a folder"),
         ("none/page.html", "none; make it first"),
         ("precious/page.html", "precious is not a folder"),
         ("..", ".. is a folder"),
