@@ -32,7 +32,7 @@ struct Limited {
 
 impl Limited {
     fn new(iops: u64) -> Option<Limited> {
-        let device = Loop::new(256)?;
+        let device = Loop::direct(256)?;
         let throttle = Throttle::on(&device)?;
         throttle.limit_iops(iops);
         let place = Place::new();
@@ -107,9 +107,35 @@ fn reads(device: &Loop) -> u64 {
     counters.split_whitespace().next().unwrap().parse().unwrap()
 }
 
+/// A file system on a device of which nothing is kept in memory below.
+fn real_file_system(kind: &str, mib: u64) -> Option<FileSystem> {
+    FileSystem::on(Loop::direct(mib)?, kind)
+}
+
 /// `bench` on a path, without a limit.
 fn bench(path: &str, arguments: &[&str]) -> Said {
     Place::new().run(&[&["bench", path, "--json"], arguments].concat())
+}
+
+#[test]
+fn with_root_a_loop_device_that_reads_through_the_page_cache_is_told_from_one_that_does_not() {
+    let (Some(device), Some(direct)) = (Loop::new(64), Loop::direct(64)) else {
+        return;
+    };
+    for device in [&device, &direct] {
+        fill(device.path(), 64);
+    }
+    let document = glance(device.path());
+    let text = expect(&document, "cached");
+    assert!(
+        text.contains(device.path()) && text.contains("--direct-io=on"),
+        "{text}"
+    );
+    assert_eq!(document["verdict"], "invalid");
+    assert_eq!(document["target"]["caches"][0]["layer"], device.path());
+    let document = glance(direct.path());
+    expect_none(&document, &["cached"]);
+    assert_eq!(document["target"]["caches"], Value::Array(Vec::new()));
 }
 
 /// Half a second of page reads.
@@ -195,7 +221,7 @@ fn with_root_what_a_cap_lets_through_is_measured_and_the_kernel_agrees() {
 
 #[test]
 fn with_root_a_device_without_a_limit_is_not_capped_and_the_kernel_agrees() {
-    let Some(device) = Loop::new(256) else {
+    let Some(device) = Loop::direct(256) else {
         return;
     };
     fill(device.path(), 256);
@@ -302,7 +328,7 @@ fn with_root_an_open_loop_counts_every_request_that_a_stall_made_late() {
 
 #[test]
 fn with_root_a_sparse_and_an_allocated_file_are_unwritten_and_a_written_one_is_not() {
-    let Some(files) = FileSystem::new("ext4", 256) else {
+    let Some(files) = real_file_system("ext4", 256) else {
         return;
     };
     let (sparse, allocated, written) = (
@@ -403,7 +429,7 @@ fn with_root_a_span_larger_than_memory_is_not_small() {
         .parse()
         .unwrap();
     // Sparse: nothing of it is written.
-    let Some(device) = Loop::new(memory / 1024 + 1024) else {
+    let Some(device) = Loop::direct(memory / 1024 + 1024) else {
         return;
     };
     let document = glance(device.path());
@@ -418,7 +444,7 @@ fn with_root_a_span_larger_than_memory_is_not_small() {
 #[test]
 fn with_root_the_suite_runs_in_a_directory_on_each_file_system_and_leaves_nothing() {
     for (kind, mib) in [("ext4", 512), ("xfs", 512), ("btrfs", 512)] {
-        let Some(files) = FileSystem::new(kind, mib) else {
+        let Some(files) = real_file_system(kind, mib) else {
             continue;
         };
         let path = files.path().to_str().unwrap().to_owned();

@@ -15,7 +15,7 @@ const KEYS: [(&str, &str); 13] = [
     (
         "/target",
         "path:s kind:s device:s? disks:a model:s? serial:s? size_bytes:i unwritten_fraction:n? zero_fraction:n? \
-         direct:b in_memory:b",
+         direct:b in_memory:b caches:a",
     ),
     (
         "/machine",

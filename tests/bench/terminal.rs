@@ -40,6 +40,7 @@ fn a_terminal_of_60_columns_gets_progress_that_fits_and_a_narrow_table() {
     let mut command = place.command(&arguments.split(' ').collect::<Vec<_>>());
     let (out, err) = (Terminal::attach(60), Terminal::attach(60));
     command.stdout(out.end()).stderr(err.end());
+    command.env_remove("COLUMNS");
     let ended = Running::start(&mut command).end().ends_with(0);
     drop(command);
 

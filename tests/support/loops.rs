@@ -199,7 +199,11 @@ pub struct FileSystem {
 impl FileSystem {
     /// A new one of `mib` mebibytes. `None`, with a note, where that cannot be.
     pub fn new(kind: &str, mib: u64) -> Option<FileSystem> {
-        let device = Loop::new(mib)?;
+        Self::on(Loop::new(mib)?, kind)
+    }
+
+    /// One on a device.
+    pub fn on(device: Loop, kind: &str) -> Option<FileSystem> {
         make(kind, &device).then(|| FileSystem {
             mounted: Mounted::new(device.path()),
             device,

@@ -89,11 +89,8 @@ impl Backend for SimulatedDisk {
         let first = self.in_flight.iter().map(|(at, _)| *at).min();
         let wake_at = first.map_or(wake_at, |first| first.min(wake_at));
         self.now = self.now.max(wake_at);
-        let late = self.without_processor.iter();
-        if let Some((_, to)) = late
-            .filter(|(from, to)| (*from..*to).contains(&self.now))
-            .next()
-        {
+        let mut late = self.without_processor.iter();
+        if let Some((_, to)) = late.find(|(from, to)| (*from..*to).contains(&self.now)) {
             self.now = *to;
         }
         Ok(())

@@ -105,6 +105,7 @@ pub(crate) fn small_run(minute: i64) -> Run {
             zero_fraction: None,
             direct: true,
             in_memory: false,
+            caches: Vec::new(),
         },
         machine: Machine {
             hostname: "db-1".into(),

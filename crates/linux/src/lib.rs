@@ -6,6 +6,7 @@
 //! here decides what a figure is worth, and nothing is printed.
 
 pub mod block;
+pub mod cache;
 pub mod cloud;
 pub mod consent;
 pub mod diskstats;

@@ -17,6 +17,12 @@ use piece::Piece;
 /// Positions in sysfs and in the tables of the device mapper are in sectors of this many bytes.
 const SECTOR: u64 = 512;
 
+/// The kinds of device-mapper targets that make up a device, such as `linear` or `cache`. Empty where that cannot
+/// be told: without root, or of a device that is not one of the device mapper.
+pub fn target_kinds(root: &Root, device: &Device) -> Vec<String> {
+    table::kinds(root, device).unwrap_or_default()
+}
+
 /// How a device lies on one below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map {

@@ -25,7 +25,7 @@ pub use histogram::{DecodeError, Histogram};
 pub use machine::{Cloud, FilesystemFacts, Machine};
 pub use phase::{ClockKind, CpuTime, EngineKind, EngineUsed, Flow, Phase, Stopped};
 pub use ranges::{Ranges, RangesError};
-pub use run::{Origin, Run, RunId, Target, TargetKind};
+pub use run::{Cache, CacheKind, Origin, Run, RunId, Target, TargetKind};
 pub use summary::{
     Activity, CpuShares, Fairness, FlowSummary, ImportedRun, LatencySummary, Percentile,
     PhaseSummary, Samples, Summary, WorkSummary,

@@ -97,6 +97,32 @@ pub struct Target {
     pub direct: bool,
     /// Whether the target's file system keeps its data in memory, or has no block device below.
     pub in_memory: bool,
+    /// Layers below that may answer in place of the disk, nearest first.
+    #[serde(default)]
+    pub caches: Vec<Cache>,
+}
+
+/// A layer below a target that may answer from memory or from a faster disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cache {
+    /// The device, or the mount point of the file system, that is or has the cache.
+    pub layer: String,
+    /// What it is.
+    pub kind: CacheKind,
+}
+
+/// Kinds of caches below a target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheKind {
+    /// A loop device that does its I/O through the page cache.
+    PageCache,
+    /// A device or file system that keeps its data in memory.
+    Memory,
+    /// A file system with a cache of its own, which direct I/O does not bypass: its type.
+    FileSystem(String),
+    /// A faster disk before a slower one (bcache, dm-cache, dm-writecache): the driver's name.
+    FasterDisk(String),
 }
 
 /// Where a run's figures come from.

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use linux::block::{Devices, Kind};
+use linux::block::{DevNum, Devices, Kind};
 use linux::consent::{Consent, DestroyTarget, ReadTarget, open_for_destroying, open_for_reading};
 use linux::diskstats::Counter;
 use linux::space::{self, Medium};
@@ -227,6 +227,7 @@ fn described(path: &Path, kind: TargetKind, size: Bytes) -> Target {
         zero_fraction: None,
         direct: false,
         in_memory: false,
+        caches: Vec::new(),
     }
 }
 
@@ -279,6 +280,7 @@ impl Prepared {
         self.target.model = of_any(|device| &device.model);
         self.target.serial = of_any(|device| &device.serial);
         self.target.in_memory |= disks.iter().any(|disk| disk.kind == Kind::Ram);
+        self.target.caches = caches_below(root, &devices, &place.devices);
         let splits = disks.iter().copied().chain([device]);
         self.largest_request = splits.filter_map(|disk| disk.largest_request(root)).min();
         if disks.iter().all(|disk| disk.is_counted(root)) {
@@ -290,6 +292,19 @@ impl Prepared {
         }
         Ok(device.logical_block.unwrap_or(sector))
     }
+}
+
+/// The caches below the devices of a target, each once.
+fn caches_below(root: &Root, devices: &Devices, numbers: &[DevNum]) -> Vec<record::Cache> {
+    let mut caches = Vec::new();
+    for number in numbers {
+        for cache in linux::cache::below(root, devices, *number) {
+            if !caches.contains(&cache) {
+                caches.push(cache);
+            }
+        }
+    }
+    caches
 }
 
 /// Says before anything is written when a phase cannot run on a target of this size.

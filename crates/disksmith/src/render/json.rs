@@ -44,6 +44,11 @@ fn value(run: &Run, conclusion: &Conclusion) -> Value {
 
 fn target(run: &Run) -> Value {
     let target = &run.target;
+    let caches: Vec<Value> = target
+        .caches
+        .iter()
+        .map(|cache| json!({ "layer": cache.layer, "kind": crate::render::words::cache(&cache.kind) }))
+        .collect();
     json!({
         "path": target.path,
         "kind": target.kind,
@@ -56,6 +61,7 @@ fn target(run: &Run) -> Value {
         "zero_fraction": target.zero_fraction,
         "direct": target.direct,
         "in_memory": target.in_memory,
+        "caches": caches,
     })
 }
 

@@ -74,6 +74,7 @@ pub(crate) fn database_run(seed: u64) -> (Run, Conclusion) {
             zero_fraction: None,
             direct: true,
             in_memory: false,
+            caches: Vec::new(),
         },
         machine: machine(),
         suite: "database".to_owned(),

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use record::{
-    Calls, ClockKind, Details, EngineKind, Nanos, Pattern, Severity, SizeShare, Spread, Stopped,
-    TargetKind, Verdict, Workload,
+    CacheKind, Calls, ClockKind, Details, EngineKind, Nanos, Pattern, Severity, SizeShare, Spread,
+    Stopped, TargetKind, Verdict, Workload,
 };
 
 /// A number with commas between thousands; below 100 with one digit after the point.
@@ -111,6 +111,15 @@ pub(crate) fn target_kind(kind: TargetKind) -> &'static str {
         TargetKind::Directory => "directory",
         TargetKind::File => "file",
         TargetKind::Block => "block device",
+    }
+}
+
+/// A cache below a target, as JSON has it.
+pub(crate) fn cache(kind: &CacheKind) -> &str {
+    match kind {
+        CacheKind::PageCache => "page-cache",
+        CacheKind::Memory => "memory",
+        CacheKind::FileSystem(name) | CacheKind::FasterDisk(name) => name,
     }
 }
 

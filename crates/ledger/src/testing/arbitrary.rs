@@ -126,6 +126,16 @@ prop_compose! {
     }
 }
 
+fn cache() -> impl Strategy<Value = Cache> {
+    let kind = prop_oneof![
+        Just(CacheKind::PageCache),
+        Just(CacheKind::Memory),
+        text().prop_map(CacheKind::FileSystem),
+        text().prop_map(CacheKind::FasterDisk),
+    ];
+    (text(), kind).prop_map(|(layer, kind)| Cache { layer, kind })
+}
+
 prop_compose! {
     fn target()(
         path in text(),
@@ -136,9 +146,10 @@ prop_compose! {
         unwritten_fraction in of(figure()),
         zero_fraction in of(figure()),
         (direct, in_memory) in any::<(bool, bool)>(),
+        caches in vec(cache(), 0..3),
     ) -> Target {
         let size = Bytes(size);
-        Target { path, kind, device, disks, model, serial, size, unwritten_fraction, zero_fraction, direct, in_memory }
+        Target { path, kind, device, disks, model, serial, size, unwritten_fraction, zero_fraction, direct, in_memory, caches }
     }
 }
 

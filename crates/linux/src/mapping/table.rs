@@ -41,6 +41,16 @@ pub(super) fn pieces(root: &Root, device: &Device) -> Result<Vec<(DevNum, Piece)
     Ok(pieces)
 }
 
+/// The kinds of the targets that make up a device, such as `linear` or `cache`.
+///
+/// # Errors
+/// When the device mapper cannot be asked, which only root may.
+pub(super) fn kinds(root: &Root, device: &Device) -> io::Result<Vec<String>> {
+    let control = File::open(root.locate(Path::new("/dev/mapper/control")))?;
+    let targets = targets(&control, device.number)?;
+    Ok(targets.into_iter().map(|target| target.kind).collect())
+}
+
 fn pieces_of(device: &Device, target: &Target) -> Result<Vec<(DevNum, Piece)>, Why> {
     let found = match target.kind.as_str() {
         "linear" => linear(target),

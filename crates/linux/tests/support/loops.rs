@@ -60,10 +60,21 @@ impl Loop {
     /// A new one of `mib` mebibytes. `None`, with a note, where that cannot be: without root, or in
     /// a container without loop devices.
     pub fn new(mib: u64) -> Option<Loop> {
-        let folder = tempfile::tempdir().unwrap();
+        Loop::of_new_file(tempfile::tempdir().unwrap(), mib, &[])
+    }
+
+    /// One that does its own I/O past the page cache, on a file of a disk: what is
+    /// measured on it comes from no memory.
+    pub fn direct(mib: u64) -> Option<Loop> {
+        // Where the system has its temporary files in memory, the build is still on a disk.
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        Loop::of_new_file(folder, mib, &["--direct-io=on"])
+    }
+
+    fn of_new_file(folder: tempfile::TempDir, mib: u64, options: &[&str]) -> Option<Loop> {
         let file = folder.path().join("disk.img");
         File::create(&file).unwrap().set_len(mib << 20).unwrap();
-        match Loop::on(&file) {
+        match Loop::part_of(&file, options) {
             Ok(mut device) => {
                 device.folder = Some(folder);
                 Some(device)

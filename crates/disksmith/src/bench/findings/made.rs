@@ -249,6 +249,7 @@ fn run_of(phase: Phase) -> Run {
             zero_fraction: None,
             direct: true,
             in_memory: false,
+            caches: Vec::new(),
         },
         machine: Machine {
             cores: 8,

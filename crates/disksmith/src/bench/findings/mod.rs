@@ -26,6 +26,7 @@ pub(super) fn of(run: &Run, figures: &[PhaseFigures], answer: Option<&Answer>) -
         source::in_memory(run),
         source::buffered(run),
         source::served(run),
+        source::cached_below(run),
         source::small_span(run),
         bonnie::through_cache(run),
     ]

@@ -1,6 +1,6 @@
 //! Where the data came from: the disk, a hole in a file, or some memory.
 
-use record::{Bytes, Code, Finding, Phase, Run, Severity, TargetKind};
+use record::{Bytes, Cache, CacheKind, Code, Finding, Phase, Run, Severity, TargetKind};
 
 use super::{bonnie, finding};
 use crate::render::words::{number, percent};
@@ -124,6 +124,45 @@ pub(super) fn served(run: &Run) -> Option<Finding> {
     })
 }
 
+/// A layer below the target answers in place of the disk: direct I/O bypasses the page cache of the target, and
+/// no cache below it.
+pub(super) fn cached_below(run: &Run) -> Option<Finding> {
+    // That the target itself is in memory is told already.
+    let caches = || run.target.caches.iter().filter(|_| !run.target.in_memory);
+    let worst = caches().map(|cache| severity_of(&cache.kind)).max()?;
+    let layers: Vec<String> = caches().map(sentence).collect();
+    let text = format!("{} The figures are not the disk's alone.", layers.join(" "));
+    Some(finding(Code::Cached, worst, None, text))
+}
+
+/// What comes from memory is no figure of a disk; a faster disk before a slower one may be what is meant.
+fn severity_of(kind: &CacheKind) -> Severity {
+    match kind {
+        CacheKind::PageCache | CacheKind::Memory => Severity::Invalid,
+        CacheKind::FileSystem(_) | CacheKind::FasterDisk(_) => Severity::Warn,
+    }
+}
+
+fn sentence(cache: &Cache) -> String {
+    let layer = &cache.layer;
+    match &cache.kind {
+        CacheKind::PageCache => format!(
+            "{layer} does its I/O through the page cache, so that reads may come from memory and writes end there: \
+             losetup --direct-io=on {layer}."
+        ),
+        CacheKind::Memory => format!("{layer} keeps its data in memory."),
+        CacheKind::FileSystem(name) => {
+            format!(
+                "{layer} is {name}, which has a cache of its own that direct I/O does not bypass."
+            )
+        }
+        CacheKind::FasterDisk(name) => format!(
+            "{layer} is a cache ({name}) before a slower disk: what it holds is answered at its own speed, the rest \
+             at the slower disk's."
+        ),
+    }
+}
+
 /// More came back, or was taken, than the device did.
 pub(super) fn cached(run: &Run, phase: &Phase) -> Option<Finding> {
     // A suite that goes through the page cache counts what ends its work too, so what was read
@@ -185,7 +224,9 @@ pub(super) fn small_span(run: &Run) -> Option<Finding> {
     let span = reading
         .filter_map(|phase| whole_span(&phase.workload))
         .max()
-        .filter(|_| !run.target.in_memory && run.suite != "bonnie")?;
+        .filter(|_| {
+            !run.target.in_memory && run.target.caches.is_empty() && run.suite != "bonnie"
+        })?;
     let memory = run.machine.memory;
     let smaller_than = if span < LIKELY_CACHE {
         "many a cache in a controller or hypervisor".to_owned()
@@ -254,6 +295,39 @@ mod tests {
         let mut run = Made::steady(1000.0).run();
         run.target.in_memory = true;
         assert_eq!(codes(&run), [(Code::Cached, Severity::Invalid)]);
+    }
+
+    #[test]
+    fn a_cache_below_is_named_with_its_layer() {
+        for (kind, severity, word) in [
+            (
+                CacheKind::PageCache,
+                Severity::Invalid,
+                "losetup --direct-io=on /dev/x",
+            ),
+            (
+                CacheKind::Memory,
+                Severity::Invalid,
+                "/dev/x keeps its data in memory",
+            ),
+            (
+                CacheKind::FileSystem("zfs".to_owned()),
+                Severity::Warn,
+                "/dev/x is zfs",
+            ),
+            (
+                CacheKind::FasterDisk("bcache".to_owned()),
+                Severity::Warn,
+                "(bcache)",
+            ),
+        ] {
+            let mut run = Made::steady(1000.0).run();
+            let layer = "/dev/x".to_owned();
+            run.target.caches = vec![Cache { layer, kind }];
+            assert_eq!(codes(&run), [(Code::Cached, severity)]);
+            let text = &made::conclude(&run).findings[0].text;
+            assert!(text.contains(word), "{text}");
+        }
     }
 
     #[test]

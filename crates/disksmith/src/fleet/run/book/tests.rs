@@ -23,6 +23,7 @@ fn run_of(host: &str) -> Run {
             zero_fraction: None,
             direct: true,
             in_memory: false,
+            caches: Vec::new(),
         },
         machine: Machine {
             hostname: host.to_owned(),

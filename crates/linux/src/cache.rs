@@ -1,0 +1,109 @@
+//! Layers below a device that may answer from memory or from a faster disk, where a figure of the disk is meant.
+//!
+//! `O_DIRECT` bypasses the page cache of the file system or device that it is given to, and no cache below: a loop
+//! device reads its file through the page cache again, unless it is told not to (loop(4), `LOOP_SET_DIRECT_IO`).
+
+use std::path::{Path, PathBuf};
+
+use record::{Cache, CacheKind};
+
+use crate::block::{self, DevNum, Device, Devices, Kind};
+use crate::mapping;
+use crate::root::{Root, attribute};
+
+/// File systems in memory (ramfs has no limit, and the same caches).
+const IN_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];
+/// File systems that keep a cache of their own, which O_DIRECT does not reach.
+const OWN_CACHE: [&str; 4] = ["zfs", "virtiofs", "9p", "overlay"];
+/// A loop device may show a file on a loop device; deeper than this is a circle.
+const DEEPEST: usize = 8;
+
+/// The caches below a device, nearest first, down through partitions, arrays, volumes and the files that loop
+/// devices show.
+pub fn below(root: &Root, devices: &Devices, number: DevNum) -> Vec<Cache> {
+    let mut found = Vec::new();
+    add_below(root, devices, number, DEEPEST, &mut found);
+    found
+}
+
+fn add_below(root: &Root, devices: &Devices, number: DevNum, depth: usize, found: &mut Vec<Cache>) {
+    let below = devices.get(number).into_iter().chain(devices.below(number));
+    for device in below {
+        let cache = own_cache(root, device);
+        found.extend(cache.map(|kind| Cache {
+            layer: device.label(),
+            kind,
+        }));
+        if let Some(file) = shown_file(device)
+            && depth > 0
+        {
+            add_below_file(root, devices, file, depth - 1, found);
+        }
+    }
+}
+
+/// The file that a loop device shows, which the list of devices does not lead to.
+fn shown_file(device: &Device) -> Option<&PathBuf> {
+    match &device.kind {
+        Kind::Loop {
+            backing_file,
+            backing_device: None,
+        } => backing_file.as_ref(),
+        _ => None,
+    }
+}
+
+fn add_below_file(
+    root: &Root,
+    devices: &Devices,
+    file: &Path,
+    depth: usize,
+    found: &mut Vec<Cache>,
+) {
+    // A file whose name was removed, or is of another mount namespace, leads nowhere from here.
+    let Ok(place) = block::place_of(root, devices, file) else {
+        return;
+    };
+    if let Some(mount) = &place.mount {
+        let kind = mount.kind.as_str();
+        let cache = if IN_MEMORY.contains(&kind) {
+            Some(CacheKind::Memory)
+        } else if OWN_CACHE.contains(&kind) || kind.starts_with("fuse") {
+            Some(CacheKind::FileSystem(kind.to_owned()))
+        } else {
+            None
+        };
+        found.extend(cache.map(|kind| Cache {
+            layer: mount.point.display().to_string(),
+            kind,
+        }));
+    }
+    for number in place.devices {
+        add_below(root, devices, number, depth, found);
+    }
+}
+
+/// The cache that a device itself is.
+fn own_cache(root: &Root, device: &Device) -> Option<CacheKind> {
+    let sys = root.sys.join("class/block").join(device.sysfs_name());
+    match &device.kind {
+        Kind::Ram => Some(CacheKind::Memory),
+        Kind::Loop { .. } => {
+            let direct = attribute(&sys.join("loop/dio"));
+            (direct.as_deref() == Some("0")).then_some(CacheKind::PageCache)
+        }
+        // `none` stands in brackets where there is no cache (Documentation/admin-guide/bcache.rst).
+        Kind::Disk => attribute(&sys.join("bcache/cache_mode"))
+            .is_some_and(|modes| !modes.contains("[none]"))
+            .then(|| CacheKind::FasterDisk("bcache".to_owned())),
+        Kind::Mapper { .. } => {
+            mapping::target_kinds(root, device)
+                .iter()
+                .find_map(|kind| match kind.as_str() {
+                    "cache" | "writecache" => Some(CacheKind::FasterDisk(format!("dm-{kind}"))),
+                    _ => None,
+                })
+        }
+        Kind::Partition { .. } | Kind::Raid { .. } => None,
+    }
+}
