@@ -73,8 +73,8 @@ fn clients_hold_what_they_have_sent_and_no_more_than_a_bound() {
     // They announce much and send one byte.
     let mut clients: Vec<Client> = (0..100).map(|_| Client::connect(socket)).collect();
     for client in &mut clients {
-        client.send_raw(&head(WRITE, LONGEST));
-        client.send_raw(&[1]);
+        client.send_raw(&head(WRITE, LONGEST)).unwrap();
+        client.send_raw(&[1]).unwrap();
     }
     let most = most_resident(|| true) - before;
     assert!(most < 100 * MIB, "{} MiB for 100 bytes", most / MIB);
@@ -90,9 +90,9 @@ fn clients_hold_what_they_have_sent_and_no_more_than_a_bound() {
         .map(|_| {
             let mut client = Client::connect(socket);
             std::thread::spawn(move || {
-                client.send_raw(&head(WRITE, LONGEST));
+                client.send_raw(&head(WRITE, LONGEST)).unwrap();
                 let part = vec![1; 1 << 20];
-                let whole = (0..31).all(|_| client.try_send_raw(&part));
+                let whole = (0..31).all(|_| client.send_raw(&part).is_ok());
                 (client, whole)
             })
         })
@@ -111,7 +111,7 @@ fn clients_hold_what_they_have_sent_and_no_more_than_a_bound() {
     let socket = server.volumes()[0].socket();
     let mut clients: Vec<Client> = (0..100).map(|_| Client::connect(socket)).collect();
     for client in &mut clients {
-        client.send_raw(&head(READ, LONGEST));
+        client.send_raw(&head(READ, LONGEST)).unwrap();
     }
     let most = most_resident(|| true).saturating_sub(before);
     assert!(most < BOUND, "{} MiB", most / MIB);

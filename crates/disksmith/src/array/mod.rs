@@ -129,7 +129,7 @@ fn unrepairable(error: &anyhow::Error) -> String {
     format!(
         "disksmith: the ledger cannot follow this, so that after a kill -9 or a power cut nothing \
          would be repaired: {}",
-        sentence(&error)
+        sentence(error)
     )
 }
 

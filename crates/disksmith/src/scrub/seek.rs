@@ -30,7 +30,7 @@ pub(crate) fn find(
     if one.kept.mismatches == 0 || one.kept.repairs {
         return None;
     }
-    Some(look(one, root, interrupt).map_err(|error| format!("{}", sentence(&error))))
+    Some(look(one, root, interrupt).map_err(|error| sentence(&error)))
 }
 
 /// Of arrays whose last scrub was done within a week and found mismatches, what is known of them; and the arrays of

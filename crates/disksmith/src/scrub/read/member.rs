@@ -102,7 +102,7 @@ impl<'a> Member<'a> {
             Some(keeping) => keeping
                 .end(&self.kept, finished)
                 .map(|()| true)
-                .map_err(|error| format!("{}", sentence(&error))),
+                .map_err(|error| sentence(&error)),
         };
         Came {
             read: self.work.read(),
