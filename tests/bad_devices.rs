@@ -37,12 +37,32 @@ impl Shrinking {
         })
     }
 
+    /// Starts to measure, and waits until the phase page-read is under way: until the device's reads are of 16 KiB
+    /// and no longer of 4.
     fn start(&self, arguments: &[&str]) -> Running {
         let path = self.device.path();
-        let running =
+        let mut running =
             Running::start(&mut self.place.command(&[&["bench", path], arguments].concat()));
-        sleep(Duration::from_millis(1500));
+        let mut before = self.reads();
+        running.wait_until("reads no pages", || {
+            let now = self.reads();
+            let (reads, sectors) = (now.0 - before.0, now.1 - before.1);
+            if reads < 50 {
+                return false;
+            }
+            before = now;
+            sectors > 24 * reads
+        });
         running
+    }
+
+    /// Reads that the device has done, and sectors that they read (Documentation/block/stat.rst of the kernel).
+    fn reads(&self) -> (u64, u64) {
+        let name = self.device.path().trim_start_matches("/dev/");
+        let text = fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
+        let mut numbers = text.split_whitespace().map(|word| word.parse().unwrap());
+        let reads = numbers.next().unwrap();
+        (reads, numbers.nth(1).unwrap())
     }
 }
 
@@ -86,7 +106,6 @@ fn with_root_a_device_that_breaks_in_mid_run_keeps_what_was_measured_before() {
     let Some(shrinking) = Shrinking::new() else {
         return;
     };
-    // The first phase takes a second, the second is long.
     let words = [
         "--phase",
         "seek",
@@ -96,7 +115,7 @@ fn with_root_a_device_that_breaks_in_mid_run_keeps_what_was_measured_before() {
         "--precision",
         "0",
     ];
-    let running = shrinking.start(&[&words[..], &["--seconds", "1s"]].concat());
+    let running = shrinking.start(&[&words[..], &["--seconds", "3s"]].concat());
     shrinking.file.set_len(0).unwrap();
     let said = failed(running.end(), &["page-read on", "Input/output error"]);
     let document = said.json();

@@ -298,3 +298,68 @@ fn with_root_fuse_may_answer_from_memory_and_nothing_stays_there() {
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+
+/// Failures of all kinds, of which each has causes: files, folders, devices, programs, other people's formats.
+#[test]
+fn no_failure_says_a_cause_twice() {
+    let place = Place::new();
+    fs::write(place.path("text"), "no format of anybody").unwrap();
+    fs::write(place.path("job.fio"), "[a]\nrw=dance\n").unwrap();
+    fs::create_dir(place.path("folder")).unwrap();
+    bench(&place, "data", &[]).ends_with(0);
+    for words in [
+        "bench nowhere",
+        "bench text/below",
+        "bench data --fio nowhere.fio",
+        "bench data --fio folder",
+        "bench data --fio job.fio",
+        "bench data --size 4E",
+        "bench data --report nowhere/page.html",
+        "bench data --ledger text/ledger.db",
+        "bench data --ledger /proc/none/ledger.db",
+        "runs --ledger text",
+        "runs --ledger folder",
+        "runs --ledger /dev/null/ledger.db",
+        "show nobody",
+        "import nowhere",
+        "import folder",
+        "import text",
+        "report last -o nowhere/page.html",
+        "report last -o /proc/page.html",
+        "man nowhere",
+        "man text",
+        "watch --parse nowhere",
+        "watch --parse folder",
+        "watch --parse text",
+        "watch --prometheus 192.0.2.1:9",
+        "lab serve --volumes gp3:1GiB --socket-dir nowhere",
+        "lab serve --volumes gp3:1GiB --socket-dir text",
+        "lab serve --volumes gp3:1GiB --listen 192.0.2.1:9",
+        "lab run --volumes gp3:1GiB --state folder -- true",
+        "lab run --volumes gp3:1GiB --ledger-out nowhere/a.db -- true",
+        "lab run --volumes gp3:1GiB --cache text -- true",
+        "zero nowhere --destroy nowhere",
+        "warm nowhere",
+        "warm text",
+        "scrub nowhere",
+        "array stop nowhere",
+        "sweep --devices nowhere --destroy nowhere --price nowhere",
+        "fleet hosts --list ./nowhere",
+        "fleet hosts --list ./folder",
+        "fleet hosts --inventory text",
+        "fleet run --list ./text --ssh-config nowhere -- devices",
+        "fleet plan --from nowhere --want 1",
+    ] {
+        let said = place.run(&words.split(' ').collect::<Vec<_>>());
+        assert!(matches!(said.status, Some(2 | 3)), "{words}: {said:#?}");
+        assert!(
+            said.err.matches("os error").count() <= 1,
+            "{words}: {said:#?}"
+        );
+        let parts: Vec<&str> = said.err.split(": ").map(str::trim).collect();
+        for (at, part) in parts.iter().enumerate() {
+            let again = parts[at + 1..].contains(part);
+            assert!(!again, "{words} says '{part}' twice: {said:#?}");
+        }
+    }
+}

@@ -199,6 +199,10 @@ fn files_that_cannot_be_written_are_refused_first_and_no_ledger_is_replaced() {
     place
         .run(&[&serve[..], &["--truth", "none/a.json"]].concat())
         .refuses(&["none/a.json cannot be written"]);
+    // One of two ways in has to be named, and each suffices.
+    place
+        .run(&["lab", "serve", "--volumes", "gp3:1GiB"])
+        .refuses(&["--socket-dir <DIR>", "--listen <ADDRESS:PORT>"]);
     // Refused for another reason, it leaves nothing at the places that it tried.
     place
         .run(

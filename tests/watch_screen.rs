@@ -212,20 +212,60 @@ fn nothing_is_broken_on_60_columns_nor_on_any_other_size() {
 #[test]
 fn signals_end_it_with_the_terminal_put_back() {
     let place = Place::new();
-    for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT] {
+    // All whose default is to end the process, but KILL and those that tell of a fault in it.
+    let named = [
+        Signal::INT,
+        Signal::TERM,
+        Signal::HUP,
+        Signal::QUIT,
+        Signal::USR1,
+        Signal::USR2,
+        Signal::ALARM,
+        Signal::VTALARM,
+        Signal::PROF,
+        Signal::IO,
+        Signal::POWER,
+        Signal::XCPU,
+        Signal::STKFLT,
+    ];
+    for signal in named {
         let Some(mut pty) = started(&place, &[], (80, 24)) else {
             return;
         };
         pty.signal(signal);
         // A second one does not come in between.
         pty.signal(signal);
-        assert!(
-            pty.end()
-                .code()
-                .is_some_and(|status| status == 0 || status == 3)
-        );
+        let code = pty.end().code();
+        assert!(code == Some(0) || code == Some(3), "{signal:?}: {code:?}");
         pty.assert_put_back();
     }
+    // The first and the last that programs may use for real time.
+    for number in [34, 64] {
+        let Some(mut pty) = started(&place, &[], (80, 24)) else {
+            return;
+        };
+        pty.signal_number(number);
+        assert_eq!(pty.end().code(), Some(0), "{number}");
+        pty.assert_put_back();
+    }
+}
+
+#[test]
+fn signals_that_end_nothing_change_nothing() {
+    let place = Place::new();
+    let Some(mut pty) = started(&place, &[], (80, 24)) else {
+        return;
+    };
+    for signal in [Signal::PIPE, Signal::XFSZ, Signal::CHILD, Signal::URG] {
+        pty.signal(signal);
+    }
+    pty.press("?");
+    pty.wait_for_word("q");
+    assert!(pty.is_raw());
+    pty.press("q");
+    pty.press("q");
+    assert_eq!(pty.end().code(), Some(0));
+    pty.assert_put_back();
 }
 
 #[test]

@@ -170,6 +170,69 @@ fn with_a_read_only_ledger(place: &Place, folder: &Path, words: &[&str]) -> Said
 }
 
 #[test]
+fn root_a_ledger_on_a_full_disk_is_read_and_a_run_beside_it_is_measured_whole() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    place.bench(&SHORT).ends_with(0);
+    let folder = place.path("state");
+    fs::create_dir(&folder).unwrap();
+    // The ledger is copied to a file system of its own, on which then not a byte is left.
+    let script = "mount -t tmpfs -o size=1m tmpfs \"$0\" && cp ledger.db \"$0\" && \
+                  { dd if=/dev/zero of=\"$0/filler\" bs=4k 2>/dev/null || :; } && exec \"$@\"";
+    let in_it = |words: &[&str]| {
+        let mut command = Command::new("unshare");
+        command
+            .args(["--mount", "sh", "-c", script])
+            .arg(&folder)
+            .arg(place.command(&[]).get_program())
+            .args(words)
+            .current_dir(place.path(""))
+            .env("DISKSMITH_LEDGER", folder.join("ledger.db"));
+        said(&mut command)
+    };
+    let probe = in_it(&["--version"]);
+    if probe.status != Some(0) {
+        skipped(&format!("no mount of one's own here: {}", probe.err.trim()));
+        return;
+    }
+    for words in [
+        "runs",
+        "show last --json",
+        "compare last last",
+        "mark --list",
+    ] {
+        in_it(&words.split(' ').collect::<Vec<_>>()).ends_with(0);
+    }
+    let said = in_it(&["mark", "deploy"]).refuses(&["its file system is full"]);
+    assert_eq!(said.err.matches("full").count(), 1, "{said:#?}");
+    let run = in_it(&[&["bench", "data", "--json"], &SHORT[..]].concat()).ends_with(0);
+    assert!(run.err.contains("this run will not be kept"), "{run:#?}");
+    assert_eq!(run.json()["phases"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_run_whose_ledger_is_removed_meanwhile_is_kept_in_a_new_one() {
+    let place = Place::new();
+    let folder = place.path("state");
+    let ledger = folder.join("ledger.db");
+    let mut bench = place.command(&["bench", "data", "--size", "8M", "--phase", "page-read"]);
+    bench.args(["--seconds", "3s", "--precision", "0"]);
+    bench.env("DISKSMITH_LEDGER", &ledger);
+    let mut run = Running::start(&mut bench);
+    // It has its ledger by then, and measures.
+    run.wait_for_reads();
+    fs::remove_dir_all(&folder).unwrap();
+    let said = run.end().ends_with(0);
+    assert!(said.err.contains("was removed or replaced"), "{said:#?}");
+    assert!(said.err.contains("a new one is made"), "{said:#?}");
+    let listed = place.run(&["runs", "--json", "--ledger", ledger.to_str().unwrap()]);
+    let listed = listed.ends_with(0).json();
+    assert_eq!(listed["runs"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn root_a_read_only_ledger_is_read_and_a_run_that_it_cannot_keep_is_told() {
     if !is_root() {
         return;
@@ -183,9 +246,11 @@ fn root_a_read_only_ledger_is_read_and_a_run_that_it_cannot_keep_is_told() {
         skipped(&format!("no mount of one's own here: {}", probe.err.trim()));
         return;
     }
-    // With none there, nothing can be kept, and that is said before anything is measured.
+    // With none there, nothing can be kept, and that is said.
     let bench = [&["bench", "data"], &SHORT[..]].concat();
-    in_it(&bench).refuses(&["ledger.db", "Read-only"]);
+    let run = in_it(&bench).ends_with(0);
+    assert!(run.err.contains("this run will not be kept"), "{run:#?}");
+    assert!(run.err.contains("Read-only"), "{run:#?}");
 
     let ledger = folder.join("ledger.db");
     let named = ["--ledger", ledger.to_str().unwrap()];

@@ -244,7 +244,8 @@ impl Running {
         });
     }
 
-    fn wait_until(&mut self, or_else: &str, ready: impl Fn() -> bool) {
+    /// Waits until something is so, or else ends the test with these words.
+    pub(crate) fn wait_until(&mut self, or_else: &str, mut ready: impl FnMut() -> bool) {
         let began = Instant::now();
         while !ready() {
             let ended = self.child.try_wait().unwrap();

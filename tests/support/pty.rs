@@ -93,6 +93,13 @@ impl Pty {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
+    /// Sends a signal for real time, which has a number and no name.
+    pub(crate) fn signal_number(&self, number: i32) {
+        let words = format!("kill -{number} {}", self.child.id());
+        let sent = Command::new("sh").args(["-c", &words]).status().unwrap();
+        assert!(sent.success(), "{words}");
+    }
+
     /// Changes the size, as one does with a mouse.
     pub(crate) fn resize(&mut self, size: (usize, usize)) {
         self.since = self.written().len();

@@ -39,6 +39,7 @@ use journal::{Building, Journal, Stage};
 use plan::Plan;
 use programs::{Installed, Programs};
 use ui::context::{Context, tell};
+use ui::exit::sentence;
 use ui::exit::{Answer, Failure, Outcome, Standing as _};
 use ui::json::SCHEMA;
 use ui::table::wrap;
@@ -119,8 +120,8 @@ impl Book {
             Err(failure) => {
                 tell(&format!(
                     "disksmith: whether a killed 'array create' left something to repair is not \
-                     known: {:#}",
-                    failure.error()
+                     known: {}",
+                    sentence(&failure.error())
                 ));
                 None
             }
@@ -132,7 +133,8 @@ impl Book {
 fn unrepairable(error: &anyhow::Error) -> String {
     format!(
         "disksmith: the ledger cannot follow this, so that after a kill -9 or a power cut nothing \
-         would be repaired: {error:#}"
+         would be repaired: {}",
+        sentence(error)
     )
 }
 

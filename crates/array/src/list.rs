@@ -14,9 +14,15 @@ use super::{ETC, repair};
 use crate::args::ListArgs;
 use job::process::Here;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::Answer;
+use ui::exit::Failure;
+use ui::exit::Outcome;
+use ui::exit::Standing as _;
+use ui::exit::sentence;
 use ui::json::SCHEMA;
-use ui::table::{Column, layout, wrap};
+use ui::table::Column;
+use ui::table::layout;
+use ui::table::wrap;
 
 /// An array, and who uses it.
 struct Used {
@@ -127,7 +133,8 @@ fn unfinished(context: &Context) -> Vec<Left> {
     found().unwrap_or_else(|error| {
         context.tell(&format!(
             "disksmith: whether a killed 'array create' left something to repair is not known: \
-             {error:#}"
+             {}",
+            sentence(&error)
         ));
         Vec::new()
     })

@@ -19,6 +19,7 @@ use super::steps::Undone;
 use domain::planned::Planned;
 use job::process::Here;
 use look::Worth;
+use ui::exit::sentence;
 
 /// What became of what was left.
 enum Fate {
@@ -72,8 +73,9 @@ pub(crate) fn repair(host: &mut Host, ledger: &mut Ledger, here: &Here, planned:
             .and_then(|(claim, work)| one(host, ledger, claim, work.document));
         if let Err(error) = outcome {
             (host.say)(&format!(
-                "The 'array create' of {} that did not end could not be repaired: {error:#}. It is \
+                "The 'array create' of {} that did not end could not be repaired: {}. It is \
                  tried again when an array is next built or stopped.\n",
+                sentence(&error),
                 work.began
             ));
         }

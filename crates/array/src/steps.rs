@@ -4,6 +4,8 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ui::exit::sentence;
+
 /// One step of the work on a host `H`.
 pub trait Step<H> {
     /// What it does, as in "… failed": `making the array`.
@@ -42,7 +44,7 @@ pub struct Failed {
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let told = Undone::told(&self.undone);
-        write!(f, "{} failed: {:#}\n{told}", self.step, self.error)
+        write!(f, "{} failed: {}\n{told}", self.step, sentence(&self.error))
     }
 }
 

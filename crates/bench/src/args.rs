@@ -136,6 +136,9 @@ pub struct BenchArgs {
     /// Also write a page with plots, which opens offline
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
+    /// With --report: replace a file that is no report of disksmith
+    #[arg(long, requires = "report")]
+    pub force: bool,
     /// Do not keep the run in the ledger
     #[arg(long)]
     pub no_ledger: bool,

@@ -41,7 +41,10 @@ use progress::Progress;
 use suite::PhasePlan;
 use target::Prepared;
 use ui::context::Context;
+use ui::exit::sentence;
 use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::output::Format;
+use ui::output::OutputFile;
 
 /// Measures a target and says what the figures are worth.
 pub fn bench(
@@ -51,15 +54,15 @@ pub fn bench(
     interrupt: &AtomicBool,
 ) -> Outcome {
     let (path, _) = args.target_and_phases().map_err(Failure::refused)?;
-    check_report(args, &path)?;
+    let report = check_report(args, &path)?;
     if let Some(file) = &args.fio {
-        return fio::bench_jobs(args, file, context, engine, interrupt);
+        return fio::bench_jobs(args, file, report, context, engine, interrupt);
     }
     if args.suite == SuiteName::Bonnie && args.workload.is_none() {
-        return suites::bonnie::bench(args, context, engine, interrupt);
+        return suites::bonnie::bench(args, report, context, engine, interrupt);
     }
     if args.suite == SuiteName::Sysbench && args.workload.is_none() {
-        return bench_grid(args, context, engine, interrupt);
+        return bench_grid(args, report, context, engine, interrupt);
     }
     let ready = Ready::make(args, &context.root, engine)?;
     let session = Session {
@@ -68,6 +71,7 @@ pub fn bench(
         engine,
         interrupt,
         seed: ready.seed,
+        report,
     };
     session.run_and_finish(|session| session.run(ready))
 }
@@ -75,6 +79,7 @@ pub fn bench(
 /// Measures the grid of the suite sysbench.
 fn bench_grid(
     args: &BenchArgs,
+    report: Option<OutputFile>,
     context: &mut Context,
     engine: &dyn Engine,
     interrupt: &AtomicBool,
@@ -91,6 +96,7 @@ fn bench_grid(
         engine,
         interrupt,
         seed: seed(args, started),
+        report,
     };
     session.run_and_finish(|session| session.run_grid(started, grid))
 }
@@ -112,6 +118,7 @@ pub fn run_once(
         engine,
         interrupt,
         seed: ready.seed,
+        report: None,
     };
     session.run(ready)
 }
@@ -188,40 +195,16 @@ fn seed(args: &BenchArgs, started: Timestamp) -> u64 {
     args.seed.unwrap_or(started.as_nanosecond() as u64)
 }
 
-fn check_report(args: &BenchArgs, target: &Path) -> Result<(), Failure> {
-    args.report
-        .as_ref()
-        .map_or(Ok(()), |page| check_page(page, target))
-}
-
-/// A page that cannot be written should be known before a minute of measuring, and it must not be
-/// written over what is measured.
+/// The page that was asked for. One that cannot be written is refused before a minute of measuring.
 ///
 /// # Errors
 /// Why the page cannot be written.
-pub fn check_page(page: &Path, target: &Path) -> Result<(), Failure> {
-    let folder = match page.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    if !folder.is_dir() || page.is_dir() {
-        return Err(Failure::refused(format!(
-            "the report {} cannot be written: {} is not a folder that can hold it",
-            page.display(),
-            folder.display()
-        )));
+fn check_report(args: &BenchArgs, target: &Path) -> Result<Option<OutputFile>, Failure> {
+    let report = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
+    if let Some(report) = &report {
+        report.is_not(target)?;
     }
-    let same = |a: &Path, b: &Path| {
-        let (a, b) = (a.canonicalize().ok()?, b.canonicalize().ok()?);
-        Some(a == b)
-    };
-    if same(page, target) == Some(true) {
-        return Err(Failure::refused(format!(
-            "the report {} would be written over the target; name another file",
-            page.display()
-        )));
-    }
-    Ok(())
+    Ok(report)
 }
 
 /// The way to the kernel that was asked for.
@@ -250,14 +233,27 @@ fn open_ledger(args: &BenchArgs, context: &Context) -> Result<Option<Ledger>, Fa
     if args.no_ledger {
         return Ok(None);
     }
-    let ledger = context.open_ledger()?;
-    if !ledger.is_writable() {
-        context.tell(&format!(
-            "disksmith: {} may only be read, so this run will not be kept.",
-            ledger.path().display()
-        ));
+    let opened = context
+        .open_ledger()
+        .and_then(|ledger| ledger.demand_writable().refused().map(|()| ledger));
+    match opened {
+        Ok(ledger) => Ok(Some(ledger)),
+        // A full or read-only disk is no reason not to measure.
+        Err(Failure::Refused(error)) if is_of_place(&error) => {
+            context.tell(&format!(
+                "disksmith: this run will not be kept: {}",
+                sentence(&error)
+            ));
+            Ok(None)
+        }
+        Err(failure) => Err(failure),
     }
-    Ok(Some(ledger).filter(Ledger::is_writable))
+}
+
+/// Whether an error says that the ledger cannot be written where it lies, and nothing against the ledger.
+fn is_of_place(error: &anyhow::Error) -> bool {
+    let error: Option<&ledger::Error> = error.downcast_ref();
+    error.is_some_and(ledger::Error::is_of_place)
 }
 
 /// What the steps of a run share.
@@ -267,6 +263,8 @@ struct Session<'a> {
     engine: &'a dyn Engine,
     interrupt: &'a AtomicBool,
     seed: u64,
+    /// The page to be written.
+    report: Option<OutputFile>,
 }
 
 /// A run, and the error that ended it, if one did.
@@ -409,21 +407,34 @@ impl Session<'_> {
 
     /// Whether the run is in the ledger now.
     fn keep(&self, run: &Run, conclusion: &Conclusion, ledger: Option<Ledger>) -> bool {
-        let Some(mut ledger) = ledger else {
+        let Some(ledger) = ledger else {
             return false;
         };
-        match ledger.save(run, conclusion.verdict, &conclusion.findings) {
-            Ok(()) => true,
-            Err(error) => {
-                self.context
-                    .tell(&format!("disksmith: the run is not kept: {error}"));
-                false
-            }
+        let save = |mut ledger: Ledger| -> anyhow::Result<()> {
+            Ok(ledger.save(run, conclusion.verdict, &conclusion.findings)?)
+        };
+        let mut saved = save(ledger);
+        if let Err(error) = &saved
+            && let Some(ledger::Error::Gone { .. }) = error.downcast_ref()
+        {
+            let told = sentence(error);
+            self.context.tell(&format!(
+                "disksmith: {told}; a new one is made for this run."
+            ));
+            let anew = self.context.open_ledger();
+            saved = anew.map_err(Failure::error).and_then(save);
         }
+        if let Err(error) = &saved {
+            self.context.tell(&format!(
+                "disksmith: the run is not kept: {}",
+                sentence(error)
+            ));
+        }
+        saved.is_ok()
     }
 
     fn write_report(&self, run: &Run, conclusion: &Conclusion) -> Result<(), Failure> {
-        let Some(path) = &self.args.report else {
+        let Some(report) = &self.report else {
             return Ok(());
         };
         // A ledger that cannot be read was complained of when the run was to be kept.
@@ -434,7 +445,7 @@ impl Session<'_> {
             .flatten()
             .and_then(|ledger| ledger.marks(run.started, Timestamp::MAX).ok())
             .unwrap_or_default();
-        views::html::write_file(path, &[(run.clone(), conclusion.clone())], &[], &marks).midway()
+        views::html::write_file(report, &[(run.clone(), conclusion.clone())], &[], &marks).midway()
     }
 }
 

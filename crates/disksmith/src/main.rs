@@ -13,9 +13,13 @@ use clap::{CommandFactory as _, Parser as _};
 
 use cli::{Cli, Verb};
 use ui::context::Context;
-use ui::exit::{Outcome, Standing as _};
+use ui::exit::Answer;
+use ui::exit::Outcome;
+use ui::exit::Standing as _;
 
 fn main() -> ExitCode {
+    // Without the handler such a write ends the process, as it would without this.
+    let _ = ui::signals::survive_the_limit_of_files();
     // clap takes DISKSMITH_LEDGER for an argument, and would complain instead of helping.
     if std::env::args_os().len() <= 1 {
         let help = Cli::command().render_help();
@@ -27,8 +31,11 @@ fn main() -> ExitCode {
         Err(error) if error.use_stderr() && watch::args::asks_for_check(std::env::args_os()) => {
             return ExitCode::from(watch::misused_check(&error));
         }
-        // Misuse ends here with status 2, --help and --version with 0.
-        Err(error) => error.exit(),
+        // Misuse ends here with status 2.
+        Err(error) if error.use_stderr() => error.exit(),
+        Err(help) => {
+            return ui::exit::exit_code(ui::context::print_help(&help).map(|()| Answer::Done));
+        }
     };
     let mut context = Context::of_process(cli.ledger.named());
     ui::exit::exit_code(run(&cli.verb, &mut context))
@@ -87,6 +94,6 @@ fn run(verb: &Verb, context: &mut Context) -> Outcome {
             lab::lab(args, context, &interrupt)
         }
         Verb::Completions { shell } => shell::completions(*shell, context),
-        Verb::Man { folder } => shell::man_pages(folder),
+        Verb::Man { folder, force } => shell::man_pages(folder, *force),
     }
 }

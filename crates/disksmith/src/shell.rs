@@ -2,13 +2,17 @@
 
 use std::path::Path;
 
-use anyhow::Context as _;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 
 use crate::cli::Cli;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome};
+use ui::exit::Answer;
+use ui::exit::Outcome;
+use ui::exit::Standing as _;
+use ui::output::Format;
+use ui::output::MAN_PAGE_MARK;
+use ui::output::OutputFile;
 
 /// Prints the completion script of a shell.
 pub(crate) fn completions(shell: Shell, context: &mut Context) -> Outcome {
@@ -18,9 +22,37 @@ pub(crate) fn completions(shell: Shell, context: &mut Context) -> Outcome {
     Ok(Answer::Done)
 }
 
-/// Writes `disksmith.1` and a page for each verb into `folder`.
-pub(crate) fn man_pages(folder: &Path) -> Outcome {
-    let written = clap_mangen::generate_to(Cli::command(), folder)
-        .with_context(|| format!("the man pages could not be written to {}", folder.display()));
-    written.map(|()| Answer::Done).map_err(Failure::Refused)
+/// Writes `disksmith.1` and a page for each verb into `folder`; all of them, or none where one may not be
+/// replaced.
+pub(crate) fn man_pages(folder: &Path, force: bool) -> Outcome {
+    let mut pages = Vec::new();
+    let mut program = Cli::command().disable_help_subcommand(true);
+    program.build();
+    render(&program, &mut pages).refused()?;
+    let outputs: Vec<OutputFile> = pages
+        .iter()
+        .map(|(name, _)| OutputFile::check(&folder.join(name), Format::ManPage, force))
+        .collect::<Result<_, _>>()?;
+    let prepared: Vec<_> = outputs
+        .iter()
+        .zip(&pages)
+        .map(|(output, (_, page))| output.prepare(page))
+        .collect::<Result<_, _>>()
+        .midway()?;
+    for page in prepared {
+        page.put().midway()?;
+    }
+    Ok(Answer::Done)
+}
+
+/// Renders the page of a command, and those of its verbs: the name of the file, and its content.
+fn render(command: &clap::Command, pages: &mut Vec<(String, Vec<u8>)>) -> anyhow::Result<()> {
+    for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        render(verb, pages)?;
+    }
+    let page = clap_mangen::Man::new(command.clone());
+    let mut text = format!("{MAN_PAGE_MARK}\n").into_bytes();
+    page.render(&mut text)?;
+    pages.push((page.get_filename(), text));
+    Ok(())
 }

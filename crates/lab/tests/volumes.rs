@@ -436,7 +436,7 @@ fn a_client_that_breaks_the_protocol_loses_its_connection_and_nothing_else() {
     let server = serve(&["latency=0us:1MiB"]);
     let mut good = connect(&server, 0);
     let mut bad = connect(&server, 0);
-    bad.send_raw(&[0x5a; 64]);
+    bad.send_raw(&[0x5a; 64]).unwrap();
     assert!(bad.answer().is_none());
     let mut huge = connect(&server, 0);
     huge.send(WRITE, 0, u32::MAX, &[]);

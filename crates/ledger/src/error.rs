@@ -1,6 +1,6 @@
 //! What can go wrong, as sentences: what happened, to which file, and what to do.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
@@ -131,11 +131,32 @@ pub enum Error {
     },
     /// No space is left.
     #[error(
-        "the ledger {} could not grow: its file system is full. Make room there, or name another \
-         file with --ledger or DISKSMITH_LEDGER",
+        "the ledger {} could not grow: its file system is full, or the size of files is limited \
+         (ulimit -f). Make room there, or name another file with --ledger or DISKSMITH_LEDGER",
         path.display()
     )]
     Full {
+        /// The ledger.
+        path: PathBuf,
+    },
+    /// SQLite can read the ledger, and not write it.
+    #[error(
+        "the ledger {} cannot be written ({detail}). See whether its disk is well and has room, and whether the \
+         size of files is limited (ulimit -f), or name another file with --ledger or DISKSMITH_LEDGER",
+        path.display()
+    )]
+    Unwritable {
+        /// The ledger.
+        path: PathBuf,
+        /// What SQLite says.
+        detail: String,
+    },
+    /// The file was removed, or replaced, while it was open.
+    #[error(
+        "the ledger {} was removed or replaced by another while it was in use",
+        path.display()
+    )]
+    Gone {
         /// The ledger.
         path: PathBuf,
     },
@@ -293,11 +314,46 @@ fn few(candidates: &[String], count: usize) -> String {
 }
 
 impl Error {
+    /// Whether this says nothing against the ledger itself, but that its place cannot be written, or not now:
+    /// what is not kept there may be done all the same.
+    pub fn is_of_place(&self) -> bool {
+        match self {
+            Error::Full { .. }
+            | Error::ReadOnly { .. }
+            | Error::Unsettled { .. }
+            | Error::Unwritable { .. }
+            | Error::Gone { .. } => true,
+            Error::Unreachable { source, .. } => matches!(
+                source.kind(),
+                ErrorKind::StorageFull
+                    | ErrorKind::QuotaExceeded
+                    | ErrorKind::FileTooLarge
+                    | ErrorKind::ReadOnlyFilesystem
+            ),
+            Error::Sqlite {
+                source: rusqlite::Error::SqliteFailure(failure, _),
+                ..
+            } => matches!(
+                failure.code,
+                ErrorCode::SystemIoFailure | ErrorCode::CannotOpen
+            ),
+            _ => false,
+        }
+    }
+
     /// What `error`, from SQLite, means for the ledger at `path`.
     pub(crate) fn sqlite(path: &Path, error: rusqlite::Error) -> Error {
         let path = path.to_owned();
         let code = match &error {
+            // No room for the shared memory of the WAL.
+            rusqlite::Error::SqliteFailure(failure, _)
+                if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE =>
+            {
+                ErrorCode::DiskFull
+            }
             rusqlite::Error::SqliteFailure(failure, _) => failure.code,
+            // A value that nobody wrote.
+            error if is_misread(error) => ErrorCode::DatabaseCorrupt,
             _ => {
                 return Error::Sqlite {
                     path,
@@ -320,6 +376,17 @@ impl Error {
             },
         }
     }
+}
+
+/// Whether a value is not what this program writes in its place.
+pub(crate) fn is_misread(error: &rusqlite::Error) -> bool {
+    matches!(
+        error,
+        rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::Utf8Error(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+    )
 }
 
 #[cfg(test)]

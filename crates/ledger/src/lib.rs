@@ -53,6 +53,8 @@ mod work;
 #[cfg(test)]
 mod processes;
 #[cfg(test)]
+mod room;
+#[cfg(test)]
 mod testing;
 
 pub use document::Kept;

@@ -126,8 +126,15 @@ fn whole(path: &Path, connection: &Connection, header: Header) -> Result<()> {
 /// list and every search reads. A damaged document is found when it is read, by its checksum, and
 /// concerns one run only.
 pub(crate) fn check(path: &Path, connection: &Connection) -> Result<()> {
+    check_table(path, connection, "runs")
+}
+
+/// Looks for damage in a table and its indexes.
+fn check_table(path: &Path, connection: &Connection, table: &str) -> Result<()> {
     let report: String = connection
-        .query_row("PRAGMA quick_check(runs)", [], |row| row.get(0))
+        .query_row(&format!("PRAGMA quick_check({table})"), [], |row| {
+            row.get(0)
+        })
         .map_err(|error| Error::sqlite(path, error))?;
     if report == "ok" {
         return Ok(());
@@ -136,6 +143,35 @@ pub(crate) fn check(path: &Path, connection: &Connection) -> Result<()> {
         path: path.to_owned(),
         detail: report.lines().last().unwrap_or("no detail").to_owned(),
     })
+}
+
+/// Tables whose rows are large. Their pages are counted through, and not what lies beyond a row's page: that
+/// has a checksum, and concerns one row.
+const BULK: [&str; 2] = ["documents", "blocks"];
+
+/// Looks for damage wherever a change may come to: in every table, its indexes and the schema. What is
+/// refused here would also be refused when it is read. Returns the tables' names.
+pub(crate) fn check_all(path: &Path, connection: &Connection) -> Result<Vec<String>> {
+    let explain = |error| Error::sqlite(path, error);
+    let tables: rusqlite::Result<Vec<String>> = (|| {
+        let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'";
+        connection
+            .prepare(sql)?
+            .query_map([], |row| row.get(0))?
+            .collect()
+    })();
+    let tables = tables.map_err(explain)?;
+    for table in &tables {
+        if BULK.contains(&table.as_str()) {
+            let count = format!("SELECT count(*) FROM {table} NOT INDEXED");
+            connection
+                .query_row(&count, [], |_| Ok(()))
+                .map_err(explain)?;
+        } else {
+            check_table(path, connection, table)?;
+        }
+    }
+    Ok(tables)
 }
 
 #[cfg(test)]

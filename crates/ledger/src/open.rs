@@ -1,17 +1,20 @@
 //! Opening the ledger.
 
+use std::cell::Cell;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::look::{Seen, belongs, check, immutable, look};
+use crate::look::{Seen, belongs, check, check_all, immutable, look};
 use crate::place::{create, may_read, may_write, shares_memory};
 use crate::schema::{Header, MIGRATIONS, migrate};
-use crate::{Error, Result};
+use crate::{Error, Filter, Result};
 
 /// How long to wait for another process that holds the ledger. Its disk may be the slow one that
 /// is being measured.
@@ -23,12 +26,51 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Ledger {
     pub(crate) connection: Connection,
     pub(crate) path: PathBuf,
-    writable: bool,
+    /// Why it can only be read, if so.
+    unwritable: Option<Unwritable>,
+    /// Which file it is, which the path may not name for ever.
+    file: FileId,
+    /// Whether all that a write may come to was found sound.
+    is_checked: Cell<bool>,
+}
+
+/// Why a ledger that can be read cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Unwritable {
+    /// The file, its folder or the file system may only be read.
+    ReadOnly,
+    /// The file system is full: not even what SQLite keeps beside the ledger has room.
+    Full,
+    /// SQLite's words.
+    Failed(String),
+}
+
+impl Unwritable {
+    /// The error of a change.
+    fn error(&self, path: &Path) -> Error {
+        let path = path.to_owned();
+        match self {
+            Unwritable::ReadOnly => Error::ReadOnly { path },
+            Unwritable::Full => Error::Full { path },
+            Unwritable::Failed(detail) => Error::Unwritable {
+                path,
+                detail: detail.clone(),
+            },
+        }
+    }
+}
+
+/// A file of this host: device and inode.
+type FileId = (u64, u64);
+
+fn file_id(path: &Path) -> io::Result<FileId> {
+    fs::metadata(path).map(|facts| (facts.dev(), facts.ino()))
 }
 
 impl Ledger {
     /// Opens the ledger at `path`, creating it and the folders above it (for this user alone)
-    /// where they are missing. Where it may not be written it is opened for reading.
+    /// where they are missing. Where it may not be written, or its file system has no room or
+    /// fails, it is opened for reading.
     ///
     /// # Errors
     /// When the file cannot be created or reached, is not a ledger, belongs to another program or
@@ -42,12 +84,21 @@ impl Ledger {
         let path = find_or_create(path)?;
         let known = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
         let seen = look(&path, known)?;
-        let writable = may_write(&path);
-        if writable {
-            open_to_write(path, seen, migrations)
-        } else {
-            open_to_read(path, seen, known)
+        if !may_write(&path) {
+            return open_to_read(path, seen, known, Unwritable::ReadOnly);
         }
+        let error = match open_to_write(path.clone(), seen, migrations) {
+            Ok(ledger) => return Ok(ledger),
+            Err(error) => error,
+        };
+        let Some(why) = unwritable(&error) else {
+            return Err(error);
+        };
+        // What was measured before is wanted above all where nothing can be added. The first attempt may have
+        // left its empty side files.
+        let seen = look(&path, known)?;
+        let unopened = why.error(&path);
+        open_to_read(path, seen, known, why).map_err(|_| unopened)
     }
 
     /// Opens the ledger at `path` for reading alone, and makes none: `None` where there is no file, or nothing
@@ -64,7 +115,7 @@ impl Ledger {
         let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
         match look(&path, known)? {
             Seen::Blank => Ok(None),
-            seen => open_to_read(path, seen, known).map(Some),
+            seen => open_to_read(path, seen, known, Unwritable::ReadOnly).map(Some),
         }
     }
 
@@ -75,17 +126,54 @@ impl Ledger {
 
     /// Whether runs can be saved and removed; otherwise they can only be read.
     pub fn is_writable(&self) -> bool {
-        self.writable
+        self.unwritable.is_none()
     }
 
-    /// An error unless the ledger can be written.
-    pub(crate) fn demand_writable(&self) -> Result<()> {
-        if self.writable {
-            Ok(())
-        } else {
-            Err(Error::ReadOnly {
+    /// Checks that the ledger can be written: it was opened for that, it is still the file at its path, and
+    /// all that a write may come to is sound. So nothing is added to a ledger that cannot be read. Every
+    /// change does this first; the tables are looked at once.
+    ///
+    /// # Errors
+    /// Why it cannot be written.
+    pub fn demand_writable(&self) -> Result<()> {
+        if let Some(why) = &self.unwritable {
+            return Err(why.error(&self.path));
+        }
+        self.demand_present()?;
+        if !self.is_checked.get() {
+            let tables = check_all(&self.path, &self.connection)?;
+            self.read_lists(&tables)?;
+            self.is_checked.set(true);
+        }
+        Ok(())
+    }
+
+    /// Reads all that lists show, as who reads them would. `tables` are those that the ledger's schema has.
+    fn read_lists(&self, tables: &[String]) -> Result<()> {
+        let has = |name: &str| tables.iter().any(|table| table == name);
+        if has("runs") {
+            self.list(&Filter::default())?;
+        }
+        if has("marks") {
+            self.marks(Timestamp::MIN, Timestamp::MAX)?;
+        }
+        if has("recordings") {
+            self.recordings()?;
+        }
+        if has("work") {
+            self.list_work(None)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that the ledger is still the file at its path. One that was removed takes what is written, and
+    /// nobody finds it again.
+    pub(crate) fn demand_present(&self) -> Result<()> {
+        match file_id(&self.path) {
+            Ok(file) if file == self.file => Ok(()),
+            _ => Err(Error::Gone {
                 path: self.path.clone(),
-            })
+            }),
         }
     }
 
@@ -134,12 +222,9 @@ fn find(path: &Path) -> Result<Option<PathBuf>> {
 fn open_to_write(path: PathBuf, seen: Seen, migrations: &[&str]) -> Result<Ledger> {
     let known = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let ledger = Ledger {
-        connection: Connection::open_with_flags(&path, flags)
-            .map_err(|error| Error::sqlite(&path, error))?,
-        path,
-        writable: true,
-    };
+    let connection =
+        Connection::open_with_flags(&path, flags).map_err(|error| Error::sqlite(&path, error))?;
+    let ledger = Ledger::of(connection, path, None)?;
     let connection = &ledger.connection;
     settle(connection).map_err(|error| ledger.explain(error))?;
     let header = Header::read(connection).map_err(|error| ledger.explain(error))?;
@@ -148,6 +233,9 @@ fn open_to_write(path: PathBuf, seen: Seen, migrations: &[&str]) -> Result<Ledge
         belongs(&ledger.path, header, known)?;
         if seen == Seen::Unsettled {
             check(&ledger.path, connection)?;
+        }
+        if header.version < known {
+            check_all(&ledger.path, connection)?;
         }
     }
     (|| {
@@ -193,19 +281,17 @@ fn choose_journal(connection: &Connection, path: &Path) -> rusqlite::Result<()> 
     }
 }
 
-fn open_to_read(path: PathBuf, seen: Seen, known: u32) -> Result<Ledger> {
+fn open_to_read(path: PathBuf, seen: Seen, known: u32, why: Unwritable) -> Result<Ledger> {
     let connection = match seen {
         Seen::Blank => return Err(Error::ReadOnly { path }),
         // Nobody was writing it just now, and where it may not be written SQLite could not create the side
         // files that it would want. Who begins to write meanwhile may make this look damaged, once.
         Seen::Sound => immutable(&path)?,
-        Seen::Unsettled => unsettled(&path)?,
+        Seen::Unsettled if why == Unwritable::ReadOnly => unsettled(&path)?,
+        Seen::Unsettled => alone(&path)?,
     };
-    let ledger = Ledger {
-        connection,
-        path,
-        writable: false,
-    };
+    let settles = why == Unwritable::ReadOnly;
+    let ledger = Ledger::of(connection, path, Some(why))?;
     let explain = |error| ledger.explain_unsettled(error);
     only_read(&ledger.connection).map_err(explain)?;
     let header = Header::read(&ledger.connection).map_err(explain)?;
@@ -215,6 +301,9 @@ fn open_to_read(path: PathBuf, seen: Seen, known: u32) -> Result<Ledger> {
     }
     if header.version < known {
         return Err(Error::Older { path: ledger.path });
+    }
+    if !settles {
+        return Ok(ledger);
     }
     let close_moves = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
     ledger
@@ -236,6 +325,35 @@ fn unsettled(path: &Path) -> Result<Connection> {
         .map_err(|error| Error::sqlite(path, error))
 }
 
+/// A connection to a file with side files where these can be read and nothing can be made: the index of the
+/// WAL is kept in memory (<https://www.sqlite.org/wal.html>, "Use of WAL Without Shared-Memory"), for which
+/// nobody else may have the ledger open meanwhile. Its close leaves everything as it is.
+fn alone(path: &Path) -> Result<Connection> {
+    let connection = unsettled(path)?;
+    let set = connection.pragma_update(None, "locking_mode", "EXCLUSIVE");
+    set.map_err(|error| Error::sqlite(path, error))?;
+    Ok(connection)
+}
+
+/// Why a ledger that could not be opened for writing may still be read: its file system has no room, or
+/// fails. `None` for what concerns the ledger itself.
+fn unwritable(error: &Error) -> Option<Unwritable> {
+    match error {
+        Error::Full { .. } => Some(Unwritable::Full),
+        Error::Sqlite {
+            source: source @ rusqlite::Error::SqliteFailure(failure, _),
+            ..
+        } if matches!(
+            failure.code,
+            ErrorCode::SystemIoFailure | ErrorCode::CannotOpen | ErrorCode::ReadOnly
+        ) =>
+        {
+            Some(Unwritable::Failed(source.to_string()))
+        }
+        _ => None,
+    }
+}
+
 /// What a connection that only reads is set to: nothing that it is asked changes the file, and neither does its
 /// close until the file is known to be ours and sound.
 fn only_read(connection: &Connection) -> rusqlite::Result<()> {
@@ -245,6 +363,20 @@ fn only_read(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 impl Ledger {
+    fn of(connection: Connection, path: PathBuf, unwritable: Option<Unwritable>) -> Result<Ledger> {
+        let file = file_id(&path).map_err(|source| Error::Unreachable {
+            path: path.clone(),
+            source,
+        })?;
+        Ok(Ledger {
+            connection,
+            path,
+            unwritable,
+            file,
+            is_checked: Cell::new(false),
+        })
+    }
+
     /// A read-only connection that wants to write has found what a killed process left.
     fn explain_unsettled(&self, error: rusqlite::Error) -> Error {
         match &error {

@@ -3,11 +3,12 @@
 use jiff::Timestamp;
 use record::{Finding, ImportedRun, Origin, Run, RunId, Summary, Verdict};
 use rusqlite::{
-    OptionalExtension as _, Row, Transaction, TransactionBehavior, named_params, params,
+    ErrorCode, OptionalExtension as _, Row, Transaction, TransactionBehavior, named_params, params,
 };
 use serde::de::DeserializeOwned;
 
 use crate::document::{Document, Kept};
+use crate::error::is_misread;
 use crate::report;
 use crate::{Error, Ledger, Result};
 
@@ -162,13 +163,17 @@ impl Ledger {
         findings: &[Finding],
     ) -> Result<Option<RunId>> {
         let kept = self.insert(listed, document, verdict, findings);
-        kept.map_err(|error| match error.sqlite_extended_error_code() {
+        let kept = kept.map_err(|error| match error.sqlite_extended_error_code() {
             Some(rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE) => Error::AlreadyKept {
                 path: self.path.clone(),
                 id: listed.id.to_string(),
             },
             _ => self.explain(error),
-        })
+        });
+        // What was written to a file that was removed just then is lost.
+        let earlier = kept?;
+        self.demand_present()?;
+        Ok(earlier)
     }
 
     fn insert(
@@ -279,7 +284,14 @@ impl Ledger {
                 |row| Document::of_row(row, 0),
             )
             .optional()
-            .map_err(|error| self.explain(error))?;
+            .map_err(|error| {
+                let code = error.sqlite_error_code();
+                // A page that only this document has.
+                match code == Some(ErrorCode::DatabaseCorrupt) || is_misread(&error) {
+                    true => Ledger::gone(&id, "its document is damaged"),
+                    false => self.explain(error),
+                }
+            })?;
         match document {
             Some(document) => document.unpack(id.as_str()),
             None => Err(Ledger::gone(&id, "its document is missing")),
@@ -309,12 +321,10 @@ impl Ledger {
         match found {
             Ok(Some(conclusion)) => Ok(conclusion),
             Ok(None) => Err(Ledger::gone(&id, "its conclusion is missing")),
-            Err(rusqlite::Error::FromSqlConversionFailure(_, _, why)) => {
-                Err(Error::UnreadableRun {
-                    detail: format!("its conclusion is not understood ({why})"),
-                    id: id.to_string(),
-                })
-            }
+            Err(why) if is_misread(&why) => Err(Error::UnreadableRun {
+                detail: format!("its conclusion is not understood ({why})"),
+                id: id.to_string(),
+            }),
             Err(error) => Err(self.explain(error)),
         }
     }

@@ -7,13 +7,7 @@ pub mod charts;
 pub mod escape;
 mod ticks;
 
-use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::Write as _;
-use std::os::unix::fs::FileTypeExt as _;
-use std::path::Path;
-
-use anyhow::{Context as _, bail};
 
 /// The style of all pages.
 pub const STYLE: &str = include_str!("style.css");
@@ -30,39 +24,6 @@ pub struct ChartView {
     pub caption: String,
     /// Index of the figure in the page's document.
     pub figure: usize,
-}
-
-/// Writes `page` to the file at `path`, which is replaced. A pipe or a terminal is
-/// written to; a block device never is.
-///
-/// # Errors
-/// When the file cannot be written; a part of a page is not left behind.
-pub fn save(path: &Path, page: &[u8]) -> anyhow::Result<()> {
-    let failed = || format!("cannot write the report to {}", path.display());
-    // Not truncated before it is known what was opened.
-    let mut file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .with_context(failed)?;
-    let kind = file.metadata().with_context(failed)?.file_type();
-    if kind.is_block_device() {
-        bail!(
-            "{} is a block device, and a report is never written over one",
-            path.display()
-        );
-    }
-    if kind.is_file() {
-        file.set_len(0).with_context(failed)?;
-    }
-    file.write_all(page).with_context(|| {
-        // Only a file is ours to remove.
-        if kind.is_file() {
-            let _ = fs::remove_file(path);
-        }
-        failed()
-    })
 }
 
 /// A number that nobody can foresee. The content security policy lets only scripts run that carry

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Machine, Nanos, Phase};
 
-/// The name of a run in the ledger, such as `20261121-204512-k7q2`: its start in UTC and four
-/// characters that keep two runs of one second apart.
+/// The name of a run in the ledger, such as `20261121-204512-k7q2m4xz`: its start in UTC and eight
+/// characters that keep two runs of one second apart, also where their ledgers are joined later.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(String);
@@ -20,13 +20,16 @@ impl RunId {
     pub fn new(started: Timestamp, entropy: u64) -> RunId {
         // Without the vowels and letters that read as digits: no id spells a word or is misread.
         const LETTERS: &[u8; 26] = b"bcdfghjkmnpqrstvwxz2345679";
+        // Of four letters, a thousand runs of one second (a file that is imported again and again) have two
+        // alike; of eight, a hundred thousand have with a chance of 2 %.
+        const LENGTH: usize = 8;
         // SplitMix64's last step (Steele, Lea, Flood 2014) spreads the entropy over all bits.
         let mut bits = entropy ^ (started.as_nanosecond() as u64);
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         bits ^= bits >> 31;
         let mut suffix = String::new();
-        for _ in 0..4 {
+        for _ in 0..LENGTH {
             suffix.push(char::from(LETTERS[(bits % 26) as usize]));
             bits /= 26;
         }
@@ -174,8 +177,16 @@ mod tests {
         let t: Timestamp = "2026-11-21T20:45:12Z".parse().unwrap();
         let (a, b) = (RunId::new(t, 1), RunId::new(t, 2));
         assert!(a.as_str().starts_with("20261121-204512-"), "{a}");
-        assert_eq!(a.as_str().len(), 20);
+        assert_eq!(a.as_str().len(), 24);
         assert_ne!(a, b);
         assert_eq!(a.as_str().parse(), Ok(a));
+    }
+
+    #[test]
+    fn ids_of_one_second_do_not_repeat() {
+        let t: Timestamp = "2026-11-21T20:45:12Z".parse().unwrap();
+        let ids: std::collections::HashSet<RunId> =
+            (0..20_000).map(|entropy| RunId::new(t, entropy)).collect();
+        assert_eq!(ids.len(), 20_000);
     }
 }

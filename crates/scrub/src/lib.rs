@@ -77,6 +77,7 @@ use scheduled::Plans;
 use start::{Ask, Book, Started, start, tidy};
 use target::Target;
 use ui::context::Context;
+use ui::exit::sentence;
 use ui::exit::{Answer, Failure, Outcome, Standing as _};
 use when::{Due, Opening, Starts};
 
@@ -99,7 +100,8 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     }
     let mut book = Book::open(context, false).unwrap_or_else(|error| {
         context.tell(&format!(
-            "disksmith: whether a killed scrub has left something to put back is not known: {error:#}"
+            "disksmith: whether a killed scrub has left something to put back is not known: {}",
+            sentence(&error)
         ));
         None
     });

@@ -26,6 +26,7 @@ use super::start::Started;
 use super::target::Target;
 use super::when::Due;
 use job::checkpoint::Keeper;
+use ui::exit::sentence;
 use ui::words::short_latency;
 
 /// Of each member a stripe has so many bytes.
@@ -388,7 +389,10 @@ impl Keeping {
         match keeper.end(&self.kept, finished) {
             Ok(()) => true,
             Err(error) => {
-                notes.push(format!("How far it is could not be kept: {error:#}."));
+                notes.push(format!(
+                    "How far it is could not be kept: {}.",
+                    sentence(&error)
+                ));
                 false
             }
         }

@@ -12,7 +12,9 @@ use super::locate::{Again, Located, locate, to_read};
 use super::one::{Scrubbed, why};
 use super::start::Book;
 use super::target::Target;
-use ui::context::{Context, tell};
+use ui::context::Context;
+use ui::context::tell;
+use ui::exit::sentence;
 
 /// What an older scrub has counted may be no more, or may be more: a monthly one begins anew.
 const FRESH: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -29,7 +31,7 @@ pub(crate) fn find(
     if one.kept.mismatches == 0 || one.kept.repairs {
         return None;
     }
-    Some(look(one, root, interrupt).map_err(|error| format!("{error:#}")))
+    Some(look(one, root, interrupt).map_err(|error| sentence(&error)))
 }
 
 /// Of arrays whose last scrub was done within a week and found mismatches, what is known of them; and the arrays of

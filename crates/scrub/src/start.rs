@@ -19,6 +19,7 @@ use job::checkpoint::Keeper;
 use job::process::Here;
 use ui::context::Context;
 use ui::exit::Failure;
+use ui::exit::sentence;
 
 /// Where programs keep their settings.
 const ETC: &str = "/etc";
@@ -217,7 +218,7 @@ pub(crate) fn start(target: &Target, ask: &Ask, context: &Context) -> Result<Sta
         Err(error) => {
             notes.push(format!(
                 "How far it is cannot be kept, so that after an interruption it begins from the start, \
-                 and only its guard puts the knobs back after a kill: {error:#}."
+                 and only its guard puts the knobs back after a kill: {}.", sentence(&error)
             ));
             None
         }

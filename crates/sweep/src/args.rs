@@ -136,6 +136,9 @@ pub struct SweepArgs {
     /// Also write a page with plots, which opens offline
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
+    /// With --report: replace a file that is no report of disksmith
+    #[arg(long, requires = "report")]
+    pub force: bool,
 }
 
 /// More than this many blocks tell no more.

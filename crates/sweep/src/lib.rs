@@ -27,7 +27,6 @@ mod start;
 mod underway;
 mod views;
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::anyhow;
@@ -47,12 +46,13 @@ pub(crate) use {decided::Point, plan::Factors, price::Cost, record::Volume};
 
 use crate::args::SweepArgs;
 use array::programs::Installed;
-use bench::check_page;
 use decide::decide;
 use run::Ending;
 use start::Start;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::output::Format;
+use ui::output::OutputFile;
 
 /// At most so many layouts have their latencies drawn.
 const FINALISTS: usize = 4;
@@ -64,15 +64,9 @@ pub fn sweep(
     engine: &dyn Engine,
     interrupt: &AtomicBool,
 ) -> Outcome {
-    if let Some(page) = &args.report {
-        args.devices
-            .iter()
-            .map(|device| &**device)
-            .chain([Path::new("")])
-            .try_for_each(|device| check_page(page, device))?;
-    }
+    let page = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
     if let Some(word) = &args.show {
-        return past::show(args, word, context);
+        return past::show(args, word, page.as_ref(), context);
     }
     let mut programs = Installed;
     if let Some(word) = &args.abandon {
@@ -86,12 +80,12 @@ pub fn sweep(
     match sweep.run()? {
         Ending::Over => {
             let (record, ledger) = sweep.finish()?;
-            answer(args, context, &record, &ledger)
+            answer(args, page.as_ref(), context, &record, &ledger)
         }
         Ending::Interrupted => {
             let (record, ledger) = (sweep.kept.record, sweep.ledger);
             if !record.cells.is_empty() {
-                answer(args, context, &record, &ledger)?;
+                answer(args, page.as_ref(), context, &record, &ledger)?;
             }
             Err(Failure::Midway(anyhow!(
                 "interrupted; nothing is left assembled, and the same command goes on where this \
@@ -104,6 +98,7 @@ pub fn sweep(
 /// Shows what is concluded of a sweep.
 fn answer(
     args: &SweepArgs,
+    page: Option<&OutputFile>,
     context: &mut Context,
     record: &SweepRecord,
     ledger: &Ledger,
@@ -120,7 +115,7 @@ fn answer(
     };
     let printed = context.print(&text);
     // Also when nobody reads the answer any more, as in a closed pipe.
-    if let Some(page) = &args.report {
+    if let Some(page) = page {
         let finalists = finalists(record, &decided, ledger);
         html::write_file(page, record, &decided, &finalists, &commands).midway()?;
     }

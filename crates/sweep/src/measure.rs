@@ -9,15 +9,17 @@ use ledger::Ledger;
 use super::figures::figures_of;
 use super::record::{CellOutcome, Settings};
 use super::settings::own_workload;
+use bench::Ran;
 use bench::args::BenchArgs;
 use bench::args::SuiteName;
 use bench::conclusion::Conclusion;
-use bench::{self, Ran};
 use domain::values::Percent;
 use domain::values::Size;
 use domain::values::Span;
 use ui::context::Context;
-use ui::exit::{Failure, Standing as _};
+use ui::exit::Failure;
+use ui::exit::Standing as _;
+use ui::exit::sentence;
 
 /// What `bench` is asked for. All layouts of a block make the same requests.
 ///
@@ -63,6 +65,7 @@ pub(crate) fn bench_args(
         format: None,
         json: false,
         report: None,
+        force: false,
         no_ledger: true,
     })
 }
@@ -95,7 +98,7 @@ pub(crate) fn measure(
         return Ok(None);
     }
     let failed = |error: anyhow::Error| Measured {
-        outcome: CellOutcome::Failed(format!("it could not be measured: {error:#}")),
+        outcome: CellOutcome::Failed(format!("it could not be measured: {}", sentence(&error))),
         seconds: 0.0,
     };
     let run = match ran {

@@ -16,14 +16,23 @@ use crate::args::SweepArgs;
 use array::programs::Programs;
 use job::process::Here;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::Answer;
+use ui::exit::Failure;
+use ui::exit::Outcome;
+use ui::exit::Standing as _;
 use ui::json::SCHEMA;
+use ui::output::OutputFile;
 
 /// The word for the newest.
 const LAST: &str = "last";
 
 /// Shows a sweep again.
-pub(crate) fn show(args: &SweepArgs, word: &str, context: &mut Context) -> Outcome {
+pub(crate) fn show(
+    args: &SweepArgs,
+    word: &str,
+    page: Option<&OutputFile>,
+    context: &mut Context,
+) -> Outcome {
     let ledger = context.open_ledger()?;
     let key = find(&ledger, word, false)?;
     let Some(work) = ledger.work::<Kept>(&key).refused()? else {
@@ -31,7 +40,7 @@ pub(crate) fn show(args: &SweepArgs, word: &str, context: &mut Context) -> Outco
             "the sweep {key} was removed just now"
         )));
     };
-    super::answer(args, context, &work.document.record, &ledger)
+    super::answer(args, page, context, &work.document.record, &ledger)
 }
 
 /// Takes down what an unfinished sweep left, and keeps it as finished.

@@ -24,7 +24,9 @@ use super::underway::Underway;
 use array::programs::Programs;
 use array::steps::Undone;
 use ui::context::Context;
-use ui::exit::{Failure, Standing as _};
+use ui::exit::Failure;
+use ui::exit::Standing as _;
+use ui::exit::sentence;
 
 /// How often it is tried to claim a device again: whoever looks at what has changed on it, as udev
 /// does, may hold it for a moment.
@@ -102,7 +104,8 @@ impl Sweep<'_> {
             Ok(found) => self.kept.record.probe = found,
             // The layouts will show whether it matters.
             Err(error) => self.context.tell(&format!(
-                "disksmith: the volumes were not measured by themselves: {error:#}"
+                "disksmith: the volumes were not measured by themselves: {}",
+                sentence(&error)
             )),
         }
         self.keep()
@@ -208,7 +211,7 @@ impl Sweep<'_> {
             Ok(device) => self.measured(block, underway, device),
             Err(_) if self.interrupt.load(Relaxed) => Ok(None),
             Err(error) => Ok(Some((
-                CellOutcome::Failed(format!("it could not be built: {error:#}")),
+                CellOutcome::Failed(format!("it could not be built: {}", sentence(&error))),
                 0.0,
             ))),
         }

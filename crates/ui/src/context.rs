@@ -17,6 +17,9 @@ const ENDLESS: usize = usize::MAX;
 /// The narrowest window that an answer is laid out for.
 const NARROWEST: usize = 20;
 
+/// The error of an answer that is lost.
+const UNPRINTED: &str = "the answer could not be written to standard output";
+
 /// What every command is given.
 pub struct Context {
     /// Where the kernel's files are read.
@@ -95,7 +98,7 @@ impl Context {
         self.out
             .write_all(charset::shown(&printable(text)).as_bytes())
             .and_then(|()| self.out.flush())
-            .context("the answer could not be written to standard output")
+            .context(UNPRINTED)
             .midway()
     }
 
@@ -103,6 +106,17 @@ impl Context {
     pub fn tell(&self, text: &str) {
         tell(text);
     }
+}
+
+/// Prints what --help and --version answer, in colours where standard output is a terminal.
+///
+/// # Errors
+/// As [`Context::print`].
+pub fn print_help(help: &clap::Error) -> Result<(), Failure> {
+    help.print()
+        .and_then(|()| io::stdout().flush())
+        .context(UNPRINTED)
+        .midway()
 }
 
 /// Tells the user something that is not part of the answer, on standard error.

@@ -50,6 +50,25 @@ impl Failure {
     }
 }
 
+/// What went wrong with its causes, each once: some messages hold their cause's words already, some are held by
+/// them, and some neither. Every error that is shown goes through here.
+pub fn sentence(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    let mut before = text.clone();
+    for cause in error.chain().skip(1) {
+        let words = cause.to_string();
+        if !text.contains(&words) {
+            match text.strip_suffix(&before) {
+                Some(start) if words.contains(&before) => text.truncate(start.len()),
+                _ => text.push_str(": "),
+            }
+            text.push_str(&words);
+        }
+        before = words;
+    }
+    text
+}
+
 /// Sentences, one below the other.
 pub fn listed(sentences: &[String]) -> String {
     let lines: Vec<String> = sentences
@@ -92,7 +111,7 @@ pub fn exit_code(outcome: Outcome) -> ExitCode {
     // Standard error may be closed too; there is nobody left to tell then.
     let _ = std::io::Write::write_fmt(
         &mut std::io::stderr(),
-        format_args!("disksmith: {}\n", printable(&format!("{error:#}"))),
+        format_args!("disksmith: {}\n", printable(&sentence(&error))),
     );
     ExitCode::from(status)
 }
@@ -102,4 +121,47 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
         .chain()
         .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
         .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once_whether_or_not_its_message_holds_it() {
+        let cause = || io::Error::from_raw_os_error(2);
+        let held = lab::server::ServerError::Folder {
+            folder: "there".into(),
+            source: cause(),
+        };
+        let bare = Err::<(), _>(cause()).context("it cannot be opened");
+        let deep = Err::<(), _>(linux::Error::Read {
+            path: "/x".into(),
+            source: cause(),
+        });
+        let deep = deep.context("the disk is not known").context("no plan");
+        // As SQLite's: the outer cause has the words, and the inner one a number too.
+        let grown = Err::<(), _>(io::Error::other("error 9: os error 2"));
+        let grown = grown.context("os error 2").context("no ledger: os error 2");
+        for (error, words) in [
+            (held.into(), &["folder for the volumes in there"][..]),
+            (bare.unwrap_err(), &["it cannot be opened: "]),
+            (
+                deep.unwrap_err(),
+                &["no plan: the disk is not known: ", "/x"],
+            ),
+            (grown.unwrap_err(), &["no ledger: error 9: os error 2"]),
+            (cause().into(), &[]),
+        ] {
+            let text = sentence(&error);
+            assert_eq!(text.matches("os error 2").count(), 1, "{text}");
+            for word in words {
+                assert!(text.contains(word), "no '{word}' in {text}");
+            }
+        }
+    }
 }

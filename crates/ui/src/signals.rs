@@ -1,23 +1,70 @@
-//! Ctrl-C and its kin: the first asks for an orderly end, the second ends at once. Test files have
-//! no name, so even the second leaves nothing.
+//! Signals. Every signal that would end the process, and does not tell of a fault in it, asks for an orderly
+//! end: the first raises a flag, the second ends at once. Test files have no name, so even the second leaves
+//! nothing.
+//!
+//! - Ctrl-\\ (QUIT) ends at once with a core, as everywhere, except where the terminal is taken.
+//! - KILL cannot be caught, and faults of the program itself (SEGV, BUS, ILL, FPE, ABRT, TRAP, SYS) are not.
+//! - PIPE is ignored, by Rust's runtime: a closed pipe is an error of the write.
+//! - XFSZ, from a limit on the size of files (`ulimit -f`), is caught: that too is an error of the write.
 
 use std::io::Write as _;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use rustix::process::Signal;
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM,
+    SIGXCPU, SIGXFSZ,
+};
 use signal_hook::flag;
 
 use crate::progress;
 
+/// Signals that would end the process (signal(7)), beside those for real time.
+const ENDING: [i32; 12] = [
+    SIGINT,
+    SIGTERM,
+    SIGHUP,
+    SIGUSR1,
+    SIGUSR2,
+    SIGALRM,
+    SIGVTALRM,
+    SIGPROF,
+    SIGIO,
+    SIGXCPU,
+    Signal::STKFLT.as_raw(),
+    Signal::POWER.as_raw(),
+];
+/// The kernel's signals for real time, without those that the C library keeps for its threads: glibc keeps 32 and
+/// 33 (nptl(7)), musl also 34.
+const REAL_TIME: RangeInclusive<i32> = if cfg!(target_env = "musl") {
+    35..=64
+} else {
+    34..=64
+};
 /// The exit status after a second signal: failed midway.
 const ENDED_AT_ONCE: i32 = 3;
 /// An orderly end that takes longer than this wants an explanation.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often it is looked whether there was a signal.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// Signals that ask for an orderly end.
+pub fn ending() -> impl Iterator<Item = i32> {
+    ENDING.into_iter().chain(REAL_TIME)
+}
+
+/// Lets a write beyond the limit on the size of files fail, where it would end the process without a word.
+///
+/// # Errors
+/// When the handler cannot be set.
+pub fn survive_the_limit_of_files() -> std::io::Result<()> {
+    // A handler and not SIG_IGN, which the programs that are started here would inherit.
+    flag::register(SIGXFSZ, Arc::default()).map(drop)
+}
 
 /// A flag that the first signal sets.
 ///
@@ -49,14 +96,14 @@ pub fn gentle_flag() -> std::io::Result<Arc<AtomicBool>> {
 /// # Errors
 /// When the handlers cannot be set.
 pub fn second_ends_at_once(interrupted: &Arc<AtomicBool>) -> std::io::Result<()> {
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in ending() {
         flag::register_conditional_shutdown(signal, ENDED_AT_ONCE, Arc::clone(interrupted))?;
     }
     Ok(())
 }
 
 fn raise_by_signals(interrupted: &Arc<AtomicBool>) -> std::io::Result<()> {
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in ending() {
         flag::register(signal, Arc::clone(interrupted))?;
     }
     explain_long_ends(Arc::clone(interrupted));

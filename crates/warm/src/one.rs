@@ -24,8 +24,11 @@ use super::reading::{MOST_DEPTH, Over, Reading};
 use super::start::Started;
 use super::turns::Turns;
 use super::watching::Watching;
-use reader::{Resumes, Volume};
-use ui::units::{rate, span};
+use reader::Resumes;
+use reader::Volume;
+use ui::exit::sentence;
+use ui::units::rate;
+use ui::units::span;
 
 /// What is to be done to a volume.
 pub(crate) struct Task {
@@ -314,7 +317,10 @@ fn read(
         warmed.resumes = Resumes::Never;
         warmed.findings.push(Finding::warn(
             Code::NotKept,
-            format!("How far it is could not be kept to the end: {error:#}."),
+            format!(
+                "How far it is could not be kept to the end: {}.",
+                sentence(&error)
+            ),
         ));
     }
     warmed

@@ -5,9 +5,15 @@ use record::{Bytes, Ranges};
 
 use super::finding::{Code, Finding};
 use super::place::{Keeper, Kept};
-use reader::{Begin, Key, Refused, Resumes, Volume, begin};
+use reader::Begin;
+use reader::Key;
+use reader::Refused;
+use reader::Resumes;
+use reader::Volume;
+use reader::begin;
 use ui::context::Context;
 use ui::exit::Failure;
+use ui::exit::sentence;
 
 /// A warming that can go on.
 pub(crate) struct Started {
@@ -63,7 +69,8 @@ pub(crate) fn start(volume: &Volume, ask: Ask, context: &Context) -> Result<Star
                 Code::NotKept,
                 format!(
                     "How far it is cannot be kept, so that after a kill it begins from the start: \
-                     {error:#}."
+                     {}.",
+                    sentence(&error)
                 ),
             ));
             Ok(Started {

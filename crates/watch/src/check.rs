@@ -12,7 +12,11 @@ use super::filter::Filter;
 use super::live::Ticks;
 use crate::args::WatchArgs;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::Answer;
+use ui::exit::Failure;
+use ui::exit::Outcome;
+use ui::exit::Standing as _;
+use ui::exit::sentence;
 
 use verdict::{Seen, Status};
 
@@ -49,7 +53,7 @@ pub(super) fn check(args: &WatchArgs, context: &mut Context, interrupt: &AtomicB
         }
         // Whoever asks knows by the status that this is no answer about the disks.
         Err(failure) => {
-            context.print(&unknown(&format!("{:#}", failure.error())))?;
+            context.print(&unknown(&sentence(&failure.error())))?;
             Ok(Answer::Status(Status::Unknown.number()))
         }
     }

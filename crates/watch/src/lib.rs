@@ -25,7 +25,8 @@ use ::record::sample::{Sample, Source};
 use study::watch::{Change, Settings, Watch};
 
 use crate::args::WatchArgs;
-use crate::views::{json, plain};
+use crate::views::json;
+use crate::views::plain;
 use collect::Collector;
 use filter::Filter;
 use live::Ticks;
@@ -36,6 +37,8 @@ use screen::Screen;
 use serve::Server;
 use ui::context::{Context, tell};
 use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::output::Format;
+use ui::output::OutputFile;
 use ui::signals;
 
 pub use check::misused as misused_check;
@@ -53,11 +56,16 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
     if args.check {
         return check::check(args, context, interrupt);
     }
+    let (page, force) = (args.record.report.as_ref(), args.record.force);
+    let page = OutputFile::check_if_any(page, Format::Page, force)?;
     if let Some(path) = &args.log.parse {
-        return parse::parse(path, args, context, interrupt);
+        if let Some(page) = &page {
+            page.is_not(path)?;
+        }
+        return parse::parse(path, args, page, context, interrupt);
     }
     if let Some(at) = args.record.at {
-        return replay::replay(at, args, context, interrupt);
+        return replay::replay(at, args, page, context, interrupt);
     }
     // On the screen, what does nothing can be chosen to be seen at any time.
     let all = args.all || takes_the_terminal(args);
@@ -86,7 +94,6 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
         // The recorder has the ledger open.
         _ => None,
     };
-    let path = args.record.report.as_ref();
     let mut live = Live {
         collector,
         watch: Watch::new(Settings {
@@ -98,7 +105,7 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
         recorder: recorder.as_mut(),
         marks,
         server,
-        report: path.map(|path| Report::begin(path, source)),
+        report: page.map(|page| Report::begin(page, source)),
     };
     let seen = live.run(args, &mut view, context, interrupt);
     let report = live.report.take();

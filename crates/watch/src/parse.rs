@@ -20,8 +20,13 @@ use rustix::time::Timespec;
 use study::watch::{Change, Settings, Watch};
 
 use crate::args::WatchArgs;
-use ui::context::{Context, printable};
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::context::Context;
+use ui::context::printable;
+use ui::exit::Answer;
+use ui::exit::Failure;
+use ui::exit::Outcome;
+use ui::exit::Standing as _;
+use ui::output::OutputFile;
 
 use arrays::Arrays;
 use progress::Progress;
@@ -42,12 +47,12 @@ const LOOK: Timespec = Timespec {
 pub(super) fn parse(
     path: &Path,
     args: &WatchArgs,
+    page: Option<OutputFile>,
     context: &mut Context,
     interrupt: &AtomicBool,
 ) -> Outcome {
     let arrays = args.log.arrays().map_err(Failure::refused)?;
     let log = Log::open(path)?;
-    let page = args.record.report.as_ref();
     let is_silent = page.is_some() && !args.plain && !args.json;
     let watched = context.watched && (is_silent || !is_answer_seen());
     let progress = Progress::new(log.bytes, watched);

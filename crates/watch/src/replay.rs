@@ -13,10 +13,15 @@ use record::sample::{Recorded, Sample, SourceKind};
 use study::watch::{Change, ChangeKind};
 
 use crate::args::WatchArgs;
-use crate::views::replay::{self as render, Table};
+use crate::views::replay as render;
+use crate::views::replay::Table;
 use domain::when::When;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::Answer;
+use ui::exit::Failure;
+use ui::exit::Outcome;
+use ui::exit::Standing as _;
+use ui::output::OutputFile;
 use ui::signals;
 
 use super::filter::Filter;
@@ -123,6 +128,7 @@ pub(crate) fn changes(played: &Played) -> Vec<Change> {
 pub(super) fn replay(
     at: When,
     args: &WatchArgs,
+    page: Option<OutputFile>,
     context: &mut Context,
     interrupt: &Arc<AtomicBool>,
 ) -> Outcome {
@@ -135,7 +141,7 @@ pub(super) fn replay(
     if takes_the_terminal(args) {
         return on_screen(&part, args, &ledger, context, interrupt);
     }
-    let mut shown = Shown::begin(args, &part, context)?;
+    let mut shown = Shown::begin(args, page, &part, context)?;
     // Means are over all of the time, also that in which a device did nothing.
     let all = args.all || !matches!(shown, Shown::Lines { .. });
     let mut filter = Filter::of_words(&args.devices, all);
@@ -282,10 +288,15 @@ enum Shown {
 }
 
 impl Shown {
-    fn begin(args: &WatchArgs, part: &Part, context: &mut Context) -> Result<Shown, Failure> {
+    fn begin(
+        args: &WatchArgs,
+        page: Option<OutputFile>,
+        part: &Part,
+        context: &mut Context,
+    ) -> Result<Shown, Failure> {
         let marks = with_hosts(part.marks.clone(), &part.host);
-        if let Some(path) = &args.record.report {
-            let mut report = Report::begin(path, part.source.clone());
+        if let Some(page) = page {
+            let mut report = Report::begin(page, part.source.clone());
             report.mark(marks);
             return Ok(Shown::Page(Box::new(report)));
         }

@@ -1,18 +1,20 @@
 //! Collects what is seen for the HTML page.
 
-use std::path::{Path, PathBuf};
-
 use ledger::Mark;
 use record::sample::{Recorded, Sample, Source};
 use study::watch::Change;
 
-use crate::html::{Course, write_file};
+use crate::html::Course;
+use crate::html::write_file;
 use ui::context::Context;
-use ui::exit::{Failure, Standing as _};
+use ui::exit::Failure;
+use ui::exit::Standing as _;
+use ui::exit::sentence;
+use ui::output::OutputFile;
 
 /// A page that is written at the end.
 pub(super) struct Report {
-    path: PathBuf,
+    output: OutputFile,
     source: Source,
     course: Course,
     marks: Vec<Mark>,
@@ -20,10 +22,10 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// A page to be written at `path`.
-    pub(super) fn begin(path: &Path, source: Source) -> Report {
+    /// A page to be written to `output`.
+    pub(super) fn begin(output: OutputFile, source: Source) -> Report {
         Report {
-            path: path.to_owned(),
+            output,
             source,
             course: Course::default(),
             marks: Vec::new(),
@@ -76,21 +78,21 @@ impl Report {
                     };
                 }
                 Err(Failure::Refused(error) | Failure::Midway(error)) => {
-                    let note = format!("No marks are drawn: {error:#}.");
+                    let note = format!("No marks are drawn: {}.", sentence(&error));
                     context.tell(&note);
                     self.note(&note);
                 }
             }
         }
         write_file(
-            &self.path,
+            &self.output,
             &self.course,
             &self.marks,
             &self.source,
             &self.notes,
         )
         .midway()?;
-        context.tell(&format!("The page is {}.", self.path.display()));
+        context.tell(&format!("The page is {}.", self.output.path().display()));
         Ok(())
     }
 }

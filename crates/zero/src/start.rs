@@ -20,7 +20,9 @@ use array::host::number_at;
 use domain::planned;
 use job::process::Here;
 use ui::context::Context;
-use ui::exit::{Failure, Standing as _};
+use ui::exit::Failure;
+use ui::exit::Standing as _;
+use ui::exit::sentence;
 
 /// Where the machine's id is.
 const ETC: &str = "/etc";
@@ -108,7 +110,12 @@ fn open(args: &ZeroArgs, context: &Context) -> Result<Option<Ledger>, String> {
     } else {
         context.open_ledger().map(Some)
     };
-    opened.map_err(|failure| format!("the ledger cannot be opened ({:#})", failure.error()))
+    opened.map_err(|failure| {
+        format!(
+            "the ledger cannot be opened ({})",
+            sentence(&failure.error())
+        )
+    })
 }
 
 fn method(args: &ZeroArgs) -> Method {

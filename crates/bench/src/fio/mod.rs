@@ -34,12 +34,16 @@ use super::progress::Progress;
 use super::{Ran, Session, descriptors, sample, target};
 use crate::args::BenchArgs;
 use ui::context::Context;
-use ui::exit::{Failure, Outcome, Standing as _};
+use ui::exit::Failure;
+use ui::exit::Outcome;
+use ui::exit::Standing as _;
+use ui::output::OutputFile;
 
 /// Measures a target by a job file of fio.
 pub(super) fn bench_jobs(
     args: &BenchArgs,
     file: &Path,
+    report: Option<OutputFile>,
     context: &mut Context,
     engine: &dyn Engine,
     interrupt: &AtomicBool,
@@ -51,6 +55,7 @@ pub(super) fn bench_jobs(
         engine,
         interrupt,
         seed: ready.seed,
+        report,
     };
     session.run_and_finish(|session| session.run_jobs(ready))
 }

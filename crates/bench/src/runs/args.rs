@@ -109,4 +109,7 @@ pub struct ReportArgs {
     /// The page to write
     #[arg(short, long, value_name = "FILE.html")]
     pub output: PathBuf,
+    /// Replace a file that is no report of disksmith
+    #[arg(long)]
+    pub force: bool,
 }

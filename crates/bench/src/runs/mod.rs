@@ -23,6 +23,8 @@ use side::Side;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome, Standing as _};
 use ui::json::SCHEMA;
+use ui::output::Format;
+use ui::output::OutputFile;
 use ui::table::{Column, layout};
 
 /// Lists runs, or removes some.
@@ -230,6 +232,7 @@ pub fn compare(args: &CompareArgs, context: &mut Context) -> Outcome {
 
 /// Draws runs as an HTML page.
 pub fn report(args: &ReportArgs, context: &mut Context) -> Outcome {
+    let output = OutputFile::check(&args.output, Format::Page, args.force)?;
     let ledger = context.open_ledger()?;
     let mut measured = Vec::new();
     let mut imported = Vec::new();
@@ -240,6 +243,6 @@ pub fn report(args: &ReportArgs, context: &mut Context) -> Outcome {
         }
     }
     let marks = ledger.marks(Timestamp::MIN, Timestamp::MAX).midway()?;
-    views::html::write_file(&args.output, &measured, &imported, &marks).refused()?;
+    views::html::write_file(&output, &measured, &imported, &marks).midway()?;
     Ok(Answer::Done)
 }

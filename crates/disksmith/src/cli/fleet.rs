@@ -334,6 +334,9 @@ pub(crate) struct RaceArgs {
     /// Also write a page with the distribution by zone and type, which opens offline
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
+    /// Replace files in the place of keep.txt, cull.txt and the page that no race has written
+    #[arg(long)]
+    pub force: bool,
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,

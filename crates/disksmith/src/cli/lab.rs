@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use lab::spec::VolumeGroup;
 use record::Nanos;
 
@@ -47,10 +47,12 @@ pub(crate) struct VolumesArgs {
     /// The most bytes a second over all volumes, as an instance has it
     #[arg(long, value_name = "SIZE/s")]
     pub instance_throughput: Option<Throughput>,
-    /// When it ends, well or not, write what each volume did and still holds to this file, as JSON.
-    /// A file that is there is replaced
+    /// When it ends, well or not, write what each volume did and still holds to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
+    /// With --truth: replace a file that no lab has written
+    #[arg(long, requires = "truth")]
+    pub force: bool,
     /// Where the volumes' random numbers begin, so that they behave the same again
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
@@ -175,6 +177,7 @@ pub(crate) enum AccelChoice {
 
 /// What `lab serve` takes.
 #[derive(Args, Debug)]
+#[command(group = ArgGroup::new("where").required(true).multiple(true))]
 #[command(after_help = "Examples:
   disksmith lab serve --volumes 2xgp3:16GiB --socket-dir /run/volumes
   disksmith lab serve --volumes cold:8GiB --listen 127.0.0.1:10809")]
@@ -182,10 +185,10 @@ pub(crate) struct LabServeArgs {
     #[command(flatten)]
     pub volumes: VolumesArgs,
     /// A folder in which the server makes its own, with a unix socket for each volume
-    #[arg(long, value_name = "DIR", required_unless_present = "listen")]
+    #[arg(long, value_name = "DIR", group = "where")]
     pub socket_dir: Option<PathBuf>,
     /// A loopback address that offers all volumes by their serial numbers
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", group = "where")]
     pub listen: Option<SocketAddr>,
 }
 

@@ -134,6 +134,9 @@ pub(crate) enum Verb {
     Man {
         /// The folder
         folder: PathBuf,
+        /// Replace files that are no man pages of disksmith
+        #[arg(long)]
+        force: bool,
     },
 }
 

@@ -11,10 +11,11 @@ use lab::model::Random;
 use lab::server::Server;
 use record::Nanos;
 
-use super::{LOOK, of_machine, sentence};
+use super::{LOOK, of_machine};
 use crate::cli::CutTimes;
 use ui::context::Context;
 use ui::exit::Failure;
+use ui::exit::Standing as _;
 
 /// What all boots of a machine have in common.
 pub(super) struct Boots<'a> {
@@ -64,7 +65,7 @@ impl Boots<'_> {
                 return Ok(status);
             }
             let cut = self.server.cut_power();
-            let lost = cut.map_err(|error| Failure::Midway(sentence(&error)))?;
+            let lost = cut.midway()?;
             context.tell(&format!(
                 "Power cut {number} of {count}, {after} after the command began{}. The machine \
                  starts again.",

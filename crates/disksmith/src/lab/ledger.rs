@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use ledger::{Filter, Ledger};
 
-use super::{all, try_write};
+use super::all;
 use ui::context::Context;
-use ui::exit::{Failure, Standing as _};
+use ui::exit::Failure;
+use ui::exit::Standing as _;
 
 /// What a ledger consists of: its logs, of which SQLite leaves one when it is not closed in order,
 /// and the file itself. (What SQLite calls `-shm` is made anew by who opens it.)
@@ -27,7 +28,12 @@ pub(super) fn check_new(path: &Path) -> Result<(), Failure> {
             )));
         }
     }
-    try_write(path)
+    let failed = || format!("{} cannot be written", path.display());
+    // It stays as it was: nothing is there.
+    let made = File::options().write(true).create_new(true).open(path);
+    made.and_then(|_| fs::remove_file(path))
+        .with_context(failed)
+        .refused()
 }
 
 /// Adds the runs of the ledger that came out of the machine, if one did, to this host's, and puts

@@ -4,7 +4,6 @@ mod boots;
 mod caps;
 mod ledger;
 
-use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,8 +23,15 @@ use ledger::{check_new, keep_ledger};
 
 use crate::cli::{AccelChoice, LabArgs, LabRunArgs, LabServeArgs, LabVerb, VolumesArgs};
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::Answer;
+use ui::exit::Failure;
+use ui::exit::Outcome;
+use ui::exit::Standing as _;
+use ui::exit::sentence;
 use ui::json::SCHEMA;
+use ui::output;
+use ui::output::Format;
+use ui::output::OutputFile;
 
 /// How often it is looked whether the user wants the end.
 const LOOK: Duration = Duration::from_millis(100);
@@ -42,19 +48,19 @@ fn run(args: &LabRunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outc
     if let Some(path) = &args.ledger_out {
         check_new(path)?;
     }
-    check_truth(&args.volumes)?;
-    check_emulator().map_err(refused)?;
+    let truth = check_truth(&args.volumes)?;
+    check_emulator().refused()?;
     let cache = args
         .cache
         .clone()
         .unwrap_or_else(|| default_cache(|name| std::env::var_os(name)));
-    let packages = Packages::ensure_unless(&cache, &mut |text| context.tell(text), interrupt)
-        .map_err(refused)?;
+    let packages =
+        Packages::ensure_unless(&cache, &mut |text| context.tell(text), interrupt).refused()?;
     let wanted = Options {
         hold: true,
         ..options(&args.volumes)
     };
-    let server = Server::start(&specs(&args.volumes), &wanted).map_err(refused)?;
+    let server = Server::start(&specs(&args.volumes), &wanted).refused()?;
     // It arrives in the server's folder, and is put where the user wants it when it is whole.
     let copied = server.folder().join("ledger.db");
     let cuts = boots::cut_times(&args.cut_after, args.volumes.seed);
@@ -63,7 +69,7 @@ fn run(args: &LabRunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outc
         // The ledger must outlive the cuts. Without a place for it, it does so in the server's folder.
         options.state = Some(server.folder().join("state"));
     }
-    let machine = Machine::start(&options, io::stdout(), io::stderr()).map_err(refused)?;
+    let machine = Machine::start(&options, io::stdout(), io::stderr()).refused()?;
     context.tell(&describe(args, &server, machine.accelerator()));
     tell_caps(&server, &args.volumes, context);
     let boots = Boots {
@@ -75,7 +81,7 @@ fn run(args: &LabRunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outc
     let status = boots.until_the_end(machine, context);
     // However it ended, what is known is kept.
     let kept = keep_ledger(&copied, args.ledger_out.as_deref(), context);
-    let written = write_truth(&args.volumes, &server);
+    let written = write_truth(truth.as_ref(), &server);
     all(context, status, [kept, written]).map(Answer::Status)
 }
 
@@ -121,27 +127,8 @@ fn of_machine(error: lab::machine::Error) -> Failure {
     match error {
         // A pipe that nobody reads any more ends the command quietly, as everywhere.
         lab::machine::Error::Output(source) => Failure::Midway(source.into()),
-        error => Failure::Midway(sentence(&error)),
+        error => Failure::Midway(error.into()),
     }
-}
-
-fn refused(error: impl std::error::Error) -> Failure {
-    Failure::Refused(sentence(&error))
-}
-
-/// What went wrong, with each cause once: some sentences hold their causes, and some do not.
-fn sentence(error: &dyn std::error::Error) -> anyhow::Error {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(because) = cause {
-        let words = because.to_string();
-        if !text.contains(&words) {
-            text.push_str(": ");
-            text.push_str(&words);
-        }
-        cause = because.source();
-    }
-    anyhow::Error::msg(text)
 }
 
 /// The first failure; the others are told, so that none is lost.
@@ -155,49 +142,26 @@ fn all<T, const N: usize>(
         .fold(first, |first, next| match (first, next) {
             (Ok(_), Err(failure)) => Err(failure),
             (Err(failure), Err(Failure::Refused(error) | Failure::Midway(error))) => {
-                context.tell(&format!("disksmith: {error:#}"));
+                context.tell(&format!("disksmith: {}", sentence(&error)));
                 Err(failure)
             }
             (first, Ok(())) => first,
         })
 }
 
-fn check_truth(volumes: &VolumesArgs) -> Result<(), Failure> {
-    let Some(path) = &volumes.truth else {
-        return Ok(());
-    };
-    match fs::metadata(path) {
-        // To open a pipe may wait for its reader.
-        Ok(facts) if !facts.is_file() && !facts.is_dir() => Ok(()),
-        _ => try_write(path),
-    }
-}
-
-/// Whether this file can be written at the end. It stays as it is, also if it is not there.
-fn try_write(path: &Path) -> Result<(), Failure> {
-    let failed = || format!("{} cannot be written", path.display());
-    let there = path.exists();
-    let mut options = File::options();
-    options.write(true);
-    let opened = match there {
-        true => options.open(path),
-        false => options.create_new(true).open(path),
-    };
-    opened.with_context(failed).refused()?;
-    match there {
-        true => Ok(()),
-        false => fs::remove_file(path).with_context(failed).refused(),
-    }
+/// The file for the truth, which is written at the end.
+fn check_truth(volumes: &VolumesArgs) -> Result<Option<OutputFile>, Failure> {
+    OutputFile::check_if_any(volumes.truth.as_ref(), Format::Json, volumes.force)
 }
 
 fn serve(args: &LabServeArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
-    check_truth(&args.volumes)?;
+    let truth = check_truth(&args.volumes)?;
     let options = Options {
         folder: args.socket_dir.clone(),
         listen: args.listen,
         ..options(&args.volumes)
     };
-    let server = Server::start(&specs(&args.volumes), &options).map_err(refused)?;
+    let server = Server::start(&specs(&args.volumes), &options).refused()?;
     for volume in server.volumes() {
         let socket = volume.socket().display();
         let line = format!(
@@ -216,24 +180,23 @@ fn serve(args: &LabServeArgs, context: &mut Context, interrupt: &AtomicBool) -> 
     while !interrupt.load(Ordering::Relaxed) {
         std::thread::sleep(LOOK);
     }
-    write_truth(&args.volumes, &server)?;
+    write_truth(truth.as_ref(), &server)?;
     Ok(Answer::Done)
 }
 
 /// Writes what each volume did and still holds, if the user wants it.
-fn write_truth(volumes: &VolumesArgs, server: &Server) -> Result<(), Failure> {
-    let Some(path) = &volumes.truth else {
+fn write_truth(truth: Option<&OutputFile>, server: &Server) -> Result<(), Failure> {
+    let Some(output) = truth else {
         return Ok(());
     };
     let truths: Vec<_> = server.volumes().iter().map(Volume::truth).collect();
     let document = serde_json::json!({
         "schema": SCHEMA,
         "command": "lab",
+        "generator": output::generator(),
         "volumes": truths,
     });
-    std::fs::write(path, format!("{document:#}\n"))
-        .with_context(|| format!("the truth could not be written to {}", path.display()))
-        .midway()
+    output.write(format!("{document:#}\n").as_bytes()).midway()
 }
 
 fn specs(volumes: &VolumesArgs) -> Vec<VolumeSpec> {
@@ -277,21 +240,4 @@ fn describe(args: &LabRunArgs, server: &Server, accelerator: Accelerator) -> Str
         }
     };
     format!("A machine with {volumes}, {runs_on}.")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cause_is_said_once() {
-        let cause = io::Error::from_raw_os_error(2);
-        let error = lab::server::ServerError::Folder {
-            folder: "there".into(),
-            source: cause,
-        };
-        let said = format!("{:#}", sentence(&error));
-        assert_eq!(said.matches("os error 2").count(), 1, "{said}");
-        assert!(said.contains("there"), "{said}");
-    }
 }

@@ -5,19 +5,21 @@ use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use record::Nanos;
 
 use super::Exports;
 use super::delay::{DelayQueue, precise_timers};
 use super::handshake::handshake;
+use super::limits::{HANDSHAKE, Limits, SMALL, Timed, read_payload, wait_for_request};
 use super::wire::{EIO, Meaning, Message, ProtocolError, reply_head};
 use crate::disk::Disk;
 use crate::model::Kind;
 use crate::store::Unflushed;
 
 /// More requests in flight than any client has: QEMU has 16, the kernel and fio some hundreds.
-const MOST_IN_FLIGHT: usize = 1 << 16;
+const MOST_IN_FLIGHT: usize = 1 << 13;
 
 /// A socket of either kind.
 pub(crate) enum Stream {
@@ -81,6 +83,22 @@ impl Stream {
         }
     }
 
+    /// Limits how long one read of the socket may wait.
+    pub(super) fn limit_reads(&self, time: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.set_read_timeout(time),
+            Stream::Tcp(stream) => stream.set_read_timeout(time),
+        }
+    }
+
+    /// Limits how long one write to the socket may wait, by any handle to it.
+    fn limit_writes(&self, time: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.set_write_timeout(time),
+            Stream::Tcp(stream) => stream.set_write_timeout(time),
+        }
+    }
+
     /// Ends the connection for all who hold it.
     pub(crate) fn shutdown(&self) {
         // A socket that is already closed is as wanted.
@@ -117,10 +135,19 @@ impl Write for Stream {
 ///
 /// # Errors
 /// Says what ended it, unless the client left in order.
-pub(crate) fn serve(mut stream: Stream, exports: &Exports) -> Result<(), ProtocolError> {
-    let Some(disk) = handshake(&mut stream, exports)? else {
+pub(crate) fn serve(
+    mut stream: Stream,
+    exports: &Exports,
+    limits: &Limits,
+) -> Result<(), ProtocolError> {
+    stream.limit_writes(Some(HANDSHAKE))?;
+    let mut greeted = Timed::new(&mut stream);
+    greeted.within(Some(HANDSHAKE));
+    let Some(disk) = handshake(&mut greeted, exports)? else {
         return Ok(());
     };
+    stream.limit_reads(None)?;
+    stream.limit_writes(None)?;
     let outbox = Arc::new(DelayQueue::new(disk.clock()));
     let between = Arc::new(Between::default());
     let answerer = {
@@ -130,7 +157,7 @@ pub(crate) fn serve(mut stream: Stream, exports: &Exports) -> Result<(), Protoco
             .name("lab-answers".into())
             .spawn(move || answer(stream, &disk, &outbox, &between))?
     };
-    let ended = take_requests(&mut stream, &disk, &outbox, &between);
+    let ended = take_requests(&mut stream, &disk, &outbox, &between, limits);
     outbox.close();
     stream.shutdown();
     // A thread that panicked has said so, and its client is gone.
@@ -144,16 +171,17 @@ fn take_requests(
     disk: &Arc<Disk>,
     outbox: &Arc<DelayQueue<Reply>>,
     between: &Between,
+    limits: &Limits,
 ) -> Result<(), ProtocolError> {
     // Small requests come many in one read; large payloads go past this buffer.
-    let mut stream = io::BufReader::with_capacity(32 << 10, stream);
+    let mut stream = io::BufReader::with_capacity(32 << 10, Timed::new(stream));
     let mut payload = Vec::new();
     loop {
+        wait_for_request(&mut stream)?;
         let mut bytes = [0; Message::SIZE];
         stream.read_exact(&mut bytes)?;
         let message = Message::parse(&bytes)?;
-        payload.resize(message.payload()?, 0);
-        stream.read_exact(&mut payload)?;
+        let _room = read_payload(&mut stream, &mut payload, message.payload()?, limits)?;
         if between.in_flight.fetch_add(1, Ordering::SeqCst) >= MOST_IN_FLIGHT {
             return Err(ProtocolError::TooMany);
         }
@@ -169,6 +197,7 @@ fn take_requests(
                 if !between.done() {
                     // What is in flight is still answered (proto.md, `NBD_CMD_DISC`). The last
                     // answer ends this wait, and so do the client and the server.
+                    stream.get_mut().within(None);
                     io::copy(&mut stream, &mut io::sink())?;
                 }
                 return Ok(());
@@ -189,29 +218,47 @@ fn answer(stream: Stream, disk: &Disk, outbox: &DelayQueue<Reply>, between: &Bet
     let mut message = Vec::new();
     let mut client = HangUp { stream, outbox };
     while let Some(reply) = outbox.next() {
-        compose(&mut message, disk, reply);
         // Before it is sent: whoever has the answer may flush at once.
         if let Some(write) = reply.unflushed {
             disk.store().answered(write);
         }
-        if client.stream.write_all(&message).is_err() || between.done() {
+        let sent = send(&mut client.stream, &mut message, disk, reply);
+        if sent.is_err() || between.done() {
             return;
         }
     }
 }
 
-/// The answer as bytes, with the data that it brings.
-fn compose(message: &mut Vec<u8>, disk: &Disk, reply: Reply) {
+/// Sends the answer with the data that it brings, a part at a time in `message`.
+///
+/// # Errors
+/// When the client is gone, or data cannot be read when a part of it is sent already: the protocol's simple
+/// replies say at their head whether all is well, and so the connection has to end.
+fn send(
+    stream: &mut impl Write,
+    message: &mut Vec<u8>,
+    disk: &Disk,
+    reply: Reply,
+) -> io::Result<()> {
     const HEAD: usize = 16;
-    let data = reply.data.filter(|_| reply.error == 0);
-    let length = data.map_or(0, |(_, length)| length as usize);
-    message.resize(HEAD + length, 0);
-    let mut error = reply.error;
-    if let Some((offset, _)) = data
-        && disk.read(&mut message[HEAD..], offset).is_err()
-    {
-        error = EIO;
-        message.truncate(HEAD);
+    let (mut offset, length) = match reply.data.filter(|_| reply.error == 0) {
+        Some((offset, length)) => (offset, length as usize),
+        None => return stream.write_all(&reply_head(reply.cookie, reply.error)),
+    };
+    let mut left = length.saturating_sub(SMALL);
+    message.resize(HEAD + length - left, 0);
+    if disk.read(&mut message[HEAD..], offset).is_err() {
+        return stream.write_all(&reply_head(reply.cookie, EIO));
     }
-    message[..HEAD].copy_from_slice(&reply_head(reply.cookie, error));
+    message[..HEAD].copy_from_slice(&reply_head(reply.cookie, 0));
+    stream.write_all(message)?;
+    offset += (length - left) as u64;
+    while left > 0 {
+        let part = left.min(SMALL);
+        disk.read(&mut message[..part], offset)?;
+        stream.write_all(&message[..part])?;
+        left -= part;
+        offset += part as u64;
+    }
+    Ok(())
 }

@@ -25,15 +25,17 @@
 //!
 //! Here a request that waits is an entry in a heap and holds no thread. One thread a connection
 //! reads requests and asks the model when each is due; another one sends answers as they fall due,
-//! in that order and not in the order in which they came.
+//! in that order and not in the order in which they came. [`limits`] says what clients may make it hold.
 
 mod connection;
 mod delay;
 mod handshake;
+mod limits;
 mod wire;
 
 pub(crate) use connection::{Reply, Stream, serve};
 pub(crate) use delay::{DelayQueue, precise_timers};
+pub(crate) use limits::Limits;
 pub(crate) use wire::{EIO, ENOSPC};
 
 use crate::disk::Disk;

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::ServerError;
-use crate::nbd::{Exports, Stream, serve};
+use crate::nbd::{Exports, Limits, Stream, serve};
 
 /// How long to wait when the kernel has no more files or memory for another client.
 const BREATH: Duration = Duration::from_millis(50);
@@ -28,10 +28,11 @@ pub(super) struct Listener {
 }
 
 /// The clients that are served now.
-#[derive(Default)]
 struct Clients {
     stopped: AtomicBool,
     streams: Mutex<HashMap<u64, Stream>>,
+    /// What all clients of the server share.
+    limits: Arc<Limits>,
 }
 
 impl Listener {
@@ -39,7 +40,11 @@ impl Listener {
     ///
     /// # Errors
     /// When the socket cannot be made; a path has at most 107 bytes.
-    pub(super) fn unix(path: &Path, exports: Exports) -> Result<Listener, ServerError> {
+    pub(super) fn unix(
+        path: &Path,
+        exports: Exports,
+        limits: Arc<Limits>,
+    ) -> Result<Listener, ServerError> {
         let failed = |source| ServerError::Listen {
             address: path.display().to_string(),
             source,
@@ -47,7 +52,7 @@ impl Listener {
         let listener = UnixListener::bind(path).map_err(failed)?;
         let socket = OwnedFd::from(listener.try_clone().map_err(failed)?);
         let accept = move || listener.accept().map(|(stream, _)| Stream::Unix(stream));
-        Listener::start(socket, exports, accept)
+        Listener::start(socket, exports, limits, accept)
     }
 
     /// Serves these volumes on a TCP port, and says which.
@@ -57,6 +62,7 @@ impl Listener {
     pub(super) fn tcp(
         address: SocketAddr,
         exports: Exports,
+        limits: Arc<Limits>,
     ) -> Result<(Listener, SocketAddr), ServerError> {
         let failed = |source| ServerError::Listen {
             address: address.to_string(),
@@ -71,15 +77,20 @@ impl Listener {
             stream.set_nodelay(true)?;
             Ok(Stream::Tcp(stream))
         };
-        Ok((Listener::start(socket, exports, accept)?, bound))
+        Ok((Listener::start(socket, exports, limits, accept)?, bound))
     }
 
     fn start(
         socket: OwnedFd,
         exports: Exports,
+        limits: Arc<Limits>,
         accept: impl Fn() -> io::Result<Stream> + Send + 'static,
     ) -> Result<Listener, ServerError> {
-        let clients = Arc::new(Clients::default());
+        let clients = Arc::new(Clients {
+            stopped: AtomicBool::default(),
+            streams: Mutex::default(),
+            limits,
+        });
         let thread = std::thread::Builder::new()
             .name("lab-accept".into())
             .spawn({
@@ -149,11 +160,12 @@ impl Clients {
 }
 
 /// Forgets a client that is served no more, however its thread came to its end.
-struct Leaves<'a>(&'a Clients, u64);
+struct Leaves(Arc<Clients>, u64);
 
-impl Drop for Leaves<'_> {
+impl Drop for Leaves {
     fn drop(&mut self) {
         self.0.streams().remove(&self.1);
+        self.0.limits.leave();
     }
 }
 
@@ -192,17 +204,18 @@ fn serve_client(
     number: u64,
     stream: Stream,
 ) -> io::Result<JoinHandle<()>> {
+    if !clients.limits.admit() {
+        return Err(io::ErrorKind::QuotaExceeded.into());
+    }
+    // Forgets it in the end, also where it cannot be served at all.
+    let leaves = Leaves(Arc::clone(clients), number);
     clients.add(number, &stream)?;
-    let (theirs, exports) = (Arc::clone(clients), Arc::clone(exports));
-    let spawned = std::thread::Builder::new()
+    let (limits, exports) = (Arc::clone(&clients.limits), Arc::clone(exports));
+    std::thread::Builder::new()
         .name("lab-client".into())
         .spawn(move || {
+            let _leaves = leaves;
             // Why a client was dropped is for the client to say; the server serves the others.
-            let _leaves = Leaves(&theirs, number);
-            let _ = serve(stream, &exports);
-        });
-    if spawned.is_err() {
-        clients.streams().remove(&number);
-    }
-    spawned
+            let _ = serve(stream, &exports, &limits);
+        })
 }

@@ -18,6 +18,7 @@ use record::Bytes;
 use crate::disk::{Clock, Disk};
 use crate::model;
 pub use crate::model::Caps;
+use crate::nbd::Limits;
 use crate::spec::{Span, VolumeSpec};
 pub use crate::store::Keep;
 use crate::store::Store;
@@ -78,6 +79,7 @@ pub struct Server {
     gate: Option<Arc<Gatekeeper>>,
     volumes: Vec<Volume>,
     address: Option<SocketAddr>,
+    limits: Arc<Limits>,
     folder: Folder,
 }
 
@@ -108,6 +110,7 @@ impl Server {
             gate,
             volumes: Vec::new(),
             address: None,
+            limits: Arc::default(),
             folder,
         };
         for (number, (spec, serial)) in specs.iter().zip(serials).enumerate() {
@@ -144,7 +147,11 @@ impl Server {
         let gate = self.gate.clone().map(|gate| (gate, number));
         let disk = Arc::new(Disk::new(serial, clock, volume, store, gate));
         let socket = self.folder.path().join(format!("{}.sock", disk.serial()));
-        let listener = Listener::unix(&socket, Arc::from([Arc::clone(&disk)]))?;
+        let listener = Listener::unix(
+            &socket,
+            Arc::from([Arc::clone(&disk)]),
+            Arc::clone(&self.limits),
+        )?;
         self.listeners.push(listener);
         self.volumes.push(Volume { disk, socket });
         Ok(())
@@ -152,7 +159,7 @@ impl Server {
 
     fn listen(&mut self, address: SocketAddr) -> Result<(), ServerError> {
         let exports = self.volumes.iter().map(|v| Arc::clone(&v.disk)).collect();
-        let (listener, address) = Listener::tcp(address, exports)?;
+        let (listener, address) = Listener::tcp(address, exports, Arc::clone(&self.limits))?;
         self.listeners.push(listener);
         self.address = Some(address);
         Ok(())

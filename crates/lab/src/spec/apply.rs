@@ -6,7 +6,7 @@ use super::parse::SpecError;
 use super::{Burst, Episode, Episodes, ErrorOn, LONGEST_SERIAL, Profile, SECTOR, Span, VolumeSpec};
 
 /// All keys, in the order of the documentation.
-pub(super) const KEYS: [&str; 26] = [
+pub const KEYS: [&str; 26] = [
     "iops",
     "throughput",
     "burst",

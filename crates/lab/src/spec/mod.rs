@@ -50,6 +50,7 @@ mod tests;
 use record::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
+pub use apply::KEYS;
 pub use parse::{SpecError, VolumeGroup};
 pub use profile::Profile;
 

@@ -1,7 +1,7 @@
 //! A small NBD client that keeps requests in flight and notes when each was answered.
 
 use std::collections::HashMap;
-use std::io::{BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -88,9 +88,9 @@ impl Client {
         self.sent
     }
 
-    /// Sends bytes as they are.
-    pub(crate) fn send_raw(&mut self, bytes: &[u8]) {
-        self.write.write_all(bytes).unwrap();
+    /// Sends bytes as they are. A server that hangs up takes none.
+    pub(crate) fn send_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write.write_all(bytes)
     }
 
     /// The next answer, whichever it is; `None` when the server hung up.

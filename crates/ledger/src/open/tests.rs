@@ -254,3 +254,77 @@ fn a_name_that_sqlite_gives_a_meaning_is_a_file_like_any_other() {
         assert!(path.metadata().unwrap().len() > 0, "{name}");
     }
 }
+
+/// The ways in which a list or a search reads the ledger; `Some` where one finds it damaged.
+fn damage_to_readers(path: &Path) -> Option<Error> {
+    let read = |ledger: &Ledger| -> Result<()> {
+        for run in ledger.list(&Filter::default())? {
+            for outcome in [
+                ledger.load_kept(run.id.as_str()).map(drop),
+                ledger.conclusion(run.id.as_str()).map(drop),
+            ] {
+                match outcome {
+                    // Concerns one run.
+                    Err(Error::UnreadableRun { .. }) | Ok(()) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        ledger.marks(jiff::Timestamp::MIN, jiff::Timestamp::MAX)?;
+        ledger.recordings()?;
+        ledger.list_work(None)?;
+        Ok(())
+    };
+    Ledger::open(path).and_then(|ledger| read(&ledger)).err()
+}
+
+/// Whoever writes looks at least at what whoever reads does: no table of a ledger that cannot be read grows.
+#[test]
+fn a_ledger_that_is_too_damaged_to_read_is_not_written_either() {
+    let scratch = Scratch::new();
+    let mut ledger = Ledger::open(scratch.ledger()).unwrap();
+    for minute in 0..40 {
+        let findings = vec![crate::testing::finding(); 20];
+        ledger.save(&small_run(minute), Trusted, &findings).unwrap();
+        let at = jiff::Timestamp::now();
+        ledger
+            .mark(at, "db-1", &format!("deploy {minute}"))
+            .unwrap();
+    }
+    drop(ledger);
+    let good = fs::read(scratch.ledger()).unwrap();
+    let mut random = crate::testing::Random(17);
+    let (mut damaged, mut refused) = (0, 0);
+    for round in 0..300 {
+        let mut bytes = good.clone();
+        // The head of a page, where its cells are found, or anywhere.
+        let page = random.next() as usize % (good.len() / 4096);
+        let within = match round % 2 {
+            0 => 0,
+            _ => random.next() as usize % 4096,
+        };
+        let from = (page * 4096 + within).max(100);
+        let to = (from + 1 + random.next() as usize % 64).min(bytes.len());
+        bytes[from..to]
+            .iter_mut()
+            .for_each(|byte| *byte = random.next() as u8);
+        fs::write(scratch.ledger(), &bytes).unwrap();
+        let Some(error) = damage_to_readers(&scratch.ledger()) else {
+            continue;
+        };
+        damaged += 1;
+        let before = fs::read(scratch.ledger()).unwrap();
+        let at = jiff::Timestamp::now();
+        let marked =
+            Ledger::open(scratch.ledger()).and_then(|mut ledger| ledger.mark(at, "db-1", "after"));
+        let saved = Ledger::open(scratch.ledger())
+            .and_then(|mut ledger| ledger.save(&small_run(99), Trusted, &[]));
+        assert!(
+            marked.is_err() && saved.is_err(),
+            "round {round}, bytes {from} to {to}: written, though {error}"
+        );
+        assert!(fs::read(scratch.ledger()).unwrap() == before);
+        refused += 1;
+    }
+    assert!(damaged > 30 && damaged == refused, "{damaged}, {refused}");
+}

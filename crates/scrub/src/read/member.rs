@@ -12,7 +12,10 @@ use super::keeping::Keeping;
 use super::kept::Kept;
 use super::share::Share;
 use super::source::Part;
-use reader::{Asked, Meter, Work};
+use reader::Asked;
+use reader::Meter;
+use reader::Work;
+use ui::exit::sentence;
 
 /// What is asked for at once while nobody else is there.
 pub(crate) const BLOCK: Bytes = Bytes::kib(512);
@@ -101,7 +104,7 @@ impl<'a> Member<'a> {
             Some(keeping) => keeping
                 .end(&self.kept, finished)
                 .map(|()| true)
-                .map_err(|error| format!("{error:#}")),
+                .map_err(|error| sentence(&error)),
         };
         Came {
             read: self.work.read(),

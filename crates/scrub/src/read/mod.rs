@@ -33,6 +33,7 @@ use reader::{Begin, Refused, begin};
 use report::Found;
 use source::Source;
 use ui::context::Context;
+use ui::exit::sentence;
 use ui::exit::{Answer, Failure, Outcome, Standing as _};
 
 /// Reads arrays and disks from end to end.
@@ -162,7 +163,7 @@ fn begin_all(
             Err(Refused::NotKept(error)) => {
                 notes.push(format!(
                     "how far it is cannot be kept, so that after an interruption it begins from the \
-                     start: {error:#}"
+                     start: {}", sentence(&error)
                 ));
                 None
             }

@@ -11,16 +11,19 @@ mod browser_tests;
 mod tests;
 
 use std::io;
-use std::path::Path;
 
 use askama::Template;
 use plotly::Plot;
 use record::Run;
 
+use crate::Decided;
+use crate::LeftOut;
+use crate::SweepRecord;
 use crate::views::sentences;
-use crate::{Decided, LeftOut, SweepRecord};
 use page::ChartView;
-use page::charts::{Chart, Figure};
+use page::charts::Chart;
+use page::charts::Figure;
+use ui::output::OutputFile;
 use ui::words;
 
 /// What is shown.
@@ -58,13 +61,13 @@ struct Page<'a> {
     figures: Vec<Figure>,
 }
 
-/// Writes the page of a sweep to the file at `path`, which is replaced. `finalists` are the runs
-/// of the winner and its ties, each with what it is called; `commands` build the winner.
+/// Writes the page of a sweep. `finalists` are the runs of the winner and its ties, each with its label;
+/// `commands` build the winner.
 ///
 /// # Errors
-/// When the file cannot be written; a part of a page is not left behind.
+/// When the output cannot be written.
 pub(crate) fn write_file(
-    path: &Path,
+    output: &OutputFile,
     record: &SweepRecord,
     decided: &Decided,
     finalists: &[(String, Run)],
@@ -77,7 +80,7 @@ pub(crate) fn write_file(
     };
     let mut page = Vec::new();
     write_page(&mut page, view, commands)?;
-    page::save(path, &page)
+    output.write(&page)
 }
 
 fn write_page(out: &mut dyn io::Write, view: View<'_>, commands: &[String]) -> io::Result<()> {

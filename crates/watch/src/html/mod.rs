@@ -9,8 +9,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
-
 use askama::Template;
 use jiff::tz::TimeZone;
 use ledger::Mark;
@@ -25,6 +23,7 @@ use course::{
 };
 use page::ChartView;
 use page::charts::{Chart, Figure};
+use ui::output::OutputFile;
 use ui::words;
 
 pub(crate) use course::Course;
@@ -72,18 +71,18 @@ struct Page<'a> {
     figures: Vec<Figure>,
 }
 
-/// Writes the page of a watch to the file at `path`, which is replaced.
+/// Writes the page of a watch.
 ///
 /// # Errors
-/// When the file cannot be written; a part of a page is not left behind.
+/// When the output cannot be written.
 pub(crate) fn write_file(
-    path: &Path,
+    output: &OutputFile,
     course: &Course,
     marks: &[Mark],
     source: &Source,
     notes: &[String],
 ) -> anyhow::Result<()> {
-    page::save(path, &page(course, marks, source, notes)?)
+    output.write(&page(course, marks, source, notes)?)
 }
 
 /// The page.

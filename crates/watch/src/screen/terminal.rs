@@ -15,12 +15,15 @@ use rustix::process::{Signal, getpgrp, kill_current_process_group};
 use rustix::termios::{
     LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr,
 };
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
+use signal_hook::consts::{SIGCONT, SIGQUIT, SIGWINCH};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
 use super::keys::{Key, Keys};
-use crate::views::screen::{Line, Size, Style};
+use crate::views::screen::Line;
+use crate::views::screen::Size;
+use crate::views::screen::Style;
+use ui::signals;
 
 /// Where nothing says how large a terminal is, such as on a serial line.
 const USUAL: Size = Size {
@@ -173,9 +176,9 @@ impl Terminal {
             // In a container the terminal may have no name. A write may wait then; only this thread does.
             Err(_) => File::from(io::stdout().as_fd().try_clone_to_owned()?),
         };
-        let (bell, signals) = UnixStream::pair()?;
-        signals.set_nonblocking(true)?;
-        for signal in [SIGWINCH, SIGCONT, SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+        let (bell, heard) = UnixStream::pair()?;
+        heard.set_nonblocking(true)?;
+        for signal in signals::ending().chain([SIGWINCH, SIGCONT, SIGQUIT]) {
             pipe::register(signal, bell.try_clone()?)?;
         }
         let continued = Arc::new(AtomicBool::new(false));
@@ -187,7 +190,7 @@ impl Terminal {
             before: None,
             keys,
             out,
-            signals,
+            signals: heard,
             parser: Keys::default(),
             style: Style::of(|name| std::env::var(name).ok()),
             pending: Vec::new(),

@@ -29,14 +29,23 @@ use self::data::{InOrder, Seeker, Way};
 use self::folder::Folder;
 use self::plan::{Test, Tests};
 use self::small::{Deed, Small};
+use crate::Ran;
+use crate::Session;
 use crate::args::BenchArgs;
-use crate::measure::{Measured, Watch};
+use crate::descriptors;
+use crate::measure::Measured;
+use crate::measure::Watch;
 use crate::progress::Progress;
+use crate::seed;
 use crate::suite::PhasePlan;
-use crate::target::{self, Prepared};
-use crate::{Ran, Session, descriptors, seed, testfile};
+use crate::target;
+use crate::target::Prepared;
+use crate::testfile;
 use ui::context::Context;
-use ui::exit::{Failure, Outcome, Standing as _};
+use ui::exit::Failure;
+use ui::exit::Outcome;
+use ui::exit::Standing as _;
+use ui::output::OutputFile;
 
 pub(crate) use plan::check_options;
 
@@ -51,6 +60,7 @@ pub(crate) fn rehearse(args: &BenchArgs, context: &Context) -> Result<(), Failur
 /// Measures a directory by the tests of Bonnie++.
 pub(crate) fn bench(
     args: &BenchArgs,
+    report: Option<OutputFile>,
     context: &mut Context,
     engine: &dyn engine::Engine,
     interrupt: &std::sync::atomic::AtomicBool,
@@ -63,6 +73,7 @@ pub(crate) fn bench(
         engine,
         interrupt,
         seed: seed(args, started),
+        report,
     };
     session.run_and_finish(|session| session.run_bonnie(started, ready))
 }

@@ -24,7 +24,6 @@ mod browser_tests;
 mod tests;
 
 use std::io;
-use std::path::Path;
 
 use askama::Template;
 use ledger::Mark;
@@ -34,6 +33,7 @@ use record::{ImportedRun, Run};
 use crate::conclusion::Conclusion;
 use crate::imported::Judged;
 use page::charts::Figure;
+use ui::output::OutputFile;
 
 /// The whole page.
 #[derive(Template)]
@@ -56,21 +56,19 @@ struct Page<'a> {
     figures: Vec<Figure>,
 }
 
-/// Writes the report of `runs`, and of those of other tools, to the file at `path`, which is replaced,
-/// with the `marks` that were set while they ran. A pipe or a terminal is written to; a block device
-/// never is.
+/// Writes the report of `runs`, and of those of other tools, with the `marks` that were set while they ran.
 ///
 /// # Errors
-/// When the file cannot be written; a part of a page is not left behind.
+/// When the output cannot be written.
 pub(crate) fn write_file(
-    path: &Path,
+    output: &OutputFile,
     runs: &[(Run, Conclusion)],
     imported: &[(ImportedRun, Judged)],
     marks: &[Mark],
 ) -> anyhow::Result<()> {
     let mut page = Vec::new();
     write_page(&mut page, runs, imported, marks)?;
-    page::save(path, &page)
+    output.write(&page)
 }
 
 /// Writes the report of `runs` to `out`.

@@ -6,7 +6,7 @@ use crate::conclusion::Conclusion;
 
 /// The longest host and target that a label holds.
 const PLACE_CHARS: usize = 28;
-/// The longest short id. Ours are shorter; an imported run's id can be anything.
+/// The longest short id. Ours fit; an imported run's id can be anything.
 const SHORT_CHARS: usize = 24;
 
 /// A run of the report.
@@ -47,7 +47,7 @@ pub(super) fn subjects(runs: &[(Run, Conclusion)]) -> Vec<Subject<'_>> {
         .collect()
 }
 
-/// The four characters that end an id of ours; another id as it is.
+/// The characters that end an id of ours; another id as it is.
 fn last_part(id: &str) -> &str {
     match id.rsplit_once('-') {
         Some((_, end)) if !end.is_empty() => end,
@@ -76,7 +76,7 @@ mod tests {
     fn runs_are_told_apart_by_the_end_of_their_id_or_else_by_all_of_it() {
         let runs = [sample::database_run(1), sample::database_run(2)];
         let shorts: Vec<_> = subjects(&runs).iter().map(|s| s.short.len()).collect();
-        assert_eq!(shorts, [4, 4]);
+        assert_eq!(shorts, [8, 8]);
         let same = [runs[0].clone(), runs[0].clone()];
         assert_eq!(subjects(&same)[1].short, same[1].0.id.as_str());
     }

@@ -1,67 +1,54 @@
 //! `keep.txt` and `cull.txt`: lists of hosts, as every verb of `fleet` reads them.
 
-use std::fs;
-use std::io::{ErrorKind, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context as _;
 
 use super::super::hosts::{Host, is_keep};
 use super::super::run::{FleetRun, HostRun};
 use super::conclude::{Concluded, Decided, Ranked};
-use ui::exit::{Failure, Standing as _};
+use ui::exit::Failure;
+use ui::exit::Standing as _;
+use ui::output::Format;
+use ui::output::HOST_LIST_MARK;
+use ui::output::OutputFile;
 use ui::words;
 
 /// The files' names.
 const KEEP: &str = "keep.txt";
 const CULL: &str = "cull.txt";
-/// How a file begins that a race wrote, and that the next may replace.
-const MARK: &str = "# disksmith fleet race ";
-
 /// Where the lists are written.
 pub(crate) struct Lists {
-    folder: PathBuf,
+    keep: OutputFile,
+    cull: OutputFile,
 }
 
 impl Lists {
-    /// Checks that they can be written, and that no file of somebody else's is there.
+    /// Checks that they can be written, and that no file of somebody else's is there unless `force` gives
+    /// it up.
     ///
     /// # Errors
     /// Refused, where a list would be lost, or could not be written when the race is over.
-    pub(crate) fn at(folder: &Path) -> Result<Lists, Failure> {
+    pub(crate) fn at(folder: &Path, force: bool) -> Result<Lists, Failure> {
         if !folder.is_dir() {
             return Err(Failure::refused(format!(
                 "{} is no folder, in which {KEEP} and {CULL} could be written (--out)",
                 folder.display()
             )));
         }
-        for name in [KEEP, CULL] {
-            let path = folder.join(name);
-            match fs::read(&path) {
-                Ok(bytes) if bytes.starts_with(MARK.as_bytes()) || bytes.is_empty() => {}
-                Err(why) if why.kind() == ErrorKind::NotFound => {}
-                Ok(_) => {
-                    return Err(Failure::refused(format!(
-                        "{} is there, and no race has written it; move it, or name another folder \
-                         with --out",
-                        path.display()
-                    )));
-                }
-                Err(why) => {
-                    return Err(Failure::refused(format!(
-                        "{} cannot be read: {why}",
-                        path.display()
-                    )));
-                }
-            }
-        }
-        tempfile_in(folder).refused()?;
+        let list = |name: &str| OutputFile::check(&folder.join(name), Format::HostList, force);
         Ok(Lists {
-            folder: folder.to_path_buf(),
+            keep: list(KEEP)?,
+            cull: list(CULL)?,
         })
     }
 
-    /// Writes both where the race is over and hosts were measured.
+    /// Where they are written: the hosts that are kept, and those that are not.
+    pub(crate) fn paths(&self) -> [&Path; 2] {
+        [self.keep.path(), self.cull.path()]
+    }
+
+    /// Writes both where the race is over and hosts were measured, and tells whether it did.
     ///
     /// # Errors
     /// As [`Lists::write`].
@@ -70,85 +57,31 @@ impl Lists {
         run: &FleetRun,
         hosts: &[Host],
         concluded: &Concluded,
-    ) -> Result<Option<[PathBuf; 2]>, Failure> {
+    ) -> Result<bool, Failure> {
         let interrupted = run.race.as_ref().is_none_or(|record| record.interrupted);
         if interrupted || concluded.groups.is_empty() {
-            return Ok(None);
+            return Ok(false);
         }
-        self.write(run, hosts, concluded).map(Some)
+        self.write(run, hosts, concluded).map(|()| true)
     }
 
     /// Writes both, each as a whole or not at all.
     ///
     /// # Errors
     /// Failed midway, where that cannot be done.
-    fn write(
-        &self,
-        run: &FleetRun,
-        hosts: &[Host],
-        concluded: &Concluded,
-    ) -> Result<[PathBuf; 2], Failure> {
+    fn write(&self, run: &FleetRun, hosts: &[Host], concluded: &Concluded) -> Result<(), Failure> {
         let is_kept = |one: &&Ranked| one.decided == Decided::Keep;
         let is_culled = |one: &&Ranked| one.decided == Decided::Cull || one.is_bad;
-        let write = |name: &str, chosen: Vec<&Ranked>| {
-            New::write(self.folder.join(name), &list(run, hosts, &chosen)).midway()
-        };
         let kept: Vec<&Ranked> = concluded.ranked.iter().filter(is_kept).collect();
         let culled: Vec<&Ranked> = concluded.ranked.iter().filter(is_culled).collect();
+        let [kept, culled] = [kept, culled].map(|chosen| list(run, hosts, &chosen));
         // Lists of two races beside each other would say of a host both.
-        let (keep, cull) = (write(KEEP, kept)?, write(CULL, culled)?);
-        let keep = keep.put().midway()?;
+        let keep = self.keep.prepare(kept.as_bytes()).midway()?;
+        let cull = self.cull.prepare(culled.as_bytes()).midway()?;
+        keep.put().midway()?;
         let half =
             || format!("only {KEEP} is of this race, and {CULL} is none or an earlier one's");
-        Ok([keep, cull.put().with_context(half).midway()?])
-    }
-}
-
-/// Whether a file can be made there.
-fn tempfile_in(folder: &Path) -> anyhow::Result<()> {
-    let path = folder.join(format!(".disksmith-race-{}", std::process::id()));
-    let made = fs::write(&path, "").and_then(|()| fs::remove_file(&path));
-    made.map_err(|why| {
-        anyhow::Error::new(why).context(format!(
-            "{KEEP} and {CULL} could not be written in {} (--out)",
-            folder.display()
-        ))
-    })
-}
-
-/// A list that is written beside the one whose place it takes; removed where it never does.
-struct New {
-    beside: PathBuf,
-    path: PathBuf,
-}
-
-impl New {
-    fn write(path: PathBuf, text: &str) -> anyhow::Result<New> {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".new-{}", std::process::id()));
-        let new = New {
-            beside: PathBuf::from(name),
-            path,
-        };
-        let written = fs::File::create(&new.beside).and_then(|mut file| {
-            file.write_all(text.as_bytes())
-                .and_then(|()| file.sync_all())
-        });
-        written.with_context(|| format!("{} could not be written", new.path.display()))?;
-        Ok(new)
-    }
-
-    fn put(self) -> anyhow::Result<PathBuf> {
-        fs::rename(&self.beside, &self.path)
-            .with_context(|| format!("{} could not be written", self.path.display()))?;
-        Ok(self.path.clone())
-    }
-}
-
-impl Drop for New {
-    fn drop(&mut self) {
-        // Where it took its place it is not there any more.
-        let _ = fs::remove_file(&self.beside);
+        cull.put().with_context(half).midway()
     }
 }
 
@@ -180,7 +113,7 @@ fn attributes(came: &HostRun, host: &Host) -> Vec<(String, String)> {
 
 /// A list of these hosts.
 fn list(run: &FleetRun, hosts: &[Host], chosen: &[&Ranked]) -> String {
-    let mut text = format!("{MARK}{}\n", run.id);
+    let mut text = format!("{HOST_LIST_MARK}{}\n", run.id);
     for one in chosen {
         if let (Some(came), Some(host)) = (run.hosts.get(one.place), hosts.get(one.place)) {
             let login = host.user.as_ref().filter(|_| !host.address.contains('@'));
@@ -208,6 +141,8 @@ fn list(run: &FleetRun, hosts: &[Host], chosen: &[&Ranked]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::fleet::hosts::listed;
     use crate::fleet::race::conclude::GroupEnd;
@@ -275,10 +210,11 @@ mod tests {
             proof_rounds: 0,
         };
         for _ in 0..2 {
-            let lists = Lists::at(place.path()).unwrap();
-            let [keep, cull] = lists.write(&run(&hosts), &hosts, &concluded).unwrap();
+            let lists = Lists::at(place.path(), false).unwrap();
+            lists.write(&run(&hosts), &hosts, &concluded).unwrap();
+            let [keep, cull] = lists.paths();
             let read = |path: &Path| listed("list", &fs::read(path).unwrap()).unwrap();
-            let kept = read(&keep);
+            let kept = read(keep);
             assert_eq!(kept.len(), 1);
             assert_eq!(kept[0].address, "DOMAIN\\me@b");
             assert_eq!(
@@ -293,12 +229,12 @@ mod tests {
                 .collect();
             assert_eq!(tags, [("keep", "yes"), ("price", "0.5")]);
             assert_eq!(kept[0].comment.as_deref(), Some("keep: of a reason"));
-            let culled: Vec<String> = read(&cull).into_iter().map(|host| host.address).collect();
+            let culled: Vec<String> = read(cull).into_iter().map(|host| host.address).collect();
             assert_eq!(culled, ["DOMAIN\\me@c", "DOMAIN\\me@d"]);
         }
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 2);
         // A race that was half as lucky says which list is whose.
-        let lists = Lists::at(place.path()).unwrap();
+        let lists = Lists::at(place.path(), false).unwrap();
         fs::remove_file(place.path().join(CULL)).unwrap();
         fs::create_dir(place.path().join(CULL)).unwrap();
         let failed = lists.write(&run(&hosts), &hosts, &concluded);
@@ -306,8 +242,10 @@ mod tests {
         assert!(why.contains("only keep.txt is of this race"), "{why}");
         fs::remove_dir(place.path().join(CULL)).unwrap();
         fs::write(place.path().join(CULL), "db1\n").unwrap();
-        let why = Lists::at(place.path()).err().unwrap().error().to_string();
-        assert!(why.contains("no race has written it"), "{why}");
-        assert!(Lists::at(&place.path().join("none")).is_err());
+        let refused = Lists::at(place.path(), false).err().unwrap();
+        let why = format!("{:#}", refused.error());
+        assert!(why.contains("is no host list of disksmith"), "{why}");
+        assert!(Lists::at(place.path(), true).is_ok());
+        assert!(Lists::at(&place.path().join("none"), false).is_err());
     }
 }

@@ -35,7 +35,7 @@ mod terminate;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -54,7 +54,6 @@ use super::run::{self as fleet_run, FleetRun, Kind};
 use super::setup::Setup;
 use super::{allow_connections, find, reach};
 use crate::cli::{Cli, RaceArgs, Ties, Verb};
-use bench::check_page;
 use files::Lists;
 use job::process::Here;
 use keeper::Keeper;
@@ -64,6 +63,8 @@ use sweep::{Figure, Metric};
 use terminate::Unrehearsed;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::output::Format;
+use ui::output::OutputFile;
 
 pub(crate) use conclude::{Concluded, Decided, Ranked, conclude};
 pub(crate) use record::RaceRecord;
@@ -93,10 +94,8 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         context.print(&answer)?;
         return Ok(Answer::Done);
     }
-    let lists = Lists::at(&args.out)?;
-    if let Some(page) = &args.report {
-        check_page(page, Path::new(""))?;
-    }
+    let lists = Lists::at(&args.out, args.force)?;
+    let page = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
     if asked.overwrites && !args.yes {
         // To hear it when all hosts have prepared would be late.
         must_be_askable(plan::DONE)?;
@@ -173,8 +172,9 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
             )));
         }
     }
-    let written = listed.as_ref().ok().and_then(Option::as_ref);
-    let answered = answer(&run, &concluded, args, written, context);
+    let written = listed.as_ref().ok().is_some_and(|is_written| *is_written);
+    let written = written.then(|| lists.paths());
+    let answered = answer(&run, &concluded, args, page.as_ref(), written, context);
     // The first that went wrong is why the others did.
     listed.map(drop).and(terminated).and(answered)
 }
@@ -343,7 +343,8 @@ fn answer(
     run: &FleetRun,
     concluded: &Concluded,
     args: &RaceArgs,
-    listed: Option<&[PathBuf; 2]>,
+    page: Option<&OutputFile>,
+    listed: Option<[&Path; 2]>,
     context: &mut Context,
 ) -> Outcome {
     let Some(record) = &run.race else {
@@ -351,7 +352,7 @@ fn answer(
     };
     let printed = context.print(&shown(run, record, concluded, args.json, context.columns));
     // Also when nobody reads the answer any more, as in a closed pipe.
-    if let Some(page) = &args.report {
+    if let Some(page) = page {
         html::write_file(page, run, record, concluded).midway()?;
     }
     printed?;

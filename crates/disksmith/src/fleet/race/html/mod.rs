@@ -5,7 +5,6 @@ mod charts;
 mod tests;
 
 use std::io;
-use std::path::Path;
 
 use askama::Template;
 use plotly::Plot;
@@ -14,6 +13,7 @@ use crate::fleet::race::{Concluded, Decided, RaceRecord, Ranked, say};
 use crate::fleet::run::FleetRun;
 use page::ChartView;
 use page::charts::Figure;
+use ui::output::OutputFile;
 use ui::words;
 
 /// What is shown.
@@ -61,12 +61,12 @@ struct Page<'a> {
     figures: Vec<Figure>,
 }
 
-/// Writes the page of a race to the file at `path`, which is replaced.
+/// Writes the page of a race.
 ///
 /// # Errors
-/// When the file cannot be written; a part of a page is not left behind.
+/// When the output cannot be written.
 pub(crate) fn write_file(
-    path: &Path,
+    output: &OutputFile,
     run: &FleetRun,
     record: &RaceRecord,
     concluded: &Concluded,
@@ -78,7 +78,7 @@ pub(crate) fn write_file(
     };
     let mut page = Vec::new();
     write_page(&mut page, view)?;
-    page::save(path, &page)
+    output.write(&page)
 }
 
 fn write_page(out: &mut dyn io::Write, view: View<'_>) -> io::Result<()> {

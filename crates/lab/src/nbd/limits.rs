@@ -1,0 +1,235 @@
+//! What clients together may make the server hold: connections, time and memory.
+//!
+//! A connection costs two threads and at most [`SMALL`] bytes for a payload and as many for an answer. Only
+//! [`LARGE`] payloads above that are held at a time, and each only as far as it has come: who announces much
+//! and sends little holds little. Together that is less than 600 MiB, of however many clients.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::connection::Stream;
+
+/// The most clients of a server at a time: some for each of as many volumes as a machine has.
+pub(crate) const MOST_CLIENTS: usize = 1024;
+/// Until a volume is chosen, a client has this long.
+pub(super) const HANDSHAKE: Duration = Duration::from_secs(30);
+/// A request that has begun to come has this long to come whole. Between requests there is no limit: a volume
+/// may be idle for days.
+pub(super) const MESSAGE: Duration = Duration::from_secs(60);
+/// What every connection may hold of a payload, and of an answer, in bytes.
+pub(super) const SMALL: usize = 128 << 10;
+/// So many payloads above [`SMALL`] are held at a time; each is at most 32 MiB.
+const LARGE: usize = 8;
+
+/// The limits of one server, which its clients share.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    inside: Mutex<Left>,
+    freed: Condvar,
+}
+
+#[derive(Debug)]
+struct Left {
+    clients: usize,
+    large: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            inside: Mutex::new(Left {
+                clients: MOST_CLIENTS,
+                large: LARGE,
+            }),
+            freed: Condvar::new(),
+        }
+    }
+}
+
+impl Limits {
+    fn left(&self) -> MutexGuard<'_, Left> {
+        // Two numbers, each changed by one statement.
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets one more client in, until it is given back; whether there is room for it.
+    pub(crate) fn admit(&self) -> bool {
+        let mut left = self.left();
+        let is_free = left.clients > 0;
+        left.clients -= usize::from(is_free);
+        is_free
+    }
+
+    /// Gives the room of a client back.
+    pub(crate) fn leave(&self) {
+        self.left().clients += 1;
+    }
+
+    /// Waits for room for a large payload. Whoever has it waits for its own client alone, and not for long, so
+    /// that the wait has an end.
+    pub(super) fn large(&self) -> Large<'_> {
+        let mut left = self.left();
+        while left.large == 0 {
+            left = self
+                .freed
+                .wait(left)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        left.large -= 1;
+        Large(self)
+    }
+}
+
+/// Room for a large payload, until this is dropped.
+pub(super) struct Large<'a>(&'a Limits);
+
+impl Drop for Large<'_> {
+    fn drop(&mut self) {
+        self.0.left().large += 1;
+        self.0.freed.notify_one();
+    }
+}
+
+/// A stream whose reads end at a deadline, where there is one.
+pub(super) struct Timed<'a> {
+    stream: &'a mut Stream,
+    until: Option<Instant>,
+    is_limited: bool,
+}
+
+impl<'a> Timed<'a> {
+    pub(super) fn new(stream: &'a mut Stream) -> Timed<'a> {
+        Timed {
+            stream,
+            until: None,
+            is_limited: false,
+        }
+    }
+
+    pub(super) fn within(&mut self, time: Option<Duration>) {
+        self.until = time.map(|time| Instant::now() + time);
+    }
+
+    /// Sets the socket's own limit to what is left. Most requests come whole, and never ask for it.
+    fn limit(&mut self) -> io::Result<()> {
+        match self.until {
+            Some(until) => {
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                self.stream.limit_reads(Some(left))?;
+            }
+            None if self.is_limited => self.stream.limit_reads(None)?,
+            None => {}
+        }
+        self.is_limited = self.until.is_some();
+        Ok(())
+    }
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.limit()?;
+        self.stream.read(buffer)
+    }
+}
+
+impl io::Write for Timed<'_> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.stream.write(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// Waits for as long as it takes until a request begins to come, and gives it its time from then.
+pub(super) fn wait_for_request(stream: &mut BufReader<Timed<'_>>) -> io::Result<()> {
+    if stream.buffer().is_empty() {
+        stream.get_mut().within(None);
+        if stream.fill_buf()?.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    stream.get_mut().within(Some(MESSAGE));
+    Ok(())
+}
+
+/// Reads a payload of this length as it comes. What is returned with it is kept until the payload is used.
+pub(super) fn read_payload<'a>(
+    stream: &mut impl Read,
+    payload: &mut Vec<u8>,
+    length: usize,
+    limits: &'a Limits,
+) -> io::Result<Option<Large<'a>>> {
+    payload.clear();
+    payload.shrink_to(SMALL);
+    read_more(stream, payload, length.min(SMALL))?;
+    if length <= SMALL {
+        return Ok(None);
+    }
+    let room = limits.large();
+    read_more(stream, payload, length - SMALL)?;
+    Ok(Some(room))
+}
+
+fn read_more(stream: &mut impl Read, payload: &mut Vec<u8>, bytes: usize) -> io::Result<()> {
+    // Only what comes is written to, so that the rest is no memory yet.
+    payload.reserve_exact(bytes);
+    let read = stream.take(bytes as u64).read_to_end(payload)?;
+    if read < bytes {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_let_in_until_there_is_no_room_and_again_when_one_has_left() {
+        let limits = Limits::default();
+        assert!((0..MOST_CLIENTS).all(|_| limits.admit()));
+        assert!(!limits.admit());
+        limits.leave();
+        assert!(limits.admit() && !limits.admit());
+    }
+
+    #[test]
+    fn a_large_payload_waits_for_room_and_a_small_one_never_does() {
+        let limits = Limits::default();
+        let held: Vec<Large<'_>> = (0..LARGE).map(|_| limits.large()).collect();
+        let mut payload = Vec::new();
+        let small = vec![1; SMALL];
+        let room = read_payload(&mut &small[..], &mut payload, SMALL, &limits).unwrap();
+        assert!(room.is_none() && payload == small);
+        std::thread::scope(|scope| {
+            let limits = &limits;
+            let waits = scope.spawn(move || {
+                let large = vec![2; SMALL + 1];
+                let mut payload = Vec::new();
+                let room = read_payload(&mut &large[..], &mut payload, large.len(), limits);
+                assert!(room.unwrap().is_some() && payload == large);
+            });
+            assert_eq!(limits.left().large, 0);
+            drop(held);
+            waits.join().unwrap();
+        });
+        assert_eq!(limits.left().large, LARGE);
+    }
+
+    #[test]
+    fn a_payload_that_ends_early_is_an_error_and_its_room_is_given_back() {
+        let limits = Limits::default();
+        for length in [2, SMALL + 2, SMALL * 3] {
+            let short = vec![1; length - 1];
+            let read = read_payload(&mut &short[..], &mut Vec::new(), length, &limits);
+            assert!(read.is_err());
+        }
+        assert_eq!(limits.left().large, LARGE);
+    }
+}

@@ -1,0 +1,138 @@
+//! What clients can make the server hold: connections and memory. A test program of its own, since it looks at
+//! the memory of the whole process.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(dead_code, reason = "other test programs use more of the client")]
+
+mod client;
+
+use std::io::Read as _;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use client::{Client, READ, WRITE};
+use lab::server::{Keep, Options, Server};
+use lab::spec::VolumeGroup;
+
+const MIB: u64 = 1 << 20;
+/// The longest payload of the protocol.
+const LONGEST: u32 = 32 << 20;
+/// What the limits of the module `nbd::limits` come to, and the files of the volume, for the clients below.
+const BOUND: u64 = 450 * MIB;
+/// A liveness limit, for a busy host.
+const LONG: Duration = Duration::from_secs(120);
+
+fn serve() -> Server {
+    let group: VolumeGroup = "nvme:1GiB".parse().unwrap();
+    let options = Options {
+        keep: Keep::Memory,
+        ..Options::default()
+    };
+    Server::start(&group.volumes().collect::<Vec<_>>(), &options).unwrap()
+}
+
+/// The resident memory of this process, in bytes.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let kib = line.unwrap().split_whitespace().nth(1).unwrap();
+    kib.parse::<u64>().unwrap() << 10
+}
+
+/// The head of a request.
+fn head(command: u16, length: u32) -> Vec<u8> {
+    let mut head = 0x2560_9513_u32.to_be_bytes().to_vec();
+    head.extend(0_u16.to_be_bytes());
+    head.extend(command.to_be_bytes());
+    head.extend([0; 16]);
+    head.extend(length.to_be_bytes());
+    head
+}
+
+/// The most that this process holds until `done`, and once more for a while after.
+fn most_resident(done: impl Fn() -> bool) -> u64 {
+    let began = Instant::now();
+    let mut most = 0;
+    while !done() {
+        assert!(began.elapsed() < LONG, "it does not end");
+        most = most.max(resident());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    (0..20).fold(most, |most, _| {
+        std::thread::sleep(Duration::from_millis(20));
+        most.max(resident())
+    })
+}
+
+#[test]
+fn clients_hold_what_they_have_sent_and_no_more_than_a_bound() {
+    let server = serve();
+    let socket = server.volumes()[0].socket();
+    let before = resident();
+
+    // They announce much and send one byte.
+    let mut clients: Vec<Client> = (0..100).map(|_| Client::connect(socket)).collect();
+    for client in &mut clients {
+        client.send_raw(&head(WRITE, LONGEST)).unwrap();
+        client.send_raw(&[1]).unwrap();
+    }
+    let most = most_resident(|| true) - before;
+    assert!(most < 100 * MIB, "{} MiB for 100 bytes", most / MIB);
+    // Others are served meanwhile, also with a large request of their own.
+    let mut other = Client::connect(socket);
+    let payload = vec![7; 4 << 20];
+    assert_eq!(other.ask(WRITE, 0, 4 << 20, &payload).error, 0);
+    assert!(other.ask(READ, 0, 4 << 20, &[]).data == payload);
+    drop(clients);
+
+    // They send all but the last byte: what is not taken waits in the sockets.
+    let senders: Vec<_> = (0..40)
+        .map(|_| {
+            let mut client = Client::connect(socket);
+            std::thread::spawn(move || {
+                client.send_raw(&head(WRITE, LONGEST)).unwrap();
+                let part = vec![1; 1 << 20];
+                let whole = (0..31).all(|_| client.send_raw(&part).is_ok());
+                (client, whole)
+            })
+        })
+        .collect();
+    // Those that have room are through; the others wait for them. Nobody is held longer than a request may take.
+    let through = || senders.iter().filter(|sender| sender.is_finished()).count() >= 8;
+    let most = most_resident(through) - before;
+    assert!(most < BOUND, "{} MiB", most / MIB);
+    drop(server);
+    for sender in senders {
+        let _ = sender.join().unwrap();
+    }
+
+    // They ask for much and take nothing.
+    let server = serve();
+    let socket = server.volumes()[0].socket();
+    let mut clients: Vec<Client> = (0..100).map(|_| Client::connect(socket)).collect();
+    for client in &mut clients {
+        client.send_raw(&head(READ, LONGEST)).unwrap();
+    }
+    let most = most_resident(|| true).saturating_sub(before);
+    assert!(most < BOUND, "{} MiB", most / MIB);
+    drop(clients);
+
+    // So many that there is no room for more, who find their connections closed; and again when they left.
+    let greeted = || {
+        let mut stream = UnixStream::connect(socket).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        let mut greeting = [0; 18];
+        stream.read_exact(&mut greeting).is_ok().then_some(stream)
+    };
+    let began = Instant::now();
+    let mut inside: Vec<UnixStream> = Vec::new();
+    while let Some(stream) = greeted() {
+        inside.push(stream);
+        assert!(inside.len() <= 1024, "{} clients", inside.len());
+    }
+    assert!(inside.len() >= 512, "{} clients", inside.len());
+    inside.clear();
+    while greeted().is_none() {
+        assert!(began.elapsed() < LONG, "nobody is let in again");
+    }
+}
