@@ -5,6 +5,8 @@
 
 #[path = "scrub/levels.rs"]
 mod levels;
+#[path = "scrub/repairs.rs"]
+mod repairs;
 mod support;
 
 use serde_json::Value;
