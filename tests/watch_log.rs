@@ -86,6 +86,184 @@ fn a_stall_in_a_log_is_found_once_and_is_over() {
     assert_eq!(found[1]["finding"]["ended"]["time"], "2026-11-22T10:00:34Z");
 }
 
+/// What versions of iostat print of a device that does something, and of one that hangs with 7 in flight.
+const FORMS: [(&str, &str, &str); 5] = [
+    (
+        "rrqm/s wrqm/s r/s w/s rsec/s wsec/s rkB/s wkB/s avgrq-sz avgqu-sz await svctm %util",
+        "0.00 0.00 90.00 10.00 1440.00 160.00 720.00 80.00 16.00 0.50 5.00 4.00 40.00",
+        "0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 7.00 0.00 0.00 100.00",
+    ),
+    (
+        "rrqm/s wrqm/s r/s w/s rsec/s wsec/s avgrq-sz avgqu-sz await svctm %util",
+        "0.00 0.00 90.00 10.00 1440.00 160.00 16.00 0.50 5.00 4.00 40.00",
+        "0.00 0.00 0.00 0.00 0.00 0.00 0.00 7.00 0.00 0.00 100.00",
+    ),
+    (
+        "rrqm/s wrqm/s r/s w/s rkB/s wkB/s avgrq-sz avgqu-sz await r_await w_await svctm %util",
+        "0.00 0.00 90.00 10.00 720.00 80.00 16.00 0.50 5.00 5.00 5.00 4.00 40.00",
+        "0.00 0.00 0.00 0.00 0.00 0.00 0.00 7.00 0.00 0.00 0.00 0.00 100.00",
+    ),
+    (
+        "r/s w/s rMB/s wMB/s rrqm/s wrqm/s %rrqm %wrqm r_await w_await aqu-sz rareq-sz wareq-sz svctm %util",
+        "100.00 20.00 12.50 2.50 0.00 0.00 0.00 0.00 5.00 5.00 0.60 128.00 128.00 4.00 48.00",
+        "0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 7.00 0.00 0.00 0.00 100.00",
+    ),
+    (
+        "r/s rkB/s rrqm/s %rrqm r_await rareq-sz w/s wkB/s wrqm/s %wrqm w_await wareq-sz d/s dkB/s drqm/s \
+         %drqm d_await dareq-sz f/s f_await aqu-sz %util",
+        "90.00 720.00 0.00 0.00 5.00 8.00 10.00 80.00 0.00 0.00 5.00 8.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 \
+         0.00 0.50 40.00",
+        "0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 \
+         0.00 100.00",
+    ),
+];
+
+/// Partitions and disks by their names, none of which has its disk beside it.
+const ALONE: [&str; 11] = [
+    "sda1",
+    "xvdap1",
+    "hda3",
+    "cciss/c0d0p1",
+    "nvme0n1p1",
+    "emcpowera1",
+    "rbd0p1",
+    "mmcblk0p1",
+    "dasda1",
+    "mpatha-part1",
+    "sda",
+];
+
+/// A log of a device that hangs from the fourth report to the ninth.
+fn stalled_log(name: &str, form: usize, every: u64, headers: bool) -> String {
+    let (header, works, hangs) = FORMS[form];
+    let report = |number: u64| {
+        let figures = if (4..10).contains(&number) {
+            hangs
+        } else {
+            works
+        };
+        match headers {
+            true => {
+                let at = number * every;
+                let (minute, second) = (at / 60, at % 60);
+                format!(
+                    "11/22/2026 10:{minute:02}:{second:02} AM\nDevice: {header}\n{name} {figures}\n\n"
+                )
+            }
+            false => format!("{name} {figures}\n"),
+        }
+    };
+    (0..14).map(report).collect()
+}
+
+#[test]
+fn a_partition_whose_disk_is_not_in_the_log_is_a_disk_that_may_stall() {
+    let place = Place::new();
+    let path = place.path("alone.log");
+    let path = path.to_str().unwrap();
+    let mut wrong = Vec::new();
+    for (number, name) in ALONE.iter().enumerate() {
+        for every in [1, 5, 60] {
+            for headers in [true, false] {
+                // Each name in some forms, each form with some names.
+                let form = (number + every as usize + usize::from(headers)) % FORMS.len();
+                std::fs::write(path, stalled_log(name, form, every, headers)).unwrap();
+                let interval = format!("{every}s");
+                for named in [true, false] {
+                    let mut arguments = vec!["watch", "--plain", "--parse", path];
+                    arguments.extend(["--log-interval", &interval]);
+                    arguments.extend(named.then_some(*name));
+                    let said = place.run(&arguments).ends_with(0);
+                    let found = said.out.lines().filter(|line| line.starts_with("! "));
+                    let found: Vec<&str> = found.collect();
+                    let is_right =
+                        found.len() == 1 && found[0].contains(&format!("stalled {name}:"));
+                    let is_idle =
+                        said.out.contains("idle") || said.out.contains("no device is there");
+                    if !is_right || is_idle {
+                        wrong.push(format!(
+                            "{name} {form} {every} {headers} {named}: {said:#?}"
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong: {}", wrong.len(), wrong[0]);
+}
+
+#[test]
+fn a_log_without_headers_in_which_nothing_ever_completes_is_read_too() {
+    let place = Place::new();
+    let path = place.path("hangs.log");
+    // The first two sets differ in what else they print, and the unit of the others is open.
+    for (_, _, hangs) in FORMS {
+        std::fs::write(&path, format!("xvdap1 {hangs}\n").repeat(10)).unwrap();
+        let said = place
+            .run(&["watch", "--plain", "--parse", path.to_str().unwrap()])
+            .ends_with(0);
+        assert!(
+            said.out.contains("! ") && said.out.contains("stalled xvdap1:"),
+            "{hangs} {said:#?}"
+        );
+        assert!(!said.err.contains("since boot"), "{said:#?}");
+    }
+}
+
+#[test]
+fn a_partition_beside_its_disk_is_its_disks() {
+    let place = Place::new();
+    let path = place.path("beside.log");
+    let log = |rows: &[(&str, &str)]| {
+        let (header, works, hangs) = FORMS[2];
+        let report = |number: usize| {
+            let rows = rows.iter().map(|(name, does)| {
+                let hangs_now = (4..10).contains(&number) && *does == "hangs";
+                let idle = "0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00";
+                let figures = match *does {
+                    "idle" => idle,
+                    _ if hangs_now => hangs,
+                    _ => works,
+                };
+                format!("{name} {figures}\n")
+            });
+            let rows: String = rows.collect();
+            format!("11/22/2026 10:00:{number:02} AM\nDevice: {header}\n{rows}\n")
+        };
+        std::fs::write(&path, (0..14).map(report).collect::<String>()).unwrap();
+        let arguments = ["watch", "--plain", "--parse", path.to_str().unwrap()];
+        place.run(&arguments).ends_with(0).out
+    };
+    for (disk, part) in [
+        ("sda", "sda1"),
+        ("cciss/c0d0", "cciss/c0d0p1"),
+        ("nvme0n1", "nvme0n1p1"),
+        ("mpatha", "mpatha-part1"),
+        ("emcpowera", "emcpowera1"),
+    ] {
+        // The order does not matter.
+        for rows in [
+            [(disk, "hangs"), (part, "hangs")],
+            [(part, "hangs"), (disk, "hangs")],
+        ] {
+            let out = log(&rows);
+            let found = out.lines().filter(|line| line.starts_with("! "));
+            let found: Vec<&str> = found.collect();
+            assert_eq!(found.len(), 1, "{out}");
+            assert!(found[0].contains(&format!("stalled {disk}:")), "{out}");
+            assert!(!out.contains(&format!(" {part} ")), "{out}");
+        }
+    }
+    // A volume whose name speaks of another that does nothing is none of its parts.
+    let out = log(&[("data", "idle"), ("data1", "hangs")]);
+    assert!(out.contains("stalled data1:"), "{out}");
+    let out = log(&[("vg-data", "hangs"), ("vg-data1", "works")]);
+    assert!(
+        out.contains("stalled vg-data:") && out.contains(" vg-data1 "),
+        "{out}"
+    );
+}
+
 #[test]
 fn the_slow_member_of_an_array_that_is_named_is_found_in_a_log() {
     let place = Place::new();

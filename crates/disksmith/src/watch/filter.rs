@@ -162,6 +162,9 @@ mod tests {
         let device = |id: u32, name: &str, below: &[u32], iops: f64| {
             let mut device = Device::by_name(DeviceId(id), name, Moment::default());
             device.lies_on = below.iter().map(|id| DeviceId(*id)).collect();
+            if name == "vdc1" {
+                device.kind = DeviceKind::Partition;
+            }
             let mut sample = DeviceSample::unknown(Arc::new(device));
             sample.all.iops = Some(PerSecond(iops));
             sample
@@ -229,7 +232,10 @@ mod tests {
         assert_eq!(idle(&filter(&[], true)), 0);
         assert_eq!(idle(&filter(&["vdc"], false)), 0);
         let mut with_a_part = sample();
-        let part = Device::by_name(DeviceId(9), "vdc1", Moment::default());
+        let part = Device {
+            kind: DeviceKind::Partition,
+            ..Device::by_name(DeviceId(9), "vdc1", Moment::default())
+        };
         with_a_part.devices = vec![DeviceSample::unknown(Arc::new(part))];
         assert_eq!(filter(&[], false).cut(&mut with_a_part), 0);
     }

@@ -1,6 +1,6 @@
 //! Guesses the columns of a log whose headers are gone, and checks the guess against the figures.
 
-use super::columns::{Columns, Figure, Part};
+use super::columns::{Column, Columns, Figure, Part};
 use super::row::{Figures, Number};
 
 /// The column sets that versions of sysstat printed, as their headers. `U` stands for the unit:
@@ -99,10 +99,25 @@ pub(crate) fn guess(rows: &[Vec<Number>]) -> Option<Guess> {
         .filter(|guess| guess.checked >= LEAST && fits(guess) >= 0.95)
         .collect();
     guesses.sort_by(|a, b| fits(b).total_cmp(&fits(a)).then(b.checked.cmp(&a.checked)));
-    // Two that fit alike leave it open what the figures mean.
-    let rival = guesses.get(1).map_or(0, |rival| rival.checked);
-    let best = guesses.into_iter().next()?;
-    (best.checked > rival).then_some(best)
+    // Two that fit alike leave it open what the figures mean, unless they mean the same by both: where
+    // nothing completes, the unit does not matter.
+    let best = guesses.first()?;
+    let of_count = || rows.iter().filter(|row| row.len() == count);
+    let is_open = guesses[1..].iter().any(|rival| {
+        let differs =
+            |row: &Vec<Number>| figures(&rival.columns, row) != figures(&best.columns, row);
+        rival.checked >= best.checked && of_count().any(differs)
+    });
+    guesses.into_iter().next().filter(|_| !is_open)
+}
+
+/// What a line of figures says by these columns.
+fn figures(columns: &Columns, row: &[Number]) -> Figures {
+    let mut figures = Figures::default();
+    for (column, number) in columns.list.iter().zip(row) {
+        figures.set(*column, *number);
+    }
+    figures
 }
 
 /// The known sets with so many columns, as text for a message.
@@ -160,10 +175,7 @@ fn unit(name: &str, extended: &str, basic: &str) -> String {
 
 /// How many relations between the figures of a line can be checked, and how many of them hold.
 fn check(columns: &Columns, row: &[Number]) -> (u64, u64) {
-    let mut figures = Figures::default();
-    for (column, number) in columns.list.iter().zip(row) {
-        figures.set(*column, *number);
-    }
+    let figures = figures(columns, row);
     if figures.reset {
         return (0, 0);
     }
@@ -178,6 +190,9 @@ fn check(columns: &Columns, row: &[Number]) -> (u64, u64) {
         service(&figures),
         wait(&figures),
         busy(&figures),
+        moves_none(&figures, Part::Read),
+        moves_none(&figures, Part::Write),
+        same_in_two_units(columns, row),
     ];
     let tests = relations.iter().flatten().count() as u64;
     let passed = relations.iter().flatten().filter(|holds| **holds).count() as u64;
@@ -197,7 +212,7 @@ fn size(figures: &Figures, columns: &Columns, of: Part, parts: &[Part]) -> Optio
     let (iops, bytes) = (iops?, bytes?);
     // Rates are printed in hundredths; below that, nothing can be told.
     let hundredth = columns.list.iter().find_map(|column| match column {
-        super::columns::Column::Flow(_, Figure::Bytes, factor) => Some(factor * 0.01),
+        Column::Flow(_, Figure::Bytes, factor) => Some(factor * 0.01),
         _ => None,
     })?;
     let error = 0.01 / iops + hundredth / bytes;
@@ -220,6 +235,29 @@ fn service(figures: &Figures) -> Option<bool> {
         figures.get(Part::Read, Figure::Iops)? + figures.get(Part::Write, Figure::Iops)?;
     let busy = figures.busy?;
     (requests >= 1.0 && busy >= 0.01).then(|| near(stated, busy * 1e9 / requests, 0.05, 10_000.0))
+}
+
+/// Where no requests complete, none move bytes. Nothing else is said of these.
+fn moves_none(figures: &Figures, part: Part) -> Option<bool> {
+    let is_moved = figures.get(part, Figure::Bytes)? >= 4096.0;
+    (figures.get(part, Figure::Iops)? == 0.0 && is_moved).then_some(false)
+}
+
+/// What is printed in two units is as much in both: `rsec/s` and `rkB/s` of sysstat 5.
+fn same_in_two_units(columns: &Columns, row: &[Number]) -> Option<bool> {
+    let bytes = |(column, number): (&Column, &Number)| match column {
+        Column::Flow(part, Figure::Bytes, factor) => Some((*part, number.value * factor, *factor)),
+        _ => None,
+    };
+    let all: Vec<(Part, f64, f64)> = columns.list.iter().zip(row).filter_map(bytes).collect();
+    let mut same = None;
+    for (at, (part, one, factor)) in all.iter().enumerate() {
+        for (_, other, by) in all[at + 1..].iter().filter(|(of, ..)| of == part) {
+            let is_same = near(*one, *other, 0.001, 0.01 * factor.max(*by));
+            same = Some(same.unwrap_or(true) && is_same);
+        }
+    }
+    same
 }
 
 /// The mean time of all lies between those of reads and writes.
@@ -271,6 +309,27 @@ mod tests {
         .unwrap();
         assert_eq!(guess.printed_by, "sysstat 6 to 10.0, -x");
         assert!(guess.columns.text().contains("rsec/s"));
+    }
+
+    #[test]
+    fn a_unit_that_does_not_matter_leaves_nothing_open() {
+        for (hangs, printed_by) in [
+            (
+                "0.00 0.00 0.00 0.00 0.00 0.00 0.00 7.00 0.00 0.00 100.00",
+                "sysstat 6 to 10.0, -x",
+            ),
+            (
+                "0.00 0.00 0.00 0.00 0.00 0.00 0.00 7.00 0.00 0.00 0.00 0.00 100.00",
+                "sysstat 10.1 to 11.4, -x",
+            ),
+            (
+                "0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 7.00 0.00 0.00 0.00 100.00",
+                "sysstat 11.6 to 12.0, -x",
+            ),
+        ] {
+            let guess = guess(&rows(&[hangs; 20])).unwrap();
+            assert_eq!(guess.printed_by, printed_by);
+        }
     }
 
     #[test]

@@ -158,6 +158,14 @@ impl Figures {
         known.peek().is_some() && !self.reset && known.all(|figure| *figure == 0.0)
     }
 
+    /// Whether the device was busy all the time and completed nothing.
+    pub(crate) fn hangs(&self) -> bool {
+        let rates = self.flows.iter().map(|part| part[Figure::Iops as usize]);
+        let mut rates = rates.flatten().peekable();
+        let is_busy = self.busy.is_some_and(|busy| busy >= 0.98);
+        is_busy && rates.peek().is_some() && rates.all(|rate| rate == 0.0)
+    }
+
     /// The seconds of the interval, of a report that prints both rates and amounts. Only amounts
     /// that are large enough to tell it to a percent are used.
     pub(crate) fn seconds(&self) -> Option<f64> {
@@ -191,6 +199,11 @@ impl Figures {
         let stated = sample.all;
         sample.sum_up();
         self.correct_sum(&mut sample.all, &stated);
+        let all = &mut sample.all;
+        if all.iops == Some(PerSecond(0.0)) {
+            all.wait = all.wait.filter(|wait| wait.0 > 0);
+            all.size = all.size.filter(|size| size.0 > 0);
+        }
         sample
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use record::Nanos;
 use record::sample::{
     BytesPerSecond, Device, DeviceId, DeviceKind, DeviceSample, Flow, HostSample, Moment,
-    PerSecond, Sample,
+    PerSecond, Sample, disks_of_partition,
 };
 
 use super::notes::Notes;
@@ -24,6 +24,8 @@ pub(crate) struct Series {
     first: First,
     pace: Pace,
     devices: HashMap<String, Known>,
+    /// How many runs of iostat began.
+    run: u64,
     /// The names that this run of iostat has shown, in their order.
     shown: BTreeSet<NameKey>,
     /// A device was printed that did nothing, so that `-z` was not given.
@@ -38,6 +40,10 @@ struct Known {
     device: Arc<Device>,
     /// What its reports have told, so that nothing is made up where it is missing.
     told: Figures,
+    /// It was busy while the disk that its name speaks of was not, so that it is no partition of it.
+    is_own: bool,
+    /// The run of iostat that showed it last.
+    run: u64,
 }
 
 impl Series {
@@ -46,6 +52,7 @@ impl Series {
             first,
             pace: Pace::new(interval),
             devices: HashMap::new(),
+            run: 0,
             shown: BTreeSet::new(),
             prints_idle: false,
             held: None,
@@ -93,7 +100,11 @@ impl Series {
         match self.first {
             First::SinceBoot => true,
             First::Interval => false,
-            First::Tell => !report.boot_omitted,
+            First::Tell => {
+                // No mean since boot: a log that was cut out of another begins with any report.
+                let hangs = report.rows.iter().any(|row| row.figures.hangs());
+                !report.boot_omitted && !hangs
+            }
         }
     }
 
@@ -145,6 +156,7 @@ impl Series {
 
     fn begin_run(&mut self, report: &Report) {
         if report.first {
+            self.run += 1;
             self.shown.clear();
             self.prints_idle = false;
         }
@@ -152,45 +164,78 @@ impl Series {
 
     /// The samples of a report's devices, in order of their names. Groups are left out where any of
     /// the members is there.
-    fn devices(&mut self, report: Report, at: Moment, notes: &mut Notes) -> Vec<DeviceSample> {
+    fn devices(&mut self, mut report: Report, at: Moment, notes: &mut Notes) -> Vec<DeviceSample> {
         let has_members = report.rows.iter().any(|row| !row.group);
-        let mut samples = Vec::with_capacity(report.rows.len());
-        for row in report.rows {
-            if row.group && has_members {
+        report.rows.retain(|row| {
+            let is_sum = row.group && has_members;
+            if is_sum {
                 notes.group(&row.name);
-                continue;
+            } else if !self.meet(&row.name, &row.figures, at) {
+                notes.garbage.add(report.line, &row.name);
             }
-            match self.device(&row.name, &row.figures, at) {
-                Some(device) => samples.push(row.figures.sample(device)),
-                None => notes.garbage.add(report.line, &row.name),
-            }
-        }
+            !is_sum
+        });
+        self.tell_partitions(&report);
+        let samples = report.rows.iter().filter_map(|row| {
+            let known = self.devices.get(&row.name)?;
+            Some(row.figures.sample(Arc::clone(&known.device)))
+        });
+        let mut samples: Vec<DeviceSample> = samples.collect();
         samples.sort_by_cached_key(|sample| NameKey::new(&sample.device.name));
         samples.dedup_by(|a, b| a.device.id == b.device.id);
         samples
     }
 
-    fn device(&mut self, name: &str, figures: &Figures, at: Moment) -> Option<Arc<Device>> {
+    /// Remembers a device and what is told of it. Returns whether there is room for it.
+    fn meet(&mut self, name: &str, figures: &Figures, at: Moment) -> bool {
         if let Some(known) = self.devices.get_mut(name) {
             known.told.join(figures);
-            return Some(known.device.clone());
+            known.run = self.run;
+            return true;
         }
-        let id = DeviceId(u32::try_from(self.devices.len()).ok()?);
+        let Ok(id) = u32::try_from(self.devices.len()) else {
+            return false;
+        };
         if self.devices.len() >= MOST_NAMES {
-            return None;
+            return false;
         }
-        let mut device = Device::by_name(id, name, at);
-        if device.kind == DeviceKind::Partition {
-            let disk = disk_of(name).and_then(|disk| self.devices.get(disk));
-            device.lies_on = disk.map(|disk| disk.device.id).into_iter().collect();
-        }
-        let device = Arc::new(device);
         let known = Known {
-            device: device.clone(),
+            device: Arc::new(Device::by_name(DeviceId(id), name, at)),
             told: *figures,
+            is_own: false,
+            run: self.run,
         };
         self.devices.insert(name.to_owned(), known);
-        Some(device)
+        true
+    }
+
+    /// Tells which devices of a report are partitions: those whose disk is in it too, or was in one before it
+    /// of the same run.
+    fn tell_partitions(&mut self, report: &Report) {
+        for row in &report.rows {
+            let disks = disks_of_partition(&row.name);
+            let disk = disks
+                .filter_map(|disk| self.devices.get_key_value(disk))
+                .find(|(_, known)| known.run == self.run);
+            let on = disk.map(|(name, known)| (name.clone(), known.device.id));
+            let Some(known) = self.devices.get_mut(&row.name) else {
+                continue;
+            };
+            let beside = on.as_ref().filter(|_| !known.is_own);
+            let beside = beside.and_then(|(disk, _)| report.rows.iter().find(|r| r.name == *disk));
+            known.is_own |= beside.is_some_and(|disk| is_busier(&row.figures, &disk.figures));
+            let on = on.filter(|_| !known.is_own);
+            let lies_on: Vec<DeviceId> = on.map(|(_, id)| id).into_iter().collect();
+            if known.device.lies_on != lies_on {
+                let device = &known.device;
+                let mut device = Device::by_name(device.id, &device.name, device.first_seen);
+                if !lies_on.is_empty() {
+                    device.kind = DeviceKind::Partition;
+                }
+                device.lies_on = lies_on;
+                known.device = Arc::new(device);
+            }
+        }
     }
 
     /// Adds the devices that iostat left out since nothing completed on them. What was in flight is
@@ -244,13 +289,12 @@ fn nothing_completed(known: &Known) -> DeviceSample {
     sample
 }
 
-/// The disk of a partition, by its name: `sda` of `sda1`, `nvme0n1` of `nvme0n1p1`.
-fn disk_of(name: &str) -> Option<&str> {
-    let end = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    match end.strip_suffix('p') {
-        Some(disk) if disk.ends_with(|c: char| c.is_ascii_digit()) => Some(disk),
-        _ => Some(end).filter(|disk| !disk.is_empty()),
-    }
+/// A partition's requests keep its disk busy too. Rounding and the moment of reading make up for less.
+const BUSIER: f64 = 0.1;
+
+fn is_busier(part: &Figures, disk: &Figures) -> bool {
+    let busy = part.busy.zip(disk.busy);
+    busy.is_some_and(|(part, disk)| part > disk + BUSIER)
 }
 
 /// A name in the order in which people read: `sda2` before `sda10`.
@@ -319,12 +363,5 @@ mod tests {
                 "sda10"
             ]
         );
-    }
-
-    #[test]
-    fn a_partition_lies_on_its_disk() {
-        assert_eq!(disk_of("sda1"), Some("sda"));
-        assert_eq!(disk_of("nvme0n1p12"), Some("nvme0n1"));
-        assert_eq!(disk_of("12"), None);
     }
 }

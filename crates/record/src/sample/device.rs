@@ -70,29 +70,15 @@ pub enum DeviceKind {
 }
 
 impl DeviceKind {
-    /// What a device is by its name alone, where sysfs is not at hand: in a container, or in a log.
-    /// The names are the kernel's (Documentation/admin-guide/devices.txt).
+    /// The kind of a device by its name alone, where sysfs is not at hand: in a container, or in a log.
+    /// The names are the kernel's (Documentation/admin-guide/devices.txt). Never a partition, which no
+    /// name tells alone: see [`disks_of_partition`].
     pub fn by_name(name: &str) -> DeviceKind {
         let numbered = |prefix: &str| {
             name.strip_prefix(prefix)
                 .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         };
-        let ends_in_part = |name: &str| {
-            let end = name.trim_end_matches(|c: char| c.is_ascii_digit());
-            end.len() < name.len()
-                && end
-                    .strip_suffix('p')
-                    .is_some_and(|disk| disk.ends_with(|c: char| c.is_ascii_digit()))
-        };
-        let lettered = ["sd", "vd", "xvd", "hd"].iter().any(|prefix| {
-            name.strip_prefix(prefix).is_some_and(|rest| {
-                let letters = rest.trim_end_matches(|c: char| c.is_ascii_digit());
-                letters.len() < rest.len() && letters.bytes().all(|byte| byte.is_ascii_lowercase())
-            })
-        });
-        if lettered || ends_in_part(name) {
-            DeviceKind::Partition
-        } else if numbered("md") || name.starts_with("md_") {
+        if numbered("md") || name.starts_with("md_") {
             DeviceKind::Array
         } else if numbered("dm-") {
             DeviceKind::Mapper
@@ -116,6 +102,22 @@ impl DeviceKind {
             DeviceKind::Memory => "memory",
         }
     }
+}
+
+/// The names of the disks that a device of this name may be a partition of: `sda` of `sda1`, `nvme0n1` of
+/// `nvme0n1p1`, `mpatha` of `mpatha1`, `mpathap1` and `mpatha-part1`. It is one only where such a disk is
+/// listed beside it: a guest of Xen has a device `sda1` and no `sda`, and a log may be of partitions alone.
+pub fn disks_of_partition(name: &str) -> impl Iterator<Item = &str> {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_numbered = stem.len() < name.len();
+    // Names of volumes have dashes, and `vg-data1` is no part of `vg-data`.
+    let plain = Some(stem).filter(|stem| {
+        let ends_in_letter = stem.ends_with(|c: char| c.is_ascii_lowercase());
+        ends_in_letter && !stem.contains(['-', '_'])
+    });
+    let disks = [stem.strip_suffix("-part"), stem.strip_suffix('p'), plain];
+    let disks = disks.into_iter().flatten();
+    disks.filter(move |disk| is_numbered && !disk.is_empty())
 }
 
 /// Who a device is. It changes seldom and is shared by the samples of it.

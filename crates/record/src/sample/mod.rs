@@ -14,7 +14,7 @@ mod vendor;
 pub use array::{ArraySample, Member, Progress, SyncAction};
 pub use device::{
     Device, DeviceId, DeviceKind, DeviceNumber, DeviceSample, Flow, FlowKind,
-    ParseDeviceNumberError,
+    ParseDeviceNumberError, disks_of_partition,
 };
 pub use host::{
     CpuShares, HostSample, InterfaceSample, KernelError, KernelErrorKind, Load, Memory, NetFlow,

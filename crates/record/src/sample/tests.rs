@@ -15,7 +15,7 @@ fn names<'a>(samples: impl Iterator<Item = &'a DeviceSample>) -> Vec<&'a str> {
 
 #[test]
 fn the_tree_is_walked_both_ways() {
-    let sample = Sample {
+    let mut sample = Sample {
         devices: vec![
             device(0, "md0", &[1, 2]),
             device(1, "vdb", &[]),
@@ -25,6 +25,11 @@ fn the_tree_is_walked_both_ways() {
         ],
         ..Sample::default()
     };
+    let part = Device::clone(&sample.devices[4].device);
+    sample.devices[4].device = Arc::new(Device {
+        kind: DeviceKind::Partition,
+        ..part
+    });
     let md = &sample.named("md0").unwrap().device;
     assert_eq!(names(sample.below(md)), ["vdb", "vdc"]);
     assert_eq!(names(sample.above(DeviceId(1))), ["md0"]);
@@ -35,14 +40,12 @@ fn the_tree_is_walked_both_ways() {
 fn a_name_tells_what_a_device_is() {
     for (name, kind) in [
         ("sda", DeviceKind::Disk),
-        ("sda1", DeviceKind::Partition),
-        ("xvdba2", DeviceKind::Partition),
+        ("sda1", DeviceKind::Disk),
         ("nvme0n1", DeviceKind::Disk),
-        ("nvme0n1p2", DeviceKind::Partition),
-        ("mmcblk0", DeviceKind::Disk),
-        ("mmcblk0p1", DeviceKind::Partition),
+        ("nvme0n1p2", DeviceKind::Disk),
+        ("cciss/c0d0p1", DeviceKind::Disk),
         ("md127", DeviceKind::Array),
-        ("md0p1", DeviceKind::Partition),
+        ("md0p1", DeviceKind::Array),
         ("md_d0", DeviceKind::Array),
         ("dm-3", DeviceKind::Mapper),
         ("loop0", DeviceKind::Loop),
@@ -51,6 +54,39 @@ fn a_name_tells_what_a_device_is() {
         ("", DeviceKind::Disk),
     ] {
         assert_eq!(DeviceKind::by_name(name), kind, "{name}");
+    }
+}
+
+#[test]
+fn the_disk_of_a_partition_is_named_by_it() {
+    for (part, disk) in [
+        ("sda1", "sda"),
+        ("hda3", "hda"),
+        ("xvdba2", "xvdba"),
+        ("xvdap1", "xvda"),
+        ("nvme0n1p12", "nvme0n1"),
+        ("mmcblk0p1", "mmcblk0"),
+        ("cciss/c0d0p1", "cciss/c0d0"),
+        ("rbd0p1", "rbd0"),
+        ("md0p1", "md0"),
+        ("emcpowera1", "emcpowera"),
+        ("dasda1", "dasda"),
+        ("mpatha1", "mpatha"),
+        ("mpathap1", "mpatha"),
+        ("mpatha-part1", "mpatha"),
+        ("ata-X_1234-part2", "ata-X_1234"),
+    ] {
+        assert!(disks_of_partition(part).any(|one| one == disk), "{part}");
+    }
+    for (name, other) in [
+        ("vg-data1", "vg-data"),
+        ("nvme0n1", "nvme0"),
+        ("sda", "sd"),
+        ("dm-1", "dm-"),
+        ("12", ""),
+        ("", ""),
+    ] {
+        assert!(disks_of_partition(name).all(|one| one != other), "{name}");
     }
 }
 

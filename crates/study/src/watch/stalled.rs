@@ -61,7 +61,8 @@ impl Rule for Stalled {
         for device in now.disks().filter(|device| hangs(device)) {
             let id = device.device.id;
             // The requests came when the device became busy, which is within the first interval.
-            let busy = device.busy.map_or(0.0, |busy| busy.0.clamp(0.0, 1.0));
+            let shares = [device.busy.map(|busy| busy.0), device.mean_in_flight];
+            let busy = shares.into_iter().flatten().fold(0.0, f64::max).min(1.0);
             let known = self.since.get(&id).copied();
             let began = known.unwrap_or_else(|| now.sample.at.before(time(busy * length)));
             since.insert(id, began);
@@ -80,7 +81,11 @@ fn hangs(device: &DeviceSample) -> bool {
     let completes = device.all.is_active() || device.flush.is_active();
     let waits = match device.in_flight {
         Some(count) => count > 0,
-        None => device.busy.is_some_and(|busy| busy.0 >= ALWAYS),
+        // Kernels from 5.0 on count the time of a request when it completes, and older ones all the time.
+        None => {
+            let is_busy = device.busy.is_some_and(|busy| busy.0 >= ALWAYS);
+            is_busy || device.mean_in_flight.is_some_and(|mean| mean >= ALWAYS)
+        }
     };
     known && !completes && waits
 }

@@ -320,6 +320,7 @@ mod tests {
             "diskstats",
             "8 0 sda 10 1 2 3000 4 5 6 7 8 9 10\n\
              8 1 sda1 10 1 2 3000 4 5 6 7 8 9 10\n\
+             202 1 xvda1 20 1 2 3000 4 5 6 7 8 9 10\n\
              7 0 loop0 10 1 2 3000 4 5 6 7 8 9 10\n\
              259 0 nvme0n1 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n",
         );
@@ -340,6 +341,8 @@ mod tests {
         for line in [
             "node_disk_reads_completed_total{device=\"sda\"} 10",
             "node_disk_read_time_seconds_total{device=\"sda\"} 3",
+            // A guest of Xen has no disk of which this is a part.
+            "node_disk_reads_completed_total{device=\"xvda1\"} 20",
             "node_disk_written_bytes_total{device=\"nvme0n1\"} 3584",
             "node_disk_flush_requests_total{device=\"nvme0n1\"} 16",
             "node_md_state{device=\"md0\",state=\"check\"} 1",

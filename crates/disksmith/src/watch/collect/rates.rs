@@ -154,7 +154,9 @@ mod tests {
         old.counted = Counted::default();
         let disk = sample(device("sda"), &old, 1.0);
         assert_eq!((disk.discard, disk.flush), Default::default());
-        let part = sample(device("sda1"), &seen(DiskStats::default()), 1.0);
+        let mut part = Device::clone(&device("sda1"));
+        part.kind = DeviceKind::Partition;
+        let part = sample(Arc::new(part), &seen(DiskStats::default()), 1.0);
         assert_eq!(part.flush, Flow::default());
         assert_eq!(part.discard.iops, Some(PerSecond(0.0)));
         old.stats.busy_ms = 0;

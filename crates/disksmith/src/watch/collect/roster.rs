@@ -9,7 +9,7 @@ use linux::diskstats::{Counted, DiskStats, Line};
 use linux::ebs::StatsPage;
 use linux::{Root, md};
 use record::Nanos;
-use record::sample::{Device, DeviceId, DeviceKind, DeviceNumber, Moment};
+use record::sample::{Device, DeviceId, DeviceKind, DeviceNumber, Moment, disks_of_partition};
 
 /// What sysfs says is read again at least this often, since members come and go silently.
 const FRESH: Nanos = Nanos::from_secs(60);
@@ -324,6 +324,7 @@ impl Roster {
             }
         }
         self.rank();
+        self.describe_by_name();
         // Without these names, the kernel's do.
         let links = md::links(root, &self.devices).unwrap_or_default();
         for device in self.devices.iter() {
@@ -344,6 +345,25 @@ impl Roster {
             if described != *known.device {
                 known.device = Arc::new(described);
             }
+        }
+    }
+
+    /// Describes the devices that sysfs does not list, as in a container: one whose disk is there is a
+    /// partition of it.
+    fn describe_by_name(&mut self) {
+        let ids = self.known.values().map(|known| &known.device);
+        let ids: HashMap<String, DeviceId> =
+            ids.map(|device| (device.name.clone(), device.id)).collect();
+        for (number, known) in &mut self.known {
+            let device = &known.device;
+            let disk = disks_of_partition(&device.name).find_map(|disk| ids.get(disk));
+            let Some(disk) = disk.filter(|_| self.devices.get(*number).is_none()) else {
+                continue;
+            };
+            let mut device = Device::clone(device);
+            device.kind = DeviceKind::Partition;
+            device.lies_on = vec![*disk];
+            known.device = Arc::new(device);
         }
     }
 

@@ -296,6 +296,27 @@ fn a_host_without_sysfs_is_watched_and_that_is_said_once() {
 }
 
 #[test]
+fn without_sysfs_a_device_is_a_partition_where_its_disk_is_there() {
+    let mut fake = Fake::new();
+    fs::remove_dir_all(&fake.root.sys).unwrap();
+    fake.counters(&[
+        (0, "nvme0n1p1", 1, 1),
+        (1, "nvme0n1", 1, 1),
+        (2, "xvdap1", 1, 1),
+        (3, "sda1", 1, 1),
+    ]);
+    let mut collector = fake.collector();
+    fake.next(&mut collector);
+    let sample = fake.next(&mut collector).unwrap();
+    let of = |name: &str| &sample.named(name).unwrap().device;
+    assert_eq!(of("nvme0n1p1").kind, DeviceKind::Partition);
+    assert_eq!(of("nvme0n1p1").lies_on, [of("nvme0n1").id]);
+    for name in ["nvme0n1", "xvdap1", "sda1"] {
+        assert_eq!(of(name).kind, DeviceKind::Disk, "{name}");
+    }
+}
+
+#[test]
 fn a_disk_that_does_not_count_is_named_once() {
     let mut fake = Fake::new();
     fake.device(0, "sda", 1);

@@ -7,7 +7,7 @@ use record::sample::{
     ArraySample, BytesPerSecond, Device, DeviceId, DeviceKind, DeviceSample, Exceeded, Flow,
     Fraction, HostSample, InterfaceSample, LatencyBin, Load, Member, Memory, Moment, NetFlow,
     PerSecond, Pressure, PressureLine, Progress, Sample, Source, SyncAction, VendorPage,
-    VendorSample,
+    VendorSample, disks_of_partition,
 };
 use record::{Bytes, Event, EventCode, Nanos, Severity, Subject};
 use study::watch::{Change, ChangeKind};
@@ -44,6 +44,10 @@ pub(crate) fn device(
 ) -> DeviceSample {
     let mut device = Device::by_name(DeviceId(id), name, Moment::default());
     device.lies_on = lies_on.iter().map(|id| DeviceId(*id)).collect();
+    // What lies on one and only one other, and is named like a part of it, is one here.
+    if lies_on.len() == 1 && disks_of_partition(name).next().is_some() && name.starts_with("vd") {
+        device.kind = DeviceKind::Partition;
+    }
     device.size = Some(Bytes::gib(100));
     let mut sample = DeviceSample::unknown(Arc::new(device));
     sample.read = flow(iops, 16 << 10, wait_us);

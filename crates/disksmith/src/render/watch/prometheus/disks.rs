@@ -1,8 +1,10 @@
 //! The counters of disks, as node_exporter's collector diskstats names them.
 
+use std::collections::HashSet;
+
 use linux::Root;
 use linux::diskstats::{AllCounters, Counted, DiskStats, SECTOR};
-use record::sample::DeviceKind;
+use record::sample::{DeviceKind, disks_of_partition};
 
 use super::Text;
 
@@ -159,12 +161,10 @@ const DISK: [OfDisk; 17] = [
 
 /// Whether node_exporter shows a device unless it is told to: a sum over all devices would count
 /// twice what partitions and loop devices pass on.
-fn is_shown(name: &str) -> bool {
+fn is_shown(name: &str, names: &HashSet<String>) -> bool {
     let kind = DeviceKind::by_name(name);
-    !matches!(
-        kind,
-        DeviceKind::Partition | DeviceKind::Loop | DeviceKind::Memory
-    )
+    let is_part = disks_of_partition(name).any(|disk| names.contains(disk));
+    !is_part && !matches!(kind, DeviceKind::Loop | DeviceKind::Memory)
 }
 
 /// All counters of all disks, one metric after the other.
@@ -172,13 +172,14 @@ pub(super) fn disks(root: &Root, text: &mut Text) {
     let Ok(mut counters) = AllCounters::open(root) else {
         return;
     };
-    let lines: Vec<(String, DiskStats, Counted)> = match counters.read() {
+    let mut lines: Vec<(String, DiskStats, Counted)> = match counters.read() {
         Ok(lines) => lines
-            .filter(|line| is_shown(line.name))
             .map(|line| (line.name.to_owned(), line.stats, line.counted))
             .collect(),
         Err(_) => return,
     };
+    let names: HashSet<String> = lines.iter().map(|(name, ..)| name.clone()).collect();
+    lines.retain(|(name, ..)| is_shown(name, &names));
     for metric in &DISK {
         let counted = lines
             .iter()
