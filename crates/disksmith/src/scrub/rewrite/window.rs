@@ -65,13 +65,6 @@ pub(crate) enum Fate {
     Failed(String),
 }
 
-impl Fate {
-    /// Whether the members agree there now.
-    pub(crate) fn is_well(&self) -> bool {
-        matches!(self, Fate::Restored | Fate::Agrees)
-    }
-}
-
 /// The outcome for a window.
 #[derive(Debug)]
 pub(crate) struct Outcome {
