@@ -5,6 +5,8 @@
 
 #[path = "scrub/levels.rs"]
 mod levels;
+#[path = "scrub/repairs.rs"]
+mod repairs;
 mod support;
 
 use serde_json::Value;
@@ -28,7 +30,7 @@ wait_for() {
         sleep 0.1
     done
 }
-find_md() { md=$(ls -d /sys/block/md*/md); }
+find_md() { md=/sys/block/$(basename "$(readlink -f /dev/md/data)")/md; }
 restored() { [ "$(knobs)" = "$before" ]; }
 # A check is under way.
 checks() { [ "$(cat $md/sync_action)" = check ] && [ "$(cat $md/sync_max)" -gt 8192 ]; }

@@ -182,7 +182,7 @@ fn with_qemu_what_differs_below_raid_10_is_counted_found_and_repaired() {
 
 #[test]
 #[ignore = "long proof: make prove"]
-fn with_qemu_of_raid_6_the_member_that_differs_is_named_and_parity_repaired() {
+fn with_qemu_of_raid_6_the_member_that_differs_is_named_and_written_anew() {
     assert_all_are_found(&SIX);
 }
 

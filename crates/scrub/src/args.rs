@@ -16,6 +16,7 @@ use domain::values::{Latency, Span};
   disksmith scrub /dev/md0 --window 01:00-06:00
   disksmith scrub /dev/md0 --by sunday --deadline-wins
   disksmith scrub /dev/md0 --locate
+  disksmith scrub /dev/md0 --repair
   disksmith scrub --install-timer --all --window 01:00-06:00
   disksmith scrub --read /dev/md1 /dev/nvme0n1
   disksmith scrub --status
@@ -66,10 +67,12 @@ pub struct ScrubArgs {
 
     /// Where mismatches were counted, read the members again and say where they differ, and which
     /// files lie there. After a scrub that found some it needs no new one
-    #[arg(long, conflicts_with_all = ["status", "repair"])]
+    #[arg(long, conflicts_with = "status")]
     pub locate: bool,
-    /// Also write anew what differs: of copies, md takes the first that it can read; of parity, it
-    /// believes the data. Nothing tells which of two copies was right
+    /// Make the members agree. RAID 6, and three copies or more: where one member alone is wrong, its
+    /// block is written anew from the others; where several are, nothing is written. RAID 4 and 5: md
+    /// keeps the data, right or wrong, and computes the parity anew. Two copies: md writes the first
+    /// that it can read over the other
     #[arg(long, conflicts_with = "status")]
     pub repair: bool,
 

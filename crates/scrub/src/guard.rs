@@ -31,6 +31,12 @@ use super::old::{Back, By, Old, is_held};
 
 /// What the first process says when all is back.
 const DONE: u8 = b'.';
+/// What it says when a write to a member begins, and when that is on the disk.
+const BEGINS: u8 = b'w';
+/// See [`BEGINS`].
+const ENDS: u8 = b'd';
+/// So long writes to a part of an array may wait for the first process.
+const HELD: Duration = Duration::from_secs(180);
 /// So long a later start waits for a guard at work.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How often it looks.
@@ -48,6 +54,9 @@ struct Charge {
     /// Its id.
     uuid: String,
     old: Old,
+    /// Whether writes to a part of the array wait for the first process, which writes to a member.
+    #[serde(default)]
+    rewrites: bool,
 }
 
 /// A guard that watches this process.
@@ -61,11 +70,40 @@ impl Guard {
     /// # Errors
     /// When it cannot be started.
     pub(crate) fn start(number: DevNum, uuid: &str, old: &Old) -> io::Result<Guard> {
-        let charge = serde_json::to_string(&Charge {
+        Guard::spawn(&Charge {
             number: number.to_string(),
             uuid: uuid.to_owned(),
             old: old.clone(),
-        })?;
+            rewrites: false,
+        })
+    }
+
+    /// Starts one for a part of an array to which writes are about to wait. It ends this process if that
+    /// lasts for three minutes, such as when it was stopped: then it would write what is no longer so.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(crate) fn start_rewrite(number: DevNum, uuid: &str, old: &Old) -> io::Result<Guard> {
+        Guard::spawn(&Charge {
+            number: number.to_string(),
+            uuid: uuid.to_owned(),
+            old: old.clone(),
+            rewrites: true,
+        })
+    }
+
+    /// Tells it that a write to a member begins, or is done.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub(crate) fn tell_write(&mut self, begins: bool) -> io::Result<()> {
+        let pipe = self.child.stdin.as_mut();
+        let pipe = pipe.ok_or(io::ErrorKind::BrokenPipe)?;
+        pipe.write_all(&[if begins { BEGINS } else { ENDS }])
+    }
+
+    fn spawn(charge: &Charge) -> io::Result<Guard> {
+        let charge = serde_json::to_string(charge)?;
         // By this name it is found also after the program's file was replaced.
         let mut child = Command::new("/proc/self/exe")
             .arg0("disksmith")
@@ -172,7 +210,10 @@ pub(crate) fn guard(root: &Root) -> anyhow::Result<()> {
         return Ok(());
     };
     let sync = Sync::of(root, array);
-    let said = watch(&sync, &charge.old)?;
+    let said = match charge.rewrites {
+        true => watch_writes()?,
+        false => watch(&sync, &charge.old)?,
+    };
     // Another array may have got the number.
     let is_same = || sync.uuid().is_none_or(|uuid| uuid == charge.uuid);
     let back = match said.as_slice() {
@@ -204,6 +245,48 @@ fn watch(sync: &Sync, old: &Old) -> io::Result<Vec<u8>> {
         let _ = sender.send(said);
     })?;
     Ok(watch_until(sync, old, &said, TURN))
+}
+
+/// Waits until the first process is gone, or is known to write nothing any more, and gives what it said last
+/// if that was that all is back.
+fn watch_writes() -> io::Result<Vec<u8>> {
+    let first = rustix::process::getppid();
+    let (sender, said) = channel();
+    std::thread::Builder::new().spawn(move || {
+        let mut byte = [0];
+        while matches!(io::stdin().read(&mut byte), Ok(1)) && sender.send(byte[0]).is_ok() {}
+    })?;
+    let kill = || {
+        // Of one that is gone already there is nothing to end, and its end is seen.
+        if let Some(first) = first.filter(|first| rustix::process::getppid() == Some(*first)) {
+            let _ = rustix::process::kill_process(first, rustix::process::Signal::KILL);
+        }
+    };
+    Ok(watch_writes_until(&said, HELD, TURN, kill))
+}
+
+fn watch_writes_until(
+    said: &Receiver<u8>,
+    held: Duration,
+    turn: Duration,
+    kill: impl Fn(),
+) -> Vec<u8> {
+    let began = Instant::now();
+    let (mut last, mut killed) = (ENDS, false);
+    loop {
+        match said.recv_timeout(turn) {
+            Ok(byte) => last = byte,
+            Err(RecvTimeoutError::Disconnected) if last == DONE => return vec![DONE],
+            Err(RecvTimeoutError::Disconnected) => return Vec::new(),
+            // One that was killed begins no other write; the one that is on its way is waited for.
+            Err(RecvTimeoutError::Timeout) if killed && last != BEGINS => return Vec::new(),
+            Err(RecvTimeoutError::Timeout) if !killed && began.elapsed() >= held => {
+                kill();
+                killed = true;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
 }
 
 fn watch_until(sync: &Sync, old: &Old, said: &Receiver<Vec<u8>>, turn: Duration) -> Vec<u8> {
@@ -324,6 +407,39 @@ mod tests {
         // md was idle, and has not begun it.
         let left = Waiting::before(&knobs.sync);
         assert!(!stands_in_the_way(&knobs.sync, &left));
+    }
+
+    /// Whether the first process was killed that said this, and whether it was given up before its end was
+    /// seen.
+    fn held_with(bytes: &[u8], ends: bool) -> (bool, bool) {
+        let (sender, said) = channel();
+        bytes.iter().for_each(|byte| sender.send(*byte).unwrap());
+        let sender = (!ends).then_some(sender);
+        let killed = std::cell::Cell::new(false);
+        let (held, turn) = (Duration::from_millis(200), Duration::from_millis(20));
+        let given_up = std::thread::scope(|scope| {
+            let ended = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(ends));
+            let flag = std::sync::Arc::clone(&ended);
+            // It ends long after that, at last.
+            scope.spawn(move || {
+                if let Some(sender) = sender {
+                    sleep(Duration::from_secs(2));
+                    flag.store(true, std::sync::atomic::Ordering::SeqCst);
+                    drop(sender);
+                }
+            });
+            watch_writes_until(&said, held, turn, || killed.set(true));
+            !ended.load(std::sync::atomic::Ordering::SeqCst)
+        });
+        (killed.get(), given_up)
+    }
+
+    #[test]
+    fn who_holds_writes_up_for_too_long_is_ended_and_a_write_under_way_is_waited_for() {
+        assert_eq!(held_with(&[BEGINS, ENDS, DONE], true), (false, false));
+        assert_eq!(held_with(&[BEGINS], true), (false, false), "it was killed");
+        assert_eq!(held_with(&[BEGINS, ENDS], false), (true, true));
+        assert_eq!(held_with(&[BEGINS], false), (true, false));
     }
 
     #[test]

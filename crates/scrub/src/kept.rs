@@ -4,11 +4,12 @@
 use jiff::{SignedDuration, Timestamp};
 use ledger::LongWork;
 use linux::md::sync::Sectors;
-use record::Ranges;
+use record::{Bytes, Ranges};
 use serde::{Deserialize, Serialize};
 
 use super::health::Errors;
 use super::old::Old;
+use super::rewrite::{Intent, Sum};
 
 /// What was left longer ago than this says too little of the array of today.
 const OLDEST: SignedDuration = SignedDuration::from_hours(60 * 24);
@@ -29,7 +30,7 @@ pub(crate) struct Kept {
     /// When it came further last.
     #[serde(default)]
     pub moved: Option<Timestamp>,
-    /// Whether what differs is written anew.
+    /// Whether md writes anew what differs.
     pub repairs: bool,
     /// Up to where it is done.
     pub done: u64,
@@ -37,9 +38,15 @@ pub(crate) struct Kept {
     pub of: u64,
     /// Sectors that differed, up to there.
     pub mismatches: u64,
-    /// Where they are: ranges of positions, wider than what differs. None of a repair.
+    /// Where they are: ranges of positions, wider than what differs. None of a repair by md.
     #[serde(default)]
     pub places: Ranges,
+    /// What is being written to members, from the other members.
+    #[serde(default)]
+    pub rewriting: Option<Intent>,
+    /// What was written to members, from the other members; `None` where that was not asked for.
+    #[serde(default)]
+    pub repaired: Option<Sum>,
     /// What the members could not read since it was begun.
     #[serde(default)]
     pub errors: Errors,
@@ -73,6 +80,21 @@ impl Kept {
     pub(crate) fn rate(&self) -> Option<f64> {
         let rate = Sectors(self.done).bytes().0 as f64 / self.ran_s;
         (self.done > 0 && rate.is_finite()).then_some(rate)
+    }
+
+    /// How many sectors differ still: what a repair has written anew does not.
+    pub(crate) fn left(&self) -> u64 {
+        match self.repaired {
+            _ if self.repairs => 0,
+            Some(sum) => Sectors::of(Bytes(sum.left)).0,
+            None => self.mismatches,
+        }
+    }
+
+    /// When its check came to its end; `finished` is when its work did, which a repair may have opened again.
+    pub(crate) fn checked(&self, finished: Option<Timestamp>) -> Option<Timestamp> {
+        let is_done = self.of > 0 && self.done >= self.of;
+        finished.or(self.moved.filter(|_| is_done))
     }
 
     /// The ranges in which mismatches are, in bytes of the check's positions.
@@ -119,6 +141,8 @@ pub(super) fn example() -> Kept {
         of: 4096,
         mismatches: 3,
         places: Ranges::new(),
+        rewriting: None,
+        repaired: None,
         errors: Errors::default(),
         began: Timestamp::UNIX_EPOCH,
         ran_s: 2.0,

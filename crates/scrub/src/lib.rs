@@ -14,6 +14,7 @@
 //! - `choose`: which arrays, and which at once;
 //! - `one`: one array from its start to what came of it; `report`, `progress` and `status` say it, and
 //!   `now` tells other processes how it stands;
+//! - `rewrite`: writes anew what one member has wrong, where the others tell;
 //! - `grown`: where the count of mismatches grew; `locate` finds them there where `seek` says so, and `places`
 //!   says it;
 //! - `schedule`: what else checks arrays; `scheduled` says it; `timer` replaces it, for `install`.
@@ -44,6 +45,7 @@ mod progress;
 mod rate;
 mod read;
 mod report;
+mod rewrite;
 mod schedule;
 mod scheduled;
 mod seek;
@@ -54,6 +56,7 @@ mod target;
 mod timer;
 mod when;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
@@ -73,6 +76,7 @@ use forecast::{Known, forecast};
 use old::Old;
 use one::{Scrubbed, Shared};
 use progress::Lines;
+use rewrite::Way;
 use scheduled::Plans;
 use start::{Ask, Book, Started, start, tidy};
 use target::Target;
@@ -120,7 +124,9 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
         return read::read(args, &devices, context, interrupt);
     }
     // What cannot be is said now, and not when the hours have come; and is looked at then again.
-    if choose(args, &devices, context)?.is_empty() {
+    let chosen = choose(args, &devices, context)?;
+    ways(&chosen, args, context)?;
+    if chosen.is_empty() {
         return answer(&[], Vec::new(), args, context);
     }
     let (by, opening) = times(args)?;
@@ -134,13 +140,19 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     };
     let devices = Devices::read(&context.root).refused()?;
     let targets = choose(args, &devices, context)?;
+    let ways = ways(&targets, args, context)?;
     let _locks = lock_all(&targets)?;
     let now = Zoned::now();
-    // Who says how often it is due wants a scrub when it is.
-    let (mut scrubbed, targets) = match args.locate && !args.anew && args.every.is_none() {
-        true => seek::known(targets, context),
-        false => (Vec::new(), targets),
+    // Who says how often it is due wants a scrub when it is; and md repairs what it finds itself.
+    let by_md = |target: &Target| ways.get(&target.uuid) == Some(&Way::Md);
+    let (to_locate, others): (Vec<Target>, Vec<Target>) = targets
+        .into_iter()
+        .partition(|target| (args.locate || args.repair) && !by_md(target));
+    let (mut scrubbed, mut targets) = match !args.anew && args.every.is_none() {
+        true => seek::known(to_locate, context),
+        false => (Vec::new(), to_locate),
     };
+    targets.extend(others);
     let lines = Lines::new(context.watched);
     let shared = share((&context.root, interrupt, &lines), args, by, &ends, &now);
     let plans = Plans::read(&context.root, &now);
@@ -165,7 +177,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
             round = targets;
             left_out.extend(problems);
         }
-        match begin(round, args, &shared, &plans, context) {
+        match begin(round, args, &ways, &shared, &plans, context) {
             Ok(tasks) => scrubbed.extend(all_at_once(tasks, &shared)),
             // What was done before is told all the same, and those of other rounds are begun.
             Err(failure) => begun = begun.and(Err(failure)),
@@ -175,30 +187,86 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
         begun?;
         return answer(&scrubbed, left_out, args, context);
     }
-    if args.locate {
+    for one in &mut scrubbed {
+        one.way = ways.get(&one.target.uuid).cloned();
+    }
+    if args.locate || args.repair {
         // The signal that has ended a scrub was for that; the next one ends this.
         interrupt.store(false, Relaxed);
         for one in &mut scrubbed {
-            one.located = seek::find(one, &context.root, interrupt);
+            let repairs = one.way == Some(Way::Others) && matches!(one.ending, Ending::Done);
+            if args.locate || repairs {
+                one.located = seek::find(one, &context.root, interrupt);
+            }
+            if repairs {
+                mend(one, context, interrupt);
+            }
         }
     }
     let answered = answer(&scrubbed, left_out, args, context)?;
     begun.map(|()| answered)
 }
 
+/// How each array is to be repaired, by its id; nothing where that is not asked for.
+fn ways(
+    targets: &[Target],
+    args: &ScrubArgs,
+    context: &Context,
+) -> Result<BTreeMap<String, Way>, Failure> {
+    if !args.repair {
+        return Ok(BTreeMap::new());
+    }
+    let mut problems = Vec::new();
+    let mut ways = BTreeMap::new();
+    for target in targets {
+        let way = rewrite::way(target, &context.root);
+        match &way {
+            Way::Not(why) => problems.push(format!(
+                "{} cannot be repaired: {why}. md's own repair would keep the data as it is, also where that is \
+                 what is wrong",
+                target.path()
+            )),
+            Way::Md if args.locate => problems.push(format!(
+                "{} is repaired by md, which does not know what is wrong ({}): look at what --locate says first, \
+                 and then repair it",
+                target.path(),
+                target.level
+            )),
+            Way::Md | Way::Others => {}
+        }
+        ways.insert(target.uuid.clone(), way);
+    }
+    match problems.is_empty() {
+        true => Ok(ways),
+        false => Err(Failure::refused_for("nothing is repaired", &problems)),
+    }
+}
+
+/// Repairs an array from the members that agree, where mismatches were located.
+fn mend(one: &mut Scrubbed, context: &Context, interrupt: &AtomicBool) {
+    let located = one.located.take();
+    if let Some(Ok(located)) = &located {
+        let repaired = rewrite::repair(one, located, context, interrupt);
+        one.repaired = Some(repaired.map_err(|error| format!("{error:#}")));
+    }
+    one.located = located;
+}
+
 /// Starts the scrubs of some arrays, and says what they cost.
 fn begin(
     targets: Vec<Target>,
     args: &ScrubArgs,
+    ways: &BTreeMap<String, Way>,
     shared: &Shared<'_>,
     plans: &Plans,
     context: &Context,
 ) -> Result<Vec<(Target, Started, Old)>, Failure> {
     let mut tasks = Vec::new();
     for target in targets {
-        let old = Old::read(&target.sync, args.repair).map_err(Failure::refused)?;
+        let repairs = ways.get(&target.uuid) == Some(&Way::Md);
+        let old = Old::read(&target.sync, repairs).map_err(Failure::refused)?;
         let ask = Ask {
-            repairs: args.repair,
+            repairs,
             anew: args.anew,
             old: old.clone(),
         };

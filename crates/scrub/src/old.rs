@@ -118,6 +118,17 @@ impl Old {
     /// killed and of which nothing else is known.
     pub(crate) fn left_over(sync: &Sync) -> Option<String> {
         let folder = sync.folder().display();
+        let number = |knob| sync.knob(knob)?.trim().parse::<u64>().ok();
+        let (low, high) = (number(Knob::SuspendLo), number(Knob::SuspendHi));
+        if let (Some(low), Some(high)) = (low, high)
+            && low < high
+        {
+            return Some(format!(
+                "writes to its sectors {low} to {high} wait (suspend_lo and suspend_hi): a reshape needs that, \
+                 or a repair was killed whose ledger is gone. If nothing is at work on it: echo 0 > \
+                 {folder}/suspend_hi; echo 0 > {folder}/suspend_lo"
+            ));
+        }
         let max = sync.knob(Knob::Max).unwrap_or_default();
         matches!(Until::parse(&max), Some(Until::At(_))).then(|| {
             format!(
@@ -171,6 +182,8 @@ impl Old {
         // What holds back a recovery goes first. Where a check begins cannot be set while md works
         // (EBUSY), and matters to a check only.
         let order = [
+            Knob::SuspendHi,
+            Knob::SuspendLo,
             Knob::SpeedMax,
             Knob::SpeedMin,
             Knob::Max,
@@ -281,6 +294,8 @@ fn is_own(knob: Knob, setting: &Setting, sync: &Sync, by: By, fenced: bool) -> b
             Speed::parse(&shown).is_some_and(|depth| depth.local && depth.kib == DEPTH)
         }
         (Knob::StripeCache, _) => shown.trim().parse() == Ok(STRIPES),
+        // They are only set with a note of what they show then.
+        (Knob::SuspendLo | Knob::SuspendHi, _) => false,
     }
 }
 

@@ -22,6 +22,7 @@ use super::now::Told;
 use super::old::{Back, By, DEPTH, Old, STRIPES};
 use super::outlook::{Outlook, late};
 use super::progress::{Line, Lines};
+use super::rewrite::{Repaired, Way};
 use super::start::Started;
 use super::target::Target;
 use super::when::Due;
@@ -77,6 +78,10 @@ pub(crate) struct Scrubbed {
     pub members: Vec<Health>,
     /// Where its mismatches are, or why that is not known; `None` where that was not asked for.
     pub located: Option<Result<Located, String>>,
+    /// How it is repaired, where that was asked for.
+    pub way: Option<Way>,
+    /// What came of its repair from the other members, or why there was none.
+    pub repaired: Option<Result<Repaired, String>>,
 }
 
 impl Scrubbed {
@@ -94,6 +99,8 @@ impl Scrubbed {
             notes: Vec::new(),
             left: Vec::new(),
             located: None,
+            way: None,
+            repaired: None,
         }
     }
 
@@ -220,6 +227,8 @@ pub(crate) fn scrub(target: Target, started: Started, old: &Old, shared: &Shared
         notes,
         left,
         located: None,
+        way: None,
+        repaired: None,
     }
 }
 

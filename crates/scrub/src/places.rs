@@ -7,16 +7,22 @@ use serde_json::{Value, json};
 
 use super::locate::{Located, Mismatch, Odd, Owners, Summary, What, harmless};
 use super::one::Scrubbed;
-use ui::table::{Column, layout, wrap};
+use ui::table::Column;
+use ui::table::layout;
+use ui::table::wrap;
+use super::rewrite::Fate;
+use super::rewrite::Repaired;
+use super::rewrite::Sum;
 
 /// So many places are shown as text; the JSON document has more.
 const SHOWN: usize = 20;
 
-const COLUMNS: [Column; 4] = [
+const COLUMNS: [Column; 5] = [
     Column::numbers("position", 0),
     Column::numbers("length", 0),
     Column::words("odd one out"),
     Column::words("what lies there"),
+    Column::words("repair"),
 ];
 
 /// What was located, as text.
@@ -25,12 +31,12 @@ pub(crate) fn text(one: &Scrubbed, located: &Located, columns: usize) -> String 
         .mismatches
         .iter()
         .take(SHOWN)
-        .map(|mismatch| row(mismatch, located))
+        .map(|mismatch| row(mismatch, located, repaired(one)))
         .collect();
     let mut text = String::new();
-    if !rows.is_empty() {
+    if let Some(first) = rows.first() {
         text.push('\n');
-        text.push_str(&layout(&COLUMNS, &rows, columns));
+        text.push_str(&layout(&COLUMNS[..first.len()], &rows, columns));
     }
     let path = one.target.path();
     for sentence in sentences(one, located) {
@@ -49,16 +55,76 @@ pub(crate) fn text(one: &Scrubbed, located: &Located, columns: usize) -> String 
     text
 }
 
-fn row(mismatch: &Mismatch, located: &Located) -> Vec<String> {
-    vec![
+/// What came of the repair of an array, where there was one.
+fn repaired(one: &Scrubbed) -> Option<&Repaired> {
+    one.repaired.as_ref()?.as_ref().ok()
+}
+
+/// The cells of a mismatch; of the last column only after a repair.
+fn row(mismatch: &Mismatch, located: &Located, repaired: Option<&Repaired>) -> Vec<String> {
+    let mut cells = vec![
         mismatch.position.start.to_string(),
         Bytes(mismatch.position.end - mismatch.position.start).to_string(),
         odd(mismatch.odd, located),
-        there(mismatch, &located.owners)
-            .map(name)
-            .collect::<Vec<_>>()
-            .join(", "),
-    ]
+        match mismatch.array.is_empty() {
+            true => "parity".to_owned(),
+            false => there(mismatch, &located.owners)
+                .map(name)
+                .collect::<Vec<_>>()
+                .join(", "),
+        },
+    ];
+    cells.extend(repaired.map(|repaired| fate_word(repaired.fate(&mismatch.position)).to_owned()));
+    cells
+}
+
+/// What a repair has made of a mismatch, in a word, for the JSON document too.
+fn fate_word(fate: Option<&Fate>) -> &'static str {
+    match fate {
+        None => "not tried",
+        Some(Fate::Restored) => "restored",
+        Some(Fate::Agrees) => "agrees",
+        Some(Fate::Ambiguous) => "ambiguous",
+        Some(Fate::Untold) => "untold",
+        Some(Fate::Refused(_)) => "refused",
+        Some(Fate::Failed(_)) => "failed",
+    }
+}
+
+/// What is to be said of a repair from the other members, in sentences.
+pub(crate) fn of_repair(repaired: &Repaired) -> Vec<String> {
+    let mut said = Vec::new();
+    let Sum { restored, left } = repaired.sum;
+    if restored > 0 {
+        said.push(format!(
+            "{} that one member alone had wrong were written anew from the other members, read again, and \
+             agree. What a file system has read from there before, it may still have in memory: sync; echo 3 > \
+             /proc/sys/vm/drop_caches.",
+            Bytes(restored)
+        ));
+    }
+    let has = |wanted: &str| {
+        let mut fates = repaired.fates.values();
+        fates.any(|fate| fate_word(Some(fate)) == wanted)
+    };
+    if has("ambiguous") {
+        said.push(
+            "Where several members are wrong at once nothing was written: their bytes do not tell what was \
+             there. Restore what lies there from a backup; to write it anew makes the members agree."
+                .to_owned(),
+        );
+    }
+    if has("untold") {
+        said.push(
+            "Where no two copies agree nothing was written. Restore what lies there from a backup; to write it \
+             anew makes them agree."
+                .to_owned(),
+        );
+    }
+    if left > 0 {
+        said.push(format!("{} differ still.", Bytes(left)));
+    }
+    said
 }
 
 /// The member that is the odd one out, where one can be named.
@@ -73,15 +139,11 @@ fn odd(odd: Odd, located: &Located) -> String {
     }
 }
 
-/// What lies where a mismatch is: what the odd member holds of it, where one is named.
+/// What lies where a mismatch is.
 fn there<'a>(mismatch: &'a Mismatch, owners: &'a Owners) -> impl Iterator<Item = &'a What> {
-    let wanted: &Ranges = match mismatch.culprit.is_empty() {
-        true => &mismatch.array,
-        false => &mismatch.culprit,
-    };
     let owners = owners.list.iter();
     owners
-        .filter(|owner| !owner.array.intersect(wanted).is_empty())
+        .filter(|owner| !owner.array.intersect(&mismatch.array).is_empty())
         .map(|owner| &owner.what)
 }
 
@@ -206,7 +268,8 @@ fn pairs(ranges: &Ranges) -> Vec<[u64; 2]> {
 }
 
 /// The mismatches for the JSON document.
-pub(crate) fn mismatches(located: &Located) -> Value {
+pub(crate) fn mismatches(located: &Located, repaired: Option<&Repaired>) -> Value {
+    let none = Ranges::new();
     let all = located.mismatches.iter().map(|one| {
         let files: Vec<&Path> = there(one, &located.owners)
             .filter_map(|what| match what {
@@ -219,11 +282,22 @@ pub(crate) fn mismatches(located: &Located) -> Value {
             "array_bytes": pairs(&one.array),
             "odd": odd_word(one.odd),
             "odd_member": one.odd.slot().and_then(|slot| located.members.get(&slot)),
-            "odd_member_bytes": pairs(&one.culprit),
+            "odd_member_bytes": pairs(if one.odd.slot().is_some() { &one.array } else { &none }),
+            "odd_member_device_bytes": pairs(&one.device),
+            "repair": repaired.map(|repaired| fate_word(repaired.fate(&one.position))),
+            "repair_why": repaired.and_then(|repaired| why(repaired.fate(&one.position)?)),
             "files": files.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
         })
     });
     Value::Array(all.collect())
+}
+
+/// Why a repair has written nothing, or has failed.
+fn why(fate: &Fate) -> Option<&str> {
+    match fate {
+        Fate::Refused(why) | Fate::Failed(why) => Some(why),
+        _ => None,
+    }
 }
 
 fn odd_word(odd: Odd) -> &'static str {
@@ -298,8 +372,8 @@ mod tests {
     fn a_mismatch_is_shown_with_its_odd_member_and_the_file_that_lies_there() {
         let mismatch = Mismatch {
             position: 8192..12_288,
-            array: [0..4096, 65_536..69_632].into_iter().collect(),
-            culprit: Ranges::from(65_536..69_632),
+            array: Ranges::from(65_536..69_632),
+            device: Ranges::from(1_056_768..1_060_864),
             odd: Odd::Member(1),
         };
         let owner = |at: u64, path: &str| Owner {
@@ -320,22 +394,31 @@ mod tests {
             ..Located::default()
         };
         assert_eq!(
-            row(&located.mismatches[0], &located),
+            row(&located.mismatches[0], &located, None),
             ["8192", "4 KiB", "/dev/vdb", "/b"]
         );
-        let document = mismatches(&located);
+        let document = mismatches(&located, None);
         assert_eq!(document[0]["files"], json!(["/b"]));
         assert_eq!(document[0]["odd_member"], "/dev/vdb");
         assert_eq!(document[0]["position_bytes"], json!([8192, 12_288]));
+        assert_eq!(document[0]["array_bytes"], json!([[65_536, 69_632]]));
+        assert_eq!(
+            document[0]["odd_member_device_bytes"],
+            json!([[1_056_768, 1_060_864]])
+        );
+        assert_eq!(document[0]["repair"], Value::Null);
         let untold = Located {
             mismatches: vec![Mismatch {
                 odd: Odd::Untold,
-                culprit: Ranges::new(),
+                array: [0..4096, 65_536..69_632].into_iter().collect(),
+                device: Ranges::new(),
                 ..located.mismatches[0].clone()
             }],
-            ..located
+            ..located.clone()
         };
-        assert_eq!(mismatches(&untold)[0]["files"], json!(["/a", "/b"]));
+        let document = mismatches(&untold, None);
+        assert_eq!(document[0]["files"], json!(["/a", "/b"]));
+        assert_eq!(document[0]["odd_member_bytes"], json!([]));
         let lines: Vec<_> = untold
             .owners
             .list
@@ -343,5 +426,47 @@ mod tests {
             .filter_map(|one| file(&one.what))
             .collect();
         assert_eq!(lines, ["/a: bytes 0-4095", "/b: bytes 0-4095"]);
+        let parity = Mismatch {
+            array: Ranges::new(),
+            ..located.mismatches[0].clone()
+        };
+        assert_eq!(row(&parity, &located, None)[3], "parity");
+        assert!(there(&parity, &located.owners).next().is_none());
+    }
+
+    #[test]
+    fn a_mismatch_that_was_repaired_says_so_and_the_worst_of_its_blocks_counts() {
+        let mismatch = Mismatch {
+            position: 8192..16_384,
+            array: Ranges::from(8192..16_384),
+            device: Ranges::new(),
+            odd: Odd::Member(1),
+        };
+        let located = Located {
+            mismatches: vec![mismatch],
+            ..Located::default()
+        };
+        let refused = || Fate::Refused("it is degraded".to_owned());
+        let cases = [
+            ([Some(Fate::Restored), Some(Fate::Agrees)], "restored", None),
+            (
+                [Some(Fate::Restored), Some(refused())],
+                "refused",
+                Some("it is degraded"),
+            ),
+            ([Some(Fate::Restored), None], "not tried", None),
+        ];
+        for (fates, word, why) in cases {
+            let blocks = [8192, 12_288].into_iter().zip(fates);
+            let repaired = Repaired {
+                fates: blocks.filter_map(|(at, fate)| Some((at, fate?))).collect(),
+                ..Repaired::default()
+            };
+            let row = row(&located.mismatches[0], &located, Some(&repaired));
+            assert_eq!(row[4], word);
+            let document = mismatches(&located, Some(&repaired));
+            assert_eq!(document[0]["repair"], word);
+            assert_eq!(document[0]["repair_why"], json!(why));
+        }
     }
 }

@@ -31,7 +31,10 @@ pub(crate) fn text(scrubbed: &[Scrubbed], columns: usize) -> String {
     for one in scrubbed {
         let meaning = (one.kept.mismatches > 0).then(|| meaning(one));
         let unread = health::sentences(&one.kept.errors, &one.members);
-        for line in one.notes.iter().chain(&meaning).chain(&unread) {
+        let repaired = one.repaired.iter().flatten().flat_map(places::of_repair);
+        let repaired: Vec<String> = repaired.collect();
+        let lines = one.notes.iter().chain(&meaning).chain(&repaired);
+        for line in lines.chain(&unread) {
             text.push_str(&wrap(
                 &format!("{}: {line}", one.target.path()),
                 columns,
@@ -89,23 +92,49 @@ fn number_of(count: u64) -> String {
 /// What mismatches mean, and what to do.
 fn meaning(one: &Scrubbed) -> String {
     let count = number_of(one.kept.mismatches);
+    let level = one.target.level.as_str();
+    let has_parity = matches!(level, "raid4" | "raid5" | "raid6");
     if one.kept.repairs {
-        return format!(
-            "{count} sectors differed and were written anew. Which of the copies was right is not \
-             known to md; compare with a backup what may have lain there."
-        );
+        return match has_parity {
+            true => format!(
+                "{count} sectors differed. md kept the data as it was and computed the parity anew: where it was \
+                 the data that was wrong, it is still wrong, and nothing shows that any more. Compare with a \
+                 backup what may have lain there."
+            ),
+            false => format!(
+                "{count} sectors differed. md kept the first copy that it could read and wrote it over the \
+                 other: where that was the wrong one, the right one is gone. Compare with a backup what may \
+                 have lain there."
+            ),
+        };
     }
-    let mirrors = matches!(one.target.level.as_str(), "raid1" | "raid10");
-    let harmless = if mirrors {
-        " On mirrors a few may be harmless: memory that changed while it was written, such as swap."
-    } else {
-        ""
+    let harmless = match has_parity {
+        false => {
+            " On mirrors a few may be harmless: memory that changed while it was written, such as swap."
+        }
+        true => "",
     };
-    format!(
-        "{count} sectors differ (md counts whole requests, so that it may be fewer).{harmless} Nothing \
-         was written. --repair makes them agree, and does not know which is right: look at the \
-         members' errors first, and at a backup."
-    )
+    let counted = format!(
+        "{count} sectors differ (md counts whole requests, so that it may be fewer).{harmless}"
+    );
+    if one.repaired.is_some() {
+        return counted;
+    }
+    let what = match one.target.names_odd {
+        Some(true) => {
+            "--locate names the member that is wrong, where it is one alone, and --repair writes that one anew \
+             from the others."
+        }
+        _ if has_parity => {
+            "Nothing tells whether data or parity is wrong. --locate names the files that may be, and a backup \
+             tells more; --repair has md keep the data as it is and compute the parity anew."
+        }
+        _ => {
+            "Nothing tells which copy is right. --locate names the files that may be wrong; look at the members' \
+             errors, and at a backup. --repair has md write the first copy over the other."
+        }
+    };
+    format!("{counted} Nothing was written. {what}")
 }
 
 /// The answer as JSON.
@@ -126,12 +155,14 @@ fn array(one: &Scrubbed) -> Value {
         .located
         .as_ref()
         .and_then(|located| located.as_ref().ok());
+    let repaired = one.repaired.as_ref();
+    let repaired = repaired.and_then(|repaired| repaired.as_ref().ok());
     let nanos = |seconds: Option<f64>| seconds.map(|seconds| (seconds * 1e9) as u64);
     json!({
         "array": one.target.path(),
         "uuid": one.target.uuid,
         "level": one.target.level,
-        "action": if one.kept.repairs { "repair" } else { "check" },
+        "action": if one.way.is_some() { "repair" } else { "check" },
         "done_bytes": Sectors(one.kept.done).bytes().0,
         "of_bytes": Sectors(one.kept.of).bytes().0,
         "mismatched_sectors": one.kept.mismatches,
@@ -151,10 +182,27 @@ fn array(one: &Scrubbed) -> Value {
         },
         "notes": one.notes,
         "not_put_back": one.left,
-        "mismatches": located.map(places::mismatches),
+        "mismatches": located.map(|located| places::mismatches(located, repaired)),
         "located": located.map(places::document),
+        "repaired": repaired.map(|repaired| json!({
+            "restored_bytes": repaired.sum.restored,
+            "left_bytes": repaired.sum.left,
+            "interrupted": repaired.interrupted,
+        })),
+        "not_repaired": not_repaired(one),
         "not_located": one.located.as_ref().and_then(|located| located.as_ref().err()),
     })
+}
+
+/// Why a repair from the other members was not made, or not to its end, as a clause.
+fn not_repaired(one: &Scrubbed) -> Option<String> {
+    match one.repaired.as_ref()? {
+        Err(why) => Some(why.clone()),
+        Ok(repaired) => match &repaired.trouble {
+            None if repaired.interrupted => Some("it was interrupted".to_owned()),
+            trouble => trouble.clone(),
+        },
+    }
 }
 
 fn ended(ending: &Ending) -> &'static str {
@@ -183,11 +231,16 @@ pub(crate) fn conclusion(
 ) -> (Vec<String>, Outcome) {
     let (mut told, mut failed) = (Vec::new(), left_out);
     for one in scrubbed {
-        let said = match scheduled && is_as_ordered(one) {
-            true => &mut told,
-            false => &mut failed,
-        };
-        said.extend(midway(one));
+        match scheduled && is_as_ordered(one) {
+            true => told.extend(midway(one)),
+            false => failed.extend(midway(one)),
+        }
+        failed.extend(not_repaired(one).map(|why| {
+            format!(
+                "The repair of {} ended before its end: {why}. The same command goes on with it.",
+                one.target.path()
+            )
+        }));
     }
     let outcome = if !failed.is_empty() {
         Err(Failure::Midway(anyhow!(failed.join("\n"))))
@@ -243,6 +296,7 @@ fn capital(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::kept::{Kept, example};
+    use super::super::rewrite::Repaired;
     use super::super::target::tests::find;
     use super::*;
 
@@ -279,6 +333,50 @@ mod tests {
             (1, 1),
             "whatever watches units finds out"
         );
+    }
+
+    #[test]
+    fn what_a_repair_does_is_said_for_each_level_as_it_is() {
+        let said = |level: &str, names_odd: bool, by_md: bool| {
+            let mut target = find(&[]).unwrap();
+            target.level = level.to_owned();
+            target.names_odd = Some(names_odd);
+            let kept = Kept {
+                repairs: by_md,
+                ..example()
+            };
+            meaning(&Scrubbed::known(target, kept))
+        };
+        for level in ["raid4", "raid5", "raid6"] {
+            assert!(said(level, false, true).contains("md kept the data as it was"));
+            assert!(said(level, false, false).contains("compute the parity anew"));
+        }
+        for level in ["raid1", "raid10"] {
+            assert!(said(level, false, true).contains("the right one is gone"));
+            assert!(said(level, false, false).contains("write the first copy over the other"));
+        }
+        for level in ["raid1", "raid6", "raid10"] {
+            assert!(said(level, true, false).contains("anew from the others"));
+        }
+    }
+
+    #[test]
+    fn a_repair_that_did_not_come_to_its_end_is_a_failure() {
+        let ends_with = |repaired: Result<Repaired, String>| {
+            ends(false, |one| one.repaired = Some(repaired.clone())).0
+        };
+        assert_eq!(ends_with(Ok(Repaired::default())), 0);
+        let interrupted = Repaired {
+            interrupted: true,
+            ..Repaired::default()
+        };
+        assert_eq!(ends_with(Ok(interrupted)), 3);
+        let trouble = Repaired {
+            trouble: Some("the write failed".to_owned()),
+            ..Repaired::default()
+        };
+        assert_eq!(ends_with(Ok(trouble)), 3);
+        assert_eq!(ends_with(Err("there is no ledger".to_owned())), 3);
     }
 
     #[test]

@@ -44,9 +44,12 @@ pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<Scrubbed>, 
         let work = book.as_ref().and_then(|book| book.of(&target.uuid).ok()?);
         let is_fresh = |finished| Timestamp::now().duration_since(finished) < FRESH;
         let kept = work
-            .filter(|work| work.summary.finished.is_some_and(is_fresh))
+            .filter(|work| {
+                let checked = work.document.checked(work.summary.finished);
+                checked.is_some_and(is_fresh)
+            })
             .map(|work| work.document)
-            .filter(|kept| !kept.repairs && kept.mismatches > 0 && !kept.places.is_empty())
+            .filter(|kept| !kept.repairs && kept.left() > 0 && !kept.places.is_empty())
             .filter(|kept| kept.level == target.level && kept.of == target.end.0)
             // Of what was counted before a reshape, nothing lies where it was.
             .filter(|kept| kept.shape == target.sync.shape());

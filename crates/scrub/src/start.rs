@@ -14,6 +14,7 @@ use super::guard;
 use super::health::Errors;
 use super::kept::Kept;
 use super::old::{Back, By, Old};
+use super::rewrite;
 use super::target::Target;
 use job::checkpoint::Keeper;
 use job::process::Here;
@@ -65,6 +66,26 @@ impl Book {
         self.ledger.work::<Kept>(uuid)
     }
 
+    /// Opens the work of an array again whose check is done, to note what a repair is about to write.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written, or another process is at it.
+    pub(crate) fn write(self, uuid: &str, kept: &Kept) -> anyhow::Result<Writing> {
+        let Book { mut ledger, here } = self;
+        let standing = Book::standing(&here);
+        let work = ledger.work::<Kept>(uuid)?;
+        let is_open = work.is_some_and(|work| work.summary.finished.is_none());
+        let claim = if is_open {
+            let (claim, _) = ledger.claim_work::<Kept>(uuid, here.owner(), &standing)?;
+            ledger.keep_work(&claim, kept)?;
+            claim
+        } else {
+            ledger.begin_work(uuid, here.owner(), kept, &standing)?
+        };
+        drop(standing);
+        Ok(Writing { ledger, claim })
+    }
+
     /// An array may move to another host with its members, so whoever was at it elsewhere is not
     /// any more. What this process has claimed to tidy up it may claim again.
     fn standing(here: &Here) -> impl Fn(&Owner) -> Standing + '_ {
@@ -73,6 +94,34 @@ impl Book {
             Standing::Alive => Standing::Alive,
             Standing::Dead | Standing::Elsewhere => Standing::Dead,
         }
+    }
+}
+
+/// The ledger, while a repair writes to members.
+pub(crate) struct Writing {
+    ledger: Ledger,
+    claim: Claim<Kept>,
+}
+
+impl Writing {
+    /// Keeps how it stands. When this returns, it is on the ledger's disk.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub(crate) fn keep(&mut self, kept: &Kept) -> anyhow::Result<()> {
+        Ok(self.ledger.keep_work(&self.claim, kept)?)
+    }
+
+    /// Keeps how it stands in the end, as finished or not.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub(crate) fn end(mut self, kept: &Kept, finished: bool) -> anyhow::Result<()> {
+        match finished {
+            true => self.ledger.finish_work(self.claim, kept)?,
+            false => self.ledger.keep_work(&self.claim, kept)?,
+        }
+        Ok(())
     }
 }
 
@@ -120,7 +169,8 @@ fn one(
     root: &Root,
     devices: &Devices,
 ) -> Vec<String> {
-    let mut said = Vec::new();
+    let intent = kept.rewriting.take();
+    let mut said: Vec<String> = intent.iter().map(rewrite::cut_off).collect();
     // A boot sets all knobs as they were.
     let is_same_boot = process::boot_id(root).is_ok_and(|boot| boot == kept.boot);
     let array = array_of(claim.key(), root, devices).filter(|_| is_same_boot);
@@ -193,6 +243,8 @@ pub(crate) fn start(target: &Target, ask: &Ask, context: &Context) -> Result<Sta
         of: target.end.0,
         mismatches: 0,
         places: Ranges::new(),
+        rewriting: None,
+        repaired: None,
         began: Timestamp::now(),
         ran_s: 0.0,
         starts: 1,

@@ -51,6 +51,7 @@ struct Standing {
 impl Standing {
     fn mismatches(&self) -> Option<u64> {
         match &self.kept {
+            Some(kept) if kept.repaired.is_some() => Some(kept.left()),
             Some(kept) => Some(kept.mismatches),
             None => self.counted,
         }

@@ -8,6 +8,7 @@ use record::Bytes;
 use rustix::fs::{Access, access};
 
 use super::foreground::Shared;
+use super::locate;
 use super::lock;
 use super::old::Old;
 
@@ -32,6 +33,8 @@ pub(crate) struct Target {
     pub shared: Vec<Shared>,
     /// Where md's way through it ends.
     pub end: Sectors,
+    /// Whether its members tell which one of them is wrong; `None` where its layout is not followed.
+    pub names_odd: Option<bool>,
 }
 
 impl Target {
@@ -114,6 +117,9 @@ impl Target {
         Ok(Target {
             device: device.clone(),
             shared: Shared::of(&members, devices),
+            names_odd: locate::geometry(sync.folder(), device)
+                .ok()
+                .map(|geometry| geometry.names_odd()),
             end: end(&array, &level),
             level,
             uuid,

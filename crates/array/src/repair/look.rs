@@ -10,7 +10,7 @@ use linux::mounts::Mounts;
 
 use super::super::content::{Content, content};
 use super::super::host::Host;
-use super::super::journal::{Building, KeptFs, KeptMember, Stage};
+use super::super::journal::{Building, KeptFs, KeptLine, KeptMember, Stage};
 use super::super::ours;
 use super::{Found, lacking};
 
@@ -105,15 +105,19 @@ fn of_array(host: &Host, building: &Building, array: &Device) -> anyhow::Result<
         Mounts::read_everywhere(&host.root)?,
     );
     let node = array.node().display().to_string();
+    let path = host.root.locate(&array.node());
+    let found = File::open(&path).and_then(|file| content(&file, building.fs.as_ref()));
+    let has_fs = matches!(found, Ok(Content::Fresh | Content::Used(_)));
+    let keeping = |why: &str| keeping(building, has_fs, why);
     let point = building.point();
     let is_mounted = mounts
         .on(array.number)
         .any(|mount| Some(mount.point.as_path()) == point);
     if let Some(point) = point.filter(|_| is_mounted) {
-        return Ok(keeping(
-            building,
-            &format!("{node} is mounted at {}", point.display()),
-        ));
+        return Ok(keeping(&format!(
+            "{node} is mounted at {}",
+            point.display()
+        )));
     }
     let reasons: Vec<String> = uses
         .reasons(array.number)
@@ -122,28 +126,23 @@ fn of_array(host: &Host, building: &Building, array: &Device) -> anyhow::Result<
         .map(ToString::to_string)
         .collect();
     if !reasons.is_empty() {
-        return Ok(keeping(
-            building,
-            &format!("{node} is in use: {}", reasons.join("; ")),
-        ));
+        return Ok(keeping(&format!(
+            "{node} is in use: {}",
+            reasons.join("; ")
+        )));
     }
     if building.stage > usable_after(building.fs.as_ref()) {
-        return Ok(keeping(
-            building,
-            &format!("{node} was ready to be used before its builder ended"),
-        ));
+        return Ok(keeping(&format!(
+            "{node} was ready to be used before its builder ended"
+        )));
     }
-    let path = host.root.locate(&array.node());
-    let found = File::open(&path)
-        .and_then(|file| content(&file, building.fs.as_ref()))
-        .with_context(|| format!("what is on {node} cannot be read"))?;
+    let found = found.with_context(|| format!("what is on {node} cannot be read"))?;
     Ok(match found {
         Content::Nothing | Content::Fresh => Worth::Nothing,
-        Content::Used(how) => keeping(building, &format!("{node} has been used: {how}")),
-        Content::Other(what) => keeping(
-            building,
-            &format!("{node} carries {what}, which was not made by its builder"),
-        ),
+        Content::Used(how) => keeping(&format!("{node} has been used: {how}")),
+        Content::Other(what) => keeping(&format!(
+            "{node} carries {what}, which was not made by its builder"
+        )),
     })
 }
 
@@ -156,8 +155,9 @@ fn usable_after(fs: Option<&KeptFs>) -> Stage {
     }
 }
 
-/// That it stays, and how to do by hand what is not done now.
-fn keeping(building: &Building, why: &str) -> Worth {
+/// The decision to leave the array as it is, with the commands that do by hand what is not done now.
+/// `has_fs`: the array carries the file system that its builder was to make.
+fn keeping(building: &Building, has_fs: bool, why: &str) -> Worth {
     let members: Vec<String> = building
         .members
         .iter()
@@ -169,7 +169,8 @@ fn keeping(building: &Building, why: &str) -> Worth {
         building.node.display(),
         members.join(" ")
     );
-    for kept in &building.lines {
+    let is_there = |line: &&KeptLine| has_fs || !names_fs(&line.line, building);
+    for kept in building.lines.iter().filter(is_there) {
         let bytes = super::super::files::content(&kept.file).unwrap_or_default();
         let bytes = bytes.unwrap_or_default();
         if !String::from_utf8_lossy(&bytes)
@@ -184,4 +185,10 @@ fn keeping(building: &Building, why: &str) -> Worth {
         }
     }
     Worth::Keeping(text)
+}
+
+/// Whether a line for the next boot names the file system, and not the array.
+fn names_fs(line: &str, building: &Building) -> bool {
+    let fs = building.fs.as_ref();
+    fs.is_some_and(|fs| line.contains(&format!("UUID={} ", fs.uuid)))
 }

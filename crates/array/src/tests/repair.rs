@@ -322,6 +322,38 @@ fn what_somebody_has_begun_to_use_stays_and_is_forgotten() {
 }
 
 #[test]
+fn a_line_for_the_next_boot_is_suggested_where_what_it_names_was_made() {
+    let other = "00000000-7654-3210-fedc-ba9876543210";
+    let contents = [
+        ("no file system", None, false),
+        ("another one", Some(other), false),
+        ("its own", Some(FS), true),
+    ];
+    let swap = "Filename Type Size Used Priority\n/dev/md127 partition 1024 0 -2\n";
+    let mounted = "40 27 9:127 / /mnt rw - xfs /dev/md127 rw\n";
+    for (content, uuid, has_fs) in contents {
+        for (used, file, text) in [
+            ("as swap", "swaps", swap),
+            ("at /mnt", "self/mountinfo", mounted),
+        ] {
+            let mut world = World::killed_while_formatting();
+            let node = world.host.folder.path().join("dev/md127");
+            fs::write(&node, vec![0; 1 << 20]).unwrap();
+            if let Some(uuid) = uuid {
+                write_xfs(&node, uuid, 4);
+            }
+            fs::write(world.proc(file), text).unwrap();
+            let said = world.repair(None).unwrap();
+            let case = format!("{content}, in use {used}: {said}");
+            assert!(said.contains("stays"), "{case}");
+            assert!(said.contains("\n  ARRAY "), "{case}");
+            assert_eq!(said.contains("etc/fstab"), has_fs, "{case}");
+            assert_eq!(said.contains(&format!("UUID={FS} ")), has_fs, "{case}");
+        }
+    }
+}
+
+#[test]
 fn after_a_boot_members_are_found_by_their_superblocks_whatever_their_names() {
     let mut world = World::killed_while_formatting();
     // Not assembled again, and what was vdb is vdd now.

@@ -46,7 +46,7 @@ impl Folder {
                 Err(error) => return Err(failed(error)),
             }
             // Another server may take the folder for one that was left, in the moment before it is
-            // locked; then the next name is tried.
+            // locked, and remove it; then the next name is tried.
             if let Ok(Some(lock)) = lock(&path, true) {
                 return Ok(Folder { path, _lock: lock });
             }
@@ -66,7 +66,7 @@ impl Drop for Folder {
     }
 }
 
-/// The lock of a folder, `None` when another process has it.
+/// The lock of a folder, `None` when another process has it, or has had it and has removed the folder.
 fn lock(folder: &Path, create: bool) -> io::Result<Option<File>> {
     let file = OpenOptions::new()
         .write(true)
@@ -76,7 +76,8 @@ fn lock(folder: &Path, create: bool) -> io::Result<Option<File>> {
         .custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits() as i32)
         .open(folder.join(LOCK))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
+        // Between the opening and the locking, another one may have locked and removed it.
+        Ok(()) => Ok((file.metadata()?.nlink() > 0).then_some(file)),
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -122,6 +123,24 @@ mod tests {
         assert_ne!(living.path(), next.path());
         drop((living, next));
         assert_eq!(std::fs::read_dir(within.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn servers_that_start_at_once_all_have_a_folder() {
+        let within = tempfile::tempdir().unwrap();
+        for _ in 0..50 {
+            let start = std::sync::Barrier::new(8);
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        start.wait();
+                        let folder = Folder::make(Some(within.path())).unwrap();
+                        std::fs::write(folder.path().join("data"), "").unwrap();
+                    });
+                }
+            });
+        }
+        assert_eq!(std::fs::read_dir(within.path()).unwrap().count(), 0);
     }
 
     #[test]

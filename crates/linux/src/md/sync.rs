@@ -169,10 +169,17 @@ pub enum Knob {
     IoDepth,
     /// How many stripes a level with parity works on at once, 4 KiB of each member a stripe.
     StripeCache,
+    /// Where the bytes of the array begin to which writes wait, in sectors. Writes wait only where
+    /// it is below [`Knob::SuspendHi`]; reads never do (`is_suspended` in drivers/md/md.c).
+    SuspendLo,
+    /// Where these bytes end. When a write to this file returns, the writes that were under way are
+    /// done.
+    SuspendHi,
 }
 
 impl Knob {
-    /// All, in the order in which they are best put back: what could hold back a recovery first.
+    /// Those that steer a check, in the order in which they are best put back: what could hold back a
+    /// recovery first.
     pub const ALL: [Knob; 6] = [
         Knob::SpeedMax,
         Knob::SpeedMin,
@@ -191,6 +198,8 @@ impl Knob {
             Knob::SpeedMax => "sync_speed_max",
             Knob::IoDepth => "sync_io_depth",
             Knob::StripeCache => "stripe_cache_size",
+            Knob::SuspendLo => "suspend_lo",
+            Knob::SuspendHi => "suspend_hi",
         }
     }
 
@@ -209,7 +218,7 @@ impl Knob {
             Knob::SpeedMin | Knob::SpeedMax | Knob::IoDepth => {
                 Speed::parse(shown).map(Speed::to_write)
             }
-            Knob::Min | Knob::StripeCache => {
+            Knob::Min | Knob::StripeCache | Knob::SuspendLo | Knob::SuspendHi => {
                 shown.parse::<u64>().ok().map(|number| number.to_string())
             }
         }

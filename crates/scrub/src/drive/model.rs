@@ -485,7 +485,7 @@ impl World for Model {
             Knob::SpeedMax => Some(speed(self.speed_max)),
             Knob::Max => Some(self.until.to_write()),
             Knob::Min => Some(self.min.to_string()),
-            Knob::IoDepth | Knob::StripeCache => None,
+            Knob::IoDepth | Knob::StripeCache | Knob::SuspendLo | Knob::SuspendHi => None,
         }
     }
 

@@ -126,6 +126,11 @@ impl Members for Disks {
         matches!(self.slots.get(slot as usize), Some(Some(_)))
     }
 
+    fn offset(&self, slot: u32) -> u64 {
+        let disk = self.slots.get(slot as usize).and_then(Option::as_ref);
+        disk.map_or(0, |disk| disk.offset)
+    }
+
     fn read(&mut self, slot: u32, at: u64, into: &mut [u8]) -> io::Result<()> {
         self.read_at(slot, at, into)
     }
@@ -221,17 +226,23 @@ pub(crate) fn geometry(folder: &Path, array: &Device) -> Result<Geometry, NotCom
     }
 }
 
-/// Opens the members that are in sync.
-fn members(
-    root: &Root,
+/// A member that is in sync.
+struct InSync<'a> {
+    slot: usize,
+    device: &'a Device,
+    /// Where the array's data begins on it, in bytes.
+    offset: u64,
+}
+
+/// The members that are in sync.
+fn in_sync<'a>(
     folder: &Path,
-    devices: &Devices,
+    devices: &'a Devices,
     array: &Device,
-) -> Result<Disks, NotCompared> {
+) -> Result<Vec<InSync<'a>>, NotCompared> {
     let silent = |what| NotCompared::Silent(array.label(), what);
-    let mut slots = Vec::new();
-    let entries = names_in(folder).map_err(|_| silent("members"))?;
-    for entry in entries {
+    let mut found = Vec::new();
+    for entry in names_in(folder).map_err(|_| silent("members"))? {
         let entry = entry.to_string_lossy();
         let Some(name) = entry.strip_prefix("dev-") else {
             continue;
@@ -248,23 +259,102 @@ fn members(
             continue;
         };
         let offset: u64 = number(&own.join("offset")).ok_or_else(|| silent("md/dev-*/offset"))?;
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(OFlags::DIRECT.bits().cast_signed())
-            .open(root.locate(&device.node()))
-            .map_err(|error| NotCompared::Member(device.label(), error.to_string()))?;
-        is_disk(&file, device)?;
+        found.push(InSync {
+            slot,
+            device,
+            offset: offset.saturating_mul(SECTOR),
+        });
+    }
+    Ok(found)
+}
+
+/// Opens the members that are in sync.
+fn members(
+    root: &Root,
+    folder: &Path,
+    devices: &Devices,
+    array: &Device,
+) -> Result<Disks, NotCompared> {
+    let mut slots = Vec::new();
+    for InSync {
+        slot,
+        device,
+        offset,
+    } in in_sync(folder, devices, array)?
+    {
         if slots.len() <= slot {
             slots.resize_with(slot + 1, || None);
         }
         slots[slot] = Some(Disk {
             label: device.label(),
-            file,
-            offset: offset.saturating_mul(SECTOR),
+            file: open_member(root, device, OpenOptions::new().read(true), OFlags::DIRECT)?,
+            offset,
             counter: Counter::open(root, device).ok(),
         });
     }
     Ok(Disks { slots })
+}
+
+fn open_member(
+    root: &Root,
+    device: &Device,
+    options: &mut OpenOptions,
+    flags: OFlags,
+) -> Result<File, NotCompared> {
+    let file = options
+        .custom_flags(flags.bits().cast_signed())
+        .open(root.locate(&device.node()))
+        .map_err(|error| NotCompared::Member(device.label(), error.to_string()))?;
+    is_disk(&file, device)?;
+    Ok(file)
+}
+
+/// A member that is open for writing.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    file: File,
+    /// Where the array's data begins on it, in bytes.
+    offset: u64,
+}
+
+impl Writer {
+    /// Opens the member of a slot, past all caches; md has it open too.
+    ///
+    /// # Errors
+    /// When no member, or more than one, is in sync there, or it cannot be opened.
+    pub(crate) fn open(
+        root: &Root,
+        devices: &Devices,
+        array: &Device,
+        slot: u32,
+    ) -> Result<Writer, NotCompared> {
+        let mut members = in_sync(&folder(root, array), devices, array)?;
+        members.retain(|member| member.slot == slot as usize);
+        let [member] = &members[..] else {
+            let count = members.len();
+            let why = format!("{count} members are in sync there, and 1 is to be");
+            return Err(NotCompared::Member(format!("slot {slot}"), why));
+        };
+        let mut options = OpenOptions::new();
+        let flags = OFlags::DIRECT | OFlags::DSYNC;
+        Ok(Writer {
+            file: open_member(root, member.device, options.write(true), flags)?,
+            offset: member.offset,
+        })
+    }
+
+    /// Writes all bytes from `at` on, in bytes from where the array's data begins. They are on the disk when
+    /// this returns.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub(crate) fn write_at(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let from = self
+            .offset
+            .checked_add(at)
+            .ok_or(io::ErrorKind::InvalidInput)?;
+        self.file.write_all_at(bytes, from)
+    }
 }
 
 /// Whether an open file is this disk: a node may have become another one's.

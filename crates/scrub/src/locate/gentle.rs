@@ -43,6 +43,10 @@ impl Members for Gentle<'_> {
         self.members.has(slot)
     }
 
+    fn offset(&self, slot: u32) -> u64 {
+        self.members.offset(slot)
+    }
+
     fn read(&mut self, slot: u32, at: u64, into: &mut [u8]) -> io::Result<()> {
         let began = Instant::now();
         let length = into.len();
@@ -61,6 +65,10 @@ mod tests {
     impl Members for None {
         fn has(&self, _: u32) -> bool {
             false
+        }
+
+        fn offset(&self, _: u32) -> u64 {
+            0
         }
 
         fn read(&mut self, _: u32, _: u64, _: &mut [u8]) -> io::Result<()> {

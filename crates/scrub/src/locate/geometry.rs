@@ -18,6 +18,9 @@ pub(crate) use ten::{Copies, Ten};
 /// As much is compared at once at most, in bytes.
 pub(crate) const MOST: u64 = 128 << 10;
 
+/// md checks so much of a mirror at once, in bytes (`RESYNC_BLOCK_SIZE` in drivers/md/raid1.c).
+const WHOLE: u64 = 64 << 10;
+
 /// How an array lies on its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Geometry {
@@ -71,16 +74,23 @@ pub(crate) enum Kin {
     },
 }
 
-impl Group {
+impl Kin {
     /// The places of all members in it: those of the data first.
     pub(crate) fn places(&self) -> Vec<Place> {
-        match &self.kin {
+        match self {
             Kin::Copies(places) => places.clone(),
             Kin::Stripe { data, p, q } => {
                 let data = data.iter().map(|(place, _)| *place);
                 data.chain([*p]).chain(*q).collect()
             }
         }
+    }
+}
+
+impl Group {
+    /// The places of all members in it: those of the data first.
+    pub(crate) fn places(&self) -> Vec<Place> {
+        self.kin.places()
     }
 
     /// The bytes of the array that a part of the group holds, given in bytes from its begin.
@@ -100,6 +110,40 @@ impl Geometry {
             Geometry::Mirror { size, .. } => *size,
             Geometry::Ten(ten) => ten.span(),
             Geometry::Parity(parity) => parity.span(),
+        }
+    }
+
+    /// Whether a single member that is wrong can be told from the others: of two copies, and with one
+    /// parity, it cannot.
+    pub(crate) fn names_odd(&self) -> bool {
+        match self {
+            Geometry::Mirror { disks, .. } => *disks > 2,
+            Geometry::Ten(ten) => ten.copies() > 2,
+            Geometry::Parity(parity) => parity.parities() > 1,
+        }
+    }
+
+    /// Whether it has parity: of such an array md keeps stripes in memory, both their data and parity.
+    pub(crate) fn has_parity(&self) -> bool {
+        matches!(self, Geometry::Parity(_))
+    }
+
+    /// What md checks as a whole, in bytes of its positions: it stops at multiples of this only.
+    pub(crate) fn unit(&self) -> u64 {
+        match self {
+            Geometry::Mirror { .. } => WHOLE,
+            Geometry::Ten(ten) => ten.chunk(),
+            Geometry::Parity(parity) => parity.chunk(),
+        }
+    }
+
+    /// The bytes of the array that lie at these positions, which are whole units.
+    pub(crate) fn array(&self, positions: &Range<u64>) -> Range<u64> {
+        match self {
+            Geometry::Mirror { .. } | Geometry::Ten(_) => positions.clone(),
+            Geometry::Parity(parity) => {
+                positions.start * parity.width()..positions.end * parity.width()
+            }
         }
     }
 

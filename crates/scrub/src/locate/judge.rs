@@ -2,11 +2,15 @@
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher as _;
+use std::ops::Range;
 
 use record::Ranges;
 
 use super::galois::{self, Syndromes, xor_into};
 use super::geometry::{Group, Kin};
+
+/// The finest part that is told apart, in bytes: what a disk reads and writes at once.
+const SECTOR: u64 = 512;
 
 /// Which member a place's bytes speak against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,21 +33,106 @@ impl Odd {
     }
 }
 
-/// The bytes of the array that the odd member holds.
-pub(super) fn culprit(group: &Group, odd: Odd) -> Ranges {
-    let Odd::Member(slot) = odd else {
-        return Ranges::new();
-    };
-    let parts = group.array(&(0..group.length));
-    match &group.kin {
-        Kin::Copies(_) => parts.into_iter().collect(),
-        Kin::Stripe { data, .. } => data
+/// The bytes of the array that may be wrong in a part of a group, given in bytes from its begin: those of
+/// the odd member where one is named, which are none where it holds parity there; else those of all members.
+pub(super) fn doubtful(group: &Group, odd: Odd, part: &Range<u64>) -> Ranges {
+    let parts = group.array(part);
+    match (&group.kin, odd) {
+        (Kin::Stripe { data, .. }, Odd::Member(slot)) => data
             .iter()
             .zip(parts)
             .filter(|((place, _), _)| place.slot == slot)
             .map(|(_, part)| part)
             .collect(),
+        _ => parts.into_iter().collect(),
     }
+}
+
+/// The bytes of the odd member that are wrong in a part of a group, from where the array's data begins on
+/// it; none where no member is named.
+pub(super) fn on_member(group: &Group, odd: Odd, part: &Range<u64>) -> Ranges {
+    let places = group.places().into_iter();
+    places
+        .filter(|place| Some(place.slot) == odd.slot())
+        .map(|place| place.at + part.start..place.at + part.end)
+        .collect()
+}
+
+/// The sectors in which parts that belong together do not agree, in bytes from their begin.
+pub(super) fn differing(kin: &Kin, parts: &[&[u8]]) -> Ranges {
+    let errors = errors(kin, parts);
+    let sectors = errors.chunks(SECTOR as usize).enumerate();
+    sectors
+        .filter(|(_, errors)| errors.iter().any(|error| *error != 0))
+        .map(|(index, errors)| {
+            let start = index as u64 * SECTOR;
+            start..start + errors.len() as u64
+        })
+        .collect()
+}
+
+/// For each byte, a number that is 0 where the parts agree.
+fn errors(kin: &Kin, parts: &[&[u8]]) -> Vec<u8> {
+    let Some((first, others)) = parts.split_first() else {
+        return Vec::new();
+    };
+    let or_into = |sum: &mut [u8], bytes: &[u8]| {
+        let both = sum.iter_mut().zip(bytes);
+        both.for_each(|(sum, byte)| *sum |= byte);
+    };
+    match kin {
+        Kin::Copies(_) => {
+            let mut all = vec![0; first.len()];
+            for part in others {
+                let mut error = first.to_vec();
+                xor_into(&mut error, part);
+                or_into(&mut all, &error);
+            }
+            all
+        }
+        Kin::Stripe { q: None, .. } => {
+            let mut sum = first.to_vec();
+            others.iter().for_each(|part| xor_into(&mut sum, part));
+            sum
+        }
+        Kin::Stripe { data, .. } => {
+            let Some(Syndromes { mut p, q }) = syndromes(data.len(), parts) else {
+                return Vec::new();
+            };
+            or_into(&mut p, &q);
+            p
+        }
+    }
+}
+
+/// The syndromes of a stripe of RAID 6, of which the parts are the data and the two parities.
+fn syndromes(data: usize, parts: &[&[u8]]) -> Option<Syndromes> {
+    match parts.split_at_checked(data)? {
+        (data, [p, q]) => Some(Syndromes::of(data, p, q)),
+        _ => None,
+    }
+}
+
+/// The index of the odd one of parts that belong together, and its bytes as the others say that they are to
+/// be; `None` where the parts agree or no single one is odd.
+pub(crate) fn restored(kin: &Kin, parts: &[&[u8]]) -> Option<(usize, Vec<u8>)> {
+    let slot = judge(kin, parts)?.slot()?;
+    let index = kin.places().iter().position(|place| place.slot == slot)?;
+    let own = parts.get(index)?;
+    let bytes = match kin {
+        // All others are the same.
+        Kin::Copies(_) => parts.get(usize::from(index == 0))?.to_vec(),
+        Kin::Stripe { q: None, .. } => return None,
+        Kin::Stripe { data, .. } => {
+            let Syndromes { p, q } = syndromes(data.len(), parts)?;
+            // An error in the data or in P is added to the first syndrome as it is, and one in Q to the second.
+            let is_q = index == data.len() + 1;
+            let mut bytes = own.to_vec();
+            xor_into(&mut bytes, if is_q { &q } else { &p });
+            bytes
+        }
+    };
+    Some((index, bytes))
 }
 
 /// A number that stands for all bytes of some parts.
@@ -64,31 +153,23 @@ pub(crate) fn judge(kin: &Kin, parts: &[&[u8]]) -> Option<Odd> {
             Some(slot.map_or(Odd::Untold, Odd::Member))
         }
         Kin::Stripe { q: None, .. } => {
-            let (first, others) = parts.split_first()?;
-            let mut sum = first.to_vec();
-            others.iter().for_each(|part| xor_into(&mut sum, part));
-            sum.iter().any(|byte| *byte != 0).then_some(Odd::Untold)
+            let differs = errors(kin, parts).iter().any(|error| *error != 0);
+            differs.then_some(Odd::Untold)
         }
         Kin::Stripe {
             data,
             p,
             q: Some(q),
-        } => {
-            let (own, parities) = parts.split_at_checked(data.len())?;
-            let [own_p, own_q] = parities else {
-                return None;
-            };
-            match Syndromes::of(own, own_p, own_q).odd() {
-                galois::Odd::None => None,
-                galois::Odd::P => Some(Odd::Member(p.slot)),
-                galois::Odd::Q => Some(Odd::Member(q.slot)),
-                galois::Odd::Data(index) => Some(
-                    data.get(index)
-                        .map_or(Odd::Several, |(place, _)| Odd::Member(place.slot)),
-                ),
-                galois::Odd::Several => Some(Odd::Several),
-            }
-        }
+        } => match syndromes(data.len(), parts)?.odd() {
+            galois::Odd::None => None,
+            galois::Odd::P => Some(Odd::Member(p.slot)),
+            galois::Odd::Q => Some(Odd::Member(q.slot)),
+            galois::Odd::Data(index) => Some(
+                data.get(index)
+                    .map_or(Odd::Several, |(place, _)| Odd::Member(place.slot)),
+            ),
+            galois::Odd::Several => Some(Odd::Several),
+        },
     }
 }
 

@@ -14,16 +14,16 @@ mod search;
 mod upward;
 mod walk;
 
-pub(crate) use array::{Disks, NotCompared, Opened, geometry, open};
+pub(crate) use array::{Disks, NotCompared, Opened, Writer, folder, geometry, open};
 pub(super) use buffer::Buffer;
 #[cfg(test)]
 pub(crate) use geometry::{Copies, Kin, Parity, Rotation, Ten};
-pub(crate) use geometry::{Geometry, Group};
-pub(crate) use judge::{Odd, judge};
+pub(crate) use geometry::{Geometry, Group, Place};
+pub(crate) use judge::{Odd, judge, restored};
 #[cfg(test)]
 pub(crate) use owners::Owner;
 pub(crate) use owners::{Owners, What, owners};
-pub(crate) use search::{Again, BLOCK, Mismatch, Summary, search};
+pub(crate) use search::{Again, BLOCK, Members, Mismatch, Summary, search};
 pub(crate) use upward::above;
 
 use std::collections::BTreeMap;

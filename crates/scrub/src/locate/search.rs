@@ -14,7 +14,7 @@ use record::Ranges;
 
 use super::buffer::Buffer;
 use super::geometry::{self, Geometry, Group, Kin};
-use super::judge::{Odd, culprit, hash, judge};
+use super::judge::{Odd, differing, doubtful, hash, judge, on_member};
 
 /// What is compared at a time, and told apart, in bytes: a page, in which md compares RAID 5 and 6.
 pub(crate) const BLOCK: u64 = 4096;
@@ -31,6 +31,9 @@ pub(crate) trait Members {
     /// with nothing.
     fn has(&self, slot: u32) -> bool;
 
+    /// Where the array's data begins on the member of a slot, in bytes of its device.
+    fn offset(&self, slot: u32) -> u64;
+
     /// Reads from `at`, in bytes from where the array's data begins on the member, until `into` is
     /// full. The disk itself is read, and no cache.
     ///
@@ -39,15 +42,16 @@ pub(crate) trait Members {
     fn read(&mut self, slot: u32, at: u64, into: &mut [u8]) -> io::Result<()>;
 }
 
-/// Places that follow one another and do not agree.
+/// Sectors that follow one another and do not agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mismatch {
-    /// The positions of the check.
+    /// The positions of the check, in whole sectors.
     pub position: Range<u64>,
-    /// What of the array they may be: of RAID 5 and 6, all data of their stripes.
+    /// The bytes of the array that may be wrong: what the odd member holds, where one is named, which is
+    /// nothing where it holds parity; else all data of RAID 5 and 6 at these positions.
     pub array: Ranges,
-    /// Of these, what the odd member holds: nothing where none is named, or it holds parity there.
-    pub culprit: Ranges,
+    /// Where they are on the odd member, in bytes of its device; nothing where none is named.
+    pub device: Ranges,
     /// Which member is the odd one out.
     pub odd: Odd,
 }
@@ -281,7 +285,7 @@ impl Search<'_> {
         }
         for suspect in &suspects {
             match self.judge_again(suspect) {
-                Some(found) => self.give(found),
+                Some(found) => found.into_iter().for_each(|one| self.give(one)),
                 None => self.summary.moving += 1,
             }
         }
@@ -298,8 +302,8 @@ impl Search<'_> {
         !self.is_interrupted()
     }
 
-    /// A place again; `None` when it agrees now, has changed, or cannot be read any more.
-    fn judge_again(&mut self, suspect: &Suspect) -> Option<Mismatch> {
+    /// A place again, sector by sector; `None` when it agrees now, has changed, or cannot be read any more.
+    fn judge_again(&mut self, suspect: &Suspect) -> Option<Vec<Mismatch>> {
         let mut group = self.geometry.group(suspect.position)?;
         group.length = group.length.min(BLOCK);
         let group = self.present(&group)?;
@@ -308,12 +312,19 @@ impl Search<'_> {
         }
         let parts = self.buffer.as_ref()?.parts(0..group.length as usize);
         let odd = judge(&group.kin, &parts)?;
-        (hash(&parts) == suspect.hash).then(|| Mismatch {
-            position: group.position..group.position + group.length,
-            array: group.array(&(0..group.length)).into_iter().collect(),
-            culprit: culprit(&group, odd),
+        if hash(&parts) != suspect.hash {
+            return None;
+        }
+        let offset = odd.slot().map_or(0, |slot| self.members.offset(slot));
+        let shifted = |range: Range<u64>| range.start + offset..range.end + offset;
+        let sectors = differing(&group.kin, &parts);
+        let found = sectors.iter().map(|part| Mismatch {
+            position: group.position + part.start..group.position + part.end,
+            array: doubtful(&group, odd, &part),
+            device: on_member(&group, odd, &part).iter().map(shifted).collect(),
             odd,
-        })
+        });
+        Some(found.collect())
     }
 
     /// Gives a mismatch, joined to the one before it where they touch.
@@ -322,7 +333,7 @@ impl Search<'_> {
             Some(last) if last.position.end == found.position.start && last.odd == found.odd => {
                 last.position.end = found.position.end;
                 last.array = last.array.union(&found.array);
-                last.culprit = last.culprit.union(&found.culprit);
+                last.device = last.device.union(&found.device);
             }
             pending => {
                 if let Some(last) = pending.replace(found) {

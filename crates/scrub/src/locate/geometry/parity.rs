@@ -77,6 +77,21 @@ impl Parity {
         self.disks
     }
 
+    /// How many of a stripe are parity: 1 or 2.
+    pub(crate) fn parities(&self) -> u64 {
+        self.parities
+    }
+
+    /// How many of a stripe are data.
+    pub(crate) fn width(&self) -> u64 {
+        self.disks - self.parities
+    }
+
+    /// How much lies on one member before the next has its turn, in bytes.
+    pub(crate) fn chunk(&self) -> u64 {
+        self.chunk
+    }
+
     /// How much of each member is used, in bytes.
     pub(crate) fn span(&self) -> u64 {
         self.component
@@ -114,7 +129,7 @@ impl Parity {
             self.rotation,
             Rotation::LeftSymmetric | Rotation::RightSymmetric
         );
-        let width = self.disks - self.parities;
+        let width = self.width();
         // Q counts the data from behind itself on, round the members, whatever their order in the
         // array is (raid6_d0).
         let around = (1..=width).map(|step| (last + step) % self.disks);

@@ -79,6 +79,16 @@ impl Ten {
         self.disks
     }
 
+    /// How often each byte lies on the members.
+    pub(crate) fn copies(&self) -> u64 {
+        self.copies.near * self.copies.far
+    }
+
+    /// How much lies on one member before the next has its turn, in bytes.
+    pub(crate) fn chunk(&self) -> u64 {
+        self.chunk
+    }
+
     /// How long the array is, in bytes.
     pub(crate) fn span(&self) -> u64 {
         self.chunks * self.chunk

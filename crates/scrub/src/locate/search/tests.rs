@@ -7,6 +7,8 @@ use super::super::geometry::{Copies, Parity, Place, Rotation, Ten};
 use super::*;
 
 const SIZE: u64 = 64 << 10;
+/// Where the array's data begins on every member's device.
+const OFFSET: u64 = 1 << 20;
 const AT_ONCE: Again = Again {
     rounds: 2,
     pause: Duration::ZERO,
@@ -25,6 +27,10 @@ struct Memory {
 impl Members for Memory {
     fn has(&self, slot: u32) -> bool {
         self.disks[slot as usize].is_some()
+    }
+
+    fn offset(&self, _: u32) -> u64 {
+        OFFSET
     }
 
     fn read(&mut self, slot: u32, at: u64, into: &mut [u8]) -> io::Result<()> {
@@ -156,25 +162,42 @@ proptest! {
         let [one] = &found[..] else {
             panic!("{found:?}, {summary:?}");
         };
-        let block = position / BLOCK * BLOCK;
-        prop_assert_eq!(&one.position, &(block..block + BLOCK));
-        let array: Ranges = geometry.group(block).unwrap().array(&(0..BLOCK)).into_iter().collect();
-        prop_assert_eq!(&one.array, &array);
+        let sector = position / 512 * 512;
+        prop_assert_eq!(&one.position, &(sector..sector + 512));
         let told = match &group.kin {
             Kin::Copies(places) => places.len() > 2,
             Kin::Stripe { q, .. } => q.is_some(),
         };
+        prop_assert_eq!(geometry.names_odd(), told);
         let wanted = if told { Odd::Member(place.slot) } else { Odd::Untold };
         prop_assert_eq!(one.odd, wanted);
-        let held = match &group.kin {
-            Kin::Copies(_) => array,
-            Kin::Stripe { data, .. } => data
+        let group = geometry.group(sector).unwrap();
+        let array: Ranges = match &group.kin {
+            Kin::Stripe { data, .. } if told => data
                 .iter()
                 .filter(|(own, _)| own.slot == place.slot)
-                .map(|(_, offset)| offset / BLOCK * BLOCK..offset / BLOCK * BLOCK + BLOCK)
+                .map(|(_, offset)| *offset..offset + 512)
                 .collect(),
+            _ => group.array(&(0..512)).into_iter().collect(),
         };
-        prop_assert_eq!(&one.culprit, &if told { held } else { Ranges::new() });
+        prop_assert_eq!(&one.array, &array);
+        let device = OFFSET + place.at / 512 * 512;
+        let device = if told { Ranges::from(device..device + 512) } else { Ranges::new() };
+        prop_assert_eq!(&one.device, &device);
+    }
+}
+
+#[test]
+fn of_a_block_the_sectors_that_differ_are_named_and_no_others() {
+    for (geometry, disks) in geometries() {
+        let mut memory = agreeing(&geometry, disks, 1);
+        let place = geometry.group(8192).unwrap().places()[1];
+        for byte in [5, 6, 511, 512, 4095] {
+            memory.disks[place.slot as usize].as_mut().unwrap()[place.at as usize + byte] ^= 1;
+        }
+        let (found, _) = found(&geometry, &mut memory);
+        let positions: Vec<_> = found.iter().map(|one| one.position.clone()).collect();
+        assert_eq!(positions, [8192..9216, 11776..12288], "{geometry:?}");
     }
 }
 
@@ -182,7 +205,7 @@ proptest! {
 fn neighbours_are_joined_and_others_are_not() {
     let mut memory = agreeing(&mirror(2), 2, 1);
     for at in [4096, 8192, 16384] {
-        memory.disks[1].as_mut().unwrap()[at] ^= 1;
+        memory.disks[1].as_mut().unwrap()[at..at + 4096].fill(1);
     }
     let (found, _) = found(&mirror(2), &mut memory);
     let positions: Vec<_> = found.iter().map(|one| one.position.clone()).collect();

@@ -1,0 +1,299 @@
+//! A real array, as a rewrite needs it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use linux::Root;
+use linux::block::{Device, Devices};
+use linux::md::sync::{Action, Knob, Sectors, Sync, Until};
+use record::Bytes;
+
+use super::super::guard::{self, Guard};
+use super::super::locate::{Disks, Geometry, Members as _, Place, Writer};
+use super::super::old::{By, Old, Setting};
+use super::window::World;
+
+/// Writes to a window wait no longer than this.
+const HOLDS: Duration = Duration::from_secs(60);
+/// md has so long to do what takes it a moment.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it is looked.
+const LOOK: Duration = Duration::from_millis(5);
+/// The least that the kernel takes for `stripe_cache_size` (raid5_set_cache_size in drivers/md/raid5.c).
+const LEAST_STRIPES: &str = "17";
+/// md keeps stripes in eight lists, by their rows of 4 KiB (`NR_STRIPE_HASH_LOCKS`), with two or three of
+/// the 17 in each: after four other rows of each list nothing else is left.
+const OTHERS: u64 = 8 * 4 * 4096;
+/// md counts a row of 4 KiB as so many sectors.
+const COUNTED: u64 = 8;
+
+/// The array, over the windows of a repair.
+pub(crate) struct OnHost<'a> {
+    pub root: &'a Root,
+    pub array: &'a Device,
+    pub uuid: &'a str,
+    pub sync: &'a Sync,
+    pub geometry: &'a Geometry,
+    pub disks: &'a Disks,
+    pub writers: BTreeMap<u32, Writer>,
+    pub held: Option<Held>,
+}
+
+/// What holds while writes to a window wait.
+pub(crate) struct Held {
+    pub old: Old,
+    pub guard: Guard,
+    pub until: Instant,
+}
+
+impl<'a> OnHost<'a> {
+    /// All knobs that a window needs, as they are before: what puts them back, at the end or after a kill.
+    pub(crate) fn old(&self, positions: &Range<u64>) -> Old {
+        let (low, high) = self.suspended(positions);
+        let setting = |knob: Knob, write: String, shows: Option<String>| Setting {
+            file: knob.file().to_owned(),
+            write,
+            shows,
+        };
+        let mut settings = vec![
+            setting(Knob::SuspendHi, "0".to_owned(), Some(high)),
+            setting(Knob::SuspendLo, "0".to_owned(), Some(low)),
+        ];
+        if self.geometry.has_parity() {
+            let stripes = self.sync.knob(Knob::StripeCache);
+            let least = Some(LEAST_STRIPES.to_owned());
+            settings.extend(stripes.map(|stripes| setting(Knob::StripeCache, stripes, least)));
+            settings.push(setting(Knob::Max, "max".to_owned(), None));
+            let min = self.sync.knob(Knob::Min).unwrap_or_else(|| "0".to_owned());
+            settings.push(setting(Knob::Min, min, None));
+        }
+        Old {
+            settings,
+            repairs: false,
+        }
+    }
+
+    /// Takes the knobs as they were, and the guard that puts them back after a kill; they are changed from
+    /// now on.
+    pub(crate) fn hold(&mut self, old: Old, guard: Guard) {
+        self.held = Some(Held {
+            old,
+            guard,
+            until: Instant::now() + HOLDS,
+        });
+    }
+
+    /// Opens the members of these slots for writing.
+    pub(crate) fn open(
+        &mut self,
+        devices: &Devices,
+        slots: impl Iterator<Item = u32>,
+    ) -> Result<(), String> {
+        for slot in slots {
+            if !self.writers.contains_key(&slot) {
+                let writer = Writer::open(self.root, devices, self.array, slot);
+                let writer = writer.map_err(|error| error.to_string())?;
+                self.writers.insert(slot, writer);
+            }
+        }
+        Ok(())
+    }
+
+    /// The sectors of the array that lie at these positions, as text.
+    fn suspended(&self, positions: &Range<u64>) -> (String, String) {
+        let array = self.geometry.array(positions);
+        let sectors = |bytes| Sectors::of(Bytes(bytes)).0.to_string();
+        (sectors(array.start), sectors(array.end))
+    }
+
+    fn turn(&self, knob: Knob, text: &str) -> Result<(), String> {
+        patiently(|| self.sync.turn(knob, text))
+    }
+
+    fn until(&self) -> Instant {
+        let held = self.held.as_ref();
+        held.map_or_else(Instant::now, |held| held.until)
+    }
+
+    /// Positions beside these, of which md reads so many rows that it keeps nothing else.
+    fn others(&self, positions: &Range<u64>) -> Result<Range<u64>, String> {
+        let length = OTHERS.next_multiple_of(self.geometry.unit());
+        let behind = positions.end..positions.end.saturating_add(length);
+        if behind.end <= self.geometry.span() {
+            return Ok(behind);
+        }
+        match positions.start.checked_sub(length) {
+            Some(start) => Ok(start..positions.start),
+            None => Err("the array is so small that md keeps all of it in memory".to_owned()),
+        }
+    }
+
+    /// Has md check these positions, and gives the sectors that it counts.
+    fn check(&self, positions: &Range<u64>) -> Result<u64, String> {
+        let sectors = |bytes| Sectors::of(Bytes(bytes));
+        let (from, to) = (sectors(positions.start), sectors(positions.end));
+        let before = self.held.as_ref().and_then(|held| {
+            let min = held.old.settings.iter();
+            let mut min = min.filter(|setting| setting.file == Knob::Min.file());
+            min.next().map(|setting| setting.write.clone())
+        });
+        self.turn(Knob::Min, "0")?;
+        self.turn(Knob::Max, &to.0.to_string())?;
+        self.turn(Knob::Min, &from.0.to_string())?;
+        let counted = patiently(|| self.sync.act(Action::Check)).and_then(|()| self.count(to));
+        let until = Instant::now() + PATIENCE;
+        let goes_on = || matches!(self.sync.look(), Ok(look) if look.action == Action::Check);
+        while goes_on() && Instant::now() < until {
+            // Before its thread has begun, md takes no notice; that it has ended is seen next.
+            let _ = self.sync.act(Action::Idle);
+            sleep(LOOK);
+        }
+        self.turn(Knob::Min, "0")?;
+        self.turn(Knob::Max, "max")?;
+        self.turn(Knob::Min, before.as_deref().unwrap_or("0"))?;
+        counted
+    }
+
+    /// Waits until md's check is there.
+    fn count(&self, to: Sectors) -> Result<u64, String> {
+        loop {
+            let look = self.sync.look().map_err(|error| error.to_string())?;
+            let is_there = |(done, _): (Sectors, Sectors)| done >= to;
+            match look.action {
+                Action::Check if look.completed.is_some_and(is_there) => {
+                    return Ok(look.mismatches);
+                }
+                Action::Check => {}
+                // At the end of the array md takes the end of its check away.
+                Action::Idle if look.until == Until::End => return Ok(look.mismatches),
+                other => {
+                    return Err(format!(
+                        "md's check of the stripes was ended by something else (sync_action is '{}')",
+                        other.word()
+                    ));
+                }
+            }
+            if Instant::now() >= self.until() {
+                return Err(
+                    "md did not check the stripes within a minute, for which writes to them have waited"
+                        .to_owned(),
+                );
+            }
+            sleep(LOOK);
+        }
+    }
+}
+
+/// Does what md refuses for as long as it ends a check.
+fn patiently(act: impl Fn() -> linux::Result<()>) -> Result<(), String> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match act() {
+            Err(error) if error.is_busy() && Instant::now() < until => sleep(LOOK),
+            other => return other.map_err(|error| error.to_string()),
+        }
+    }
+}
+
+/// Why nothing may be written to the members of an array past md, as a clause; `None` where it may.
+pub(crate) fn refusal(sync: &Sync) -> Option<String> {
+    let is_suspended = |knob| sync.knob(knob).is_none_or(|shown| shown.trim() != "0");
+    let bad = sync.health().into_iter().find(|member| member.bad.0 > 0);
+    match sync.look() {
+        Err(error) => return Some(error.to_string()),
+        Ok(look) if look.degraded > 0 => {
+            return Some("a member is missing; replace it first".to_owned());
+        }
+        Ok(look) if look.action != Action::Idle => {
+            return Some(format!(
+                "md is at work on it (its sync_action is '{}')",
+                look.action.word()
+            ));
+        }
+        Ok(_) => {}
+    }
+    if is_suspended(Knob::SuspendLo) || is_suspended(Knob::SuspendHi) {
+        return Some(
+            "its suspend_lo and suspend_hi, by which writes are made to wait, are in use or not there"
+                .to_owned(),
+        );
+    }
+    if let Some(member) = bad {
+        return Some(format!(
+            "md has a list of unreadable sectors of /dev/{} (bad_blocks), where other bytes count than those \
+             that the disk has; replace that member first",
+            member.name
+        ));
+    }
+    if sync.is_to_replace() {
+        return Some("a member is to be replaced, which comes first".to_owned());
+    }
+    let policy = linux::root::attribute(&sync.folder().join("consistency_policy"));
+    (policy.as_deref() == Some("journal")).then(|| {
+        "it has a journal for its writes, which may hold other bytes than the members do".to_owned()
+    })
+}
+
+impl World for OnHost<'_> {
+    fn suspend(&mut self, positions: &Range<u64>) -> Result<(), String> {
+        refusal(self.sync).map_or(Ok(()), Err)?;
+        let (low, high) = self.suspended(positions);
+        self.turn(Knob::SuspendLo, &low)?;
+        self.turn(Knob::SuspendHi, &high)
+    }
+
+    fn release(&mut self) -> Result<(), String> {
+        let Some(held) = self.held.take() else {
+            return Ok(());
+        };
+        let back = held.old.put_back(self.sync, By::Another);
+        if back.is_all() {
+            guard::note_back(self.uuid);
+        }
+        held.guard.dismiss(&back);
+        match back.is_all() {
+            true => Ok(()),
+            false => Err(back.left().join("; ")),
+        }
+    }
+
+    fn forget(&mut self, positions: &Range<u64>) -> Result<(), String> {
+        if !self.geometry.has_parity() {
+            return Ok(());
+        }
+        let others = self.others(positions)?;
+        self.turn(Knob::StripeCache, LEAST_STRIPES)?;
+        self.check(&others).map(|_| ())
+    }
+
+    fn counted(&mut self, positions: &Range<u64>) -> Result<Option<u64>, String> {
+        if !self.geometry.has_parity() {
+            return Ok(None);
+        }
+        let sectors = self.check(positions)?;
+        Ok(Some(sectors.div_ceil(COUNTED)))
+    }
+
+    fn read(&mut self, place: Place, into: &mut [u8]) -> io::Result<()> {
+        self.disks.read_at(place.slot, place.at, into)
+    }
+
+    fn write(&mut self, place: Place, bytes: &[u8]) -> io::Result<()> {
+        // As much as can be known: nothing holds a member back from failing meanwhile.
+        let look = self.sync.look().map_err(io::Error::other)?;
+        if look.degraded > 0 || !self.disks.has(place.slot) {
+            return Err(io::Error::other("a member has failed meanwhile"));
+        }
+        let held = self.held.as_mut();
+        let held = held.ok_or_else(|| io::Error::other("nothing holds other writes back"))?;
+        let writer = self.writers.get(&place.slot);
+        let writer = writer.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        held.guard.tell_write(true)?;
+        let written = writer.write_at(place.at, bytes);
+        held.guard.tell_write(false)?;
+        written
+    }
+}

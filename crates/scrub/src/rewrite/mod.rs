@@ -1,0 +1,333 @@
+//! `scrub --repair` where the members tell which one of them is wrong: RAID 6, and arrays with three copies or
+//! more. That member's block is written anew from the others.
+//!
+//! md's own `repair` does not do that. At RAID 6 it keeps the data and computes both parities anew
+//! (`handle_parity_checks6` in drivers/md/raid5.c), and of copies it keeps the first that it can read: where
+//! that is the wrong one, the wrong bytes are all that is left, and nothing disagrees any more.
+//!
+//! - `window`: one rewrite, from the wait of all writes to the proof that md sees what was written;
+//! - `host`: the real array. Writes wait by `suspend_lo` and `suspend_hi`, as for mdadm's `raid6check`. md
+//!   keeps stripes in memory after it has checked them, so that it is made to forget them first: otherwise
+//!   the next write to such a stripe would compute parity from what was there before;
+//! - here: which blocks, and the ledger. Each window is noted before it begins, with what puts the knobs back.
+
+mod host;
+mod window;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use anyhow::{Context as _, ensure};
+use linux::Root;
+use linux::block::Devices;
+use serde::{Deserialize, Serialize};
+
+use self::host::OnHost;
+pub(crate) use self::window::Fate;
+use self::window::{Block, Window, rewrite};
+use super::guard::{self, Guard};
+use super::kept::Kept;
+use super::locate::{self, BLOCK, Geometry, Located, NotCompared, Odd, Opened};
+use super::one::Scrubbed;
+use super::start::{Book, Writing};
+use super::target::Target;
+use crate::context::Context;
+
+/// Writes wait to so much at once at most, in bytes of positions, or to one chunk where that is more.
+const MOST: u64 = 1 << 20;
+
+/// How an array is repaired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// By a rewrite of what one member has wrong, as the others say.
+    Others,
+    /// By md, which does not know what is wrong.
+    Md,
+    /// Not at all, for this reason: more could be told than md takes notice of.
+    Not(String),
+}
+
+/// How an array is repaired.
+pub(crate) fn way(target: &Target, root: &Root) -> Way {
+    let folder = locate::folder(root, &target.device);
+    match locate::geometry(&folder, &target.device) {
+        Ok(geometry) if geometry.names_odd() => {
+            host::refusal(&target.sync).map_or(Way::Others, Way::Not)
+        }
+        Ok(_) => Way::Md,
+        // With one parity nothing could be told in any layout.
+        Err(NotCompared::Layout(..)) if matches!(target.level.as_str(), "raid4" | "raid5") => {
+            Way::Md
+        }
+        Err(why) => Way::Not(why.to_string()),
+    }
+}
+
+/// A rewrite that was begun, as the ledger notes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Intent {
+    /// The positions of the check.
+    pub positions: Range<u64>,
+    /// The slots of the members that are written to.
+    pub slots: Vec<u32>,
+}
+
+/// What a repair has done, as the ledger keeps it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sum {
+    /// Bytes of the check's positions that were wrong on a member, and agree now.
+    pub restored: u64,
+    /// Bytes of the check's positions that differ still.
+    pub left: u64,
+}
+
+/// What came of a repair.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Repaired {
+    /// By the positions of blocks.
+    pub fates: BTreeMap<u64, Fate>,
+    /// The sum of it.
+    pub sum: Sum,
+    /// Whether it was interrupted before its end.
+    pub interrupted: bool,
+    /// What must be seen to, as a clause.
+    pub trouble: Option<String>,
+}
+
+impl Repaired {
+    /// What became of a range of positions: the worst of its blocks. `None` where nothing was tried.
+    pub(crate) fn fate(&self, positions: &Range<u64>) -> Option<&Fate> {
+        let fates = blocks(positions).map(|block| self.fates.get(&block));
+        fates
+            .max_by_key(|fate| fate.map_or(u8::MAX, badness))
+            .flatten()
+    }
+}
+
+fn badness(fate: &Fate) -> u8 {
+    match fate {
+        Fate::Agrees => 0,
+        Fate::Restored => 1,
+        Fate::Untold => 2,
+        Fate::Ambiguous => 3,
+        Fate::Refused(_) => 4,
+        Fate::Failed(_) => 5,
+    }
+}
+
+/// The positions of the blocks in which a range lies.
+fn blocks(positions: &Range<u64>) -> impl Iterator<Item = u64> + use<> {
+    let first = positions.start / BLOCK * BLOCK;
+    (first..positions.end).step_by(BLOCK as usize)
+}
+
+/// Rewrites what was located of an array, and keeps in the ledger what is left.
+///
+/// # Errors
+/// When nothing could be written, or what was done is not kept.
+pub(crate) fn repair(
+    one: &mut Scrubbed,
+    located: &Located,
+    context: &Context,
+    interrupt: &AtomicBool,
+) -> anyhow::Result<Repaired> {
+    ensure!(
+        !located.summary.interrupted,
+        "the members were not compared to the end"
+    );
+    let devices = Devices::read(&context.root)?;
+    let device = devices.get(one.target.device.number);
+    let device = device
+        .filter(|_| one.target.sync.is_there())
+        .context("the array is not there any more")?;
+    let Opened { geometry, members } = locate::open(&context.root, &devices, device)?;
+    let mut world = OnHost {
+        root: &context.root,
+        array: device,
+        uuid: &one.target.uuid,
+        sync: &one.target.sync,
+        geometry: &geometry,
+        disks: &members,
+        writers: BTreeMap::new(),
+        held: None,
+    };
+    let mut repaired = Repaired {
+        fates: told(located),
+        ..Repaired::default()
+    };
+    let windows = windows(located, &geometry);
+    let mut noted = Noted::begin(context, &one.target.uuid, &mut one.kept)?;
+    for window in &windows {
+        if interrupt.load(Relaxed) {
+            repaired.interrupted = true;
+            break;
+        }
+        let slots: BTreeSet<u32> = window.blocks.iter().map(|block| block.slot).collect();
+        let refused = match hold(&mut world, &devices, &mut noted, window, &slots) {
+            Ok(()) => None,
+            Err(why) => Some(format!("{why:#}")),
+        };
+        let outcome = match refused {
+            None => rewrite(&mut world, &geometry, window),
+            Some(why) => window::Outcome {
+                fates: vec![Fate::Refused(why.clone()); window.blocks.len()],
+                trouble: Some(why),
+            },
+        };
+        let positions = window.blocks.iter().map(|block| block.position);
+        repaired.fates.extend(positions.zip(outcome.fates));
+        if outcome.trouble.is_some() {
+            repaired.trouble = outcome.trouble;
+            break;
+        }
+    }
+    repaired.sum = sum(located, &repaired);
+    one.is_kept = true;
+    noted.end(&repaired)?;
+    Ok(repaired)
+}
+
+/// Makes all ready for a window: after this its knobs may be changed.
+fn hold(
+    world: &mut OnHost<'_>,
+    devices: &Devices,
+    noted: &mut Noted<'_>,
+    window: &Window,
+    slots: &BTreeSet<u32>,
+) -> anyhow::Result<()> {
+    world
+        .open(devices, slots.iter().copied())
+        .map_err(anyhow::Error::msg)?;
+    let old = world.old(&window.positions);
+    noted.intend(window, slots, &old)?;
+    guard::note_turned(world.uuid);
+    let guard = Guard::start_rewrite(world.array.number, world.uuid, &old)
+        .context("no guard could be started, which lets writes go on after a kill -9")?;
+    world.hold(old, guard);
+    Ok(())
+}
+
+/// What is known before anything is tried: blocks of which no single member is wrong.
+fn told(located: &Located) -> BTreeMap<u64, Fate> {
+    let mut fates = BTreeMap::new();
+    for mismatch in &located.mismatches {
+        let fate = match mismatch.odd {
+            Odd::Member(_) => continue,
+            Odd::Several => Fate::Ambiguous,
+            Odd::Untold => Fate::Untold,
+        };
+        fates.extend(blocks(&mismatch.position).map(|block| (block, fate.clone())));
+    }
+    fates
+}
+
+/// The blocks that one member alone has wrong, in windows.
+fn windows(located: &Located, geometry: &Geometry) -> Vec<Window> {
+    let odd = located.mismatches.iter().flat_map(|mismatch| {
+        let slot = mismatch.odd.slot();
+        let blocks = blocks(&mismatch.position);
+        blocks.filter_map(move |position| Some((position, slot?)))
+    });
+    let blocks: BTreeMap<u64, u32> = odd.collect();
+    let unit = geometry.unit();
+    let most = unit.max(MOST / unit * unit);
+    let mut windows: Vec<Window> = Vec::new();
+    for (position, slot) in blocks {
+        let start = position / unit * unit;
+        let end = (start + unit).min(geometry.span());
+        let block = Block { position, slot };
+        match windows.last_mut() {
+            Some(last) if last.positions.end >= start && end - last.positions.start <= most => {
+                last.positions.end = end;
+                last.blocks.push(block);
+            }
+            _ => windows.push(Window {
+                positions: start..end,
+                blocks: vec![block],
+            }),
+        }
+    }
+    windows
+}
+
+/// What was restored, and what is left, also of what is not listed or could not be read.
+fn sum(located: &Located, repaired: &Repaired) -> Sum {
+    let mut sum = Sum::default();
+    for mismatch in &located.mismatches {
+        let bytes = mismatch.position.end - mismatch.position.start;
+        match repaired.fate(&mismatch.position) {
+            Some(Fate::Restored) => sum.restored += bytes,
+            Some(Fate::Agrees) => {}
+            _ => sum.left += bytes,
+        }
+    }
+    let listed: u64 = located
+        .mismatches
+        .iter()
+        .map(|one| one.position.end - one.position.start)
+        .sum();
+    let unread = located.summary.unreadable.iter();
+    let unread: u64 = unread
+        .map(|one| one.position.end - one.position.start)
+        .sum();
+    sum.left += located.bytes.saturating_sub(listed) + unread;
+    sum
+}
+
+/// The ledger's part.
+struct Noted<'a> {
+    writing: Writing,
+    kept: &'a mut Kept,
+}
+
+impl<'a> Noted<'a> {
+    /// The check is done; from here on its work is open again, so that a kill is tidied up after.
+    fn begin(context: &Context, uuid: &str, kept: &'a mut Kept) -> anyhow::Result<Noted<'a>> {
+        let writing = Book::open(context, true)?
+            .context("there is no ledger")?
+            .write(uuid, kept)
+            .context("what is about to be written could not be noted, so nothing was")?;
+        Ok(Noted { writing, kept })
+    }
+
+    /// A window is about to be rewritten.
+    fn intend(
+        &mut self,
+        window: &Window,
+        slots: &BTreeSet<u32>,
+        old: &super::old::Old,
+    ) -> anyhow::Result<()> {
+        self.kept.old = Some(old.clone());
+        self.kept.rewriting = Some(Intent {
+            positions: window.positions.clone(),
+            slots: slots.iter().copied().collect(),
+        });
+        self.writing.keep(self.kept)
+    }
+
+    /// All was done, or as much as could be.
+    fn end(self, repaired: &Repaired) -> anyhow::Result<()> {
+        let kept = self.kept;
+        if repaired.trouble.is_none() {
+            kept.old = None;
+            kept.rewriting = None;
+        }
+        let is_all = !repaired.interrupted && repaired.trouble.is_none();
+        if is_all {
+            kept.repaired = Some(repaired.sum);
+        }
+        self.writing.end(kept, is_all)
+    }
+}
+
+/// What a kill in the middle of a rewrite means, as a sentence.
+pub(crate) fn cut_off(intent: &Intent) -> String {
+    let Range { start, end } = intent.positions;
+    let slots: Vec<String> = intent.slots.iter().map(u32::to_string).collect();
+    format!(
+        "A repair was ended while it wrote to the member in slot {}, at positions {start} to {end} of the \
+         check: each sector there is as it was, or as the other members say. 'scrub --repair' goes on.",
+        slots.join(" and ")
+    )
+}

@@ -1,0 +1,223 @@
+//! The rewriting of some blocks, while all writes to them wait.
+
+use std::io;
+use std::ops::Range;
+
+use super::super::locate::{BLOCK, Buffer, Geometry, Group, Odd, Place, judge, restored};
+
+/// So often it is tried to have md forget the stripes that it keeps in memory.
+const FORGETS: u32 = 4;
+
+/// The array as a rewrite needs it.
+pub(crate) trait World {
+    /// Has writes to these positions wait, and those that are under way come to their end.
+    fn suspend(&mut self, positions: &Range<u64>) -> Result<(), String>;
+
+    /// Ends that, and puts back what else was changed.
+    fn release(&mut self) -> Result<(), String>;
+
+    /// Has md forget what it keeps of these positions in memory.
+    fn forget(&mut self, positions: &Range<u64>) -> Result<(), String>;
+
+    /// The blocks that differ at these positions, as md sees them; `None` where md keeps nothing in memory
+    /// that could be other than what is on the members.
+    fn counted(&mut self, positions: &Range<u64>) -> Result<Option<u64>, String>;
+
+    /// Reads a member itself, past all caches.
+    fn read(&mut self, place: Place, into: &mut [u8]) -> io::Result<()>;
+
+    /// Writes to a member itself. The bytes are on the disk when this returns.
+    fn write(&mut self, place: Place, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// A block of a member that all others contradict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    /// The position of the check, a multiple of [`BLOCK`].
+    pub position: u64,
+    /// The member's slot.
+    pub slot: u32,
+}
+
+/// Blocks that are rewritten while writes to these positions wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// In whole units of the array's geometry.
+    pub positions: Range<u64>,
+    /// In order; at least one.
+    pub blocks: Vec<Block>,
+}
+
+/// The outcome for a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It was written anew, read again, and agrees with the others.
+    Restored,
+    /// It agreed by then, and was not written.
+    Agrees,
+    /// No single member is wrong there, so that nothing was written.
+    Ambiguous,
+    /// Two copies, or one parity: nothing tells which member is wrong, so that nothing was written.
+    Untold,
+    /// Nothing was written, for this reason.
+    Refused(String),
+    /// It was written, and is not known to agree with the others.
+    Failed(String),
+}
+
+/// The outcome for a window.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// For each of its blocks.
+    pub fates: Vec<Fate>,
+    /// What must be seen to before anything else is written.
+    pub trouble: Option<String>,
+}
+
+/// Rewrites the blocks of a window.
+pub(crate) fn rewrite(world: &mut dyn World, geometry: &Geometry, window: &Window) -> Outcome {
+    let ready = world
+        .suspend(&window.positions)
+        // Before anything is written: after a kill from here on md reads what is on the members.
+        .and_then(|()| world.forget(&window.positions));
+    let mut buffer = Buffer::new(geometry.disks() as usize + 1, BLOCK as usize);
+    let (mut fates, mut trouble) = (Vec::new(), None);
+    for block in &window.blocks {
+        fates.push(match (&ready, &trouble) {
+            (Err(why), _) | (Ok(()), Some(why)) => Fate::Refused(why.clone()),
+            (Ok(()), None) => one(world, geometry, *block, &mut buffer),
+        });
+        if let Some(Fate::Failed(why)) = fates.last() {
+            trouble = Some(why.clone());
+        }
+    }
+    if fates.contains(&Fate::Restored)
+        && let Err(why) = settle(world, geometry, &window.positions, &mut buffer)
+    {
+        trouble.get_or_insert(why);
+    }
+    if let Err(why) = world.release() {
+        trouble.get_or_insert(why);
+    }
+    Outcome { fates, trouble }
+}
+
+/// Rewrites one block.
+fn one(world: &mut dyn World, geometry: &Geometry, block: Block, buffer: &mut Buffer) -> Fate {
+    let Some(group) = group(geometry, block.position) else {
+        return Fate::Agrees;
+    };
+    let places = group.places();
+    let length = group.length as usize;
+    if let Err(why) = read(world, &group, buffer) {
+        return Fate::Refused(why);
+    }
+    let parts = || 0..places.len();
+    let read_parts: Vec<&[u8]> = parts().map(|index| buffer.part(index)).collect();
+    match judge(&group.kin, &read_parts) {
+        None => return Fate::Agrees,
+        Some(Odd::Member(slot)) if slot == block.slot => {}
+        Some(_) => return Fate::Ambiguous,
+    }
+    let Some((index, bytes)) = restored(&group.kin, &read_parts) else {
+        return Fate::Ambiguous;
+    };
+    let with = |at: usize| match at == index {
+        true => bytes.as_slice(),
+        false => read_parts[at],
+    };
+    let mended: Vec<&[u8]> = parts().map(with).collect();
+    if judge(&group.kin, &mended).is_some() {
+        return Fate::Ambiguous;
+    }
+    // Behind the others, where memory is aligned as direct I/O wants it.
+    let spare = places.len();
+    buffer.set(spare + 1, length);
+    buffer.part_mut(spare).copy_from_slice(&bytes);
+    if let Err(error) = world.write(places[index], buffer.part(spare)) {
+        return Fate::Failed(format!("the write to the member failed: {error}"));
+    }
+    if let Err(why) = read(world, &group, buffer) {
+        return Fate::Failed(format!("after the write, {why}"));
+    }
+    let read_parts: Vec<&[u8]> = parts().map(|index| buffer.part(index)).collect();
+    match judge(&group.kin, &read_parts) {
+        None if read_parts[index] == bytes => Fate::Restored,
+        _ => Fate::Failed("after the write, the member reads back as something else".to_owned()),
+    }
+}
+
+/// Makes sure that md sees what is on the members: what it keeps in memory from before would come back to
+/// them with the next write to the stripe.
+fn settle(
+    world: &mut dyn World,
+    geometry: &Geometry,
+    positions: &Range<u64>,
+    buffer: &mut Buffer,
+) -> Result<(), String> {
+    let mut counted = world.counted(positions)?;
+    if counted.is_none() {
+        return Ok(());
+    }
+    let differing = differing(world, geometry, positions, buffer)?;
+    for _ in 0..FORGETS {
+        if counted == Some(differing) {
+            return Ok(());
+        }
+        world.forget(positions)?;
+        counted = world.counted(positions)?;
+    }
+    if counted == Some(differing) {
+        return Ok(());
+    }
+    Err(format!(
+        "what was written agrees on the members, but md still counts {} blocks of 4 KiB there that differ, of \
+         {differing}: it keeps what was there before in memory. Stop the array and assemble it again before \
+         anything is written there",
+        counted.unwrap_or(0)
+    ))
+}
+
+/// How many blocks differ on the members.
+fn differing(
+    world: &mut dyn World,
+    geometry: &Geometry,
+    positions: &Range<u64>,
+    buffer: &mut Buffer,
+) -> Result<u64, String> {
+    let mut count = 0;
+    for position in (positions.start..positions.end).step_by(BLOCK as usize) {
+        let Some(group) = group(geometry, position) else {
+            break;
+        };
+        read(world, &group, buffer)?;
+        let places = group.places().len();
+        let parts: Vec<&[u8]> = (0..places).map(|index| buffer.part(index)).collect();
+        count += u64::from(judge(&group.kin, &parts).is_some());
+    }
+    Ok(count)
+}
+
+/// The block of all members at a position.
+fn group(geometry: &Geometry, position: u64) -> Option<Group> {
+    let mut group = geometry.group(position)?;
+    group.length = group.length.min(BLOCK);
+    Some(group)
+}
+
+/// Reads a block of all members.
+fn read(world: &mut dyn World, group: &Group, buffer: &mut Buffer) -> Result<(), String> {
+    let places = group.places();
+    buffer.hold(places.len(), group.length as usize);
+    for (index, place) in places.iter().enumerate() {
+        world
+            .read(*place, buffer.part_mut(index))
+            .map_err(|error| {
+                format!("the member in slot {} cannot be read: {error}", place.slot)
+            })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
