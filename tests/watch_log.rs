@@ -265,6 +265,196 @@ fn a_partition_beside_its_disk_is_its_disks() {
 }
 
 #[test]
+fn a_log_of_one_report_is_shown_and_what_one_report_tells_is_found() {
+    let place = Place::new();
+    let path = place.path("one.log");
+    let linux = "Linux 5.10.0 (db1) \t11/22/2026 \t_x86_64_\t(8 CPU)\n\n";
+    let header = "Device: r/s w/s rkB/s wkB/s avgqu-sz r_await w_await %util\n";
+    let run = |rows: &[&str], more: &[&str]| {
+        let log = format!("{linux}{header}{}\n\n", rows.join("\n"));
+        std::fs::write(&path, log).unwrap();
+        let mut arguments = vec!["watch", "--json", "--parse", path.to_str().unwrap()];
+        arguments.extend(more);
+        let said = place.run(&arguments).ends_with(0);
+        let lines = lines(&said.out);
+        let of = |kind: &str| lines.iter().filter(|line| line["kind"] == kind).count();
+        assert_eq!(of("sample"), 1, "{said:#?}");
+        assert!(
+            said.out.contains("may show the means since boot"),
+            "{said:#?}"
+        );
+        let found = lines.iter().filter(|line| line["kind"] == "finding");
+        let code = |line: &Value| {
+            assert_eq!(line["change"], "opened");
+            let finding = &line["finding"];
+            let word = |key: &str| finding[key].as_str().unwrap().to_owned();
+            (word("code"), word("name"), word("text"))
+        };
+        found.map(code).collect::<Vec<_>>()
+    };
+    let is = |found: &[(String, String, String)], expected: &[(&str, &str)]| {
+        let found: Vec<_> = found
+            .iter()
+            .map(|(code, name, _)| (code.as_str(), name.as_str()))
+            .collect();
+        assert_eq!(found, expected);
+    };
+    // A mirror, of which one side is read far less. That it is one shows in the writes.
+    let mirror = [
+        "sda 700.00 50.00 11200.00 800.00 0.50 1.00 1.00 30.00",
+        "sdb 100.00 50.00 1600.00 801.00 0.10 1.10 1.00 5.00",
+        "md0 800.00 49.00 12800.00 798.00 0.00 0.00 0.00 0.00",
+    ];
+    let found = run(&mirror, &[]);
+    is(&found, &[("imbalance", "sda")]);
+    assert!(
+        found[0].2.contains("700") && found[0].2.contains("sdb is 100"),
+        "{found:?}"
+    );
+    is(
+        &run(&mirror, &["--array", "md0:raid1=sda,sdb"]),
+        &[("imbalance", "sda")],
+    );
+    // Without an array, two disks that write alike are two disks.
+    is(&run(&mirror[..2], &[]), &[]);
+    // A stripe, of which one member is asked for more, and one that is slow.
+    let stripe = [
+        "sda 100.00 50.00 1600.00 800.00 0.50 1.00 1.00 30.00",
+        "sdb 400.00 50.00 6400.00 800.00 0.50 1.00 1.00 30.00",
+        "sdc 100.00 50.00 1600.00 800.00 0.50 9.00 1.00 90.00",
+    ];
+    is(
+        &run(&stripe, &["--array", "md0:raid0=sda,sdb,sdc"]),
+        &[("imbalance", "sdb"), ("slow-member", "sdc")],
+    );
+    // One that does not keep up, one that hangs, and one that is well.
+    is(
+        &run(
+            &["sda 90.00 10.00 720.00 80.00 99.00 950.00 1200.00 99.80"],
+            &[],
+        ),
+        &[("saturated", "sda")],
+    );
+    is(
+        &run(&["xvdap1 0.00 0.00 0.00 0.00 42.00 0.00 0.00 100.00"], &[]),
+        &[("stalled", "xvdap1")],
+    );
+    is(
+        &run(&["sda 90.00 10.00 720.00 80.00 0.50 5.00 5.00 40.00"], &[]),
+        &[],
+    );
+    // As a page, with the await of old versions.
+    let page = place.path("one.html");
+    let old = "Device: rrqm/s wrqm/s r/s w/s rkB/s wkB/s avgrq-sz avgqu-sz await svctm %util\n";
+    let row = "sda 0.00 0.00 90.00 10.00 720.00 80.00 16.00 0.50 5.25 4.00 41.00";
+    for log in [
+        format!("{linux}{old}{row}\n"),
+        format!("{linux}{old}{row}\n\n{old}{row}\n\n{old}{row}\n"),
+    ] {
+        std::fs::write(&path, log).unwrap();
+        let arguments = [
+            "watch",
+            "--parse",
+            path.to_str().unwrap(),
+            "--report",
+            page.to_str().unwrap(),
+        ];
+        place.run(&arguments).ends_with(0);
+        let text = std::fs::read_to_string(&page).unwrap();
+        for part in [">await<", "5.25 ms", ">busy<", "41%"] {
+            assert!(text.contains(part), "{part}");
+        }
+        std::fs::remove_file(&page).unwrap();
+    }
+}
+
+#[test]
+fn what_is_not_iostats_is_refused_by_its_name() {
+    let place = Place::new();
+    let path = place.path("other.log");
+    let linux = "Linux 6.1.0 (db1) \t11/22/2026 \t_x86_64_\t(2 CPU)\n\n";
+    let cpu = "avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n 1.00 0.00 1.00 0.00 0.00 98.00\n\n";
+    for (name, log) in [
+        (
+            "sar -d",
+            format!(
+                "{linux}10:00:01          DEV       tps     rkB/s     wkB/s     dkB/s   areq-sz    aqu-sz     await     %util\n\
+                 10:00:02          sda      1.00      0.00     16.00      0.00     16.00      0.00      1.00      0.10\n"
+            ),
+        ),
+        (
+            "sar -d",
+            format!(
+                "{linux}12:00:01 AM       DEV       tps  rd_sec/s  wr_sec/s  avgrq-sz  avgqu-sz     await     svctm     %util\n\
+                 12:10:01 AM    dev8-0      1.00      0.00     16.00     16.00      0.00      1.00      1.00      0.10\n"
+            ),
+        ),
+        (
+            "vmstat -d",
+            "disk- ------------reads------------ ------------writes----------- -----IO------\n       total merged sectors      \
+             ms  total merged sectors      ms    cur    sec\nsda    21954   6954 1481566   10154   9127   7714  283514   \
+             12345      0     14\n"
+                .to_owned(),
+        ),
+        (
+            "vmstat",
+            "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----\n r  b   swpd   free   buff  \
+             cache   si   so    bi    bo   in   cs us sy id wa st\n 1  0      0  20204  49488 319036    0    0     8    36   \
+             31   40  0  0 99  0  0\n"
+                .to_owned(),
+        ),
+        (
+            "dstat",
+            "You did not select any stats, using -cdngy by default.\n--total-cpu-usage-- -dsk/total-\nusr sys idl wai stl| \
+             read  writ\n  0   0  99   0   0|8521B   36k\n"
+                .to_owned(),
+        ),
+        ("top", "top - 17:52:17 up 42 days,  7:10,  1 user,  load average: 0.02, 0.02, 0.05\n".to_owned()),
+        (
+            "mpstat",
+            format!(
+                "{linux}10:00:01     CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle\n\
+                 10:00:02     all    1.00    0.00    1.00    0.00    0.00    0.00    0.00    0.00    0.00   98.00\n"
+            ),
+        ),
+        (
+            "iostat of FreeBSD",
+            "                        extended device statistics  \ndevice       r/s     w/s     kr/s     kw/s  ms/r  ms/w  \
+             ms/o  ms/t qlen  %b  \nada0           1       2     16.0     32.0     1     1     0     1    0   0 \n"
+                .to_owned(),
+        ),
+        (
+            "iostat of Solaris",
+            "    r/s    w/s   kr/s   kw/s wait actv wsvc_t asvc_t  %w  %b device\n    1.0    2.0   16.0   32.0  0.0  0.0    0.0    \
+             1.0   0   0 c0t0d0\n"
+                .to_owned(),
+        ),
+        (
+            "iostat of macOS",
+            "              disk0       cpu    load average\n    KB/t  tps  MB/s  us sy id   1m   5m   15m\n   20.00   15  0.29   5  \
+             3 92  1.50 1.60 1.70\n"
+                .to_owned(),
+        ),
+        (
+            "iostat of AIX",
+            "System configuration: lcpu=4 drives=2\n\nDisks:        % tm_act     Kbps      tps    Kb_read   Kb_wrtn\nhdisk0           \
+             0.5      12.0       1.5          0       120\n"
+                .to_owned(),
+        ),
+        ("iostat -c", format!("{linux}{cpu}{cpu}")),
+    ] {
+        std::fs::write(&path, log).unwrap();
+        for more in [&[][..], &["--json"]] {
+            let mut arguments = vec!["watch", "--parse", path.to_str().unwrap()];
+            arguments.extend(more);
+            let said = place.run(&arguments).ends_with(2);
+            assert!(said.out.is_empty(), "{said:#?}");
+            assert!(said.err.contains(name) && said.err.contains("iostat"), "{name}: {said:#?}");
+        }
+    }
+}
+
+#[test]
 fn the_slow_member_of_an_array_that_is_named_is_found_in_a_log() {
     let place = Place::new();
     let path = place.path("members.log");

@@ -79,10 +79,11 @@ pub(super) fn parse(
         },
         report,
         seen: 0,
+        devices: false,
     };
     let read = parsing.read(args.count, interrupt, context);
     progress.end();
-    let read = read.and_then(|()| parsing.end(context));
+    let read = read.and_then(|()| parsing.end(interrupt.load(Relaxed), context));
     // What was read is drawn also where the rest could not be.
     let drawn = match parsing.report.take() {
         Some(mut report) if !matches!(read, Err(Failure::Refused(_))) => {
@@ -117,6 +118,8 @@ struct Parsing<'a, R: BufRead> {
     report: Option<Report>,
     /// How many samples were seen.
     seen: u64,
+    /// Whether any of the reports has a device.
+    devices: bool,
 }
 
 impl<R: BufRead> Parsing<'_, R> {
@@ -133,7 +136,9 @@ impl<R: BufRead> Parsing<'_, R> {
                 Err(_) if interrupt.load(Relaxed) => break,
                 reading => reading.map_err(|error| broken(self.path, error, self.seen))?,
             };
-            if reading.since_boot {
+            self.devices |= !reading.sample.devices.is_empty();
+            // Shares of processors alone are no answer.
+            if (reading.since_boot && !reading.alone) || !self.devices {
                 continue;
             }
             if self.seen == 0 {
@@ -142,7 +147,10 @@ impl<R: BufRead> Parsing<'_, R> {
             self.seen += 1;
             let mut sample = reading.sample;
             self.arrays.lay(&mut sample);
-            let found = self.watch.see(&sample);
+            let found = match reading.alone {
+                true => self.watch.see_alone(&sample),
+                false => self.watch.see(&sample),
+            };
             let (changes, idle) = self.filter.cut(&mut sample, found);
             if let Some(report) = &mut self.report {
                 report.take(sample.clone(), &changes);
@@ -156,7 +164,14 @@ impl<R: BufRead> Parsing<'_, R> {
     }
 
     /// Shows what is over at the end, and says what could not be read.
-    fn end(&mut self, context: &mut Context) -> Result<(), Failure> {
+    fn end(&mut self, interrupted: bool, context: &mut Context) -> Result<(), Failure> {
+        if !self.devices && !interrupted {
+            return Err(Failure::refused(format!(
+                "{} has reports of iostat and no device in any of them: as iostat -c prints them, or iostat of a \
+                 device that is gone; iostat -xt 1 prints what is read here",
+                place(self.path)
+            )));
+        }
         if self.seen == 0 {
             self.view.begin(self.reader.source(), context)?;
         }

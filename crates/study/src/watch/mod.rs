@@ -14,13 +14,17 @@
 //! | [`scrub_hurts`] | an array's waits before and during a check |
 //! | [`cold`] | slow reads at low load on a disk that is known to be fast |
 //! | [`small_io`], [`queue_full`] | the size and the number of requests |
+//! | [`cgroup_limit`] | what control groups use of their limits |
+//! | [`removed`] | devices that are gone |
 //! | [`writeback`] | dirty memory against the kernel's limits |
 //! | [`errors`] | the kernel's log and md |
 //!
 //! How often the rules are right is measured on simulated hosts in the crate's proofs.
 
+mod alone;
 mod book;
 mod burst_spent;
+mod cgroup_limit;
 mod cold;
 mod errors;
 mod history;
@@ -30,6 +34,7 @@ mod members;
 mod page;
 mod plateaus;
 mod queue_full;
+mod removed;
 mod scrub_hurts;
 #[cfg(test)]
 pub(crate) mod simulated;
@@ -194,8 +199,10 @@ impl Watch {
         Watch {
             rules: vec![
                 Box::new(stalled::Stalled::new(settings.stall)),
+                Box::new(removed::Removed::new(settings.names.clone())),
                 Box::new(errors::Errors::default()),
                 Box::new(writeback::Writeback::default()),
+                Box::new(cgroup_limit::CgroupLimit::default()),
                 Box::new(slow_member::SlowMember),
                 Box::new(imbalance::Imbalance),
                 Box::new(volume_cap::VolumeCap::default()),
@@ -240,6 +247,16 @@ impl Watch {
                 self.book
                     .close_unseen(rule.code(), rule.linger(), sample.at),
             );
+        }
+        changes
+    }
+
+    /// Looks at a sample that no other comes before or after, as a log of one report. What it shows begins and
+    /// ends with it.
+    pub fn see_alone(&mut self, sample: &Sample) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for (code, sighting) in alone::look(sample, &self.names) {
+            changes.extend(self.book.note(code, sighting, sample.at));
         }
         changes
     }
