@@ -45,14 +45,12 @@ fn what_holds_no_data_is_refused_at_once() {
     let place = Place::new();
     run("mkfifo", &[place.path("pipe").to_str().unwrap()]);
     let _socket = UnixListener::bind(place.path("socket")).unwrap();
-    let began = Instant::now();
+    // Nobody waits for the pipe's other end, for which this would wait for ever.
     for path in ["pipe", "socket", "/dev/null", "/dev/zero"] {
         let neither = format!("{path} is neither a directory, a file nor a block device");
         bench(&place, path, &[]).refuses(&[&neither]);
         bench(&place, path, &["--destroy", path]).refuses(&[&neither]);
     }
-    // Nobody waits for the pipe's other end.
-    assert!(began.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
@@ -296,7 +294,7 @@ fn with_root_fuse_may_answer_from_memory_and_nothing_stays_there() {
     // A server hides a file that is removed while it is open, and is told later that it was closed.
     let began = Instant::now();
     while !names_in(&place.data()).is_empty() {
-        assert!(began.elapsed() < Duration::from_secs(10));
+        assert!(began.elapsed() < support::PATIENCE);
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -1,7 +1,6 @@
 //! The verb `import` and the option `--format`, through the real program, against the real tools.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
 mod support;
 
@@ -26,7 +25,7 @@ fn shown(place: &Place) -> Value {
 fn has(tool: &str) -> bool {
     let found = has_program(tool);
     if !found {
-        println!("skipped: {tool} is not installed");
+        skip::skipped(&format!("{tool} is not installed"));
     }
     found
 }
@@ -121,15 +120,135 @@ fn a_comparison_with_an_imported_run_decides_nothing() {
         };
         let (a, b) = (word(a), word(b));
         let words = ["compare", &a, &b, "--fail-if-slower", "5%"];
-        let said = place.run(&words).ends_with(0);
+        let said = place.run(&words).ends_with(1);
         assert!(said.out.contains("no interval"), "{said:#?}");
         assert!(said.out.contains("did not do the same work"), "{said:#?}");
         assert!(said.out.contains("cannot be said"), "{said:#?}");
         let document = place
             .run(&[&words[..], &["--json"]].concat())
-            .ends_with(0)
+            .ends_with(1)
             .json();
         assert!(document["slower"].is_null(), "{document:#}");
+        assert_eq!(document["inconclusive"], true);
+        place
+            .run(&[&words[..], &["--allow-inconclusive"]].concat())
+            .ends_with(0);
+    }
+}
+
+/// A text in UTF-16 with a byte order mark, little or big end first.
+fn utf16(text: &str, is_little: bool) -> Vec<u8> {
+    let unit = |unit: u16| match is_little {
+        true => unit.to_le_bytes(),
+        false => unit.to_be_bytes(),
+    };
+    format!("\u{FEFF}{text}")
+        .encode_utf16()
+        .flat_map(unit)
+        .collect()
+}
+
+#[test]
+fn what_is_imported_again_is_the_same_run_whatever_the_file_is_called_or_encoded() {
+    let place = Place::new();
+    for name in ["fio-3.33.json", "sysbench-0.5.txt", "bonnie-2.00a.csv"] {
+        let text = std::fs::read_to_string(fixture(name)).unwrap();
+        let first = import(&place, "first", &text);
+        assert_eq!(first["already_kept"], false);
+        let before = place.runs();
+        let around = format!("some line\n{text}\n");
+        let forms = [
+            text.clone().into_bytes(),
+            around.into_bytes(),
+            utf16(&text, true),
+            utf16(&text, false),
+        ];
+        let mut documents = 0;
+        for (number, bytes) in forms.iter().enumerate() {
+            std::fs::write(place.path("again"), bytes).unwrap();
+            let again = place
+                .run(&["import", "again", "--json"])
+                .ends_with(0)
+                .json();
+            documents = again["runs"].as_array().unwrap().len();
+            let again = &again["runs"][0];
+            assert_eq!(again["already_kept"], true, "{name}, form {number}");
+            assert_eq!(again["run"], first["run"], "{name}, form {number}");
+        }
+        let said = place.run(&["import", "again", "again"]).ends_with(0);
+        assert_eq!(
+            said.prose().matches("kept already, as run").count(),
+            2 * documents,
+            "{said:#?}"
+        );
+        assert_eq!(place.runs(), before, "{name}");
+    }
+    // Another figure is another run, and once removed it may come again.
+    let text = std::fs::read_to_string(fixture("fio-3.33.json")).unwrap();
+    let other = import(
+        &place,
+        "other",
+        &text.replace("10142.857143", "10142.857144"),
+    );
+    assert_eq!(other["already_kept"], false);
+    place
+        .run(&["runs", "remove", other["run"].as_str().unwrap()])
+        .ends_with(0);
+    let again = place
+        .run(&["import", "other", "--json"])
+        .ends_with(0)
+        .json();
+    assert_eq!(again["runs"][0]["already_kept"], false);
+}
+
+#[test]
+fn last_is_what_was_added_last_whatever_its_date() {
+    let place = Place::new();
+    place.bench(&SHORT).ends_with(0);
+    let text = std::fs::read_to_string(fixture("fio-2.21.json")).unwrap();
+    let imported = import(&place, "old.json", &text);
+    assert!(
+        imported["started"].as_str().unwrap() < "2026",
+        "{imported:#}"
+    );
+    let shown =
+        |word: &str| place.run(&["show", word, "--json"]).ends_with(0).json()["run"].clone();
+    assert_eq!(shown("last"), imported["run"]);
+    assert_ne!(shown("last~1"), imported["run"]);
+}
+
+#[test]
+fn text_in_utf_16_is_read_wherever_a_text_is_named() {
+    let place = Place::new();
+    let log = std::fs::read_to_string(fixture("iostat/12.6-x.txt")).unwrap();
+    let job = "[job]\nrw=randread\nnosuch=1\n";
+    let hosts = "db1 az=a type=i4i.large\ndb2 az=b type=i4i.large\n";
+    let cases: [(&str, &[&str]); 3] = [
+        (
+            &log,
+            &["watch", "--parse", "text", "--zone", "UTC", "--plain"],
+        ),
+        (job, &["bench", "data", "--fio", "text"]),
+        (hosts, &["fleet", "hosts", "--list", "text"]),
+    ];
+    for (text, arguments) in cases {
+        let mut answers = [
+            text.as_bytes().to_vec(),
+            utf16(text, true),
+            utf16(text, false),
+        ]
+        .into_iter()
+        .map(|bytes| {
+            std::fs::write(place.path("text"), bytes).unwrap();
+            let said = place.run(arguments);
+            (said.status, said.out, said.err)
+        });
+        let plain = answers.next().unwrap();
+        let (status, out, err) = &plain;
+        assert!(*status == Some(0) || err.contains("nosuch"), "{out}{err}");
+        for answer in answers {
+            assert_eq!(answer, plain, "{arguments:?}");
+        }
     }
 }
 

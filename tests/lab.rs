@@ -47,9 +47,8 @@ fn with_qemu_troubles_begin_with_the_command_and_boot_warms_nothing() {
         yes | head -c 8192 >/tmp/a
         dd if=/tmp/a of=/dev/vda bs=4k conv=fsync 2>/dev/null || exit 7
         again || exit 8
-        sleep 5
-        ! again || exit 9";
-    let volume = "cold=1,corrupt=0+512,corrupt-after=4s,stall=0s+1s:1GiB";
+        while again; do sleep 1; done";
+    let volume = "cold=1,corrupt=0+512,corrupt-after=30s,stall=0s+1s:1GiB";
     let arguments = ["--volumes", volume, "--truth", "truth.json"];
     let Some(said) = in_lab(&place, &arguments, script) else {
         return;
@@ -285,7 +284,8 @@ fn volumes_are_served_until_a_signal_and_tell_what_they_did() {
 
 /// The socket of the only volume, once the server has made it.
 fn wait_for_socket(folder: &std::path::Path) -> std::path::PathBuf {
-    for _ in 0..100 {
+    let began = std::time::Instant::now();
+    while began.elapsed() < support::PATIENCE {
         let inner = std::fs::read_dir(folder).unwrap().flatten().next();
         let sockets = inner.and_then(|inner| std::fs::read_dir(inner.path()).ok());
         let socket = sockets.into_iter().flatten().flatten().find(|entry| {

@@ -183,11 +183,14 @@ fn a_slower_run_fails_the_bar_and_a_faster_one_does_not() {
     );
     assert_eq!(failed.err, "");
 
-    let passed = place.run(&[&["compare", &slow, &fast], &bar[..]].concat());
-    let prose = passed.ends_with(0).prose();
+    // Another rate is other work, by which nothing passes.
+    let unclear = ["compare", &slow, &fast, "--fail-if-slower", "5%"];
+    let prose = place.run(&unclear).ends_with(1).prose();
     assert!(prose.contains("B is faster by"), "{prose}");
-    let wide = ["compare", &fast, &slow, "--fail-if-slower", "90%"];
-    place.run(&wide).ends_with(0);
+    assert!(prose.contains("Inconclusive: page-read read: the two runs did not do the same work."));
+    place
+        .run(&[&unclear[..], &["--allow-inconclusive"]].concat())
+        .ends_with(0);
 
     let same = place.run(&[&["compare", "last", "last"], &bar[..]].concat());
     let prose = same.ends_with(0).prose();
@@ -214,9 +217,21 @@ fn a_slower_run_fails_the_bar_and_a_faster_one_does_not() {
 #[test]
 fn runs_that_have_no_phase_in_common_are_not_compared() {
     let (place, _) = place_with_two_runs();
-    let compared = place.run(&["compare", "last~1", "last", "--fail-if-slower", "5%"]);
-    let prose = compared.ends_with(0).prose();
+    let gate = ["compare", "last~1", "last", "--fail-if-slower", "5%"];
+    let prose = place.run(&gate).ends_with(1).prose();
     assert!(prose.contains("no phase in common"), "{prose}");
+    assert!(prose.contains("B has no such phase"), "{prose}");
+    let document = place.run(&[&gate[..], &["--json"]].concat()).ends_with(1);
+    assert_eq!(document.json()["inconclusive"], true);
+    place
+        .run(&[&gate[..], &["--allow-inconclusive"]].concat())
+        .ends_with(0);
+    place
+        .run(&["compare", "last~1", "last", "--fail-if-slower", "0.5"])
+        .refuses(&["write 0.5%, or 50% for that share"]);
+    place
+        .run(&["compare", "last~1", "last", "--allow-inconclusive"])
+        .refuses(&["--fail-if-slower"]);
     assert!(prose.contains("has no phase seek."), "{prose}");
 }
 

@@ -126,6 +126,24 @@ fn with_root_a_mounted_device_is_refused_whatever_is_said_and_all_reasons_are_na
     assert_eq!(digest(&device.node), before);
 }
 
+/// A symbolic link and its device are one storage, whichever of them is the target.
+#[test]
+fn with_root_a_link_and_its_device_are_named_by_each_other() {
+    let place = Place::new();
+    let Some(device) = Loop::new(16) else { return };
+    let link = place.path("link");
+    std::os::unix::fs::symlink(&device.node, &link).unwrap();
+    let link = link.to_str().unwrap();
+    for (target, named) in [(link, device.path()), (device.path(), link)] {
+        let short = ["--phase", "page-write", "--seconds", "200ms"];
+        let bench = [&["bench", target, "--destroy", named], &short[..]].concat();
+        place.run(&bench).ends_with(0);
+        place
+            .run(&["zero", target, "--destroy", named])
+            .ends_with(0);
+    }
+}
+
 #[test]
 fn with_root_a_destroy_that_names_something_else_is_refused() {
     let (Some(device), Some(other)) = (filled(), filled()) else {

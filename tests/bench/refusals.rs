@@ -80,7 +80,16 @@ fn figures_that_make_no_sense_are_refused() {
         ("data --rate 1e12", "above 0 and at most"),
         ("data --read-fraction 70", "from 0 to 1"),
         ("data --threads 0", "1..=1024"),
+        ("data --precision 1", "write 1%, or 100% for that share"),
         ("data --block 0", "no size"),
+        (
+            "data --size 8M --phase seek --block 4097",
+            "4097 bytes is not",
+        ),
+        (
+            "data --size 8M --phase seek --span 8388609",
+            "a span of 8388609 bytes is more than the 8 MiB",
+        ),
         ("data --size 12 --phase seek", "too small"),
         ("data --engine aio", "uring, sync"),
     ] {

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::loops::{Loop, Throttle, run, try_run};
-use crate::support::{Place, skipped};
+use crate::support::{PATIENCE, Place, skipped};
 
 /// Where Debian and most others have it.
 const SSHD: &str = "/usr/sbin/sshd";
@@ -353,14 +353,17 @@ impl Net {
     }
 
     /// Waits until a command on a host says something.
-    pub(crate) fn wait_on(&self, name: &str, script: &str, limit: Duration) -> String {
+    pub(crate) fn wait_on(&self, name: &str, script: &str) -> String {
         let began = Instant::now();
         loop {
             let said = self.on(name, script);
             if !said.is_empty() {
                 return said;
             }
-            assert!(began.elapsed() < limit, "'{script}' says nothing on {name}");
+            assert!(
+                began.elapsed() < PATIENCE,
+                "'{script}' says nothing on {name}"
+            );
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -373,7 +376,7 @@ impl Net {
             let began = Instant::now();
             let mut left = self.on(&host.name, look);
             // An agent that was just told to end may need a moment on a busy machine.
-            while !left.is_empty() && began.elapsed() < Duration::from_secs(12) {
+            while !left.is_empty() && began.elapsed() < PATIENCE {
                 std::thread::sleep(Duration::from_millis(200));
                 left = self.on(&host.name, look);
             }

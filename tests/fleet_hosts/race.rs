@@ -252,8 +252,8 @@ fn root_ends_a_race_with_a_signal_and_starts_none_twice() {
     let options = ["--keep", "1", "--round", "1s", "--json"];
     let mut command = net.fleet("race", &options, &ONE);
     let running = Running::start(&mut command);
-    net.wait_on("h1", ROUNDS, Duration::from_secs(60));
-    net.wait_on("h2", ROUNDS, Duration::from_secs(60));
+    net.wait_on("h1", ROUNDS);
+    net.wait_on("h2", ROUNDS);
     std::thread::sleep(Duration::from_secs(4));
     said(&mut net.fleet("race", &options, &ONE)).refuses(&["the race", "is under way on h1"]);
     // Another ledger does not know it; the hosts do.

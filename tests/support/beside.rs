@@ -134,9 +134,8 @@ pub fn tries<T: Send>(
     (0..times).map(|_| one()).collect()
 }
 
-/// Whether the median of the tries says that both have the same figure. Where the tool itself is not
-/// at `limit` within what is allowed, the host is too busy to hold it, and nothing is decided: that
-/// is said, and counts as the same.
+/// Whether the median of the tries says that both have the same figure. Where the tool itself is not at `limit` within
+/// what is allowed, the host is too busy to hold it, and nothing is decided: that is said, and is not the same.
 pub fn same(what: &str, limit: Option<f64>, tries: &[[f64; 2]]) -> bool {
     let tool = median(tries.iter().map(|[tool, _]| *tool));
     let own = median(tries.iter().map(|[_, own]| *own));
@@ -144,10 +143,10 @@ pub fn same(what: &str, limit: Option<f64>, tries: &[[f64; 2]]) -> bool {
     println!("{what}: the tool {tool:.1}, disksmith {own:.1}, ratio {ratio:.3}");
     let held = limit.map_or(1.0, |limit| tool / limit);
     if (held - 1.0).abs() > WITHIN {
-        skipped(&format!(
+        println!(
             "the host is too busy to hold a device at its limit; the tool has {held:.3} of it"
-        ));
-        return true;
+        );
+        return false;
     }
     (ratio - 1.0).abs() <= WITHIN
 }

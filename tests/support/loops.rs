@@ -8,7 +8,6 @@
     unreachable_pub,
     reason = "each test program uses its own part of this, and is a crate to which pub means nothing"
 )]
-#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
 #[path = "../../crates/linux/tests/support/loops.rs"]
 mod attached;
@@ -21,11 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 pub use attached::{Loop, Mounted, SwapOn, run, try_run};
-
-/// Tells why a test does not run here.
-pub fn skipped(why: &str) {
-    println!("skipped: {why}");
-}
+pub use skip::skipped;
 
 /// A group of processes that are held to a limit on one device, by the blkio controller of cgroup
 /// v1 or the io controller of v2. Direct I/O counts for whoever issues it.

@@ -13,10 +13,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
-/// How long to wait for what should come at once. Long, since the host may be busy.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// How long what was written last may be on its way after the end.
-const GONE: Duration = Duration::from_secs(10);
+pub(crate) use crate::support::PATIENCE;
+
+/// Written behind all else, to see that all else has come.
+const MARK: &[u8] = b"\x00that is all\x00";
 
 /// A program on a terminal of its own.
 pub(crate) struct Pty {
@@ -158,7 +158,11 @@ impl Pty {
             if !seen.text().contains(word) {
                 return seen;
             }
-            assert!(began.elapsed() < GONE, "it does not go:\n{}", seen.text());
+            assert!(
+                began.elapsed() < PATIENCE,
+                "it does not go:\n{}",
+                seen.text()
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -176,10 +180,28 @@ impl Pty {
         }
     }
 
+    /// Waits until all that the program wrote has come, after its end.
+    fn wait_for_all(&mut self) {
+        self.end.write_all(MARK).unwrap();
+        let began = Instant::now();
+        let find = |written: &[u8]| written.windows(MARK.len()).position(|part| part == MARK);
+        loop {
+            let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(at) = find(&written) {
+                written.truncate(at);
+                return;
+            }
+            drop(written);
+            assert!(began.elapsed() < PATIENCE, "the terminal takes nothing");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Panics unless the terminal is as it was: its modes, the cursor, and the screen on which the shell
     /// was.
     #[track_caller]
-    pub(crate) fn assert_put_back(&self) {
+    pub(crate) fn assert_put_back(&mut self) {
+        self.wait_for_all();
         assert_eq!(modes(&tcgetattr(&self.end).unwrap()), modes(&self.before));
         let written = String::from_utf8_lossy(&self.written()).into_owned();
         for (on, off) in [("?1049h", "?1049l"), ("?25l", "?25h"), ("?7l", "?7h")] {

@@ -9,10 +9,13 @@ use anyhow::Context as _;
 use ledger::Ledger;
 use linux::Root;
 
+use crate::charset;
 use crate::failure::{Failure, Standing as _};
 
-/// Columns when the output is no terminal, and the most that are used on one.
-const WIDEST: usize = 100;
+/// Columns of an answer that nobody looks at in a window: a pipe, a file.
+const ENDLESS: usize = usize::MAX;
+/// The narrowest window that an answer is laid out for.
+const NARROWEST: usize = 20;
 
 /// What every command is given.
 pub(crate) struct Context {
@@ -26,24 +29,34 @@ pub(crate) struct Context {
     pub watched: bool,
     /// Whether a person reads the answers: standard output is a terminal.
     pub answers_a_person: bool,
-    /// How many columns an answer may take.
+    /// How many columns a table may take. Prose takes no more than reads well
+    /// ([`crate::render::table::wrap`]).
     pub columns: usize,
+}
+
+/// How many columns there are: as many as the user says (`COLUMNS`), else as the window has, else endlessly many,
+/// so that nothing is left out or shortened for another program.
+fn columns(said: Option<&str>, window: Option<usize>) -> usize {
+    said.and_then(|said| said.trim().parse().ok())
+        .filter(|columns| *columns > 0)
+        .or(window)
+        .unwrap_or(ENDLESS)
+        .max(NARROWEST)
 }
 
 impl Context {
     /// The context of this process.
     pub(crate) fn of_process(ledger: Option<PathBuf>) -> Context {
-        let columns = match terminal_size::terminal_size() {
-            Some((width, _)) if io::stdout().is_terminal() => usize::from(width.0).min(WIDEST),
-            _ => WIDEST,
-        };
+        let window = terminal_size::terminal_size()
+            .filter(|_| io::stdout().is_terminal())
+            .map(|(width, _)| usize::from(width.0));
         Context {
             root: Root::host(),
             ledger,
             out: Box::new(io::BufWriter::new(io::stdout())),
             watched: io::stderr().is_terminal(),
             answers_a_person: io::stdout().is_terminal(),
-            columns,
+            columns: columns(std::env::var("COLUMNS").ok().as_deref(), window),
         }
     }
 
@@ -80,7 +93,7 @@ impl Context {
     /// Writes an answer. A closed pipe is an error that ends the program quietly.
     pub(crate) fn print(&mut self, text: &str) -> Result<(), Failure> {
         self.out
-            .write_all(printable(text).as_bytes())
+            .write_all(charset::shown(&printable(text)).as_bytes())
             .and_then(|()| self.out.flush())
             .context("the answer could not be written to standard output")
             .midway()
@@ -95,7 +108,7 @@ impl Context {
 /// Tells the user something that is not part of the answer, on standard error.
 pub(crate) fn tell(text: &str) {
     // With standard error closed there is nobody to tell.
-    let _ = writeln!(io::stderr(), "{}", printable(text));
+    let _ = writeln!(io::stderr(), "{}", charset::shown(&printable(text)));
 }
 
 /// The text with control characters, which a path or a host's name may hold, made harmless: a
@@ -121,6 +134,21 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_user_and_then_the_window_say_how_many_columns_there_are() {
+        for (said, window, expected) in [
+            (Some("40"), Some(120), 40),
+            (Some("40"), None, 40),
+            (None, Some(40), 40),
+            (Some("0"), Some(80), 80),
+            (Some("wide"), None, ENDLESS),
+            (None, None, ENDLESS),
+            (Some("1"), None, NARROWEST),
+        ] {
+            assert_eq!(columns(said, window), expected, "{said:?} {window:?}");
+        }
+    }
 
     #[test]
     fn what_a_terminal_would_obey_is_made_harmless_and_nothing_else_is_changed() {

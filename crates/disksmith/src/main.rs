@@ -3,6 +3,7 @@
 mod array;
 mod bars;
 mod bench;
+mod charset;
 mod cli;
 mod context;
 mod devices;

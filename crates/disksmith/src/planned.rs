@@ -306,6 +306,7 @@ mod tests {
             file,
             device: None,
             size: Bytes(4096),
+            unreadable: 0,
         }
     }
 

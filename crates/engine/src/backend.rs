@@ -8,8 +8,8 @@ use record::Direction;
 pub(crate) trait Backend {
     /// The clock, in ticks.
     fn now(&self) -> u64;
-    /// Nanoseconds in which this thread ran or waited for a processor.
-    fn busy_nanos(&self) -> u64;
+    /// The share of the time since the last call in which this thread ran or waited for a processor.
+    fn busy_share(&mut self) -> f64;
     /// Queues a request of `bytes` bytes at a place (see `places::in_file`). There is room for one
     /// in each slot.
     fn push(&mut self, slot: u32, direction: Direction, place: u64, bytes: u32);

@@ -53,7 +53,6 @@ pub struct Timer<'a> {
     tally: Tally,
     sender: &'a Sender<Message>,
     busy: BusyTime,
-    busy_before: u64,
     /// Reads and writes so far, and the ticks that they took.
     ops: u64,
     ticks: u64,
@@ -99,33 +98,30 @@ impl Timer<'_> {
     }
 
     fn advance(&mut self, now: u64) {
-        let busy = self.busy.nanos();
-        let mut busy_nanos = busy - self.busy_before;
-        self.busy_before = busy;
-        let (thread, sender) = (self.thread, self.sender);
+        let (thread, sender, busy) = (self.thread, self.sender, &mut self.busy);
+        // After a long call several windows are over, and one share is known for all of them.
+        let mut busy_share = None;
         self.tally.advance(now, |index, ticks, flows| {
-            // After a long call several windows are over; all that is known is in the first.
             let part = Box::new(Part {
                 index,
                 ticks,
                 flows,
-                busy_nanos: std::mem::take(&mut busy_nanos),
+                busy_share: *busy_share.get_or_insert_with(|| busy.share()),
             });
             let _ = sender.send(Message::Window { thread, part });
         });
-        self.busy_before -= busy_nanos;
     }
 
     /// The window under way, cut short now.
-    fn end(self) -> End {
-        let busy_nanos = self.busy.nanos() - self.busy_before;
+    fn end(mut self) -> End {
+        let busy_share = self.busy.share();
         let (index, ticks, flows) = self.tally.cut(self.clock.now());
         End {
             part: Part {
                 index,
                 ticks,
                 flows,
-                busy_nanos,
+                busy_share,
             },
             ops: self.ops,
             ticks: self.ticks,
@@ -138,7 +134,7 @@ struct Part {
     index: usize,
     ticks: u64,
     flows: Flows,
-    busy_nanos: u64,
+    busy_share: f64,
 }
 
 /// What a thread has when its work is over.
@@ -231,14 +227,12 @@ impl Together<'_> {
                 slices: u64::from(u32::MAX),
             }
         });
-        let busy = BusyTime::of_this_thread();
         let mut timer = Timer {
             thread,
             clock: self.clock,
             tally: Tally::new(self.calls.workload, timetable),
             sender,
-            busy_before: busy.nanos(),
-            busy,
+            busy: BusyTime::of_this_thread(),
             ops: 0,
             ticks: 0,
         };

@@ -87,24 +87,68 @@ pub(crate) fn monotonic_nanos() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Tells how long the thread that made it ran, or wanted to and had no processor. On a busy host
+/// The share of a thread's time in which it ran, or wanted to and had no processor. On a busy host
 /// the second is much, and it is no wait for the disk.
 pub(crate) struct BusyTime {
     schedstat: Option<File>,
+    before: Spent,
+}
+
+/// Counters of one thread, read at one moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spent {
+    /// The moment, in nanoseconds.
+    pub now: u64,
+    /// Nanoseconds in which it ran or waited for a processor. A hypervisor's steal may be missing
+    /// (CONFIG_PARAVIRT_TIME_ACCOUNTING).
+    pub busy: u64,
+    /// Times that it slept (getrusage(2), ru_nvcsw); `None` where the kernel does not count them.
+    pub sleeps: Option<u64>,
+}
+
+impl Spent {
+    /// The busy share of the time since `before`, 0 to 1. Both counters are of the same two
+    /// moments: a thread that is late for the end of a window is late with both.
+    pub(crate) fn busy_share_since(self, before: Spent) -> f64 {
+        // What never slept has never waited, whatever is missing in the times.
+        if self.sleeps.is_some() && self.sleeps == before.sleeps {
+            return 1.0;
+        }
+        let passed = self.now.saturating_sub(before.now).max(1);
+        (self.busy.saturating_sub(before.busy) as f64 / passed as f64).min(1.0)
+    }
 }
 
 impl BusyTime {
     /// For the calling thread.
     pub(crate) fn of_this_thread() -> BusyTime {
-        BusyTime {
+        let mut busy = BusyTime {
             schedstat: File::open("/proc/thread-self/schedstat").ok(),
-        }
+            before: Spent::default(),
+        };
+        busy.before = busy.spent();
+        busy
     }
 
-    /// Nanoseconds until now.
-    pub(crate) fn nanos(&self) -> u64 {
+    /// The busy share of the time since the last call, 0 to 1.
+    pub(crate) fn share(&mut self) -> f64 {
+        let now = self.spent();
+        now.busy_share_since(std::mem::replace(&mut self.before, now))
+    }
+
+    fn spent(&self) -> Spent {
+        let now = monotonic_nanos();
         let time = clock_gettime(ClockId::ThreadCPUTime);
-        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64 + self.run_delay_nanos()
+        let ran = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+        Spent {
+            now,
+            busy: ran + self.run_delay_nanos(),
+            // A kernel without the one may have the other as zeros.
+            sleeps: self
+                .schedstat
+                .is_some()
+                .then(|| usage(libc::RUSAGE_THREAD).ru_nvcsw as u64),
+        }
     }
 
     /// Time on a run queue without running: the second number of schedstat (Linux,
@@ -142,14 +186,18 @@ pub(crate) fn cpu_since(one: CpuTime, other: CpuTime) -> CpuTime {
     }
 }
 
-fn cpu_time(whose: libc::c_int) -> CpuTime {
+fn usage(whose: libc::c_int) -> libc::rusage {
     // SAFETY: a rusage of zeros is a valid one, and the call writes to nothing else. It cannot
     // fail for the calling process or thread.
-    let usage = unsafe {
+    unsafe {
         let mut usage = std::mem::zeroed();
         libc::getrusage(whose, &mut usage);
         usage
-    };
+    }
+}
+
+fn cpu_time(whose: libc::c_int) -> CpuTime {
+    let usage = usage(whose);
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
     CpuTime {
         user_s: seconds(usage.ru_utime),
@@ -172,6 +220,52 @@ mod tests {
         let counted = clock.span(clock.now() - ticks).0 as f64;
         let passed = (monotonic_nanos() - nanos) as f64;
         assert!((counted / passed - 1.0).abs() < 0.01, "{counted} {passed}");
+    }
+
+    const MS: u64 = 1_000_000;
+
+    fn spent(now: u64, busy: u64, sleeps: u64) -> Spent {
+        Spent {
+            now: now * MS,
+            busy: busy * MS,
+            sleeps: Some(sleeps),
+        }
+    }
+
+    #[test]
+    fn a_share_is_of_the_time_that_passed_whenever_it_is_asked_for() {
+        // 30 ms late for the end of the first second, 20 ms for that of the second one.
+        let at = [spent(0, 0, 0), spent(1030, 515, 9), spent(2020, 1010, 17)];
+        for pair in at.windows(2) {
+            assert_eq!(pair[1].busy_share_since(pair[0]), 0.5);
+        }
+    }
+
+    #[test]
+    fn what_never_slept_was_busy_though_a_hypervisor_stole_half_of_its_time() {
+        let (before, now) = (spent(0, 0, 3), spent(1000, 500, 3));
+        assert_eq!(now.busy_share_since(before), 1.0);
+        let slept = spent(1000, 500, 4);
+        assert_eq!(slept.busy_share_since(before), 0.5);
+        // Where sleeps are not counted, nothing follows from there being none.
+        let unknown = |spent: Spent| Spent {
+            sleeps: None,
+            ..spent
+        };
+        assert_eq!(unknown(now).busy_share_since(unknown(before)), 0.5);
+    }
+
+    #[test]
+    fn a_thread_that_only_computes_is_busy_all_the_time_and_one_that_sleeps_is_not() {
+        let mut busy = BusyTime::of_this_thread();
+        let began = monotonic_nanos();
+        while monotonic_nanos() - began < 50 * MS {}
+        let share = busy.share();
+        assert!(share == 1.0 || busy.schedstat.is_none(), "{share}");
+        // However late it is woken: the share of a long sleep that is not sleep is small on any host
+        // that runs at all, and is never all of it.
+        thread::sleep(Duration::from_millis(200));
+        assert!(busy.share() < 1.0);
     }
 
     #[test]

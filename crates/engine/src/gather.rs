@@ -35,7 +35,8 @@ struct Joining {
     ticks: u64,
     flows: Flows,
     in_flight: u64,
-    busy_nanos: u64,
+    /// Ticks in which workers ran or waited for a processor.
+    busy_ticks: f64,
     worker_ops: Vec<u64>,
     worker_ticks: Vec<f64>,
 }
@@ -47,7 +48,7 @@ impl Joining {
             ticks: 0,
             flows: flows_for(workload),
             in_flight: 0,
-            busy_nanos: 0,
+            busy_ticks: 0.0,
             worker_ops: vec![0; workers as usize],
             worker_ticks: vec![0.0; workers as usize],
         }
@@ -58,7 +59,7 @@ impl Joining {
         self.ticks = self.ticks.max(tally.ticks);
         merge_flows(&mut self.flows, &tally.flows);
         self.in_flight += tally.in_flight;
-        self.busy_nanos += tally.busy_nanos;
+        self.busy_ticks += tally.busy_share * tally.ticks as f64;
         self.worker_ops[worker] += ops_of(&tally.flows);
         self.worker_ticks[worker] += ticks_of(&tally.flows);
     }
@@ -229,8 +230,8 @@ impl Gathered {
             *total += ticks;
         }
         let seconds = clock.span(joined.ticks).as_secs_f64();
-        let worker_seconds = seconds * f64::from(together.shape.workers);
-        let busy = joined.busy_nanos as f64 / 1e9 / worker_seconds.max(1e-9);
+        let worker_ticks = joined.ticks.max(1) as f64 * f64::from(together.shape.workers);
+        let busy = joined.busy_ticks / worker_ticks;
         let [read, write, sync, commit] = joined.flows.map(|flow| {
             flow.map(|flow| WindowFlow {
                 slices: flow.slices,

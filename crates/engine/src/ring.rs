@@ -278,7 +278,7 @@ mod tests {
     fn the_kernel_is_told_how_many_may_block() {
         let file = File::open("/dev/null").unwrap();
         let Ok(ring) = Ring::new(&[&file], 8, Clock::monotonic()) else {
-            println!("skipped: io_uring is refused here");
+            skip::skipped("io_uring is refused here");
             return;
         };
         let told = || {
@@ -289,7 +289,7 @@ mod tests {
                 .map(|()| most[0])
         };
         if told().is_err() {
-            println!("skipped: this kernel cannot be told (Linux 5.15 can)");
+            skip::skipped("this kernel cannot be told (Linux 5.15 can)");
             return;
         }
         ring.let_block(777);

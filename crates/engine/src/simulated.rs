@@ -5,6 +5,7 @@ use std::io;
 use record::Direction;
 
 use crate::backend::{Backend, Completion};
+use crate::clock::Spent;
 
 /// Answers each request `latency` ticks after it was submitted, except while it is stalled. A tick
 /// is a nanosecond.
@@ -13,6 +14,12 @@ pub(crate) struct SimulatedDisk {
     pub latency: u64,
     /// Requests that would be answered in `stall.0..stall.1` are answered at its end.
     pub stall: Option<(u64, u64)>,
+    /// The thread has no processor in these times, in order.
+    pub without_processor: Vec<(u64, u64)>,
+    /// Requests are calls that compute until they are answered, as on memory; otherwise the thread
+    /// sleeps.
+    pub computes: bool,
+    spent: Spent,
     /// The answer to a request at this offset is this negative error number.
     pub fails_at: Option<(u64, i32)>,
     /// So many bytes are moved by each request; `None` as many as it asks for.
@@ -28,6 +35,9 @@ impl SimulatedDisk {
             now: 0,
             latency,
             stall: None,
+            without_processor: Vec::new(),
+            computes: false,
+            spent: Spent::default(),
             fails_at: None,
             block: None,
             queued: Vec::new(),
@@ -50,8 +60,13 @@ impl Backend for SimulatedDisk {
         self.now
     }
 
-    fn busy_nanos(&self) -> u64 {
-        0
+    fn busy_share(&mut self) -> f64 {
+        let spent = Spent {
+            now: self.now,
+            busy: if self.computes { self.now } else { 0 },
+            sleeps: None,
+        };
+        spent.busy_share_since(std::mem::replace(&mut self.spent, spent))
     }
 
     fn push(&mut self, slot: u32, direction: Direction, place: u64, bytes: u32) {
@@ -74,6 +89,13 @@ impl Backend for SimulatedDisk {
         let first = self.in_flight.iter().map(|(at, _)| *at).min();
         let wake_at = first.map_or(wake_at, |first| first.min(wake_at));
         self.now = self.now.max(wake_at);
+        let late = self.without_processor.iter();
+        if let Some((_, to)) = late
+            .filter(|(from, to)| (*from..*to).contains(&self.now))
+            .next()
+        {
+            self.now = *to;
+        }
         Ok(())
     }
 

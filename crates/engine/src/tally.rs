@@ -92,8 +92,8 @@ pub(crate) struct WindowTally {
     pub flows: Flows,
     /// Requests in flight or due when it ended.
     pub in_flight: u64,
-    /// Nanoseconds in which the worker meanwhile ran or waited for a processor.
-    pub busy_nanos: u64,
+    /// The share of the time in which the worker ran or waited for a processor.
+    pub busy_share: f64,
     /// Processor time that the worker's thread used.
     pub cpu: CpuTime,
 }

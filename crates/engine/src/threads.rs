@@ -80,8 +80,8 @@ impl Backend for Blocking<'_> {
         self.clock.now()
     }
 
-    fn busy_nanos(&self) -> u64 {
-        self.busy.nanos()
+    fn busy_share(&mut self) -> f64 {
+        self.busy.share()
     }
 
     fn push(&mut self, _slot: u32, direction: Direction, place: u64, bytes: u32) {

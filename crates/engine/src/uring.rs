@@ -111,8 +111,8 @@ impl Backend for Uring {
         self.clock.now()
     }
 
-    fn busy_nanos(&self) -> u64 {
-        self.busy.nanos()
+    fn busy_share(&mut self) -> f64 {
+        self.busy.share()
     }
 
     #[inline(always)]

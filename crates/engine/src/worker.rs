@@ -53,7 +53,6 @@ pub(crate) struct Worker<'a, B> {
     /// When the first write that came back and is not synced yet was due.
     group: Option<u64>,
     budget_spent: bool,
-    busy_nanos: u64,
     /// What this thread had used when the window that is under way began.
     cpu: CpuTime,
 }
@@ -90,7 +89,6 @@ impl<'a, B: Backend> Worker<'a, B> {
             unsynced: 0,
             group: None,
             budget_spent: false,
-            busy_nanos: backend.busy_nanos(),
             cpu: thread_cpu_time(),
             backend,
             windows,
@@ -316,16 +314,17 @@ impl<'a, B: Backend> Worker<'a, B> {
     fn advance(&mut self, now: u64) {
         let in_flight = self.in_flight() as u64 + self.backlog(now);
         let (id, windows) = (self.id, &self.windows);
-        let (backend, busy_before) = (&self.backend, &mut self.busy_nanos);
-        let cpu_before = &mut self.cpu;
+        let (backend, cpu_before) = (&mut self.backend, &mut self.cpu);
+        // After a stall several windows are over, and one share is known for all of them.
+        let mut busy_share = None;
         self.tally.advance(now, |index, ticks, flows| {
-            let (busy_now, cpu_now) = (backend.busy_nanos(), thread_cpu_time());
+            let cpu_now = thread_cpu_time();
             let tally = WindowTally {
                 index,
                 ticks,
                 flows,
                 in_flight,
-                busy_nanos: busy_now.saturating_sub(std::mem::replace(busy_before, busy_now)),
+                busy_share: *busy_share.get_or_insert_with(|| backend.busy_share()),
                 cpu: cpu_since(cpu_now, std::mem::replace(cpu_before, cpu_now)),
             };
             // The gatherer outlives the workers; if it is gone, so is whoever wanted the figures.
@@ -380,7 +379,7 @@ impl<'a, B: Backend> Worker<'a, B> {
             ticks,
             flows,
             in_flight,
-            busy_nanos: self.backend.busy_nanos().saturating_sub(self.busy_nanos),
+            busy_share: self.backend.busy_share(),
             cpu: CpuTime::default(),
         }
     }

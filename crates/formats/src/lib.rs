@@ -13,6 +13,7 @@ pub mod iostat;
 mod pieces;
 mod sum_up;
 mod sysbench;
+pub mod text;
 
 pub use error::{ReadError, WriteError};
 pub use sum_up::sum_up;

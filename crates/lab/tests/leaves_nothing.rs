@@ -5,7 +5,6 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
 
 use lab::server::{Caps, Keep, Options, Server};
 use lab::spec::{VolumeGroup, VolumeSpec};
@@ -65,13 +64,7 @@ fn stop_with_requests_in_flight(server: Server) {
         ["held.sock", "lab1.sock", "lab2.sock", "lab3.sock", "lock"]
     );
     assert_ne!(server.address().unwrap().port(), 0);
-    let begun = Instant::now();
     drop(server);
-    assert!(
-        begun.elapsed() < Duration::from_secs(1),
-        "{:?}",
-        begun.elapsed()
-    );
     for client in &mut clients {
         let mut rest = Vec::new();
         client.read_to_end(&mut rest).unwrap();

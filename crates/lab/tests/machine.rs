@@ -21,6 +21,7 @@ use lab::machine::{
 };
 use lab::server::{Server, Volume};
 use lab::spec::{VolumeGroup, VolumeSpec};
+use skip::skipped;
 
 /// Takes what a command writes, for a look at it while it runs.
 #[derive(Clone, Default)]
@@ -48,7 +49,7 @@ impl Heard {
         while !self.text().contains(words) {
             let waited = began.elapsed();
             assert!(
-                waited < Duration::from_secs(120),
+                waited < Duration::from_secs(600),
                 "no '{words}': {}",
                 self.text()
             );
@@ -84,12 +85,9 @@ fn options(folder: &Path, script: &str) -> Option<MachineOptions> {
         serial: "volume".to_owned(),
     }];
     options.accel = Accel::Emulation;
-    options.timeout = Some(Duration::from_secs(120));
+    // A boot and its command, on a host of any speed.
+    options.timeout = Some(Duration::from_secs(600));
     Some(options)
-}
-
-fn skipped(why: &str) {
-    println!("skipped: {why}");
 }
 
 fn run(options: &MachineOptions) -> (Result<Option<u8>, Error>, String, String) {
@@ -405,10 +403,10 @@ fn with_qemu_a_machine_that_ends_early_says_why() {
     for (script, timeout, words) in [
         (
             "echo c >/proc/sysrq-trigger",
-            120,
+            600,
             "kernel gave up: sysrq triggered crash",
         ),
-        ("poweroff -f", 120, "switched off before its command ended"),
+        ("poweroff -f", 600, "switched off before its command ended"),
         ("sleep 1000", 1, "was not done 1 s after"),
     ] {
         let Some(mut options) = options(folder.path(), script) else {

@@ -111,7 +111,7 @@ fn with_qemu_arrays_have_their_bytes_where_the_map_says() {
     let cache = default_cache(|name| std::env::var_os(name));
     let packages = match check_emulator().and_then(|()| Packages::ensure(&cache, &mut |_| {})) {
         Ok(packages) => packages,
-        Err(Error::Unavailable(why)) => return println!("skipped: {why}"),
+        Err(Error::Unavailable(why)) => return skip::skipped(&why),
         Err(error) => panic!("{error}"),
     };
     let folder = tempfile::tempdir().unwrap();

@@ -17,7 +17,8 @@ const CANDIDATES: &str = "
 
 impl Ledger {
     /// The id of the one run that `word` names: a whole id, the beginning or the end of one, `last`
-    /// for the newest, or `last~1` for the one before.
+    /// for the one that was added last, or `last~1` for the one before. That is the order in which runs came into
+    /// the ledger, and not that of their dates: what is imported today may be of last year.
     ///
     /// # Errors
     /// When no run answers to it, or more than one does.
@@ -28,7 +29,7 @@ impl Ledger {
     /// Its row and its id.
     pub(crate) fn locate(&self, word: &str) -> Result<(i64, RunId)> {
         let found = match back(word) {
-            Some(steps) => self.nth_newest(steps)?,
+            Some(steps) => self.nth_last(steps)?,
             None => self.by_part(word)?,
         };
         found.ok_or_else(|| Error::NoSuchRun {
@@ -37,10 +38,10 @@ impl Ledger {
         })
     }
 
-    fn nth_newest(&self, steps: u32) -> Result<Option<(i64, RunId)>> {
+    fn nth_last(&self, steps: u32) -> Result<Option<(i64, RunId)>> {
         self.connection
             .query_row(
-                "SELECT number, id FROM runs ORDER BY started DESC, number DESC LIMIT 1 OFFSET ?1",
+                "SELECT number, id FROM runs ORDER BY number DESC LIMIT 1 OFFSET ?1",
                 params![steps],
                 located,
             )
@@ -118,12 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn last_counts_back_from_the_newest_by_its_start_and_not_by_when_it_was_saved() {
+    fn last_counts_back_from_what_was_added_last_and_not_by_when_it_began() {
         let (_scratch, ledger, ids) = ledger_with(&[5, 9, 7]);
         for (word, id) in [
-            ("last", &ids[1]),
-            ("last~0", &ids[1]),
-            ("last~1", &ids[2]),
+            ("last", &ids[2]),
+            ("last~0", &ids[2]),
+            ("last~1", &ids[1]),
             ("last~2", &ids[0]),
         ] {
             assert_eq!(ledger.find(word).unwrap().as_str(), id, "{word}");

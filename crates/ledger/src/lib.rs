@@ -45,6 +45,7 @@ mod open;
 mod owner;
 mod place;
 mod recording;
+mod report;
 mod runs;
 mod schema;
 mod work;

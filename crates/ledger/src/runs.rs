@@ -1,13 +1,14 @@
 //! Runs: save, list, load, remove.
 
 use jiff::Timestamp;
-use record::{Finding, ImportedRun, Origin, Run, RunId, Verdict};
+use record::{Finding, ImportedRun, Origin, Run, RunId, Summary, Verdict};
 use rusqlite::{
     OptionalExtension as _, Row, Transaction, TransactionBehavior, named_params, params,
 };
 use serde::de::DeserializeOwned;
 
 use crate::document::{Document, Kept};
+use crate::report;
 use crate::{Error, Ledger, Result};
 
 /// Which runs to list. The default is all of them.
@@ -64,6 +65,8 @@ struct Listed<'a> {
     phases: Vec<&'a str>,
     tool: Option<&'a String>,
     interrupted: bool,
+    /// What another tool reported, where it is kept as that.
+    reported: Option<&'a Summary>,
 }
 
 /// What was concluded from a run.
@@ -112,12 +115,14 @@ impl Ledger {
                 Origin::Imported { tool } => Some(tool),
             },
             interrupted: run.interrupted,
+            reported: None,
         };
-        self.keep(&listed, &document, verdict, findings)
+        self.keep(&listed, &document, verdict, findings).map(drop)
     }
 
     /// Keeps a run that was read from another tool's output, as [`save`](Ledger::save) does. Host
-    /// and target that are not known are listed as empty.
+    /// and target that are not known are listed as empty. What the tool reported is kept once: the id of the run
+    /// that has it already is given back, or `None` where this one is kept.
     ///
     /// # Errors
     /// As [`save`](Ledger::save).
@@ -126,7 +131,7 @@ impl Ledger {
         run: &ImportedRun,
         verdict: Verdict,
         findings: &[Finding],
-    ) -> Result<()> {
+    ) -> Result<Option<RunId>> {
         self.demand_writable()?;
         let document = Document::pack_imported(run)?;
         let summary = &run.summary;
@@ -144,6 +149,7 @@ impl Ledger {
                 .collect(),
             tool: Some(&summary.tool),
             interrupted: false,
+            reported: Some(summary),
         };
         self.keep(&listed, &document, verdict, findings)
     }
@@ -154,7 +160,7 @@ impl Ledger {
         document: &Document,
         verdict: Verdict,
         findings: &[Finding],
-    ) -> Result<()> {
+    ) -> Result<Option<RunId>> {
         let kept = self.insert(listed, document, verdict, findings);
         kept.map_err(|error| match error.sqlite_extended_error_code() {
             Some(rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE) => Error::AlreadyKept {
@@ -171,8 +177,14 @@ impl Ledger {
         document: &Document,
         verdict: Verdict,
         findings: &[Finding],
-    ) -> rusqlite::Result<()> {
+    ) -> rusqlite::Result<Option<RunId>> {
         let change = self.change()?;
+        // Under the lock, so that two that import the same at once keep it once.
+        if let Some(summary) = listed.reported
+            && let Some(id) = report::kept(&change, summary)?
+        {
+            return Ok(Some(id));
+        }
         change.execute(
             "INSERT INTO runs (id, started, host, target, device, suite, phases, tool, interrupted)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
@@ -194,7 +206,11 @@ impl Ledger {
             params![number, document.form, document.size as i64, document.body],
         )?;
         conclude(&change, number, verdict, findings)?;
-        change.commit()
+        if let Some(summary) = listed.reported {
+            report::note(&change, number, summary)?;
+        }
+        change.commit()?;
+        Ok(None)
     }
 
     /// Replaces what was concluded from a run, after it was studied again. What was measured stays.

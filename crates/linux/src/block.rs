@@ -119,7 +119,19 @@ impl Devices {
             let Some(below) = self.at_path(root, path).map(|device| device.number) else {
                 continue;
             };
-            if let Kind::Loop { backing_device, .. } = &mut self.list[index].kind {
+            self.put_loop_on(self.list[index].number, below);
+        }
+    }
+
+    /// Notes that a loop device has a block device below, where the path in sysfs does not tell: it is
+    /// that of a node outside `/dev`, or in another mount namespace.
+    pub(crate) fn put_loop_on(&mut self, number: DevNum, below: DevNum) {
+        for device in self
+            .list
+            .iter_mut()
+            .filter(|device| device.number == number)
+        {
+            if let Kind::Loop { backing_device, .. } = &mut device.kind {
                 *backing_device = Some(below);
             }
         }

@@ -12,8 +12,9 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a program may take when nothing else is said.
-const LIMIT: Duration = Duration::from_secs(60);
+/// Time limit of a program that has none of its own. It ends what hangs. It is no measure of what works: mount(8)
+/// replays a journal and umount(8) writes what is in memory, which take minutes on a slow disk or a busy host.
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// How much of a program's standard error is repeated in an error, in bytes from its end.
 const REPEATED: usize = 2000;
@@ -515,40 +516,56 @@ mod tests {
     #[test]
     fn a_program_that_hangs_is_killed() {
         let began = Instant::now();
-        let hung = shell("echo waiting >&2; exec sleep 60").limit(Duration::from_millis(200));
+        let hung = shell("echo waiting >&2; exec sleep 1000").limit(Duration::from_millis(200));
         let text = hung.run().unwrap_err().to_string();
         assert!(text.contains("not done after 0.2 s"), "{text}");
         assert!(text.contains("waiting"), "{text}");
-        assert!(began.elapsed() < Duration::from_secs(20));
+        assert!(began.elapsed() < Duration::from_secs(900));
     }
 
     #[test]
     fn a_child_that_is_left_behind_is_not_waited_for_and_what_was_written_is_given() {
         let began = Instant::now();
-        let output = shell("sleep 30 & echo done; echo badly >&2").run().unwrap();
+        let output = shell("sleep 1000 & echo done; echo badly >&2")
+            .run()
+            .unwrap();
         assert!(output.status.success());
         assert_eq!(output.text(), "done\n");
         assert_eq!(output.stderr, b"badly\n");
-        assert!(began.elapsed() < Duration::from_secs(20));
+        assert!(began.elapsed() < Duration::from_secs(900));
     }
 
     #[test]
     fn an_interruption_ends_a_program() {
         let began = Instant::now();
-        let error = shell("sleep 60").run_unless(&AtomicBool::new(true));
+        let error = shell("sleep 1000").run_unless(&AtomicBool::new(true));
         let text = error.unwrap_err().to_string();
-        assert_eq!(text, "sh -c 'sleep 60' was interrupted");
-        assert!(began.elapsed() < Duration::from_secs(20));
+        assert_eq!(text, "sh -c 'sleep 1000' was interrupted");
+        assert!(began.elapsed() < Duration::from_secs(900));
     }
 
     #[test]
     fn what_a_bound_program_started_is_killed_with_it() {
-        let began = Instant::now();
-        // The pipe is closed when both are gone, and waited for until then.
-        let late = shell("sleep 60 & sleep 60").bound();
-        let error = late.limit(Duration::from_millis(200)).run().unwrap_err();
+        let folder = tempfile::tempdir().unwrap();
+        let late = shell("sleep 1000 & echo $! >pid; sleep 1000").folder(folder.path());
+        let error = late
+            .bound()
+            .limit(Duration::from_secs(5))
+            .run()
+            .unwrap_err();
         assert!(matches!(error, Error::Late { .. }), "{error}");
-        assert!(began.elapsed() < LAST_OUTPUT);
+        // It is gone, or dead and not yet taken leave of by whoever has inherited it.
+        let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();
+        let stat = format!("/proc/{}/stat", pid.trim());
+        let lives = || {
+            let stat = std::fs::read_to_string(&stat).unwrap_or_default();
+            stat.contains("(sleep)") && !stat.contains("(sleep) Z")
+        };
+        let began = Instant::now();
+        while lives() {
+            assert!(began.elapsed() < Duration::from_secs(600), "{stat}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
         assert_eq!(shell("echo out").bound().run().unwrap().text(), "out\n");
     }
 

@@ -39,6 +39,12 @@ pub enum Error {
     /// A device is not, or no longer, there.
     #[error("{0} is not a block device that the kernel lists; it may have been removed")]
     NoDevice(String),
+    /// The kernel's list of block devices is not there.
+    #[error("{} is not there, so that devices in use cannot be told from others; mount sysfs", .0.display())]
+    NoDevices(PathBuf),
+    /// Another file system is mounted over a list of the kernel's.
+    #[error("{} is mounted over the kernel's own lists, which hides devices in use; unmount it", .0.display())]
+    Hidden(PathBuf),
 }
 
 impl Error {

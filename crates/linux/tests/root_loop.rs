@@ -266,7 +266,7 @@ fn root_loop_the_file_that_a_device_shows_is_refused() {
     let file = folder.path().canonicalize().unwrap().join("my disk.img");
     File::create(&file).unwrap().set_len(16 << 20).unwrap();
     let Ok(disk) = Loop::on(&file) else {
-        println!("skipped: no loop device can be attached here");
+        skip::skipped("no loop device can be attached here");
         return;
     };
     let devices = Devices::read(&Root::host()).unwrap();
@@ -437,7 +437,7 @@ fn root_loop_the_root_disk_of_this_machine_is_refused() {
     let uses = Uses::read(&root).unwrap();
     let place = place_of(&root, uses.devices(), Path::new("/")).unwrap();
     let Some(&number) = place.devices.first() else {
-        println!("skipped: / lies on no block device here");
+        skip::skipped("/ lies on no block device here");
         return;
     };
     for disk in uses.devices().stack_below(number) {

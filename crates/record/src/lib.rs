@@ -30,6 +30,6 @@ pub use summary::{
     Activity, CpuShares, Fairness, FlowSummary, ImportedRun, LatencySummary, Percentile,
     PhaseSummary, Samples, Summary, WorkSummary,
 };
-pub use units::{Bytes, Nanos, ParseUnitError};
+pub use units::{Bytes, Nanos, ParseUnitError, has_unit};
 pub use window::{DeviceCounts, Direction, Slice, Window, WindowFlow};
 pub use workload::{Calls, Details, Pattern, SizeShare, SmallFiles, Spread, Workload};

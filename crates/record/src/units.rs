@@ -61,6 +61,15 @@ impl Bytes {
         Bytes(n << 30)
     }
 
+    /// The same without rounding, for sentences that turn on the last byte: `4 KiB`, `1.5 GiB`, `4097 bytes`.
+    pub fn exact(self) -> String {
+        let shown = self.to_string();
+        match shown.parse() {
+            Ok(back) if self == back => shown,
+            _ => format!("{} bytes", self.0),
+        }
+    }
+
     /// The largest multiple of `unit` that is not larger.
     #[must_use]
     pub const fn round_down(self, unit: Bytes) -> Bytes {
@@ -117,6 +126,16 @@ macro_rules! arithmetic {
 }
 arithmetic!(Bytes);
 arithmetic!(Nanos);
+
+/// Whether a size or a duration is given with its unit, or is nothing, which needs none. A bare number of bytes
+/// or seconds is taken for another unit too easily where figures are usually of another size.
+pub fn has_unit(text: &str) -> bool {
+    match split(text) {
+        Some((number, unit)) => !unit.is_empty() || number == 0.0,
+        // What is neither is told apart by the parser.
+        None => true,
+    }
+}
 
 /// Splits "16k" into its number and its unit.
 fn split(text: &str) -> Option<(f64, &str)> {
@@ -251,6 +270,43 @@ mod tests {
             assert_eq!(text.parse(), Ok(Nanos(nanos)), "{text}");
         }
         assert!("5 parsecs".parse::<Nanos>().is_err());
+    }
+
+    #[test]
+    fn a_bare_number_has_no_unit_unless_it_is_nothing() {
+        for (text, has) in [
+            ("125", false),
+            (" 1.5 ", false),
+            ("0", true),
+            ("0.0", true),
+            ("125B", true),
+            ("125 MiB", true),
+            ("5ms", true),
+            ("fast", true),
+        ] {
+            assert_eq!(has_unit(text), has, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_exact_comes_back_as_it_was() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (4096, "4 KiB"),
+            (4097, "4097 bytes"),
+            (1023, "1023 B"),
+            (3 << 29, "1.5 GiB"),
+            ((1 << 30) - 1, "1073741823 bytes"),
+            ((1 << 30) + 4096, "1073745920 bytes"),
+            (u64::MAX, "18446744073709551615 bytes"),
+        ] {
+            assert_eq!(Bytes(bytes).exact(), text);
+        }
+        for bytes in (0..1 << 22).step_by(517) {
+            let shown = Bytes(bytes).exact();
+            let parsed = shown.trim_end_matches("ytes").parse();
+            assert_eq!(parsed, Ok(Bytes(bytes)), "{shown}");
+        }
     }
 
     #[test]

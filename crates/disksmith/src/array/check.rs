@@ -274,14 +274,10 @@ pub(crate) fn consents(
         }
     }
     for consent in &consents {
-        let text = consent.path.to_string_lossy();
         // One with a mistyped signature is left to the claim, which explains it.
-        let names = |member: &PathBuf| {
-            consent.path == *member || text.starts_with(&format!("{}=", member.display()))
-        };
-        if !members.iter().any(names) {
+        if !members.iter().any(|member| consent.names(member)) {
             problems.push(format!(
-                "--destroy names {}, which is not among the {called}; name it as it stands there",
+                "--destroy names {}, which is not among the {called}",
                 consent.path.display()
             ));
         }

@@ -14,9 +14,6 @@ use crate::cli::{Fs, Level};
 /// is brought in step (mdadm(8), `--bitmap`). It is named, so that mdadm need not ask.
 const BITMAP_FROM: Bytes = Bytes::gib(100);
 
-/// How long making or taking down an array may take.
-const ARRAY_LIMIT: Duration = Duration::from_secs(120);
-
 /// How long making a file system may take. With large disks most of it is their discard.
 const MKFS_LIMIT: Duration = Duration::from_secs(3600);
 
@@ -132,7 +129,6 @@ impl Plan {
         mdadm
             .arg(format!("--raid-devices={}", self.members.len()))
             .args(&self.members)
-            .limit(ARRAY_LIMIT)
     }
 
     /// What makes the file system on the array's node. Whatever the members held before shows
@@ -244,10 +240,7 @@ pub(crate) fn wipe(path: &Path) -> Exec {
 
 /// What takes an array down.
 pub(crate) fn stop(node: &Path) -> Exec {
-    Exec::new("mdadm")
-        .arg("--stop")
-        .arg(node)
-        .limit(ARRAY_LIMIT)
+    Exec::new("mdadm").arg("--stop").arg(node)
 }
 
 #[cfg(test)]

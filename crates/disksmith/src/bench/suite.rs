@@ -4,7 +4,7 @@ use record::{Bytes, Nanos, Pattern, Workload};
 
 use super::measure::WINDOW;
 use super::suites::{bonnie, curve, seek, zones};
-use crate::cli::{BenchArgs, SuiteName, WorkloadText, check_rate};
+use crate::cli::{BenchArgs, Fraction, SuiteName, WorkloadText, check_rate};
 
 /// One phase of a suite.
 #[derive(Clone, Debug, PartialEq)]
@@ -297,12 +297,7 @@ fn change(workload: &mut Workload, args: &BenchArgs) -> Result<(), String> {
     if let Some(block) = args.block {
         workload.block = block.0;
     }
-    if let Some(fraction) = args.read_fraction {
-        if !(0.0..=1.0).contains(&fraction) {
-            return Err(format!(
-                "--read-fraction {fraction} is not a share from 0 to 1"
-            ));
-        }
+    if let Some(Fraction(fraction)) = args.read_fraction {
         // A log only appends and a scan only reads: with another share they would be neither.
         if workload.pattern == Pattern::Random || args.workload.is_some() {
             workload.read_fraction = fraction;

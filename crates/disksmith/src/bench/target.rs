@@ -121,15 +121,11 @@ fn consents(path: &Path, args: &BenchArgs) -> Result<Vec<Consent>, Failure> {
         .collect::<Result<_, _>>()
         .refused()?;
     // One that names the target with a mistyped signature is left to the claim, which explains it.
-    let stray = consents.iter().find(|consent| {
-        let text = consent.path.to_string_lossy();
-        consent.path != path && !text.starts_with(&format!("{}=", path.display()))
-    });
+    let stray = consents.iter().find(|consent| !consent.names(path));
     match stray {
         None => Ok(consents),
         Some(consent) => Err(Failure::refused(format!(
-            "--destroy names {}, which is not the target {}; name the target as it stands on the \
-             command line",
+            "--destroy names {}, which is not the target {}",
             consent.path.display(),
             path.display()
         ))),
@@ -200,14 +196,18 @@ fn existing(
             path.display()
         )));
     }
+    let notes = match &claim {
+        Claim::Destroy(target) => target.unreadable_note().into_iter().collect(),
+        _ => Vec::new(),
+    };
     Ok(Prepared {
         target: described(path, kind, size),
         file,
+        notes,
         writable: matches!(claim, Claim::Destroy(_)),
         counters: Vec::new(),
         largest_request: None,
         alignment: Bytes(512),
-        notes: Vec::new(),
         claim,
     })
 }
@@ -298,22 +298,29 @@ fn check_fit(target: &Target, phases: &[PhasePlan], alignment: Bytes) -> Result<
         let block = workload.block;
         if !block.0.is_multiple_of(alignment.0) {
             return Err(Failure::refused(format!(
-                "{name}: direct I/O on {} needs blocks that are multiples of {alignment}, and \
-                 {block} is not",
-                target.path
+                "{name}: direct I/O on {} needs blocks that are multiples of {}, and {} is \
+                 not",
+                target.path,
+                alignment.exact(),
+                block.exact()
             )));
         }
         let span = workload.span.unwrap_or(target.size);
         if span > target.size {
             return Err(Failure::refused(format!(
-                "{name}: a span of {span} is more than the {} of {}",
-                target.size, target.path
+                "{name}: a span of {} is more than the {} of {}",
+                span.exact(),
+                target.size.exact(),
+                target.path
             )));
         }
         if span.0 / block.0 < u64::from(workload.threads) {
             return Err(Failure::refused(format!(
-                "{name}: {span} of {} have no room for blocks of {block} on {} thread(s)",
-                target.path, workload.threads
+                "{name}: {} of {} have no room for blocks of {} on {} thread(s)",
+                span.exact(),
+                target.path,
+                block.exact(),
+                workload.threads
             )));
         }
     }

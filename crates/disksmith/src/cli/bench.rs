@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{FileSizes, Latency, OutputFormat, Percent, Size, Span, WorkloadText};
+use super::{FileSizes, Fraction, Latency, OutputFormat, Percent, Size, Span, WorkloadText};
 use crate::planned::Planned;
 
 /// What `bench` takes.
@@ -63,9 +63,9 @@ pub(crate) struct BenchArgs {
     /// Size of a request, in every phase
     #[arg(long, value_name = "SIZE")]
     pub block: Option<Size>,
-    /// Share of requests that read, in every phase that is not a log or a scan
+    /// Share of requests that read (0.7 or 70%), in every phase that is not a log or a scan
     #[arg(long, value_name = "FRACTION")]
-    pub read_fraction: Option<f64>,
+    pub read_fraction: Option<Fraction>,
     /// Use only this much of the target, from its start
     #[arg(long, value_name = "SIZE")]
     pub span: Option<Size>,

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use lab::spec::VolumeGroup;
 use record::Nanos;
 
-use super::{Size, Span};
+use super::{Size, Span, Throughput};
 
 /// What `lab` takes.
 #[derive(Args, Debug)]
@@ -45,8 +45,8 @@ pub(crate) struct VolumesArgs {
     #[arg(long, value_name = "N")]
     pub instance_iops: Option<f64>,
     /// The most bytes a second over all volumes, as an instance has it
-    #[arg(long, value_name = "SIZE")]
-    pub instance_throughput: Option<Size>,
+    #[arg(long, value_name = "SIZE/s")]
+    pub instance_throughput: Option<Throughput>,
     /// When it ends, well or not, write what each volume did and still holds to this file, as JSON.
     /// A file that is there is replaced
     #[arg(long, value_name = "FILE")]

@@ -37,7 +37,7 @@ pub(crate) use runs::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
 pub(crate) use scrub::{By, Hours, ScrubArgs};
 pub(crate) use sweep::SweepArgs;
 pub(crate) use values::{
-    Every, FileSizes, Latency, Percent, Size, Span, Throughput, WorkloadText, check_rate,
+    Every, FileSizes, Fraction, Latency, Percent, Size, Span, Throughput, WorkloadText, check_rate,
 };
 pub(crate) use warm::{ReadyBy, WarmArgs};
 pub(crate) use watch::{Limits, WatchArgs, asks_for_check};

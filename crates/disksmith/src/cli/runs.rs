@@ -61,7 +61,7 @@ pub(crate) enum RunsVerb {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  disksmith show last\n  disksmith show last --format fio-json")]
 pub(crate) struct ShowArgs {
-    /// The run: its id, a unique beginning or end of it, `last` or `last~1`
+    /// The run: its id, a unique beginning or end of it, `last` (the one that was added last) or `last~1`
     pub run: String,
     /// Answer with one JSON document, as `bench --json` does
     #[arg(long)]
@@ -76,16 +76,23 @@ pub(crate) struct ShowArgs {
 #[command(
     after_help = "Example: disksmith compare last~1 last --fail-if-slower 5%\n\n\
                   Ratios are B over A, each with its 95 % interval from the windows. An imported run has \
-                  none,\nso nothing is said of its difference."
+                  none,\nso nothing is said of its difference.\n\n\
+                  --fail-if-slower 5% passes (status 0) only when all that A measured was compared: B has each \
+                  phase, with\nthe same work, neither run is invalid, and no interval leaves room for a slowdown \
+                  of more than the\nbar twice over. Phases that only B has do not count. Else the status is 1."
 )]
 pub(crate) struct CompareArgs {
     /// The run to compare with
     pub a: String,
     /// The run that is compared
     pub b: String,
-    /// Exit with status 1 when B is slower than A by more than this, beyond doubt
+    /// Exit with status 1 when B is slower than A by more than this, such as 5%, beyond doubt, and
+    /// when that cannot be told
     #[arg(long, value_name = "PERCENT")]
     pub fail_if_slower: Option<Percent>,
+    /// Exit with status 0 when nothing is slower beyond doubt and something cannot be told
+    #[arg(long, requires = "fail_if_slower")]
+    pub allow_inconclusive: bool,
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use record::{Bytes, Nanos, ParseUnitError, Pattern};
+use record::{Bytes, Nanos, ParseUnitError, Pattern, has_unit};
 
 /// A size that is not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,9 @@ impl FromStr for FileSizes {
         match smallest <= largest {
             true => Ok(FileSizes { smallest, largest }),
             false => Err(format!(
-                "{smallest} is more than {largest}; give the smaller one first"
+                "{} is more than {}; give the smaller one first",
+                smallest.exact(),
+                largest.exact()
             )),
         }
     }
@@ -58,6 +60,12 @@ impl FromStr for Throughput {
     fn from_str(text: &str) -> Result<Throughput, String> {
         let size = text.trim();
         let size = size.strip_suffix("/s").unwrap_or(size);
+        if !has_unit(size) {
+            return Err(format!(
+                "'{text}' lacks a unit; write {0}MiB/s, or {0}B/s for bytes",
+                size.trim()
+            ));
+        }
         let Size(bytes) = size.parse()?;
         Ok(Throughput(bytes))
     }
@@ -111,8 +119,8 @@ impl FromStr for Latency {
     }
 }
 
-/// A share, given as `3%` or `0.03`. A number of 1 or more without the sign is taken as a
-/// percentage, since a share above 1 makes no sense here.
+/// A share, written as a percentage: `3%`. The sign is demanded, since `0.5` may be meant as half a percent or
+/// as a half; of nothing there is only one, so that `0` will do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Percent(pub f64);
 
@@ -120,21 +128,46 @@ impl FromStr for Percent {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Percent, String> {
-        let bad = || format!("'{text}' is not a percentage; write it as 3% or 0.03");
-        let number = text.trim().strip_suffix('%');
-        let percent = number.is_some();
-        let value: f64 = number.unwrap_or(text).trim().parse().map_err(|_| bad())?;
-        let share = if percent || value >= 1.0 {
-            value / 100.0
-        } else {
-            value
-        };
-        if (0.0..=1.0).contains(&share) {
-            Ok(Percent(share))
-        } else {
-            Err(bad())
+        let text = text.trim();
+        let number = text.strip_suffix('%');
+        let value: Option<f64> = number.unwrap_or(text).trim().parse().ok();
+        let value = value.filter(|value| (0.0..=100.0).contains(value));
+        match (value, number) {
+            (None, _) => Err(format!(
+                "'{text}' is not a percentage from 0% to 100%; write it as 3%"
+            )),
+            (Some(value), None) if value != 0.0 => Err(without_sign(text, value)),
+            (Some(value), _) => Ok(Percent(value / 100.0)),
         }
     }
+}
+
+/// A share of requests, written as a fraction from 0 to 1 or as a percentage: `0.7`, `70%`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Fraction(pub f64);
+
+impl FromStr for Fraction {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Fraction, String> {
+        if text.trim_end().ends_with('%') {
+            return text.parse().map(|Percent(share)| Fraction(share));
+        }
+        let share: Option<f64> = text.trim().parse().ok();
+        let share = share.filter(|share| (0.0..=1.0).contains(share));
+        share.map(Fraction).ok_or_else(|| {
+            format!("'{text}' is no share of requests; write it as 0.7 or 70%, from 0 to 1")
+        })
+    }
+}
+
+/// What to write instead of a number that lacks its sign.
+fn without_sign(text: &str, value: f64) -> String {
+    let also = match value <= 1.0 {
+        true => format!(", or {}% for that share", (value * 1e6).round() / 1e4),
+        false => String::new(),
+    };
+    format!("'{text}' lacks the sign of a percentage; write {text}%{also}")
 }
 
 /// A workload of the user's own, with what is left out as `None`.
@@ -202,11 +235,9 @@ fn size(value: &str) -> Result<Bytes, String> {
     value.parse::<Size>().map(|size| size.0)
 }
 
+/// A share that is called a fraction: a percentage, or a number from 0 to 1.
 fn fraction(value: &str) -> Result<f64, String> {
-    let share: Option<f64> = value.parse().ok();
-    share
-        .filter(|share| (0.0..=1.0).contains(share))
-        .ok_or_else(|| format!("read is a share from 0 to 1, not '{value}'"))
+    value.parse().map(|Fraction(share)| share)
 }
 
 fn rate(value: &str) -> Result<f64, String> {
@@ -278,7 +309,7 @@ mod tests {
         for (text, says) in [
             ("", "not KEY=VALUE"),
             ("pattern=zipf", "random or sequential"),
-            ("read=70", "from 0 to 1"),
+            ("read=70", "write it as 0.7 or 70%"),
             ("depth=0", "from 1 to 16384"),
             ("rate=-1", "above 0"),
             ("rate=nan", "above 0"),
@@ -293,19 +324,58 @@ mod tests {
     }
 
     #[test]
-    fn a_percentage_is_read_with_and_without_its_sign() {
+    fn a_percentage_is_read_with_its_sign_only() {
         for (text, share) in [
             ("3%", 0.03),
-            ("0.03", 0.03),
-            ("5", 0.05),
+            ("100%", 1.0),
+            ("0%", 0.0),
             ("0", 0.0),
-            ("0.5 %", 0.005),
+            (" 0.5 % ", 0.005),
         ] {
             let Percent(read) = text.parse().unwrap();
             assert!((read - share).abs() < 1e-12, "{text}");
         }
-        for text in ["", "%", "-1%", "101%", "nan", "few"] {
-            assert!(text.parse::<Percent>().is_err(), "{text}");
+        for (text, says) in [
+            ("0.5", "write 0.5%, or 50% for that share"),
+            ("0.03", "write 0.03%, or 3% for that share"),
+            ("1", "write 1%, or 100% for that share"),
+            ("5", "write 5%"),
+            ("99.5", "write 99.5%"),
+        ] {
+            let error = text.parse::<Percent>().unwrap_err();
+            assert!(error.ends_with(says), "{text}: {error}");
+        }
+        for text in [
+            "",
+            "%",
+            "-1%",
+            "101%",
+            "101",
+            "nan",
+            "nan%",
+            "few",
+            "5%%",
+            "5 percent",
+        ] {
+            let error = text.parse::<Percent>().unwrap_err();
+            assert!(error.contains("write it as 3%"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_share_of_requests_is_a_fraction_or_a_percentage() {
+        for (text, share) in [
+            ("0.7", 0.7),
+            ("1", 1.0),
+            ("70%", 0.7),
+            ("1%", 0.01),
+            ("0", 0.0),
+        ] {
+            let Fraction(read) = text.parse().unwrap();
+            assert!((read - share).abs() < 1e-12, "{text}");
+        }
+        for text in ["", "70", "1.5", "-0.1", "nan", "101%", "half"] {
+            assert!(text.parse::<Fraction>().is_err(), "{text}");
         }
     }
 
@@ -313,6 +383,10 @@ mod tests {
     fn a_throughput_is_a_size_in_a_second() {
         for text in ["200MiB/s", "200M", " 200 MiB /s"] {
             assert_eq!(text.parse(), Ok(Throughput(Bytes::mib(200))), "{text}");
+        }
+        for text in ["125", "125/s", "131072000"] {
+            let error = text.parse::<Throughput>().unwrap_err();
+            assert!(error.contains("MiB/s, or"), "{text}: {error}");
         }
         for text in ["", "/s", "0/s", "200MiB/h", "fast"] {
             assert!(text.parse::<Throughput>().is_err(), "{text}");

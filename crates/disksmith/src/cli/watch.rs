@@ -8,9 +8,9 @@ use clap::Args;
 use record::Nanos;
 
 use super::watch_log::LogArgs;
-use super::{Every, Latency, RecordArgs};
+use super::{Every, Latency, Percent, RecordArgs};
 
-/// Bounds of `watch --check`, such as `await=20ms,busy=95`. What is beyond one of them is a problem.
+/// Bounds of `watch --check`, such as `await=20ms,busy=95%`. What is beyond one of them is a problem.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Limits {
     /// The mean time of a request.
@@ -42,6 +42,11 @@ impl FromStr for Address {
     }
 }
 
+/// A bound in percent.
+fn percent(value: &str) -> Result<f64, String> {
+    value.parse().map(|Percent(share)| share * 100.0)
+}
+
 impl FromStr for Limits {
     type Err = String;
 
@@ -68,9 +73,9 @@ impl FromStr for Limits {
                         .map_err(|error: record::ParseUnitError| error.to_string())?;
                     limits.wait = Some(wait);
                 }
-                "busy" => limits.busy = Some(number()?),
+                "busy" => limits.busy = Some(percent(value)?),
                 "in-flight" => limits.in_flight = Some(number()?),
-                "pressure" => limits.pressure = Some(number()?),
+                "pressure" => limits.pressure = Some(percent(value)?),
                 _ => {
                     return Err(format!(
                         "'{key}' has no bound; await, busy, in-flight and pressure have"
@@ -133,7 +138,7 @@ pub(crate) struct WatchArgs {
     /// performance data, and the status 0 (well), 1 (warning), 2 (critical) or 3 (unknown)
     #[arg(long, conflicts_with_all = ["json", "plain", "all"])]
     pub check: bool,
-    /// With --check: warn beyond these: await=20ms, busy=95 and pressure=50 (percent), in-flight=64
+    /// With --check: warn beyond these: await=20ms, busy=95%, pressure=50%, in-flight=64
     #[arg(long, value_name = "KEY=VALUE,…", requires = "check")]
     pub warning: Option<Limits>,
     /// With --check: critical beyond these
@@ -176,11 +181,20 @@ mod tests {
 
     #[test]
     fn bounds_are_pairs_of_known_keys() {
-        let limits: Limits = "await=20ms,busy=95".parse().unwrap();
+        let limits: Limits = "await=20ms,busy=95%".parse().unwrap();
         assert_eq!(limits.wait, Some(Nanos(20_000_000)));
         assert_eq!(limits.busy, Some(95.0));
         assert_eq!(limits.pressure, None);
-        for wrong in ["", "await", "await=x", "busy=-1", "busy=NaN", "svctm=1"] {
+        for wrong in [
+            "",
+            "await",
+            "await=x",
+            "busy=-1%",
+            "busy=NaN",
+            "busy=95",
+            "pressure=0.5",
+            "svctm=1",
+        ] {
             assert!(wrong.parse::<Limits>().is_err(), "{wrong}");
         }
     }

@@ -43,7 +43,7 @@ pub(crate) fn import(args: &ImportArgs, context: &mut Context) -> Outcome {
             runs.push(made(summary, source, imported, runs.len() as u64));
         }
     }
-    let judged: Vec<(ImportedRun, Judged)> = match args.dry_run {
+    let judged: Vec<Imported> = match args.dry_run {
         true => runs.into_iter().map(judge).collect(),
         false => keep_all(runs, context)?,
     };
@@ -71,16 +71,15 @@ fn text_of(file: &Path) -> anyhow::Result<String> {
         true => Box::new(io::stdin()),
         false => Box::new(File::open(file).with_context(|| named(file))?),
     };
-    let limited = source.as_mut().take(LARGEST + 1);
-    { limited }
+    source
+        .as_mut()
+        .take(LARGEST + 1)
         .read_to_end(&mut bytes)
         .with_context(|| named(file))?;
     if bytes.len() as u64 > LARGEST {
         return Err(anyhow!("it is larger than 64 MiB; split it").context(named(file)));
     }
-    // Only what is not UTF-8 is copied.
-    Ok(String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    Ok(formats::text::lossy(bytes))
 }
 
 /// The run that a summary becomes.
@@ -101,15 +100,23 @@ fn name(run: &mut ImportedRun, entropy: u64) {
     run.id = RunId::new(run.started(), own.wrapping_add(entropy));
 }
 
-fn judge(run: ImportedRun) -> (ImportedRun, Judged) {
-    let judged = Judged::of(&run);
-    (run, judged)
+/// A document that was imported.
+struct Imported {
+    run: ImportedRun,
+    judged: Judged,
+    /// Whether the ledger had the same already, under the run's id.
+    already_kept: bool,
 }
 
-fn keep_all(
-    runs: Vec<ImportedRun>,
-    context: &Context,
-) -> Result<Vec<(ImportedRun, Judged)>, Failure> {
+fn judge(run: ImportedRun) -> Imported {
+    Imported {
+        judged: Judged::of(&run),
+        run,
+        already_kept: false,
+    }
+}
+
+fn keep_all(runs: Vec<ImportedRun>, context: &Context) -> Result<Vec<Imported>, Failure> {
     let mut ledger = context.open_ledger()?;
     let mut kept = Vec::new();
     for (index, run) in runs.into_iter().enumerate() {
@@ -124,30 +131,37 @@ fn keep_all(
     Ok(kept)
 }
 
-/// Keeps a run, under another name where its own is taken.
-fn keep(
-    ledger: &mut Ledger,
-    mut run: ImportedRun,
-    entropy: u64,
-) -> Result<(ImportedRun, Judged), ledger::Error> {
-    let judged = Judged::of(&run);
+/// Keeps a run, under another name where its own is taken. Where the ledger has the same already, the run takes
+/// that one's name.
+fn keep(ledger: &mut Ledger, run: ImportedRun, entropy: u64) -> Result<Imported, ledger::Error> {
+    let mut imported = judge(run);
     let mut attempt = 0;
     loop {
-        match ledger.save_imported(&run, judged.verdict, &judged.findings) {
+        let Imported { run, judged, .. } = &imported;
+        match ledger.save_imported(run, judged.verdict, &judged.findings) {
             Err(ledger::Error::AlreadyKept { .. }) if attempt < ATTEMPTS => {
                 attempt += 1;
-                name(&mut run, entropy + attempt);
+                name(&mut imported.run, entropy + attempt);
             }
-            outcome => return outcome.map(|()| (run, judged)),
+            Ok(Some(id)) => {
+                imported.run.id = id;
+                imported.already_kept = true;
+                return Ok(imported);
+            }
+            outcome => return outcome.map(|_| imported),
         }
     }
 }
 
-fn sentences(runs: &[(ImportedRun, Judged)], dry: bool, columns: usize) -> String {
-    let line = |(run, judged): &(ImportedRun, Judged)| {
+fn sentences(runs: &[Imported], dry: bool, columns: usize) -> String {
+    let line = |imported: &Imported| {
+        let Imported { run, judged, .. } = imported;
         let names: Vec<&str> = run.summary.phases.iter().map(|p| p.name.as_str()).collect();
         let kept = match dry {
             true => "would be kept".to_owned(),
+            false if imported.already_kept => {
+                format!("kept already, as run {}, and not again", run.id)
+            }
             false => format!("kept as run {}", run.id),
         };
         let text = format!(
@@ -162,11 +176,12 @@ fn sentences(runs: &[(ImportedRun, Judged)], dry: bool, columns: usize) -> Strin
     runs.iter().map(line).collect()
 }
 
-fn document(runs: &[(ImportedRun, Judged)], dry: bool) -> String {
+fn document(runs: &[Imported], dry: bool) -> String {
     let runs: Vec<Value> = runs
         .iter()
-        .map(|(run, judged)| {
-            let mut value = render::imported::json::value(run, judged);
+        .map(|imported| {
+            let mut value = render::imported::json::value(&imported.run, &imported.judged);
+            value["already_kept"] = imported.already_kept.into();
             if dry {
                 value["run"] = Value::Null;
             }

@@ -1,6 +1,7 @@
 //! Virtual volumes, alone or with a machine around them.
 
 mod boots;
+mod caps;
 mod ledger;
 
 use std::fs::{self, File};
@@ -64,6 +65,7 @@ fn run(args: &LabRunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outc
     }
     let machine = Machine::start(&options, io::stdout(), io::stderr()).map_err(refused)?;
     context.tell(&describe(args, &server, machine.accelerator()));
+    tell_caps(&server, &args.volumes, context);
     let boots = Boots {
         options,
         server: &server,
@@ -210,7 +212,7 @@ fn serve(args: &LabServeArgs, context: &mut Context, interrupt: &AtomicBool) -> 
             context.print(&format!("{}  nbd://{address}/{0}\n", volume.serial()))?;
         }
     }
-    context.tell(&scaled(&args.volumes));
+    tell_caps(&server, &args.volumes, context);
     while !interrupt.load(Ordering::Relaxed) {
         std::thread::sleep(LOOK);
     }
@@ -251,7 +253,13 @@ fn options(volumes: &VolumesArgs) -> Options {
     }
 }
 
-/// What is emulated and scaled.
+fn tell_caps(server: &Server, volumes: &VolumesArgs, context: &Context) {
+    for line in caps::lines(server, volumes) {
+        context.tell(&line);
+    }
+}
+
+/// What is emulated.
 fn describe(args: &LabRunArgs, server: &Server, accelerator: Accelerator) -> String {
     let count = server.volumes().len();
     let volumes = match count {
@@ -268,18 +276,7 @@ fn describe(args: &LabRunArgs, server: &Server, accelerator: Accelerator) -> Str
              their speed"
         }
     };
-    format!(
-        "A machine with {volumes}, {runs_on}. {}",
-        scaled(&args.volumes)
-    )
-}
-
-fn scaled(volumes: &VolumesArgs) -> String {
-    let scale = volumes.scale;
-    if (scale - 1.0).abs() < f64::EPSILON {
-        return "Caps are not scaled.".to_owned();
-    }
-    format!("Caps are scaled: IOPS and throughput are {scale} of what the volumes sell.")
+    format!("A machine with {volumes}, {runs_on}.")
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::relative;
 use super::table::{Column, layout, wrap};
 use super::words::{latency, number, percent};
 use crate::bench::answer::{
@@ -120,8 +121,7 @@ fn bar(value: f64, most: f64) -> String {
 }
 
 fn width(estimate: &Estimate) -> String {
-    let width = estimate.half_width();
-    width.map_or("?".to_owned(), |width| format!("±{}", percent(width)))
+    relative::width(estimate, number).unwrap_or("?".to_owned())
 }
 
 fn seek_plot(points: &[SeekPoint], columns: usize) -> String {

@@ -4,6 +4,7 @@ pub(crate) mod answer;
 pub(crate) mod html;
 pub(crate) mod imported;
 pub(crate) mod json;
+pub(crate) mod relative;
 #[cfg(test)]
 pub(crate) mod sample;
 pub(crate) mod sweep;

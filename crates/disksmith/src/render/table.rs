@@ -1,4 +1,15 @@
-//! A table in plain text: aligned columns, of which the least important go when it gets narrow.
+//! A table in plain text: aligned columns. Where it gets narrow long words are shortened first, in the middle;
+//! then the least important columns go; and where what is left is still too wide, each row becomes a block of
+//! lines.
+
+use std::borrow::Cow;
+
+use crate::charset;
+
+/// Prose is not set wider than this, however wide the window is.
+const PROSE: usize = 100;
+/// Words are not shortened to less than this before columns go: as long as the id of a run.
+const SHORTEST: usize = 20;
 
 /// How a column's cells stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +56,19 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Lays `rows` out in at most `width` columns of text, if dropping columns gets it there.
+/// Lays `rows` out in at most `width` columns of text.
 pub(crate) fn layout(columns: &[Column<'_>], rows: &[Vec<String>], width: usize) -> String {
-    let widths: Vec<usize> = columns
+    // In the charset that is printed, since other signs take other widths.
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            row.iter()
+                .map(|cell| charset::shown(cell).into_owned())
+                .collect()
+        })
+        .collect();
+    let rows = &rows[..];
+    let mut widths: Vec<usize> = columns
         .iter()
         .enumerate()
         .map(|(index, column)| {
@@ -65,15 +86,28 @@ pub(crate) fn layout(columns: &[Column<'_>], rows: &[Vec<String>], width: usize)
             .any(|row| row.get(*index).is_some_and(|c| !c.is_empty()))
     };
     let mut shown: Vec<usize> = (0..columns.len()).filter(filled).collect();
-    let taken = |shown: &[usize]| {
+    let taken = |shown: &[usize], widths: &[usize]| {
         shown.iter().map(|index| widths[*index]).sum::<usize>() + 2 * shown.len().saturating_sub(1)
     };
-    while taken(&shown) > width {
+    loop {
+        let over = taken(&shown, &widths).saturating_sub(width);
+        if over == 0 {
+            break;
+        }
+        let words = shown
+            .iter()
+            .filter(|index| columns[**index].align == Align::Left);
+        let longest = words.copied().max_by_key(|index| widths[*index]);
+        if let Some(longest) = longest.filter(|index| widths[*index] > SHORTEST) {
+            // A little each time, so that several long columns share what is cut.
+            widths[longest] -= over.min(widths[longest] - SHORTEST).min(4);
+            continue;
+        }
         let Some(least) = (0..shown.len())
             .filter(|place| columns[shown[*place]].rank > 0)
             .max_by_key(|place| columns[shown[*place]].rank)
         else {
-            break;
+            return blocks(columns, rows, &shown, width);
         };
         shown.remove(least);
     }
@@ -85,12 +119,49 @@ pub(crate) fn layout(columns: &[Column<'_>], rows: &[Vec<String>], width: usize)
     for row in std::iter::once(&titles).chain(rows) {
         let cells = shown.iter().map(|index| {
             let cell = row.get(*index).map_or("", String::as_str);
-            pad(cell, widths[*index], columns[*index].align)
+            let cell = shortened(cell, widths[*index]);
+            pad(&cell, widths[*index], columns[*index].align)
         });
         text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         text.push('\n');
     }
     text
+}
+
+/// Each row as lines of `title: value`, the first of them at the margin.
+fn blocks(columns: &[Column<'_>], rows: &[Vec<String>], shown: &[usize], width: usize) -> String {
+    let mut text = String::new();
+    for row in rows {
+        let cells = shown.iter().filter_map(|index| {
+            let cell = row.get(*index).filter(|cell| !cell.is_empty())?;
+            Some((columns[*index].title, cell))
+        });
+        for (place, (title, cell)) in cells.enumerate() {
+            let line = match (place, title) {
+                (0, _) => cell.clone(),
+                (_, "") => format!("  {cell}"),
+                (_, title) => format!("  {title}: {cell}"),
+            };
+            text.push_str(&shortened(&line, width));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// A text in at most `width` columns, with an ellipsis in its middle where it is longer.
+fn shortened(text: &str, width: usize) -> Cow<'_, str> {
+    let length = text.chars().count();
+    if length <= width {
+        return Cow::Borrowed(text);
+    }
+    let sign = charset::shown("…");
+    let kept = width.saturating_sub(sign.chars().count());
+    // Of paths and names the end tells more.
+    let (first, last) = (kept / 2, kept - kept / 2);
+    let begin: String = text.chars().take(first).collect();
+    let end: String = text.chars().skip(length - last).collect();
+    Cow::Owned(format!("{begin}{sign}{end}"))
 }
 
 fn pad(cell: &str, width: usize, align: Align) -> String {
@@ -101,9 +172,10 @@ fn pad(cell: &str, width: usize, align: Align) -> String {
     }
 }
 
-/// Breaks `text` into lines of at most `width` columns. The first keeps the spaces that it begins
+/// Breaks `text` into lines of at most `width` columns, and of no more than reads well. The first keeps the spaces that it begins
 /// with; the others begin with `indent`. A line break in the text stays one.
 pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> String {
+    let width = width.min(PROSE);
     let lines: Vec<String> = text
         .split('\n')
         .map(|line| wrap_line(line, width, indent))
@@ -163,8 +235,53 @@ mod tests {
             text,
             "phase       IOPS\nseek       9,800\npage-read     12\n"
         );
-        // What never goes stays, however narrow it is.
-        assert_eq!(layout(&COLUMNS, &rows(), 5), text);
+        // Where that is not enough, each row is a block.
+        assert_eq!(
+            layout(&COLUMNS, &rows(), 14),
+            "seek\n  IOPS: 9,800\npage-read\n  IOPS: 12\n"
+        );
+    }
+
+    #[test]
+    fn long_words_are_shortened_before_a_column_goes_and_nothing_where_there_is_room() {
+        let path = "/very/long/path/to/a/folder/that/somebody/has/named/in/full";
+        let rows = [["seek", "9,800", "210 us"], [path, "12", "–"]]
+            .map(|row| row.map(str::to_owned).to_vec());
+        let endless = layout(&COLUMNS, &rows, usize::MAX);
+        assert!(
+            endless.contains(path) && endless.contains("210 us"),
+            "{endless}"
+        );
+        for width in [36, 40, 60] {
+            let text = layout(&COLUMNS, &rows, width);
+            assert!(
+                text.lines().all(|line| line.chars().count() <= width),
+                "{text}"
+            );
+            assert!(
+                text.contains("210 us") && text.contains("in/full"),
+                "{text}"
+            );
+            assert!(text.contains('…') && text.contains("/very/lo"), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_width_is_kept() {
+        let rows: Vec<Vec<String>> = (0..30_usize)
+            .map(|row| {
+                (0..3)
+                    .map(|column| "x".repeat(row * (column + 1) % 37))
+                    .collect()
+            })
+            .collect();
+        for width in 20..120 {
+            let text = layout(&COLUMNS, &rows, width);
+            assert!(
+                text.lines().all(|line| line.chars().count() <= width),
+                "{width}: {text}"
+            );
+        }
     }
 
     #[test]

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use record::{Direction, Finding, Flow, Histogram, Phase, Run, Severity, Stopped, Verdict};
 
 use super::answer;
+use super::relative;
 use super::table::{Column, layout, wrap};
-use super::words::{clock, engine, latency, number, percent};
+use super::words::{clock, engine, latency, number};
 use crate::bench::conclusion::{Conclusion, FlowFigures};
 
 /// The column that needs an explanation below the table, where there was room for it.
@@ -129,7 +130,6 @@ fn latencies(latencies: &Histogram) -> [String; 4] {
 fn flow_cells(phase: &Phase, flow: &Flow, figures: &FlowFigures) -> [String; 8] {
     let once = figures.direction == Direction::Sync && phase.workload.sync_every == 0;
     let rate = |text: String| if once { String::new() } else { text };
-    let width = figures.iops.half_width();
     let data = matches!(figures.direction, Direction::Read | Direction::Write);
     let moves = data && !phase.workload.is_of_files();
     let mib = number(figures.bytes_per_s.mean / (1 << 20) as f64);
@@ -137,7 +137,7 @@ fn flow_cells(phase: &Phase, flow: &Flow, figures: &FlowFigures) -> [String; 8] 
     [
         phase.workload.activity(figures.direction).word().to_owned(),
         rate(number(figures.iops.mean)),
-        rate(width.map_or("?".to_owned(), |width| format!("±{}", percent(width)))),
+        rate(relative::width(&figures.iops, number).unwrap_or("?".to_owned())),
         if moves { mib } else { String::new() },
         p50,
         p99,
@@ -162,7 +162,9 @@ fn device(phase: &Phase) -> (String, String) {
 }
 
 fn legend(run: &Run, columns: usize, disks: bool) -> String {
-    let mut parts = vec!["95 %: half the width of the 95 % interval of the IOPS."];
+    let mut parts = vec![
+        "95 %: half the width of the 95 % interval of the IOPS, or its bounds where it is wide.",
+    ];
     if disks {
         parts.push("disk IOPS, KiB: the kernel's own count and mean request size.");
     }

@@ -1,41 +1,33 @@
 //! Two runs beside each other: the ratio of their rates with its interval.
 
-use record::{RunId, Verdict};
-use serde_json::{Value, json};
-use study::compare::{RatioInterval, ratio};
-use study::interval::LEAST_SLICES;
+mod gate;
+mod row;
 
-use super::side::{Side, SideFlow, SidePhase};
+use self::gate::{Judgement, Outcome, judge};
+use self::row::Row;
+use super::side::{Side, SidePhase};
 use crate::failure::Answer;
 use crate::render::json::SCHEMA;
 use crate::render::table::{Column, layout, wrap};
-use crate::render::words::{latency, number, percent};
+use crate::render::words::percent;
+use record::{RunId, Verdict};
+use serde_json::{Value, json};
 
-/// One kind of request of one phase that both runs have.
-struct Row {
-    phase: String,
-    /// The phase's name in B, where it has another one.
-    other: Option<String>,
-    what: &'static str,
-    /// What the means count.
-    unit: Unit,
-    /// The mean rates of A and B.
-    means: (f64, f64),
-    /// B over A. `None` where no interval can be had.
-    ratio: Option<RatioInterval>,
-    /// Whether both have windows enough to take an interval from.
-    windows: bool,
-    /// The 99th percentile of the latency of A and B, in nanoseconds.
-    p99: (Option<u64>, Option<u64>),
-    /// Whether B is slower than the bar allows, beyond doubt.
-    fails: bool,
+/// The bar of `--fail-if-slower`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Bar {
+    /// The share of A's rate by which B may be slower.
+    pub(super) share: f64,
+    /// Whether the gate also passes what is inconclusive.
+    pub(super) allows_inconclusive: bool,
 }
 
-/// What is compared: requests where both runs count them, and else bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unit {
-    Requests,
-    Bytes,
+/// The gate's answer for one kind of request of a phase of A, or for a phase as a whole.
+struct Judged {
+    phase: String,
+    /// `None` where B does not have the phase at all.
+    what: Option<&'static str>,
+    judgement: Judgement,
 }
 
 /// Two runs beside each other.
@@ -45,12 +37,14 @@ pub(super) struct Comparison {
     rows: Vec<Row>,
     /// What only one of them has, or what makes them unlike.
     remarks: Vec<String>,
-    bar: Option<f64>,
+    bar: Option<Bar>,
+    /// Empty without a bar.
+    judged: Vec<Judged>,
 }
 
 impl Comparison {
-    /// Compares `b` with `a`. `bar` is the share by which B may be slower.
-    pub(super) fn of(a: &Side, b: &Side, bar: Option<f64>) -> Comparison {
+    /// Compares `b` with `a`.
+    pub(super) fn of(a: &Side, b: &Side, bar: Option<Bar>) -> Comparison {
         let mut remarks: Vec<String> = [a, b]
             .into_iter()
             .filter(|side| side.verdict == Verdict::Invalid)
@@ -62,21 +56,45 @@ impl Comparison {
                 )
             })
             .collect();
+        let invalid = [a, b]
+            .into_iter()
+            .find(|side| side.verdict == Verdict::Invalid)
+            .map(|side| format!("{} is invalid", side.id));
         let pairs = pairs(&a.phases, &b.phases);
-        let mut rows = Vec::new();
+        let (mut rows, mut judged) = (Vec::new(), Vec::new());
         for (index, of_a) in a.phases.iter().enumerate() {
             let Some((_, other)) = pairs.iter().find(|(first, _)| *first == index) else {
                 remarks.push(format!("{} has no phase {}.", b.id, of_a.name));
+                judged.push(Judged {
+                    phase: of_a.name.clone(),
+                    what: None,
+                    judgement: Judgement::Inconclusive("B has no such phase".to_owned()),
+                });
                 continue;
             };
             let of_b = &b.phases[*other];
-            if of_a.work.differs(&of_b.work) {
+            let is_other_work = of_a.work.differs(&of_b.work);
+            let other_work =
+                is_other_work.then(|| "the two runs did not do the same work".to_owned());
+            let doubt = invalid.clone().or(other_work);
+            if is_other_work {
                 remarks.push(format!(
                     "{}: the two runs did not do the same work. A: {}. B: {}.",
                     of_a.name, of_a.described, of_b.described,
                 ));
             }
-            rows.extend(Row::of_phases(of_a, of_b, bar));
+            let mut of_phases = Row::of_phases(of_a, of_b);
+            if let Some(bar) = bar {
+                let of_rows = judge_phase(of_a, &of_phases, bar.share, doubt.as_deref());
+                for row in &mut of_phases {
+                    row.is_slower = of_rows.iter().any(|one| one.is_slower(row));
+                }
+                judged.extend(of_rows);
+            }
+            rows.extend(of_phases);
+        }
+        if bar.is_none() {
+            judged.clear();
         }
         for (index, phase) in b.phases.iter().enumerate() {
             if !pairs.iter().any(|(_, second)| *second == index) {
@@ -89,21 +107,62 @@ impl Comparison {
             rows,
             remarks,
             bar,
+            judged,
         }
     }
 
-    /// No, if any phase is slower than the bar allows.
+    /// The gate's outcome; `None` without a bar.
+    fn outcome(&self) -> Option<Outcome> {
+        self.bar?;
+        let judgements = self.judged.iter().map(|one| &one.judgement);
+        Some(Outcome::of(judgements))
+    }
+
+    /// No, where the gate does not let B pass.
     pub(super) fn answer(&self) -> Answer {
-        if self.rows.iter().any(|row| row.fails) {
-            Answer::No
-        } else {
-            Answer::Done
+        let allows = self.bar.is_some_and(|bar| bar.allows_inconclusive);
+        match self.outcome() {
+            None | Some(Outcome::Passed) => Answer::Done,
+            Some(Outcome::Inconclusive) if allows => Answer::Done,
+            Some(Outcome::Inconclusive | Outcome::Slower) => Answer::No,
         }
     }
 
-    /// Whether there are figures, and of none an interval: then nothing is decided.
-    fn is_undecided(&self) -> bool {
-        !self.rows.is_empty() && self.rows.iter().all(|row| row.ratio.is_none())
+    /// The gate's answer in sentences.
+    fn verdict(&self, bar: Bar) -> Vec<String> {
+        let named = |wanted: fn(&Judgement) -> bool| -> Vec<String> {
+            let found = self.judged.iter().filter(|one| wanted(&one.judgement));
+            found.map(Judged::name).collect()
+        };
+        let share = percent(bar.share);
+        let slower = named(|judgement| *judgement == Judgement::Slower);
+        let mut sentences = Vec::new();
+        if !slower.is_empty() {
+            sentences.push(format!(
+                "Slower by more than {share}: {}.",
+                slower.join(", ")
+            ));
+        }
+        for one in &self.judged {
+            if let Judgement::Inconclusive(why) = &one.judgement {
+                sentences.push(format!("Inconclusive: {}: {why}.", one.name()));
+            }
+        }
+        sentences.extend(match self.outcome() {
+            None | Some(Outcome::Slower) => None,
+            Some(Outcome::Passed) => Some(format!(
+                "Nothing is slower by more than {share} beyond doubt."
+            )),
+            Some(Outcome::Inconclusive) => Some(format!(
+                "Whether B is slower than A by more than {share} cannot be said: not all of A was \
+                 compared. {}",
+                match bar.allows_inconclusive {
+                    true => "--allow-inconclusive lets this pass.",
+                    false => "The status is 1; with --allow-inconclusive it is 0.",
+                }
+            )),
+        });
+        sentences
     }
 
     pub(super) fn text(&self, columns: usize) -> String {
@@ -129,32 +188,8 @@ impl Comparison {
             text.push_str(&wrap(&sentence, columns, "  "));
             text.push('\n');
         }
-        if let Some(bar) = self.bar {
-            let failed: Vec<String> = self
-                .rows
-                .iter()
-                .filter(|r| r.fails)
-                .map(Row::name)
-                .collect();
-            let answer = if self.is_undecided() {
-                format!(
-                    "Whether anything is slower by more than {} cannot be said, for want of an \
-                     interval.",
-                    percent(bar)
-                )
-            } else if failed.is_empty() {
-                format!(
-                    "Nothing is slower by more than {} beyond doubt.",
-                    percent(bar)
-                )
-            } else {
-                format!(
-                    "Slower by more than {}: {}.",
-                    percent(bar),
-                    failed.join(", ")
-                )
-            };
-            text.push_str(&wrap(&answer, columns, "  "));
+        for sentence in self.bar.iter().flat_map(|bar| self.verdict(*bar)) {
+            text.push_str(&wrap(&sentence, columns, "  "));
             text.push('\n');
         }
         text
@@ -162,6 +197,8 @@ impl Comparison {
 
     pub(super) fn document(&self) -> String {
         let rows: Vec<Value> = self.rows.iter().map(Row::value).collect();
+        let outcome = self.outcome();
+        let inconclusive: Vec<Value> = self.judged.iter().filter_map(Judged::value).collect();
         let document = json!({
             "schema": SCHEMA,
             "command": "compare",
@@ -169,11 +206,14 @@ impl Comparison {
             "b": self.b,
             "phases": rows,
             "remarks": self.remarks,
-            "fail_if_slower": self.bar,
-            "slower": self
-                .bar
-                .filter(|_| !self.is_undecided())
-                .map(|_| self.answer() == Answer::No),
+            "fail_if_slower": self.bar.map(|bar| bar.share),
+            "allow_inconclusive": self.bar.map(|bar| bar.allows_inconclusive),
+            "outcome": outcome.map(Outcome::word),
+            "slower": outcome
+                .filter(|outcome| *outcome != Outcome::Inconclusive)
+                .map(|outcome| outcome == Outcome::Slower),
+            "inconclusive": outcome.map(|_| !inconclusive.is_empty() || self.judged.is_empty()),
+            "inconclusive_phases": inconclusive,
         });
         format!("{document:#}\n")
     }
@@ -204,137 +244,41 @@ fn pairs(a: &[SidePhase], b: &[SidePhase]) -> Vec<(usize, usize)> {
     pairs
 }
 
-impl Row {
-    fn of_phases(a: &SidePhase, b: &SidePhase, bar: Option<f64>) -> Vec<Row> {
-        let both = a.flows.iter().filter_map(|of_a| {
-            let of_b = b.flows.iter().find(|flow| flow.activity == of_a.activity)?;
-            let mut row = Row::of_flows(of_a, of_b, bar)?;
-            row.phase.clone_from(&a.name);
-            row.other = (a.name != b.name).then(|| b.name.clone());
-            Some(row)
-        });
-        both.collect()
-    }
+/// Judges all that A did in a phase.
+fn judge_phase(a: &SidePhase, rows: &[Row], bar: f64, doubt: Option<&str>) -> Vec<Judged> {
+    let judged = a.flows.iter().map(|flow| {
+        let what = flow.activity.word();
+        let row = rows.iter().find(|row| row.what == what);
+        Judged {
+            phase: row.map_or_else(|| a.name.clone(), Row::phases),
+            what: Some(what),
+            judgement: match row {
+                Some(row) => judge(bar, row.ratio, doubt.or(row.without_interval())),
+                None => Judgement::Inconclusive("B does not say how often it did so".to_owned()),
+            },
+        }
+    });
+    judged.collect()
+}
 
-    /// `None` where nothing that both tools count can be compared.
-    fn of_flows(a: &SideFlow, b: &SideFlow, bar: Option<f64>) -> Option<Row> {
-        let requests = a.iops.zip(b.iops).map(|means| (Unit::Requests, means));
-        let bytes = a.bytes_per_s.zip(b.bytes_per_s);
-        let (unit, means) = requests.or(bytes.map(|means| (Unit::Bytes, means)))?;
-        let ratio = ratio(&b.rates, &a.rates);
-        Some(Row {
-            phase: String::new(),
-            other: None,
-            what: a.activity.word(),
-            unit,
-            means,
-            ratio,
-            windows: a.rates.len().min(b.rates.len()) >= LEAST_SLICES,
-            p99: (a.p99, b.p99),
-            fails: bar
-                .zip(ratio)
-                .is_some_and(|(bar, ratio)| ratio.high < 1.0 - bar),
-        })
+impl Judged {
+    fn is_slower(&self, row: &Row) -> bool {
+        self.what == Some(row.what) && self.judgement == Judgement::Slower
     }
 
     fn name(&self) -> String {
-        match &self.other {
-            Some(other) => format!("{} ({other}) {}", self.phase, self.what),
-            None => format!("{} {}", self.phase, self.what),
-        }
-    }
-
-    fn cells(&self) -> Vec<String> {
-        let (a, b) = self.means;
-        let (ratio, interval) = match self.ratio {
-            Some(ratio) => (
-                format!("{:.3}", ratio.ratio),
-                format!("{:.3} to {:.3}", ratio.low, ratio.high),
-            ),
-            None if a > 0.0 => (format!("{:.3}", b / a), "?".to_owned()),
-            None => ("–".to_owned(), "?".to_owned()),
-        };
-        let mean = |mean: f64| match self.unit {
-            Unit::Requests => number(mean),
-            Unit::Bytes => format!("{} MiB/s", number(mean / (1_u64 << 20) as f64)),
-        };
-        let p99 = |p99: Option<u64>| p99.map_or("–".to_owned(), latency);
-        let p99s = match self.p99 {
-            (None, None) => String::new(),
-            (a, b) => format!("{} → {}", p99(a), p99(b)),
-        };
-        let phase = match &self.other {
-            Some(other) => format!("{} / {other}", self.phase),
+        match self.what {
+            Some(what) => format!("{} {what}", self.phase),
             None => self.phase.clone(),
-        };
-        vec![
-            phase,
-            self.what.to_owned(),
-            mean(a),
-            mean(b),
-            ratio,
-            interval,
-            p99s,
-        ]
-    }
-
-    fn sentence(&self) -> String {
-        let name = self.name();
-        match self.ratio {
-            None if self.windows => format!(
-                "{name}: the rates vary too much for an interval; nothing can be said of the \
-                 difference."
-            ),
-            None => format!(
-                "{name}: no interval, since one of the runs has no windows or too few; nothing \
-                 can be said of the difference."
-            ),
-            Some(ratio) if !ratio.shows_difference() => format!("{name}: no difference shown."),
-            Some(ratio) => {
-                let word = if ratio.ratio > 1.0 {
-                    "faster"
-                } else {
-                    "slower"
-                };
-                let by = |value: f64| percent((value - 1.0).abs());
-                let (least, most) = if ratio.ratio > 1.0 {
-                    (ratio.low, ratio.high)
-                } else {
-                    (ratio.high, ratio.low)
-                };
-                format!(
-                    "{name}: B is {word} by {} ({} to {}).",
-                    by(ratio.ratio),
-                    by(least),
-                    by(most)
-                )
-            }
         }
     }
 
-    fn value(&self) -> Value {
-        let (counts, moves) = (self.unit == Unit::Requests, self.unit == Unit::Bytes);
-        let side = |mean: f64, p99: Option<u64>| {
-            json!({
-                "iops": counts.then_some(mean),
-                "bytes_per_s": moves.then_some(mean),
-                "p99_ns": p99,
-            })
+    /// What is inconclusive, for JSON.
+    fn value(&self) -> Option<Value> {
+        let Judgement::Inconclusive(why) = &self.judgement else {
+            return None;
         };
-        json!({
-            "name": self.phase,
-            "name_in_b": self.other.as_ref().unwrap_or(&self.phase),
-            "direction": self.what,
-            "a": side(self.means.0, self.p99.0),
-            "b": side(self.means.1, self.p99.1),
-            "ratio": self.ratio.map(|ratio| json!({
-                "mean": ratio.ratio,
-                "low": ratio.low,
-                "high": ratio.high,
-            })),
-            "difference_shown": self.ratio.map(|ratio| ratio.shows_difference()),
-            "slower": self.fails,
-        })
+        Some(json!({ "name": self.phase, "direction": self.what, "reason": why }))
     }
 }
 

@@ -209,7 +209,11 @@ pub(crate) fn compare(args: &CompareArgs, context: &mut Context) -> Outcome {
     let ledger = context.open_ledger()?;
     let a = load(&ledger, &args.a)?.side();
     let b = load(&ledger, &args.b)?.side();
-    let comparison = compare::Comparison::of(&a, &b, args.fail_if_slower.map(|bar| bar.0));
+    let bar = args.fail_if_slower.map(|bar| compare::Bar {
+        share: bar.0,
+        allows_inconclusive: args.allow_inconclusive,
+    });
+    let comparison = compare::Comparison::of(&a, &b, bar);
     let text = if args.json {
         comparison.document()
     } else {

@@ -19,6 +19,8 @@ pub(crate) struct Decided {
     pub winner: Option<usize>,
     /// Those that are as good as the winner as far as can be told, the best first.
     pub ties: Vec<usize>,
+    /// The best for each number of members whose loss is survived, from what was asked for to 2.
+    pub survivors: Vec<Survivor>,
     /// Those that are not beaten in cost, speed and redundancy at once, the fastest first. Empty
     /// without prices.
     pub frontier: Vec<usize>,
@@ -34,6 +36,17 @@ pub(crate) struct Decided {
     pub answers: Vec<String>,
     /// What makes the table doubtful, as sentences.
     pub doubts: Vec<String>,
+}
+
+/// The best layout that keeps all data when so many members fail, whichever they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Survivor {
+    /// How many members.
+    pub losses: usize,
+    /// The layout; `None` where none was measured that survives so many.
+    pub best: Option<usize>,
+    /// Those that cannot be told from it.
+    pub ties: Vec<usize>,
 }
 
 /// What became of a layout.

@@ -31,7 +31,9 @@ use anyhow::anyhow;
 use engine::Engine;
 use ledger::Ledger;
 
-pub(crate) use decided::{Curve, Decided, Drift, Effect, Row, Standing};
+#[cfg(test)]
+pub(crate) use decide::survivors;
+pub(crate) use decided::{Curve, Decided, Drift, Effect, Row, Standing, Survivor};
 pub(crate) use figure::{Figure, Metric};
 pub(crate) use figures::{figures_of, why_never};
 pub(crate) use layout::{Factor, Layout};

@@ -163,7 +163,8 @@ fn prices(args: &SweepArgs) -> Result<Option<Prices>, String> {
         return Ok(None);
     };
     let shown = path.display().to_string();
-    let text = fs::read_to_string(path)
+    let text = fs::read(path)
+        .map(formats::text::lossy)
         .map_err(|error| format!("the price file {shown} cannot be read: {error}"))?;
     Prices::parse(&shown, &text).map(Some)
 }

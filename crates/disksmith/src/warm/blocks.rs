@@ -56,8 +56,10 @@ impl Held {
     pub(crate) fn check(&self, size: Bytes) -> anyhow::Result<()> {
         if let Some(own) = self.volume.filter(|own| *own > size) {
             bail!(
-                "it is of a volume of {own}, and this one has {size}, though a restored volume is \
-                 never smaller: it is the list of another snapshot"
+                "it is of a volume of {}, and this one has {}, though a restored volume is never \
+                 smaller: it is the list of another snapshot",
+                own.exact(),
+                size.exact()
             );
         }
         ensure!(

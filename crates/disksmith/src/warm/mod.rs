@@ -37,6 +37,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, anyhow, ensure};
 use engine::list::Lister;
+use formats::text::Utf8;
 use linux::Root;
 use linux::block::{DevNum, Devices};
 use record::{Bytes, Ranges};
@@ -89,7 +90,8 @@ fn check_block(block: Bytes) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::refused(format!(
-        "a block of {block} cannot be; give a multiple of {SMALLEST_BLOCK}, at most {LARGEST_BLOCK}"
+        "a block of {} cannot be; give a multiple of {SMALLEST_BLOCK}, at most {LARGEST_BLOCK}",
+        block.exact()
     )))
 }
 
@@ -200,8 +202,8 @@ fn below_ledger(args: &WarmArgs, devices: &Devices, context: &Context) -> Vec<De
 fn held_of(path: &Path, volumes: &[Volume]) -> anyhow::Result<Ranges> {
     let shown = path.display();
     let list = File::open(path).with_context(|| format!("{shown} cannot be read"))?;
-    let held =
-        blocks::parse(BufReader::new(list)).with_context(|| format!("{shown} cannot be used"))?;
+    let held = blocks::parse(BufReader::new(Utf8::new(list)))
+        .with_context(|| format!("{shown} cannot be used"))?;
     for volume in volumes {
         let device = volume.path.display();
         ensure!(

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::Context as _;
 use formats::iostat::Reader;
+use formats::text::Utf8;
 use record::sample::{Sample, Source};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, fstat, tell};
@@ -53,13 +54,12 @@ pub(super) fn parse(
     let input = Heeding {
         input: BufReader::with_capacity(
             CHUNK,
-            Awaited {
+            Utf8::new(Awaited {
                 source: log.source,
                 progress: &progress,
                 interrupt,
-            },
+            }),
         ),
-        progress: &progress,
         interrupt,
     };
     let report = page.map(|page| Report::begin(page, Source::default()));
@@ -295,7 +295,11 @@ impl Read for Awaited<'_> {
                 Err(Errno::INTR) => {}
                 Ok(0) => self.progress.wait(),
                 // What cannot be waited for says so when it is read.
-                _ => return self.source.read(buffer),
+                _ => {
+                    let length = self.source.read(buffer)?;
+                    self.progress.add(length);
+                    return Ok(length);
+                }
             }
         }
     }
@@ -304,8 +308,7 @@ impl Read for Awaited<'_> {
 /// A log that seems to end when somebody wants to: gigabytes without a report are read between two
 /// of them.
 struct Heeding<'a> {
-    input: BufReader<Awaited<'a>>,
-    progress: &'a Progress,
+    input: BufReader<Utf8<Awaited<'a>>>,
     interrupt: &'a AtomicBool,
 }
 
@@ -326,7 +329,6 @@ impl BufRead for Heeding<'_> {
     }
 
     fn consume(&mut self, length: usize) {
-        self.progress.add(length);
         self.input.consume(length);
     }
 }

@@ -271,7 +271,8 @@ mod tests {
         let text = ask(address, b"GET /metrics HTTP/1.1\r\n\r\n");
         assert!(text.starts_with("HTTP/1.1 200 OK"), "{text}");
         // One after the other would take so long for each.
-        assert!(began.elapsed() < PATIENCE * 4, "{:?}", began.elapsed());
+        let all = PATIENCE * (MOST / 2) as u32;
+        assert!(began.elapsed() < all, "{:?}", began.elapsed());
         drop(silent);
     }
 
@@ -286,7 +287,7 @@ mod tests {
             if connection.write_all(b"x").is_err() || matches!(connection.read(&mut byte), Ok(0)) {
                 break;
             }
-            assert!(began.elapsed() < PATIENCE * 10, "it waits on");
+            assert!(began.elapsed() < PATIENCE * 100, "it waits on");
         }
     }
 

@@ -214,6 +214,7 @@ pub(crate) fn on_file(size: Bytes) -> Place {
         file,
         device: Some(DevNum::new(7, 0)),
         size,
+        unreadable: 0,
     })
     .unwrap()
 }

@@ -9,6 +9,7 @@ use super::figures::{Finished, slow};
 use super::kept::{Disk, Method};
 use crate::planned::Seen;
 use crate::render::json::SCHEMA;
+use crate::render::relative;
 use crate::render::table::{Column, layout, wrap};
 use crate::render::words;
 
@@ -67,7 +68,9 @@ fn row(one: &Finished) -> Vec<String> {
         pace.took().to_string(),
         words::number(interval.map_or(pace.mean(), |rate| rate.mean) / MIB),
         interval.map_or_else(String::new, |rate| {
-            format!("±{:.1} %", rate.half_width_fraction() * 100.0)
+            let shown = |rate: f64| words::number(rate / MIB);
+            let told = relative::interval(rate.mean, Some(rate.low), Some(rate.high), shown);
+            told.unwrap_or_default()
         }),
         latency(disk.latency.quantile(0.99)),
         latency(disk.latency.max()),

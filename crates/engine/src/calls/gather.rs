@@ -20,7 +20,8 @@ struct Joining {
     ticks: u64,
     /// All parts together.
     thread_ticks: u64,
-    busy_nanos: u64,
+    /// Ticks in which threads ran or waited for a processor.
+    busy_ticks: f64,
     /// Threads that went on after it.
     live: u64,
 }
@@ -31,7 +32,7 @@ impl Joining {
         merge_flows(flows, &part.flows);
         self.ticks = self.ticks.max(part.ticks);
         self.thread_ticks += part.ticks;
-        self.busy_nanos += part.busy_nanos;
+        self.busy_ticks += part.busy_share * part.ticks as f64;
     }
 }
 
@@ -145,8 +146,7 @@ impl<'a> Gathered<'a> {
                 latency: flow.latency.scaled(clock.nanos_per_tick()),
             })
         });
-        let thread_nanos = clock.span(joining.thread_ticks).0.max(1);
-        let busy = joining.busy_nanos as f64 / thread_nanos as f64;
+        let busy = joining.busy_ticks / joining.thread_ticks.max(1) as f64;
         Window {
             t_s: index as f64 * self.together.calls.window.as_secs_f64(),
             seconds: clock.span(joining.ticks).as_secs_f64(),

@@ -98,6 +98,22 @@ fn a_closed_loop_does_depth_over_latency() {
     );
 }
 
+/// A host that is busy with others: at the ends of windows the thread has no processor, and tells of them late.
+/// Measured by a window's own length, 60 ms that follow a late end would be idle, and 1.5 s of nothing all in
+/// the first of its windows.
+#[test]
+fn a_thread_that_never_waits_is_busy_in_every_window_however_late_it_tells() {
+    let mut disk = SimulatedDisk::new(MS);
+    disk.computes = true;
+    let late = [(990, 1060), (1999, 2040), (3900, 5400)];
+    disk.without_processor = late.map(|(from, to)| (from * MS, to * MS)).to_vec();
+    let (windows, _) = run(&workload(), disk, 7, None).unwrap();
+    assert_eq!(windows.len(), 7);
+    for window in &windows {
+        assert_eq!(window.busy_share, 1.0, "window {}", window.index);
+    }
+}
+
 /// Two seconds without answers, at 1,000 requests a second due: some 2,000 of them are late,
 /// by 1 s on average. A closed loop would have seen one late request for each slot.
 #[test]

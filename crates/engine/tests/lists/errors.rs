@@ -126,7 +126,7 @@ impl Loop {
                 scratch,
             }),
             other => {
-                println!("skipped: no loop device can be attached here ({other:?})");
+                skip::skipped(&format!("no loop device can be attached here ({other:?})"));
                 None
             }
         }

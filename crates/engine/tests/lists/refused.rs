@@ -50,7 +50,7 @@ fn threads_take_the_place_of_a_ring_that_is_refused() {
     let file = open_direct(&scratch.path);
     let refused = std::thread::spawn(move || {
         if let Err(error) = refuse_io_uring() {
-            println!("skipped: no seccomp filter can be set here ({error})");
+            skip::skipped(&format!("no seccomp filter can be set here ({error})"));
             return;
         }
         let mut feed = Script::new(pieces(MIB, 64 << 10), |_| 8);

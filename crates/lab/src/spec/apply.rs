@@ -1,6 +1,6 @@
 //! One `key=value` pair after the other, put into a volume's specification.
 
-use record::{Bytes, Nanos};
+use record::{Bytes, Nanos, has_unit};
 
 use super::parse::SpecError;
 use super::{Burst, Episode, Episodes, ErrorOn, LONGEST_SERIAL, Profile, SECTOR, Span, VolumeSpec};
@@ -92,8 +92,8 @@ fn check_keys(pairs: &[(&str, &str)]) -> Result<(), SpecError> {
 fn set(spec: &mut VolumeSpec, pair: Pair<'_>) -> Result<(), SpecError> {
     match pair.key {
         "iops" => spec.iops = pair.or_none(Pair::rate)?,
-        "throughput" => spec.throughput = pair.or_none(Pair::bytes)?,
-        "merge" => spec.merge = pair.or_none(Pair::bytes)?,
+        "throughput" => spec.throughput = pair.or_none(|pair| pair.bytes("MiB"))?,
+        "merge" => spec.merge = pair.or_none(|pair| pair.bytes("KiB"))?,
         "latency" => spec.latency.mean = pair.time()?,
         "latency-min" => spec.latency.min = pair.time()?,
         "jitter" => spec.latency.jitter = pair.number(0.0, 3.0, "a number from 0 to 3")?,
@@ -243,7 +243,28 @@ impl<'a> Pair<'a> {
         }
     }
 
-    fn bytes(self) -> Result<Bytes, SpecError> {
+    /// Refuses a quantity that lacks its unit; `unit` is the one that is usual here. Each number between the
+    /// separators of the grammar is one.
+    fn with_units(self, unit: &str) -> Result<(), SpecError> {
+        let quantities = self.value.split('+').flat_map(|part| part.split(".."));
+        let Some(bare) = quantities.clone().find(|text| !has_unit(text)) else {
+            return Ok(());
+        };
+        let mut example = self.value.to_owned();
+        for text in quantities.filter(|text| !has_unit(text)) {
+            example = example.replacen(text, &format!("{text}{unit}"), 1);
+        }
+        Err(SpecError::Unit {
+            key: self.key.to_owned(),
+            value: self.value.to_owned(),
+            bare: bare.to_owned(),
+            example,
+        })
+    }
+
+    /// A size that is no place: it needs its unit.
+    fn bytes(self, unit: &str) -> Result<Bytes, SpecError> {
+        self.with_units(unit)?;
         match self.value.parse() {
             Ok(bytes) if bytes > Bytes(0) => Ok(bytes),
             _ => Err(self.bad("a size above 0, such as 125MiB or 256KiB")),
@@ -251,7 +272,7 @@ impl<'a> Pair<'a> {
     }
 
     fn cold_block(self) -> Result<Bytes, SpecError> {
-        let block = self.bytes()?;
+        let block = self.bytes("KiB")?;
         if block < Bytes::kib(4) || block > Bytes::GIB {
             return Err(self.bad("a size from 4KiB to 1GiB, such as 512KiB"));
         }
@@ -259,6 +280,11 @@ impl<'a> Pair<'a> {
     }
 
     fn time(self) -> Result<Nanos, SpecError> {
+        self.with_units(if self.key.starts_with("latency") {
+            "ms"
+        } else {
+            "s"
+        })?;
         self.value
             .parse()
             .map_err(|_| self.bad("a duration, such as 500us or 10s"))
@@ -266,6 +292,7 @@ impl<'a> Pair<'a> {
 
     /// `20ms..80ms`, or one value for both ends.
     fn times(self) -> Result<(Nanos, Nanos), SpecError> {
+        self.with_units("ms")?;
         let (low, high) = self
             .value
             .split_once("..")
@@ -277,6 +304,7 @@ impl<'a> Pair<'a> {
     }
 
     fn episode(self) -> Result<Episode, SpecError> {
+        self.with_units("s")?;
         let read = || {
             let (start, length) = self.value.split_once('+')?;
             let (start, length) = (start.parse().ok()?, length.parse().ok()?);

@@ -58,6 +58,18 @@ pub enum SpecError {
         /// What would be right.
         takes: String,
     },
+    /// A quantity without its unit, which would be taken for bytes or seconds.
+    #[error("{key}={value} lacks a unit: {bare} has none; write {key}={example}")]
+    Unit {
+        /// The key.
+        key: String,
+        /// What was given.
+        value: String,
+        /// The bare number.
+        bare: String,
+        /// The same with units, as it was probably meant.
+        example: String,
+    },
     /// Values that do not go together.
     #[error("{0}")]
     Together(String),

@@ -178,6 +178,42 @@ fn every_error_names_what_is_wrong() {
 }
 
 #[test]
+fn a_quantity_without_its_unit_is_refused_and_the_unit_shown() {
+    for (pair, shown) in [
+        ("throughput=125", "write throughput=125MiB"),
+        ("throughput=131072000", "write throughput=131072000MiB"),
+        ("merge=256", "write merge=256KiB"),
+        ("cold-block=512", "write cold-block=512KiB"),
+        ("latency=5", "write latency=5ms"),
+        ("latency-min=0.5", "write latency-min=0.5ms"),
+        ("cold-latency=20..80", "write cold-latency=20ms..80ms"),
+        ("cold-latency=20ms..80", "write cold-latency=20ms..80ms"),
+        ("slow=10+5s", "write slow=10s+5s"),
+        ("slow-every=60", "write slow-every=60s"),
+        ("stall=10s+5", "write stall=10s+5s"),
+        ("stall-every=60", "write stall-every=60s"),
+        ("error-after=5", "write error-after=5s"),
+        ("corrupt-after=5", "write corrupt-after=5s"),
+    ] {
+        let said = error(&format!("{pair}:1GiB"));
+        assert!(
+            said.contains("lacks a unit") && said.ends_with(shown),
+            "{pair}: {said}"
+        );
+    }
+    // Nothing is nothing in every unit, and places are bytes.
+    for pair in [
+        "throughput=125B",
+        "error-after=0",
+        "stall=0+5s",
+        "error=4096+512",
+        "corrupt=8192",
+    ] {
+        one(&format!("{pair}:1GiB"));
+    }
+}
+
+#[test]
 fn the_documentation_names_every_key() {
     let documented = include_str!("mod.rs");
     for key in apply::KEYS {

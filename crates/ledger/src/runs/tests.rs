@@ -328,8 +328,35 @@ fn an_imported_run_is_listed_with_its_tool_and_is_no_measured_one() {
     assert_eq!(kept, crate::Kept::Imported(Box::new(run.clone())));
     let error = ledger.load("last").unwrap_err();
     assert!(matches!(error, Error::NotMeasured { .. }), "{error}");
+    let mut other = run;
+    other.summary.phases[0].name = "another".to_owned();
     assert!(matches!(
-        ledger.save_imported(&run, Doubtful, &[]).unwrap_err(),
+        ledger.save_imported(&other, Doubtful, &[]).unwrap_err(),
         Error::AlreadyKept { .. }
     ));
+}
+
+#[test]
+fn the_same_report_is_kept_once_until_it_is_removed() {
+    let (_scratch, mut ledger) = empty();
+    let first = imported_run(1);
+    let again = ImportedRun {
+        source: "copy.json".to_owned(),
+        ..imported_run(2)
+    };
+    assert_eq!(ledger.save_imported(&first, Doubtful, &[]).unwrap(), None);
+    let kept = ledger.save_imported(&again, Doubtful, &[]).unwrap();
+    assert_eq!(kept.as_ref(), Some(&first.id));
+    assert_eq!(ledger.list(&Filter::default()).unwrap().len(), 1);
+    // An equal hash alone is not the same report.
+    let mut other = imported_run(3);
+    other.summary.tool = "fio 3.34".to_owned();
+    let hash = crate::report::hash(&other.summary);
+    ledger
+        .connection
+        .execute("UPDATE reports SET hash = ?1", [hash])
+        .unwrap();
+    assert_eq!(ledger.save_imported(&other, Doubtful, &[]).unwrap(), None);
+    ledger.remove(first.id.as_str()).unwrap();
+    assert_eq!(ledger.save_imported(&again, Doubtful, &[]).unwrap(), None);
 }

@@ -1,9 +1,11 @@
 //! What the user says on the command line: `--destroy PATH[=SIGNATURE[,SIGNATURE…]]`.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use super::programs::Storage;
 use crate::signature::SignatureKind;
 
 /// The user's word that something may be overwritten, and which signatures on it are known to them.
@@ -53,6 +55,15 @@ impl Consent {
         })
     }
 
+    /// Whether this is about a target: by the same path, also with signatures that were not understood, or by
+    /// another path to the same file or device. Which storage it is in the end, the claim decides.
+    pub fn names(&self, target: &Path) -> bool {
+        let storage = |path: &Path| Storage::of(&fs::metadata(path).ok()?);
+        self.path == target
+            || self.misunderstood(target).is_some()
+            || storage(&self.path).is_some_and(|named| storage(target) == Some(named))
+    }
+
     /// The words after an `=` that were not understood, when without them this would be consent to
     /// `path`.
     pub(super) fn misunderstood(&self, path: &Path) -> Option<String> {
@@ -83,6 +94,30 @@ mod tests {
 
     fn parse(text: &str) -> Consent {
         Consent::parse(OsStr::new(text)).unwrap()
+    }
+
+    #[test]
+    fn a_target_is_named_by_any_path_to_it_and_by_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("disk"), "").unwrap();
+        fs::write(at("other"), "").unwrap();
+        std::os::unix::fs::symlink(at("disk"), at("link")).unwrap();
+        let consent = |name: &str| parse(at(name).to_str().unwrap());
+        for (named, target, expected) in [
+            ("disk", "disk", true),
+            ("link", "disk", true),
+            ("disk", "link", true),
+            ("link=ext4", "disk", true),
+            ("disk=ext5", "disk", true),
+            ("other", "disk", false),
+            ("gone", "disk", false),
+            ("gone", "gone", true),
+            (".", "disk", false),
+        ] {
+            let answer = consent(named).names(&at(target));
+            assert_eq!(answer, expected, "{named} for {target}");
+        }
     }
 
     #[test]

@@ -6,12 +6,16 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use record::Bytes;
-use rustix::fs::{Mode, OFlags, SeekFrom};
+use rustix::fs::{FlockOperation, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
 use super::ask::Consent;
+use super::file_system::{FileSystem, file_system_of};
+use super::lease::has_writers;
+use super::programs::{Hold, Storage};
 use super::reason::{Reason, Refusal};
 use super::uses::{Uses, add_signatures};
 use crate::block::DevNum;
@@ -81,6 +85,12 @@ impl Opened {
             .metadata()
             .map_err(|error| refused(errno_of(&error)))?;
         let kind = metadata.file_type();
+        if kind.is_file() && file_system_of(&handle).map_err(refused)? == FileSystem::Kernel {
+            return Err(OpenError::Unsuited {
+                path: path.to_path_buf(),
+                what: "a file of the kernel's own, which holds no data",
+            });
+        }
         if kind.is_file() || kind.is_block_device() {
             return Ok(Opened {
                 path: path.to_path_buf(),
@@ -130,15 +140,24 @@ impl Opened {
     pub fn claim(self, root: &Root, consents: &[Consent]) -> Result<DestroyTarget, Refusal> {
         let mut reasons = Vec::new();
         let named = self.named_by(consents, &mut reasons);
+        let unseen = self.written_elsewhere().then_some(Hold::Writing);
         let (file, failure) = self.open_exclusively(!named.is_empty());
+        let mut unreadable = 0;
         match Uses::read(root) {
-            Ok(uses) => reasons.extend(self.uses(&uses)),
+            Ok(uses) => self.add_uses(&uses, &mut reasons, &mut unreadable),
             Err(error) => reasons.push(Reason::Unknown {
                 error: error.to_string(),
             }),
         }
         reasons.extend(failure);
         if let Some(file) = &file {
+            let locked = || (!named.is_empty() && !lock(file)).then_some(Hold::Locked);
+            if !reasons.iter().any(Reason::is_use)
+                && let Some(hold) = unseen.or_else(locked)
+            {
+                let path = self.path.clone();
+                reasons.push(Reason::Unseen { path, hold });
+            }
             let allowed: Vec<_> = named.iter().flat_map(|c| c.signatures.clone()).collect();
             match signature::probe(file) {
                 Ok(found) => add_signatures(&self.path, &found, &allowed, &mut reasons),
@@ -155,6 +174,7 @@ impl Opened {
                 size,
                 device: self.device(),
                 path: self.path,
+                unreadable,
             }),
             (_, size) => {
                 if let Some(Err(errno)) = size {
@@ -208,6 +228,13 @@ impl Opened {
         })
     }
 
+    /// Whether a file is open for writing, by whomever. To be asked before this program opens it so.
+    fn written_elsewhere(&self) -> bool {
+        self.device().is_none()
+            && reopen(&self.handle, OFlags::RDONLY)
+                .is_ok_and(|reader| lasts(|| has_writers(&reader)))
+    }
+
     /// Opens it with a claim; where that fails, for reading, so that signatures can be looked for
     /// all the same. What the user has not consented to is not opened for writing at all: closing
     /// such a file makes udev look at the device anew.
@@ -238,11 +265,34 @@ impl Opened {
         }
     }
 
-    fn uses(&self, uses: &Uses) -> Vec<Reason> {
-        if let Some(number) = self.device() {
-            return uses.reasons(number);
+    /// Who uses it, by the kernel's lists and by what programs have open.
+    fn add_uses(&self, uses: &Uses, reasons: &mut Vec<Reason>, unreadable: &mut usize) {
+        let Some(own) = Storage::of(&self.metadata) else {
+            return;
+        };
+        let storage = match own {
+            Storage::Device(number) => {
+                reasons.extend(uses.reasons(number));
+                uses.storage_of(number)
+            }
+            Storage::File(..) => {
+                reasons.extend(uses.file_reasons(&self.path, own));
+                self.add_file_facts(reasons);
+                vec![own]
+            }
+        };
+        match uses.programs(own, &storage) {
+            Ok((found, unseen)) => {
+                reasons.extend(found);
+                *unreadable = unseen;
+            }
+            Err(error) => reasons.push(Reason::Unknown {
+                error: error.to_string(),
+            }),
         }
-        let mut reasons = uses.file_reasons(&self.path, self.metadata.dev(), self.metadata.ino());
+    }
+
+    fn add_file_facts(&self, reasons: &mut Vec<Reason>) {
         let names = self.metadata.nlink();
         if names > 1 {
             reasons.push(Reason::HardLinked {
@@ -250,8 +300,44 @@ impl Opened {
                 names,
             });
         }
-        reasons
+        if let Ok(FileSystem::PassThrough(kind)) = file_system_of(&self.handle) {
+            reasons.push(Reason::UnclearFile {
+                path: self.path.clone(),
+                kind,
+            });
+        }
     }
+}
+
+/// Whether something holds for longer than a program needs that has just been started or looks at a device.
+fn lasts(holds: impl Fn() -> bool) -> bool {
+    const MOMENT: Duration = Duration::from_millis(100);
+    const TRIES: u32 = 20;
+    (0..TRIES).all(|attempt| {
+        if attempt > 0 {
+            std::thread::sleep(MOMENT);
+        }
+        holds()
+    })
+}
+
+/// Locks it as a whole, both ways in which programs do, which also tells udev to leave a device alone
+/// (systemd, "Locking Block Device Access"). Whether that succeeded: a lock that lasts is a use, also where the
+/// program that holds it is in a container and cannot be seen. The lock of flock(2) stays with the descriptor;
+/// fcntl's would end whenever any descriptor of the file is closed, so that it is only tried.
+fn lock(file: &File) -> bool {
+    let by_record = || rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingLockExclusive);
+    let whole = || rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
+    if lasts(|| is_locked(by_record())) || lasts(|| is_locked(whole())) {
+        return false;
+    }
+    let _ = rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingUnlock);
+    true
+}
+
+/// Whether a lock was refused since somebody else has one. File systems without locks say something else.
+fn is_locked(result: Result<(), Errno>) -> bool {
+    matches!(result, Err(Errno::AGAIN | Errno::ACCESS))
 }
 
 fn errno_of(error: &io::Error) -> Errno {
@@ -332,9 +418,24 @@ pub struct DestroyTarget {
     pub device: Option<DevNum>,
     /// Its size.
     pub size: Bytes,
+    /// How many processes could not be looked at, for want of permission. One of them may have it open.
+    pub unreadable: usize,
 }
 
 impl DestroyTarget {
+    /// A sentence on the processes that could not be looked at; `None` when all of them were.
+    pub fn unreadable_note(&self) -> Option<String> {
+        let processes = match self.unreadable {
+            0 => return None,
+            1 => "1 process of another user".to_owned(),
+            count => format!("{count} processes of other users"),
+        };
+        Some(format!(
+            "{processes} could not be looked at; run as root to know whether one has {} open",
+            self.path.display()
+        ))
+    }
+
     /// Another descriptor of the same file for reading and writing, with flags such as `O_DIRECT`.
     /// It does not go through the path, and leaves the claim to this target.
     ///

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::open::OpenError;
+use super::programs::Hold;
 use crate::block::DevNum;
 use crate::signature::SignatureKind;
 
@@ -18,6 +19,8 @@ pub enum Relation {
     Above,
     /// It is what it is built on, or a part of.
     Below,
+    /// It shows the same file or device under another name.
+    Sibling,
 }
 
 /// One reason not to overwrite something.
@@ -79,6 +82,45 @@ pub enum Reason {
         /// The loop device.
         holder: String,
     },
+    /// A program uses it, or what shares its storage.
+    InUse {
+        /// The device, as a label, or "the file".
+        storage: String,
+        /// How the program uses it.
+        hold: Hold,
+        /// The program's name.
+        program: String,
+        /// Its process id.
+        pid: u32,
+    },
+    /// This program has the same storage open under another name.
+    AlsoTarget {
+        /// That name: a device, as a label, or "the file".
+        other: String,
+    },
+    /// A program uses it that cannot be seen from here.
+    Unseen {
+        /// The target.
+        path: PathBuf,
+        /// How the program uses it.
+        hold: Hold,
+    },
+    /// A loop device shows a file through a file system that hides which storage that is.
+    UnclearLoop {
+        /// The target, as a label.
+        target: String,
+        /// The loop device.
+        holder: String,
+        /// The file system's type, such as `overlay`.
+        kind: String,
+    },
+    /// It lies on a file system that hides which storage it is.
+    UnclearFile {
+        /// The target.
+        path: PathBuf,
+        /// The file system, such as `FUSE`.
+        kind: &'static str,
+    },
     /// The device is set read-only.
     ReadOnly {
         /// The device, as a label.
@@ -131,6 +173,7 @@ fn subject(device: &str, relation: Relation) -> String {
         Relation::Partition => format!("{device}, a partition of it,"),
         Relation::Above => format!("{device}, which is built on it,"),
         Relation::Below => format!("{device}, which it is a part of or built on,"),
+        Relation::Sibling => format!("{device}, which shares its storage,"),
     }
 }
 
@@ -192,6 +235,19 @@ impl fmt::Display for Reason {
                 "{} is in use by {holder}; {advice}",
                 subject(device, *relation)
             ),
+            Reason::InUse {
+                storage,
+                hold,
+                program,
+                pid,
+            } => write!(
+                f,
+                "{storage} is {hold} by {program} (pid {pid}); stop that program first"
+            ),
+            Reason::AlsoTarget { other } => write!(
+                f,
+                "it shares its storage with {other}, which is a target too; name each storage once"
+            ),
             Reason::Loop {
                 device,
                 relation,
@@ -208,6 +264,9 @@ impl fmt::Display for Reason {
             ),
             Reason::Open(error) => error.fmt(f),
             Reason::Busy { .. }
+            | Reason::Unseen { .. }
+            | Reason::UnclearLoop { .. }
+            | Reason::UnclearFile { .. }
             | Reason::Signature { .. }
             | Reason::Unprobed { .. }
             | Reason::HardLinked { .. } => self.fmt_content(f),
@@ -222,7 +281,12 @@ impl fmt::Display for Reason {
 }
 
 impl Reason {
-    /// Reasons that lie in the target itself and not in who uses it.
+    /// Whether it names a program that uses the storage.
+    pub(super) fn is_use(&self) -> bool {
+        matches!(self, Reason::InUse { .. })
+    }
+
+    /// Reasons that lie in the target itself, or in what cannot be told of it.
     fn fmt_content(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::Busy { path } => write!(
@@ -230,6 +294,27 @@ impl Reason {
                 "{} is claimed by something (open with O_EXCL says that it is busy): a file \
                  system mounted here or in a container, an array, a ZFS pool, or another program; \
                  stop that first",
+                path.display()
+            ),
+            Reason::Unseen { path, hold } => write!(
+                f,
+                "{} is {hold} by a program that cannot be seen from here, in another container, of \
+                 another user or in the kernel; stop that first",
+                path.display()
+            ),
+            Reason::UnclearLoop {
+                target,
+                holder,
+                kind,
+            } => write!(
+                f,
+                "the loop device {holder} shows a file through {kind}, which hides where that file is \
+                 stored, so it may be {target}; detach that first (losetup -d {holder})"
+            ),
+            Reason::UnclearFile { path, kind } => write!(
+                f,
+                "{} is reached through {kind}, which hides where it is stored and who else uses it; name the \
+                 file by its path on the file system below, or a directory",
                 path.display()
             ),
             Reason::Signature { path, kind } => write!(

@@ -1,4 +1,4 @@
-//! Which file a loop device shows, by its inode.
+//! The storage that a loop device shows: a file by its inode, a device by its number.
 
 // The ioctl is not among those that rustix wraps.
 #![allow(unsafe_code)]
@@ -8,6 +8,9 @@ use std::os::fd::AsFd;
 
 use rustix::ioctl::{Getter, ioctl};
 
+use super::programs::Storage;
+use crate::block::DevNum;
+
 /// `LOOP_GET_STATUS64` (linux, include/uapi/linux/loop.h).
 const LOOP_GET_STATUS64: rustix::ioctl::Opcode = 0x4C05;
 
@@ -16,14 +19,16 @@ const LOOP_GET_STATUS64: rustix::ioctl::Opcode = 0x4C05;
 struct LoopInfo {
     device: u64,
     inode: u64,
+    /// `st_rdev` of what is shown: zero for a file.
+    shown_device: u64,
     /// Offsets, flags, names and keys.
-    rest: [u64; 27],
+    rest: [u64; 26],
 }
 
-/// The `st_dev` and `st_ino` of the file behind a loop device. Unlike the path in sysfs they hold
-/// in every mount namespace, and for a file whose name was removed. `None` where the device is not
-/// in use, or is no loop device.
-pub(super) fn file_shown_by(device: &File) -> Option<(u64, u64)> {
+/// The storage behind a loop device. Unlike the path in sysfs it holds in every mount namespace, for a
+/// file whose name was removed, and for a device under whichever node it was attached. `None` where the
+/// device is not in use, or is no loop device.
+pub(super) fn storage_shown_by(device: &File) -> Option<Storage> {
     // SAFETY: LOOP_GET_STATUS64 writes one `struct loop_info64` of 232 bytes to its argument, and
     // LoopInfo has that size and alignment, and no invalid values. Another driver that gives this
     // number a meaning is kept out by the caller, who passes devices of the loop driver only.
@@ -31,7 +36,10 @@ pub(super) fn file_shown_by(device: &File) -> Option<(u64, u64)> {
         let getter = Getter::<LOOP_GET_STATUS64, LoopInfo>::new();
         ioctl(device.as_fd(), getter)
     };
-    info.ok().map(|info| (info.device, info.inode))
+    info.ok().map(|info| match info.shown_device {
+        0 => Storage::File(info.device, info.inode),
+        number => Storage::Device(DevNum::from_raw(number)),
+    })
 }
 
 const _: () = assert!(size_of::<LoopInfo>() == 232);

@@ -4,8 +4,9 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use super::programs::{self, Program, Programs, Storage};
 use super::reason::{Reason, Relation};
-use super::shown::file_shown_by;
+use super::storage::shown_by_loops;
 use crate::block::{DevNum, Device, Devices, Kind};
 use crate::mounts::{Mount, Mounts};
 use crate::root::{Error, Result, Root};
@@ -20,6 +21,8 @@ const SYSTEM: [&str; 5] = ["/", "/usr", "/boot", "/boot/efi", "/efi"];
 pub struct Uses {
     root: Root,
     devices: Devices,
+    /// The storage that each loop device in use shows, where that can be told.
+    shown: Vec<(DevNum, Storage)>,
     mounts: Vec<(Mount, Vec<DevNum>)>,
     swaps: Vec<(Swap, Vec<DevNum>)>,
 }
@@ -30,7 +33,13 @@ impl Uses {
     /// # Errors
     /// When one of them cannot be read or understood: then nothing may be called unused.
     pub fn read(root: &Root) -> Result<Uses> {
-        let devices = Devices::read(root)?;
+        let mut devices = Devices::read(root)?;
+        let shown = shown_by_loops(root, &devices);
+        for (number, storage) in &shown {
+            if let Storage::Device(below) = storage {
+                devices.put_loop_on(*number, *below);
+            }
+        }
         let mounts = Mounts::read_everywhere(root)?;
         if mounts.iter().next().is_none() {
             // It was read from a mounted /proc, so an empty list is a damaged one.
@@ -39,6 +48,9 @@ impl Uses {
                 line: 1,
                 what: "no mount is listed, not even that of /proc".to_owned(),
             });
+        }
+        if !root.sys.join("class/block").is_dir() {
+            return Err(Error::NoDevices(root.sys.join("class/block")));
         }
         let on = mounts
             .iter()
@@ -51,12 +63,31 @@ impl Uses {
                 (swap, on)
             })
             .collect();
-        Ok(Uses {
+        let uses = Uses {
             root: root.clone(),
             devices,
+            shown,
             mounts: on,
             swaps,
-        })
+        };
+        match uses.hidden_list() {
+            Some(mount) => Err(Error::Hidden(mount.point.clone())),
+            None => Ok(uses),
+        }
+    }
+
+    /// The storage that a loop device shows; `None` for any other device, and where it cannot be told.
+    pub(super) fn shown(&self, device: &Device) -> Option<Storage> {
+        let shown = self.shown.iter();
+        shown
+            .filter(|(number, _)| *number == device.number)
+            .map(|(_, storage)| *storage)
+            .next()
+    }
+
+    /// The mounts of that moment.
+    pub(super) fn mounts(&self) -> impl Iterator<Item = &Mount> {
+        self.mounts.iter().map(|(mount, _)| mount)
     }
 
     /// The devices of that moment.
@@ -78,6 +109,15 @@ impl Uses {
                 Relation::Above
             };
             self.add_uses(above, relation, &mut reasons);
+        }
+        for sibling in self.siblings(number) {
+            self.add_uses(sibling, Relation::Sibling, &mut reasons);
+            for above in self.devices.stack_above(sibling.number) {
+                self.add_uses(above, Relation::Sibling, &mut reasons);
+            }
+        }
+        if matches!(target.kind, Kind::Loop { .. }) {
+            self.add_unclear(&target.label(), Some(number), &mut reasons);
         }
         self.add_uses_below(target, &mut reasons);
         if target.read_only {
@@ -119,11 +159,11 @@ impl Uses {
         signature::probe(&file)
     }
 
-    /// Why a file may not be overwritten, apart from what is in it.
-    pub(super) fn file_reasons(&self, path: &Path, dev: u64, inode: u64) -> Vec<Reason> {
+    /// Why a file may not be overwritten, apart from what is in it and which programs use it.
+    pub(super) fn file_reasons(&self, path: &Path, file: Storage) -> Vec<Reason> {
         let is_target = |other: &Path| {
             fs::metadata(self.root.locate(other))
-                .is_ok_and(|found| (found.dev(), found.ino()) == (dev, inode))
+                .is_ok_and(|found| Storage::of(&found) == Some(file))
         };
         let mut reasons = Vec::new();
         for (swap, _) in &self.swaps {
@@ -134,32 +174,60 @@ impl Uses {
                 });
             }
         }
-        for device in self.devices.iter() {
-            let Kind::Loop {
-                backing_file: Some(shown),
-                ..
-            } = &device.kind
-            else {
-                continue;
-            };
-            if is_target(shown) || self.shown_by(device) == Some((dev, inode)) {
-                reasons.push(Reason::Loop {
-                    device: path.display().to_string(),
-                    relation: Relation::Itself,
-                    holder: device.label(),
-                });
-            }
+        for device in self.loops_over(file) {
+            reasons.push(Reason::Loop {
+                device: path.display().to_string(),
+                relation: Relation::Itself,
+                holder: device.label(),
+            });
         }
+        self.add_unclear(&path.display().to_string(), None, &mut reasons);
         reasons
     }
 
-    /// The file that a loop device shows, asked of the device itself. Only root may.
-    fn shown_by(&self, device: &Device) -> Option<(u64, u64)> {
-        let node = File::open(self.root.locate(&device.node())).ok()?;
-        let metadata = node.metadata().ok()?;
-        let is_it = metadata.file_type().is_block_device()
-            && DevNum::from_raw(metadata.rdev()) == device.number;
-        is_it.then(|| file_shown_by(&node))?
+    /// A loop device elsewhere may show the storage of the target through a file system that passes files on.
+    fn add_unclear(&self, target: &str, besides: Option<DevNum>, reasons: &mut Vec<Reason>) {
+        if let Some((device, mount)) = self.unclear_loop(besides) {
+            reasons.push(Reason::UnclearLoop {
+                target: target.to_owned(),
+                holder: device.label(),
+                kind: mount.kind.clone(),
+            });
+        }
+    }
+
+    /// The programs that use any of some storage, as reasons; and how many processes could not be looked at.
+    /// `target` is the storage itself, which this program may have open.
+    ///
+    /// # Errors
+    /// When the processes cannot be listed.
+    pub(super) fn programs(
+        &self,
+        target: Storage,
+        storage: &[Storage],
+    ) -> std::io::Result<(Vec<Reason>, usize)> {
+        let Programs { found, unreadable } = programs::using(&self.root, target, storage)?;
+        let reasons = found.into_iter().map(|program| self.in_use(program));
+        Ok((reasons.collect(), unreadable))
+    }
+
+    fn in_use(&self, program: Program) -> Reason {
+        let storage = match program.storage {
+            Storage::Device(number) => match self.devices.get(number) {
+                Some(device) => device.label(),
+                None => format!("the device {number}"),
+            },
+            Storage::File(..) => "the file".to_owned(),
+        };
+        if program.pid == std::process::id() {
+            return Reason::AlsoTarget { other: storage };
+        }
+        Reason::InUse {
+            storage,
+            hold: program.hold,
+            program: program.name,
+            pid: program.pid,
+        }
     }
 
     /// The disks under a device that also lie under the running system.
@@ -201,6 +269,25 @@ impl Uses {
                 .any(|part| part.partition_of() == Some(device.number));
             if is_cut {
                 self.add_holders(device, Relation::Below, reasons);
+            }
+        }
+        // A loop device shows all of the device that it is on, with whatever else lies there.
+        let shown = below
+            .iter()
+            .chain([&target])
+            .filter_map(|device| device.loop_on());
+        for number in shown {
+            let beside = self.devices.stack_above(number);
+            let own = self.devices.stack_above(target.number);
+            let is_own = |device: &Device| {
+                device.number == target.number
+                    || below
+                        .iter()
+                        .chain(&own)
+                        .any(|known| known.number == device.number)
+            };
+            for device in beside.into_iter().filter(|device| !is_own(device)) {
+                self.add_uses(device, Relation::Sibling, reasons);
             }
         }
     }

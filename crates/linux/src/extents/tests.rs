@@ -16,7 +16,7 @@ fn disk_file() -> File {
 fn has_map(file: &File) -> bool {
     let known = map(file, 0, MIB).unwrap().is_some();
     if !known {
-        println!("skipped: no FIEMAP on {}", env!("CARGO_MANIFEST_DIR"));
+        skip::skipped(concat!("no FIEMAP on ", env!("CARGO_MANIFEST_DIR")));
     }
     known
 }
@@ -113,7 +113,7 @@ fn more_extents_than_one_batch_holds_are_all_listed() {
 fn without_a_map_holes_are_sought() {
     let shm = Path::new("/dev/shm");
     let Ok(file) = tempfile::tempfile_in(shm) else {
-        println!("skipped: no /dev/shm");
+        skip::skipped("no /dev/shm");
         return;
     };
     file.set_len(8 * MIB).unwrap();

@@ -71,7 +71,7 @@ mod tests {
         ] {
             match made(program, arguments) {
                 Some(found) => assert_eq!(found.as_deref(), Some(ID), "{program}"),
-                None => eprintln!("skipped: there is no {program}"),
+                None => skip::skipped(&format!("there is no {program}")),
             }
         }
     }

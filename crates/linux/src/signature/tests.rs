@@ -304,10 +304,10 @@ fn direct_io_finds_the_same() {
                 }
             ]
         ),
-        Err(error) => println!(
-            "skipped: no direct I/O in {}: {error}",
+        Err(error) => skip::skipped(&format!(
+            "no direct I/O in {}: {error}",
             dir.path().display()
-        ),
+        )),
     }
 }
 

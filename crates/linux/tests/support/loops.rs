@@ -69,7 +69,7 @@ impl Loop {
                 Some(device)
             }
             Err(why) => {
-                println!("skipped: no loop device can be attached here ({why})");
+                skip::skipped(&format!("no loop device can be attached here ({why})"));
                 None
             }
         }
@@ -77,6 +77,11 @@ impl Loop {
 
     /// One that shows a file or a device.
     pub fn on(shown: &Path) -> Result<Loop, String> {
+        Loop::part_of(shown, &[])
+    }
+
+    /// One that shows the part of a file or device that options of losetup(8) name, such as `--offset`.
+    pub fn part_of(shown: &Path, options: &[&str]) -> Result<Loop, String> {
         if !is_root() {
             return Err("this needs root".to_owned());
         }
@@ -86,7 +91,8 @@ impl Loop {
         let control = File::open("/dev/loop-control").map_err(|error| error.to_string())?;
         rustix::fs::flock(&control, FlockOperation::LockExclusive)
             .map_err(|error| error.to_string())?;
-        let node = try_run("losetup", &["--find", "--show", shown.to_str().unwrap()])?;
+        let arguments = [options, &["--find", "--show", shown.to_str().unwrap()]].concat();
+        let node = try_run("losetup", &arguments)?;
         Ok(Loop {
             node: node.into(),
             folder: None,

@@ -73,7 +73,7 @@ impl Mapped {
                 Some(mapped)
             }
             Err(why) => {
-                println!("skipped: there is no device mapper here ({why})");
+                skip::skipped(&format!("there is no device mapper here ({why})"));
                 None
             }
         }

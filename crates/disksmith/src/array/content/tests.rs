@@ -38,7 +38,7 @@ fn seen(image: &tempfile::NamedTempFile, fs: Option<&KeptFs>) -> Content {
 fn a_file_system_that_was_just_made_is_fresh_and_another_is_not_ours() {
     for fs in [Fs::Xfs, Fs::Ext4] {
         let (Some(image), ours) = (made(fs, UUID), kept(fs)) else {
-            println!("skipped: {} is not installed", fs.tool());
+            skip::skipped(&format!("{} is not installed", fs.tool()));
             continue;
         };
         assert_eq!(seen(&image, Some(&ours)), Content::Fresh, "{fs:?}");

@@ -6,7 +6,8 @@ use study::plateau::{self, Capped, Throughput};
 use study::steady::{self, Reason};
 
 use super::{finding, longer};
-use crate::bench::conclusion::PhaseFigures;
+use crate::bench::conclusion::{FlowFigures, PhaseFigures};
+use crate::render::relative;
 use crate::render::words::{number, percent};
 
 /// An open loop keeps its rate when this share of it came back.
@@ -22,15 +23,7 @@ pub(super) fn unsteady(phase: &Phase, figures: &PhaseFigures) -> Option<Finding>
     let steadiness = steady::assess(slices.get(figures.warmup_slices..)?);
     let how = match steadiness.reason {
         Reason::Level | Reason::TooFew => return None,
-        Reason::Drift => format!(
-            "The rate {} by {} over the phase",
-            if steadiness.drift_fraction < 0.0 {
-                "fell"
-            } else {
-                "rose"
-            },
-            percent(steadiness.drift_fraction.abs()),
-        ),
+        Reason::Drift => drifted(phase, slices.get(figures.warmup_slices..)?),
         Reason::Bend => "The rate rose and fell over the phase".to_owned(),
         Reason::Step => "The rate changed from one level to another".to_owned(),
     };
@@ -46,6 +39,21 @@ pub(super) fn unsteady(phase: &Phase, figures: &PhaseFigures) -> Option<Finding>
             }
         ),
     ))
+}
+
+/// How a rate drifted, by the means of the first and the last fifth: the share that a line fitted to it falls by
+/// may be more than all.
+fn drifted(phase: &Phase, slices: &[f64]) -> String {
+    let fifth = (slices.len() / 5).max(1);
+    let rate = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64 / phase.slice_seconds();
+    let first = rate(&slices[..fifth]);
+    let last = rate(&slices[slices.len() - fifth..]);
+    format!(
+        "The rate {} from {} to {} a second over the phase",
+        if last < first { "fell" } else { "rose" },
+        number(first),
+        number(last)
+    )
 }
 
 /// An open loop fell behind its rate: the latencies grow for as long as it lasts.
@@ -175,9 +183,9 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
         (_, Some(width)) if wanted == 0.0 && width > WIDE => (
             Severity::Warn,
             format!(
-                "After {} s the rate was known to ±{} only",
+                "After {} s the rate was known only to be {}",
                 number(phase.seconds),
-                percent(width)
+                within(main)
             ),
         ),
         _ if wanted == 0.0 => return None,
@@ -188,9 +196,9 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
                 Severity::Note
             },
             format!(
-                "After {} s the rate was known to ±{}, not to ±{}",
+                "After {} s the rate was known to be {}, not to ±{}",
                 number(phase.seconds),
-                percent(width),
+                within(main),
                 percent(wanted)
             ),
         ),
@@ -208,6 +216,16 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
             _ => format!("{why}; {} to know it better.", longer(phase)),
         },
     ))
+}
+
+/// The rate of a flow with its interval: `11,908 IOPS ±4 %`, `between 120 and 23,000 IOPS`.
+fn within(flow: &FlowFigures) -> String {
+    let iops = &flow.iops;
+    match relative::width(iops, number) {
+        Some(width) if width.starts_with('±') => format!("{} IOPS {width}", number(iops.mean)),
+        Some(bounds) => format!("between {} IOPS", bounds.replacen(" to ", " and ", 1)),
+        None => format!("{} IOPS", number(iops.mean)),
+    }
 }
 
 #[cfg(test)]
@@ -235,6 +253,24 @@ mod tests {
             found.contains(&(Code::Unsteady, Severity::Warn)),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn a_drift_is_told_by_both_rates_and_never_falls_by_more_than_all() {
+        for (begin, slope, word) in [(1.0, -0.119, "fell"), (0.05, 0.119, "rose")] {
+            let run = Made::new(move |t| 1000.0 * (begin + slope * t)).run();
+            let conclusion = made::conclude(&run);
+            let found = conclusion
+                .findings
+                .iter()
+                .find(|f| f.code == Code::Unsteady);
+            let text = &found.unwrap().text;
+            assert!(
+                text.starts_with(&format!("The rate {word} from ")),
+                "{text}"
+            );
+            assert!(!text.contains('%'), "{text}");
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@ use std::thread::available_parallelism;
 
 use engine::Engine;
 use fiojob::Surroundings;
+use formats::text::Utf8;
 use jiff::Timestamp;
 use linux::{extents, machine};
 use record::TargetKind;
@@ -158,7 +159,9 @@ fn include(from: &str, name: &str) -> Result<String, String> {
 fn text_of(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     let most = fiojob::MOST_BYTES as u64;
-    let read = File::open(path)?.take(most + 1).read_to_string(&mut text)?;
+    let read = Utf8::new(File::open(path)?)
+        .take(most + 1)
+        .read_to_string(&mut text)?;
     if read as u64 > most {
         let why = format!("it has more than {} KiB, and is no job file", most >> 10);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));

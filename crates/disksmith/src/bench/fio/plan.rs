@@ -287,7 +287,11 @@ fn total(job: &Job, offset: u64, size: Option<Bytes>) -> Result<u64, FioError> {
         .ok_or_else(|| {
             job.error(
                 "offset",
-                format!("{} is behind the end, at {target}", Bytes(offset)),
+                format!(
+                    "{} is behind the end, at {}",
+                    Bytes(offset).exact(),
+                    target.exact()
+                ),
             )
         })?;
     match job.size {
@@ -297,9 +301,10 @@ fn total(job: &Job, offset: u64, size: Option<Bytes>) -> Result<u64, FioError> {
         Some(Amount::Bytes(bytes)) => Err(job.error(
             "size",
             format!(
-                "{} from {} on are more than the target has, {target}",
-                Bytes(bytes),
-                Bytes(offset)
+                "{} from {} on are more than the target has, {}",
+                Bytes(bytes).exact(),
+                Bytes(offset).exact(),
+                target.exact()
             ),
         )),
     }

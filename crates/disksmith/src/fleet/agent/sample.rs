@@ -163,8 +163,9 @@ mod tests {
             "100 0 800 50 10 0 80 5 0 55 55",
             &net(1000, 10),
         );
+        let mut early = Sampler::start(&root, Duration::from_secs(3600));
+        assert_eq!(early.due(&root), None);
         let mut sampler = Sampler::start(&root, Duration::from_millis(100));
-        assert_eq!(sampler.due(&root), None);
         tree(
             folder.path(),
             "300 0 2400 450 110 0 880 205 0 155 655",

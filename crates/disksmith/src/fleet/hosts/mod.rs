@@ -145,7 +145,9 @@ pub(crate) fn listed(file: &str, bytes: &[u8]) -> Result<Vec<Host>, Vec<String>>
 
 /// Reads a file of hosts.
 fn read(file: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(file).map_err(|why| format!("{} cannot be read: {why}", file.display()))
+    std::fs::read(file)
+        .map(formats::text::utf8)
+        .map_err(|why| format!("{} cannot be read: {why}", file.display()))
 }
 
 /// What a program writes, which does not outlive this one.

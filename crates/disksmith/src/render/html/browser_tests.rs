@@ -39,7 +39,7 @@ fn chromium() -> Option<PathBuf> {
 /// Opens `page` in Chromium; `None`, with a note, where there is no Chromium.
 fn look_at(name: &str, page: &str) -> Option<Seen> {
     let Some(program) = chromium() else {
-        println!("skipped: no Chromium found (set DISKSMITH_CHROMIUM to one)");
+        skip::skipped("no Chromium found (set DISKSMITH_CHROMIUM to one)");
         return None;
     };
     if let Some(folder) = env::var_os("DISKSMITH_KEEP_REPORTS") {

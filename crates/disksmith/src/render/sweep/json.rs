@@ -9,8 +9,8 @@ use super::sentences::resume_command;
 use super::units::{Unit, objective, side, standing};
 use crate::render::json::{SCHEMA, machine};
 use crate::sweep::{
-    Cell, CellOutcome, Curve, Decided, Drift, Effect, Figure, Probe, Row, Settings, SweepRecord,
-    Value,
+    Cell, CellOutcome, Curve, Decided, Drift, Effect, Figure, Probe, Row, Settings, Survivor,
+    SweepRecord, Value,
 };
 
 /// The document of one sweep, with a line's end behind it. Layouts keep the order in which they
@@ -43,6 +43,7 @@ fn value(record: &SweepRecord, decided: &Decided, commands: &[String]) -> Json {
         "cells": record.cells.iter().map(cell).collect::<Vec<_>>(),
         "winner": decided.winner,
         "ties": decided.ties,
+        "survivors": decided.survivors.iter().map(survivor).collect::<Vec<_>>(),
         "frontier": decided.frontier,
         "over": decided.over,
         "resume": (!decided.over && !record.given_up).then(|| resume_command(record)),
@@ -55,6 +56,11 @@ fn value(record: &SweepRecord, decided: &Decided, commands: &[String]) -> Json {
         "doubts": decided.doubts,
         "commands": commands,
     })
+}
+
+/// The best that survives a number of losses, by its index.
+fn survivor(one: &Survivor) -> Json {
+    json!({ "losses": one.losses, "winner": one.best, "ties": one.ties })
 }
 
 fn settings(settings: &Settings) -> Json {
@@ -253,7 +259,7 @@ mod tests {
                 "",
                 "answers baseline cells command command_line commands curves disksmith doubts \
                  drift effects frontier layouts left_out machine over probe ran_s ranking resume \
-                 schema settings started starts sweep ties winner",
+                 schema settings started starts survivors sweep ties winner",
             ),
             (
                 "/settings",

@@ -6,8 +6,9 @@ use std::ffi::OsString;
 use linux::exec;
 use record::Nanos;
 
-use super::units::{Unit, figure, half_width, objective, side, standing};
-use crate::render::words::{count, percent};
+use super::units::{Unit, figure, objective, share as share_of, share_interval, side, standing};
+use crate::render::relative;
+use crate::render::words::count;
 use crate::sweep::{
     CellOutcome, Decided, Factor, Figure, Layout, Objective, Row, Settings, Standing, SweepRecord,
 };
@@ -211,6 +212,37 @@ pub(crate) fn ties(record: &SweepRecord, decided: &Decided) -> Option<String> {
     ))
 }
 
+/// The best layout for each number of members that may fail.
+pub(crate) fn survivors(record: &SweepRecord, decided: &Decided) -> Vec<String> {
+    let lines = decided.survivors.iter().map(|survivor| {
+        let losses = match survivor.losses {
+            0 => "Best with or without redundancy".to_owned(),
+            1 => "Best that survives the loss of any volume".to_owned(),
+            many => format!("Best that survives the loss of any {many} volumes"),
+        };
+        let Some(best) = survivor.best else {
+            return format!("{losses}: none was measured.");
+        };
+        let share = row(decided, best).and_then(|row| row.of_winner);
+        let share = share.map_or_else(String::new, |value| match share_interval(value) {
+            none if none.is_empty() => format!(", {} of the best", share_of(value.mean)),
+            bounds => format!(", {} of the best ({bounds})", share_of(value.mean)),
+        });
+        let ties = match survivor.ties.len() {
+            0 => String::new(),
+            _ => format!(
+                "; not told apart from it: {}",
+                named(record, decided, &survivor.ties)
+            ),
+        };
+        format!(
+            "{losses}: {}{share}{ties}.",
+            named(record, decided, &[best])
+        )
+    });
+    lines.collect()
+}
+
 /// The layouts that no other beats in cost, speed and redundancy at once, where prices are known.
 pub(crate) fn frontier(record: &SweepRecord, decided: &Decided) -> Option<String> {
     (!decided.frontier.is_empty()).then(|| {
@@ -325,12 +357,14 @@ pub(crate) fn figure_title(settings: &Settings, shown: &Figure) -> String {
     parts.join(" ")
 }
 
-/// The interval of a row's objective, as half its width: `±2.1 %`; `?` where there is none.
-pub(crate) fn plus_minus(row: &Row) -> String {
+/// The interval of a row's objective (see [`relative::interval`]); `?` where there is none.
+pub(crate) fn plus_minus(row: &Row, unit: Unit) -> String {
     match row.value {
         None => String::new(),
         Some(value) => {
-            half_width(value).map_or_else(|| "?".to_owned(), |width| format!("±{}", percent(width)))
+            let shown = |bound| unit.digits(bound);
+            let told = relative::interval(value.mean, value.low, value.high, shown);
+            told.unwrap_or("?".to_owned())
         }
     }
 }

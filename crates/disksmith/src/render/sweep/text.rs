@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::sentences::{
     alike, devices, effort, figure_title, frontier, further_figures, layout as layout_name, outs,
-    place, plus_minus, resume, ties, varying, wanted, winner,
+    place, plus_minus, resume, survivors, ties, varying, wanted, winner,
 };
 use super::units::{Unit, share, share_interval, standing};
 use crate::render::table::{Column, layout, wrap};
@@ -29,6 +29,9 @@ pub(crate) fn sweep(
     say(&winner(record, decided), "  ");
     if let Some(ties) = ties(record, decided) {
         say(&ties, "  ");
+    }
+    for survivor in survivors(record, decided) {
+        say(&survivor, "  ");
     }
     if let Some(frontier) = frontier(record, decided) {
         say(&frontier, "  ");
@@ -153,7 +156,7 @@ fn fields(record: &SweepRecord) -> Vec<Field<'_>> {
         row.value
             .map_or_else(|| "–".to_owned(), |value| unit.digits(value.mean))
     }));
-    fields.push(Field::new("95 %", 4, |_, row| plus_minus(row)));
+    fields.push(Field::new("95 %", 4, move |_, row| plus_minus(row, unit)));
     fields.push(Field::new("of best", 1, |_, row| {
         row.of_winner
             .map_or_else(String::new, |value| share(value.mean))

@@ -122,12 +122,6 @@ fn fine(value: f64) -> String {
     }
 }
 
-/// Half the width of a value's interval as a share of the value.
-pub(crate) fn half_width(value: Value) -> Option<f64> {
-    let half = (value.high? - value.low?) / 2.0;
-    (value.mean > 0.0).then(|| half / value.mean)
-}
-
 /// A share in percent. Below one another shares need the same number of digits.
 pub(crate) fn share(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
@@ -204,14 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_told_by_half_its_width() {
-        let value = Value {
-            mean: 200.0,
-            low: Some(190.0),
-            high: Some(210.0),
-        };
-        assert_eq!(half_width(value), Some(0.05));
-        assert_eq!(half_width(Value::plain(200.0)), None);
+    fn without_an_interval_nothing_is_shown() {
         assert_eq!(share_interval(Value::plain(1.0)), "");
     }
 }

@@ -3,7 +3,19 @@
 use super::*;
 use crate::imported::Judged;
 use crate::render::{imported, sample};
+use crate::runs::work::Work;
 use record::{Bytes, ImportedRun, Run, SizeShare, SmallFiles, Spread};
+
+const FIVE: Bar = Bar {
+    share: 0.05,
+    allows_inconclusive: false,
+};
+
+/// A text without its line breaks.
+fn flat(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ")
+}
 
 fn side(of: &(Run, crate::bench::conclusion::Conclusion)) -> Side {
     Side::measured(&of.0, &of.1)
@@ -16,7 +28,7 @@ fn other(run: &ImportedRun) -> Side {
 #[test]
 fn a_run_does_not_differ_from_itself() {
     let run = side(&sample::database_run(1));
-    let comparison = Comparison::of(&run, &run, Some(0.05));
+    let comparison = Comparison::of(&run, &run, None);
     assert_eq!(comparison.answer(), Answer::Done);
     let text = comparison.text(100);
     assert!(
@@ -44,7 +56,7 @@ fn a_run_at_half_the_rate_fails_the_bar() {
         }
     }
     let (a, b) = (side(&a), side(&b));
-    let comparison = Comparison::of(&a, &b, Some(0.05));
+    let comparison = Comparison::of(&a, &b, Some(FIVE));
     assert_eq!(comparison.answer(), Answer::No);
     assert!(
         comparison
@@ -53,16 +65,155 @@ fn a_run_at_half_the_rate_fails_the_bar() {
     );
     // Without a bar it is an answer like any other.
     assert_eq!(Comparison::of(&a, &b, None).answer(), Answer::Done);
-    assert_eq!(Comparison::of(&b, &a, Some(0.05)).answer(), Answer::Done);
     let document: Value = serde_json::from_str(&comparison.document()).unwrap();
     assert_eq!(document["slower"], true);
+    assert_eq!(document["outcome"], "slower");
+}
+
+/// How the gate answers for `b` beside the run that `a` is.
+fn gated(a: &Side, b: &Side) -> (Answer, Value, String) {
+    let comparison = Comparison::of(a, b, Some(FIVE));
+    let document: Value = serde_json::from_str(&comparison.document()).unwrap();
+    let allowing = Bar {
+        allows_inconclusive: true,
+        ..FIVE
+    };
+    let allowed = Comparison::of(a, b, Some(allowing)).answer();
+    let is_slower = document["outcome"] == "slower";
+    assert_eq!(allowed == Answer::No, is_slower, "{document:#}");
+    // Without a bar nothing is gated.
+    assert_eq!(Comparison::of(a, b, None).answer(), Answer::Done);
+    (comparison.answer(), document, flat(&comparison.text(400)))
+}
+
+/// A run whose rates vary by chance alone, and little.
+fn steady() -> Side {
+    let mut side = side(&sample::database_run(1));
+    for flow in side.phases.iter_mut().flat_map(|phase| &mut phase.flows) {
+        flow.rates = (0..80_u32)
+            .map(|slice| 1000.0 + f64::from(slice.wrapping_mul(2_654_435_761) >> 26))
+            .collect();
+    }
+    side
+}
+
+#[test]
+fn the_gate_passes_only_when_all_of_the_baseline_was_compared() {
+    type Change = fn(&mut Side);
+    let changes: [(&str, Change, &str); 9] = [
+        ("nothing", |_| {}, ""),
+        (
+            "a phase is new",
+            |b| {
+                b.phases.push(SidePhase {
+                    name: "new".to_owned(),
+                    work: Work::default(),
+                    described: String::new(),
+                    flows: Vec::new(),
+                })
+            },
+            "",
+        ),
+        (
+            "no phases",
+            |b| b.phases.clear(),
+            "page-read: B has no such phase",
+        ),
+        (
+            "all renamed",
+            |b| {
+                for (number, phase) in b.phases.iter_mut().enumerate() {
+                    phase.name = format!("other-{number}");
+                    phase.work = Work::default();
+                }
+            },
+            "page-read: B has no such phase",
+        ),
+        (
+            "one is missing",
+            |b| drop(b.phases.remove(1)),
+            "B has no such phase",
+        ),
+        (
+            "one kind of request is missing",
+            |b| drop(b.phases[3].flows.remove(0)),
+            "B does not say how often it did so",
+        ),
+        (
+            "no windows",
+            |b| b.phases[1].flows[0].rates.clear(),
+            "no windows or too few",
+        ),
+        (
+            "rates that vary",
+            |b| {
+                let rates = &mut b.phases[1].flows[0].rates;
+                let half = rates.len() / 2;
+                rates[..half].iter_mut().for_each(|rate| *rate *= 3.0);
+            },
+            "page-read read: ",
+        ),
+        ("invalid", |b| b.verdict = Verdict::Invalid, "is invalid"),
+    ];
+    for (name, change, reason) in changes {
+        let a = steady();
+        let mut b = steady();
+        change(&mut b);
+        let (answer, document, text) = gated(&a, &b);
+        let passes = reason.is_empty();
+        assert_eq!(answer == Answer::Done, passes, "{name}: {text}");
+        assert_eq!(document["inconclusive"], !passes, "{name}: {document:#}");
+        let slower = if passes {
+            Value::Bool(false)
+        } else {
+            Value::Null
+        };
+        assert_eq!(document["slower"], slower, "{name}");
+        let reasons = document["inconclusive_phases"].as_array().unwrap();
+        assert_eq!(reasons.is_empty(), passes, "{name}: {document:#}");
+        assert!(passes || text.contains("Inconclusive: "), "{name}: {text}");
+        assert!(text.contains(reason), "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_slower_phase_fails_whatever_is_inconclusive_beside_it() {
+    let a = steady();
+    let mut b = steady();
+    b.phases.remove(0);
+    b.phases[0].flows[0]
+        .rates
+        .iter_mut()
+        .for_each(|rate| *rate *= 0.5);
+    let (answer, document, text) = gated(&a, &b);
+    assert_eq!(answer, Answer::No);
+    assert_eq!(document["outcome"], "slower");
+    assert_eq!(
+        (&document["slower"], &document["inconclusive"]),
+        (&true.into(), &true.into())
+    );
+    assert!(
+        text.contains("Slower by more than 5 %: page-read read."),
+        "{text}"
+    );
+}
+
+#[test]
+fn nothing_compared_with_nothing_is_inconclusive() {
+    let mut a = side(&sample::database_run(1));
+    a.phases.clear();
+    let (answer, document, _) = gated(&a, &a);
+    assert_eq!(
+        (answer, &document["inconclusive"]),
+        (Answer::No, &true.into())
+    );
 }
 
 #[test]
 fn without_windows_nothing_is_claimed() {
     let a = sample::database_run(1);
     let b = sample::imported_run(2);
-    let text = Comparison::of(&side(&a), &side(&b), Some(0.05)).text(100);
+    let text = Comparison::of(&side(&a), &side(&b), Some(FIVE)).text(100);
     assert!(text.contains("no interval"), "{text}");
 }
 
@@ -89,7 +240,7 @@ fn beside(
     a(&mut one.0.phases[1].workload);
     let mut other = one.clone();
     change(&mut other.0.phases[1].workload, &mut other.0.target);
-    Comparison::of(&side(&one), &side(&other), Some(0.05)).text(400)
+    flat(&Comparison::of(&side(&one), &side(&other), Some(FIVE)).text(400))
 }
 
 #[test]
@@ -151,7 +302,7 @@ fn the_page_cache_is_another_work() {
     assert!(text.contains("past the page cache"), "{text}");
     let mut fio = imported::sample::fio();
     fio.summary.phases[0].work.direct = Some(false);
-    let text = Comparison::of(&side(&sample::database_run(1)), &other(&fio), None).text(400);
+    let text = flat(&Comparison::of(&side(&sample::database_run(1)), &other(&fio), None).text(400));
     assert!(text.contains("did not do the same work"), "{text}");
     assert!(text.contains("through the page cache"), "{text}");
     assert!(text.contains("is invalid"), "{text}");
@@ -164,8 +315,8 @@ fn another_tools_phase_of_the_same_work_is_compared_and_nothing_decided() {
     let a = side(&sample::database_run(1));
     let b = other(&fio);
     for (a, b) in [(&a, &b), (&b, &a)] {
-        let comparison = Comparison::of(a, b, Some(0.05));
-        assert_eq!(comparison.answer(), Answer::Done);
+        let comparison = Comparison::of(a, b, Some(FIVE));
+        assert_eq!(comparison.answer(), Answer::No);
         let text = comparison.text(100);
         assert!(text.contains("no interval"), "{text}");
         assert!(text.contains("cannot be said"), "{text}");

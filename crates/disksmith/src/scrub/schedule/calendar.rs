@@ -232,11 +232,11 @@ pub(in crate::scrub) mod tests {
             .env("TZ", "UTC")
             .env("LC_ALL", "C")
             .output()
-            .inspect_err(|_| println!("skipped: systemd-analyze is not installed"))
+            .inspect_err(|_| skip::skipped("systemd-analyze is not installed"))
             .ok()?;
         let wrong = String::from_utf8_lossy(&output.stderr);
         if wrong.contains("unrecognized option") {
-            println!("skipped: {wrong}");
+            skip::skipped(&wrong);
             return None;
         }
         assert!(output.status.success(), "{text}: {wrong}");

@@ -191,7 +191,7 @@ pub(in crate::scrub) mod tests {
         std::fs::write(&paths[1], timer).unwrap();
         let mut verify = Command::new("systemd-analyze");
         let Ok(output) = verify.arg("verify").args(&paths).output() else {
-            println!("skipped: systemd-analyze is not installed");
+            skip::skipped("systemd-analyze is not installed");
             return None;
         };
         let said = String::from_utf8_lossy(&output.stderr);

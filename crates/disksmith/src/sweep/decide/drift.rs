@@ -5,7 +5,7 @@ use crate::sweep::decided::Drift;
 use crate::sweep::record::Value;
 
 use super::observed::{Observed, is_positive};
-use super::words::{changed, hundredths};
+use super::words::{amount, changed};
 
 /// From one measurement of the baseline to the next so much is more than building anew explains.
 const JUMP: f64 = 0.2;
@@ -33,18 +33,18 @@ pub(super) fn of(observed: &Observed) -> Option<Drift> {
     );
     let text = match assessed.change {
         None => format!(
-            "{measured}: too seldom to tell a drift; the largest step was {} %.",
-            hundredths(assessed.jump)
+            "{measured}: too seldom to tell a drift; the largest step was {}.",
+            amount(assessed.jump)
         ),
         Some(ratio) => format!(
-            "{measured}: {}at the end {}; the largest step was {} %.",
+            "{measured}: {}at the end {}; the largest step was {}.",
             if ratio.shows_difference() {
                 ""
             } else {
                 "no drift shown, "
             },
             changed(&figure, ratio),
-            hundredths(assessed.jump)
+            amount(assessed.jump)
         ),
     };
     Some(Drift {
@@ -66,15 +66,9 @@ pub(super) fn doubt(drift: &Drift, tie: f64) -> Option<String> {
         excludes_zero && change.mean.abs() > tie
     });
     let what = match shown {
-        Some(change) => format!(
-            "drifted by {} % while the sweep ran",
-            hundredths(change.mean)
-        ),
+        Some(change) => format!("drifted by {} while the sweep ran", amount(change.mean)),
         None if drift.jump.abs() > JUMP => {
-            format!(
-                "jumped by {} % from one time to the next",
-                hundredths(drift.jump)
-            )
+            format!("jumped by {} from one time to the next", amount(drift.jump))
         }
         None => return None,
     };

@@ -10,7 +10,7 @@ use crate::sweep::layout::{Factor, Layout};
 use crate::sweep::record::Value;
 
 use super::observed::Observed;
-use super::words::{changed, direction, hundredths, range};
+use super::words::{amount, amounts, changed, direction};
 
 /// The effects of all factors, each setting against the first that was swept. A disk alone has
 /// neither level nor chunk nor other members, so nothing differs from it in one factor alone: then
@@ -154,16 +154,16 @@ impl Told<'_> {
         let names = &self.names;
         let over = format!("over {} of layouts", count(self.pairs, "pair"));
         let Some(interval) = interval else {
-            let share = hundredths((ratio - 1.0).abs());
             let how = direction(self.figure, ratio >= 1.0);
             return format!(
-                "{names}: {share} % {how} {over}, measured too seldom for an interval."
+                "{names}: {how} by {} {over}, measured too seldom for an interval.",
+                amount((ratio - 1.0).abs())
             );
         };
         let (least, most) = self.range;
         // Where a factor helps here and hurts there its mean is only half of what there is to say.
         let by_pair = if self.pairs > 1 && least < 1.0 && most > 1.0 {
-            format!("; by pair from {}", range(least - 1.0, most - 1.0))
+            format!("; by pair from {}", amounts(least, most))
         } else {
             String::new()
         };
@@ -174,11 +174,11 @@ impl Told<'_> {
             );
         }
         format!(
-            "No effect of {} shown: {names} changes {} by {} % ({}) {over}{by_pair}.",
+            "No effect of {} shown: {names} changes {} by {} ({}) {over}{by_pair}.",
             subject(self.factor),
             self.figure,
-            hundredths(ratio - 1.0),
-            range(interval.low - 1.0, interval.high - 1.0)
+            amount(ratio - 1.0),
+            amounts(interval.low, interval.high)
         )
     }
 }

@@ -15,6 +15,7 @@ mod observed;
 mod properties;
 mod scaling;
 mod summary;
+pub(crate) mod survivors;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -148,7 +149,10 @@ pub(crate) fn decide(record: &SweepRecord) -> Decided {
         record.settings.objective.less_is_better(),
     );
     let ties = rows.iter().filter(|row| row.standing == Standing::Tie);
-    let mut doubts = bar::unmeasured(&observed);
+    let mut doubts: Vec<String> = survivors::doubt(record, &rows, ranking.leader)
+        .into_iter()
+        .collect();
+    doubts.extend(bar::unmeasured(&observed));
     doubts.extend(doubts::of(&observed, &field));
     doubts.extend(doubts::near_bar(&field, ranking.leader.filter(|_| over)));
     let drift = drift::of(&observed);
@@ -163,6 +167,7 @@ pub(crate) fn decide(record: &SweepRecord) -> Decided {
     Decided {
         winner: ranking.leader,
         ties: ties.map(|row| row.layout).collect(),
+        survivors: survivors::of(&rows, record),
         frontier: frontier::of(&field, &summaries),
         over,
         drift,

@@ -281,6 +281,50 @@ fn the_frontier_keeps_what_is_cheap_fast_or_safe() {
 }
 
 #[test]
+fn the_best_is_named_for_each_number_of_losses_and_no_redundancy_is_a_warning() {
+    let level = |level, members| Layout {
+        level,
+        ..raid10(members)
+    };
+    let layouts = vec![
+        level(Some(Level::Zero), 8),
+        level(Some(Level::Ten), 8),
+        level(Some(Level::Ten), 6),
+        level(Some(Level::Six), 8),
+    ];
+    let of = |layout: &Layout| {
+        let share = match layout.level {
+            Some(Level::Zero) => 1.0,
+            Some(Level::Ten) => 0.5,
+            _ => 0.2,
+        };
+        vec![("page-mixed.iops", 3000.0 * layout.members as f64 * share)]
+    };
+    let best = |record: &SweepRecord| -> Vec<(usize, Option<usize>)> {
+        let survivors = decide(record).survivors;
+        survivors.iter().map(|one| (one.losses, one.best)).collect()
+    };
+    let record = truth(&of).all(sweep("page-mixed.iops", layouts.clone()), 5);
+    assert_eq!(best(&record), [(0, Some(0)), (1, Some(1)), (2, Some(3))]);
+    let doubts = decide(&record).doubts;
+    assert!(
+        doubts[0].contains("one failed volume of its 8 loses all data"),
+        "{doubts:?}"
+    );
+
+    // Where redundancy is asked for there is nothing to warn of, and a class may be empty.
+    let mut record = sweep("page-mixed.iops", layouts[1..3].to_vec());
+    record.settings.factors.survives = 1;
+    let record = truth(&of).all(record, 5);
+    assert_eq!(best(&record), [(1, Some(0)), (2, None)]);
+    let doubts = decide(&record).doubts;
+    assert!(
+        !doubts.iter().any(|doubt| doubt.contains("redundancy")),
+        "{doubts:?}"
+    );
+}
+
+#[test]
 fn doubtful_runs_and_missing_figures_are_said() {
     let truth = truth(&by_members);
     let mut record = truth.all(sweep("page-mixed.iops", growing()), 1);

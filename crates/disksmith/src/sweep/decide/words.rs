@@ -2,6 +2,7 @@
 
 use study::compare::RatioInterval;
 
+use crate::render::relative;
 use crate::render::words::{count, latency, number};
 use crate::sweep::figure::{Figure, Metric};
 
@@ -32,6 +33,26 @@ pub(super) fn hundredths(share: f64) -> String {
         "0.0".to_owned()
     } else {
         text
+    }
+}
+
+/// A change by its share, which is negative for a fall: `-3.1 %`, and from the double on `a factor of 3.2`.
+pub(super) fn amount(share: f64) -> String {
+    match 1.0 + share {
+        ratio if relative::is_factor(ratio) => format!("a factor of {}", relative::factor(ratio)),
+        _ => format!("{} %", hundredths(share)),
+    }
+}
+
+/// Changes from `low` to `high`, as ratios: `-1.2 to 5.0 %`, and from the double on `factors of 0.70 to 3.2`.
+pub(super) fn amounts(low: f64, high: f64) -> String {
+    match relative::is_factor(high) {
+        true => format!(
+            "factors of {} to {}",
+            relative::factor(low),
+            relative::factor(high)
+        ),
+        false => range(low - 1.0, high - 1.0),
     }
 }
 
@@ -67,6 +88,15 @@ pub(super) fn direction(figure: &Figure, is_more: bool) -> &'static str {
 /// `3.1 % faster (1.2 to 5.0 %)`.
 pub(super) fn changed(figure: &Figure, ratio: RatioInterval) -> String {
     let is_more = ratio.ratio >= 1.0;
+    if relative::is_factor(ratio.high) {
+        return format!(
+            "{} by a factor of {} ({} to {})",
+            direction(figure, is_more),
+            relative::factor(ratio.ratio),
+            relative::factor(ratio.low),
+            relative::factor(ratio.high)
+        );
+    }
     let share = |ratio: f64| if is_more { ratio - 1.0 } else { 1.0 - ratio };
     let (a, b) = (share(ratio.low), share(ratio.high));
     format!(
@@ -81,7 +111,7 @@ pub(super) fn changed(figure: &Figure, ratio: RatioInterval) -> String {
 pub(super) fn behind(figure: &Figure, ratio: RatioInterval) -> String {
     let is_more = ratio.ratio >= 1.0;
     // A rate that is behind is never a multiple.
-    if is_more && ratio.low >= 2.0 {
+    if is_more && relative::is_factor(ratio.high) {
         let (low, high) = (ratio.low, ratio.high);
         return format!("{low:.1} to {high:.1} times the latency of the best");
     }

@@ -349,11 +349,11 @@ mod tests {
 
     #[test]
     fn bounds_decide() {
-        let (status, line) = seen(97.0).judge(&at("busy=95,await=20ms"), &at("busy=99"));
+        let (status, line) = seen(97.0).judge(&at("busy=95%,await=20ms"), &at("busy=99%"));
         assert_eq!(status, Status::Warning);
         assert!(line.contains("nvme1n1 busy is 97%, beyond 95%"), "{line}");
         assert!(line.contains("'nvme1n1_busy'=97%;95;99;0;100"), "{line}");
-        let (status, _) = seen(97.0).judge(&at("busy=95"), &at("await=5ms"));
+        let (status, _) = seen(97.0).judge(&at("busy=95%"), &at("await=5ms"));
         assert_eq!(status, Status::Critical);
         assert_eq!(status.number(), 2);
     }
@@ -374,14 +374,14 @@ mod tests {
         assert!(line.contains("- sdq was not seen |"), "{line}");
         let mut blind = seen(30.0);
         blind.pressure = Mean::default();
-        assert_eq!(blind.judge(&at("busy=95"), &none).0, Status::Ok);
-        let (status, line) = blind.judge(&at("pressure=50"), &none);
+        assert_eq!(blind.judge(&at("busy=95%"), &none).0, Status::Ok);
+        let (status, line) = blind.judge(&at("pressure=50%"), &none);
         assert_eq!(status, Status::Unknown);
         assert!(line.contains("pressure is not known here"), "{line}");
         assert!(line.contains("'pressure'=U;50;;0;100"), "{line}");
         // What is known to be bad is worse.
         assert_eq!(
-            blind.judge(&at("pressure=50,busy=20"), &none).0,
+            blind.judge(&at("pressure=50%,busy=20%"), &none).0,
             Status::Warning
         );
     }
@@ -410,7 +410,7 @@ mod tests {
         device.busy = Some(Fraction(0.99));
         device.all.wait = Some(Nanos(4_000_000));
         seen.add(&sample(&device), true);
-        let (status, line) = seen.judge(&at("busy=95,in-flight=1"), &none);
+        let (status, line) = seen.judge(&at("busy=95%,in-flight=1"), &none);
         assert_eq!(status, Status::Warning);
         assert!(
             line.contains("- md_home busy is 99%, beyond 95%;"),

@@ -82,7 +82,7 @@ fn images_of_the_real_tools_are_recognized() {
         file.set_len(mib * MIB).unwrap();
         let mut words = line.split(' ');
         let Some(tool) = words.next().and_then(find_tool) else {
-            println!("skipped, not installed: {line}");
+            skip::skipped(&format!("not installed: {line}"));
             continue;
         };
         let mut child = Command::new(tool)
@@ -104,7 +104,7 @@ fn images_of_the_real_tools_are_recognized() {
         };
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         if !child.wait().unwrap().success() {
-            println!("skipped, the tool fails here: {line}");
+            skip::skipped(&format!("the tool fails here: {line}"));
             continue;
         }
         let signatures = probe(&File::open(&path).unwrap()).unwrap();

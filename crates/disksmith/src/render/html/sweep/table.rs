@@ -86,7 +86,7 @@ fn line(view: View<'_>, factors: &[Factor], unit: Unit, row: &Row) -> Line {
             .map(|factor| layout.map_or_else(dash, |layout| layout.setting(*factor)))
             .collect(),
         value: row.value.map_or_else(dash, |value| unit.digits(value.mean)),
-        plus_minus: plus_minus(row),
+        plus_minus: plus_minus(row, unit),
         share: row
             .of_winner
             .map_or_else(String::new, |value| share(value.mean)),

@@ -53,7 +53,10 @@ pub(super) fn of(view: View<'_>) -> Verdict {
             ("Sweep", record.id.to_string()),
         ],
         ties: sentences::ties(record, decided),
-        answers: decided.answers.clone(),
+        answers: sentences::survivors(record, decided)
+            .into_iter()
+            .chain(decided.answers.iter().cloned())
+            .collect(),
         doubts: decided.doubts.clone(),
         outs: sentences::outs(decided),
         resume: sentences::resume(record, decided),

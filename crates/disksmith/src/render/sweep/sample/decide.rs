@@ -38,6 +38,7 @@ pub(super) fn all(record: &SweepRecord, priced: bool) -> Decided {
     Decided {
         winner,
         ties,
+        survivors: crate::sweep::survivors::of(&rows, record),
         frontier: frontier(&rows),
         over: true,
         drift: drift(record),

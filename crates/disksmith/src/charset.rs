@@ -1,0 +1,105 @@
+//! Text for a locale whose charset is not UTF-8: the signs that this program prints become ASCII.
+//!
+//! Only sentences and tables are rewritten. A JSON document is UTF-8 in every locale (RFC 8259, 8.1), and names
+//! that the user gave are left as they are.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+/// Whether the locale's charset is UTF-8. A locale that nobody set says nothing, and is taken for UTF-8.
+static IS_UTF8: LazyLock<bool> = LazyLock::new(|| is_utf8(|name| std::env::var(name).ok()));
+
+/// The signs that are printed, and the same in ASCII.
+const SIGNS: [(char, &str); 24] = [
+    ('µ', "u"),
+    ('±', "+/-"),
+    ('–', "-"),
+    ('−', "-"),
+    ('—', "-"),
+    ('×', "x"),
+    ('…', "..."),
+    ('→', "->"),
+    ('←', "<-"),
+    ('↑', "^"),
+    ('↓', "v"),
+    ('≥', ">="),
+    ('≤', "<="),
+    ('²', "^2"),
+    ('·', "."),
+    ('•', "*"),
+    ('✓', "ok"),
+    ('✕', "x"),
+    ('█', "#"),
+    ('─', "-"),
+    ('│', "|"),
+    ('├', "|"),
+    ('└', "`"),
+    ('\u{a0}', " "),
+];
+
+/// By POSIX the first of these that is set and not empty names the locale (XBD 8.2).
+fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let named = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .filter_map(variable)
+        .find(|value| !value.is_empty());
+    named.is_none_or(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}
+
+/// Sentences and tables in the locale's charset.
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+    match *IS_UTF8 || text.is_ascii() || text.starts_with('{') {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(ascii(text)),
+    }
+}
+
+fn ascii(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match SIGNS.iter().find(|(sign, _)| *sign == c) {
+            Some((_, plain)) => out.push_str(plain),
+            None => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_locale_that_is_set_decides() {
+        let of = |pairs: &[(&str, &str)]| {
+            is_utf8(|name| {
+                let found = pairs.iter().find(|(key, _)| *key == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        for (pairs, expected) in [
+            (&[][..], true),
+            (&[("LANG", "C.UTF-8")], true),
+            (&[("LANG", "en_US.utf8")], true),
+            (&[("LANG", "C")], false),
+            (&[("LANG", "de_DE.ISO-8859-1")], false),
+            (&[("LC_ALL", "C"), ("LANG", "C.UTF-8")], false),
+            (&[("LC_ALL", ""), ("LANG", "C.UTF-8")], true),
+            (
+                &[("LC_ALL", ""), ("LC_CTYPE", "POSIX"), ("LANG", "C.UTF-8")],
+                false,
+            ),
+        ] {
+            assert_eq!(of(pairs), expected, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn signs_become_ascii_and_names_stay() {
+        assert_eq!(ascii("3.1 µs ±2 % × 8 → –"), "3.1 us +/-2 % x 8 -> -");
+        assert_eq!(ascii("/données"), "/données");
+    }
+}

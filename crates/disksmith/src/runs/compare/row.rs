@@ -1,0 +1,172 @@
+//! One line of a comparison: the rates of one kind of request in two runs.
+
+use serde_json::{Value, json};
+use study::compare::{RatioInterval, ratio};
+use study::interval::LEAST_SLICES;
+
+use crate::render::relative;
+use crate::render::words::{latency, number};
+use crate::runs::side::{SideFlow, SidePhase};
+
+/// One kind of request of one phase that both runs have.
+pub(super) struct Row {
+    pub(super) phase: String,
+    /// The phase's name in B, where it has another one.
+    other: Option<String>,
+    pub(super) what: &'static str,
+    /// What the means count.
+    unit: Unit,
+    /// The mean rates of A and B.
+    means: (f64, f64),
+    /// B over A. `None` where no interval can be had.
+    pub(super) ratio: Option<RatioInterval>,
+    /// Whether both have windows enough to take an interval from.
+    windows: bool,
+    /// The 99th percentile of the latency of A and B, in nanoseconds.
+    p99: (Option<u64>, Option<u64>),
+    /// Whether B is slower than the bar allows, beyond doubt.
+    pub(super) is_slower: bool,
+}
+
+/// What is compared: requests where both runs count them, and else bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    Requests,
+    Bytes,
+}
+
+impl Row {
+    pub(super) fn of_phases(a: &SidePhase, b: &SidePhase) -> Vec<Row> {
+        let both = a.flows.iter().filter_map(|of_a| {
+            let of_b = b.flows.iter().find(|flow| flow.activity == of_a.activity)?;
+            let mut row = Row::of_flows(of_a, of_b)?;
+            row.phase.clone_from(&a.name);
+            row.other = (a.name != b.name).then(|| b.name.clone());
+            Some(row)
+        });
+        both.collect()
+    }
+
+    /// `None` where nothing that both tools count can be compared.
+    fn of_flows(a: &SideFlow, b: &SideFlow) -> Option<Row> {
+        let requests = a.iops.zip(b.iops).map(|means| (Unit::Requests, means));
+        let bytes = a.bytes_per_s.zip(b.bytes_per_s);
+        let (unit, means) = requests.or(bytes.map(|means| (Unit::Bytes, means)))?;
+        let ratio = ratio(&b.rates, &a.rates);
+        Some(Row {
+            phase: String::new(),
+            other: None,
+            what: a.activity.word(),
+            unit,
+            means,
+            ratio,
+            windows: a.rates.len().min(b.rates.len()) >= LEAST_SLICES,
+            p99: (a.p99, b.p99),
+            is_slower: false,
+        })
+    }
+
+    /// The phase's name, and its name in B where that is another one.
+    pub(super) fn phases(&self) -> String {
+        match &self.other {
+            Some(other) => format!("{} ({other})", self.phase),
+            None => self.phase.clone(),
+        }
+    }
+
+    pub(super) fn name(&self) -> String {
+        format!("{} {}", self.phases(), self.what)
+    }
+
+    /// Why there is no interval, as a clause.
+    pub(super) fn without_interval(&self) -> Option<&'static str> {
+        match (self.ratio, self.windows) {
+            (Some(_), _) => None,
+            (None, true) => Some("the rates vary too much for an interval"),
+            (None, false) => {
+                Some("there is no interval, since one of the runs has no windows or too few")
+            }
+        }
+    }
+
+    pub(super) fn cells(&self) -> Vec<String> {
+        let (a, b) = self.means;
+        let (ratio, interval) = match self.ratio {
+            Some(ratio) => (
+                format!("{:.3}", ratio.ratio),
+                format!("{:.3} to {:.3}", ratio.low, ratio.high),
+            ),
+            None if a > 0.0 => (format!("{:.3}", b / a), "?".to_owned()),
+            None => ("–".to_owned(), "?".to_owned()),
+        };
+        let mean = |mean: f64| match self.unit {
+            Unit::Requests => number(mean),
+            Unit::Bytes => format!("{} MiB/s", number(mean / (1_u64 << 20) as f64)),
+        };
+        let p99 = |p99: Option<u64>| p99.map_or("–".to_owned(), latency);
+        let p99s = match self.p99 {
+            (None, None) => String::new(),
+            (a, b) => format!("{} → {}", p99(a), p99(b)),
+        };
+        let phase = match &self.other {
+            Some(other) => format!("{} / {other}", self.phase),
+            None => self.phase.clone(),
+        };
+        vec![
+            phase,
+            self.what.to_owned(),
+            mean(a),
+            mean(b),
+            ratio,
+            interval,
+            p99s,
+        ]
+    }
+
+    pub(super) fn sentence(&self) -> String {
+        let name = self.name();
+        match self.ratio {
+            None => format!(
+                "{name}: {}; nothing can be said of the difference.",
+                self.without_interval().unwrap_or_default()
+            ),
+            Some(ratio) if !ratio.shows_difference() => format!("{name}: no difference shown."),
+            Some(ratio) => {
+                let word = if ratio.ratio > 1.0 {
+                    "faster"
+                } else {
+                    "slower"
+                };
+                format!(
+                    "{name}: B is {word} by {}.",
+                    relative::by(ratio.ratio, ratio.low, ratio.high)
+                )
+            }
+        }
+    }
+
+    pub(super) fn value(&self) -> Value {
+        let (counts, moves) = (self.unit == Unit::Requests, self.unit == Unit::Bytes);
+        let side = |mean: f64, p99: Option<u64>| {
+            json!({
+                "iops": counts.then_some(mean),
+                "bytes_per_s": moves.then_some(mean),
+                "p99_ns": p99,
+            })
+        };
+        json!({
+            "name": self.phase,
+            "name_in_b": self.other.as_ref().unwrap_or(&self.phase),
+            "direction": self.what,
+            "a": side(self.means.0, self.p99.0),
+            "b": side(self.means.1, self.p99.1),
+            "ratio": self.ratio.map(|ratio| json!({
+                "mean": ratio.ratio,
+                "low": ratio.low,
+                "high": ratio.high,
+            })),
+            "difference_shown": self.ratio.map(|ratio| ratio.shows_difference()),
+            "slower": self.is_slower,
+        })
+    }
+}

@@ -1,0 +1,65 @@
+//! The best layout for each number of members whose loss it survives.
+//!
+//! Layouts are measured against the best of all, so that those of a slower class may have been dropped early:
+//! within a class those tie whose intervals overlap.
+
+use crate::sweep::decided::{Row, Standing, Survivor};
+use crate::sweep::record::SweepRecord;
+
+/// The most losses that are looked at.
+const MOST: usize = 2;
+
+/// The best of those that survive each number of losses, from what was asked for on. `rows` have the best first.
+pub(crate) fn of(rows: &[Row], record: &SweepRecord) -> Vec<Survivor> {
+    let contends = |row: &&Row| {
+        let is_out = matches!(row.standing, Standing::Missed | Standing::Failed);
+        !is_out && row.value.is_some()
+    };
+    (record.settings.factors.survives..=MOST)
+        .map(|losses| {
+            let mut class = rows
+                .iter()
+                .filter(contends)
+                .filter(|row| row.survives >= losses);
+            let best = class.next();
+            let ties = class.filter(|row| best.is_some_and(|best| overlap(best, row)));
+            Survivor {
+                losses,
+                best: best.map(|row| row.layout),
+                ties: ties.map(|row| row.layout).collect(),
+            }
+        })
+        .collect()
+}
+
+/// Whether two rows cannot be told apart by their shares of the best of all, or by their values.
+fn overlap(a: &Row, b: &Row) -> bool {
+    // The best of all has no share: its ties are known.
+    if a.of_winner.is_none() {
+        return b.standing == Standing::Tie;
+    }
+    let bounds = |row: &Row| {
+        let share = row.of_winner?;
+        Some((share.low?, share.high?))
+    };
+    match bounds(a).zip(bounds(b)) {
+        Some(((a_low, a_high), (b_low, b_high))) => a_low <= b_high && b_low <= a_high,
+        // Without intervals nothing tells them apart.
+        None => true,
+    }
+}
+
+/// The warning where the best of all survives no loss.
+pub(super) fn doubt(record: &SweepRecord, rows: &[Row], winner: Option<usize>) -> Option<String> {
+    let winner = winner?;
+    let row = rows.iter().find(|row| row.layout == winner)?;
+    let layout = record.layouts.get(winner).filter(|_| row.survives == 0)?;
+    let lost = match layout.members {
+        0 | 1 => "a failure of its volume loses all data".to_owned(),
+        many => format!("one failed volume of its {many} loses all data"),
+    };
+    Some(format!(
+        "The best layout, {layout}, has no redundancy: {lost}. Use it only where the data may be lost, \
+         or choose with --survives 1."
+    ))
+}

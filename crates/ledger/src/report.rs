@@ -1,0 +1,47 @@
+//! Telling whether another tool's output is kept already, by what it says.
+
+use record::{RunId, Summary};
+use rusqlite::Transaction;
+
+use crate::document::{Document, Kept};
+use crate::runs::run_id;
+
+/// FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv): it only chooses what is compared in full.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// The hash of all that a tool reported: not of the file that it stood in, so that text around it, another name
+/// and another encoding make no other run.
+pub(crate) fn hash(summary: &Summary) -> i64 {
+    // A summary that cannot be written is refused when it is packed.
+    fnv(&serde_json::to_vec(summary).unwrap_or_default()).cast_signed()
+}
+
+/// Notes that a run is kept of this report.
+pub(crate) fn note(change: &Transaction<'_>, run: i64, summary: &Summary) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO reports (run, hash) VALUES (?1, ?2)";
+    change.execute(sql, [run, hash(summary)]).map(drop)
+}
+
+/// The run that is kept of the same report.
+pub(crate) fn kept(change: &Transaction<'_>, summary: &Summary) -> rusqlite::Result<Option<RunId>> {
+    let mut statement = change.prepare_cached(
+        "SELECT id, form, size, body
+         FROM reports JOIN runs ON number = reports.run JOIN documents USING (run)
+         WHERE hash = ?1 ORDER BY number",
+    )?;
+    let mut rows = statement.query([hash(summary)])?;
+    while let Some(row) = rows.next()? {
+        let id: String = row.get(0)?;
+        // What cannot be read any more is not known to be the same.
+        if let Ok(Kept::Imported(run)) = Document::of_row(row, 1)?.unpack(&id)
+            && run.summary == *summary
+        {
+            return Ok(Some(run_id(&id)));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,218 @@
+//! Programs that use a file or device without a claim that the kernel would enforce: an InnoDB raw volume, a
+//! virtual machine's disk, a data file of a database.
+//!
+//! `O_EXCL` keeps out only those who ask for it too, so the descriptors and mappings of every process are
+//! looked at (proc_pid_fd(5), proc_pid_fdinfo(5), proc_pid_map_files(5)).
+
+use std::fmt;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+
+use crate::block::DevNum;
+use crate::root::{Root, attribute};
+
+/// Storage, whatever its paths are called: a block device by its number, a file by its inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Storage {
+    /// A block device.
+    Device(DevNum),
+    /// A file: `st_dev` and `st_ino`.
+    File(u64, u64),
+}
+
+impl Storage {
+    /// The storage behind a path or descriptor; `None` for what holds no data of its own.
+    pub(super) fn of(metadata: &Metadata) -> Option<Storage> {
+        let kind = metadata.file_type();
+        if kind.is_block_device() {
+            Some(Storage::Device(DevNum::from_raw(metadata.rdev())))
+        } else {
+            kind.is_file()
+                .then(|| Storage::File(metadata.dev(), metadata.ino()))
+        }
+    }
+}
+
+/// How a program uses storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// It has it open for writing.
+    Writing,
+    /// It has mapped it into its memory.
+    Mapped,
+    /// It holds a lock on it (flock(2), fcntl(2)).
+    Locked,
+}
+
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Hold::Writing => "open for writing",
+            Hold::Mapped => "mapped into memory",
+            Hold::Locked => "locked",
+        })
+    }
+}
+
+/// A program that uses storage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Program {
+    /// Its process id.
+    pub(super) pid: u32,
+    /// Its name (`comm`).
+    pub(super) name: String,
+    /// How it uses it.
+    pub(super) hold: Hold,
+    /// What it uses.
+    pub(super) storage: Storage,
+}
+
+/// The programs found, and how many processes could not be looked at.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Programs {
+    pub(super) found: Vec<Program>,
+    pub(super) unreadable: usize,
+}
+
+/// How long a program may hold a file before that counts: a child has its parent's files until it executes
+/// its own program, and udev opens and locks a device for a moment after each change.
+const MOMENT: Duration = Duration::from_millis(100);
+const LOOKS: u32 = 5;
+
+/// The programs that use any of the storage, and go on using it for more than a moment. This program is one
+/// of them when it has it open under another name than the target's own: as another target.
+pub(super) fn using(root: &Root, target: Storage, storage: &[Storage]) -> io::Result<Programs> {
+    let own = std::process::id();
+    let wanted = |pid: u32, candidate: Storage| {
+        storage.contains(&candidate) && !(pid == own && candidate == target)
+    };
+    let mut programs = look(root, &wanted)?;
+    for _ in 1..LOOKS {
+        if programs.found.is_empty() {
+            break;
+        }
+        std::thread::sleep(MOMENT);
+        let again = look(root, &wanted)?;
+        programs
+            .found
+            .retain(|program| again.found.contains(program));
+    }
+    Ok(programs)
+}
+
+fn look(root: &Root, wanted: &dyn Fn(u32, Storage) -> bool) -> io::Result<Programs> {
+    let mut programs = Programs::default();
+    for entry in fs::read_dir(&root.proc)? {
+        let entry = entry?;
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        let folder = entry.path();
+        match holds(&folder, &|storage| wanted(pid, storage)) {
+            Ok(holds) => {
+                let name =
+                    attribute(&folder.join("comm")).unwrap_or_else(|| "a program".to_owned());
+                let program = |(storage, hold)| Program {
+                    pid,
+                    name: name.clone(),
+                    hold,
+                    storage,
+                };
+                programs.found.extend(holds.into_iter().map(program));
+            }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                programs.unreadable += 1;
+            }
+            // It has ended.
+            Err(_) => {}
+        }
+    }
+    Ok(programs)
+}
+
+/// What one process uses of the storage: each once, by its strongest use.
+fn holds(process: &Path, wanted: &dyn Fn(Storage) -> bool) -> io::Result<Vec<(Storage, Hold)>> {
+    let mut holds: Vec<(Storage, Hold)> = Vec::new();
+    let mut add = |storage, hold| {
+        if !holds.iter().any(|(known, _)| *known == storage) {
+            holds.push((storage, hold));
+        }
+    };
+    for entry in fs::read_dir(process.join("fd"))? {
+        let entry = entry?;
+        if let Some(storage) = storage_at(&entry.path()).filter(|storage| wanted(*storage))
+            && let Some(info) = attribute(&process.join("fdinfo").join(entry.file_name()))
+            && let Some(hold) = hold_of(&info)
+        {
+            add(storage, hold);
+        }
+    }
+    // A mapping outlives its descriptor. Kernel threads have none, and a kernel without this folder shows none.
+    if let Ok(entries) = fs::read_dir(process.join("map_files")) {
+        for entry in entries.flatten() {
+            if let Some(storage) = storage_at(&entry.path()).filter(|storage| wanted(*storage)) {
+                add(storage, Hold::Mapped);
+            }
+        }
+    }
+    Ok(holds)
+}
+
+/// The storage at the end of a link of `/proc`. Following it opens nothing.
+fn storage_at(link: &Path) -> Option<Storage> {
+    fs::metadata(link).ok().as_ref().and_then(Storage::of)
+}
+
+/// The use that a descriptor's `fdinfo` tells of: `flags` in octal, and a line for each lock that was taken
+/// through it. A reader without a lock is no use that overwriting harms.
+fn hold_of(info: &str) -> Option<Hold> {
+    let flags = info
+        .lines()
+        .find_map(|line| line.strip_prefix("flags:"))
+        .and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok())?;
+    let flags = OFlags::from_bits_retain(flags);
+    let locked = info.lines().any(|line| line.starts_with("lock:"));
+    let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR);
+    if flags.contains(OFlags::PATH) {
+        None
+    } else if locked {
+        Some(Hold::Locked)
+    } else {
+        writes.then_some(Hold::Writing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writers_and_locks_are_uses_and_readers_are_none() {
+        let lock = |kind: &str, mode: &str| {
+            format!("lock:\t1: {kind}  ADVISORY  {mode} 4312 00:05:98 0 EOF\n")
+        };
+        for (flags, lock, expected) in [
+            ("02100000", String::new(), None),
+            ("02100002", String::new(), Some(Hold::Writing)),
+            ("0100001", String::new(), Some(Hold::Writing)),
+            ("012000000", String::new(), None),
+            ("02100000", lock("FLOCK", "WRITE"), Some(Hold::Locked)),
+            ("02100000", lock("FLOCK", "READ"), Some(Hold::Locked)),
+            ("02100002", lock("OFDLCK", "WRITE"), Some(Hold::Locked)),
+            ("02100002", lock("POSIX", "READ"), Some(Hold::Locked)),
+        ] {
+            let info = format!("pos:\t0\nflags:\t{flags}\nmnt_id:\t29\nino:\t98\n{lock}");
+            assert_eq!(hold_of(&info), expected, "{info}");
+        }
+        assert_eq!(hold_of("nonsense"), None);
+    }
+}

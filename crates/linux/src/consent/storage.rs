@@ -1,0 +1,141 @@
+//! What shares storage with a target under other names.
+//!
+//! Two loop devices over one file are one storage, as are the file itself and its hard links; to write to one
+//! is to write to all of them. The kernel compares only devices, so a mount of one does not claim the other.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use crate::block::{DevNum, Device, Devices, Kind};
+use crate::mounts::Mount;
+use crate::root::Root;
+
+use super::programs::Storage;
+use super::shown::storage_shown_by;
+use super::uses::Uses;
+
+/// File systems whose inodes say nothing of the storage behind them: another path to the same bytes has another
+/// number. mountinfo gives FUSE's subtypes as `fuse.bindfs`.
+const PASS_THROUGH: [&str; 4] = ["overlay", "ecryptfs", "fuse", "aufs"];
+
+/// The storage that each loop device in use shows, where that can be told.
+pub(super) fn shown_by_loops(root: &Root, devices: &Devices) -> Vec<(DevNum, Storage)> {
+    let in_use = devices.iter().filter_map(|device| match &device.kind {
+        Kind::Loop {
+            backing_file: Some(path),
+            ..
+        } => Some((device, path)),
+        _ => None,
+    });
+    let storage = |(device, path): (&Device, &PathBuf)| {
+        // The device itself knows best: the path is of the mount namespace in which it was made.
+        let shown =
+            asked(root, device).or_else(|| Storage::of(&fs::metadata(root.locate(path)).ok()?))?;
+        Some((device.number, shown))
+    };
+    in_use.filter_map(storage).collect()
+}
+
+/// The storage that a loop device shows, asked of the device itself. Only root may.
+fn asked(root: &Root, device: &Device) -> Option<Storage> {
+    let node = File::open(root.locate(&device.node())).ok()?;
+    (Storage::of(&node.metadata().ok()?)? == Storage::Device(device.number))
+        .then(|| storage_shown_by(&node))?
+}
+
+impl Uses {
+    /// The loop devices that share storage with a device: those that show the same file as it or as a device
+    /// below it.
+    pub(super) fn siblings(&self, number: DevNum) -> Vec<&Device> {
+        let mut family: Vec<&Device> = self.devices().below(number);
+        family.extend(self.devices().get(number));
+        let shown: Vec<Storage> = family
+            .iter()
+            .filter_map(|device| self.shown(device))
+            .collect();
+        self.devices()
+            .iter()
+            .filter(|device| !family.iter().any(|known| known.number == device.number))
+            .filter(|device| self.shown(device).is_some_and(|file| shown.contains(&file)))
+            .collect()
+    }
+
+    /// The loop devices that show a file.
+    pub(super) fn loops_over(&self, file: Storage) -> Vec<&Device> {
+        self.devices()
+            .iter()
+            .filter(|device| self.shown(device) == Some(file))
+            .collect()
+    }
+
+    /// All storage whose use is a use of the device: itself, what lies on it, what shares its storage and what
+    /// lies on that, and the files that loop devices among these show.
+    pub(super) fn storage_of(&self, number: DevNum) -> Vec<Storage> {
+        let mut devices = vec![number];
+        devices.extend(self.siblings(number).iter().map(|device| device.number));
+        let above: Vec<DevNum> = devices
+            .iter()
+            .flat_map(|&number| self.devices().stack_above(number))
+            .map(|device| device.number)
+            .collect();
+        devices.extend(above);
+        let whole = self.devices().below(number);
+        devices.extend(whole.iter().map(|device| device.number));
+        let files = devices
+            .iter()
+            .filter_map(|&number| self.shown(self.devices().get(number)?));
+        let mut storage: Vec<Storage> = files.collect();
+        storage.extend(devices.into_iter().map(Storage::Device));
+        storage.sort_unstable();
+        storage.dedup();
+        storage
+    }
+
+    /// A loop device that shows a file of a pass-through file system: which other names its storage has cannot
+    /// be told.
+    pub(super) fn unclear_loop(&self, besides: Option<DevNum>) -> Option<(&Device, &Mount)> {
+        self.devices()
+            .iter()
+            .filter(|device| Some(device.number) != besides)
+            .find_map(|device| {
+                let Storage::File(dev, _) = self.shown(device)? else {
+                    return None;
+                };
+                let mount = self
+                    .mounts()
+                    .find(|mount| mount.device == DevNum::from_raw(dev))?;
+                is_pass_through(mount).then_some((device, mount))
+            })
+    }
+
+    /// The mount that hides a part of the kernel's lists: with a folder of another file system in place of
+    /// `/sys/class/block`, a device in use looks unused.
+    pub(super) fn hidden_list(&self) -> Option<&Mount> {
+        let lists = [
+            ("/proc/swaps", "proc"),
+            ("/proc/self/mountinfo", "proc"),
+            ("/sys/class/block", "sysfs"),
+            ("/sys/devices", "sysfs"),
+            ("/sys/block", "sysfs"),
+            ("/sys/dev/block", "sysfs"),
+        ];
+        lists.iter().find_map(|(list, kind)| {
+            let list = Path::new(list);
+            // Of several mounts at one place the last covers the others.
+            let covering = self
+                .mounts()
+                .filter(|mount| list.starts_with(&mount.point) && mount.point != Path::new("/"))
+                .max_by_key(|mount| mount.point.components().count());
+            let below = self.mounts().filter(|mount| mount.point.starts_with(list));
+            covering
+                .into_iter()
+                .chain(below)
+                .find(|mount| mount.kind != *kind)
+        })
+    }
+}
+
+fn is_pass_through(mount: &Mount) -> bool {
+    let kind = mount.kind.split('.').next().unwrap_or_default();
+    PASS_THROUGH.contains(&kind)
+}
