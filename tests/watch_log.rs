@@ -368,6 +368,162 @@ fn a_log_of_one_report_is_shown_and_what_one_report_tells_is_found() {
     }
 }
 
+/// The names and texts of the findings that began.
+fn opened(said: &str) -> Vec<(String, String, String)> {
+    let found = lines(said).into_iter();
+    let found = found.filter(|line| line["kind"] == "finding" && line["change"] == "opened");
+    let told = found.map(|line| {
+        let word = |key: &str| line["finding"][key].as_str().unwrap().to_owned();
+        (word("code"), word("name"), word("text"))
+    });
+    told.collect()
+}
+
+#[test]
+fn a_run_of_one_interval_is_looked_at_for_what_one_report_tells() {
+    let place = Place::new();
+    let path = place.path("two.log");
+    let linux = "Linux 5.10.0 (db1) \t11/22/2026 \t_x86_64_\t(8 CPU)\n\n";
+    let cpu = "avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n 1.00 0.00 1.00 20.00 0.00 78.00\n\n";
+    let header = "Device: r/s w/s rkB/s wkB/s avgqu-sz r_await w_await %util\n";
+    let boot = "sdl 3.40 6.05 266.00 245.00 0.01 5.50 2.82 3.62\n\n";
+    let hangs = "sdl 0.00 0.00 0.00 0.00 42.00 0.00 0.00 100.00\n\n";
+    let well = "sdl 90.00 6.05 266.00 245.00 0.30 5.50 2.82 30.00\n\n";
+    let report = |row: &str| format!("{cpu}{header}{row}");
+    let run = |rows: &[&str]| {
+        let reports: String = rows.iter().map(|row| report(row)).collect();
+        format!("{linux}{reports}")
+    };
+    for (log, expected) in [
+        // The mean since boot and one second, whole or with the next report cut off.
+        (run(&[boot, hangs]), 1),
+        (format!("{}{cpu}", run(&[boot, hangs])), 1),
+        (run(&[boot, well]), 0),
+        // Each minute a run: it hung once, and is told once, or twice with a good run between.
+        (
+            run(&[boot, hangs]) + &run(&[boot, hangs]) + &run(&[boot, hangs]),
+            1,
+        ),
+        (
+            run(&[boot, hangs]) + &run(&[boot, well]) + &run(&[boot, hangs]),
+            2,
+        ),
+        // Single reports, as of a loop that runs iostat again and again.
+        (run(&[hangs]) + &run(&[hangs]) + &run(&[hangs]), 1),
+        // One second among many is none: a request may take as long.
+        (run(&[boot, well, hangs, well, well]), 0),
+    ] {
+        std::fs::write(&path, &log).unwrap();
+        let said = place
+            .run(&["watch", "--json", "--parse", path.to_str().unwrap()])
+            .ends_with(0);
+        let found = opened(&said.out);
+        assert_eq!(found.len(), expected, "{log}\n{found:#?}");
+        assert!(
+            found.iter().all(|(code, ..)| code == "stalled"),
+            "{found:#?}"
+        );
+    }
+}
+
+#[test]
+fn members_of_a_stripe_that_write_alike_are_no_mirror() {
+    let place = Place::new();
+    let path = place.path("one.log");
+    let header = "Device: r/s w/s rkB/s wkB/s avgqu-sz r_await w_await %util\n";
+    // Three stripes of the same amount, one of them slow: nothing tells which of them belong together.
+    let rows = |array_kb: f64| {
+        format!(
+            "{header}sda 10.00 300.00 160.00 19300.00 0.50 1.00 1.00 30.00\n\
+             sdb 300.00 300.00 4800.00 19400.00 0.50 1.00 9.00 30.00\n\
+             sdc 10.00 300.00 160.00 19350.00 0.50 1.00 1.00 30.00\n\
+             md0 320.00 900.00 5120.00 {array_kb:.2} 0.00 0.00 0.00 0.00\n"
+        )
+    };
+    let found = |array_kb: f64| {
+        std::fs::write(&path, rows(array_kb)).unwrap();
+        let said = place
+            .run(&["watch", "--json", "--parse", path.to_str().unwrap()])
+            .ends_with(0);
+        opened(&said.out).len()
+    };
+    assert_eq!(found(58050.0), 0);
+    // Of three copies each disk writes all.
+    assert_eq!(found(19350.0), 2);
+}
+
+#[test]
+fn what_stands_in_front_of_each_line_is_no_part_of_it() {
+    let place = Place::new();
+    let path = place.path("passed-on.log");
+    let linux = "Linux 5.10.0 (db1) \t11/22/2026 \t_x86_64_\t(8 CPU)\n\n";
+    let cpu = "avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n           1.00    0.00    1.00   20.00    0.00   78.00\n\n";
+    let header = "Device:         rrqm/s   wrqm/s     r/s     w/s    rkB/s    wkB/s avgrq-sz avgqu-sz   await  svctm  %util\n";
+    let row = |name: &str, iops: u32| {
+        format!(
+            "{name}               0.00     0.00   {iops}.00    5.00   720.00    80.00    16.00     0.50    5.25   4.00  41.00\n"
+        )
+    };
+    let report = |iops: u32| {
+        format!(
+            "{cpu}{header}{}{}\n",
+            row("sda", iops),
+            row("dm-0", iops + 1)
+        )
+    };
+    let plain = format!("{linux}{}{}{}", report(90), report(120), report(150));
+    let samples = |log: &str| {
+        std::fs::write(&path, log).unwrap();
+        let said = place
+            .run(&["watch", "--json", "--parse", path.to_str().unwrap()])
+            .ends_with(0);
+        let samples = lines(&said.out).into_iter();
+        let samples = samples.filter(|line| line["kind"] == "sample");
+        samples.collect::<Vec<Value>>()
+    };
+    let figures = |samples: &[Value]| {
+        let parts = samples
+            .iter()
+            .map(|sample| (sample["devices"].clone(), sample["host"]["cpu"].clone()));
+        parts.collect::<Vec<_>>()
+    };
+    let expected = samples(&plain);
+    assert_eq!(expected.len(), 2);
+    type Front = fn(usize) -> String;
+    let fronts: [(&str, Front); 10] = [
+        ("quoted", |_| "> ".to_owned()),
+        ("quoted twice", |_| "> > ".to_owned()),
+        ("comment", |_| "# ".to_owned()),
+        ("comment without a space", |_| "#".to_owned()),
+        ("grep -n", |line| format!("{}:", line + 1)),
+        ("list", |line| format!("  {}. ", line + 1)),
+        ("ansible", |_| "db1 | ".to_owned()),
+        ("ts", |line| format!("Nov 22 12:01:{:02} ", line / 7)),
+        ("docker logs -t", |line| {
+            format!("2026-11-22T12:01:{:02}.123Z ", line / 7)
+        }),
+        ("syslog", |line| {
+            format!("Nov 22 12:01:{:02} db1 iostat[77]: ", line / 7)
+        }),
+    ];
+    for (what, front) in fronts {
+        for end in ["\n", "\r\n"] {
+            let line = |(at, line): (usize, &str)| format!("{}{line}{end}", front(at));
+            let log: String = plain.lines().enumerate().map(line).collect();
+            assert_eq!(figures(&samples(&log)), figures(&expected), "{what}: {log}");
+        }
+    }
+    // A time in front is that of the report.
+    let at = |(at, line): (usize, &str)| format!("2026-11-22T12:{:02}:00Z {line}\n", at / 7);
+    let log: String = plain.lines().enumerate().map(at).collect();
+    let timed = samples(&log);
+    assert_eq!(timed[1]["time"], "2026-11-22T12:02:00Z", "{timed:#?}");
+    assert_eq!(timed[1]["length_ns"], 60_000_000_000_u64);
+    // A blank line behind each is nothing either.
+    let spaced = plain.replace('\n', "\n\n");
+    assert_eq!(figures(&samples(&spaced)), figures(&expected));
+}
+
 #[test]
 fn what_is_not_iostats_is_refused_by_its_name() {
     let place = Place::new();

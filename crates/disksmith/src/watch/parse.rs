@@ -80,6 +80,7 @@ pub(super) fn parse(
         report,
         seen: 0,
         devices: false,
+        run: Run::default(),
     };
     let read = parsing.read(args.count, interrupt, context);
     progress.end();
@@ -120,6 +121,16 @@ struct Parsing<'a, R: BufRead> {
     seen: u64,
     /// Whether any of the reports has a device.
     devices: bool,
+    run: Run,
+}
+
+/// The intervals of a run of iostat that were seen so far.
+#[derive(Default)]
+struct Run {
+    /// Its number.
+    number: u64,
+    /// The only one.
+    only: Option<Sample>,
 }
 
 impl<R: BufRead> Parsing<'_, R> {
@@ -149,7 +160,7 @@ impl<R: BufRead> Parsing<'_, R> {
             self.arrays.lay(&mut sample);
             let found = match reading.alone {
                 true => self.watch.see_alone(&sample),
-                false => self.watch.see(&sample),
+                false => self.see(reading.run, &sample),
             };
             let (changes, idle) = self.filter.cut(&mut sample, found);
             if let Some(report) = &mut self.report {
@@ -161,6 +172,29 @@ impl<R: BufRead> Parsing<'_, R> {
             }
         }
         Ok(())
+    }
+
+    /// Looks at an interval of a run. What one report tells is looked for where the run has no other.
+    fn see(&mut self, run: u64, sample: &Sample) -> Vec<Change> {
+        // A report without devices, as at the end of a log that was cut, tells nothing more of any.
+        if self.run.number == run || sample.devices.is_empty() {
+            self.run.only.take_if(|_| !sample.devices.is_empty());
+            return self.watch.see(sample);
+        }
+        let mut found = self.end_run();
+        self.run = Run {
+            number: run,
+            only: Some(sample.clone()),
+        };
+        found.extend(self.watch.see(sample));
+        found
+    }
+
+    /// What the only interval of the last run tells.
+    fn end_run(&mut self) -> Vec<Change> {
+        let only = self.run.only.take();
+        only.map(|sample| self.watch.see_alone(&sample))
+            .unwrap_or_default()
     }
 
     /// Shows what is over at the end, and says what could not be read.
@@ -175,7 +209,8 @@ impl<R: BufRead> Parsing<'_, R> {
         if self.seen == 0 {
             self.view.begin(self.reader.source(), context)?;
         }
-        let last = self.watch.finish();
+        let mut last = self.end_run();
+        last.extend(self.watch.finish());
         let (changes, _) = self.filter.cut(&mut Sample::default(), last);
         if let Some(report) = &mut self.report {
             report.close(&changes);

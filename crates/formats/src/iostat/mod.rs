@@ -14,6 +14,7 @@ mod lines;
 mod notes;
 mod other;
 mod pace;
+mod prefix;
 mod report;
 mod row;
 mod series;
@@ -90,6 +91,8 @@ pub struct Reading {
     /// It is the only report of its run of iostat, and nothing tells its length, if that is zero. Where it is
     /// the means since boot, nothing better is known of that run.
     pub alone: bool,
+    /// The run of iostat that printed it, from 1; all are 1 where nothing tells where runs begin.
+    pub run: u64,
 }
 
 /// Why a log was not read to its end.

@@ -28,7 +28,13 @@ const fn sign(name: &'static str, instead: &'static str, words: &'static [&'stat
 
 /// The lines by which tools are known: their headers, as their manuals and sources have them. What is more
 /// special comes first.
-const SIGNS: [Sign; 31] = [
+const SIGNS: [Sign; 35] = [
+    sign(
+        "sadf -d",
+        RUN_IOSTAT,
+        &["hostname", "interval", "timestamp"],
+    ),
+    sign("sadf -j", RUN_IOSTAT, &["\"sysdata-version\":"]),
     sign("vmstat -D", RUN_IOSTAT, &["total", "reads"]),
     sign("sar -d", RUN_IOSTAT, &["DEV", "tps"]),
     sign("sar -d", RUN_IOSTAT, &["tps", "DEV"]),
@@ -70,6 +76,8 @@ const SIGNS: [Sign; 31] = [
         RUN_IOSTAT,
         &["pool", "alloc", "free", "read", "write"],
     ),
+    sign("cifsiostat", RUN_IOSTAT, &["rops/s", "wops/s"]),
+    sign("tapestat", RUN_IOSTAT, &["Tape:", "r/s", "w/s"]),
     sign("nfsiostat", RUN_IOSTAT, &["ops/s", "rpc", "bklog"]),
     sign(
         "iostat of FreeBSD",
@@ -110,13 +118,14 @@ pub(crate) fn tool(line: &str) -> Option<OtherTool> {
     if line.len() > LONGEST {
         return None;
     }
+    let named = |name| OtherTool {
+        name,
+        instead: RUN_IOSTAT,
+    };
     if is_diskstats(line) {
-        return Some(OtherTool {
-            name: "/proc/diskstats",
-            instead: RUN_IOSTAT,
-        });
+        return Some(named("/proc/diskstats"));
     }
-    let is_gap = |c: char| c.is_whitespace() || c == '|' || c == '%';
+    let is_gap = |c: char| c.is_whitespace() || "|%;".contains(c);
     let words = || line.split(is_gap).filter(|word| !word.is_empty());
     let has = |sign: &&Sign| {
         let mut words = words();
@@ -126,7 +135,32 @@ pub(crate) fn tool(line: &str) -> Option<OtherTool> {
                 .any(|word| word == wanted || (wanted.starts_with('"') && word.starts_with(wanted)))
         })
     };
-    SIGNS.iter().find(has).map(|sign| sign.tool)
+    let known = SIGNS.iter().find(has).map(|sign| sign.tool);
+    known.or_else(|| is_timed_header(line).then(|| named("sar or another tool of sysstat")))
+}
+
+/// Whether a line is a header with the time in front, as those of sar, mpstat and pidstat are and those of iostat
+/// are not.
+fn is_timed_header(line: &str) -> bool {
+    let mut words = line.split_whitespace().peekable();
+    let is_time = words.next().is_some_and(|word| {
+        let parts: Vec<&str> = word.split(':').collect();
+        let is_part = |part: &&str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit());
+        parts.len() == 3 && parts.iter().all(is_part)
+    });
+    words.next_if(|word| matches!(*word, "AM" | "PM"));
+    let names: Vec<&str> = words.collect();
+    let is_name = |word: &&str| word.parse::<f64>().is_err();
+    let is_sized = |word: &&str| {
+        word.starts_with('%')
+            || word.ends_with("/s")
+            || word.ends_with("-sz")
+            || word.starts_with("kb")
+    };
+    let is_iostats = names
+        .iter()
+        .any(|name| name.starts_with("Device") || *name == "avg-cpu:");
+    is_time && !is_iostats && names.iter().all(is_name) && names.iter().any(is_sized)
 }
 
 /// Whether a line is one of the kernel's own file: two numbers, a name, and eleven numbers or more.
@@ -134,9 +168,9 @@ fn is_diskstats(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     let number = |word: &&str| word.parse::<u64>().is_ok();
     words.len() >= 14
-        && words[..2].iter().all(|word| number(&word))
+        && words[..2].iter().all(number)
         && !number(&words[2])
-        && words[3..].iter().all(|word| number(&word))
+        && words[3..].iter().all(number)
 }
 
 #[cfg(test)]
@@ -220,6 +254,19 @@ mod tests {
                 "iotop",
             ),
             (
+                "Tape:     r/s     w/s   kB_read/s   kB_wrtn/s  %Rd  %Wr  %Oa    Rs/s    Ot/s",
+                "tapestat",
+            ),
+            (
+                "# hostname;interval;timestamp;DEV;tps;rkB/s;wkB/s",
+                "sadf -d",
+            ),
+            (
+                "12:00:01 AM   runq-sz  plist-sz   ldavg-1   ldavg-5  ldavg-15   blocked",
+                "sar or another tool of sysstat",
+            ),
+            ("10:41:48       proc/s", "sar or another tool of sysstat"),
+            (
                 "   8       0 sda 1 2 3 4 5 6 7 8 9 10 11",
                 "/proc/diskstats",
             ),
@@ -237,6 +284,10 @@ mod tests {
             "     tps      kB/s    rqm/s   await  areq-sz  aqu-sz  %util Device",
             "Linux 6.1.0 (host) 11/22/26 _x86_64_ (2 CPU)",
             "sda 0.00 0.00 0.00 0.00 0.00 0.00 0.00 7.00 0.00 0.00 100.00",
+            "12:01:05 Device r/s w/s rkB/s wkB/s await %util",
+            "12:01:05 avg-cpu:  %user   %nice %system %iowait  %steal   %idle",
+            "12:01:05 sda 1.00 2.00 3.00",
+            "12:01:05 the disk is slow",
             "what I read in the paper",
             "",
         ] {

@@ -110,6 +110,14 @@ impl Reports {
         self.boot_omitted = true;
     }
 
+    /// A blank line. Between a header and its first line iostat prints none: something put one between all lines,
+    /// and they tell nothing.
+    pub(crate) fn blank(&mut self) {
+        if self.current.has_header && self.current.rows.is_empty() {
+            self.boot_omitted = false;
+        }
+    }
+
     /// A report begins, at a time that is told.
     pub(crate) fn begin_at(&mut self, line: u64, at: Option<Instant>) {
         self.end();
@@ -168,6 +176,11 @@ impl Reports {
             .insert(row.name.clone(), self.current.rows.len());
         self.current.rows.push(row);
         true
+    }
+
+    /// Whether a report has begun whose time is not told yet.
+    pub(crate) fn lacks_time(&self) -> bool {
+        self.current.line != 0 && self.current.at.is_none()
     }
 
     /// Whether the current report has lines of devices.

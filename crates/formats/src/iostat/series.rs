@@ -156,6 +156,7 @@ impl Series {
             line,
             since_boot: true,
             alone: false,
+            run: self.run,
         };
         self.hand_over(reading, true, false, notes);
     }
@@ -187,6 +188,7 @@ impl Series {
             line,
             since_boot: false,
             alone: false,
+            run: self.run,
         };
         self.hand_over(reading, first, is_guessed, notes);
     }

@@ -1,4 +1,4 @@
-//! What one report tells by itself: a log of a single report, which may show the means since boot.
+//! What one report tells by itself: the only one of a run of iostat, or the only one beside the means since boot.
 //!
 //! Rules that look for what lasts need more. Here a ratio of means has to do, which is at its best over the
 //! days since boot: members of an array that were used unequally, and a device that hardly keeps up.
@@ -14,6 +14,8 @@ use super::{Sighting, disks};
 const UNEQUAL: f64 = 1.5;
 /// Fewer requests a second say nothing of a member,
 const LEAST_OPS: f64 = 1.0;
+/// nor do fewer requests in all, where the report's length is known,
+const LEAST_REQUESTS: f64 = 30.0;
 /// and fewer bytes a second do not tell mirrors by their writes.
 const LEAST_BYTES: f64 = 1024.0;
 /// So many times the others' median wait is slow; of two, nobody knows which is as it should be.
@@ -21,8 +23,11 @@ const SLOW: f64 = 2.0;
 const SLOW_OF_TWO: f64 = 3.0;
 /// A difference of waits below this, in seconds, hurts nobody.
 const WORTH_NAMING_S: f64 = 0.001;
-/// Devices that write alike within this share mirror each other.
+/// Devices that write alike within this share may mirror each other.
 const ALIKE: f64 = 0.03;
+/// All of them together write what their array does, so many whole times within this share: as many as it
+/// has copies.
+const WHOLE: f64 = 0.1;
 /// A device that is busy for so much of the time while requests take so long, in seconds, does not keep up.
 const BUSY: f64 = 0.95;
 const LONG_S: f64 = 0.2;
@@ -130,7 +135,11 @@ fn groups(sample: &Sample) -> Vec<Group<'_>> {
             None => groups.push(vec![disk]),
         }
     }
-    let groups = groups.into_iter().filter(|group| group.len() > 1);
+    let of_arrays: Vec<f64> = arrays.iter().map(|array| written(array)).collect();
+    let groups = groups.into_iter().filter(|group| {
+        let all = group.iter().map(|one| written(one)).sum();
+        is_mirrored(all, group.len(), &of_arrays)
+    });
     groups
         .map(|members| Group {
             members,
@@ -138,6 +147,23 @@ fn groups(sample: &Sample) -> Vec<Group<'_>> {
             known_by: "which write the same, as members of a mirror do".to_owned(),
         })
         .collect()
+}
+
+/// Whether disks write copies of what one of the arrays writes, or all of them: members of a stripe write alike
+/// too, but each byte once. `all`: what the disks write; `disks`: how many they are.
+fn is_mirrored(all: f64, disks: usize, arrays: &[f64]) -> bool {
+    let sum: f64 = arrays.iter().sum();
+    let mut written = arrays.iter().chain([&sum]);
+    written.any(|array| {
+        let copies = (all / array).round();
+        (2.0..=disks as f64).contains(&copies) && (all / array - copies).abs() <= WHOLE * copies
+    })
+}
+
+/// Whether there are enough requests for a member to be judged.
+fn is_enough(sample: &Sample, iops: f64) -> bool {
+    let seconds = sample.length.as_secs_f64();
+    iops >= LEAST_OPS && (seconds == 0.0 || iops * seconds >= LEAST_REQUESTS)
 }
 
 fn ops(flow: &Flow) -> f64 {
@@ -173,7 +199,7 @@ fn unequal(sample: &Sample, group: &Group<'_>) -> Option<Sighting> {
     ];
     let (word, figure) = kinds[usize::from(!group.mirrors)];
     let (device, own, others) = most(group, |one| Some(figure(one)))?;
-    if own < LEAST_OPS || own < UNEQUAL * others {
+    if !is_enough(sample, own) || own < UNEQUAL * others {
         return None;
     }
     Some(Sighting {
@@ -206,7 +232,7 @@ fn slower(sample: &Sample, group: &Group<'_>) -> Option<Sighting> {
     let slow = kinds.into_iter().filter_map(|(word, flow)| {
         let known = |one: &DeviceSample| {
             let flow = flow(one);
-            (ops(flow) >= LEAST_OPS).then(|| Some(flow.wait?.as_secs_f64()))?
+            is_enough(sample, ops(flow)).then(|| Some(flow.wait?.as_secs_f64()))?
         };
         let (device, own, others) = most(group, known)?;
         let is_slow = own >= needed * others && own - others >= WORTH_NAMING_S && others > 0.0;

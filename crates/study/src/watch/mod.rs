@@ -191,6 +191,8 @@ pub struct Watch {
     names: Vec<String>,
     history: History,
     book: Book,
+    /// What the last sample that stood alone showed.
+    alone: Vec<(EventCode, Subject)>,
 }
 
 impl Watch {
@@ -216,6 +218,7 @@ impl Watch {
             names: settings.names,
             history: History::default(),
             book: Book::default(),
+            alone: Vec::new(),
         }
     }
 
@@ -251,13 +254,19 @@ impl Watch {
         changes
     }
 
-    /// Looks at a sample that no other comes before or after, as a log of one report. What it shows begins and
-    /// ends with it.
+    /// Looks at a sample that no other of its run comes before or after, as in a log of one report. What it shows
+    /// begins and ends with it, and is not repeated where the run before showed it too.
     pub fn see_alone(&mut self, sample: &Sample) -> Vec<Change> {
         let mut changes = Vec::new();
+        let mut seen = Vec::new();
         for (code, sighting) in alone::look(sample, &self.names) {
-            changes.extend(self.book.note(code, sighting, sample.at));
+            let key = (code, sighting.subject);
+            if !self.alone.contains(&key) {
+                changes.extend(self.book.note(code, sighting, sample.at));
+            }
+            seen.push(key);
         }
+        self.alone = seen;
         changes
     }
 

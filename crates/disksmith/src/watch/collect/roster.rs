@@ -450,7 +450,8 @@ impl Roster {
         let spare = matches!(known.device.kind, DeviceKind::Loop | DeviceKind::Memory);
         let unused = seen.stats.reads == 0 && seen.stats.writes == 0 && seen.stats.in_flight == 0;
         let is_gone = known.presence == Presence::Gone;
-        (!is_gone && !(spare && unused)).then(|| (known.rank, Arc::clone(&known.device)))
+        let is_hidden = is_gone || (spare && unused);
+        (!is_hidden).then(|| (known.rank, Arc::clone(&known.device)))
     }
 
     /// The number of the device that has this name now.
