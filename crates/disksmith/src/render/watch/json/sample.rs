@@ -178,7 +178,7 @@ document!(CpuPart of CpuShares as shares {
 });
 
 document!(LimitPart of GroupLimit as limit {
-    "device": limit.device,
+    "device": Number(limit.device),
     "group": &*limit.group,
     "kind": limit.kind.word(),
     "limit_per_s": limit.limit,
