@@ -97,10 +97,11 @@ impl Reports {
         self.current = Report::default();
     }
 
-    /// A run of iostat begins.
+    /// A run of iostat begins. A time that stands before it is that of its first report, as a script prints it that
+    /// runs `date` and iostat again and again.
     pub(crate) fn begin_run(&mut self) {
         self.end();
-        self.current = Report::default();
+        self.current.damaged = false;
         self.next_is_first = true;
         self.boot_omitted = false;
     }

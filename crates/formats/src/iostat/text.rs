@@ -225,9 +225,10 @@ impl Text {
         if self.blanks.take().is_some_and(|blanks| blanks >= 2) {
             self.reports.omit_boot();
         }
-        // Most lines are of figures, and no landmark has one in its second place.
-        let second = text.split_whitespace().nth(1);
-        let has_figures = second.is_some_and(|word| number(word).is_some());
+        // Most lines are of figures, and no landmark has one in its second place but a date.
+        let mut words = text.split_whitespace();
+        let is_date = words.next().is_some_and(stamp::is_weekday);
+        let has_figures = !is_date && words.next().is_some_and(|word| number(word).is_some());
         if !has_figures && self.landmark(line, text, calendar, notes) {
             self.lose_name(notes);
             self.time_in_front(calendar);
