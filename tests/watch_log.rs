@@ -806,7 +806,9 @@ fn a_pipe_in_which_nothing_comes_slows_the_speed_and_ends_with_ctrl_c() {
         let before = pty.seen().line_with(" read at ");
         pty.wait_for(|seen| {
             let now = seen.line_with(" read at ");
-            now.is_some() && now != before
+            // On a busy host little was in the pipe, and the speed is as low as it can be shown.
+            let is_lowest = seen.text().contains(" at 0.0 MiB/s");
+            now.is_some() && (now != before || is_lowest)
         });
     }
     pty.press("\u{3}");
