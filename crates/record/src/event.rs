@@ -35,11 +35,17 @@ pub enum EventCode {
     Writeback,
     /// The kernel's log or md speaks of errors.
     Errors,
+    /// A device is busy nearly all the time, and its requests take very long.
+    Saturated,
+    /// A control group holds its programs' requests back.
+    CgroupLimit,
+    /// A device that was there is no longer.
+    Removed,
 }
 
 impl EventCode {
     /// All of them.
-    pub const ALL: [EventCode; 12] = [
+    pub const ALL: [EventCode; 15] = [
         EventCode::Stalled,
         EventCode::SlowMember,
         EventCode::VolumeCap,
@@ -52,6 +58,9 @@ impl EventCode {
         EventCode::QueueFull,
         EventCode::Writeback,
         EventCode::Errors,
+        EventCode::Saturated,
+        EventCode::CgroupLimit,
+        EventCode::Removed,
     ];
 
     /// The word for it in tables and JSON.
@@ -69,6 +78,9 @@ impl EventCode {
             EventCode::QueueFull => "queue-full",
             EventCode::Writeback => "writeback",
             EventCode::Errors => "errors",
+            EventCode::Saturated => "saturated",
+            EventCode::CgroupLimit => "cgroup-limit",
+            EventCode::Removed => "removed",
         }
     }
 }

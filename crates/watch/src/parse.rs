@@ -84,10 +84,12 @@ pub(super) fn parse(
         },
         report,
         seen: 0,
+        devices: false,
+        run: Run::default(),
     };
     let read = parsing.read(args.count, interrupt, context);
     progress.end();
-    let read = read.and_then(|()| parsing.end(context));
+    let read = read.and_then(|()| parsing.end(interrupt.load(Relaxed), context));
     // What was read is drawn also where the rest could not be.
     let drawn = match parsing.report.take() {
         Some(mut report) if !matches!(read, Err(Failure::Refused(_))) => {
@@ -122,6 +124,18 @@ struct Parsing<'a, R: BufRead> {
     report: Option<Report>,
     /// How many samples were seen.
     seen: u64,
+    /// Whether any of the reports has a device.
+    devices: bool,
+    run: Run,
+}
+
+/// The intervals of a run of iostat that were seen so far.
+#[derive(Default)]
+struct Run {
+    /// Its number.
+    number: u64,
+    /// The only one.
+    only: Option<Sample>,
 }
 
 impl<R: BufRead> Parsing<'_, R> {
@@ -138,7 +152,9 @@ impl<R: BufRead> Parsing<'_, R> {
                 Err(_) if interrupt.load(Relaxed) => break,
                 reading => reading.map_err(|error| broken(self.path, error, self.seen))?,
             };
-            if reading.since_boot {
+            self.devices |= !reading.sample.devices.is_empty();
+            // Shares of processors alone are no answer.
+            if (reading.since_boot && !reading.alone) || !self.devices {
                 continue;
             }
             if self.seen == 0 {
@@ -147,7 +163,10 @@ impl<R: BufRead> Parsing<'_, R> {
             self.seen += 1;
             let mut sample = reading.sample;
             self.arrays.lay(&mut sample);
-            let found = self.watch.see(&sample);
+            let found = match reading.alone {
+                true => self.watch.see_alone(&sample),
+                false => self.see(reading.run, &sample),
+            };
             let (changes, idle) = self.filter.cut(&mut sample, found);
             if let Some(report) = &mut self.report {
                 report.take(sample.clone(), &changes);
@@ -160,12 +179,43 @@ impl<R: BufRead> Parsing<'_, R> {
         Ok(())
     }
 
+    /// Looks at an interval of a run. What one report tells is looked for where the run has no other.
+    fn see(&mut self, run: u64, sample: &Sample) -> Vec<Change> {
+        // A report without devices, as at the end of a log that was cut, tells nothing more of any.
+        if self.run.number == run || sample.devices.is_empty() {
+            self.run.only.take_if(|_| !sample.devices.is_empty());
+            return self.watch.see(sample);
+        }
+        let mut found = self.end_run();
+        self.run = Run {
+            number: run,
+            only: Some(sample.clone()),
+        };
+        found.extend(self.watch.see(sample));
+        found
+    }
+
+    /// What the only interval of the last run tells.
+    fn end_run(&mut self) -> Vec<Change> {
+        let only = self.run.only.take();
+        only.map(|sample| self.watch.see_alone(&sample))
+            .unwrap_or_default()
+    }
+
     /// Shows what is over at the end, and says what could not be read.
-    fn end(&mut self, context: &mut Context) -> Result<(), Failure> {
+    fn end(&mut self, interrupted: bool, context: &mut Context) -> Result<(), Failure> {
+        if !self.devices && !interrupted {
+            return Err(Failure::refused(format!(
+                "{} has reports of iostat and no device in any of them: as iostat -c prints them, or iostat of a \
+                 device that is gone; iostat -xt 1 prints what is read here",
+                place(self.path)
+            )));
+        }
         if self.seen == 0 {
             self.view.begin(self.reader.source(), context)?;
         }
-        let last = self.watch.finish();
+        let mut last = self.end_run();
+        last.extend(self.watch.finish());
         let (changes, _) = self.filter.cut(&mut Sample::default(), last);
         if let Some(report) = &mut self.report {
             report.close(&changes);

@@ -185,7 +185,8 @@ impl Columns {
     /// at, since old versions translated it.
     pub(crate) fn of_header(line: &str) -> Option<Columns> {
         let words: Vec<&str> = line.split_whitespace().collect();
-        if !(3..=MOST).contains(&words.len()) {
+        // Another tool's columns may have names of these.
+        if !(3..=MOST).contains(&words.len()) || super::other::tool(line).is_some() {
             return None;
         }
         let column = |word: &&str| Column::by_name(word);

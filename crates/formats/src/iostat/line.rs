@@ -4,6 +4,7 @@ use super::Columns;
 use super::columns::NamePlace;
 use super::report::Row;
 use super::row::{Figures, Number, number};
+use super::stamp;
 
 /// Fewer figures are not taken for a line of a device where no header says so: the shortest report
 /// has five.
@@ -43,7 +44,7 @@ pub(crate) fn device_line(columns: &Columns, text: &str, terminated: bool) -> Op
         }
     };
     let has_more = numbers.len() > columns.count();
-    if name.is_empty() || name.len() > LONGEST_NAME || (has_more && !columns.may_lack()) {
+    if !is_name(&name) || (has_more && !columns.may_lack()) {
         return None;
     }
     let is_short = numbers.len() < columns.count();
@@ -65,6 +66,11 @@ pub(crate) fn device_line(columns: &Columns, text: &str, terminated: bool) -> Op
         figures,
     };
     (!numbers.is_empty()).then_some(DeviceLine { row, cut })
+}
+
+/// Whether a device may have this name. A time of day, as other tools begin their lines with, is none.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= LONGEST_NAME && stamp::stamp(name).is_none()
 }
 
 /// Where the figures of a line begin that has its name in front. Names of groups may have spaces.
@@ -103,7 +109,8 @@ pub(crate) fn headless_figures(text: &str) -> Option<Vec<Number>> {
     let figures = words
         .get(1..)
         .filter(|figures| figures.len() >= LEAST_FIGURES)?;
-    if words.len() > 64 || number(words.first()?).is_some() {
+    let first = words.first()?;
+    if words.len() > 64 || number(first).is_some() || !is_name(first) {
         return None;
     }
     figures.iter().map(|word| number(word)).collect()

@@ -12,7 +12,9 @@ mod landmark;
 mod line;
 mod lines;
 mod notes;
+mod other;
 mod pace;
+mod prefix;
 mod report;
 mod row;
 mod series;
@@ -23,6 +25,7 @@ pub use calendar::DateOrder;
 pub use columns::{Columns, ColumnsError};
 pub use known::Guess;
 pub use notes::{Lines, Notes};
+pub use other::OtherTool;
 
 use std::io::{self, BufRead};
 
@@ -85,6 +88,11 @@ pub struct Reading {
     /// It shows the means since boot. It has no place among the intervals, and its length is zero
     /// where nothing tells it.
     pub since_boot: bool,
+    /// It is the only report of its run of iostat, and nothing tells its length, if that is zero. Where it is
+    /// the means since boot, nothing better is known of that run.
+    pub alone: bool,
+    /// The run of iostat that printed it, from 1; all are 1 where nothing tells where runs begin.
+    pub run: u64,
 }
 
 /// Why a log was not read to its end.
@@ -117,6 +125,14 @@ pub enum LogError {
         figures: usize,
         /// The known headers with so many columns, with what prints them.
         candidates: Vec<String>,
+    },
+    /// Another tool wrote it.
+    #[error("line {line} looks like the output of {}; {}", .tool.name, .tool.instead)]
+    Other {
+        /// The line by which the tool is known.
+        line: u64,
+        /// The tool.
+        tool: OtherTool,
     },
     /// There is no report.
     #[error("it holds no report of iostat, in none of its {lines} lines")]
@@ -164,7 +180,12 @@ struct Parts {
     notes: Notes,
     line: u64,
     any: bool,
+    /// The first line that looks like another tool's, in front of all reports.
+    other: Option<(u64, OtherTool)>,
 }
+
+/// So many lines are looked at for the signs of other tools.
+const LOOKED_AT: u64 = 10_000;
 
 /// What gzip, xz, zstd and bzip2 begin with.
 const COMPRESSED: [&[u8]; 4] = [b"\x1f\x8b", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh"];
@@ -183,6 +204,7 @@ impl<R: BufRead> Reader<R> {
                 notes: Notes::default(),
                 line: 0,
                 any: false,
+                other: None,
             },
             at_end: false,
             failed: false,
@@ -220,6 +242,7 @@ impl<R: BufRead> Reader<R> {
                 self.parts.end()
             }
         }
+        .map_err(|error| self.parts.of_other(error))
     }
 }
 
@@ -231,6 +254,9 @@ impl Parts {
             return Err(LogError::Compressed);
         }
         let text = String::from_utf8_lossy(piece.bytes);
+        if !self.any && self.other.is_none() && piece.line <= LOOKED_AT {
+            self.other = other::tool(&text).map(|tool| (piece.line, tool));
+        }
         if piece.begins && self.in_json && is_text(&text) {
             self.json.end(&mut self.notes);
             self.in_json = false;
@@ -267,6 +293,15 @@ impl Parts {
             return Err(LogError::Nothing { lines: self.line });
         }
         Ok(())
+    }
+
+    /// Why nothing was read, where another tool's output is the reason.
+    fn of_other(&self, error: LogError) -> LogError {
+        let is_unknown = matches!(error, LogError::NoColumns { .. } | LogError::Nothing { .. });
+        match self.other.filter(|_| is_unknown && !self.any) {
+            Some((line, tool)) => LogError::Other { line, tool },
+            None => error,
+        }
     }
 
     /// Makes samples of the reports that are complete.

@@ -61,6 +61,8 @@ pub struct Notes {
     pub samples: u64,
     /// How many reports show the means since boot.
     pub since_boot: u64,
+    /// How many reports are the only ones of their runs of iostat.
+    pub alone: u64,
     /// Names of columns that are not known.
     pub unknown_columns: Vec<String>,
     /// The columns that were guessed, where headers are gone.
@@ -153,6 +155,18 @@ impl Notes {
                     "report is taken to be",
                     "reports are taken to be"
                 )
+            ));
+        }
+        if self.alone > 0 {
+            said.push(format!(
+                "{} of iostat, and may show the means since boot; only what one report tells is looked for \
+                 in {}.",
+                counted(
+                    self.alone,
+                    "report is the only one of its run",
+                    "reports are the only ones of their runs"
+                ),
+                if self.alone == 1 { "it" } else { "them" }
             ));
         }
         if self.missing > 0 {

@@ -64,6 +64,11 @@ impl Pace {
         self.guessed
     }
 
+    /// Whether nothing tells how long the interval of a run's first report is.
+    pub(crate) fn must_guess(&self, timing: &Timing) -> bool {
+        self.given.is_none() && timing.seconds.is_none() && self.distances.is_empty()
+    }
+
     /// Whether the length of a report can be told without seeing the next one.
     pub(crate) fn can_tell(&self, timing: &Timing) -> bool {
         self.given.is_some()

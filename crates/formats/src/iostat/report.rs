@@ -97,10 +97,11 @@ impl Reports {
         self.current = Report::default();
     }
 
-    /// A run of iostat begins.
+    /// A run of iostat begins. A time that stands before it is that of its first report, as a script prints it that
+    /// runs `date` and iostat again and again.
     pub(crate) fn begin_run(&mut self) {
         self.end();
-        self.current = Report::default();
+        self.current.damaged = false;
         self.next_is_first = true;
         self.boot_omitted = false;
     }
@@ -108,6 +109,14 @@ impl Reports {
     /// The run that has begun left out the means since boot.
     pub(crate) fn omit_boot(&mut self) {
         self.boot_omitted = true;
+    }
+
+    /// A blank line. Between a header and its first line iostat prints none: something put one between all lines,
+    /// and they tell nothing.
+    pub(crate) fn blank(&mut self) {
+        if self.current.has_header && self.current.rows.is_empty() {
+            self.boot_omitted = false;
+        }
     }
 
     /// A report begins, at a time that is told.
@@ -168,6 +177,11 @@ impl Reports {
             .insert(row.name.clone(), self.current.rows.len());
         self.current.rows.push(row);
         true
+    }
+
+    /// Whether a report has begun whose time is not told yet.
+    pub(crate) fn lacks_time(&self) -> bool {
+        self.current.line != 0 && self.current.at.is_none()
     }
 
     /// Whether the current report has lines of devices.

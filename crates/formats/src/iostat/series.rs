@@ -32,6 +32,9 @@ pub(crate) struct Series {
     prints_idle: bool,
     /// A report whose length only the next one tells.
     held: Option<(Report, Timing)>,
+    /// The last sample, until it is known whether it is the only one of its run, and whether its length was
+    /// guessed.
+    last: Option<(Reading, bool)>,
     done: VecDeque<Reading>,
 }
 
@@ -56,6 +59,7 @@ impl Series {
             shown: BTreeSet::new(),
             prints_idle: false,
             held: None,
+            last: None,
             done: VecDeque::new(),
         }
     }
@@ -93,7 +97,33 @@ impl Series {
         if let Some((report, timing)) = self.held.take() {
             self.interval(report, timing, notes);
         }
+        self.end_last(true, notes);
         notes.interval_unknown = self.pace.guessed();
+    }
+
+    /// Hands over a sample, which is the first of its run or not.
+    fn hand_over(&mut self, reading: Reading, first: bool, guessed: bool, notes: &mut Notes) {
+        self.end_last(first, notes);
+        match first {
+            true => self.last = Some((reading, guessed)),
+            false => self.done.push_back(reading),
+        }
+    }
+
+    /// Hands over the first sample of a run. `alone`: its run has no other.
+    fn end_last(&mut self, alone: bool, notes: &mut Notes) {
+        let Some((mut reading, guessed)) = self.last.take() else {
+            return;
+        };
+        reading.alone = alone;
+        if alone {
+            notes.alone += 1;
+            notes.since_boot -= u64::from(reading.since_boot);
+            if guessed {
+                reading.sample.length = Nanos(0);
+            }
+        }
+        self.done.push_back(reading);
     }
 
     fn is_since_boot(&self, report: &Report) -> bool {
@@ -119,16 +149,21 @@ impl Series {
             gap: span.gap,
             host: host(&report),
             devices: self.devices(report, span.at, notes),
+            removed: Vec::new(),
         };
-        self.done.push_back(Reading {
+        let reading = Reading {
             sample,
             line,
             since_boot: true,
-        });
+            alone: false,
+            run: self.run,
+        };
+        self.hand_over(reading, true, false, notes);
     }
 
     fn interval(&mut self, report: Report, timing: Timing, notes: &mut Notes) {
         self.begin_run(&report);
+        let (first, is_guessed) = (report.first, self.pace.must_guess(&timing));
         let span = self.pace.interval(&timing);
         notes.samples += 1;
         self.prints_idle |= report.rows.iter().any(|row| row.figures.is_idle());
@@ -146,12 +181,16 @@ impl Series {
             gap: span.gap,
             host,
             devices,
+            removed: Vec::new(),
         };
-        self.done.push_back(Reading {
+        let reading = Reading {
             sample,
             line,
             since_boot: false,
-        });
+            alone: false,
+            run: self.run,
+        };
+        self.hand_over(reading, first, is_guessed, notes);
     }
 
     fn begin_run(&mut self, report: &Report) {

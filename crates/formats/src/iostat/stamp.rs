@@ -42,6 +42,7 @@ pub(crate) fn stamp(line: &str) -> Option<Stamp> {
         return None;
     }
     let line = line.strip_prefix("Time:").unwrap_or(line).trim_start();
+    let line = &*in_numbers(line);
     let line = &*with_colons(line);
     let hour_at = hour(line)?;
     let (date, rest) = line.split_at(hour_at);
@@ -63,6 +64,43 @@ pub(crate) fn stamp(line: &str) -> Option<Stamp> {
         time: Time::new(hour, clock.minute, clock.second, 0).ok()?,
         offset,
         twelve_hours,
+    })
+}
+
+/// The months as `date` and the logs of a system name them.
+const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
+const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+
+/// Whether a date begins with this word.
+pub(crate) fn is_weekday(word: &str) -> bool {
+    WEEKDAYS.contains(&word)
+}
+
+/// What `date` prints (`Fri Apr 10 12:38:33 EDT 2020`) with the date in numbers. Where no year is told, as in
+/// the logs of a system, the time alone is left.
+fn in_numbers(line: &str) -> Cow<'_, str> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let words = match words.as_slice() {
+        [first, rest @ ..] if is_weekday(first) => rest,
+        words => words,
+    };
+    let month = |word: &str| 1 + MONTHS.iter().position(|month| *month == word).unwrap_or(12);
+    let (month, day, rest) = match words {
+        [a, day, rest @ ..] if month(a) <= 12 => (month(a), day, rest),
+        [day, b, rest @ ..] if month(b) <= 12 => (month(b), day, rest),
+        _ => return Cow::Borrowed(line),
+    };
+    let Ok(day) = day.parse::<u8>() else {
+        return Cow::Borrowed(line);
+    };
+    let is_year = |word: &&str| word.len() == 4 && word.bytes().all(|b| b.is_ascii_digit());
+    let (years, rest): (Vec<&str>, Vec<&str>) = rest.iter().partition(|word| is_year(word));
+    let rest = rest.join(" ");
+    Cow::Owned(match years.as_slice() {
+        [] => rest,
+        years => format!("{}-{month:02}-{day:02} {rest}", years.join(" ")),
     })
 }
 
@@ -208,6 +246,25 @@ mod tests {
                 Some(-12600),
             ),
             ("2026. 11. 22. 오후 05:52:56", [0; 3], (0, 0, 0), None),
+            // As `date` prints them.
+            (
+                "Fri Apr 10 12:38:33 EDT 2020",
+                [2020, 4, 10],
+                (12, 38, 33),
+                None,
+            ),
+            (
+                "Sun Nov  2 17:52:53 UTC 2026",
+                [2026, 11, 2],
+                (17, 52, 53),
+                Some(0),
+            ),
+            (
+                "Sun 22 Nov 2026 05:52:53 PM CET",
+                [2026, 11, 22],
+                (17, 52, 53),
+                None,
+            ),
         ] {
             let Some(stamp) = stamp(line) else {
                 assert_eq!(numbers, [0; 3], "{line}");
@@ -231,9 +288,20 @@ mod tests {
     }
 
     #[test]
+    fn logs_of_a_system_print_no_year() {
+        let stamp = stamp("Nov  2 17:52:53").unwrap();
+        assert_eq!((stamp.date, stamp.time.hour()), (None, 17));
+    }
+
+    #[test]
     fn other_lines_are_no_times() {
         for line in [
             "",
+            "Nov",
+            "Fri Apr",
+            "May I at 10:00:00",
+            "Mon 10 Apr",
+            "Apr 10 2020",
             "vda 0.00 0.00",
             "25:61:00",
             "11/22/26 05:52",

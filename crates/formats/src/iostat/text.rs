@@ -12,6 +12,7 @@ use super::known::{self, ENOUGH};
 use super::landmark::{Machine, cpu_header, cpu_shares, is_other_header, strip_colours};
 use super::line::{DeviceLine, device_line, has_decimal_comma, headless_figures};
 use super::notes::Notes;
+use super::prefix::Prefix;
 use super::report::{Report, Reports};
 use super::row::{Number, number};
 use super::stamp;
@@ -55,6 +56,8 @@ struct Held {
 /// A reader of text.
 #[derive(Debug)]
 pub(crate) struct Text {
+    /// What stands in front of each line.
+    prefix: Prefix,
     section: Section,
     /// The columns of lines without a header.
     columns: Option<Arc<Columns>>,
@@ -76,6 +79,7 @@ pub(crate) struct Text {
 impl Text {
     pub(crate) fn new(columns: Option<Columns>) -> Text {
         Text {
+            prefix: Prefix::default(),
             section: Section::Open,
             given: columns.is_some(),
             columns: columns.map(Arc::new),
@@ -107,7 +111,8 @@ impl Text {
         notes: &mut Notes,
     ) -> Result<(), NoColumns> {
         let plain = strip_colours(text);
-        let text = &*plain;
+        self.prefix.learn(&plain);
+        let text = self.prefix.strip(&plain);
         if self.held.is_empty() && !self.is_headless(text) {
             self.known(line, text, terminated, calendar, notes);
             return Ok(());
@@ -210,6 +215,7 @@ impl Text {
         notes: &mut Notes,
     ) {
         if text.trim().is_empty() {
+            self.reports.blank();
             if let Some(blanks) = &mut self.blanks {
                 *blanks += 1;
             }
@@ -219,11 +225,13 @@ impl Text {
         if self.blanks.take().is_some_and(|blanks| blanks >= 2) {
             self.reports.omit_boot();
         }
-        // Most lines are of figures, and no landmark has one in its second place.
-        let second = text.split_whitespace().nth(1);
-        let has_figures = second.is_some_and(|word| number(word).is_some());
+        // Most lines are of figures, and no landmark has one in its second place but a date.
+        let mut words = text.split_whitespace();
+        let is_date = words.next().is_some_and(stamp::is_weekday);
+        let has_figures = !is_date && words.next().is_some_and(|word| number(word).is_some());
         if !has_figures && self.landmark(line, text, calendar, notes) {
             self.lose_name(notes);
+            self.time_in_front(calendar);
         } else {
             self.figures(line, text, terminated, calendar, notes);
         }
@@ -265,6 +273,15 @@ impl Text {
             return false;
         }
         true
+    }
+
+    /// The time of the current report, where it stands in front of each line.
+    fn time_in_front(&mut self, calendar: &mut Calendar) {
+        if self.reports.lacks_time()
+            && let Some(stamp) = self.prefix.stamp()
+        {
+            self.reports.set_time(calendar.instant(&stamp));
+        }
     }
 
     /// Takes a line of figures.

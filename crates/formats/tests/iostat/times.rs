@@ -39,6 +39,37 @@ fn times_of_every_locale_mean_the_same_instant() {
 }
 
 #[test]
+fn a_date_in_front_of_a_run_is_that_of_its_first_report() {
+    let run = |date: &str| {
+        format!(
+            "{date}\nLinux 6.1.0 (db1) \t11/22/2026 \t_x86_64_\t(2 CPU)\n\n\
+             Device r/s w/s rkB/s wkB/s await %util\nsda 1.00 2.00 3.00 4.00 5.00 6.00\n\n"
+        )
+    };
+    for dates in [
+        [
+            "Sun Nov 22 12:38:33 UTC 2026",
+            "Sun Nov 22 12:39:33 UTC 2026",
+        ],
+        [
+            "Sun 22 Nov 2026 12:38:33 PM UTC",
+            "Sun 22 Nov 2026 12:39:33 PM UTC",
+        ],
+        ["2026-11-22T12:38:33Z", "2026-11-22T12:39:33Z"],
+    ] {
+        let (readings, notes) = read_with(&dates.map(run).concat(), Options::default());
+        let walls = readings.iter().map(|reading| reading.sample.at.wall);
+        let walls: Vec<String> = walls.map(|wall| wall.unwrap().to_string()).collect();
+        assert_eq!(
+            walls,
+            ["2026-11-22T12:38:33Z", "2026-11-22T12:39:33Z"],
+            "{dates:?}"
+        );
+        assert_eq!((notes.alone, notes.garbage.count), (2, 0), "{dates:?}");
+    }
+}
+
+#[test]
 fn the_first_report_is_of_the_time_since_boot_unless_y_was_given() {
     let boots = |readings: &[Reading]| -> Vec<bool> {
         readings.iter().map(|reading| reading.since_boot).collect()

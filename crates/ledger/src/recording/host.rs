@@ -147,6 +147,7 @@ pub(super) fn host(figures: &[Option<f64>; FIGURES]) -> HostSample {
         }),
         cpu: cpu(),
         interfaces: Vec::new(),
+        limits: Vec::new(),
         errors: Vec::new(),
     }
 }

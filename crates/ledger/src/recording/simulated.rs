@@ -91,6 +91,7 @@ impl Host {
             gap: None,
             host: self.host(seconds),
             devices,
+            removed: Vec::new(),
         }
     }
 
@@ -190,6 +191,7 @@ impl Host {
                 tx,
             }],
             errors: Vec::new(),
+            limits: Vec::new(),
         }
     }
 }

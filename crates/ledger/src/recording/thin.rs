@@ -76,6 +76,7 @@ pub fn thin(samples: &[Recorded]) -> Option<Recorded> {
                 .iter()
                 .filter_map(|id| merge_device(found.get(id)?, which))
                 .collect(),
+            removed: Vec::new(),
         }
     };
     Some(Recorded {

@@ -5,16 +5,20 @@
 //! buffer that is kept. Where a file is missing, as in a container, its reader is not made, and the
 //! error says why.
 
+mod groups;
 mod kept;
 mod kernel_log;
 mod mdstat;
 mod memory;
 mod network;
 mod pressure;
+mod sizes;
 
+pub use groups::{GroupLimit, GroupReader, Limited};
 pub use kept::KeptFile;
 pub use kernel_log::{KernelLog, Record};
 pub use mdstat::{ArrayLine, MdStat, MemberWord};
 pub use memory::{MemoryCounts, MemoryReader};
 pub use network::{Interface, NetReader, Passed};
 pub use pressure::{PressureCounts, PressureReader, Stalled, load};
+pub use sizes::SizedReader;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BytesPerSecond, Fraction, PerSecond};
+use super::{BytesPerSecond, DeviceNumber, Fraction, PerSecond};
 use crate::Bytes;
 
 /// One line of a pressure file (linux, Documentation/accounting/psi.rst).
@@ -96,6 +96,51 @@ pub struct CpuShares {
     pub idle: Fraction,
 }
 
+/// What a control group's limit is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitKind {
+    /// Reads a second.
+    Reads,
+    /// Writes a second.
+    Writes,
+    /// Bytes read a second.
+    ReadBytes,
+    /// Bytes written a second.
+    WrittenBytes,
+}
+
+impl LimitKind {
+    /// The word for it in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            LimitKind::Reads => "reads",
+            LimitKind::Writes => "writes",
+            LimitKind::ReadBytes => "read-bytes",
+            LimitKind::WrittenBytes => "written-bytes",
+        }
+    }
+}
+
+/// A control group's limit of I/O on a device, and what the group used of it in the interval (linux,
+/// Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/blkio-controller.rst).
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupLimit {
+    /// The group's path in its hierarchy, such as `/system.slice/db.service`.
+    pub group: Arc<str>,
+    /// The device.
+    pub device: DeviceNumber,
+    /// Requests or bytes, of reads or of writes.
+    pub kind: LimitKind,
+    /// So many of them a second.
+    pub limit: f64,
+    /// How many the group used a second; `None` in the first interval.
+    pub used: Option<f64>,
+    /// The share of the interval in which some of its tasks waited for I/O; `None` where the kernel does not tell
+    /// it of this group.
+    pub pressure: Option<Fraction>,
+}
+
 /// What a line of the kernel's log is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -148,4 +193,6 @@ pub struct HostSample {
     pub interfaces: Vec<InterfaceSample>,
     /// What the kernel's log said of disks in this interval.
     pub errors: Vec<KernelError>,
+    /// The limits of control groups. They are not recorded.
+    pub limits: Vec<GroupLimit>,
 }

@@ -17,14 +17,15 @@ pub use device::{
     ParseDeviceNumberError, disks_of_partition,
 };
 pub use host::{
-    CpuShares, HostSample, InterfaceSample, KernelError, KernelErrorKind, Load, Memory, NetFlow,
-    Pressure, PressureLine,
+    CpuShares, GroupLimit, HostSample, InterfaceSample, KernelError, KernelErrorKind, LimitKind,
+    Load, Memory, NetFlow, Pressure, PressureLine,
 };
 pub use quantity::{BytesPerSecond, Fraction, PerSecond};
 pub use recorded::{Recorded, Spread};
 pub use vendor::{Exceeded, LatencyBin, VendorPage, VendorSample};
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -110,6 +111,9 @@ pub struct Sample {
     pub host: HostSample,
     /// The devices, sorted by name (numbers in it by value), each once.
     pub devices: Vec<DeviceSample>,
+    /// The devices that were there at the end of the interval before and are no longer. Only what is seen live
+    /// tells.
+    pub removed: Vec<Arc<Device>>,
 }
 
 impl Sample {

@@ -62,6 +62,20 @@ impl Book {
         })
     }
 
+    /// Takes what is seen at one moment only: an event that is over as it begins.
+    pub(super) fn note(
+        &mut self,
+        code: EventCode,
+        sighting: Sighting,
+        now: Moment,
+    ) -> Option<Change> {
+        let mut change = self.enter(code, sighting, now)?;
+        let id = change.event.id;
+        self.entries.retain(|entry| entry.event.id != id);
+        change.event.ended = Some(now);
+        Some(change)
+    }
+
     /// Ends the events of a kind whose cause was not seen for longer than `linger`.
     pub(super) fn close_unseen(
         &mut self,

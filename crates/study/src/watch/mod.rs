@@ -14,13 +14,17 @@
 //! | [`scrub_hurts`] | an array's waits before and during a check |
 //! | [`cold`] | slow reads at low load on a disk that is known to be fast |
 //! | [`small_io`], [`queue_full`] | the size and the number of requests |
+//! | [`cgroup_limit`] | what control groups use of their limits |
+//! | [`removed`] | devices that are gone |
 //! | [`writeback`] | dirty memory against the kernel's limits |
 //! | [`errors`] | the kernel's log and md |
 //!
 //! How often the rules are right is measured on simulated hosts in the crate's proofs.
 
+mod alone;
 mod book;
 mod burst_spent;
+mod cgroup_limit;
 mod cold;
 mod errors;
 mod history;
@@ -30,6 +34,7 @@ mod members;
 mod page;
 mod plateaus;
 mod queue_full;
+mod removed;
 mod scrub_hurts;
 #[cfg(test)]
 pub(crate) mod simulated;
@@ -186,6 +191,8 @@ pub struct Watch {
     names: Vec<String>,
     history: History,
     book: Book,
+    /// What the last sample that stood alone showed.
+    alone: Vec<(EventCode, Subject)>,
 }
 
 impl Watch {
@@ -194,8 +201,10 @@ impl Watch {
         Watch {
             rules: vec![
                 Box::new(stalled::Stalled::new(settings.stall)),
+                Box::new(removed::Removed::new(settings.names.clone())),
                 Box::new(errors::Errors::default()),
                 Box::new(writeback::Writeback::default()),
+                Box::new(cgroup_limit::CgroupLimit::default()),
                 Box::new(slow_member::SlowMember),
                 Box::new(imbalance::Imbalance),
                 Box::new(volume_cap::VolumeCap::default()),
@@ -209,6 +218,7 @@ impl Watch {
             names: settings.names,
             history: History::default(),
             book: Book::default(),
+            alone: Vec::new(),
         }
     }
 
@@ -241,6 +251,22 @@ impl Watch {
                     .close_unseen(rule.code(), rule.linger(), sample.at),
             );
         }
+        changes
+    }
+
+    /// Looks at a sample that no other of its run comes before or after, as in a log of one report. What it shows
+    /// begins and ends with it, and is not repeated where the run before showed it too.
+    pub fn see_alone(&mut self, sample: &Sample) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let mut seen = Vec::new();
+        for (code, sighting) in alone::look(sample, &self.names) {
+            let key = (code, sighting.subject);
+            if !self.alone.contains(&key) {
+                changes.extend(self.book.note(code, sighting, sample.at));
+            }
+            seen.push(key);
+        }
+        self.alone = seen;
         changes
     }
 

@@ -76,7 +76,7 @@ impl Rule for Stalled {
 }
 
 /// Whether something is in flight and nothing completed in the interval.
-fn hangs(device: &DeviceSample) -> bool {
+pub(super) fn hangs(device: &DeviceSample) -> bool {
     let known = device.all.iops.is_some();
     let completes = device.all.is_active() || device.flush.is_active();
     let waits = match device.in_flight {

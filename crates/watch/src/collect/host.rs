@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linux::Root;
+use linux::block::DevNum;
 use linux::pulse::{
-    KeptFile, KernelLog, MemoryReader, NetReader, Passed, PressureReader, Stalled, load,
+    self, GroupReader, KeptFile, KernelLog, Limited, MemoryReader, NetReader, Passed,
+    PressureReader, Stalled, load,
 };
 use record::Nanos;
 use record::sample::{
-    BytesPerSecond, Fraction, HostSample, InterfaceSample, KernelError, Load, Memory, NetFlow,
-    PerSecond, Pressure, PressureLine,
+    BytesPerSecond, DeviceNumber, Fraction, GroupLimit, HostSample, InterfaceSample, KernelError,
+    LimitKind, Load, Memory, NetFlow, PerSecond, Pressure, PressureLine,
 };
 
 /// The readers of what there is.
@@ -23,7 +25,12 @@ pub(super) struct Host {
     network: Option<NetReader>,
     interfaces: HashMap<Arc<str>, (Passed, Passed)>,
     log: Option<KernelLog>,
+    groups: GroupReader,
+    limits: HashMap<LimitKey, pulse::GroupLimit>,
 }
+
+/// A limit: of which group, on which device, of what.
+type LimitKey = (Arc<str>, DevNum, Limited);
 
 impl Host {
     /// Opens what there is; why something is not goes into the notes.
@@ -49,6 +56,8 @@ impl Host {
             log: KernelLog::open(root)
                 .map_err(|error| missing("Errors from the kernel's log are", error))
                 .ok(),
+            groups: GroupReader::new(root),
+            limits: HashMap::new(),
         }
     }
 
@@ -62,7 +71,36 @@ impl Host {
             cpu: None,
             interfaces: self.interfaces(seconds),
             errors: self.errors(notes),
+            limits: self.limits(seconds),
         }
+    }
+
+    /// The limits of control groups, and what was used of them since the last look.
+    fn limits(&mut self, seconds: f64) -> Vec<GroupLimit> {
+        let limits = self.groups.read();
+        let mut now = HashMap::with_capacity(limits.len());
+        let mut samples = Vec::with_capacity(limits.len());
+        for one in limits {
+            let key = (Arc::clone(&one.group), one.device, one.limited);
+            let before = self.limits.get(&key).filter(|_| seconds > 0.0);
+            let used = before.and_then(|before| one.used.checked_sub(before.used));
+            let waited = before.and_then(|before| one.pressure?.checked_sub(before.pressure?));
+            samples.push(GroupLimit {
+                group: Arc::clone(&one.group),
+                device: DeviceNumber {
+                    major: one.device.major,
+                    minor: one.device.minor,
+                },
+                kind: kind(one.limited),
+                limit: one.limit as f64,
+                used: used.map(|used| used as f64 / seconds),
+                // The file is read a little later than the clock.
+                pressure: waited.map(|waited| Fraction((waited.as_secs_f64() / seconds).min(1.0))),
+            });
+            now.insert(key, one);
+        }
+        self.limits = now;
+        samples
     }
 
     fn pressure(&mut self, seconds: f64) -> Option<Pressure> {
@@ -145,6 +183,15 @@ impl Host {
             self.log = None;
             Vec::new()
         })
+    }
+}
+
+fn kind(limited: Limited) -> LimitKind {
+    match limited {
+        Limited::Reads => LimitKind::Reads,
+        Limited::Writes => LimitKind::Writes,
+        Limited::ReadBytes => LimitKind::ReadBytes,
+        Limited::WrittenBytes => LimitKind::WrittenBytes,
     }
 }
 

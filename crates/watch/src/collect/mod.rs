@@ -12,6 +12,7 @@ mod vendor;
 use std::time::Duration;
 
 use linux::diskstats::AllCounters;
+use linux::pulse::SizedReader;
 use linux::{Root, machine};
 use record::Nanos;
 use record::sample::{DeviceSample, Sample, Source, SourceKind};
@@ -29,6 +30,7 @@ const LEAST: Duration = Duration::from_millis(10);
 pub(crate) struct Collector {
     root: Root,
     counters: AllCounters,
+    sized: Option<SizedReader>,
     timeline: Timeline,
     roster: Roster,
     arrays: Arrays,
@@ -49,6 +51,7 @@ impl Collector {
         Ok(Collector {
             root: root.clone(),
             counters,
+            sized: SizedReader::open(root).ok(),
             timeline: Timeline::default(),
             roster: Roster::new(root),
             arrays: Arrays::open(root),
@@ -76,6 +79,8 @@ impl Collector {
         for line in self.counters.read()? {
             found.push(self.roster.see(&line));
         }
+        let sized = self.sized.as_mut().and_then(|file| file.read().ok());
+        let mut removed = self.roster.settle(sized.as_ref());
         let arrays_changed = self.arrays.look();
         if self.roster.is_due(now.monotonic, arrays_changed) {
             self.roster.refresh(&self.root, &mut self.notes);
@@ -83,6 +88,7 @@ impl Collector {
             self.vendor
                 .watch(&self.root, self.roster.devices_of_vendors());
         }
+        removed.extend(self.roster.take_replaced());
         self.arrays
             .keep_fresh(now.monotonic, &self.root, self.roster.devices());
         let host = self.host.look(interval.length, &mut self.notes);
@@ -98,6 +104,7 @@ impl Collector {
             gap: interval.gap,
             host,
             devices: devices.into_iter().map(|(_, sample)| sample).collect(),
+            removed,
         };
         self.vendor.give(&mut sample.devices, &mut self.notes);
         Ok((interval.length > Nanos(0)).then_some(sample))

@@ -1,6 +1,6 @@
 //! Who the devices are: each gets a number when it is first seen, which no other ever has.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -44,6 +44,18 @@ struct Known {
     rank: u32,
     /// Its counters went back, or it was away, so that it may be another device of the same name.
     doubtful: bool,
+    presence: Presence,
+}
+
+/// Whether a device can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Presence {
+    /// It has had no size yet, as a drive without a medium.
+    Empty,
+    /// It is there.
+    There,
+    /// It was there and is no longer, though the kernel may still count for it.
+    Gone,
 }
 
 /// By what a device is known again when it comes back.
@@ -67,6 +79,8 @@ pub(super) struct Roster {
     now: Moment,
     seen: usize,
     changed: bool,
+    /// Devices in whose place another is.
+    replaced: Vec<Arc<Device>>,
     last_refresh: Option<Nanos>,
     cost: Duration,
     /// It was said that sysfs does not tell the devices.
@@ -88,6 +102,7 @@ impl Roster {
             now: Moment::default(),
             seen: 0,
             changed: false,
+            replaced: Vec::new(),
             last_refresh: None,
             cost: Duration::ZERO,
             said_unlisted: false,
@@ -159,10 +174,39 @@ impl Roster {
             reading: self.reading,
             rank: u32::MAX,
             doubtful: false,
+            presence: Presence::Empty,
         };
         if let Some(before) = self.known.insert(line.number, known) {
+            if before.presence == Presence::There {
+                self.replaced.push(Arc::clone(&before.device));
+            }
             self.remember(line.number, &before.device);
         }
+    }
+
+    /// Ends a reading: which devices were there in the one before and are no longer. `sized`: those that have a
+    /// size; `None` where that is not known.
+    pub(super) fn settle(&mut self, sized: Option<&HashSet<DevNum>>) -> Vec<Arc<Device>> {
+        let mut removed = Vec::new();
+        for (number, known) in &mut self.known {
+            let is_there =
+                known.reading == self.reading && sized.is_none_or(|sized| sized.contains(number));
+            known.presence = match (is_there, known.presence) {
+                (true, _) => Presence::There,
+                (false, Presence::There) => {
+                    removed.push(Arc::clone(&known.device));
+                    Presence::Gone
+                }
+                (false, before) => before,
+            };
+        }
+        removed.sort_by_key(|device| device.id);
+        removed
+    }
+
+    /// The devices in whose place another is since the last call.
+    pub(super) fn take_replaced(&mut self) -> Vec<Arc<Device>> {
+        std::mem::take(&mut self.replaced)
     }
 
     fn take_id(&mut self) -> DeviceId {
@@ -297,6 +341,9 @@ impl Roster {
                 (Some(before), Some(now)) => before != now,
                 _ => known.doubtful,
             };
+            if is_other && known.presence == Presence::There && before.is_some() {
+                self.replaced.push(Arc::clone(&known.device));
+            }
             known.doubtful = false;
             if is_other {
                 others.push(*number);
@@ -402,7 +449,9 @@ impl Roster {
         let known = self.known.get(&seen.number)?;
         let spare = matches!(known.device.kind, DeviceKind::Loop | DeviceKind::Memory);
         let unused = seen.stats.reads == 0 && seen.stats.writes == 0 && seen.stats.in_flight == 0;
-        (!(spare && unused)).then(|| (known.rank, Arc::clone(&known.device)))
+        let is_gone = known.presence == Presence::Gone;
+        let is_hidden = is_gone || (spare && unused);
+        (!is_hidden).then(|| (known.rank, Arc::clone(&known.device)))
     }
 
     /// The number of the device that has this name now.

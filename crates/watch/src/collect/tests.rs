@@ -317,6 +317,89 @@ fn without_sysfs_a_device_is_a_partition_where_its_disk_is_there() {
 }
 
 #[test]
+fn a_device_that_goes_away_is_told_once() {
+    let mut fake = Fake::new();
+    let partitions = |fake: &Fake, rows: &[(u32, u64, &str)]| {
+        let row = |(minor, blocks, name): &(u32, u64, &str)| {
+            format!(" 259 {minor:8} {blocks:10} {name}\n")
+        };
+        let rows: String = rows.iter().map(row).collect();
+        let text = format!("major minor  #blocks  name\n\n{rows}");
+        fs::write(fake.root.proc.join("partitions"), text).unwrap();
+    };
+    let removed = |sample: &Sample| {
+        let names = sample.removed.iter().map(|device| device.name.clone());
+        names.collect::<Vec<_>>()
+    };
+    // A drive without a medium has no size, and was never there.
+    let all = [
+        (0, "sda", 9, 1),
+        (1, "loop3", 9, 1),
+        (2, "sr0", 0, 0),
+        (3, "sdb", 9, 1),
+    ];
+    fake.counters(&all);
+    partitions(
+        &fake,
+        &[(0, 1024, "sda"), (1, 1024, "loop3"), (3, 1024, "sdb")],
+    );
+    for (minor, name, ..) in all {
+        fake.device(minor, name, u64::from(minor) + 1);
+    }
+    let mut collector = fake.collector();
+    fake.next(&mut collector);
+    let sample = fake.next(&mut collector).unwrap();
+    assert_eq!((sample.devices.len(), removed(&sample).len()), (4, 0));
+    // A file is taken from a loop device, whose counters stay.
+    partitions(&fake, &[(0, 1024, "sda"), (3, 1024, "sdb")]);
+    let sample = fake.next(&mut collector).unwrap();
+    assert_eq!(removed(&sample), ["loop3"]);
+    assert!(sample.named("loop3").is_none() && sample.named("sr0").is_some());
+    // A disk is pulled.
+    fake.counters(&all[..3]);
+    partitions(&fake, &[(0, 1024, "sda")]);
+    let sample = fake.next(&mut collector).unwrap();
+    assert_eq!(removed(&sample), ["sdb"]);
+    let sample = fake.next(&mut collector).unwrap();
+    assert!(removed(&sample).is_empty());
+    // Another comes in the place of a third, between two readings.
+    fake.counters(&[(0, "nvme0n1", 1, 1), (1, "loop3", 9, 1), (2, "sr0", 0, 0)]);
+    partitions(&fake, &[(0, 1024, "nvme0n1"), (1, 512, "loop3")]);
+    let sample = fake.next(&mut collector).unwrap();
+    assert_eq!(removed(&sample), ["sda"]);
+    assert!(sample.named("loop3").is_some());
+}
+
+#[test]
+fn limits_of_groups_are_in_the_sample_with_what_was_used() {
+    let mut fake = Fake::new();
+    fake.counters(&[(0, "sda", 9, 1)]);
+    let group = fake.root.sys.join("fs/cgroup/blkio/db");
+    fs::create_dir_all(&group).unwrap();
+    let put = |file: &str, text: &str| fs::write(group.join(file), text).unwrap();
+    put("blkio.throttle.write_iops_device", "259:0 50\n");
+    put(
+        "blkio.throttle.io_serviced",
+        "259:0 Read 7\n259:0 Write 100\nTotal 107\n",
+    );
+    let mut collector = fake.collector();
+    fake.next(&mut collector);
+    put(
+        "blkio.throttle.io_serviced",
+        "259:0 Read 7\n259:0 Write 149\nTotal 156\n",
+    );
+    let sample = fake.next(&mut collector).unwrap();
+    let [limit] = sample.host.limits.as_slice() else {
+        panic!("{:?}", sample.host.limits);
+    };
+    assert_eq!(
+        (&*limit.group, limit.limit, limit.used),
+        ("/db", 50.0, Some(49.0))
+    );
+    assert_eq!(limit.device, sample.devices[0].device.number.unwrap());
+}
+
+#[test]
 fn a_disk_that_does_not_count_is_named_once() {
     let mut fake = Fake::new();
     fake.device(0, "sda", 1);

@@ -321,7 +321,7 @@ impl Frame<'_> {
         title: &str,
         unit: Unit,
         devices: &[&DeviceCourse],
-        figure: fn(&[Option<Band>; DEVICE]) -> Option<Band>,
+        at: usize,
     ) -> Option<Chart> {
         let columns = self.columns();
         let mut times: Vec<String> = columns.iter().map(|one| one.place.clone()).collect();
@@ -329,7 +329,7 @@ impl Frame<'_> {
         let last = last.and_then(|last| self.course.steps.get(last));
         times.extend(last.map(|last| self.end(last)));
         let most = |steps: &[[Option<Band>; DEVICE]]| {
-            let values = steps.iter().filter_map(|step| Some(figure(step)?.most));
+            let values = steps.iter().filter_map(|step| Some(step[at]?.most));
             let most = values.reduce(f32::max)?;
             (most > 0.0).then(|| rounded((f64::from(most) * unit.scale).log10()))
         };

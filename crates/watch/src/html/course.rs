@@ -12,12 +12,12 @@ use study::watch::Change;
 /// With more steps than this, each two become one.
 const MOST_STEPS: usize = 1_200;
 /// With more devices than a few hundred there are fewer steps: all of them together take some 50 MB.
-const MOST_CELLS: usize = 360_000;
+const MOST_CELLS: usize = 280_000;
 /// So many steps there are even so.
 const FEWEST_STEPS: usize = 120;
 
 /// The figures of a device.
-pub(super) const DEVICE: usize = 7;
+pub(super) const DEVICE: usize = 9;
 /// Places in a device's figures.
 pub(super) const READS: usize = 0;
 /// Writes a second.
@@ -32,6 +32,10 @@ pub(super) const READ_WAIT: usize = 4;
 pub(super) const WRITE_WAIT: usize = 5;
 /// Requests in flight.
 pub(super) const IN_FLIGHT: usize = 6;
+/// Seconds that a request takes, where that of reads and of writes are not told apart.
+pub(super) const ALL_WAIT: usize = 7;
+/// Percent of the time in which anything was in flight.
+pub(super) const BUSY: usize = 8;
 
 /// The figures of the host.
 pub(super) const HOST: usize = 6;
@@ -245,6 +249,7 @@ impl Course {
             let weight = match at {
                 READ_WAIT => mean[READS].map_or(seconds, |rate| rate * seconds),
                 WRITE_WAIT => mean[WRITES].map_or(seconds, |rate| rate * seconds),
+                ALL_WAIT => one.all.iops.map_or(seconds, |rate| rate.0 * seconds),
                 _ => seconds,
             };
             let band = Band::of(least[at], mean[at], most[at], weight);
@@ -337,18 +342,19 @@ impl Course {
 
 fn figures(one: &DeviceSample) -> [Option<f64>; DEVICE] {
     let seconds = |wait: Option<Nanos>| wait.map(|wait| wait.0 as f64 / 1e9);
+    let apart = [&one.read, &one.write, &one.discard];
+    let is_told_apart = apart.iter().any(|flow| flow.wait.is_some());
     [
         one.read.iops.or(one.all.iops).map(|iops| iops.0),
         one.write.iops.map(|iops| iops.0),
         one.read.bytes.or(one.all.bytes).map(|bytes| bytes.0),
         one.write.bytes.map(|bytes| bytes.0),
-        seconds(one.read.wait.or(match one.read.iops {
-            None => one.all.wait,
-            Some(_) => None,
-        })),
+        seconds(one.read.wait),
         seconds(one.write.wait),
         one.mean_in_flight
             .or_else(|| one.in_flight.map(|count| count as f64)),
+        seconds(one.all.wait.filter(|_| !is_told_apart)),
+        one.busy.map(|busy| busy.percent()),
     ]
 }
 

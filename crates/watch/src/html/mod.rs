@@ -18,8 +18,8 @@ use record::{EventCode, Subject};
 
 use charts::{BYTES, FLIGHT, Frame, MEMORY, PERCENT, RATE, Unit, WAIT, of_device, of_host};
 use course::{
-    DIRTY, DeviceCourse, FULL, IN_FLIGHT, LOAD, READ_BYTES, READ_WAIT, READS, RECEIVED, SENT, SOME,
-    WRITE_BYTES, WRITE_WAIT, WRITES,
+    ALL_WAIT, BUSY, DIRTY, DeviceCourse, FULL, IN_FLIGHT, LOAD, READ_BYTES, READ_WAIT, READS,
+    RECEIVED, SENT, SOME, WRITE_BYTES, WRITE_WAIT, WRITES,
 };
 use page::ChartView;
 use page::charts::{Chart, Figure};
@@ -66,6 +66,7 @@ struct Page<'a> {
     notes: Vec<String>,
     findings: Vec<FindingView>,
     marks: Vec<(String, String)>,
+    heads: Vec<&'static str>,
     table: Vec<table::Line>,
     sections: Vec<Section>,
     figures: Vec<Figure>,
@@ -111,6 +112,7 @@ fn page(
         "" => "Disks over time".to_owned(),
         host => format!("Disks of {host}"),
     };
+    let (heads, table) = table::table(course);
     let page = Page {
         title: format!("{heading} – disksmith"),
         nonce: page::nonce(),
@@ -125,7 +127,8 @@ fn page(
             .iter()
             .map(|mark| (local(mark.at, &frame.zone), mark.text.clone()))
             .collect(),
-        table: table::lines(course),
+        heads,
+        table,
         sections: sections(&frame, &mut figures),
         figures,
     };
@@ -360,11 +363,13 @@ fn maps(frame: &Frame<'_>, disks: &[&DeviceCourse]) -> Vec<Option<Chart>> {
     // From the top of the page down, as everywhere else.
     let disks: Vec<&DeviceCourse> = disks.iter().rev().copied().collect();
     vec![
-        frame.map("Await of reads", WAIT, &disks, |step| step[READ_WAIT]),
-        frame.map("Await of writes", WAIT, &disks, |step| step[WRITE_WAIT]),
-        frame.map("Reads", RATE, &disks, |step| step[READS]),
-        frame.map("Writes", RATE, &disks, |step| step[WRITES]),
-        frame.map("In flight", FLIGHT, &disks, |step| step[IN_FLIGHT]),
+        frame.map("Await of reads", WAIT, &disks, READ_WAIT),
+        frame.map("Await of writes", WAIT, &disks, WRITE_WAIT),
+        frame.map("Await", WAIT, &disks, ALL_WAIT),
+        frame.map("Reads", RATE, &disks, READS),
+        frame.map("Writes", RATE, &disks, WRITES),
+        frame.map("In flight", FLIGHT, &disks, IN_FLIGHT),
+        frame.map("Busy", PERCENT, &disks, BUSY),
     ]
 }
 
@@ -383,11 +388,20 @@ fn own(frame: &Frame<'_>, device: &DeviceCourse, members: &[&DeviceCourse]) -> V
         frame.lines(title, unit, series, &ids)
     };
     let flight = vec![of_device(device, "in flight", 2, IN_FLIGHT)];
+    let busy = vec![of_device(device, "busy", 3, BUSY)];
+    let waits = match device.total[READ_WAIT].or(device.total[WRITE_WAIT]) {
+        Some(_) => both("Await", WAIT, READ_WAIT, WRITE_WAIT),
+        None => {
+            let all = vec![of_device(device, "requests", 0, ALL_WAIT)];
+            frame.lines("Await", WAIT, all, &ids)
+        }
+    };
     let mut charts = vec![
         both("IOPS", RATE, READS, WRITES),
         both("Throughput", BYTES, READ_BYTES, WRITE_BYTES),
-        both("Await", WAIT, READ_WAIT, WRITE_WAIT),
+        waits,
         frame.lines("In flight", FLIGHT, flight, &ids),
+        frame.lines("Busy", PERCENT, busy, &ids),
     ];
     if members.is_empty() {
         return charts;
@@ -395,6 +409,7 @@ fn own(frame: &Frame<'_>, device: &DeviceCourse, members: &[&DeviceCourse]) -> V
     let under = [
         ("Await of reads, by member", WAIT, READ_WAIT),
         ("Await of writes, by member", WAIT, WRITE_WAIT),
+        ("Await, by member", WAIT, ALL_WAIT),
         ("Reads, by member", RATE, READS),
         ("Writes, by member", RATE, WRITES),
     ];
@@ -409,10 +424,9 @@ fn own(frame: &Frame<'_>, device: &DeviceCourse, members: &[&DeviceCourse]) -> V
         }
     } else {
         let members: Vec<&DeviceCourse> = members.iter().rev().copied().collect();
-        charts.push(frame.map(under[0].0, WAIT, &members, |step| step[READ_WAIT]));
-        charts.push(frame.map(under[1].0, WAIT, &members, |step| step[WRITE_WAIT]));
-        charts.push(frame.map(under[2].0, RATE, &members, |step| step[READS]));
-        charts.push(frame.map(under[3].0, RATE, &members, |step| step[WRITES]));
+        for (title, unit, at) in under {
+            charts.push(frame.map(title, unit, &members, at));
+        }
     }
     charts
 }

@@ -3,8 +3,8 @@
 use record::sample::DeviceKind;
 
 use super::course::{
-    Band, Course, DeviceCourse, IN_FLIGHT, READ_BYTES, READ_WAIT, READS, WRITE_BYTES, WRITE_WAIT,
-    WRITES,
+    ALL_WAIT, BUSY, Band, Course, DeviceCourse, IN_FLIGHT, READ_BYTES, READ_WAIT, READS,
+    WRITE_BYTES, WRITE_WAIT, WRITES,
 };
 use ui::words;
 
@@ -16,36 +16,60 @@ pub(super) struct Line {
     pub(super) cells: Vec<(String, String)>,
 }
 
-/// The rows of all devices that did something, partitions aside.
-pub(super) fn lines(course: &Course) -> Vec<Line> {
-    course
-        .devices
-        .iter()
+/// A column: its head, its place among a device's figures, and how a figure is written.
+type Column = (&'static str, usize, fn(f64) -> String);
+
+const COLUMNS: [Column; 9] = [
+    ("reads/s", READS, words::number),
+    ("writes/s", WRITES, words::number),
+    ("read MiB/s", READ_BYTES, mib),
+    ("written MiB/s", WRITE_BYTES, mib),
+    ("read await", READ_WAIT, latency),
+    ("write await", WRITE_WAIT, latency),
+    ("await", ALL_WAIT, latency),
+    ("in flight", IN_FLIGHT, words::number),
+    ("busy", BUSY, percent),
+];
+
+/// The table: the heads of its columns, and the rows of all devices that did something, partitions aside.
+/// The one column for all requests stands only where one for reads and one for writes are missing.
+pub(super) fn table(course: &Course) -> (Vec<&'static str>, Vec<Line>) {
+    let devices = course.devices.iter();
+    let devices: Vec<&DeviceCourse> = devices
         .filter(|device| device.device.kind != DeviceKind::Partition && super::is_active(device))
-        .map(line)
-        .collect()
+        .collect();
+    let is_known = |at: usize| devices.iter().any(|device| device.total[at].is_some());
+    let columns = COLUMNS.into_iter();
+    let columns: Vec<Column> = columns
+        .filter(|(_, at, _)| *at != ALL_WAIT || is_known(ALL_WAIT))
+        .collect();
+    let lines = devices.iter().map(|device| line(device, &columns));
+    let lines = lines.collect();
+    (columns.into_iter().map(|(head, ..)| head).collect(), lines)
 }
 
-fn line(device: &DeviceCourse) -> Line {
-    let mib = |value: f64| words::number(value / 1_048_576.0);
-    let latency = |seconds: f64| words::latency((seconds * 1e9) as u64);
-    let cell = |at: usize, word: &dyn Fn(f64) -> String| {
+fn mib(value: f64) -> String {
+    words::number(value / 1_048_576.0)
+}
+
+fn latency(seconds: f64) -> String {
+    words::latency((seconds * 1e9) as u64)
+}
+
+fn percent(value: f64) -> String {
+    format!("{value:.0}%")
+}
+
+fn line(device: &DeviceCourse, columns: &[Column]) -> Line {
+    let cell = |(_, at, word): &Column| {
         let figure = |of: fn(Band) -> f32| {
-            device.total[at].map_or_else(|| "–".to_owned(), |band| word(f64::from(of(band))))
+            device.total[*at].map_or_else(|| "–".to_owned(), |band| word(f64::from(of(band))))
         };
         (figure(|band| band.mean), figure(|band| band.most))
     };
     Line {
         name: device.device.name.clone(),
         kind: device.device.kind.word(),
-        cells: vec![
-            cell(READS, &words::number),
-            cell(WRITES, &words::number),
-            cell(READ_BYTES, &mib),
-            cell(WRITE_BYTES, &mib),
-            cell(READ_WAIT, &latency),
-            cell(WRITE_WAIT, &latency),
-            cell(IN_FLIGHT, &words::number),
-        ],
+        cells: columns.iter().map(cell).collect(),
     }
 }

@@ -101,6 +101,7 @@ impl Scene {
                 ..HostSample::default()
             },
             devices: devices.iter().map(one).collect(),
+            removed: Vec::new(),
         }
     }
 

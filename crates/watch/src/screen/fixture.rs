@@ -169,6 +169,7 @@ fn host() -> HostSample {
                 tx: net(1.5),
             },
         ],
+        limits: Vec::new(),
         errors: Vec::new(),
     }
 }
@@ -203,6 +204,7 @@ pub(crate) fn sample(at: u64) -> Sample {
             device(7, "vda1", &[6], 20.0, 500),
             boot,
         ],
+        removed: Vec::new(),
     }
 }
 

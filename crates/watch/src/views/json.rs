@@ -97,9 +97,9 @@ mod tests {
 
     use record::sample::{
         ArraySample, BytesPerSecond, CpuShares, Device, DeviceId, DeviceKind, DeviceNumber,
-        DeviceSample, Exceeded, Flow, Fraction, Gap, HostSample, InterfaceSample, KernelError,
-        KernelErrorKind, LatencyBin, Load, Member, Memory, NetFlow, PerSecond, Pressure,
-        PressureLine, Progress, SyncAction, VendorPage, VendorSample,
+        DeviceSample, Exceeded, Flow, Fraction, Gap, GroupLimit, HostSample, InterfaceSample,
+        KernelError, KernelErrorKind, LatencyBin, LimitKind, Load, Member, Memory, NetFlow,
+        PerSecond, Pressure, PressureLine, Progress, SyncAction, VendorPage, VendorSample,
     };
     use record::{Bytes, Nanos};
 
@@ -219,6 +219,17 @@ mod tests {
                 device: None,
                 text: "EXT4-fs error".to_owned(),
             }],
+            limits: vec![GroupLimit {
+                group: "/db".into(),
+                device: DeviceNumber {
+                    major: 8,
+                    minor: 16,
+                },
+                kind: LimitKind::ReadBytes,
+                limit: 1e6,
+                used: Some(5.5),
+                pressure: None,
+            }],
         }
     }
 
@@ -272,6 +283,10 @@ mod tests {
             },
             "interfaces": [{ "name": "eth0", "rx": flow(1.0), "tx": flow(1.5) }],
             "errors": [{ "kind": "file-system", "device": null, "text": "EXT4-fs error" }],
+            "cgroup_limits": [{
+                "group": "/db", "device": "8:16", "kind": "read-bytes", "limit_per_s": 1e6, "used_per_s": 5.5,
+                "pressure_fraction": null,
+            }],
         });
         json!({
             "schema": SCHEMA, "kind": "sample", "time": "1970-01-01T00:00:01.5Z", "elapsed_ns": 20,
@@ -291,6 +306,7 @@ mod tests {
             gap: Some(Gap::SetBack(Nanos::from_secs(3600))),
             host: host(),
             devices: vec![device()],
+            removed: Vec::new(),
         };
         assert_eq!(lines(&sample, &[]), format!("{}\n", tree()));
     }
@@ -298,7 +314,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_null_and_what_there_is_none_of_is_empty() {
         let line = lines(&Sample::default(), &[]);
-        let host = r#""host":{"cpu":null,"errors":[],"interfaces":[],"load":null,"memory":null,"pressure":null}"#;
+        let host = r#""host":{"cgroup_limits":[],"cpu":null,"errors":[],"interfaces":[],"load":null,"memory":null,"pressure":null}"#;
         assert!(
             line.starts_with(r#"{"devices":[],"elapsed_ns":0,"gap":null,"#),
             "{line}"

@@ -184,6 +184,7 @@ fn host() -> impl Strategy<Value = HostSample> {
                 })
                 .into_iter()
                 .collect(),
+            limits: Vec::new(),
         })
 }
 
@@ -225,6 +226,7 @@ pub(super) fn samples() -> impl Strategy<Value = Vec<Sample>> {
                     gap,
                     host,
                     devices,
+                    removed: Vec::new(),
                 }
             };
         parts.into_iter().map(sample).collect()

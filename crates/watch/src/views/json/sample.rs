@@ -4,9 +4,9 @@
 
 use record::Nanos;
 use record::sample::{
-    ArraySample, CpuShares, DeviceNumber, DeviceSample, Flow, Gap, HostSample, InterfaceSample,
-    KernelError, LatencyBin, Load, Member, Memory, NetFlow, Pressure, PressureLine, Sample,
-    VendorSample,
+    ArraySample, CpuShares, DeviceNumber, DeviceSample, Flow, Gap, GroupLimit, HostSample,
+    InterfaceSample, KernelError, LatencyBin, Load, Member, Memory, NetFlow, Pressure,
+    PressureLine, Sample, VendorSample,
 };
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
@@ -159,6 +159,7 @@ document!(BinPart of LatencyBin as bin {
 });
 
 document!(HostPart of HostSample as host {
+    "cgroup_limits": Each(&host.limits, LimitPart),
     "cpu": host.cpu.as_ref().map(CpuPart),
     "errors": Each(&host.errors, ErrorPart),
     "interfaces": Each(&host.interfaces, InterfacePart),
@@ -174,6 +175,15 @@ document!(CpuPart of CpuShares as shares {
     "steal_fraction": shares.steal,
     "system_fraction": shares.system,
     "user_fraction": shares.user,
+});
+
+document!(LimitPart of GroupLimit as limit {
+    "device": Number(limit.device),
+    "group": &*limit.group,
+    "kind": limit.kind.word(),
+    "limit_per_s": limit.limit,
+    "pressure_fraction": limit.pressure,
+    "used_per_s": limit.used,
 });
 
 document!(ErrorPart of KernelError as error {

@@ -1,0 +1,297 @@
+//! Names the tool whose output a text is that holds no report of iostat.
+
+/// A tool that prints something like iostat's reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OtherTool {
+    /// Its command, such as `sar -d`.
+    pub name: &'static str,
+    /// What to do in its place, as the end of a sentence.
+    pub instead: &'static str,
+}
+
+/// How a line of a tool's output is known.
+struct Sign {
+    tool: OtherTool,
+    /// Words that the line has, in this order, among others.
+    words: &'static [&'static str],
+}
+
+const RUN_IOSTAT: &str = "iostat -xt 1 prints what is read here";
+const OF_LINUX: &str = "only that of Linux (sysstat) is read";
+
+const fn sign(name: &'static str, instead: &'static str, words: &'static [&'static str]) -> Sign {
+    Sign {
+        tool: OtherTool { name, instead },
+        words,
+    }
+}
+
+/// The lines by which tools are known: their headers, as their manuals and sources have them. What is more
+/// special comes first.
+const SIGNS: [Sign; 35] = [
+    sign(
+        "sadf -d",
+        RUN_IOSTAT,
+        &["hostname", "interval", "timestamp"],
+    ),
+    sign("sadf -j", RUN_IOSTAT, &["\"sysdata-version\":"]),
+    sign("vmstat -D", RUN_IOSTAT, &["total", "reads"]),
+    sign("sar -d", RUN_IOSTAT, &["DEV", "tps"]),
+    sign("sar -d", RUN_IOSTAT, &["tps", "DEV"]),
+    sign("pidstat", RUN_IOSTAT, &["UID", "PID", "Command"]),
+    sign(
+        "sar -u",
+        RUN_IOSTAT,
+        &["CPU", "%user", "%nice", "%system", "%iowait"],
+    ),
+    sign(
+        "mpstat or sar -u",
+        RUN_IOSTAT,
+        &["CPU", "%usr", "%nice", "%sys", "%iowait"],
+    ),
+    sign("sar -b", RUN_IOSTAT, &["tps", "rtps", "wtps"]),
+    sign("sar -r", RUN_IOSTAT, &["kbmemfree", "kbmemused"]),
+    sign("sar -n DEV", RUN_IOSTAT, &["IFACE", "rxpck/s", "txpck/s"]),
+    sign(
+        "vmstat -d",
+        RUN_IOSTAT,
+        &["disk-", "------------reads------------"],
+    ),
+    sign(
+        "vmstat -p",
+        RUN_IOSTAT,
+        &["reads", "read", "sectors", "writes", "requested"],
+    ),
+    sign("vmstat", RUN_IOSTAT, &["r", "b", "swpd", "free"]),
+    sign("dstat", RUN_IOSTAT, &["usr", "sys", "idl", "wai"]),
+    sign("dstat", RUN_IOSTAT, &["read", "writ"]),
+    sign("top", RUN_IOSTAT, &["PID", "USER", "PR", "NI", "VIRT"]),
+    sign("top", RUN_IOSTAT, &["top", "-", "up", "load", "average:"]),
+    sign("iotop", RUN_IOSTAT, &["Total", "DISK", "READ"]),
+    sign("atop", RUN_IOSTAT, &["ATOP", "-"]),
+    sign("nmon", RUN_IOSTAT, &["AAA,progname,nmon"]),
+    sign("collectl", RUN_IOSTAT, &["#cpu", "sys", "inter", "ctxsw"]),
+    sign(
+        "zpool iostat",
+        RUN_IOSTAT,
+        &["pool", "alloc", "free", "read", "write"],
+    ),
+    sign("cifsiostat", RUN_IOSTAT, &["rops/s", "wops/s"]),
+    sign("tapestat", RUN_IOSTAT, &["Tape:", "r/s", "w/s"]),
+    sign("nfsiostat", RUN_IOSTAT, &["ops/s", "rpc", "bklog"]),
+    sign(
+        "iostat of FreeBSD",
+        OF_LINUX,
+        &["device", "r/s", "w/s", "kr/s", "kw/s"],
+    ),
+    sign(
+        "iostat of Solaris",
+        OF_LINUX,
+        &["r/s", "w/s", "kr/s", "kw/s", "wait", "actv"],
+    ),
+    sign("iostat of Solaris", OF_LINUX, &["kps", "tps", "serv"]),
+    sign(
+        "iostat of macOS",
+        OF_LINUX,
+        &["KB/t", "tps", "MB/s", "us", "sy", "id", "1m"],
+    ),
+    sign("iostat of a BSD", OF_LINUX, &["KB/t", "tps", "MB/s"]),
+    sign("iostat of a BSD", OF_LINUX, &["KB/t", "t/s", "MB/s"]),
+    sign("iostat of AIX", OF_LINUX, &["tm_act", "Kbps", "tps"]),
+    sign(
+        "iostat of HP-UX",
+        OF_LINUX,
+        &["device", "bps", "sps", "msps"],
+    ),
+    sign(
+        "typeperf of Windows",
+        "only iostat of Linux is read",
+        &["\"(PDH-CSV"],
+    ),
+];
+
+/// The longest line that is looked at.
+const LONGEST: usize = 1024;
+
+/// The tool that prints such a line.
+pub(crate) fn tool(line: &str) -> Option<OtherTool> {
+    if line.len() > LONGEST {
+        return None;
+    }
+    let named = |name| OtherTool {
+        name,
+        instead: RUN_IOSTAT,
+    };
+    if is_diskstats(line) {
+        return Some(named("/proc/diskstats"));
+    }
+    let is_gap = |c: char| c.is_whitespace() || "|%;".contains(c);
+    let words = || line.split(is_gap).filter(|word| !word.is_empty());
+    let has = |sign: &&Sign| {
+        let mut words = words();
+        sign.words.iter().all(|wanted| {
+            let wanted = wanted.trim_start_matches('%');
+            words
+                .any(|word| word == wanted || (wanted.starts_with('"') && word.starts_with(wanted)))
+        })
+    };
+    let known = SIGNS.iter().find(has).map(|sign| sign.tool);
+    known.or_else(|| is_timed_header(line).then(|| named("sar or another tool of sysstat")))
+}
+
+/// Whether a line is a header with the time in front, as those of sar, mpstat and pidstat are and those of iostat
+/// are not.
+fn is_timed_header(line: &str) -> bool {
+    let mut words = line.split_whitespace().peekable();
+    let is_time = words.next().is_some_and(|word| {
+        let parts: Vec<&str> = word.split(':').collect();
+        let is_part = |part: &&str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit());
+        parts.len() == 3 && parts.iter().all(is_part)
+    });
+    words.next_if(|word| matches!(*word, "AM" | "PM"));
+    let names: Vec<&str> = words.collect();
+    let is_name = |word: &&str| word.parse::<f64>().is_err();
+    let is_sized = |word: &&str| {
+        word.starts_with('%')
+            || word.ends_with("/s")
+            || word.ends_with("-sz")
+            || word.starts_with("kb")
+    };
+    let is_iostats = names
+        .iter()
+        .any(|name| name.starts_with("Device") || *name == "avg-cpu:");
+    is_time && !is_iostats && names.iter().all(is_name) && names.iter().any(is_sized)
+}
+
+/// Whether a line is one of the kernel's own file: two numbers, a name, and eleven numbers or more.
+fn is_diskstats(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let number = |word: &&str| word.parse::<u64>().is_ok();
+    words.len() >= 14
+        && words[..2].iter().all(number)
+        && !number(&words[2])
+        && words[3..].iter().all(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_known_by_their_headers() {
+        for (line, name) in [
+            (
+                "12:00:01 AM       DEV       tps  rd_sec/s  wr_sec/s  avgrq-sz  avgqu-sz     await     svctm     %util",
+                "sar -d",
+            ),
+            (
+                "11:21:05          tps     rkB/s     wkB/s     dkB/s   areq-sz    aqu-sz     await     %util DEV",
+                "sar -d",
+            ),
+            (
+                "12:00:01        CPU     %user     %nice   %system   %iowait    %steal     %idle",
+                "sar -u",
+            ),
+            (
+                "12:00:01 AM  CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle",
+                "mpstat or sar -u",
+            ),
+            (
+                "12:00:01     tps      rtps      wtps   bread/s   bwrtn/s",
+                "sar -b",
+            ),
+            (
+                "disk- ------------reads------------ ------------writes----------- -----IO------",
+                "vmstat -d",
+            ),
+            (
+                " r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st",
+                "vmstat",
+            ),
+            (
+                "usr sys idl wai hiq siq| read  writ| recv  send|  in   out | int   csw ",
+                "dstat",
+            ),
+            (" read  writ| read  writ", "dstat"),
+            (
+                "top - 17:52:17 up 42 days,  7:10,  1 user,  load average: 0.02, 0.02, 0.05",
+                "top",
+            ),
+            (
+                "    PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND",
+                "top",
+            ),
+            (
+                "10:15:51 PM   UID       PID    %usr %system  %guest    %CPU   CPU  Command",
+                "pidstat",
+            ),
+            (
+                "device       r/s     w/s     kr/s     kw/s  ms/r  ms/w  ms/o  ms/t qlen  %b  ",
+                "iostat of FreeBSD",
+            ),
+            (
+                "    r/s    w/s   kr/s   kw/s wait actv wsvc_t asvc_t  %w  %b device",
+                "iostat of Solaris",
+            ),
+            (
+                "    KB/t  tps  MB/s  us sy id   1m   5m   15m",
+                "iostat of macOS",
+            ),
+            (
+                " tin  tout  KB/t tps  MB/s  us ni sy in id",
+                "iostat of a BSD",
+            ),
+            (
+                "Disks:        % tm_act     Kbps      tps    Kb_read   Kb_wrtn",
+                "iostat of AIX",
+            ),
+            (
+                "pool        alloc   free   read  write   read  write",
+                "zpool iostat",
+            ),
+            (
+                "Total DISK READ :       0.00 B/s | Total DISK WRITE :       0.00 B/s",
+                "iotop",
+            ),
+            (
+                "Tape:     r/s     w/s   kB_read/s   kB_wrtn/s  %Rd  %Wr  %Oa    Rs/s    Ot/s",
+                "tapestat",
+            ),
+            (
+                "# hostname;interval;timestamp;DEV;tps;rkB/s;wkB/s",
+                "sadf -d",
+            ),
+            (
+                "12:00:01 AM   runq-sz  plist-sz   ldavg-1   ldavg-5  ldavg-15   blocked",
+                "sar or another tool of sysstat",
+            ),
+            ("10:41:48       proc/s", "sar or another tool of sysstat"),
+            (
+                "   8       0 sda 1 2 3 4 5 6 7 8 9 10 11",
+                "/proc/diskstats",
+            ),
+        ] {
+            assert_eq!(tool(line).map(|tool| tool.name), Some(name), "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_of_iostat_are_of_no_other_tool() {
+        for line in [
+            "avg-cpu:  %user   %nice %system %iowait  %steal   %idle",
+            "Device:         rrqm/s   wrqm/s     r/s     w/s    rkB/s    wkB/s avgrq-sz avgqu-sz   await  svctm  %util",
+            "Device             tps    kB_read/s    kB_wrtn/s    kB_dscd/s    kB_read    kB_wrtn    kB_dscd",
+            "     tps      kB/s    rqm/s   await  areq-sz  aqu-sz  %util Device",
+            "Linux 6.1.0 (host) 11/22/26 _x86_64_ (2 CPU)",
+            "sda 0.00 0.00 0.00 0.00 0.00 0.00 0.00 7.00 0.00 0.00 100.00",
+            "12:01:05 Device r/s w/s rkB/s wkB/s await %util",
+            "12:01:05 avg-cpu:  %user   %nice %system %iowait  %steal   %idle",
+            "12:01:05 sda 1.00 2.00 3.00",
+            "12:01:05 the disk is slow",
+            "what I read in the paper",
+            "",
+        ] {
+            assert_eq!(tool(line), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What stands in front of each line of a log that something else passed on: the quoting of a mail, the sign of
+//! a comment, a number, the time or the host of what collects logs.
+
+use super::Columns;
+use super::landmark::Machine;
+use super::stamp::{self, Stamp};
+
+/// The longest prefix that is believed.
+const LONGEST: usize = 120;
+
+/// The prefix of the lines, as it stood in front of the last line that is known for sure.
+#[derive(Debug, Default)]
+pub(crate) struct Prefix {
+    text: String,
+}
+
+impl Prefix {
+    /// Looks at a line: the headers of iostat tell what stands in front of them.
+    pub(crate) fn learn(&mut self, line: &str) {
+        if let Some(at) = landmark(line)
+            && self.text != line[..at]
+        {
+            self.text.clear();
+            if !line[..at].trim().is_empty() {
+                self.text.push_str(&line[..at]);
+            }
+        }
+    }
+
+    /// The line without the prefix, if it has it. Digits may be others, and as many others.
+    pub(crate) fn strip<'a>(&self, line: &'a str) -> &'a str {
+        if self.text.is_empty() {
+            return line;
+        }
+        behind(line, &self.text).unwrap_or(line)
+    }
+
+    /// The time in the prefix of the last header, if it is one and nothing else.
+    pub(crate) fn stamp(&self) -> Option<Stamp> {
+        if self.text.is_empty() {
+            return None;
+        }
+        stamp::stamp(self.text.trim_matches(|c: char| !c.is_alphanumeric()))
+    }
+}
+
+/// Where a header of iostat begins in a line that has one.
+fn landmark(line: &str) -> Option<usize> {
+    let found = |word: &str| {
+        let mut places = line.match_indices(word).map(|(at, _)| at);
+        let begins = |at: &usize| {
+            let before = line[..*at].chars().next_back();
+            before.is_none_or(|c| !c.is_alphanumeric() && !"_-%".contains(c))
+        };
+        places.find(begins).filter(|at| *at <= LONGEST)
+    };
+    let cpu = found("avg-cpu:");
+    let devices = || found("Device").filter(|at| Columns::of_header(&line[*at..]).is_some());
+    let machine = || found("Linux ").filter(|at| Machine::of_line(&line[*at..]).is_some());
+    cpu.or_else(devices).or_else(machine)
+}
+
+/// What follows the prefix in a line that has it.
+fn behind<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
+    let mut rest = line.trim_start();
+    let solid = prefix.trim();
+    let mut pattern = solid.chars().peekable();
+    while let Some(wanted) = pattern.next() {
+        let mut chars = rest.chars();
+        let found = chars.next()?;
+        if wanted.is_ascii_digit() && found.is_ascii_digit() {
+            while pattern.next_if(char::is_ascii_digit).is_some() {}
+            rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        } else if wanted.is_whitespace() && found.is_whitespace() {
+            while pattern.next_if(|c| c.is_whitespace()).is_some() {}
+            rest = rest.trim_start();
+        } else if wanted == found {
+            rest = chars.as_str();
+        } else {
+            return None;
+        }
+    }
+    // The indent behind it is the line's own.
+    let gap = prefix.trim_start().chars().count() - solid.chars().count();
+    for _ in 0..gap {
+        rest = rest.strip_prefix(char::is_whitespace).unwrap_or(rest);
+    }
+    Some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const HEADER: &str = "Device:         rrqm/s   wrqm/s     r/s     w/s    rkB/s    wkB/s avgrq-sz avgqu-sz   await  svctm  %util";
+
+    fn learned(line: &str) -> Prefix {
+        let mut prefix = Prefix::default();
+        prefix.learn(line);
+        prefix
+    }
+
+    #[test]
+    fn what_stands_in_front_of_a_header_stands_in_front_of_all_lines() {
+        for (front, other) in [
+            ("> ", "> "),
+            ("> > > ", "> > > "),
+            (">", ">"),
+            ("# ", "# "),
+            ("//", "//"),
+            ("  7.  ", " 12.  "),
+            ("9:", "103:"),
+            ("12:01:05 ", "12:01:06 "),
+            (
+                "Nov  3 12:01:05 db1 iostat[8]: ",
+                "Nov 13 00:00:59 db1 iostat[8]: ",
+            ),
+            ("[2026-11-23T12:01:05.123Z] ", "[2026-11-24T00:01:05.9Z] "),
+        ] {
+            for line in [
+                HEADER,
+                "avg-cpu:  %user   %idle",
+                "Linux 6.1.0 (db1) \t11/22/2026",
+            ] {
+                let prefix = learned(&format!("{front}{line}"));
+                assert_eq!(
+                    prefix.strip(&format!("{other}sda 1.00")),
+                    "sda 1.00",
+                    "{front}"
+                );
+                // A name of a group has one space more.
+                assert_eq!(
+                    prefix.strip(&format!("{other} sda 1.00")),
+                    " sda 1.00",
+                    "{front}"
+                );
+                assert_eq!(prefix.strip(other.trim_end()), "", "{front}");
+                assert_eq!(prefix.strip("sda 1.00"), "sda 1.00", "{front}");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_without_a_prefix_are_left_as_they_are() {
+        let mut prefix = learned(&format!("   {HEADER}"));
+        assert_eq!(prefix.strip("   sda 1.00"), "   sda 1.00");
+        prefix.learn(&format!("> {HEADER}"));
+        prefix.learn("> the Device of which I speak");
+        assert_eq!(prefix.strip("> sda 1.00"), "sda 1.00");
+        prefix.learn(HEADER);
+        assert_eq!(prefix.strip("> sda 1.00"), "> sda 1.00");
+        // Letters are no digits.
+        let prefix = learned(&format!("disks {HEADER}"));
+        assert_eq!(prefix.strip("sda 1.00"), "sda 1.00");
+    }
+
+    #[test]
+    fn a_prefix_that_is_a_time_tells_it() {
+        let stamp = |front: &str| learned(&format!("{front}{HEADER}")).stamp();
+        assert_eq!(stamp("12:01:05 ").unwrap().time.second(), 5);
+        assert!(stamp("[2026-11-23 12:01:05] ").unwrap().date.is_some());
+        assert!(stamp("2026-11-23T12:01:05Z ").unwrap().offset.is_some());
+        assert_eq!(stamp("> "), None);
+        assert_eq!(stamp(""), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_stripped(front: String, line: String) {
+            let prefix = learned(&format!("{front}{HEADER}"));
+            prop_assert!(line.ends_with(prefix.strip(&line)));
+            prefix.stamp();
+        }
+    }
+}

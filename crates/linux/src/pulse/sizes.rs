@@ -1,0 +1,64 @@
+//! Which block devices have a size (proc(5), `/proc/partitions`): a loop device without a file and a drive
+//! without a medium have none, while their counters stay.
+
+use std::collections::HashSet;
+
+use super::kept::{KeptFile, lines};
+use crate::block::DevNum;
+use crate::root::{Result, Root};
+
+/// Reads `/proc/partitions`.
+#[derive(Debug)]
+pub struct SizedReader {
+    file: KeptFile,
+}
+
+impl SizedReader {
+    /// Opens the file.
+    ///
+    /// # Errors
+    /// When it cannot be opened, as in a container that hides it.
+    pub fn open(root: &Root) -> Result<SizedReader> {
+        let file = KeptFile::open(&root.proc.join("partitions"))?;
+        Ok(SizedReader { file })
+    }
+
+    /// The devices that have a size now.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn read(&mut self) -> Result<HashSet<DevNum>> {
+        Ok(parse(self.file.read()?))
+    }
+}
+
+fn parse(text: &[u8]) -> HashSet<DevNum> {
+    let device = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let mut number = || words.next()?.parse::<u64>().ok();
+        let (major, minor, blocks) = (number()?, number()?, number()?);
+        let number = DevNum::new(u32::try_from(major).ok()?, u32::try_from(minor).ok()?);
+        (blocks > 0).then_some(number)
+    };
+    lines(text).filter_map(device).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn devices_with_a_size_are_listed() {
+        let text = b"major minor  #blocks  name\n\n 254        0   10485760 vda\n   7        3          0 loop3\n";
+        assert_eq!(parse(text), HashSet::from([DevNum::new(254, 0)]));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text: Vec<u8>, line: String) {
+            parse(&text);
+            parse(format!("8 0 {line}").as_bytes());
+        }
+    }
+}

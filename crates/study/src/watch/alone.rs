@@ -1,0 +1,268 @@
+//! What one report tells by itself: the only one of a run of iostat, or the only one beside the means since boot.
+//!
+//! Rules that look for what lasts need more. Here a ratio of means has to do, which is at its best over the
+//! days since boot: members of an array that were used unequally, and a device that hardly keeps up.
+
+use record::sample::{DeviceKind, DeviceSample, Flow, Sample};
+use record::{EventCode, Nanos, Severity};
+
+use super::history::median;
+use super::words::{digits, time};
+use super::{Sighting, disks};
+
+/// So many times the others' median is unequal.
+const UNEQUAL: f64 = 1.5;
+/// Fewer requests a second say nothing of a member,
+const LEAST_OPS: f64 = 1.0;
+/// nor do fewer requests in all, where the report's length is known,
+const LEAST_REQUESTS: f64 = 30.0;
+/// and fewer bytes a second do not tell mirrors by their writes.
+const LEAST_BYTES: f64 = 1024.0;
+/// So many times the others' median wait is slow; of two, nobody knows which is as it should be.
+const SLOW: f64 = 2.0;
+const SLOW_OF_TWO: f64 = 3.0;
+/// A difference of waits below this, in seconds, hurts nobody.
+const WORTH_NAMING_S: f64 = 0.001;
+/// Devices that write alike within this share may mirror each other.
+const ALIKE: f64 = 0.03;
+/// All of them together write what their array does, so many whole times within this share: as many as it
+/// has copies.
+const WHOLE: f64 = 0.1;
+/// A device that is busy for so much of the time while requests take so long, in seconds, does not keep up.
+const BUSY: f64 = 0.95;
+const LONG_S: f64 = 0.2;
+
+const STALLED: &str = "The disk or the way to it hangs, and whoever waits for it waits on. Look at the volume's \
+                       status and at the kernel's log.";
+const SATURATED: &str = "More is asked of it than it can do. Look for what asks (iotop, pidstat -d), and compare \
+                         its rate with what the volume may give.";
+const READ_LESS: &str = "md reads from the member that answers sooner or whose head is nearer. Compare their waits, \
+                         and look for one that is slow, only written (write-mostly) or was added lately.";
+const STRIPED: &str =
+    "A striped array is no faster than its busiest member. Look for one hot file or table.";
+const SLOWER: &str = "All members wait for this one. Compare it with the others (disksmith bench), and replace it \
+                      if it stays slow.";
+
+/// What a single report shows. `names`: the devices that are asked for; none means all.
+pub(super) fn look(sample: &Sample, names: &[String]) -> Vec<(EventCode, Sighting)> {
+    let mut seen = Vec::new();
+    for device in disks(sample, names) {
+        seen.extend(hangs(sample, device).map(|one| (EventCode::Stalled, one)));
+        seen.extend(saturated(sample, device).map(|one| (EventCode::Saturated, one)));
+    }
+    for group in groups(sample) {
+        seen.extend(unequal(sample, &group).map(|one| (EventCode::Imbalance, one)));
+        seen.extend(slower(sample, &group).map(|one| (EventCode::SlowMember, one)));
+    }
+    seen
+}
+
+fn hangs(sample: &Sample, device: &DeviceSample) -> Option<Sighting> {
+    if !super::stalled::hangs(device) {
+        return None;
+    }
+    let flight = match device.mean_in_flight.filter(|mean| *mean > 0.0) {
+        Some(mean) => format!("{} requests are in flight", digits(mean)),
+        None => "Requests are in flight".to_owned(),
+    };
+    let span = match sample.length {
+        Nanos(0) => "all the time of the report".to_owned(),
+        length => format!("{length}"),
+    };
+    let name = &device.device.name;
+    Some(Sighting {
+        text: format!("{flight} on {name}, and nothing completed in {span}."),
+        advice: STALLED,
+        ..Sighting::of(device, Severity::Warn, sample.at)
+    })
+}
+
+fn saturated(sample: &Sample, device: &DeviceSample) -> Option<Sighting> {
+    let busy = device.busy.filter(|busy| busy.0 >= BUSY)?;
+    let flows = [&device.read, &device.write, &device.all];
+    let wait = flows.iter().filter_map(|flow| flow.wait).max()?;
+    let wait = wait.as_secs_f64();
+    (wait >= LONG_S).then(|| Sighting {
+        text: format!(
+            "{} is busy for {:.0} % of the time, and requests take {} on average.",
+            device.device.name,
+            busy.percent(),
+            time(wait)
+        ),
+        advice: SATURATED,
+        figures: vec![("busy_share", busy.0), ("await_s", wait)],
+        ..Sighting::of(device, Severity::Warn, sample.at)
+    })
+}
+
+/// Devices that should do alike.
+struct Group<'a> {
+    members: Vec<&'a DeviceSample>,
+    /// Each of them holds a copy of the others.
+    mirrors: bool,
+    /// What makes them a group, as the end of a sentence.
+    known_by: String,
+}
+
+/// The arrays that are named, and else the devices that write alike beside an array of md, as the members of a
+/// mirror do.
+fn groups(sample: &Sample) -> Vec<Group<'_>> {
+    let is_array = |one: &&DeviceSample| one.device.kind == DeviceKind::Array;
+    let arrays: Vec<&DeviceSample> = sample.devices.iter().filter(is_array).collect();
+    let named = arrays.iter().filter(|one| !one.device.lies_on.is_empty());
+    let named: Vec<Group<'_>> = named
+        .map(|array| Group {
+            members: sample.below(&array.device).collect(),
+            mirrors: matches!(array.device.level.as_deref(), Some("raid1" | "raid10")),
+            known_by: format!("both in {}", array.device.name),
+        })
+        .collect();
+    if !named.is_empty() || arrays.is_empty() {
+        return named;
+    }
+    let written = |one: &DeviceSample| one.write.bytes.map_or(0.0, |bytes| bytes.0);
+    let disks = sample.devices.iter();
+    let disks =
+        disks.filter(|one| one.device.kind == DeviceKind::Disk && written(one) >= LEAST_BYTES);
+    let mut groups: Vec<Vec<&DeviceSample>> = Vec::new();
+    for disk in disks {
+        let alike = |group: &&mut Vec<&DeviceSample>| {
+            let first = group.first().map_or(0.0, |first| written(first));
+            (written(disk) - first).abs() <= ALIKE * first
+        };
+        match groups.iter_mut().find(alike) {
+            Some(group) => group.push(disk),
+            None => groups.push(vec![disk]),
+        }
+    }
+    let of_arrays: Vec<f64> = arrays.iter().map(|array| written(array)).collect();
+    let groups = groups.into_iter().filter(|group| {
+        let all = group.iter().map(|one| written(one)).sum();
+        is_mirrored(all, group.len(), &of_arrays)
+    });
+    groups
+        .map(|members| Group {
+            members,
+            mirrors: true,
+            known_by: "which write the same, as members of a mirror do".to_owned(),
+        })
+        .collect()
+}
+
+/// Whether disks write copies of what one of the arrays writes, or all of them: members of a stripe write alike
+/// too, but each byte once. `all`: what the disks write; `disks`: how many they are.
+fn is_mirrored(all: f64, disks: usize, arrays: &[f64]) -> bool {
+    let sum: f64 = arrays.iter().sum();
+    let mut written = arrays.iter().chain([&sum]);
+    written.any(|array| {
+        let copies = (all / array).round();
+        (2.0..=disks as f64).contains(&copies) && (all / array - copies).abs() <= WHOLE * copies
+    })
+}
+
+/// Whether there are enough requests for a member to be judged.
+fn is_enough(sample: &Sample, iops: f64) -> bool {
+    let seconds = sample.length.as_secs_f64();
+    iops >= LEAST_OPS && (seconds == 0.0 || iops * seconds >= LEAST_REQUESTS)
+}
+
+fn ops(flow: &Flow) -> f64 {
+    flow.iops.map_or(0.0, |iops| iops.0)
+}
+
+/// The member with the most of a figure, that figure, and the others' median.
+fn most<'a>(
+    group: &Group<'a>,
+    figure: impl Fn(&DeviceSample) -> Option<f64>,
+) -> Option<(&'a DeviceSample, f64, f64)> {
+    let known = group
+        .members
+        .iter()
+        .filter_map(|one| Some((*one, figure(one)?)));
+    let known: Vec<(&DeviceSample, f64)> = known.collect();
+    let (most, own) = known.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let others = known
+        .iter()
+        .filter(|(one, _)| one.device.id != most.device.id);
+    Some((
+        most,
+        own,
+        median(others.map(|(_, value)| *value).collect())?,
+    ))
+}
+
+fn unequal(sample: &Sample, group: &Group<'_>) -> Option<Sighting> {
+    type Kind = (&'static str, fn(&DeviceSample) -> f64);
+    let kinds: [Kind; 2] = [
+        ("reads", |one| ops(&one.read)),
+        ("requests", |one| ops(&one.all)),
+    ];
+    let (word, figure) = kinds[usize::from(!group.mirrors)];
+    let (device, own, others) = most(group, |one| Some(figure(one)))?;
+    if !is_enough(sample, own) || own < UNEQUAL * others {
+        return None;
+    }
+    Some(Sighting {
+        text: format!(
+            "{} has {} {word} a second, and the median of {} is {} ({}).",
+            device.device.name,
+            digits(own),
+            rest(group, device),
+            digits(others),
+            group.known_by,
+        ),
+        advice: if group.mirrors { READ_LESS } else { STRIPED },
+        figures: vec![("iops", own), ("others_iops", others)],
+        ..Sighting::of(device, Severity::Note, sample.at)
+    })
+}
+
+fn slower(sample: &Sample, group: &Group<'_>) -> Option<Sighting> {
+    let needed = if group.members.len() == 2 {
+        SLOW_OF_TWO
+    } else {
+        SLOW
+    };
+    type Kind = (&'static str, fn(&DeviceSample) -> &Flow);
+    let kinds: [Kind; 3] = [
+        ("Reads", |one| &one.read),
+        ("Writes", |one| &one.write),
+        ("Requests", |one| &one.all),
+    ];
+    let slow = kinds.into_iter().filter_map(|(word, flow)| {
+        let known = |one: &DeviceSample| {
+            let flow = flow(one);
+            is_enough(sample, ops(flow)).then(|| Some(flow.wait?.as_secs_f64()))?
+        };
+        let (device, own, others) = most(group, known)?;
+        let is_slow = own >= needed * others && own - others >= WORTH_NAMING_S && others > 0.0;
+        is_slow.then_some((word, device, own, others))
+    });
+    let ratio = |one: &(_, _, f64, f64)| one.2 / one.3;
+    let (word, device, own, others) = slow.max_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;
+    Some(Sighting {
+        text: format!(
+            "{word} of {} take {}, {} times the median of {} ({}; {}).",
+            device.device.name,
+            time(own),
+            digits(own / others),
+            rest(group, device),
+            time(others),
+            group.known_by,
+        ),
+        advice: SLOWER,
+        figures: vec![("await_s", own), ("siblings_await_s", others)],
+        ..Sighting::of(device, Severity::Warn, sample.at)
+    })
+}
+
+/// The other members in words.
+fn rest(group: &Group<'_>, device: &DeviceSample) -> String {
+    let others = group.members.iter();
+    let others = others.filter(|one| one.device.id != device.device.id);
+    let names: Vec<&str> = others.map(|one| one.device.name.as_str()).collect();
+    match names.as_slice() {
+        [one] => (*one).to_owned(),
+        names => format!("its {} siblings", names.len()),
+    }
+}

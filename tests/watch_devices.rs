@@ -1,0 +1,170 @@
+//! The verb `watch` on loop devices of its own: what the counters of a disk do not show.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/loops.rs"]
+mod loops;
+mod support;
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use loops::{Loop, Other, Throttle, run};
+use serde_json::Value;
+use support::Place;
+
+/// What is waited for comes within seconds, and on a host that is very busy within this.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A watch in the background, and its lines as they come.
+struct Watching {
+    child: Child,
+    lines: Receiver<Value>,
+}
+
+impl Watching {
+    fn start(place: &Place, device: &Loop) -> Watching {
+        let arguments = ["watch", &device.name(), "--json", "--interval", "500ms"];
+        let mut child = place
+            .command(&arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let (tell, lines) = channel();
+        std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                let _ = tell.send(serde_json::from_str(&line).unwrap());
+            }
+        });
+        Watching { child, lines }
+    }
+
+    /// The first line that is so, and the samples before it.
+    fn wait(&self, what: &str, is_it: impl Fn(&Value) -> bool) -> (Value, Vec<Value>) {
+        let end = Instant::now() + PATIENCE;
+        let mut samples = Vec::new();
+        while let Ok(line) = self
+            .lines
+            .recv_timeout(end.saturating_duration_since(Instant::now()))
+        {
+            if is_it(&line) {
+                return (line, samples);
+            }
+            if line["kind"] == "sample" {
+                samples.push(line);
+            }
+        }
+        panic!(
+            "{what} was not seen; the last sample: {:#?}",
+            samples.last()
+        );
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn is_change(line: &Value, change: &str, code: &str) -> bool {
+    line["change"] == change && line["finding"]["code"] == code
+}
+
+/// A program that reads a device past the page cache, one request at a time, until it is dropped.
+fn reader(device: &Loop) -> Command {
+    let mut command = Command::new("dd");
+    command.args([
+        &format!("if={}", device.path()),
+        "of=/dev/null",
+        "bs=4k",
+        "iflag=direct",
+    ]);
+    command
+}
+
+#[test]
+fn with_root_a_group_that_is_held_to_its_limit_is_named() {
+    let Some(device) = Loop::new(64) else {
+        return;
+    };
+    let Some(throttle) = Throttle::on(&device) else {
+        return;
+    };
+    let place = Place::new();
+    throttle.limit_iops(20);
+    let _reader = Other::start(&mut throttle.hold(&reader(&device)));
+    let watching = Watching::start(&place, &device);
+    let (found, samples) = watching.wait("cgroup-limit", |line| {
+        is_change(line, "opened", "cgroup-limit")
+    });
+    let finding = &found["finding"];
+    assert_eq!(finding["name"], device.name());
+    let text = finding["text"].as_str().unwrap();
+    assert!(
+        text.contains("/disksmith-test-") && text.contains("of 20.0 reads"),
+        "{text}"
+    );
+    // The disk itself hardly did anything meanwhile: most of a request's time passes before it.
+    let last = samples.last().unwrap();
+    let disk = &last["devices"][0];
+    let limit = &last["host"]["cgroup_limits"];
+    let limit = limit
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["kind"] == "reads");
+    let used = limit.unwrap()["used_per_s"].as_f64().unwrap();
+    let between_s = 1.0 / used;
+    let wait_s = disk["read"]["await_ns"].as_f64().unwrap() / 1e9;
+    assert!(wait_s < between_s / 2.0, "{disk:#?}");
+    // Without a limit, it is over.
+    throttle.limit_iops(1_000_000);
+    watching.wait("the end", |line| is_change(line, "closed", "cgroup-limit"));
+}
+
+#[test]
+fn with_root_a_device_that_is_detached_is_named() {
+    let Some(device) = Loop::new(8) else {
+        return;
+    };
+    let place = Place::new();
+    run(
+        "dd",
+        &[
+            &format!("if={}", device.path()),
+            "of=/dev/null",
+            "bs=1M",
+            "iflag=direct",
+        ],
+    );
+    let watching = Watching::start(&place, &device);
+    let name = device.name();
+    let (sample, _) = watching.wait("the device", |line| line["devices"][0]["name"] == name);
+    let id = sample["devices"][0]["id"].clone();
+    drop(device);
+    let (found, _) = watching.wait("removed", |line| is_change(line, "opened", "removed"));
+    let finding = &found["finding"];
+    assert_eq!(
+        (&finding["name"], &finding["severity"]),
+        (&name.into(), &"warn".into())
+    );
+    assert!(
+        finding["text"]
+            .as_str()
+            .unwrap()
+            .contains("no longer there"),
+        "{finding}"
+    );
+    // Another may have its name by now.
+    let (sample, _) = watching.wait("a sample", |line| line["kind"] == "sample");
+    let devices = sample["devices"].as_array().unwrap();
+    assert!(
+        devices.iter().all(|device| device["id"] != id),
+        "{sample:#?}"
+    );
+}
