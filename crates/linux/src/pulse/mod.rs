@@ -11,6 +11,7 @@ mod mdstat;
 mod memory;
 mod network;
 mod pressure;
+mod processors;
 
 pub use kept::KeptFile;
 pub use kernel_log::{KernelLog, Record};
@@ -18,3 +19,4 @@ pub use mdstat::{ArrayLine, MdStat, MemberWord};
 pub use memory::{MemoryCounts, MemoryReader};
 pub use network::{Interface, NetReader, Passed};
 pub use pressure::{PressureCounts, PressureReader, Stalled, load};
+pub use processors::ProcessorTime;

@@ -177,7 +177,8 @@ impl Session<'_> {
             window: plan.window,
             interrupt: self.interrupt,
         };
-        let phase = calls::run(&calls, tasks, &mut watch)?;
+        let mut phase = calls::run(&calls, tasks, &mut watch)?;
+        watch.finish(&mut phase);
         progress.end();
         Ok(phase)
     }
