@@ -114,7 +114,8 @@ mod tests {
     #[test]
     fn noise_drift_waves_steps_and_grants_do_not_alternate() {
         let mut rng = Rng::new(4);
-        let shapes: [(&str, fn(usize) -> f64); 6] = [
+        type Shape = fn(usize) -> f64;
+        let shapes: [(&str, Shape); 6] = [
             ("one level", |_| 100.0),
             ("a step", |t| if t < 40 { 100.0 } else { 300.0 }),
             ("a drift", |t| 100.0 + 5.0 * t as f64),
