@@ -2,12 +2,11 @@
 
 use study::watch::{ChangeKind, Settings, Watch};
 
-use crate::calm;
-use crate::caps;
 use crate::dice::Dice;
 use crate::play::{Found, Play, Verdict, judge};
 use crate::program::{Array, Pace, Program, Target};
 use crate::world::World;
+use crate::{calm, caps};
 
 /// How long each is played.
 pub(crate) const SECONDS: u64 = 150;

@@ -1,8 +1,7 @@
 //! What the user should know of a choice before it is made.
 
-use linux::Root;
 use linux::block::Devices;
-use linux::cloud;
+use linux::{Root, cloud};
 use record::Bytes;
 
 use super::check::Checked;

@@ -2,8 +2,7 @@
 
 use record::Bytes;
 
-use domain::raid::Layout;
-use domain::raid::Level;
+use domain::raid::{Layout, Level};
 
 /// The chunk when none is named: what EBS counts as one I/O at most (EBS User Guide, "I/O
 /// characteristics": SSD volumes take up to 256 KiB as one), so a full chunk costs one.

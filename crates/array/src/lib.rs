@@ -27,9 +27,7 @@ use ledger::Ledger;
 use linux::block::Devices;
 use serde_json::{Value, json};
 
-use crate::args::ArrayArgs;
-use crate::args::ArrayVerb;
-use crate::args::CreateArgs;
+use crate::args::{ArrayArgs, ArrayVerb, CreateArgs};
 use check::Checked;
 use domain::planned;
 use domain::raid::Level;
@@ -39,8 +37,7 @@ use journal::{Building, Journal, Stage};
 use plan::Plan;
 use programs::{Installed, Programs};
 use ui::context::{Context, tell};
-use ui::exit::sentence;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, Failure, Outcome, Standing as _, sentence};
 use ui::json::SCHEMA;
 use ui::table::wrap;
 

@@ -14,15 +14,9 @@ use super::{ETC, repair};
 use crate::args::ListArgs;
 use job::process::Here;
 use ui::context::Context;
-use ui::exit::Answer;
-use ui::exit::Failure;
-use ui::exit::Outcome;
-use ui::exit::Standing as _;
-use ui::exit::sentence;
+use ui::exit::{Answer, Failure, Outcome, Standing as _, sentence};
 use ui::json::SCHEMA;
-use ui::table::Column;
-use ui::table::layout;
-use ui::table::wrap;
+use ui::table::{Column, layout, wrap};
 
 /// An array, and who uses it.
 struct Used {

@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub mod args;
+mod around;
 pub mod conclusion;
 pub mod descriptors;
 mod findings;
@@ -32,19 +33,15 @@ use ledger::Ledger;
 use linux::{Root, cloud, extents, machine};
 use record::{Machine, Origin, Run, RunId, TargetKind};
 
-use crate::args::BenchArgs;
-use crate::args::EngineChoice;
-use crate::args::SuiteName;
+use crate::args::{BenchArgs, EngineChoice, SuiteName};
 use conclusion::Conclusion;
 use measure::Measured;
 use progress::Progress;
 use suite::PhasePlan;
 use target::Prepared;
 use ui::context::Context;
-use ui::exit::sentence;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
-use ui::output::Format;
-use ui::output::OutputFile;
+use ui::exit::{Answer, Failure, Outcome, Standing as _, sentence};
+use ui::output::{Format, OutputFile};
 
 /// Measures a target and says what the figures are worth.
 pub fn bench(

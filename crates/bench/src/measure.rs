@@ -6,10 +6,11 @@ use std::time::Instant;
 
 use engine::{Choice, Control, Engine, EngineError, Job, Observer, part_of_seed};
 use linux::diskstats::{self, Counter, DiskStats};
-use record::{Bytes, Nanos, Phase, Window};
+use record::{Bytes, DeviceCounts, Nanos, Phase, Surroundings, Window};
 use study::steady;
 use study::stop::{Look, StopRule, Stopper};
 
+use super::around::Around;
 use super::progress::Progress;
 use super::schedule::Schedule;
 use super::suite::{Ends, PhasePlan};
@@ -71,6 +72,7 @@ pub(super) fn measure(
         match engine.run_over(&job, others, &mut watch) {
             Ok(mut phase) => {
                 phase.began_s = began_s;
+                watch.finish(&mut phase);
                 measured.phases.push(phase);
             }
             Err(error) => {
@@ -98,6 +100,7 @@ pub(super) struct Watch<'a> {
     slices: Vec<f64>,
     /// Where a latency that is missed ends the phase.
     misses: Option<Misses>,
+    around: Around,
 }
 
 impl<'a> Watch<'a> {
@@ -125,7 +128,24 @@ impl<'a> Watch<'a> {
                 Ends::Precise => None,
                 Ends::Misses(target) => Some(Misses::new(target, &plan.workload)),
             },
+            around: Around::begin(),
         }
+    }
+
+    /// Adds to the phase, which has ended, what was around it.
+    pub(super) fn finish(self, phase: &mut Phase) {
+        let after = self.since(readings(self.counters).as_deref());
+        phase.surroundings = Surroundings {
+            after,
+            ..self.around.end()
+        };
+    }
+
+    /// What the disks did since they were read last.
+    fn since(&self, now: Option<&[DiskStats]>) -> Option<DeviceCounts> {
+        let pairs = now?.iter().zip(self.before.as_ref()?);
+        let parts: Option<Vec<_>> = pairs.map(|(now, before)| now.since(before)).collect();
+        parts.map(diskstats::sum)
     }
 }
 
@@ -139,6 +159,7 @@ fn readings(counters: &[Counter]) -> Option<Vec<DiskStats>> {
 
 impl Observer for Watch<'_> {
     fn begin(&mut self) {
+        self.around.measured_from_now();
         if self.before.is_none() {
             self.before = readings(self.counters);
         }
@@ -146,14 +167,8 @@ impl Observer for Watch<'_> {
 
     fn window(&mut self, window: &mut Window) -> Control {
         let now = readings(self.counters);
-        if let (Some(before), Some(now)) = (&self.before, &now) {
-            let parts: Option<Vec<_>> = now
-                .iter()
-                .zip(before)
-                .map(|(now, before)| now.since(before))
-                .collect();
-            window.device = parts.map(diskstats::sum);
-        }
+        // Without counters, what an engine said of its own devices stands.
+        window.device = self.since(now.as_deref()).or(window.device);
         self.before = now;
         self.progress.window(window);
         let slices = window

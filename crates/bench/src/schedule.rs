@@ -4,8 +4,7 @@ use record::{Bytes, Phase};
 
 use super::suite::PhasePlan;
 use super::suites::{curve, zones};
-use crate::args::BenchArgs;
-use crate::args::SuiteName;
+use crate::args::{BenchArgs, SuiteName};
 
 /// Gives the phases of a run, one after another.
 pub(super) trait Schedule {

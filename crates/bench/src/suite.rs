@@ -4,11 +4,8 @@ use record::{Bytes, Nanos, Pattern, Workload};
 
 use super::measure::WINDOW;
 use super::suites::{bonnie, curve, seek, zones};
-use crate::args::BenchArgs;
-use crate::args::SuiteName;
-use domain::values::Fraction;
-use domain::values::WorkloadText;
-use domain::values::check_rate;
+use crate::args::{BenchArgs, SuiteName};
+use domain::values::{Fraction, WorkloadText, check_rate};
 
 /// One phase of a suite.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,12 +7,8 @@ use clap_complete::Shell;
 
 use crate::cli::Cli;
 use ui::context::Context;
-use ui::exit::Answer;
-use ui::exit::Outcome;
-use ui::exit::Standing as _;
-use ui::output::Format;
-use ui::output::MAN_PAGE_MARK;
-use ui::output::OutputFile;
+use ui::exit::{Answer, Outcome, Standing as _};
+use ui::output::{Format, MAN_PAGE_MARK, OutputFile};
 
 /// Prints the completion script of a shell.
 pub(crate) fn completions(shell: Shell, context: &mut Context) -> Outcome {

@@ -6,11 +6,10 @@
 
 mod gather;
 
-use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Sender, channel};
-use std::thread;
+use std::{io, thread};
 
 use record::{Direction, Nanos, Phase, Workload};
 

@@ -2,11 +2,10 @@
 //! lets them begin and end together.
 
 use std::fs::File;
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::thread;
+use std::{io, thread};
 
 use record::{EngineKind, EngineUsed, Nanos, Phase, Workload};
 

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 
-use record::{CpuTime, Direction, EngineUsed, Flow, Phase, Stopped, Window, WindowFlow, Workload};
+use record::{
+    CpuTime, Direction, EngineUsed, Flow, Phase, Stopped, Surroundings, Window, WindowFlow,
+    Workload,
+};
 
 use crate::budget::Budget;
 use crate::clock::{Clock, cpu_since, process_cpu_time};
@@ -295,6 +298,7 @@ impl Gathered {
                 .collect(),
             cpu: self.cpu,
             windows: self.windows,
+            surroundings: Surroundings::default(),
         }
     }
 }

@@ -26,6 +26,7 @@ mod clock;
 mod disks;
 mod gate;
 mod gather;
+mod heartbeat;
 mod job;
 pub mod list;
 mod places;
@@ -44,6 +45,7 @@ mod worker;
 
 pub use clock::Clock;
 pub use disks::Disks;
+pub use heartbeat::{Heartbeat, Pause};
 pub use job::{Choice, Control, Engine, EngineError, Job, Observer};
 pub use random::part_of_seed;
 pub use start::Start;

@@ -2,7 +2,8 @@
 //! histograms that are known.
 
 use record::{
-    ClockKind, CpuTime, Direction, EngineKind, EngineUsed, Flow, Histogram, Phase, Stopped, Window,
+    ClockKind, CpuTime, Direction, EngineKind, EngineUsed, Flow, Histogram, Phase, Stopped,
+    Surroundings, Window,
 };
 
 use crate::job::{Control, Engine, EngineError, Job, Observer};
@@ -89,5 +90,6 @@ fn phase_of(job: &Job<'_>, windows: Vec<Window>, stopped: Stopped) -> Phase {
         thread_seconds: Vec::new(),
         cpu: CpuTime::default(),
         windows,
+        surroundings: Surroundings::default(),
     }
 }

@@ -2,10 +2,9 @@
 //! works everywhere, and what a database's log writer does.
 
 use std::fs::File;
-use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::AsFd;
-use std::thread;
+use std::{io, thread};
 
 use record::Direction;
 use rustix::io::Errno;

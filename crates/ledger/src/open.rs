@@ -1,11 +1,10 @@
 //! Opening the ledger.
 
 use std::cell::Cell;
-use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
 use jiff::Timestamp;
 use rusqlite::config::DbConfig;

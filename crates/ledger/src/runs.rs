@@ -9,8 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::document::{Document, Kept};
 use crate::error::is_misread;
-use crate::report;
-use crate::{Error, Ledger, Result};
+use crate::{Error, Ledger, Result, report};
 
 /// Which runs to list. The default is all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

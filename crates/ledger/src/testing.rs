@@ -218,6 +218,7 @@ pub(crate) fn database_run(minute: i64, share: f64) -> Run {
                 system_s: 1.1,
             },
             windows,
+            surroundings: Surroundings::default(),
         });
     }
     run

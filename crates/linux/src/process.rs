@@ -1,9 +1,8 @@
 //! Which process is which: a process id is given to another process after a while, so that only
 //! the id and the start together name one, and only during one boot.
 
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use crate::root::{self, Error, Result, Root, attribute, shown};
 

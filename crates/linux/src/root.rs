@@ -1,11 +1,10 @@
 //! Where the kernel's files are: the one way to `/proc`, `/sys` and `/dev`.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::{fs, io};
 
 /// What can go wrong when the kernel is asked.
 #[derive(Debug, thiserror::Error)]

@@ -32,6 +32,8 @@ pub enum Code {
     Capped,
     /// Requests were in flight and none came back for a whole window.
     Stall,
+    /// The measuring program itself did not run for a while, or the hypervisor took its processors.
+    Gap,
     /// The engine had no idle time: the figure is the host's, not the disk's.
     CpuBound,
     /// The device did more than was asked of it by this run.
@@ -50,13 +52,14 @@ pub enum Code {
 
 impl Code {
     /// All of them.
-    pub const ALL: [Code; 13] = [
+    pub const ALL: [Code; 14] = [
         Code::Unwritten,
         Code::Cached,
         Code::Unsteady,
         Code::Burst,
         Code::Capped,
         Code::Stall,
+        Code::Gap,
         Code::CpuBound,
         Code::ForeignIo,
         Code::Short,
@@ -75,6 +78,7 @@ impl Code {
             Code::Burst => "burst",
             Code::Capped => "capped",
             Code::Stall => "stall",
+            Code::Gap => "gap",
             Code::CpuBound => "cpu-bound",
             Code::ForeignIo => "foreign-io",
             Code::Short => "short",

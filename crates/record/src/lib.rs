@@ -23,7 +23,9 @@ pub use event::{Event, EventCode, Figure, Subject};
 pub use finding::{Code, Finding, Severity, Verdict};
 pub use histogram::{DecodeError, Histogram};
 pub use machine::{Cloud, FilesystemFacts, Machine};
-pub use phase::{ClockKind, CpuTime, EngineKind, EngineUsed, Flow, Phase, Stopped};
+pub use phase::{
+    ClockKind, CpuTime, EngineKind, EngineUsed, Flow, Gap, Phase, Stopped, Surroundings,
+};
 pub use ranges::{Ranges, RangesError};
 pub use run::{Cache, CacheKind, Origin, Run, RunId, Target, TargetKind};
 pub use summary::{

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Direction, Histogram, Slice, Window, Workload};
+use crate::{DeviceCounts, Direction, Histogram, Slice, Window, Workload};
 
 /// Which way the I/O went to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +78,26 @@ pub struct Flow {
     pub service: Option<Histogram>,
 }
 
+/// A time in which the measuring program itself did not run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Gap {
+    /// Where it begins, in seconds from the phase's start.
+    pub t_s: f64,
+    /// How long it is.
+    pub seconds: f64,
+}
+
+/// Circumstances of a phase that its requests do not tell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Surroundings {
+    /// Times in which the program did not run, in order.
+    pub gaps: Vec<Gap>,
+    /// The share of the processors' time that the hypervisor gave to others, 0 to 1.
+    pub stolen_fraction: f64,
+    /// What the kernel counted on the disks after the last window, until the last request came back.
+    pub after: Option<DeviceCounts>,
+}
+
 /// One workload, run for a while.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
@@ -112,6 +132,9 @@ pub struct Phase {
     pub cpu: CpuTime,
     /// The windows, in order of time, without gap.
     pub windows: Vec<Window>,
+    /// What was around it; nothing in runs of versions that did not look.
+    #[serde(default)]
+    pub surroundings: Surroundings,
 }
 
 impl Phase {

@@ -7,8 +7,7 @@ use linux::md;
 
 use super::timer::{self, TimerHost, Wanted};
 use super::when::NIGHT;
-use crate::args::By;
-use crate::args::ScrubArgs;
+use crate::args::{By, ScrubArgs};
 use array::programs::Installed;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome, Standing as _};

@@ -81,8 +81,7 @@ use scheduled::Plans;
 use start::{Ask, Book, Started, start, tidy};
 use target::Target;
 use ui::context::Context;
-use ui::exit::sentence;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, Failure, Outcome, Standing as _, sentence};
 use when::{Due, Opening, Starts};
 
 /// How often it is looked whether the hours have come.

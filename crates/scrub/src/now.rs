@@ -3,9 +3,8 @@
 //! It is a file beside the locks, in memory, and no part of the ledger: that is told every ten seconds
 //! only, since it may lie on the array.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use jiff::{SignedDuration, Timestamp};
 use linux::md::sync::Sectors;

@@ -7,12 +7,8 @@ use serde_json::{Value, json};
 
 use super::locate::{Located, Mismatch, Odd, Owners, Summary, What, harmless};
 use super::one::Scrubbed;
-use ui::table::Column;
-use ui::table::layout;
-use ui::table::wrap;
-use super::rewrite::Fate;
-use super::rewrite::Repaired;
-use super::rewrite::Sum;
+use super::rewrite::{Fate, Repaired, Sum};
+use ui::table::{Column, layout, wrap};
 
 /// So many places are shown as text; the JSON document has more.
 const SHOWN: usize = 20;

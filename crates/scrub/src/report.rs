@@ -5,9 +5,8 @@ use linux::md::sync::Sectors;
 use serde_json::{Value, json};
 
 use super::drive::{Ending, Order};
-use super::health;
 use super::one::{Scrubbed, why};
-use super::places;
+use super::{health, places};
 use ui::exit::{Answer, Failure, Outcome};
 use ui::json::SCHEMA;
 use ui::table::{Column, layout, wrap};

@@ -12,8 +12,7 @@ use super::locate::{Again, Located, locate, to_read};
 use super::one::{Scrubbed, why};
 use super::start::Book;
 use super::target::Target;
-use ui::context::Context;
-use ui::context::tell;
+use ui::context::{Context, tell};
 use ui::exit::sentence;
 
 /// What an older scrub has counted may be no more, or may be more: a monthly one begins anew.

@@ -10,17 +10,15 @@ use linux::md::sync::Sync;
 use linux::{Root, process};
 use record::Ranges;
 
-use super::guard;
 use super::health::Errors;
 use super::kept::Kept;
 use super::old::{Back, By, Old};
-use super::rewrite;
 use super::target::Target;
+use super::{guard, rewrite};
 use job::checkpoint::Keeper;
 use job::process::Here;
 use ui::context::Context;
-use ui::exit::Failure;
-use ui::exit::sentence;
+use ui::exit::{Failure, sentence};
 
 /// Where programs keep their settings.
 const ETC: &str = "/etc";

@@ -8,9 +8,8 @@ use record::Bytes;
 use rustix::fs::{Access, access};
 
 use super::foreground::Shared;
-use super::locate;
-use super::lock;
 use super::old::Old;
+use super::{locate, lock};
 
 /// An array that can be scrubbed.
 #[derive(Clone, Debug)]

@@ -3,8 +3,7 @@
 use jiff::{SignedDuration, Timestamp, Zoned, civil};
 use record::Nanos;
 
-use crate::args::By;
-use crate::args::Hours;
+use crate::args::{By, Hours};
 
 /// So many starts ahead are looked at: what is to be done in ten years has time enough.
 const MOST_STARTS: usize = 3660;

@@ -11,6 +11,8 @@
 //! | [`stop`] | is the interval narrow enough to stop measuring? |
 //! | [`steady`] | was there one level, and when did it begin? |
 //! | [`level`] | was there a level, and then a lower one? |
+//! | [`alternation`] | does it go back and forth between two levels? |
+//! | [`foreign`] | how much does I/O of others weigh against a figure? |
 //! | [`plateau`] | is the throughput too flat to be the disk's own? |
 //! | [`compare`] | is one run faster than another? |
 //! | [`few`] | where are the true means of things measured a few times each? |
@@ -28,6 +30,7 @@
 //! | [`drift`] | how far did the machine drift while all was measured? |
 //! | [`watch`] | what is wrong with the disks of a host, from moment to moment? |
 
+pub mod alternation;
 pub mod burnin;
 pub mod cold;
 pub mod compare;
@@ -37,6 +40,7 @@ mod distribution;
 pub mod drift;
 pub mod effects;
 pub mod few;
+pub mod foreign;
 pub mod interval;
 pub mod level;
 mod noise;

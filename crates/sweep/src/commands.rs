@@ -9,8 +9,7 @@ use super::record::Settings;
 use array::geometry::Geometry;
 use array::plan::{FsPlan, Plan};
 use domain::filesystem::Fs;
-use domain::raid::Layout as Copies;
-use domain::raid::Level;
+use domain::raid::{Layout as Copies, Level};
 
 /// The name of the array and its folder, which the user will change.
 const NAME: &str = "data";

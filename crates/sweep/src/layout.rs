@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use array::geometry::Geometry;
 use domain::filesystem::Fs;
-use domain::raid::Layout as Copies;
-use domain::raid::Level;
+use domain::raid::{Layout as Copies, Level};
 
 /// One layout: what is built, formatted and measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -51,8 +51,7 @@ use run::Ending;
 use start::Start;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome, Standing as _};
-use ui::output::Format;
-use ui::output::OutputFile;
+use ui::output::{Format, OutputFile};
 
 /// At most so many layouts have their latencies drawn.
 const FINALISTS: usize = 4;

@@ -10,16 +10,11 @@ use super::figures::figures_of;
 use super::record::{CellOutcome, Settings};
 use super::settings::own_workload;
 use bench::Ran;
-use bench::args::BenchArgs;
-use bench::args::SuiteName;
+use bench::args::{BenchArgs, SuiteName};
 use bench::conclusion::Conclusion;
-use domain::values::Percent;
-use domain::values::Size;
-use domain::values::Span;
+use domain::values::{Percent, Size, Span};
 use ui::context::Context;
-use ui::exit::Failure;
-use ui::exit::Standing as _;
-use ui::exit::sentence;
+use ui::exit::{Failure, Standing as _, sentence};
 
 /// What `bench` is asked for. All layouts of a block make the same requests.
 ///

@@ -16,10 +16,7 @@ use crate::args::SweepArgs;
 use array::programs::Programs;
 use job::process::Here;
 use ui::context::Context;
-use ui::exit::Answer;
-use ui::exit::Failure;
-use ui::exit::Outcome;
-use ui::exit::Standing as _;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
 use ui::json::SCHEMA;
 use ui::output::OutputFile;
 

@@ -19,8 +19,7 @@ use array::plan::{FsPlan, Plan};
 use array::programs::Programs;
 use array::steps::{self, Undone};
 use domain::planned::{self, Planned};
-use domain::raid::Layout as Copies;
-use domain::raid::Level;
+use domain::raid::{Layout as Copies, Level};
 
 /// A device of the sweep.
 struct Slot {

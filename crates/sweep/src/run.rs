@@ -24,9 +24,7 @@ use super::underway::Underway;
 use array::programs::Programs;
 use array::steps::Undone;
 use ui::context::Context;
-use ui::exit::Failure;
-use ui::exit::Standing as _;
-use ui::exit::sentence;
+use ui::exit::{Failure, Standing as _, sentence};
 
 /// How often it is tried to claim a device again: whoever looks at what has changed on it, as udev
 /// does, may hold it for a moment.

@@ -3,11 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use linux::Root;
 use linux::block::{DevNum, Device, Devices};
 use linux::exec::Exec;
 use linux::mounts::Mounts;
-use linux::root;
+use linux::{Root, root};
 use serde::{Deserialize, Serialize};
 
 use super::layout::Layout;

@@ -12,8 +12,7 @@ use record::{Bytes, Ranges};
 
 use super::finding::Finding;
 use super::plan::{Extent, Known, Plan};
-use super::report;
-use super::space;
+use super::{report, space};
 use reader::Volume;
 
 /// What is to be read of a volume, and how far that is known.

@@ -24,11 +24,9 @@ use super::reading::{MOST_DEPTH, Over, Reading};
 use super::start::Started;
 use super::turns::Turns;
 use super::watching::Watching;
-use reader::Resumes;
-use reader::Volume;
+use reader::{Resumes, Volume};
 use ui::exit::sentence;
-use ui::units::rate;
-use ui::units::span;
+use ui::units::{rate, span};
 
 /// What is to be done to a volume.
 pub(crate) struct Task {

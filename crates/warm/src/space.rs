@@ -2,11 +2,10 @@
 
 use std::fs::File;
 
-use linux::Root;
 use linux::block::{DevNum, Devices};
 use linux::mapping::Map;
 use linux::mounts::Mounts;
-use linux::spacemap;
+use linux::{Root, spacemap};
 use record::Ranges;
 
 use super::finding::{Code, Finding};

@@ -5,15 +5,9 @@ use record::{Bytes, Ranges};
 
 use super::finding::{Code, Finding};
 use super::place::{Keeper, Kept};
-use reader::Begin;
-use reader::Key;
-use reader::Refused;
-use reader::Resumes;
-use reader::Volume;
-use reader::begin;
+use reader::{Begin, Key, Refused, Resumes, Volume, begin};
 use ui::context::Context;
-use ui::exit::Failure;
-use ui::exit::sentence;
+use ui::exit::{Failure, sentence};
 
 /// A warming that can go on.
 pub(crate) struct Started {

@@ -12,11 +12,7 @@ use super::filter::Filter;
 use super::live::Ticks;
 use crate::args::WatchArgs;
 use ui::context::Context;
-use ui::exit::Answer;
-use ui::exit::Failure;
-use ui::exit::Outcome;
-use ui::exit::Standing as _;
-use ui::exit::sentence;
+use ui::exit::{Answer, Failure, Outcome, Standing as _, sentence};
 
 use verdict::{Seen, Status};
 

@@ -25,8 +25,7 @@ use ::record::sample::{Sample, Source};
 use study::watch::{Change, Settings, Watch};
 
 use crate::args::WatchArgs;
-use crate::views::json;
-use crate::views::plain;
+use crate::views::{json, plain};
 use collect::Collector;
 use filter::Filter;
 use live::Ticks;
@@ -37,8 +36,7 @@ use screen::Screen;
 use serve::Server;
 use ui::context::{Context, tell};
 use ui::exit::{Answer, Failure, Outcome, Standing as _};
-use ui::output::Format;
-use ui::output::OutputFile;
+use ui::output::{Format, OutputFile};
 use ui::signals;
 
 pub use check::misused as misused_check;

@@ -20,12 +20,8 @@ use rustix::time::Timespec;
 use study::watch::{Change, Settings, Watch};
 
 use crate::args::WatchArgs;
-use ui::context::Context;
-use ui::context::printable;
-use ui::exit::Answer;
-use ui::exit::Failure;
-use ui::exit::Outcome;
-use ui::exit::Standing as _;
+use ui::context::{Context, printable};
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
 use ui::output::OutputFile;
 
 use arrays::Arrays;

@@ -17,10 +17,7 @@ use crate::views::replay as render;
 use crate::views::replay::Table;
 use domain::when::When;
 use ui::context::Context;
-use ui::exit::Answer;
-use ui::exit::Failure;
-use ui::exit::Outcome;
-use ui::exit::Standing as _;
+use ui::exit::{Answer, Failure, Outcome, Standing as _};
 use ui::output::OutputFile;
 use ui::signals;
 

@@ -4,12 +4,9 @@ use ledger::Mark;
 use record::sample::{Recorded, Sample, Source};
 use study::watch::Change;
 
-use crate::html::Course;
-use crate::html::write_file;
+use crate::html::{Course, write_file};
 use ui::context::Context;
-use ui::exit::Failure;
-use ui::exit::Standing as _;
-use ui::exit::sentence;
+use ui::exit::{Failure, Standing as _, sentence};
 use ui::output::OutputFile;
 
 /// A page that is written at the end.

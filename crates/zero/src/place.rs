@@ -5,11 +5,10 @@ use std::io::{self, Seek as _};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
-use linux::Root;
 use linux::block::{DevNum, Devices};
 use linux::consent::DestroyTarget;
 use linux::offload::{self, Offload};
-use linux::signature;
+use linux::{Root, signature};
 use record::Bytes;
 use rustix::fs::OFlags;
 

@@ -9,9 +9,8 @@ use super::figures::{Finished, slow};
 use super::kept::{Disk, Method};
 use domain::planned::Seen;
 use ui::json::SCHEMA;
-use ui::relative;
 use ui::table::{Column, layout, wrap};
-use ui::words;
+use ui::{relative, words};
 
 const MIB: f64 = 1_048_576.0;
 

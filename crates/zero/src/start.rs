@@ -4,10 +4,9 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use ledger::{Ledger, Standing};
-use linux::Root;
 use linux::block::{DevNum, Devices};
 use linux::consent::{Consent, open_for_destroying};
-use linux::offload;
+use linux::{Root, offload};
 use record::{Ranges, RunId};
 
 use super::kept::{Disk, Keeper, Method, Zeroing};
@@ -20,9 +19,7 @@ use array::host::number_at;
 use domain::planned;
 use job::process::Here;
 use ui::context::Context;
-use ui::exit::Failure;
-use ui::exit::Standing as _;
-use ui::exit::sentence;
+use ui::exit::{Failure, Standing as _, sentence};
 
 /// Where the machine's id is.
 const ETC: &str = "/etc";

@@ -1,24 +1,30 @@
 //! Whether there is one figure to give: a steady level, known precisely, that is the disk's own.
 
-use record::{Code, Direction, Finding, Phase, Run, Severity, Stopped};
+use record::{Code, Direction, Finding, Flow, Histogram, Phase, Run, Severity, Stopped};
+use study::alternation::{self, Alternation};
 use study::level::find_drop;
 use study::plateau::{self, Capped, Throughput};
 use study::steady::{self, Reason};
 
-use super::{finding, longer};
+use super::{finding, longer, trouble};
 use crate::conclusion::{FlowFigures, PhaseFigures};
 use ui::words::{number, percent};
 
 /// An open loop keeps its rate when this share of it came back.
 const KEPT: f64 = 0.95;
-/// An interval wider than this is a warning; narrower, but wider than asked for, a note.
+/// Where no precision was asked for, an interval that is wider than this is worth a note.
 const WIDE: f64 = 0.10;
+/// An interval wider than this leaves open which of two disks is faster where one is twice as fast: a warning.
+const USELESS: f64 = 0.50;
 /// The phases of suites that say how long a request takes that does not wait.
 const BASE_PHASES: [&str; 2] = ["seek", "seek-1"];
 
 /// The level wanders or drifts, so that the mean describes no moment of it.
 pub(super) fn unsteady(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
     let slices = phase.slice_ops();
+    if let Some(found) = alternation::find(&slices) {
+        return Some(alternating(phase, found));
+    }
     let steadiness = steady::assess(slices.get(figures.warmup_slices..)?);
     let how = match steadiness.reason {
         Reason::Level | Reason::TooFew => return None,
@@ -40,6 +46,25 @@ pub(super) fn unsteady(phase: &Phase, figures: &PhaseFigures) -> Option<Finding>
     ))
 }
 
+/// The rate goes back and forth between two levels.
+fn alternating(phase: &Phase, found: Alternation) -> Finding {
+    let slice_s = phase.slice_seconds();
+    finding(
+        Code::Unsteady,
+        Severity::Warn,
+        Some(phase),
+        format!(
+            "The rate alternated between {} and {} IOPS and changed {} times, so its mean describes \
+             no moment of it: a limit is raised and lowered, credit is earned and spent, or another \
+             load comes and goes. Plan with the lower level, and look for what changes (disksmith \
+             watch).",
+            number(found.low / slice_s),
+            number(found.high / slice_s),
+            found.changes
+        ),
+    )
+}
+
 /// How a rate drifted, by the means of the first and the last fifth: the share that a line fitted to it falls by
 /// may be more than all.
 fn drifted(phase: &Phase, slices: &[f64]) -> String {
@@ -59,17 +84,20 @@ fn drifted(phase: &Phase, slices: &[f64]) -> String {
 pub(super) fn behind_rate(phase: &Phase) -> Option<Finding> {
     let rate = phase.workload.rate_per_s?;
     let ops: u64 = phase.windows.iter().map(record::Window::ops).sum();
-    let came_back = ops as f64 / phase.seconds;
+    // A disk that stalled for a while, and keeps the rate otherwise, is not overloaded.
+    let seconds = trouble::answering_seconds(phase).max(phase.slice_seconds());
+    let came_back = ops as f64 / seconds;
     // Poisson arrivals differ from their mean by chance; three deviations are no chance.
-    let by_chance = 3.0 * (rate / phase.seconds).sqrt();
+    let by_chance = 3.0 * (rate / seconds).sqrt();
     (came_back < rate * KEPT && came_back < rate - by_chance).then(|| {
         finding(
             Code::Unsteady,
             Severity::Warn,
             Some(phase),
             format!(
-                "{} requests a second were due and {} came back: requests queue up, and the \
-                 latencies grow for as long as this goes on.",
+                "Overload: {} requests a second were due and {} came back, so that requests queue up \
+                 and the latencies grow for as long as this goes on. Give a lower --rate, or a disk \
+                 that does more.",
                 number(rate),
                 number(came_back)
             ),
@@ -98,7 +126,9 @@ pub(super) fn burst(phase: &Phase) -> Option<Finding> {
 
 /// A plateau too flat to be the disk's own.
 pub(super) fn capped(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
-    if phase.workload.rate_per_s.is_some() || phase.sync.is_some() {
+    let open_loop = phase.workload.rate_per_s.is_some();
+    // An open loop that keeps its rate is as flat as its schedule.
+    if phase.sync.is_some() || (open_loop && behind_rate(phase).is_none()) {
         return None;
     }
     let warmup = figures.warmup_slices;
@@ -111,7 +141,11 @@ pub(super) fn capped(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Option
         ops: ops.get(warmup..)?,
         bytes: bytes.get(warmup..)?,
         slice_s: phase.slice_seconds(),
-        depth: phase.workload.in_flight() as f64,
+        // An overloaded open loop asks for more than comes back, however many are in flight.
+        depth: match open_loop {
+            true => 1.0,
+            false => phase.workload.in_flight() as f64,
+        },
         mean_latency_s: mean_latency(phase)?,
         base_latency_s: base_latency(run, phase),
     })?;
@@ -140,10 +174,16 @@ fn mean_latency(phase: &Phase) -> Option<f64> {
         .into_iter()
         .filter_map(|direction| phase.flow(direction))
     {
-        sum += flow.latency.mean() * flow.latency.count() as f64;
-        count += flow.latency.count() as f64;
+        let times = from_submission(flow);
+        sum += times.mean() * times.count() as f64;
+        count += times.count() as f64;
     }
     (count > 0.0).then(|| sum / count / 1e9)
+}
+
+/// The times that requests took from their submission.
+fn from_submission(flow: &Flow) -> &Histogram {
+    flow.service.as_ref().unwrap_or(&flow.latency)
 }
 
 /// How long a request takes that does not wait: from the phase with one in flight, where it ran,
@@ -159,7 +199,7 @@ fn base_latency(run: &Run, phase: &Phase) -> Option<f64> {
     let fastest = [Direction::Read, Direction::Write]
         .into_iter()
         .filter_map(|direction| phase.flow(direction))
-        .map(|flow| flow.latency.quantile(0.01))
+        .map(|flow| from_submission(flow).quantile(0.01))
         .min();
     let base = match (alone, fastest) {
         (Some(alone), Some(fastest)) => alone.min(fastest),
@@ -173,37 +213,33 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
     let wanted = phase.workload.precision;
     let main = figures.flows.first()?;
     let width = main.iops.half_width();
+    let took = number(phase.seconds);
     let (severity, why) = match (phase.stopped, width) {
         (Stopped::Signal, _) => (Severity::Warn, "A signal ended the phase early".to_owned()),
         (Stopped::Precise, _) => return None,
         _ if phase.windows.is_empty() => return None,
         (_, Some(width)) if width <= wanted => return None,
         // What was not asked for is not missed, unless the figure is worth little without it.
-        (_, Some(width)) if wanted == 0.0 && width > WIDE => (
-            Severity::Warn,
-            format!(
-                "After {} s the rate was known only to be {}",
-                number(phase.seconds),
-                within(main)
-            ),
-        ),
-        _ if wanted == 0.0 => return None,
-        (_, Some(width)) => (
-            if width > WIDE {
-                Severity::Warn
-            } else {
-                Severity::Note
-            },
-            format!(
-                "After {} s the rate was known to be {}, not to ±{}",
-                number(phase.seconds),
-                within(main),
-                percent(wanted)
-            ),
-        ),
+        (_, Some(width)) if wanted == 0.0 && width <= WIDE => return None,
+        (_, None) if wanted == 0.0 => return None,
+        (_, Some(width)) => {
+            let severity = match width > USELESS {
+                true => Severity::Warn,
+                false => Severity::Note,
+            };
+            let missed = match wanted > 0.0 {
+                true => format!(", not to ±{}", percent(wanted)),
+                false => String::new(),
+            };
+            let known = within(main);
+            (
+                severity,
+                format!("After {took} s the rate was known to be {known}{missed}"),
+            )
+        }
         (_, None) => (
             Severity::Warn,
-            format!("{} s say too little for an interval", number(phase.seconds)),
+            format!("{took} s say too little for an interval"),
         ),
     };
     Some(finding(
@@ -311,6 +347,97 @@ mod tests {
             let said = found.iter().any(|(code, _)| *code == Code::Short);
             assert_eq!(said, short, "{noise}: {found:?}");
         }
+    }
+
+    #[test]
+    fn a_wide_interval_speaks_for_itself_unless_it_says_nothing() {
+        let width = |noise: f64| {
+            let run = Made::steady(1000.0).noise(noise).run();
+            codes(&run)
+                .into_iter()
+                .find(|(code, _)| *code == Code::Short)
+        };
+        assert_eq!(width(0.3), Some((Code::Short, Severity::Note)));
+        assert_eq!(width(0.7), Some((Code::Short, Severity::Note)));
+        let run = Made::new(|t| if t < 7.5 { 10.0 } else { 5000.0 }).run();
+        assert!(codes(&run).contains(&(Code::Short, Severity::Warn)));
+    }
+
+    #[test]
+    fn a_cap_that_alternates_is_named_with_both_levels() {
+        for stay in [1.0, 2.0] {
+            let high = move |t: f64| (t / stay) as u64 % 2 == 1;
+            let run = Made::new(move |t| if high(t) { 3000.0 } else { 300.0 }).run();
+            let conclusion = made::conclude(&run);
+            let found = conclusion
+                .findings
+                .iter()
+                .find(|f| f.code == Code::Unsteady);
+            let text = &found
+                .unwrap_or_else(|| panic!("{:?}", conclusion.findings))
+                .text;
+            assert!(text.starts_with("The rate alternated between 30"), "{text}");
+        }
+    }
+
+    /// An open loop at `due` a second on a disk with a limit, whose queue is waited for at the end.
+    fn overloaded(cap: f64, due: f64) -> Run {
+        let mut run = Made::capped(cap).run();
+        let phase = &mut run.phases[0];
+        phase.workload.rate_per_s = Some(due);
+        phase.workload.depth = 4096;
+        let mut queue = 0.0;
+        for window in &mut phase.windows {
+            queue += due - cap;
+            window.in_flight = queue as u64;
+        }
+        phase.drain_seconds = f64::min(queue, 4096.0) / cap;
+        let flow = phase.read.as_mut().unwrap();
+        let mut service = Histogram::new();
+        for percent in 1..=100_u32 {
+            let waited = f64::from(percent) / 100.0 * phase.drain_seconds;
+            service.record_many((waited * 1e9) as u64 + 1_000_000, flow.ops / 100);
+        }
+        service.record_many(1_000_000, flow.ops / 20);
+        flow.service = Some(service);
+        run
+    }
+
+    #[test]
+    fn an_overloaded_open_loop_is_overload_and_no_stall() {
+        for (cap, due) in [(300.0, 600.0), (3000.0, 3300.0), (100.0, 1000.0)] {
+            let run = overloaded(cap, due);
+            let found = codes(&run);
+            let expected = [
+                (Code::Unsteady, Severity::Warn),
+                (Code::Capped, Severity::Note),
+            ];
+            assert_eq!(found, expected, "{cap} {due}");
+            assert!(
+                made::conclude(&run).findings[0]
+                    .text
+                    .starts_with("Overload")
+            );
+        }
+        // A stall beside it is named too.
+        let mut run = overloaded(300.0, 600.0);
+        run.phases[0].drain_seconds += 5.0;
+        let found: Vec<Code> = codes(&run).into_iter().map(|(code, _)| code).collect();
+        assert!(
+            found.contains(&Code::Stall) && found.contains(&Code::Unsteady),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn a_stall_of_an_open_loop_that_keeps_its_rate_otherwise_is_no_overload() {
+        let mut run = Made::steady(1000.0).stalled(3..5).run();
+        run.phases[0].workload.rate_per_s = Some(1000.0);
+        let found: Vec<Code> = codes(&run).into_iter().map(|(code, _)| code).collect();
+        assert!(
+            found.contains(&Code::Stall) && !found.contains(&Code::Unsteady),
+            "{found:?}"
+        );
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use record::{
     Bytes, ClockKind, Code, CpuTime, DeviceCounts, EngineKind, EngineUsed, Flow, Histogram,
-    Machine, Nanos, Origin, Pattern, Phase, Run, RunId, Severity, Slice, Stopped, Target,
-    TargetKind, Window, WindowFlow, Workload,
+    Machine, Nanos, Origin, Pattern, Phase, Run, RunId, Severity, Slice, Stopped, Surroundings,
+    Target, TargetKind, Window, WindowFlow, Workload,
 };
 
 use crate::conclusion::Conclusion;
@@ -141,6 +141,7 @@ impl Made {
             thread_seconds: Vec::new(),
             cpu: CpuTime::default(),
             windows,
+            surroundings: Surroundings::default(),
         })
     }
 

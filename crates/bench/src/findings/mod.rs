@@ -37,7 +37,7 @@ pub(super) fn of(run: &Run, figures: &[PhaseFigures], answer: Option<&Answer>) -
     for (phase, figures) in run.phases.iter().zip(figures) {
         findings.extend(match suites::has_level(answer, phase) {
             true => of_phase(run, phase, figures),
-            false => of_source(run, phase),
+            false => of_source(run, phase, figures),
         });
     }
     let mut findings = suites::condense(run, answer, findings);
@@ -47,10 +47,11 @@ pub(super) fn of(run: &Run, figures: &[PhaseFigures], answer: Option<&Answer>) -
 }
 
 /// What is said of a phase whose level is no matter of findings.
-fn of_source(run: &Run, phase: &Phase) -> Vec<Finding> {
+fn of_source(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
     let findings = [
         source::cached(run, phase),
-        foreign::foreign_io(run, phase),
+        foreign::foreign_io(run, phase, figures),
+        trouble::gap(phase),
         trouble::cpu_bound(run, phase),
     ];
     findings.into_iter().flatten().collect()
@@ -60,18 +61,23 @@ fn of_phase(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
     let stall = trouble::stall(phase).filter(|_| !bonnie::waits_at_end_only(phase));
     let burst = level::burst(phase);
     let cpu_bound = trouble::cpu_bound(run, phase);
+    let gap = trouble::gap(phase);
     // A stall or a spent burst is why the level is not one, and says more.
     let explained = stall.is_some() || burst.is_some();
-    let unsteady = level::behind_rate(phase).or_else(|| level::unsteady(phase, figures));
+    let behind = level::behind_rate(phase);
+    let unsteady =
+        level::unsteady(phase, figures).filter(|_| !explained && behind.is_none() && gap.is_none());
     let capped = level::capped(run, phase, figures);
     [
         source::cached(run, phase),
         // Beside a given work a file system writes its own, which nobody can tell from others'.
-        foreign::foreign_io(run, phase).filter(|_| phase.workload.calls().is_none()),
+        foreign::foreign_io(run, phase, figures).filter(|_| phase.workload.calls().is_none()),
         level::short(phase, figures),
-        unsteady.filter(|_| !explained),
+        behind,
+        unsteady,
         capped.filter(|_| !explained && cpu_bound.is_none()),
         stall,
+        gap,
         burst,
         cpu_bound,
     ]

@@ -1,6 +1,6 @@
 //! What got in the way: stalls, and the host's own limits.
 
-use record::{Code, Finding, Phase, Run, Severity, Window};
+use record::{Code, Finding, Gap, Phase, Run, Severity, Window};
 
 use super::finding;
 use ui::words::{number, percent};
@@ -9,6 +9,9 @@ use ui::words::{number, percent};
 const STALL_S: f64 = 0.9;
 /// Workers that wait for less than this share of the time are the limit themselves.
 const IDLE: f64 = 0.05;
+/// A hypervisor that takes more than this share of the processors' time makes the figures its own.
+const STOLEN: f64 = 0.05;
+
 /// Requests were in flight, and none came back for a while.
 pub(super) fn stall(phase: &Phase) -> Option<Finding> {
     let silences = silences(phase);
@@ -21,13 +24,64 @@ pub(super) fn stall(phase: &Phase) -> Option<Finding> {
             first.waiting,
             number(first.t_s),
         ),
-        None if phase.drain_seconds >= STALL_S => format!(
-            "When the time was up, the last requests took another {} to come back.",
-            seconds(phase.drain_seconds)
+        None if late_seconds(phase) >= STALL_S => format!(
+            "When the time was up, the last requests took another {} to come back, {} longer than \
+             so many take at the rate of the phase.",
+            seconds(phase.drain_seconds),
+            seconds(late_seconds(phase)),
         ),
         None => return None,
     };
     Some(finding(Code::Stall, Severity::Warn, Some(phase), text))
+}
+
+/// For how much longer than their number explains the last requests took to come back, in seconds.
+fn late_seconds(phase: &Phase) -> f64 {
+    let ops: u64 = phase.windows.iter().map(Window::ops).sum();
+    let waiting = phase.windows.last().map_or(0, |window| window.in_flight);
+    let waiting = waiting.min(phase.workload.in_flight()) as f64;
+    let due = match ops {
+        0 => 0.0,
+        _ => waiting * phase.seconds / ops as f64,
+    };
+    let end = phase.seconds + phase.drain_seconds;
+    phase.drain_seconds - due - gap_seconds(phase, phase.seconds, end)
+}
+
+/// The measurement itself did not run, or not all of the time.
+pub(super) fn gap(phase: &Phase) -> Option<Finding> {
+    let end = phase.seconds + phase.drain_seconds;
+    let of_phase = |gap: &&Gap| gap.t_s < end;
+    let gaps: Vec<&Gap> = phase.surroundings.gaps.iter().filter(of_phase).collect();
+    let stolen = phase.surroundings.stolen_fraction;
+    let text = match gaps.first() {
+        Some(first) => format!(
+            "This program itself did not run for {} of {} s, the first time {} s after the phase \
+             began: it, or its virtual machine, was stopped or got no processor. What the disk did \
+             then is not known, and the figures hold that time. Measure again.",
+            seconds(gaps.iter().map(|gap| gap.seconds).sum()),
+            number(phase.seconds),
+            number(first.t_s),
+        ),
+        None if stolen > STOLEN => format!(
+            "The hypervisor gave {} of the processors' time to others (steal): the figures are of a \
+             host that was not there all of the time. Measure again, or on another instance.",
+            percent(stolen)
+        ),
+        None => return None,
+    };
+    Some(finding(Code::Gap, Severity::Warn, Some(phase), text))
+}
+
+/// How much of the time from `from` to `until`, in seconds of the phase, the program did not run.
+fn gap_seconds(phase: &Phase, from: f64, until: f64) -> f64 {
+    let overlap = |gap: &Gap| ((gap.t_s + gap.seconds).min(until) - gap.t_s.max(from)).max(0.0);
+    phase.surroundings.gaps.iter().map(overlap).sum()
+}
+
+/// How long a phase could be measured: without stalls of the disk and the times in which the program did not run.
+pub(super) fn answering_seconds(phase: &Phase) -> f64 {
+    phase.seconds - silent_seconds(phase) - gap_seconds(phase, 0.0, phase.seconds)
 }
 
 /// For how long nothing came back in all, counting only what is long enough for a stall.
@@ -75,6 +129,11 @@ fn silences(phase: &Phase) -> Vec<Silence> {
                 silence.waiting = silence.waiting.max(waiting);
             }
         }
+    }
+    // Silence of this program is none of the disk's.
+    for silence in &mut silences {
+        let end = silence.t_s + silence.seconds;
+        silence.seconds -= gap_seconds(phase, silence.t_s, end);
     }
     // The little less makes up for adding up tenths.
     silences.retain(|silence| silence.seconds >= STALL_S - 1e-6 && silence.waiting > 0);
@@ -192,6 +251,59 @@ mod tests {
         assert_eq!(codes(&run), [(Code::Stall, Severity::Warn)]);
         run.phases[0].drain_seconds = 0.5;
         assert_eq!(codes(&run), []);
+    }
+
+    /// What is found of a phase that was silent from 2.0 to 4.5 s and in which the program paused then.
+    fn silent_beside(pause: Option<(f64, f64)>) -> Vec<Code> {
+        let mut run = Made::steady(1000.0).run();
+        let phase = &mut run.phases[0];
+        for slice in 20..45 {
+            let window = &mut phase.windows[slice / 10];
+            window.read.as_mut().unwrap().slices[slice % 10] = record::Slice::default();
+        }
+        phase.surroundings.gaps = pause
+            .map(|(t_s, seconds)| Gap { t_s, seconds })
+            .into_iter()
+            .collect();
+        let found = codes(&run).into_iter().map(|(code, _)| code);
+        // The interval is wide in any case.
+        found.filter(|code| *code != Code::Short).collect()
+    }
+
+    #[test]
+    fn a_time_in_which_the_program_did_not_run_is_no_stall_of_the_disk() {
+        assert_eq!(silent_beside(None), [Code::Stall]);
+        assert_eq!(silent_beside(Some((1.97, 2.49))), [Code::Gap]);
+        // A short one does not excuse a long silence.
+        assert_eq!(silent_beside(Some((2.0, 0.6))), [Code::Stall, Code::Gap]);
+        let mut run = Made::steady(1000.0).run();
+        run.phases[0].drain_seconds = 2.6;
+        run.phases[0].surroundings.gaps = vec![Gap {
+            t_s: 7.9,
+            seconds: 2.5,
+        }];
+        assert_eq!(codes(&run), [(Code::Gap, Severity::Warn)]);
+    }
+
+    #[test]
+    fn time_that_the_hypervisor_takes_is_named() {
+        let mut run = Made::steady(1000.0).run();
+        run.phases[0].surroundings.stolen_fraction = 0.02;
+        assert_eq!(codes(&run), []);
+        run.phases[0].surroundings.stolen_fraction = 0.2;
+        assert_eq!(codes(&run), [(Code::Gap, Severity::Warn)]);
+        assert!(made::conclude(&run).findings[0].text.contains("20 %"));
+    }
+
+    #[test]
+    fn requests_that_wait_their_turn_at_the_end_are_no_stall() {
+        // 20 in flight at 10 a second take 2 s.
+        let mut run = Made::capped(10.0).run();
+        run.phases[0].drain_seconds = 2.1;
+        let stalls = |run: &Run| codes(run).iter().any(|(code, _)| *code == Code::Stall);
+        assert!(!stalls(&run));
+        run.phases[0].drain_seconds = 3.1;
+        assert!(stalls(&run));
     }
 
     #[test]

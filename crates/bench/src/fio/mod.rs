@@ -34,9 +34,7 @@ use super::progress::Progress;
 use super::{Ran, Session, descriptors, sample, target};
 use crate::args::BenchArgs;
 use ui::context::Context;
-use ui::exit::Failure;
-use ui::exit::Outcome;
-use ui::exit::Standing as _;
+use ui::exit::{Failure, Outcome, Standing as _};
 use ui::output::OutputFile;
 
 /// Measures a target by a job file of fio.

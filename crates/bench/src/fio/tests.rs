@@ -7,9 +7,8 @@ use engine::Choice;
 use fiojob::{Job, Surroundings};
 use record::{Bytes, Nanos, Pattern, SizeShare, Spread};
 
-use super::names;
 use super::plan::{Plan, Stream};
-use super::sum;
+use super::{names, sum};
 
 fn jobs(text: &str) -> Vec<Job> {
     let surroundings = Surroundings {

@@ -167,7 +167,7 @@ impl<'a> Wall<'a> {
         let plan = PhasePlan::new(lead.name.clone(), lead.workload.clone());
         let mut watch = Watch::new(&plan, counters, progress);
         let (streams, before, files) = (self.streams, self.before, &self.handles.of);
-        let results: Vec<Result<Phase, EngineError>> =
+        let mut results: Vec<Result<Phase, EngineError>> =
             heeding(runner.interrupt, runner.stop, |scope| {
                 let others: Vec<_> = (1..streams.len())
                     .map(|index| {
@@ -190,6 +190,9 @@ impl<'a> Wall<'a> {
                 });
                 [first].into_iter().chain(others).collect()
             });
+        if let Some(Ok(first)) = results.first_mut() {
+            watch.finish(first);
+        }
         let named = streams.iter().zip(results);
         named
             .map(|(stream, result)| result.map_err(|error| (stream.name.clone(), error)))

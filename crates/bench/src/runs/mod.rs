@@ -13,18 +13,13 @@ use serde_json::json;
 
 use crate::conclusion::Conclusion;
 use crate::imported::Judged;
-use crate::runs::args::CompareArgs;
-use crate::runs::args::ReportArgs;
-use crate::runs::args::RunsArgs;
-use crate::runs::args::RunsVerb;
-use crate::runs::args::ShowArgs;
+use crate::runs::args::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
 use crate::views;
 use side::Side;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome, Standing as _};
 use ui::json::SCHEMA;
-use ui::output::Format;
-use ui::output::OutputFile;
+use ui::output::{Format, OutputFile};
 use ui::table::{Column, layout};
 
 /// Lists runs, or removes some.

@@ -5,8 +5,7 @@ use engine::Control;
 use record::{Bytes, Direction, Histogram, Nanos, Phase, Run, Window, Workload};
 use study::curve::{self, Kept, Next, Tail, Trial};
 
-use crate::args::BenchArgs;
-use crate::args::SuiteName;
+use crate::args::{BenchArgs, SuiteName};
 use crate::schedule::Schedule;
 use crate::suite::{Ends, OPEN_LOOP_DEPTH, PhasePlan, base};
 

@@ -12,10 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use array::args::ArrayArgs;
 use bench::args::BenchArgs;
 use bench::imported::args::ImportArgs;
-use bench::runs::args::CompareArgs;
-use bench::runs::args::ReportArgs;
-use bench::runs::args::RunsArgs;
-use bench::runs::args::ShowArgs;
+use bench::runs::args::{CompareArgs, ReportArgs, RunsArgs, ShowArgs};
 pub(crate) use fleet::{
     FleetArgs, FleetShowArgs, FleetVerb, FleetZeroArgs, HostsArgs, LookArgs, Per, PlanArgs,
     RaceArgs, ReachArgs, RoundsArgs, RunArgs, SourceArgs, Ties, TopArgs,

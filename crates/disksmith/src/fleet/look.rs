@@ -2,8 +2,7 @@
 //! whether the host's own rules let it, and which disks those are. Nothing is written.
 
 use std::ffi::OsString;
-use std::io;
-use std::mem;
+use std::{io, mem};
 
 use linux::Root;
 use linux::block::Devices;

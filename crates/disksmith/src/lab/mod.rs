@@ -23,15 +23,10 @@ use ledger::{check_new, keep_ledger};
 
 use crate::cli::{AccelChoice, LabArgs, LabRunArgs, LabServeArgs, LabVerb, VolumesArgs};
 use ui::context::Context;
-use ui::exit::Answer;
-use ui::exit::Failure;
-use ui::exit::Outcome;
-use ui::exit::Standing as _;
-use ui::exit::sentence;
+use ui::exit::{Answer, Failure, Outcome, Standing as _, sentence};
 use ui::json::SCHEMA;
 use ui::output;
-use ui::output::Format;
-use ui::output::OutputFile;
+use ui::output::{Format, OutputFile};
 
 /// How often it is looked whether the user wants the end.
 const LOOK: Duration = Duration::from_millis(100);

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 
-use record::{CpuTime, EngineKind, EngineUsed, Flow, Phase, Stopped, Window, WindowFlow, Workload};
+use record::{
+    CpuTime, EngineKind, EngineUsed, Flow, Phase, Stopped, Surroundings, Window, WindowFlow,
+    Workload,
+};
 
 use super::{Message, Part, Together};
 use crate::clock::process_cpu_time;
@@ -195,6 +198,7 @@ impl<'a> Gathered<'a> {
             thread_seconds: self.thread_seconds,
             cpu: self.cpu,
             windows: self.windows,
+            surroundings: Surroundings::default(),
         }
     }
 }

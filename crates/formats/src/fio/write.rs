@@ -7,9 +7,8 @@
 
 use record::{Activity, FlowSummary, Histogram, LatencySummary, PhaseSummary, Samples, Summary};
 
-use super::asked;
-use super::buckets;
 use super::json::{Json, object};
+use super::{asked, buckets};
 use crate::WriteError;
 
 /// The version whose keys these are. Readers tell the units from it.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use record::sample::{Source, SourceKind};
 
-use super::Columns;
 use super::calendar::Calendar;
 use super::columns::NamePlace;
 use super::known::{self, ENOUGH};
@@ -15,7 +14,7 @@ use super::notes::Notes;
 use super::prefix::Prefix;
 use super::report::{Report, Reports};
 use super::row::{Number, number};
-use super::stamp;
+use super::{Columns, stamp};
 
 /// How many lines are looked at at most before the columns are guessed, and how many bytes.
 const HELD_LINES: usize = 4096;

@@ -1,9 +1,8 @@
 //! The libraries that programs need, found in an unpacked tree without running anything in it.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::{fs, io};
 
 use super::arch::Arch;
 use super::elf::Elf;

@@ -92,6 +92,20 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn surroundings()(
+        gaps in vec((figure(), figure()), 0..3),
+        stolen_fraction in figure(),
+        reads in of(any::<u64>()),
+    ) -> Surroundings {
+        Surroundings {
+            gaps: gaps.into_iter().map(|(t_s, seconds)| Gap { t_s, seconds }).collect(),
+            stolen_fraction,
+            after: reads.map(|reads| DeviceCounts { reads, ..DeviceCounts::default() }),
+        }
+    }
+}
+
+prop_compose! {
     fn phase()(
         (name, detail) in (text(), text()),
         workload in workload(),
@@ -105,6 +119,7 @@ prop_compose! {
         (read, write, sync, commit) in (of(flow()), of(flow()), of(flow()), of(flow())),
         (thread_ops, thread_seconds) in (vec(any::<u64>(), 0..4), vec(figure(), 0..4)),
         windows in vec(window(), 0..3),
+        surroundings in surroundings(),
     ) -> Phase {
         Phase {
             name,
@@ -122,6 +137,7 @@ prop_compose! {
             thread_seconds,
             cpu: CpuTime { user_s, system_s },
             windows,
+            surroundings,
         }
     }
 }

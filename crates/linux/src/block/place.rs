@@ -1,9 +1,8 @@
 //! Which devices a path lies on.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 

@@ -1,9 +1,8 @@
-use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
-use std::thread;
+use std::{fs, thread};
 
 use super::*;
 

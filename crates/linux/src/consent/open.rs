@@ -1,12 +1,11 @@
 //! Opening a target, and claiming it for being overwritten.
 
-use std::fmt;
 use std::fs::{self, File, FileType, Metadata};
-use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fmt, io};
 
 use record::Bytes;
 use rustix::fs::{FlockOperation, Mode, OFlags, SeekFrom};

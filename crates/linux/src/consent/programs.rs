@@ -4,12 +4,11 @@
 //! `O_EXCL` keeps out only those who ask for it too, so the descriptors and mappings of every process are
 //! looked at (proc_pid_fd(5), proc_pid_fdinfo(5), proc_pid_map_files(5)).
 
-use std::fmt;
 use std::fs::{self, Metadata};
-use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
+use std::{fmt, io};
 
 use rustix::fs::OFlags;
 

@@ -12,6 +12,7 @@ mod mdstat;
 mod memory;
 mod network;
 mod pressure;
+mod processors;
 mod sizes;
 
 pub use groups::{GroupLimit, GroupReader, Limited};
@@ -21,4 +22,5 @@ pub use mdstat::{ArrayLine, MdStat, MemberWord};
 pub use memory::{MemoryCounts, MemoryReader};
 pub use network::{Interface, NetReader, Passed};
 pub use pressure::{PressureCounts, PressureReader, Stalled, load};
+pub use processors::ProcessorTime;
 pub use sizes::SizedReader;

@@ -2,9 +2,8 @@
 //! of the time; where they use them, for more than that.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use super::search::Members;
 

@@ -5,12 +5,11 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linux::Root;
 use linux::block::{DevNum, Device, Devices};
 use linux::extents::{self, NotPlaced};
 use linux::mapping::Map;
 use linux::mounts::{Mount, Mounts};
-use linux::{spacemap, swaps};
+use linux::{Root, spacemap, swaps};
 use record::Ranges;
 
 use super::upward::above;

@@ -4,11 +4,10 @@
 //! instant. So a place counts only when it still differs in several reads some time apart, and holds
 //! the same bytes in all of them.
 
-use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use record::Ranges;
 

@@ -12,9 +12,7 @@ use super::keeping::Keeping;
 use super::kept::Kept;
 use super::share::Share;
 use super::source::Part;
-use reader::Asked;
-use reader::Meter;
-use reader::Work;
+use reader::{Asked, Meter, Work};
 use ui::exit::sentence;
 
 /// What is asked for at once while nobody else is there.

@@ -28,13 +28,11 @@ use crate::args::ScrubArgs;
 use keeping::{Keeping, Turns};
 use kept::Kept;
 use one::Begun;
-use reader::lock_disks;
-use reader::{Begin, Refused, begin};
+use reader::{Begin, Refused, begin, lock_disks};
 use report::Found;
 use source::Source;
 use ui::context::Context;
-use ui::exit::sentence;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, Failure, Outcome, Standing as _, sentence};
 
 /// Reads arrays and disks from end to end.
 pub(super) fn read(

@@ -32,7 +32,7 @@ use super::locate::{self, BLOCK, Geometry, Located, NotCompared, Odd, Opened};
 use super::one::Scrubbed;
 use super::start::{Book, Writing};
 use super::target::Target;
-use crate::context::Context;
+use ui::context::Context;
 
 /// Writes wait to so much at once at most, in bytes of positions, or to one chunk where that is more.
 const MOST: u64 = 1 << 20;

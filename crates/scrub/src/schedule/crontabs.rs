@@ -1,8 +1,7 @@
 //! Lines of crontabs, and scripts in cron's folders, that start a check.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use super::cron::{self, Line, Users, When};
 use super::{Checker, Found, Scheduled, Source, Times};

@@ -1,8 +1,7 @@
 //! The settings files of distributions, in which a check is turned off or told what to leave out.
 
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use super::crontabs::below;
 use super::{Checker, Scheduled};

@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Where units are, what comes first wins (systemd.unit(5), unit file load path).
 const FOLDERS: [&str; 5] = [

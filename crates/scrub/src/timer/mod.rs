@@ -7,9 +7,8 @@ mod record;
 mod tests;
 pub(super) mod units;
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use anyhow::Context as _;
 use linux::exec::Exec;

@@ -1,9 +1,8 @@
 //! One host in the race: its disks, and what they make of it.
 
-use super::Standing;
-use super::bounds;
 use super::noise::{Noise, median};
 use super::rows::Row;
+use super::{Standing, bounds};
 
 /// What the common noise counts for in that of one disk, in degrees of freedom (Smyth 2004).
 const PRIOR: f64 = 4.0;

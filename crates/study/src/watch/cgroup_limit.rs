@@ -307,7 +307,7 @@ mod tests {
         let peak = |step: u64| {
             vec![limit(
                 "/db",
-                if step % 5 == 0 { 100.0 } else { 50.0 },
+                if step.is_multiple_of(5) { 100.0 } else { 50.0 },
                 Some(0.9),
             )]
         };

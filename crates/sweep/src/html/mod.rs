@@ -16,13 +16,10 @@ use askama::Template;
 use plotly::Plot;
 use record::Run;
 
-use crate::Decided;
-use crate::LeftOut;
-use crate::SweepRecord;
 use crate::views::sentences;
+use crate::{Decided, LeftOut, SweepRecord};
 use page::ChartView;
-use page::charts::Chart;
-use page::charts::Figure;
+use page::charts::{Chart, Figure};
 use ui::output::OutputFile;
 use ui::words;
 

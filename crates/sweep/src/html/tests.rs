@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::views::sample;
-use ui::output::Format;
-use ui::output::OutputFile;
+use ui::output::{Format, OutputFile};
 
 pub(super) fn render(
     (record, decided): &(SweepRecord, Decided),

@@ -20,9 +20,7 @@ use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
 use super::keys::{Key, Keys};
-use crate::views::screen::Line;
-use crate::views::screen::Size;
-use crate::views::screen::Style;
+use crate::views::screen::{Line, Size, Style};
 use ui::signals;
 
 /// Where nothing says how large a terminal is, such as on a serial line.

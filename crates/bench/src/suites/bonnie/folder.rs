@@ -6,11 +6,10 @@
 //! else in it, it stays as it is, and the run says so.
 
 use std::ffi::{CStr, CString};
-use std::fs;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use jiff::Timestamp;
 use linux::space::{self, Medium};

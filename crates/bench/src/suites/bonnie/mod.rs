@@ -29,22 +29,14 @@ use self::data::{InOrder, Seeker, Way};
 use self::folder::Folder;
 use self::plan::{Test, Tests};
 use self::small::{Deed, Small};
-use crate::Ran;
-use crate::Session;
 use crate::args::BenchArgs;
-use crate::descriptors;
-use crate::measure::Measured;
-use crate::measure::Watch;
+use crate::measure::{Measured, Watch};
 use crate::progress::Progress;
-use crate::seed;
 use crate::suite::PhasePlan;
-use crate::target;
 use crate::target::Prepared;
-use crate::testfile;
+use crate::{Ran, Session, descriptors, seed, target, testfile};
 use ui::context::Context;
-use ui::exit::Failure;
-use ui::exit::Outcome;
-use ui::exit::Standing as _;
+use ui::exit::{Failure, Outcome, Standing as _};
 use ui::output::OutputFile;
 
 pub(crate) use plan::check_options;
@@ -188,7 +180,8 @@ impl Session<'_> {
             window: plan.window,
             interrupt: self.interrupt,
         };
-        let phase = calls::run(&calls, tasks, &mut watch)?;
+        let mut phase = calls::run(&calls, tasks, &mut watch)?;
+        watch.finish(&mut phase);
         progress.end();
         Ok(phase)
     }

@@ -7,9 +7,8 @@ use plotly::{Scatter, Trace};
 use super::names::Subject;
 use crate::answer::{Answer, CurveAnswer, SeekPoint, ZonesAnswer};
 use crate::views::answer::sentences;
-use page::ChartView;
-use page::charts;
 use page::charts::{Chart, Figure, rounded};
+use page::{ChartView, charts};
 
 /// A run's answer.
 pub(super) struct AnswerView {

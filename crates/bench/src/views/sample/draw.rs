@@ -2,7 +2,7 @@
 
 use record::{
     Bytes, ClockKind, CpuTime, DeviceCounts, Direction, EngineKind, EngineUsed, Flow, Histogram,
-    Nanos, Pattern, Phase, Slice, Stopped, Window, WindowFlow, Workload,
+    Nanos, Pattern, Phase, Slice, Stopped, Surroundings, Window, WindowFlow, Workload,
 };
 
 /// Slices in a window.
@@ -279,6 +279,7 @@ pub(super) fn phase(plan: &Plan, began_s: f64, speed: f64, random: &mut Random) 
             system_s: 0.11 * plan.seconds,
         },
         windows,
+        surroundings: Surroundings::default(),
     }
 }
 

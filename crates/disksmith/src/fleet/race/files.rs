@@ -7,11 +7,8 @@ use anyhow::Context as _;
 use super::super::hosts::{Host, is_keep};
 use super::super::run::{FleetRun, HostRun};
 use super::conclude::{Concluded, Decided, Ranked};
-use ui::exit::Failure;
-use ui::exit::Standing as _;
-use ui::output::Format;
-use ui::output::HOST_LIST_MARK;
-use ui::output::OutputFile;
+use ui::exit::{Failure, Standing as _};
+use ui::output::{Format, HOST_LIST_MARK, OutputFile};
 use ui::words;
 
 /// The files' names.

@@ -13,9 +13,7 @@ use super::View;
 use crate::views::units::{Unit, figure};
 use crate::{Figure, Value};
 use bench::conclusion::Conclusion;
-use bench::views::html::Subject;
-use bench::views::html::distribution;
-use bench::views::html::groups;
+use bench::views::html::{Subject, distribution, groups};
 use page::charts::Chart;
 
 pub(super) use maps::all as maps;

@@ -1,0 +1,81 @@
+//! What happens around a phase: times in which this program does not run, and processor time that the hypervisor
+//! gives to others.
+
+use std::time::Instant;
+
+use engine::{Heartbeat, Pause};
+use linux::Root;
+use linux::pulse::ProcessorTime;
+use record::{Gap, Surroundings};
+
+/// Sees it, from a phase's begin to its end.
+pub(super) struct Around {
+    heartbeat: Heartbeat,
+    processors: Option<ProcessorTime>,
+    /// When the phase's first window began.
+    began: Instant,
+}
+
+impl Around {
+    pub(super) fn begin() -> Around {
+        Around {
+            heartbeat: Heartbeat::start(),
+            processors: processors(),
+            began: Instant::now(),
+        }
+    }
+
+    /// The workers have begun, or their ramp is over.
+    pub(super) fn measured_from_now(&mut self) {
+        self.began = Instant::now();
+    }
+
+    /// All that was seen.
+    pub(super) fn end(self) -> Surroundings {
+        let stolen = processors()
+            .zip(self.processors)
+            .map_or(0.0, |(now, before)| now.stolen_since(&before));
+        Surroundings {
+            gaps: gaps(self.began, &self.heartbeat.stop()),
+            stolen_fraction: stolen,
+            after: None,
+        }
+    }
+}
+
+fn processors() -> Option<ProcessorTime> {
+    ProcessorTime::read(&Root::host()).ok().flatten()
+}
+
+/// The pauses as gaps of a phase that began then.
+fn gaps(began: Instant, pauses: &[Pause]) -> Vec<Gap> {
+    let of_phase = pauses.iter().filter_map(|pause| {
+        let end = pause.from + pause.length;
+        let from = pause.from.max(began);
+        (end > began).then(|| Gap {
+            t_s: (from - began).as_secs_f64(),
+            seconds: (end - from).as_secs_f64(),
+        })
+    });
+    of_phase.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn gaps_are_counted_from_the_begin_of_the_phase() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let pause = |from, length| Pause {
+            from: at(from),
+            length: Duration::from_millis(length),
+        };
+        let pauses = [pause(0, 500), pause(800, 700), pause(3000, 2500)];
+        let gap = |t_s, seconds| Gap { t_s, seconds };
+        assert_eq!(gaps(at(1000), &pauses), [gap(0.0, 0.5), gap(2.0, 2.5)]);
+    }
+}

@@ -1,0 +1,112 @@
+//! A heartbeat beside a measurement: it tells when the program itself did not run, as when it or its virtual machine
+//! is stopped. It makes no I/O, so that a disk that does not answer leaves it alone.
+
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// The time between two beats.
+const PERIOD: Duration = Duration::from_millis(50);
+/// A beat that is later than this ends a gap. A busy processor makes a thread wait for less.
+const LATE: Duration = Duration::from_millis(450);
+
+/// A time in which the program did not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// The last beat before it.
+    pub from: Instant,
+    /// The time until the next beat, without the period that is due between two.
+    pub length: Duration,
+}
+
+/// The gaps between beats.
+#[derive(Debug)]
+struct Beats {
+    last: Instant,
+    pauses: Vec<Pause>,
+}
+
+impl Beats {
+    fn beat(&mut self, now: Instant) {
+        let late = now
+            .saturating_duration_since(self.last)
+            .saturating_sub(PERIOD);
+        if late > LATE {
+            self.pauses.push(Pause {
+                from: self.last,
+                length: late,
+            });
+        }
+        self.last = now;
+    }
+}
+
+/// A thread that beats until it is asked for what it saw. Without a thread nothing is seen.
+#[derive(Debug)]
+pub struct Heartbeat {
+    beating: Option<(Sender<()>, JoinHandle<Vec<Pause>>)>,
+}
+
+impl Heartbeat {
+    /// Begins to beat.
+    pub fn start() -> Heartbeat {
+        let (ended, end) = channel();
+        let mut beats = Beats {
+            last: Instant::now(),
+            pauses: Vec::new(),
+        };
+        let thread = thread::Builder::new()
+            .name("heartbeat".to_owned())
+            .stack_size(64 << 10)
+            .spawn(move || {
+                while end.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
+                    beats.beat(Instant::now());
+                }
+                // The end may come in the middle of a gap.
+                beats.beat(Instant::now());
+                beats.pauses
+            });
+        Heartbeat {
+            beating: thread.ok().map(|thread| (ended, thread)),
+        }
+    }
+
+    /// Ends it: the times in which the program did not run, in order.
+    pub fn stop(self) -> Vec<Pause> {
+        let Some((ended, thread)) = self.beating else {
+            return Vec::new();
+        };
+        drop(ended);
+        thread.join().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beat_that_comes_late_ends_a_pause() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let mut beats = Beats {
+            last: start,
+            pauses: Vec::new(),
+        };
+        // A busy host: late, but not stopped.
+        for millis in [50, 100, 180, 480, 530, 3080, 3130] {
+            beats.beat(at(millis));
+        }
+        let pause = Pause {
+            from: at(530),
+            length: Duration::from_millis(2500),
+        };
+        assert_eq!(beats.pauses, [pause]);
+    }
+
+    #[test]
+    fn it_ends_when_it_is_asked() {
+        drop(Heartbeat::start().stop());
+        drop(Heartbeat::start());
+    }
+}
