@@ -81,7 +81,9 @@ fn a_path_with_spaces_and_bytes_that_are_no_text_is_a_path_like_any_other() {
         let file = folder.join("file");
         fs::write(&file, vec![1; 1 << 20]).unwrap();
         let mut command = place.command(&["bench", "--phase", "page-write", "--seconds", "200ms"]);
-        command.arg("--destroy").arg(&file).arg(&file);
+        let mut consent = file.clone().into_os_string();
+        consent.push("=unknown");
+        command.arg("--destroy").arg(consent).arg(&file);
         said(&mut command).ends_with(0);
         assert_ne!(fs::read(&file).unwrap(), vec![1; 1 << 20]);
         // And told when something is the matter with it.
@@ -113,7 +115,8 @@ fn sizes_that_do_not_fit_are_refused_before_anything_is_written() {
     file(&["--size", "1M"]).refuses(&["--size is for the test file in a directory"]);
     file(&["--destroy", "data"]).refuses(&["--destroy names data, which is not the target"]);
     file(&["--destroy", "file=ext44"]).refuses(&["'ext44' is not a signature"]);
-    file(&["--destroy", "file=ext4"]).ends_with(0);
+    file(&["--destroy", "file=ext4"]).refuses(&["names ext4, which is not on file", "=unknown"]);
+    file(&["--destroy", "file=unknown"]).ends_with(0);
     place.assert_nothing_left();
 }
 

@@ -88,7 +88,13 @@ fn a_file_is_written_when_it_is_named_again() {
     let place = Place::new();
     fs::write(place.path("table.ibd"), vec![7; 4 << 20]).unwrap();
     let job = "[log]\nrw=write\nbs=64k\noffset=1m\nsize=1m\nend_fsync=1\n";
-    run(&place, "table.ibd", job, &["--destroy", "table.ibd"]).ends_with(0);
+    run(
+        &place,
+        "table.ibd",
+        job,
+        &["--destroy", "table.ibd=unknown"],
+    )
+    .ends_with(0);
     let content = fs::read(place.path("table.ibd")).unwrap();
     assert_eq!(content.len(), 4 << 20);
     let kept = |range: std::ops::Range<usize>| content[range].iter().all(|byte| *byte == 7);
@@ -104,7 +110,13 @@ fn writes_lie_on_blocks_of_their_own_size_beside_smaller_reads() {
     let place = Place::new();
     fs::write(place.path("table.ibd"), vec![7; 8 << 20]).unwrap();
     let job = "[mixed]\nrw=randrw\nbs=4k,16k\nnumber_ios=200\nnorandommap\nend_fsync=1\n";
-    run(&place, "table.ibd", job, &["--destroy", "table.ibd"]).ends_with(0);
+    run(
+        &place,
+        "table.ibd",
+        job,
+        &["--destroy", "table.ibd=unknown"],
+    )
+    .ends_with(0);
     let content = fs::read(place.path("table.ibd")).unwrap();
     let mut written = 0;
     for block in content.chunks(16 << 10) {

@@ -290,7 +290,7 @@ fn root_zeroes_the_disks_of_all_hosts_or_of_none() {
     // The magic number of ext4, and data of no kind.
     assert_eq!(net.on("h2", first), "53 ef");
     net.on("h1", "head -c 1M /dev/zero | tr '\\0' 'x' > /run/disk");
-    let disk = ["--", "/run/disk", "--destroy", "/run/disk"];
+    let disk = ["--", "/run/disk", "--destroy", "/run/disk=unknown"];
     let refused = said(&mut net.fleet("zero", &["--yes"], &disk)).ends_with(2);
     assert!(
         refused.err.contains("nothing is written on any host"),
@@ -311,7 +311,7 @@ fn root_zeroes_the_disks_of_all_hosts_or_of_none() {
         "bench",
         "/run/disk",
         "--destroy",
-        "/run/disk",
+        "/run/disk=unknown",
         "--phase",
         "page-write",
         "--seconds",

@@ -65,7 +65,8 @@ fn with_root_a_device_that_destroy_names_is_written() {
         return;
     };
     let before = digest(&device.node);
-    let said = bench(&device, &["--destroy", device.path()]).ends_with(0);
+    let unknown = format!("{}=unknown", device.path());
+    let said = bench(&device, &["--destroy", &unknown]).ends_with(0);
     assert_eq!(phases(&said).len(), 7);
     assert_ne!(digest(&device.node), before);
 }
@@ -79,8 +80,8 @@ fn with_root_a_file_system_is_destroyed_only_by_its_name() {
     let before = digest(&device.node);
     let named = |suffix: &str| format!("{}{suffix}", device.path());
     let signature = format!(
-        "carries the signature 'ext4'; if what it marks may be lost, say so: \
-                             --destroy {}=ext4",
+        "carries the signature 'ext4' (at 1.1 KiB); if all of that may be lost, say so: \
+         --destroy {}=ext4",
         device.path()
     );
     bench(&device, &["--destroy", device.path()]).refuses(&[&signature]);

@@ -30,6 +30,7 @@ fn with_root_what_is_not_named_is_refused_and_all_reasons_stand_in_one_answer() 
     let before = (digest(&plain.node), digest(&signed.node));
     let place = Place::new();
     let both = ["zero", plain.path(), signed.path()];
+    let unknown = format!("{}=unknown", plain.path());
     place.run(&both).refuses(&[
         &format!("{} is not overwritten", plain.path()),
         &format!("{} is not overwritten", signed.path()),
@@ -45,7 +46,10 @@ fn with_root_what_is_not_named_is_refused_and_all_reasons_stand_in_one_answer() 
             ]
             .concat(),
         )
-        .refuses(&[&format!("--destroy {}=ext4", signed.path())]);
+        .refuses(&[
+            &format!("--destroy {}=ext4", signed.path()),
+            &format!("carries data of an unknown kind (at 0 B); if all of that may be lost, say so: --destroy {unknown}"),
+        ]);
     place
         .run(&["zero", plain.path(), "--destroy", signed.path()])
         .refuses(&["which is not among the disks"]);
@@ -67,7 +71,7 @@ fn with_root_what_is_not_named_is_refused_and_all_reasons_stand_in_one_answer() 
         .refuses(&["are the same device"]);
     assert_eq!((digest(&plain.node), digest(&signed.node)), before);
     place
-        .run(&["zero", plain.path(), "--destroy", plain.path(), "--dry-run"])
+        .run(&["zero", plain.path(), "--destroy", &unknown, "--dry-run"])
         .ends_with(0);
     assert_eq!((digest(&plain.node), digest(&signed.node)), before);
 }
@@ -79,7 +83,8 @@ fn with_root_a_disk_that_took_the_name_of_the_planned_one_is_not_written() {
     };
     fill(device.path(), 16);
     let place = Place::new();
-    let zero = ["zero", device.path(), "--destroy", device.path()];
+    let unknown = format!("{}=unknown", device.path());
+    let zero = ["zero", device.path(), "--destroy", &unknown];
     let plan = place.run(&[&zero[..], &["--dry-run", "--json"]].concat());
     let plan = plan.ends_with(0).json();
     let seen = &plan["disks"][0]["seen"];
@@ -113,17 +118,17 @@ fn with_root_a_disk_that_took_the_name_of_the_planned_one_is_not_written() {
             device.path(),
         ],
     ] {
-        let words = [verb, &["--destroy", device.path()]].concat();
+        let words = [verb, &["--destroy", &unknown]].concat();
         place
             .run(&[&words[..], &["--planned", &other]].concat())
             .refuses(&["is not the disk that the plan was made of"]);
     }
     let bench = ["bench", device.path(), "--phase", "page-write"];
-    let consent = ["--destroy", device.path()];
+    let consent = ["--destroy", &unknown];
     let look = place.run(&[&["look", "--"], &bench[..], &consent].concat());
     let look = look.ends_with(0).json();
     assert_eq!(&look["disks"][0]["seen"], seen, "{look:#}");
-    assert_eq!(look["disks"][0]["content"], json!([]), "{look:#}");
+    assert_eq!(look["disks"][0]["content"], json!(["unknown"]), "{look:#}");
     place
         .run(&[&["look", "--"], &bench[..]].concat())
         .refuses(&["overwrites nothing"]);
@@ -218,7 +223,9 @@ fn with_root_all_of_it_is_zeroed_and_allocated_also_an_odd_size() {
     };
     assert!(third.allocated() < MIB);
     let paths = [first.path(), second.path(), third.path()];
-    let consents = paths.map(|path| ["--destroy", path]).concat();
+    let consents = [&first, &second, &third]
+        .map(|disk| ["--destroy", &disk.consent])
+        .concat();
     let said = place.run(&[&["zero", "--json"], &paths[..], &consents].concat());
     let document = said.ends_with(0).json();
     assert_eq!(document["well"], true);
@@ -362,7 +369,9 @@ fn with_root_the_slow_one_of_two_is_named() {
     };
     throttle.limit_bytes(10 * MIB);
     let paths = [fast.path(), slow.path()];
-    let consents = paths.map(|path| ["--destroy", path]).concat();
+    let consents = [&fast, &slow]
+        .map(|disk| ["--destroy", &disk.consent])
+        .concat();
     let words = [
         &["zero", "--json", "--limit", "30MiB/s"],
         &paths[..],

@@ -118,7 +118,9 @@ fn with_root_each_disk_of_a_command_may_go_on_by_itself() {
         return;
     };
     let paths = [one.path(), two.path()];
-    let consents = paths.map(|path| ["--destroy", path]).concat();
+    let consents = [&one, &two]
+        .map(|disk| ["--destroy", &disk.consent])
+        .concat();
     let words = [&["zero", "--limit", "20MiB/s"], &paths[..], &consents].concat();
     let running = Running::start(&mut place.command(&words));
     sleep(Duration::from_millis(2500));

@@ -19,6 +19,8 @@ pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) struct Disk {
     pub(crate) device: Loop,
     pub(crate) file: PathBuf,
+    /// What `--destroy` names it by, whatever data of no known kind is on it.
+    pub(crate) consent: String,
 }
 
 impl Disk {
@@ -44,7 +46,12 @@ impl Disk {
 
     pub(crate) fn on(file: PathBuf) -> Option<Disk> {
         let device = Loop::on(&file).map_err(|why| skipped(&why)).ok()?;
-        Some(Disk { device, file })
+        let consent = format!("{}=unknown", device.path());
+        Some(Disk {
+            device,
+            file,
+            consent,
+        })
     }
 
     pub(crate) fn path(&self) -> &str {
@@ -56,7 +63,11 @@ impl Disk {
     }
 
     fn words<'a>(&'a self, arguments: &[&'a str]) -> Vec<&'a str> {
-        [&["zero", self.path(), "--destroy", self.path()], arguments].concat()
+        [
+            &["zero", self.path(), "--destroy", &self.consent],
+            arguments,
+        ]
+        .concat()
     }
 
     pub(crate) fn start(&self, place: &Place, arguments: &[&str]) -> Running {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use linux::block::{DevNum, Devices};
 use linux::consent::{Consent, DestroyTarget, open_for_destroying};
 use linux::exec::Exec;
+use linux::md;
 use linux::mounts::Mounts;
-use linux::{md, signature};
 use record::Bytes;
 
 use super::create::Member;
@@ -334,18 +334,16 @@ fn claim_members(
 /// What a claimed target is as a member.
 ///
 /// # Errors
-/// When it is a file, or cannot be read; as a sentence.
+/// When it is a file; as a sentence.
 pub fn member(target: &DestroyTarget) -> Result<Member, String> {
     let shown = target.path.display();
     let number = target
         .device
         .ok_or_else(|| format!("{shown} is a file; the members of an array are block devices"))?;
-    let found = signature::probe(&target.file)
-        .map_err(|error| format!("{shown} could not be read to see what is on it: {error}"))?;
     Ok(Member {
         path: target.path.clone(),
         number,
-        signed: !found.is_empty(),
+        signed: target.content.has_signature(),
     })
 }
 

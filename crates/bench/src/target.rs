@@ -241,7 +241,7 @@ impl Prepared {
             return Ok(None);
         };
         let devices = Devices::read(root).map_err(|why| why.to_string())?;
-        Doomed::of(&claim.file, &claim.path, claim.size, &devices, root).map(Some)
+        Doomed::of(claim, &devices, root).map(Some)
     }
 
     /// Finds the device and the disks below, and opens their counters. Returns what requests must

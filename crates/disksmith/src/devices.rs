@@ -2,7 +2,8 @@
 
 use linux::block::{DevNum, Device};
 use linux::consent::{Reason, Uses};
-use linux::{mounts::Mounts, signature, swaps};
+use linux::signature::Content;
+use linux::{mounts::Mounts, swaps};
 use record::Bytes;
 use serde_json::{Value, json};
 
@@ -76,6 +77,7 @@ impl Look<'_> {
 
     fn branch(&self, device: &Device) -> Branch {
         let devices = self.uses.devices();
+        let (content, reasons) = self.uses.content_and_reasons(device.number);
         Branch {
             name: device.name.clone(),
             number: device.number,
@@ -84,8 +86,8 @@ impl Look<'_> {
             model: device.model.clone(),
             serial: device.serial.clone(),
             used_as: self.used_as(device),
-            signatures: self.signatures(device),
-            reasons: self.uses.why_not_writable(device.number),
+            signatures: content.as_ref().map(own_words),
+            reasons,
             above: devices
                 .children(device.number)
                 .into_iter()
@@ -113,21 +115,17 @@ impl Look<'_> {
         used_as.dedup();
         used_as
     }
+}
 
-    fn signatures(&self, device: &Device) -> Option<Vec<String>> {
-        if device.is_empty() || device.hidden {
-            return Some(Vec::new());
-        }
-        let node = self.context.root.locate(&device.node());
-        let file = std::fs::File::open(node).ok()?;
-        let mut words: Vec<String> = signature::probe(&file)
-            .ok()?
-            .into_iter()
-            .map(|found| found.kind.to_string())
-            .collect();
-        words.dedup();
-        Some(words)
-    }
+/// What a device carries itself, each word once. What its partitions carry stands with these.
+fn own_words(content: &Content) -> Vec<String> {
+    let own = content
+        .found
+        .iter()
+        .filter(|found| found.partition.is_none());
+    let mut words: Vec<String> = own.map(|found| found.kind.to_string()).collect();
+    words.dedup();
+    words
 }
 
 const COLUMNS: [Column; 7] = [

@@ -8,7 +8,8 @@ use std::str::FromStr;
 
 use linux::block::{DevNum, Devices};
 use linux::consent::{DestroyTarget, open_for_reading};
-use linux::{Root, process, root, signature};
+use linux::signature::Content;
+use linux::{Root, process, root};
 use record::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -61,18 +62,14 @@ impl Doomed {
     ///
     /// # Errors
     /// Why nothing can be said, as a sentence.
-    pub fn of(
-        file: &File,
-        path: &Path,
-        size: Bytes,
-        devices: &Devices,
-        root: &Root,
-    ) -> Result<Doomed, String> {
-        let shown = path.display();
-        let content = content(file)
-            .map_err(|why| format!("{shown} could not be read to see what is on it: {why}"))?;
-        let seen = Seen::of(file, size, devices, root).map_err(|why| format!("{shown}: {why}"))?;
-        Ok(Doomed { content, seen })
+    pub fn of(claim: &DestroyTarget, devices: &Devices, root: &Root) -> Result<Doomed, String> {
+        let shown = claim.path.display();
+        let seen = Seen::of(&claim.file, claim.size, devices, root)
+            .map_err(|why| format!("{shown}: {why}"))?;
+        Ok(Doomed {
+            content: words(&claim.content),
+            seen,
+        })
     }
 }
 
@@ -217,19 +214,9 @@ fn agrees(
     }
 }
 
-/// What a device or file carries, each kind of signature once, such as `ext4`.
-///
-/// # Errors
-/// What the kernel said.
-pub fn content(file: &File) -> std::io::Result<Vec<String>> {
-    let mut words: Vec<String> = Vec::new();
-    for found in signature::probe(file)? {
-        let word = found.kind.to_string();
-        if !words.contains(&word) {
-            words.push(word);
-        }
-    }
-    Ok(words)
+/// What a device or file carries and what its partitions carry, each word once, such as `ext4`.
+pub fn words(content: &Content) -> Vec<String> {
+    content.kinds().iter().map(ToString::to_string).collect()
 }
 
 #[cfg(test)]
@@ -301,6 +288,7 @@ mod tests {
             file,
             device: None,
             size: Bytes(4096),
+            content: Content::default(),
             unreadable: 0,
         }
     }
@@ -345,17 +333,6 @@ mod tests {
         assert!(wrong[0].contains("is not the disk"), "{wrong:?}");
         std::fs::remove_file(&one).unwrap();
         assert_eq!(check_reading(&planned, &both, &root).unwrap_err().len(), 2);
-    }
-
-    #[test]
-    fn what_a_file_carries_is_told_once() {
-        use std::os::unix::fs::FileExt as _;
-        let claim = claimed("/a");
-        assert_eq!(content(&claim.file).unwrap(), [""; 0]);
-        // The superblock of ext4 begins at 1024, and its magic number stands 56 bytes behind that.
-        claim.file.set_len(1 << 20).unwrap();
-        claim.file.write_all_at(&[0x53, 0xef], 1080).unwrap();
-        assert_eq!(content(&claim.file).unwrap().len(), 1);
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod support;
 use std::fs;
 
 use linux::consent::{Reason, Relation, Uses, why_not_writable};
-use linux::signature::SignatureKind;
+use linux::signature::{Found, SignatureKind};
 use support::{Tree, ext4_image};
 
 fn reasons(tree: &Tree, name: &str) -> Vec<Reason> {
@@ -339,9 +339,14 @@ fn a_signature_is_a_reason_for_the_list_of_devices() {
     tree.write("dev/nvme2n1", ext4_image());
     assert_eq!(
         why_not_writable(&tree.root, number),
-        [Reason::Signature {
+        [Reason::Carries {
             path: "/dev/nvme2n1".into(),
-            kind: SignatureKind::Ext4
+            unnamed: vec![Found {
+                partition: None,
+                offset: 1080,
+                kind: SignatureKind::Ext4
+            }],
+            all: vec![SignatureKind::Ext4]
         }]
     );
 }

@@ -15,7 +15,7 @@ use linux::consent::{
     Consent, DestroyTarget, OpenError, Opened, Reason, Refusal, Relation, open_for_destroying,
     open_for_reading,
 };
-use linux::signature::SignatureKind;
+use linux::signature::{Found, SignatureKind};
 use support::{Tree, ext4_image};
 use tempfile::TempDir;
 
@@ -61,7 +61,7 @@ fn refused(result: Result<DestroyTarget, Refusal>) -> Vec<Reason> {
 #[test]
 fn a_file_is_overwritten_only_when_it_is_named() {
     let bench = Bench::new();
-    let file = bench.file("data", [1; 8192]);
+    let file = bench.file("data", [0; 8192]);
     assert_eq!(
         refused(bench.destroy(&file, &[])),
         [Reason::NotNamed {
@@ -83,7 +83,7 @@ fn a_file_is_overwritten_only_when_it_is_named() {
 #[test]
 fn a_link_to_the_file_names_it_too() {
     let bench = Bench::new();
-    let file = bench.file("data", "x");
+    let file = bench.file("data", "\0");
     let link = bench.folder.path().join("link");
     symlink(&file, &link).unwrap();
     assert!(bench.destroy(&file, &[link.to_str().unwrap()]).is_ok());
@@ -106,18 +106,49 @@ fn a_word_that_was_not_understood_is_named_in_the_refusal() {
 fn a_signature_must_be_named() {
     let bench = Bench::new();
     let file = bench.file("data", ext4_image());
-    let signature = Reason::Signature {
+    let carries = Reason::Carries {
         path: file.clone(),
-        kind: SignatureKind::Ext4,
+        unnamed: vec![Found {
+            partition: None,
+            offset: 1080,
+            kind: SignatureKind::Ext4,
+        }],
+        all: vec![SignatureKind::Ext4],
     };
     assert_eq!(
         refused(bench.destroy(&file, &["@"])),
-        std::slice::from_ref(&signature)
+        std::slice::from_ref(&carries)
     );
-    assert_eq!(refused(bench.destroy(&file, &["@=xfs"])), [signature]);
-    for consents in [&["@=ext4"][..], &["@=xfs,ext4"], &["@", "@=EXT4"]] {
+    let not_there = |named: &[SignatureKind]| Reason::NotThere {
+        path: file.clone(),
+        named: named.to_vec(),
+        found: vec![SignatureKind::Ext4],
+    };
+    let found = refused(bench.destroy(&file, &["@=xfs"]));
+    assert_eq!(found, [not_there(&[SignatureKind::Xfs]), carries]);
+    let found = refused(bench.destroy(&file, &["@=xfs,ext4,gpt"]));
+    let absent = [SignatureKind::Xfs, SignatureKind::Gpt];
+    assert_eq!(found, [not_there(&absent)]);
+    for consents in [&["@=ext4"][..], &["@=ext4,unknown"], &["@", "@=EXT4"]] {
         assert!(bench.destroy(&file, consents).is_ok(), "{consents:?}");
     }
+}
+
+#[test]
+fn data_of_an_unknown_kind_must_be_named() {
+    let bench = Bench::new();
+    let file = bench.file("data", "a table of numbers");
+    let found = refused(bench.destroy(&file, &["@"]));
+    let told = found[0].to_string();
+    assert!(
+        told.ends_with(&format!("--destroy {}=unknown", file.display())),
+        "{told}"
+    );
+    assert!(bench.destroy(&file, &["@=unknown"]).is_ok());
+    // It names no mark, so that it may be said of what is blank.
+    let blank = bench.file("blank", [0; 8192]);
+    assert!(bench.destroy(&blank, &["@=unknown"]).is_ok());
+    assert_eq!(refused(bench.destroy(&blank, &["@=ext4"])).len(), 1);
 }
 
 #[test]
@@ -131,7 +162,7 @@ fn a_signature_named_for_another_file_does_not_count() {
 #[test]
 fn a_file_with_two_names_is_refused() {
     let bench = Bench::new();
-    let file = bench.file("data", "x");
+    let file = bench.file("data", "\0");
     fs::hard_link(&file, bench.folder.path().join("again")).unwrap();
     assert_eq!(
         refused(bench.destroy(&file, &["@"])),
@@ -145,7 +176,7 @@ fn a_file_with_two_names_is_refused() {
 #[test]
 fn a_swap_file_is_refused() {
     let bench = Bench::new();
-    let file = bench.file("data", "x");
+    let file = bench.file("data", "\0");
     bench.tree.write(
         "proc/swaps",
         format!(
@@ -165,7 +196,7 @@ fn a_swap_file_is_refused() {
 #[test]
 fn a_file_that_a_loop_device_shows_is_refused() {
     let bench = Bench::new();
-    let file = bench.file("my data", "x");
+    let file = bench.file("my data", "\0");
     let backing = format!("{}\n", file.display());
     bench
         .tree
@@ -237,9 +268,9 @@ fn a_path_swapped_after_it_was_opened_is_refused_and_neither_file_is_touched() {
     fs::rename(&file, bench.folder.path().join("moved")).unwrap();
     symlink(&other, &file).unwrap();
     let refusal = opened
-        .claim(&bench.tree.root, &parsed(&file, &["@"]))
+        .claim(&bench.tree.root, &parsed(&file, &["@=unknown"]))
         .unwrap_err();
-    assert_eq!(refusal.reasons, [Reason::Moved { path: file.clone() }]);
+    assert_eq!(refusal.reasons[0], Reason::Moved { path: file.clone() });
     assert_eq!(fs::read(&other).unwrap(), b"yours");
 }
 
@@ -258,7 +289,7 @@ fn what_was_opened_is_read_whatever_the_path_leads_to_later() {
 #[test]
 fn a_file_is_read_without_consent() {
     let bench = Bench::new();
-    let file = bench.file("data", "x");
+    let file = bench.file("data", "\0");
     fs::hard_link(&file, bench.folder.path().join("again")).unwrap();
     let target = open_for_reading(&file).unwrap();
     assert_eq!(target.path, file);

@@ -20,7 +20,7 @@ use linux::consent::{
     open_for_reading, why_not_writable,
 };
 use linux::diskstats::Counter;
-use linux::signature::SignatureKind;
+use linux::signature::{Found, SignatureKind};
 use rustix::fs::OFlags;
 use support::loops::{Loop, Mounted, SwapOn, alone, run};
 
@@ -91,7 +91,7 @@ fn root_loop_an_unused_device_is_claimed_until_it_is_dropped() {
     assert!(target.reopen(OFlags::DIRECT).is_ok());
     assert!(reasons(&disk.node, "").iter().any(is_busy));
     drop(target);
-    accepted(&disk.node, "");
+    accepted(&disk.node, "=unknown");
 }
 
 #[test]
@@ -296,12 +296,19 @@ fn root_loop_the_file_that_a_device_shows_is_refused() {
 fn root_loop_a_signature_must_be_named() {
     let Some(disk) = Loop::new(16) else { return };
     disk.mkfs();
-    let signature = Reason::Signature {
+    let signature = Reason::Carries {
         path: disk.node.clone(),
-        kind: SignatureKind::Ext4,
+        unnamed: vec![Found {
+            partition: None,
+            offset: 1080,
+            kind: SignatureKind::Ext4,
+        }],
+        all: vec![SignatureKind::Ext4],
     };
     assert_eq!(reasons(&disk.node, ""), std::slice::from_ref(&signature));
-    assert_eq!(reasons(&disk.node, "=xfs"), [signature]);
+    let found = reasons(&disk.node, "=xfs");
+    assert!(matches!(found[0], Reason::NotThere { .. }), "{found:?}");
+    assert_eq!(found[1], signature);
     accepted(&disk.node, "=ext4");
 }
 

@@ -135,7 +135,7 @@ pub(super) fn rehearse(
 fn without_left(mut refusal: Refusal, left: Option<&Underway>) -> Option<Refusal> {
     if let Some(left) = left {
         refusal.reasons.retain(|reason| match reason {
-            Reason::Held { .. } | Reason::Busy { .. } | Reason::Signature { .. } => false,
+            Reason::Held { .. } | Reason::Busy { .. } | Reason::Carries { .. } => false,
             Reason::Mounted { point, .. } => *point != left.mount,
             _ => true,
         });

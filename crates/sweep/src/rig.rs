@@ -41,6 +41,14 @@ pub(crate) struct Allowed {
     pub planned: Vec<Planned>,
 }
 
+impl Allowed {
+    /// The same for a sweep that has begun: its layouts may have overwritten what the devices carried.
+    pub(crate) fn begun(self) -> Allowed {
+        let consents = self.consents.into_iter().map(Consent::begun).collect();
+        Allowed { consents, ..self }
+    }
+}
+
 /// The devices, and how they are claimed.
 pub(crate) struct Rig {
     slots: Vec<Slot>,
@@ -90,6 +98,8 @@ impl Rig {
                 Err(problem) => problems.push(problem),
             }
         }
+        // From here on the devices are the sweep's: what they carried goes with its first layout.
+        rig.allowed = rig.allowed.clone().begun();
         if problems.is_empty() {
             Ok(rig)
         } else {

@@ -111,6 +111,7 @@ pub(crate) fn start(
     // One that is not there is left to the claim, which says so.
     let are_there = settings.devices.iter().all(|volume| volume.size.0 > 0);
     if are_there && let Some(key) = unfinished(&ledger, &settings, &here)? {
+        let allowed = allowed.begun();
         if args.dry_run {
             resume::rehearse(&key, &settings, &allowed, &ledger, &here, context)?;
             context.tell(&format!("disksmith: the sweep {key} would go on."));

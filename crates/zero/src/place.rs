@@ -5,10 +5,12 @@ use std::io::{self, Seek as _};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
+use linux::Root;
 use linux::block::{DevNum, Devices};
 use linux::consent::DestroyTarget;
 use linux::offload::{self, Offload};
-use linux::{Root, signature};
+use linux::signature;
+use linux::signature::ZEROING;
 use record::Bytes;
 use rustix::fs::OFlags;
 
@@ -91,9 +93,9 @@ impl Place {
         Seen::of(&self.claim.file, self.size(), devices, root)
     }
 
-    /// The kinds of signatures that it carries. Of one that cannot be read nothing is known.
+    /// What it carries, as words that `--destroy` takes.
     pub(crate) fn content(&self) -> Vec<String> {
-        planned::content(&self.claim.file).unwrap_or_default()
+        planned::words(&self.claim.content)
     }
 
     /// What its size has become since it was claimed, as a clause; `None` while it is the same.
@@ -164,7 +166,7 @@ impl Place {
         let first = text
             .lines()
             .next()
-            .and_then(|line| line.strip_prefix(TITLE));
+            .and_then(|line| line.strip_prefix(ZEROING));
         let stamp = first.map(str::to_owned);
         Ok(stamp.filter(|stamp| filled(stamp).zip(block.bytes()).all(|(a, b)| a == *b)))
     }
@@ -194,12 +196,9 @@ impl Place {
     }
 }
 
-/// What stands before the stamp, for whoever looks at the disk.
-const TITLE: &str = "disksmith zero is not done with this disk: ";
-
 /// The stamp's block: its line again and again.
 fn filled(stamp: &str) -> impl Iterator<Item = u8> {
-    let line = format!("{TITLE}{stamp}\n").into_bytes();
+    let line = format!("{ZEROING}{stamp}\n").into_bytes();
     line.into_iter().cycle().take(STAMP)
 }
 
@@ -213,6 +212,7 @@ pub(crate) fn on_file(size: Bytes) -> Place {
         file,
         device: Some(DevNum::new(7, 0)),
         size,
+        content: signature::Content::default(),
         unreadable: 0,
     })
     .unwrap()
@@ -264,7 +264,7 @@ mod tests {
     fn a_stamp_fills_its_block() {
         let block: Vec<u8> = filled("20261122-000437-k7q2/1").collect();
         assert_eq!(block.len(), STAMP);
-        assert!(block.starts_with(TITLE.as_bytes()));
+        assert!(block.starts_with(ZEROING.as_bytes()));
         assert!(!block.contains(&0));
     }
 }

@@ -6,15 +6,21 @@ use std::{io, mem};
 
 use linux::Root;
 use linux::block::Devices;
-use linux::consent::{Consent, open_for_reading};
+use linux::consent::{Consent, Uses, open_for_reading};
+use linux::signature::Content;
 use serde_json::{Value, json};
 
 use super::run::{destroyed, parse};
-use crate::cli::{LookArgs, Verb};
+use crate::cli::LookArgs;
+use crate::cli::Verb;
 use array::args::ArrayVerb;
-use domain::planned::Doomed;
+use domain::planned;
+use domain::planned::Seen;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::Answer;
+use ui::exit::Failure;
+use ui::exit::Outcome;
+use ui::exit::Standing as _;
 use ui::json::SCHEMA;
 
 /// The verb.
@@ -83,8 +89,10 @@ fn rehearse(verb: Verb, context: &mut Context) -> Result<(), Failure> {
 fn disk(consent: &OsString, devices: &Devices, root: &Root) -> Result<Value, Failure> {
     let path = Consent::parse(consent).refused()?.path;
     let opened = open_for_reading(&path).refused()?;
-    let doomed = Doomed::of(&opened.file, &path, opened.size, devices, root);
-    let doomed = doomed.map_err(Failure::refused)?;
+    let uses = Uses::read(root).refused()?;
+    let listed = opened.device.map(|number| uses.partitions(number));
+    let content = Content::of(&opened.file, &listed.unwrap_or_default()).refused()?;
+    let seen = Seen::of(&opened.file, opened.size, devices, root).map_err(Failure::refused)?;
     let device = opened.device.and_then(|number| devices.get(number));
     Ok(json!({
         "path": path,
@@ -92,7 +100,7 @@ fn disk(consent: &OsString, devices: &Devices, root: &Root) -> Result<Value, Fai
         "model": device.and_then(|device| device.model.as_ref()),
         "serial": device.and_then(|device| device.serial.as_ref()),
         "size_bytes": opened.size,
-        "content": doomed.content,
-        "seen": doomed.seen,
+        "content": planned::words(&content),
+        "seen": seen,
     }))
 }

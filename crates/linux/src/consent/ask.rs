@@ -15,6 +15,9 @@ pub struct Consent {
     pub path: PathBuf,
     /// The signatures that may be overwritten with it.
     pub signatures: Vec<SignatureKind>,
+    /// Whether overwriting it has begun earlier in the same work: what it carried need not be there any more,
+    /// and data of an unknown kind is what the work has left.
+    pub begun: bool,
 }
 
 /// A `--destroy` that names nothing.
@@ -52,6 +55,7 @@ impl Consent {
         Ok(Consent {
             path: OsString::from_vec(path.to_vec()).into(),
             signatures,
+            begun: false,
         })
     }
 
@@ -62,6 +66,14 @@ impl Consent {
         self.path == target
             || self.misunderstood(target).is_some()
             || storage(&self.path).is_some_and(|named| storage(target) == Some(named))
+    }
+
+    /// The same for work that goes on.
+    pub fn begun(self) -> Consent {
+        Consent {
+            begun: true,
+            ..self
+        }
     }
 
     /// The words after an `=` that were not understood, when without them this would be consent to

@@ -16,10 +16,10 @@ use super::file_system::{FileSystem, file_system_of};
 use super::lease::has_writers;
 use super::programs::{Hold, Storage};
 use super::reason::{Reason, Refusal};
-use super::uses::{Uses, add_signatures};
+use super::uses::{Uses, add_content};
 use crate::block::DevNum;
 use crate::root::Root;
-use crate::signature;
+use crate::signature::Content;
 
 /// A target that could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,8 +142,17 @@ impl Opened {
         let unseen = self.written_elsewhere().then_some(Hold::Writing);
         let (file, failure) = self.open_exclusively(!named.is_empty());
         let mut unreadable = 0;
+        let mut listed = Vec::new();
+        let mut content = Content::default();
         match Uses::read(root) {
-            Ok(uses) => self.add_uses(&uses, &mut reasons, &mut unreadable),
+            Ok(uses) => {
+                self.add_uses(&uses, &mut reasons, &mut unreadable);
+                listed.extend(
+                    self.device()
+                        .iter()
+                        .flat_map(|&number| uses.partitions(number)),
+                );
+            }
             Err(error) => reasons.push(Reason::Unknown {
                 error: error.to_string(),
             }),
@@ -157,9 +166,11 @@ impl Opened {
                 let path = self.path.clone();
                 reasons.push(Reason::Unseen { path, hold });
             }
-            let allowed: Vec<_> = named.iter().flat_map(|c| c.signatures.clone()).collect();
-            match signature::probe(file) {
-                Ok(found) => add_signatures(&self.path, &found, &allowed, &mut reasons),
+            match Content::of(file, &listed) {
+                Ok(found) => {
+                    add_content(&self.path, &found, &named, &mut reasons);
+                    content = found;
+                }
                 Err(error) => reasons.push(Reason::Unprobed {
                     path: self.path.clone(),
                     error: error.to_string(),
@@ -173,6 +184,7 @@ impl Opened {
                 size,
                 device: self.device(),
                 path: self.path,
+                content,
                 unreadable,
             }),
             (_, size) => {
@@ -417,6 +429,8 @@ pub struct DestroyTarget {
     pub device: Option<DevNum>,
     /// Its size.
     pub size: Bytes,
+    /// What it carried when it was claimed.
+    pub content: Content,
     /// How many processes could not be looked at, for want of permission. One of them may have it open.
     pub unreadable: usize,
 }

@@ -1,12 +1,12 @@
 //! Why something is not overwritten, in sentences that say what to do about it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::open::OpenError;
 use super::programs::Hold;
 use crate::block::DevNum;
-use crate::signature::SignatureKind;
+use crate::signature::{Found, SignatureKind};
 
 /// How a device that is in use is related to the one that was to be overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,12 +133,23 @@ pub enum Reason {
     },
     /// It could not be opened, or is nothing that can be overwritten.
     Open(OpenError),
-    /// It carries a signature that the consent does not name.
-    Signature {
+    /// It, or a partition of it, carries something that the consent does not name.
+    Carries {
         /// The target.
         path: PathBuf,
-        /// Which signature.
-        kind: SignatureKind,
+        /// What is not named, and where.
+        unnamed: Vec<Found>,
+        /// All that must be named.
+        all: Vec<SignatureKind>,
+    },
+    /// The consent names what is not there.
+    NotThere {
+        /// The target.
+        path: PathBuf,
+        /// What is named and not found.
+        named: Vec<SignatureKind>,
+        /// What is there.
+        found: Vec<SignatureKind>,
     },
     /// It could not be read to look for signatures.
     Unprobed {
@@ -267,7 +278,8 @@ impl fmt::Display for Reason {
             | Reason::Unseen { .. }
             | Reason::UnclearLoop { .. }
             | Reason::UnclearFile { .. }
-            | Reason::Signature { .. }
+            | Reason::Carries { .. }
+            | Reason::NotThere { .. }
             | Reason::Unprobed { .. }
             | Reason::HardLinked { .. } => self.fmt_content(f),
             Reason::Unlisted { number } => write!(
@@ -280,10 +292,23 @@ impl fmt::Display for Reason {
     }
 }
 
+fn words(kinds: &[SignatureKind], between: &str) -> String {
+    let words: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
+    words.join(between)
+}
+
+/// The value of `--destroy` that names all of these.
+fn argument(path: &Path, kinds: &[SignatureKind]) -> String {
+    match kinds {
+        [] => path.display().to_string(),
+        kinds => format!("{}={}", path.display(), words(kinds, ",")),
+    }
+}
+
 impl Reason {
     /// Whether it names a program that uses the storage.
     pub(super) fn is_use(&self) -> bool {
-        matches!(self, Reason::InUse { .. })
+        matches!(self, Reason::InUse { .. } | Reason::Loop { .. })
     }
 
     /// Reasons that lie in the target itself, or in what cannot be told of it.
@@ -317,12 +342,31 @@ impl Reason {
                  file by its path on the file system below, or a directory",
                 path.display()
             ),
-            Reason::Signature { path, kind } => write!(
-                f,
-                "{0} carries the signature '{kind}'; if what it marks may be lost, say so: \
-                 --destroy {0}={kind} (several: with commas between)",
-                path.display()
-            ),
+            Reason::Carries { path, unnamed, all } => {
+                write!(f, "{} ", path.display())?;
+                let places: Vec<String> = unnamed.iter().map(ToString::to_string).collect();
+                write!(
+                    f,
+                    "{}; if all of that may be lost, say so: --destroy {}",
+                    places.join(", "),
+                    argument(path, all)
+                )
+            }
+            Reason::NotThere { path, named, found } => {
+                let there = match &found[..] {
+                    [] => "nothing".to_owned(),
+                    found => words(found, " and "),
+                };
+                write!(
+                    f,
+                    "--destroy names {}, which {} not on {} (it carries {there}), so it may not be the disk that \
+                     is meant; look at it with disksmith devices, and if it is, write --destroy {}",
+                    words(named, " and "),
+                    if named.len() == 1 { "is" } else { "are" },
+                    path.display(),
+                    argument(path, found)
+                )
+            }
             Reason::Unprobed { path, error } => write!(
                 f,
                 "{} could not be read to see what is on it: {error}",

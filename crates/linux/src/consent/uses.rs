@@ -4,13 +4,14 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use super::ask::Consent;
 use super::programs::{self, Program, Programs, Storage};
 use super::reason::{Reason, Relation};
 use super::storage::shown_by_loops;
 use crate::block::{DevNum, Device, Devices, Kind};
 use crate::mounts::{Mount, Mounts};
-use crate::root::{Error, Result, Root};
-use crate::signature;
+use crate::root::{self, Error, Result, Root};
+use crate::signature::{Content, Found, Partition, SignatureKind};
 use crate::swaps::{self, Swap, SwapKind};
 
 /// The disk that carries one of these carries the running system.
@@ -128,35 +129,67 @@ impl Uses {
         reasons
     }
 
-    /// As [`reasons`](Uses::reasons), and the signatures on the device, which is opened for reading
-    /// only. Who has claimed it is not asked: that would be a claim itself.
+    /// As [`reasons`](Uses::reasons), and what is on the device, which is opened for reading only. Who has
+    /// claimed it is not asked: that would be a claim itself.
     pub fn why_not_writable(&self, number: DevNum) -> Vec<Reason> {
-        let mut reasons = self.reasons(number);
-        let Some(device) = self.devices.get(number) else {
-            return reasons;
-        };
-        if device.is_empty() || device.hidden {
-            return reasons;
-        }
-        let node = device.node();
-        match self.probe(&node, number) {
-            Ok(found) => add_signatures(&node, &found, &[], &mut reasons),
-            Err(error) => reasons.push(Reason::Unprobed {
-                path: node,
-                error: error.to_string(),
-            }),
-        }
-        reasons
+        self.content_and_reasons(number).1
     }
 
-    fn probe(&self, node: &Path, number: DevNum) -> std::io::Result<Vec<signature::Signature>> {
+    /// What is on a device, and why it may not be overwritten, as [`why_not_writable`](Uses::why_not_writable).
+    /// `None` of a content that cannot be read.
+    pub fn content_and_reasons(&self, number: DevNum) -> (Option<Content>, Vec<Reason>) {
+        let mut reasons = self.reasons(number);
+        let Some(device) = self.devices.get(number) else {
+            return (None, reasons);
+        };
+        if device.is_empty() || device.hidden {
+            return (Some(Content::default()), reasons);
+        }
+        let node = device.node();
+        match self.content(&node, number) {
+            Ok(content) => {
+                add_content(&node, &content, &[], &mut reasons);
+                (Some(content), reasons)
+            }
+            Err(error) => {
+                reasons.push(Reason::Unprobed {
+                    path: node,
+                    error: error.to_string(),
+                });
+                (None, reasons)
+            }
+        }
+    }
+
+    fn content(&self, node: &Path, number: DevNum) -> std::io::Result<Content> {
         let file = File::open(self.root.locate(node))?;
         let metadata = file.metadata()?;
         let is_device = metadata.file_type().is_block_device();
         if is_device && DevNum::from_raw(metadata.rdev()) != number {
             return Err(std::io::Error::other("its node stands for another device"));
         }
-        signature::probe(&file)
+        Content::of(&file, &self.partitions(number))
+    }
+
+    /// The partitions of a device that the kernel knows, which need not be those of its table.
+    pub fn partitions(&self, number: DevNum) -> Vec<Partition> {
+        // The kernel counts in sectors of 512 bytes (Documentation/ABI/stable/sysfs-block, partition `start`).
+        let start = |device: &Device| {
+            let folder = self.root.sys.join("class/block").join(device.sysfs_name());
+            root::number::<u64>(&folder.join("start")).map(|sector| sector * 512)
+        };
+        self.devices
+            .children(number)
+            .into_iter()
+            .filter_map(|device| match device.kind {
+                Kind::Partition { number, .. } => Some(Partition {
+                    start: start(device)?,
+                    size: device.size.0,
+                    number,
+                }),
+                _ => None,
+            })
+            .collect()
     }
 
     /// Why a file may not be overwritten, apart from what is in it and which programs use it.
@@ -362,21 +395,47 @@ fn advice_on(holder: Option<&Device>) -> &'static str {
     }
 }
 
-/// A reason for each kind of signature that is not among the allowed ones.
-pub(super) fn add_signatures(
+/// What speaks against overwriting something that carries this: what no consent names, and what one names and
+/// is not there. `unknown` may be named of what is blank: it is no mark by which a disk is told from another.
+pub(super) fn add_content(
     path: &Path,
-    found: &[signature::Signature],
-    allowed: &[signature::SignatureKind],
+    content: &Content,
+    consents: &[&Consent],
     reasons: &mut Vec<Reason>,
 ) {
-    for signature in found {
-        let reason = Reason::Signature {
+    let begun = content.given_up || consents.iter().any(|consent| consent.begun);
+    let named: Vec<SignatureKind> = consents
+        .iter()
+        .flat_map(|consent| consent.signatures.iter().copied())
+        .collect();
+    let all = content.kinds();
+    let is_allowed =
+        |kind: SignatureKind| named.contains(&kind) || (begun && kind == SignatureKind::Unknown);
+    let unnamed: Vec<Found> = content
+        .found
+        .iter()
+        .copied()
+        .filter(|found| !is_allowed(found.kind))
+        .collect();
+    let mut missing: Vec<SignatureKind> = named
+        .into_iter()
+        .filter(|kind| !begun && *kind != SignatureKind::Unknown && !all.contains(kind))
+        .collect();
+    missing.sort_unstable();
+    missing.dedup();
+    if !missing.is_empty() {
+        reasons.push(Reason::NotThere {
             path: path.to_path_buf(),
-            kind: signature.kind,
-        };
-        if !allowed.contains(&signature.kind) && !reasons.contains(&reason) {
-            reasons.push(reason);
-        }
+            named: missing,
+            found: all.clone(),
+        });
+    }
+    if !unnamed.is_empty() {
+        reasons.push(Reason::Carries {
+            path: path.to_path_buf(),
+            unnamed,
+            all,
+        });
     }
 }
 

@@ -4,9 +4,11 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 
+use super::region::Region;
+
 /// Direct I/O wants memory, offset and length in multiples of the logical block, which is at most
 /// 4 KiB on every disk that this reads.
-const ALIGN: usize = 4096;
+pub(super) const ALIGN: usize = 4096;
 
 /// How much is read at either end. The farthest from the start that needs it is the second ZFS label
 /// (256 to 512 KiB); the farthest from the end is the third (512 KiB before the end, rounded
@@ -17,7 +19,7 @@ pub(super) const EDGE: u64 = 1 << 20;
 /// header at 1, 2 or 4 MiB, the first mirror of the Btrfs superblock at 64 MiB.
 const SPOTS: [u64; 4] = [1 << 20, 2 << 20, 4 << 20, 64 << 20];
 
-/// The two edges and the spots of a device or file.
+/// The two edges and the spots of a device, file or partition.
 pub(super) struct Image {
     size: u64,
     parts: Vec<(u64, Vec<u8>)>,
@@ -25,23 +27,20 @@ pub(super) struct Image {
 
 impl Image {
     /// Reads what the detectors look at.
-    pub(super) fn read(file: &File) -> io::Result<Image> {
-        let size = size(file)?;
+    pub(super) fn read(region: &Region) -> io::Result<Image> {
+        let size = region.size;
         let mut image = Image {
             size,
-            parts: vec![(0, read_at(file, 0, EDGE.min(size))?)],
+            parts: vec![(0, region.read(0, EDGE)?)],
         };
         let tail = size.saturating_sub(EDGE);
         if tail > 0 {
             let start = tail - tail % ALIGN as u64;
-            image
-                .parts
-                .push((start, read_at(file, start, size - start)?));
+            image.parts.push((start, region.read(start, size - start)?));
         }
         for spot in SPOTS {
             if spot < size && image.bytes(spot, ALIGN).is_none() {
-                let len = (ALIGN as u64).min(size - spot);
-                image.parts.push((spot, read_at(file, spot, len)?));
+                image.parts.push((spot, region.read(spot, ALIGN as u64)?));
             }
         }
         Ok(image)
@@ -94,18 +93,10 @@ impl Image {
     pub(super) fn byte(&self, offset: u64) -> Option<u8> {
         self.array::<1>(offset).map(|[byte]| byte)
     }
-
-    /// Whether the first and the last mebibyte hold nothing but zeros.
-    pub(super) fn edges_are_zero(&self) -> bool {
-        self.parts
-            .iter()
-            .take(2)
-            .all(|(_, data)| data.iter().all(|&byte| byte == 0))
-    }
 }
 
 /// The size of a regular file or block device: where its end is. The file's own offset is kept.
-fn size(mut file: &File) -> io::Result<u64> {
+pub(super) fn size(mut file: &File) -> io::Result<u64> {
     let here = file.stream_position()?;
     let end = file.seek(SeekFrom::End(0))?;
     file.seek(SeekFrom::Start(here))?;

@@ -13,7 +13,7 @@ macro_rules! kinds {
         }
 
         impl SignatureKind {
-            /// Every kind that [`probe`](super::probe) can report.
+            /// Every kind that [`Content`](super::Content) can report.
             pub const ALL: &[SignatureKind] = &[$(SignatureKind::$variant,)+];
 
             /// The word that blkid(8) prints for it as TYPE or PTTYPE.
@@ -116,6 +116,8 @@ kinds! {
     VmfsVolumeMember = "VMFS_volume_member",
     /// The VMware VMFS file system.
     Vmfs = "VMFS",
+    /// Data that no known format explains.
+    Unknown = "unknown",
 }
 
 impl SignatureKind {

@@ -2,19 +2,29 @@
 //!
 //! This is asked before anything is overwritten, so it errs on the side of seeing something: it
 //! reports backup copies too, and does not verify checksums. It never writes.
+//!
+//! What is neither blank nor known counts as [`SignatureKind::Unknown`]: a database's raw volume, a format
+//! that has no line here, a file system whose beginning is gone.
 
+mod blank;
+mod content;
 mod file_system_id;
 mod image;
 mod kind;
 mod magic;
+mod partitions;
+mod region;
 mod shape;
 
 use std::fs::File;
 use std::io;
 
+pub use content::{Content, Found, ZEROING};
 pub use file_system_id::file_system_id;
 use image::Image;
 pub use kind::{SignatureKind, UnknownSignature};
+pub use partitions::Partition;
+use region::Region;
 
 /// A mark that some format has left on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,8 +35,9 @@ pub struct Signature {
     pub kind: SignatureKind,
 }
 
-/// Every signature on a regular file or block device, in the order of their offsets. A format that
-/// keeps copies (a GPT and its backup, the labels of ZFS) is reported once for each copy.
+/// Every signature of a known format that a regular file or block device carries itself, in the order of their
+/// offsets. A format that keeps copies (a GPT and its backup, the labels of ZFS) is reported once for each
+/// copy. What else may be on it, also in partitions, is in [`Content`].
 ///
 /// Reads with `pread` in aligned blocks of 4 KiB, so a file opened with `O_DIRECT` serves as well.
 ///
@@ -34,17 +45,7 @@ pub struct Signature {
 ///
 /// What the kernel answers to a read or seek: `EIO` from a failing disk, `EISDIR` for a directory.
 pub fn probe(file: &File) -> io::Result<Vec<Signature>> {
-    Ok(detect(&Image::read(file)?))
-}
-
-/// Whether the first and the last mebibyte are all zeros, so that nothing which [`probe`] does not
-/// know seems to live there either.
-///
-/// # Errors
-///
-/// As [`probe`].
-pub fn is_blank(file: &File) -> io::Result<bool> {
-    Ok(Image::read(file)?.edges_are_zero())
+    Ok(detect(&Image::read(&Region::whole(file)?)?))
 }
 
 fn detect(image: &Image) -> Vec<Signature> {

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::SignatureKind::*;
 use super::*;
 
+mod contents;
 mod tools;
 
 const KIB: u64 = 1024;
@@ -252,15 +253,6 @@ fn small_and_empty_files_carry_nothing() {
     ] {
         assert_eq!(found(size, &[]), [], "{size} bytes");
     }
-}
-
-#[test]
-fn blank_means_zeros_at_both_ends() {
-    assert!(is_blank(&image(0, &[])).unwrap());
-    assert!(is_blank(&image(8 * MIB, &[])).unwrap());
-    assert!(is_blank(&image(8 * MIB, &[(2 * MIB, b"x")])).unwrap());
-    assert!(!is_blank(&image(8 * MIB, &[(MIB - 1, b"x")])).unwrap());
-    assert!(!is_blank(&image(8 * MIB, &[(8 * MIB - 1, b"x")])).unwrap());
 }
 
 #[test]

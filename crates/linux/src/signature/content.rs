@@ -1,0 +1,206 @@
+//! All that is on a device or file: what it carries itself, what its partitions carry, and data of a kind that
+//! is not known.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+
+use super::SignatureKind::{self, Dos, Gpt, Unknown};
+use super::image::Image;
+use super::partitions::{self, Partition};
+use super::region::Region;
+use super::{blank, detect};
+
+/// Where something stands, and what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Found {
+    /// The partition that carries it; `None` where the device itself does.
+    pub partition: Option<Partition>,
+    /// Where it stands, in bytes from the start of the device.
+    pub offset: u64,
+    /// What it is.
+    pub kind: SignatureKind,
+}
+
+/// All that was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Content {
+    /// What it carries, in the order of the places; each kind once in each partition.
+    pub found: Vec<Found>,
+    /// Whether disksmith is in the middle of zeroing it: its owner has given up what it carried, and what of
+    /// that is left.
+    pub given_up: bool,
+}
+
+/// The line with which a disk begins that `disksmith zero` is not done with; the rest of the line tells which
+/// zeroing it was, and the line fills the first 4 KiB.
+pub const ZEROING: &str = "disksmith zero is not done with this disk: ";
+
+/// A table in a partition of a partition and so on is not followed further than this.
+const DEEPEST: u32 = 3;
+/// Space between partitions that is smaller holds boot loaders and padding.
+const GAP: u64 = 1 << 20;
+/// The sector of an MBR.
+const MBR: u64 = 512;
+/// What either copy of a GPT takes: header and 128 entries of 128 bytes, with a protective MBR, in sectors of up to
+/// 4 KiB (UEFI Specification 2.10, section 5.3.1).
+const GPT: u64 = 6 * 4096;
+
+impl Content {
+    /// Looks at all of a device or file. `listed` are partitions that the kernel knows, beside those of its own
+    /// table. Reads at most 33 MiB of each partition, with `pread` in aligned blocks of 4 KiB.
+    ///
+    /// # Errors
+    /// What the kernel answers to a read: `EIO` from a failing disk, `EISDIR` for a directory.
+    pub fn of(file: &File, listed: &[Partition]) -> io::Result<Content> {
+        let region = Region::whole(file)?;
+        let mut content = Content {
+            found: Vec::new(),
+            given_up: is_given_up(&region)?,
+        };
+        look(&region, None, listed, 0, &mut content)?;
+        content.found.sort_unstable();
+        let mut seen = Vec::new();
+        content.found.retain(|found| {
+            let which = (found.partition, found.kind);
+            let is_first = !seen.contains(&which);
+            seen.push(which);
+            is_first
+        });
+        Ok(content)
+    }
+
+    /// Whether the device itself carries the mark of a format.
+    pub fn has_signature(&self) -> bool {
+        let is_mark = |found: &Found| found.partition.is_none() && found.kind != Unknown;
+        self.found.iter().any(is_mark)
+    }
+
+    /// The kinds, each once, in the order in which `--destroy` is advised to name them.
+    pub fn kinds(&self) -> Vec<SignatureKind> {
+        let mut kinds: Vec<SignatureKind> = Vec::new();
+        for found in &self.found {
+            if !kinds.contains(&found.kind) {
+                kinds.push(found.kind);
+            }
+        }
+        kinds
+    }
+}
+
+fn look(
+    region: &Region,
+    partition: Option<Partition>,
+    listed: &[Partition],
+    depth: u32,
+    content: &mut Content,
+) -> io::Result<()> {
+    let signatures = detect(&Image::read(region)?);
+    let mut push = |offset: u64, kind: SignatureKind| {
+        content.found.push(Found {
+            partition,
+            offset: region.start + offset,
+            kind,
+        });
+    };
+    for signature in &signatures {
+        push(signature.offset, signature.kind);
+    }
+    let is_table = |kind: SignatureKind| matches!(kind, Dos | Gpt);
+    let kinds = signatures.iter().map(|found| found.kind);
+    let tables: Vec<SignatureKind> = kinds.filter(|kind| is_table(*kind)).collect();
+    let is_known = signatures.iter().any(|found| !is_table(found.kind));
+    let mut parts = if !tables.is_empty() {
+        partitions::of(region)?
+    } else {
+        Vec::new()
+    };
+    parts.extend_from_slice(listed);
+    parts.sort_unstable();
+    parts.dedup_by_key(|part| (part.start, part.size));
+    // A partition that begins where the device does, as on hybrid images of CDs, shows what was looked at.
+    parts.retain(|part| part.start > 0);
+    if depth == DEEPEST && !parts.is_empty() {
+        push(0, Unknown);
+        return Ok(());
+    }
+    if !is_known && !content.given_up {
+        let data = first_beside(region, &tables, &parts)?;
+        if let Some(at) = data {
+            content.found.push(Found {
+                partition,
+                offset: region.start + at,
+                kind: Unknown,
+            });
+        }
+    }
+    for part in parts {
+        if let Some(inside) = region.part(part.start, part.size) {
+            let outermost = partition.unwrap_or(part);
+            look(&inside, Some(outermost), &[], depth + 1, content)?;
+        }
+    }
+    Ok(())
+}
+
+/// Where data begins that lies in no partition.
+fn first_beside(
+    region: &Region,
+    tables: &[SignatureKind],
+    parts: &[Partition],
+) -> io::Result<Option<u64>> {
+    let first = |from: u64, to: u64| -> io::Result<Option<u64>> {
+        let Some(gap) = region.part(from, to.saturating_sub(from)) else {
+            return Ok(None);
+        };
+        Ok(blank::first_data(&gap)?.map(|at| from + at))
+    };
+    let (from_start, from_end) = match tables {
+        _ if tables.contains(&Gpt) => (GPT, GPT),
+        [] => (0, 0),
+        _ => (MBR, 0),
+    };
+    let smallest = if parts.is_empty() { 0 } else { GAP };
+    let end = region.size.saturating_sub(from_end);
+    let mut from = from_start;
+    for (start, size) in parts
+        .iter()
+        .map(|part| (part.start, part.size))
+        .chain([(end, 0)])
+    {
+        if start.saturating_sub(from) > smallest
+            && let Some(at) = first(from, start)?
+        {
+            return Ok(Some(at));
+        }
+        from = from.max(start.saturating_add(size));
+    }
+    Ok(None)
+}
+
+/// Whether all of its first block is the mark of a zeroing, so that nothing was written there since.
+fn is_given_up(region: &Region) -> io::Result<bool> {
+    let block = region.read(0, 4096)?;
+    if !block.starts_with(ZEROING.as_bytes()) {
+        return Ok(false);
+    }
+    let length = block.iter().position(|&byte| byte == b'\n');
+    let line = length.and_then(|at| block.get(..=at)).unwrap_or(&block);
+    Ok(line.iter().cycle().zip(&block).all(|(a, b)| a == b))
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            Unknown => "data of an unknown kind".to_owned(),
+            kind => format!("the signature '{kind}'"),
+        };
+        match self.partition {
+            Some(part) => {
+                let at = record::Bytes(part.start);
+                write!(f, "partition {} at {at} carries {kind}", part.number)
+            }
+            None => write!(f, "it carries {kind} (at {})", record::Bytes(self.offset)),
+        }
+    }
+}

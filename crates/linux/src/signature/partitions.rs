@@ -1,0 +1,170 @@
+//! Where the partitions of a device lie, by its own table: MBR with logical partitions, and GPT.
+//!
+//! The kernel need not have made nodes for them: a file has none, nor has a loop device without `-P`.
+
+use std::io;
+
+use super::region::Region;
+
+/// A partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Partition {
+    /// Its first byte, from the start of the device.
+    pub start: u64,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its number.
+    pub number: u32,
+}
+
+/// A chain of logical partitions that is longer is taken for a damaged one.
+const MOST_LOGICAL: u32 = 256;
+/// A GPT with more entries is taken for a damaged one; usual are 128.
+const MOST_ENTRIES: u32 = 1024;
+
+/// The partitions of all tables on a device, in the order of their places, each place once.
+pub(super) fn of(region: &Region) -> io::Result<Vec<Partition>> {
+    let mut found = Vec::new();
+    gpt(region, &mut found)?;
+    mbr(region, &mut found)?;
+    found.retain(|part| part.size > 0 && part.start < region.size);
+    found.sort_unstable();
+    found.dedup_by_key(|part| (part.start, part.size));
+    Ok(found)
+}
+
+fn le32(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from(u32::from_le_bytes(
+        bytes.get(at..at + 4)?.try_into().ok()?,
+    )))
+}
+
+fn le64(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+/// An entry of an MBR (include/linux/msdos_partition.h, struct msdos_partition): its type, first
+/// sector and number of sectors.
+fn entries(sector: &[u8]) -> Vec<(u8, u64, u64)> {
+    (0..4)
+        .map(|entry| 446 + 16 * entry)
+        .filter_map(|at| {
+            Some((
+                *sector.get(at + 4)?,
+                le32(sector, at + 8)?,
+                le32(sector, at + 12)?,
+            ))
+        })
+        .collect()
+}
+
+fn has_boot_magic(sector: &[u8]) -> bool {
+    sector.get(510..512) == Some(&[0x55, 0xAA])
+}
+
+/// Types of extended partitions (block/partitions/msdos.c, is_extended_partition).
+const EXTENDED: [u8; 3] = [0x05, 0x0F, 0x85];
+/// The entry that protects a GPT (block/partitions/efi.h, EFI_PMBR_OSTYPE_EFI_GPT).
+const PROTECTIVE: u8 = 0xEE;
+
+fn mbr(region: &Region, found: &mut Vec<Partition>) -> io::Result<()> {
+    let head = region.read(0, 512)?;
+    if !has_boot_magic(&head) {
+        return Ok(());
+    }
+    let sector = region.sector();
+    let mut logical = 5;
+    for ((kind, first, count), number) in entries(&head).into_iter().zip(1..) {
+        if kind == 0 || kind == PROTECTIVE || count == 0 {
+            continue;
+        }
+        if EXTENDED.contains(&kind) {
+            extended(region, first, sector, &mut logical, found)?;
+        } else {
+            found.push(Partition {
+                start: first * sector,
+                size: count * sector,
+                number,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The chain of logical partitions: each link has the partition, counted from the link, and the next
+/// link, counted from the extended partition (block/partitions/msdos.c, parse_extended).
+fn extended(
+    region: &Region,
+    base: u64,
+    sector: u64,
+    number: &mut u32,
+    found: &mut Vec<Partition>,
+) -> io::Result<()> {
+    let mut link = base;
+    for _ in 0..MOST_LOGICAL {
+        let bytes = region.read(link.saturating_mul(sector), 512)?;
+        if !has_boot_magic(&bytes) {
+            return Ok(());
+        }
+        let mut next = None;
+        for (kind, first, count) in entries(&bytes) {
+            if kind == 0 || count == 0 {
+                continue;
+            }
+            if EXTENDED.contains(&kind) {
+                next = next.or(Some(base + first));
+            } else {
+                found.push(Partition {
+                    start: (link + first) * sector,
+                    size: count * sector,
+                    number: *number,
+                });
+                *number += 1;
+            }
+        }
+        match next {
+            Some(next) if next != link => link = next,
+            _ => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+/// A GPT by its header or the backup of it, in sectors of 512 or 4096 bytes (UEFI Specification 2.10,
+/// section 5.3.2). Checksums are not verified: a damaged table tells more than none.
+fn gpt(region: &Region, found: &mut Vec<Partition>) -> io::Result<()> {
+    for sector in [512, 4096] {
+        for at in [Some(sector), region.size.checked_sub(sector)]
+            .into_iter()
+            .flatten()
+        {
+            let header = region.read(at, 92)?;
+            if !header.starts_with(b"EFI PART") {
+                continue;
+            }
+            let fields = (le64(&header, 72), le32(&header, 80), le32(&header, 84));
+            let (Some(table), Some(count), Some(size)) = fields else {
+                continue;
+            };
+            let count = count.min(u64::from(MOST_ENTRIES));
+            if !(128..=4096).contains(&size) {
+                continue;
+            }
+            let entries = region.read(table.saturating_mul(sector), count * size)?;
+            for (entry, number) in entries.chunks_exact(size as usize).zip(1..) {
+                let is_used = entry.get(..16).is_some_and(|kind| kind != [0; 16]);
+                let (Some(first), Some(last)) = (le64(entry, 32), le64(entry, 40)) else {
+                    continue;
+                };
+                if is_used && last >= first {
+                    found.push(Partition {
+                        start: first.saturating_mul(sector),
+                        size: (last - first).saturating_add(1).saturating_mul(sector),
+                        number,
+                    });
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! A range of a device or file, such as one of its partitions, that is read as if it were a device.
+
+use std::fs::File;
+use std::io;
+
+use super::image::{ALIGN, read_at};
+
+/// A range of a device or file.
+#[derive(Clone, Copy)]
+pub(super) struct Region<'a> {
+    file: &'a File,
+    /// Its first byte, from the start of the file.
+    pub(super) start: u64,
+    /// Its size in bytes. It ends where the file ends, or before.
+    pub(super) size: u64,
+}
+
+impl<'a> Region<'a> {
+    /// All of a device or file.
+    pub(super) fn whole(file: &'a File) -> io::Result<Region<'a>> {
+        Ok(Region {
+            file,
+            start: 0,
+            size: super::image::size(file)?,
+        })
+    }
+
+    /// A part of it, cut off where it ends; `None` where nothing is left.
+    pub(super) fn part(&self, start: u64, size: u64) -> Option<Region<'a>> {
+        let left = self.size.checked_sub(start)?;
+        let size = size.min(left);
+        (size > 0).then_some(Region {
+            file: self.file,
+            start: self.start + start,
+            size,
+        })
+    }
+
+    /// Up to `len` bytes at `offset`; fewer where it ends. What is read of the file is aligned, as
+    /// direct I/O demands.
+    pub(super) fn read(&self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+        let len = len.min(self.size.saturating_sub(offset));
+        let from = self.start + offset;
+        let before = from % ALIGN as u64;
+        let mut bytes = read_at(self.file, from - before, len + before)?;
+        bytes.drain(..bytes.len().min(before as usize));
+        Ok(bytes)
+    }
+
+    /// The size of the sectors in which a partition table counts: the device's logical block, and
+    /// 512 bytes in a file.
+    pub(super) fn sector(&self) -> u64 {
+        rustix::fs::ioctl_blksszget(self.file).map_or(512, u64::from)
+    }
+}

@@ -1,0 +1,175 @@
+//! What is on a device as a whole: partitions, and what no format explains.
+
+use super::*;
+use std::process::Command;
+
+fn kinds(file: &File) -> Vec<(Option<u32>, SignatureKind)> {
+    let content = Content::of(file, &[]).unwrap();
+    let found = content.found.iter();
+    found
+        .map(|found| (found.partition.map(|part| part.number), found.kind))
+        .collect()
+}
+
+#[test]
+fn zeros_at_the_ends_and_in_all_samples_are_blank() {
+    for size in [0, 1, 4095, 8 * MIB, 33 * MIB + 512, 3 << 40] {
+        assert_eq!(kinds(&image(size, &[])), [], "{size}");
+    }
+}
+
+#[test]
+fn what_is_neither_blank_nor_known_is_unknown() {
+    for size in [1, 700, 5 * MIB + 512, 40 * MIB, 1 << 40] {
+        for at in [
+            0,
+            size / 3,
+            15 * MIB,
+            size.saturating_sub(16 * MIB),
+            size - 1,
+        ] {
+            let is_read = at < 16 * MIB || at >= size - 16 * MIB;
+            if at < size && is_read {
+                let expected = [(None, Unknown)];
+                assert_eq!(
+                    kinds(&image(size, &[(at, b"x")])),
+                    expected,
+                    "{at} of {size}"
+                );
+            }
+        }
+    }
+    // 256 samples of 4 KiB: data of 1/128 of the device between the ends is hit.
+    let size = 16_u64 << 30;
+    let run = vec![7; (size / 128) as usize];
+    assert_eq!(kinds(&image(size, &[(size / 2, &run)])), [(None, Unknown)]);
+}
+
+/// A disk of 300 MiB with a table of this script of sfdisk; `None` where that is not installed.
+fn partitioned(script: &str) -> Option<tempfile::NamedTempFile> {
+    use std::io::Write as _;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(300 * MIB).unwrap();
+    let mut child = Command::new("/usr/sbin/sfdisk")
+        .arg("--quiet")
+        .arg(file.path())
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .map_err(|error| println!("skipped: sfdisk: {error}"))
+        .ok()?;
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(script.as_bytes())
+        .unwrap();
+    assert!(child.wait().unwrap().success());
+    Some(file)
+}
+
+#[test]
+fn each_partition_is_looked_at() {
+    let dos = "label: dos\n1M,32M\n33M,32M\n65M,32M\n97M,+,E\n98M,32M\n131M,32M\n";
+    let gpt = "label: gpt\n1M,32M\n33M,32M\n65M,32M\n98M,32M\n131M,32M\n";
+    for (script, table, numbers) in [(dos, Dos, [1, 3, 6]), (gpt, Gpt, [1, 3, 5])] {
+        let Some(file) = partitioned(script) else {
+            return;
+        };
+        let file = file.as_file();
+        let own = kinds(file);
+        assert!(own.iter().all(|found| *found == (None, table)), "{own:?}");
+        file.write_all_at(b"XFSB", MIB).unwrap();
+        file.write_all_at(b"some database's", 70 * MIB).unwrap();
+        file.write_all_at(b"SWAPSPACE2", 131 * MIB + 4086).unwrap();
+        let mut expected = own.clone();
+        expected.extend([
+            (Some(numbers[0]), Xfs),
+            (Some(numbers[1]), Unknown),
+            (Some(numbers[2]), Swap),
+        ]);
+        assert_eq!(kinds(file), expected);
+        // What lies in no partition any more is data all the same.
+        file.write_all_at(b"left", 298 * MIB).unwrap();
+        expected.insert(own.len(), (None, Unknown));
+        assert_eq!(kinds(file), expected);
+    }
+}
+
+#[test]
+fn a_table_without_partitions_explains_nothing_else() {
+    for script in ["label: dos\n", "label: gpt\n"] {
+        let Some(file) = partitioned(script) else {
+            return;
+        };
+        let file = file.as_file();
+        let own = kinds(file);
+        assert_eq!(own.len(), 1, "{own:?}");
+        file.write_all_at(b"data", 90 * MIB).unwrap();
+        file.write_all_at(b"data", 299 * MIB).unwrap();
+        assert!(kinds(file).contains(&(None, Unknown)));
+    }
+}
+
+#[test]
+fn a_table_in_a_partition_is_followed() {
+    let Some(inner) = partitioned("label: dos\n1M,32M\n") else {
+        return;
+    };
+    inner.as_file().write_all_at(b"XFSB", MIB).unwrap();
+    let Some(outer) = partitioned("label: gpt\n10M,200M\n") else {
+        return;
+    };
+    let mut head = vec![0; 2 << 20];
+    inner.as_file().read_exact_at(&mut head, 0).unwrap();
+    outer.as_file().write_all_at(&head, 10 * MIB).unwrap();
+    let found = kinds(outer.as_file());
+    assert_eq!(found, [(None, Gpt), (Some(1), Dos), (Some(1), Xfs)]);
+}
+
+#[test]
+fn partitions_that_only_the_kernel_knows_are_looked_at() {
+    let file = image(64 * MIB, &[(MIB, b"XFSB")]);
+    let listed = [Partition {
+        start: MIB,
+        size: 4 * MIB,
+        number: 1,
+    }];
+    let content = Content::of(&file, &listed).unwrap();
+    assert_eq!(content.kinds(), [Xfs]);
+}
+
+#[test]
+fn what_is_being_zeroed_is_given_up() {
+    let line = format!("{ZEROING}one/1\n");
+    let block: Vec<u8> = line.bytes().cycle().take(4096).collect();
+    let file = image(64 * MIB, &[(0, &block), (20 * MIB, &[9; 4 << 20])]);
+    let content = Content::of(&file, &[]).unwrap();
+    assert!(content.given_up && content.found.is_empty());
+    file.write_all_at(b"x", 4000).unwrap();
+    let content = Content::of(&file, &[]).unwrap();
+    assert_eq!((content.given_up, content.kinds()), (false, vec![Unknown]));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Tables of any bytes end: chains that turn back on themselves, sizes beyond the end.
+    #[test]
+    fn any_table_is_read_or_refused(
+        tables in proptest::collection::vec((0_u64..64, proptest::collection::vec(any::<u8>(), 64)), 1..8),
+    ) {
+        let file = image(MIB, &[]);
+        for (sector, bytes) in tables {
+            let mut bytes = bytes;
+            for entry in 0..4 {
+                // Small numbers lead to other sectors of the table.
+                bytes[16 * entry + 4] &= 0x0F;
+                for at in [9, 10, 11] { bytes[16 * entry + at] = 0; }
+                bytes[16 * entry] = 0;
+            }
+            file.write_all_at(&bytes, sector * 512 + 446).unwrap();
+            file.write_all_at(&[0x55, 0xAA], sector * 512 + 510).unwrap();
+        }
+        Content::of(&file, &[]).unwrap();
+    }
+}

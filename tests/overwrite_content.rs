@@ -1,0 +1,458 @@
+//! A table of what storage may carry, on real loop devices: what is on it, what `--destroy` names, which verb.
+//! Each state is printed with what was expected and what came. They need root.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, reason = "the table is printed")]
+
+#[path = "support/loops.rs"]
+mod loops;
+mod support;
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use loops::{Loop, digest, run};
+use support::{Place, Said};
+
+const MIB: u64 = 1 << 20;
+
+/// How something gets onto a device.
+enum Made {
+    /// By a program, with the device's path behind its arguments.
+    By(&'static str, &'static [&'static str]),
+    /// By the test, in the file below.
+    Written(fn(&File)),
+    /// By sfdisk, then with what a program makes in a file that is copied to 1 MiB.
+    Partitioned(
+        &'static str,
+        &'static [(&'static str, &'static [&'static str])],
+    ),
+}
+
+/// Something that a device carries.
+struct Case {
+    name: &'static str,
+    mib: u64,
+    made: Made,
+    /// All that must be named.
+    kinds: &'static [&'static str],
+}
+
+const fn by(
+    name: &'static str,
+    mib: u64,
+    program: &'static str,
+    arguments: &'static [&'static str],
+    kinds: &'static [&'static str],
+) -> Case {
+    let made = Made::By(program, arguments);
+    Case {
+        name,
+        mib,
+        made,
+        kinds,
+    }
+}
+
+const fn written(
+    name: &'static str,
+    mib: u64,
+    write: fn(&File),
+    kinds: &'static [&'static str],
+) -> Case {
+    let made = Made::Written(write);
+    Case {
+        name,
+        mib,
+        made,
+        kinds,
+    }
+}
+
+/// Bytes that no format explains, the same at every run.
+fn noise(file: &File, at: u64, bytes: usize) {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let data: Vec<u8> = (0..bytes)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 32) as u8 | 1
+        })
+        .collect();
+    file.write_all_at(&data, at).unwrap();
+}
+
+const EXT4: &[(&str, &[&str])] = &[("mkfs.ext4", &["-q", "-F"])];
+const VFAT: &[(&str, &[&str])] = &[("mkfs.vfat", &[])];
+const NOTHING: &[(&str, &[&str])] = &[];
+
+/// Formats as their own programs make them.
+const FORMATS: &[Case] = &[
+    by("ext2", 32, "mkfs.ext2", &["-q", "-F"], &["ext2"]),
+    by("ext3", 32, "mkfs.ext3", &["-q", "-F"], &["ext3"]),
+    by("ext4", 32, "mkfs.ext4", &["-q", "-F"], &["ext4"]),
+    by(
+        "a journal of ext4",
+        32,
+        "mke2fs",
+        &["-q", "-F", "-O", "journal_dev"],
+        &["jbd"],
+    ),
+    by("XFS", 320, "mkfs.xfs", &["-q", "-f"], &["xfs"]),
+    by("Btrfs", 128, "mkfs.btrfs", &["-q", "-f"], &["btrfs"]),
+    by("F2FS", 64, "mkfs.f2fs", &["-q", "-f"], &["f2fs"]),
+    by("NILFS2", 160, "mkfs.nilfs2", &["-q", "-f"], &["nilfs2"]),
+    by(
+        "ReiserFS",
+        64,
+        "mkfs.reiserfs",
+        &["-q", "-ff"],
+        &["reiserfs"],
+    ),
+    by("JFS", 32, "mkfs.jfs", &["-q"], &["jfs"]),
+    by("FAT", 32, "mkfs.vfat", &[], &["vfat"]),
+    by("exFAT", 32, "mkfs.exfat", &[], &["exfat"]),
+    by("NTFS", 32, "mkfs.ntfs", &["-q", "-F", "-f"], &["ntfs"]),
+    by("swap", 32, "mkswap", &["-q"], &["swap"]),
+    by(
+        "LUKS 1",
+        32,
+        "cryptsetup",
+        &[
+            "-q",
+            "luksFormat",
+            "--type",
+            "luks1",
+            "--key-file",
+            "/etc/hostname",
+            "--pbkdf-force-iterations",
+            "1000",
+        ],
+        &["crypto_LUKS"],
+    ),
+    by(
+        "LUKS 2",
+        32,
+        "cryptsetup",
+        &[
+            "-q",
+            "luksFormat",
+            "--type",
+            "luks2",
+            "--key-file",
+            "/etc/hostname",
+            "--pbkdf",
+            "pbkdf2",
+            "--pbkdf-force-iterations",
+            "1000",
+        ],
+        &["crypto_LUKS"],
+    ),
+    by("bcache", 32, "make-bcache", &["-B"], &["bcache"]),
+];
+
+/// Tables of partitions, and what is in the first.
+const TABLES: &[Case] = &[
+    Case {
+        name: "an MBR with nothing in its partition",
+        mib: 64,
+        made: Made::Partitioned("label: dos\n2048,40M\n", NOTHING),
+        kinds: &["dos"],
+    },
+    Case {
+        name: "a GPT with nothing in its partition",
+        mib: 64,
+        made: Made::Partitioned("label: gpt\n2048,40M\n", NOTHING),
+        kinds: &["gpt"],
+    },
+    Case {
+        name: "an MBR with ext4 in partition 1",
+        mib: 64,
+        made: Made::Partitioned("label: dos\n2048,40M\n", EXT4),
+        kinds: &["dos", "ext4"],
+    },
+    Case {
+        name: "a GPT with ext4 in partition 1",
+        mib: 64,
+        made: Made::Partitioned("label: gpt\n2048,40M\n", EXT4),
+        kinds: &["gpt", "ext4"],
+    },
+    Case {
+        name: "a GPT with FAT in partition 1",
+        mib: 64,
+        made: Made::Partitioned("label: gpt\n2048,40M\n", VFAT),
+        kinds: &["gpt", "vfat"],
+    },
+];
+
+/// Data of which no format tells.
+const DATA: &[Case] = &[
+    written(
+        "random data",
+        32,
+        |file| noise(file, 0, 4 << 20),
+        &["unknown"],
+    ),
+    written(
+        "one byte at its end",
+        64,
+        |file| noise(file, 64 * MIB - 1, 1),
+        &["unknown"],
+    ),
+    written(
+        "data from 10 MiB on",
+        64,
+        |file| noise(file, 10 * MIB, 4096),
+        &["unknown"],
+    ),
+    written(
+        "data in the middle half",
+        96,
+        |file| noise(file, 24 * MIB, 48 << 20),
+        &["unknown"],
+    ),
+    written(
+        "a database of SQLite",
+        32,
+        |file| file.write_all_at(b"SQLite format 3\0", 0).unwrap(),
+        &["unknown"],
+    ),
+    written(
+        "an image of qcow2",
+        32,
+        |file| file.write_all_at(b"QFI\xfb\0\0\0\x03", 0).unwrap(),
+        &["unknown"],
+    ),
+    written(
+        "a tablespace of InnoDB",
+        32,
+        |file| {
+            for page in 0..64_u32 {
+                // FIL_PAGE_OFFSET, and the page's type (storage/innobase/include/fil0fil.h).
+                file.write_all_at(&page.to_be_bytes(), u64::from(page) * 16384 + 4)
+                    .unwrap();
+                file.write_all_at(&[0x45, 0xBF], u64::from(page) * 16384 + 24)
+                    .unwrap();
+            }
+        },
+        &["unknown"],
+    ),
+    written(
+        "an archive of tar",
+        32,
+        |file| file.write_all_at(b"ustar\x0000", 257).unwrap(),
+        &["unknown"],
+    ),
+];
+
+/// File systems of which the first 4 KiB are gone.
+const DAMAGED: &[Case] = &[
+    by(
+        "ext4 without its beginning",
+        32,
+        "mkfs.ext4",
+        &["-q", "-F"],
+        &["unknown"],
+    ),
+    by(
+        "XFS without its beginning",
+        320,
+        "mkfs.xfs",
+        &["-q", "-f"],
+        &["unknown"],
+    ),
+];
+
+impl Case {
+    /// Makes it on a new device.
+    fn make(&self, place: &Place) -> Option<(Loop, std::path::PathBuf)> {
+        let path = place.path("disk.img");
+        let file = File::create_new(&path).unwrap();
+        file.set_len(self.mib * MIB).unwrap();
+        match &self.made {
+            Made::By(program, arguments) => {
+                run(
+                    program,
+                    &[arguments, &[path.to_str().unwrap()][..]].concat(),
+                );
+            }
+            Made::Written(write) => write(&file),
+            Made::Partitioned(table, inside) => {
+                sfdisk(&path, table);
+                for (program, arguments) in *inside {
+                    let part = place.path("part.img");
+                    File::create(&part).unwrap().set_len(40 * MIB).unwrap();
+                    run(
+                        program,
+                        &[arguments, &[part.to_str().unwrap()][..]].concat(),
+                    );
+                    let of = format!("of={}", path.display());
+                    let from = format!("if={}", part.display());
+                    run(
+                        "dd",
+                        &[
+                            &from,
+                            &of,
+                            "bs=1M",
+                            "seek=1",
+                            "conv=notrunc,sparse",
+                            "status=none",
+                        ],
+                    );
+                }
+            }
+        }
+        if self.name.ends_with("without its beginning") {
+            let file = OpenOptions::new().write(true).open(&path).unwrap();
+            file.write_all_at(&[0; 4096], 0).unwrap();
+        }
+        let device = Loop::on(&path).map_err(|why| support::skipped(&why)).ok()?;
+        Some((device, path))
+    }
+}
+
+fn sfdisk(path: &Path, table: &str) {
+    use std::io::Write as _;
+    let mut child = std::process::Command::new("sfdisk")
+        .args(["-q", path.to_str().unwrap()])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(table.as_bytes())
+        .unwrap();
+    assert!(child.wait().unwrap().success(), "{table}");
+}
+
+fn overwrite(place: &Place, verb: &str, target: &str, named: &[&str]) -> Said {
+    let consent = match named {
+        [] => target.to_owned(),
+        named => format!("{target}={}", named.join(",")),
+    };
+    let mut words = vec![verb, target, "--destroy", &consent];
+    if verb == "bench" {
+        words.extend(["--phase", "page-write", "--seconds", "100ms"]);
+    }
+    place.run(&words)
+}
+
+/// A line of the table.
+fn row(state: &str, expected: &str, said: &Said, wrong: bool) {
+    let mark = if wrong { "WRONG" } else { "ok" };
+    println!(
+        "{state:<70} expected {expected:<8} got status {:?} {mark}",
+        said.status
+    );
+}
+
+/// Each content with names that are too few, others, or one too many is refused and left as it is, and with the
+/// right names it is overwritten.
+fn only_the_right_names_will_do(cases: &[Case]) {
+    let mut wrong = Vec::new();
+    for case in cases {
+        let place = Place::new();
+        let Some((device, file)) = case.make(&place) else {
+            return;
+        };
+        let before = digest(&file);
+        // One that nothing here carries.
+        let more = [case.kinds, &["oracleasm"]].concat();
+        let mut refused: Vec<Vec<&str>> = vec![vec![], vec!["oracleasm"], more];
+        if let [first, _, ..] = case.kinds {
+            refused.push(vec![first]);
+        }
+        for named in &refused {
+            for verb in ["bench", "zero"] {
+                let said = overwrite(&place, verb, device.path(), named);
+                let state = format!("{verb}, {}: {}", case.name, named.join(","));
+                let advice = format!("--destroy {}={}", device.path(), case.kinds.join(","));
+                let fails = said.status != Some(2) || !said.err.contains(&advice);
+                row(&state, "refusal", &said, fails);
+                if fails {
+                    wrong.push(format!("{state}: no '{advice}' in {said:#?}"));
+                }
+            }
+        }
+        // A plan says what it would overwrite.
+        let plan = place.run(&[
+            "zero",
+            device.path(),
+            "--destroy",
+            device.path(),
+            "--dry-run",
+        ]);
+        if !case
+            .kinds
+            .iter()
+            .all(|kind| plan.err.contains(kind) || plan.out.contains(kind))
+        {
+            wrong.push(format!(
+                "{}: a dry run does not name all: {plan:#?}",
+                case.name
+            ));
+        }
+        run("sync", &[]);
+        if digest(&file) != before {
+            wrong.push(format!("{}: something was written", case.name));
+        }
+        let said = overwrite(&place, "bench", device.path(), case.kinds);
+        let state = format!("bench, {}: {}", case.name, case.kinds.join(","));
+        row(&state, "success", &said, said.status != Some(0));
+        if said.status != Some(0) {
+            wrong.push(format!("{state}: {said:#?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn with_root_formats_are_overwritten_only_by_their_names() {
+    only_the_right_names_will_do(FORMATS);
+}
+
+#[test]
+fn with_root_tables_are_overwritten_only_with_what_their_partitions_carry() {
+    only_the_right_names_will_do(TABLES);
+}
+
+#[test]
+fn with_root_data_of_an_unknown_kind_is_overwritten_only_as_such() {
+    only_the_right_names_will_do(DATA);
+    only_the_right_names_will_do(DAMAGED);
+}
+
+#[test]
+fn with_root_what_is_blank_is_overwritten_without_a_name_and_not_with_one_that_is_not_there() {
+    let mut wrong = Vec::new();
+    for (verb, named, expected) in [
+        ("bench", &[][..], 0),
+        ("zero", &[], 0),
+        ("bench", &["unknown"], 0),
+        ("bench", &["ext4"], 2),
+        ("zero", &["xfs", "gpt"], 2),
+    ] {
+        let place = Place::new();
+        let blank = written("nothing", 64, |_| (), &[]);
+        let Some((device, _)) = blank.make(&place) else {
+            return;
+        };
+        let said = overwrite(&place, verb, device.path(), named);
+        let state = format!("{verb}, nothing: {}", named.join(","));
+        let fails = said.status != Some(expected);
+        row(
+            &state,
+            if expected == 0 { "success" } else { "refusal" },
+            &said,
+            fails,
+        );
+        if fails {
+            wrong.push(format!("{state}: {said:#?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
