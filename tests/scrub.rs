@@ -507,7 +507,6 @@ fn what_cannot_be_scrubbed_is_refused_with_a_reason() {
         (&["--status", "--repair"], "cannot be used with"),
         (&[], "ARRAY"),
         (&["md0", "--all"], "cannot be used with"),
-        (&["md0", "--locate", "--repair"], "cannot be used with"),
         (&["md0", "--dry-run"], "--dry-run is for --install-timer"),
         (&["no-such", "--install-timer"], "no-such is no array"),
         (

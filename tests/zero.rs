@@ -192,7 +192,7 @@ fn a_file_is_no_disk_and_two_ways_at_once_are_none() {
     fs::write(&file, vec![7; 8192]).unwrap();
     let file = file.to_str().unwrap();
     place
-        .run(&["zero", file, "--destroy", file])
+        .run(&["zero", file, "--destroy", &format!("{file}=unknown")])
         .refuses(&["is a file; zero works on block devices"]);
     assert_eq!(fs::read(file).unwrap(), vec![7; 8192]);
     place

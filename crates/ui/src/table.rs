@@ -9,7 +9,7 @@ use crate::charset;
 /// Prose is not set wider than this, however wide the window is.
 const PROSE: usize = 100;
 /// Words are not shortened to less than this before columns go: as long as the id of a run.
-const SHORTEST: usize = 20;
+const SHORTEST: usize = 24;
 
 /// How a column's cells stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,7 +252,7 @@ mod tests {
             endless.contains(path) && endless.contains("210 us"),
             "{endless}"
         );
-        for width in [36, 40, 60] {
+        for width in [40, 50, 60] {
             let text = layout(&COLUMNS, &rows, width);
             assert!(
                 text.lines().all(|line| line.chars().count() <= width),

@@ -10,6 +10,13 @@ use ui::words::{number, percent};
 /// Larger requests than this may be split by the kernel, so their number says nothing.
 const NEVER_SPLIT: Bytes = Bytes::kib(64);
 
+/// Blocks of its own that a file system reads or writes in a phase for the file that is measured: its inode and its
+/// extents. On a block device there are none.
+const METADATA: Amount = Amount {
+    ops: 16.0,
+    bytes: 16.0 * 4096.0,
+};
+
 /// File systems that write elsewhere than they are asked to, and their own trees with it.
 const COPY_ON_WRITE: [&str; 3] = ["btrfs", "bcachefs", "zfs"];
 
@@ -18,6 +25,15 @@ const COPY_ON_WRITE: [&str; 3] = ["btrfs", "bcachefs", "zfs"];
 struct Amount {
     ops: f64,
     bytes: f64,
+}
+
+impl Amount {
+    fn and(self, other: Amount) -> Amount {
+        Amount {
+            ops: self.ops + other.ops,
+            bytes: self.bytes + other.bytes,
+        }
+    }
 }
 
 /// I/O of others in one direction.
@@ -47,6 +63,10 @@ pub(super) fn foreign_io(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Op
         ops: (counts.writes + after.writes) as f64,
         bytes: (counts.write_bytes + after.write_bytes) as f64,
     };
+    let metadata = match run.target.kind {
+        TargetKind::Block => Amount::default(),
+        TargetKind::Directory | TargetKind::File => METADATA,
+    };
     let own_reads = made(&phase.read);
     let own_writes = made(&phase.write);
     let asked = Amount {
@@ -60,8 +80,22 @@ pub(super) fn foreign_io(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Op
     };
     let half_width = half_width(figures);
     let parts: Vec<Foreign> = [
-        foreign("read", reads, own_reads, rule.reads, asked, half_width),
-        foreign("write", writes, own_writes, rule.writes, asked, half_width),
+        foreign(
+            "read",
+            reads,
+            own_reads.and(metadata),
+            rule.reads,
+            asked,
+            half_width,
+        ),
+        foreign(
+            "write",
+            writes,
+            own_writes.and(metadata),
+            rule.writes,
+            asked,
+            half_width,
+        ),
     ]
     .into_iter()
     .flatten()

@@ -343,11 +343,11 @@ impl Reason {
                 path.display()
             ),
             Reason::Carries { path, unnamed, all } => {
-                write!(f, "{} ", path.display())?;
                 let places: Vec<String> = unnamed.iter().map(ToString::to_string).collect();
                 write!(
                     f,
-                    "{}; if all of that may be lost, say so: --destroy {}",
+                    "{} carries {}; if all of that may be lost, say so: --destroy {}",
+                    path.display(),
                     places.join(", "),
                     argument(path, all)
                 )

@@ -198,9 +198,9 @@ impl fmt::Display for Found {
         match self.partition {
             Some(part) => {
                 let at = record::Bytes(part.start);
-                write!(f, "partition {} at {at} carries {kind}", part.number)
+                write!(f, "{kind} in partition {} (at {at})", part.number)
             }
-            None => write!(f, "it carries {kind} (at {})", record::Bytes(self.offset)),
+            None => write!(f, "{kind} (at {})", record::Bytes(self.offset)),
         }
     }
 }
