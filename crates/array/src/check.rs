@@ -65,9 +65,10 @@ pub(crate) fn check(args: &CreateArgs, host: &mut Host) -> Result<Checked, Vec<S
     } else {
         Bytes(0)
     };
-    if problems.is_empty() && args.fs == Some(Fs::Xfs) && capacity < LEAST_XFS {
+    let room = geometry.room(&sizes);
+    if problems.is_empty() && args.fs == Some(Fs::Xfs) && room < LEAST_XFS {
         problems.push(format!(
-            "XFS needs {LEAST_XFS}, and these members have {capacity} for data; use larger ones, \
+            "XFS needs {LEAST_XFS}, and these members have {room} for data behind what md takes; use larger ones, \
              or ext4"
         ));
     }

@@ -86,6 +86,25 @@ impl Geometry {
         })
     }
 
+    /// What is left for a file system at least, where md has taken its own.
+    pub fn room(self, sizes: &[Bytes]) -> Bytes {
+        let left: Vec<Bytes> = sizes.iter().map(|size| self.after_md(*size)).collect();
+        self.capacity(&left)
+    }
+
+    /// What is left of a member behind the superblock, the bitmap and the space that mdadm keeps free for a reshape
+    /// (mdadm, super1.c, validate_geometry1: 128 MiB, halved while it is more than a thousandth, and 1 MiB at
+    /// least), in whole chunks.
+    fn after_md(self, member: Bytes) -> Bytes {
+        let mut headroom = Bytes::mib(128).0;
+        while headroom << 10 > member.0 && headroom > Bytes::mib(1).0 {
+            headroom /= 2;
+        }
+        let left = member.0.saturating_sub(headroom + Bytes::mib(1).0);
+        let chunk = self.chunk.map_or(1, |chunk| chunk.0.max(1));
+        Bytes(left - left % chunk)
+    }
+
     /// What the members lose when they are not equal: at levels with copies or parity what is
     /// beyond the smallest.
     pub(crate) fn lost(self, sizes: &[Bytes]) -> Vec<Bytes> {
@@ -181,6 +200,22 @@ mod tests {
             ..of(Level::Zero, 2, Layout::N2)
         };
         assert_eq!(small.read_ahead(), Some(Bytes::kib(128)));
+    }
+
+    #[test]
+    fn md_takes_its_own_of_each_member() {
+        let of = |level| Geometry {
+            level,
+            members: 2,
+            chunk: Some(DEFAULT_CHUNK),
+            layout: Layout::N2,
+        };
+        for (mib, left) in [(150, 148), (160, 158), (1 << 20, (1 << 20) - 129)] {
+            let sizes = [Bytes::mib(mib); 2];
+            assert_eq!(of(Level::Zero).room(&sizes), Bytes::mib(2 * left), "{mib}");
+            assert_eq!(of(Level::One).room(&sizes), Bytes::mib(left), "{mib}");
+        }
+        assert_eq!(of(Level::Zero).room(&[Bytes::kib(4); 2]), Bytes(0));
     }
 
     #[test]
