@@ -95,32 +95,89 @@ pub fn latency_axis(low: u64, high: u64) -> Axis {
         .tick_values(ticks.into_iter().map(|(seconds, _)| seconds).collect())
 }
 
-/// A line at a moment of the time axis that somebody gave a name, and the name. `place` is as the
-/// axis has it: a time of day, or seconds.
-pub fn mark(place: &str, text: &str) -> (Shape, Annotation) {
-    let line = Shape::new()
-        .shape_type(ShapeType::Line)
-        .y_ref("paper")
-        .x0(place)
-        .x1(place)
-        .y0(0.0)
-        .y1(1.0)
-        .line(
-            ShapeLine::new()
-                .color("var(--ink)")
-                .width(1.2)
-                .dash(DashType::Dash),
-        );
-    let name = Annotation::new()
-        .x(place)
-        .y(1.0)
-        .y_ref("paper")
-        .text(for_plotly(text))
-        .show_arrow(false)
-        .x_anchor(Anchor::Left)
-        .y_anchor(Anchor::Top)
-        .font(font(11).color("var(--ink)"));
-    (line, name)
+/// A named moment of a chart's time axis.
+pub struct Marker<'a> {
+    /// Its place as the axis has it: a time of day, or seconds.
+    pub place: String,
+    /// The same as a share of the axis, from 0 to 1.
+    pub share: f64,
+    /// Its name.
+    pub name: &'a str,
+}
+
+/// Width of the narrowest plot, in pixels, and of a letter of a marker's name.
+const PLOT_WIDTH: f64 = 380.0;
+const LETTER_WIDTH: f64 = 6.2;
+/// Height of a marker's name, in pixels.
+const LINE_HEIGHT: f64 = 14.0;
+
+/// A line for each marker, and its name at the upper end, left or right of the line where there is room. Names
+/// that would be printed over each other stand below each other.
+pub fn markers(markers: &[Marker<'_>]) -> (Vec<Shape>, Vec<Annotation>) {
+    let lines = markers.iter().map(|marker| {
+        Shape::new()
+            .shape_type(ShapeType::Line)
+            .y_ref("paper")
+            .x0(marker.place.clone())
+            .x1(marker.place.clone())
+            .y0(0.0)
+            .y1(1.0)
+            .line(
+                ShapeLine::new()
+                    .color("var(--ink)")
+                    .width(1.2)
+                    .dash(DashType::Dash),
+            )
+    });
+    let spans: Vec<(f64, f64)> = markers.iter().map(span).collect();
+    let names = markers.iter().zip(rows(&spans)).map(|(marker, row)| {
+        let anchor = if is_left_of_line(marker) {
+            Anchor::Right
+        } else {
+            Anchor::Left
+        };
+        Annotation::new()
+            .x(marker.place.clone())
+            .y(1.0)
+            .y_ref("paper")
+            .y_shift(-LINE_HEIGHT * row as f64)
+            .text(for_plotly(marker.name))
+            .show_arrow(false)
+            .x_anchor(anchor)
+            .y_anchor(Anchor::Top)
+            .font(font(11).color("var(--ink)"))
+    });
+    (lines.collect(), names.collect())
+}
+
+fn is_left_of_line(marker: &Marker<'_>) -> bool {
+    marker.share > 0.5
+}
+
+/// From where to where a marker's name takes the axis.
+fn span(marker: &Marker<'_>) -> (f64, f64) {
+    let width = (marker.name.chars().count() + 1) as f64 * LETTER_WIDTH / PLOT_WIDTH;
+    if is_left_of_line(marker) {
+        (marker.share - width, marker.share)
+    } else {
+        (marker.share, marker.share + width)
+    }
+}
+
+/// The first row for each span in which no other overlaps it.
+fn rows(spans: &[(f64, f64)]) -> Vec<usize> {
+    let mut rows: Vec<usize> = Vec::with_capacity(spans.len());
+    for (from, to) in spans {
+        let taken = |row: usize| {
+            let others = spans.iter().zip(&rows);
+            others
+                .into_iter()
+                .any(|((start, end), other)| *other == row && start < to && from < end)
+        };
+        let free = (0..).find(|row| !taken(*row)).unwrap_or(0);
+        rows.push(free);
+    }
+    rows
 }
 
 /// The layout of every chart.
@@ -162,6 +219,27 @@ pub fn layout(x: Axis, y: Axis, legend: bool) -> Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_close_markers_stand_below_each_other() {
+        let marker = |share, name| Marker {
+            place: String::new(),
+            share,
+            name,
+        };
+        let rows_of = |markers: &[Marker<'_>]| rows(&markers.iter().map(span).collect::<Vec<_>>());
+        let close = [
+            marker(0.10, "deploy 1"),
+            marker(0.11, "deploy 2"),
+            marker(0.12, "deploy 3"),
+            marker(0.45, "deploy 4"),
+            marker(0.99, "deploy 5"),
+            marker(0.98, "deploy 6"),
+        ];
+        assert_eq!(rows_of(&close), [0, 1, 2, 0, 0, 1]);
+        // None of them leaves the chart at its right end.
+        assert!(close.iter().all(|marker| span(marker).1 <= 1.0));
+    }
 
     #[test]
     fn rounding_keeps_five_digits() {

@@ -47,6 +47,7 @@
   const draw = (chart) => {
     const { data, layout } = figures[chart.dataset.figure];
     data.forEach(spell);
+    if (layout.height) chart.style.height = `${layout.height}px`;
     // Plotly's types in Rust do not know this: room between an axis's labels and its title.
     layout.xaxis.title.standoff = layout.yaxis.title.standoff = 10;
     return Plotly.react(chart, data, layout, config);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ledger::Mark;
-use plotly::common::{Fill, Line, LineShape, Mode, Title};
+use plotly::common::{Fill, Line, LineShape, Mode, TickMode, Title};
 use plotly::layout::{
     Axis, AxisType, HoverMode, RangeMode, Shape, ShapeLayer, ShapeLine, ShapeType,
 };
@@ -15,9 +15,15 @@ use record::sample::DeviceId;
 use record::{Event, Severity, Subject};
 
 use super::course::{Band, Course, DEVICE, DeviceCourse, HOST, Step};
-use page::charts::{Chart, Figure, axis, font, heat_scale, layout, mark, rounded};
+use page::charts::{Chart, Figure, Marker, axis, font, heat_scale, layout, markers, rounded};
 use page::escape::for_plotly;
 use ui::words;
+
+/// Height of a chart, in pixels, as `.chart` of the page's style has it; of a map's row; and of what is above and
+/// below its rows.
+const PLAIN_HEIGHT: usize = 300;
+const ROW_HEIGHT: usize = 14;
+const MARGINS: usize = 60;
 
 /// The most columns of a map.
 const MOST_COLUMNS: usize = 240;
@@ -86,6 +92,16 @@ impl Frame<'_> {
         local.strftime("%Y-%m-%d %H:%M:%S%.3f").to_string()
     }
 
+    /// How far along the axis of time a moment is, from 0 to 1.
+    fn share(&self, at: Timestamp) -> f64 {
+        let (begin, end) = self.course.span();
+        let (Some(first), Some(last)) = (self.course.wall(begin), self.course.wall(end)) else {
+            return 0.0;
+        };
+        let seconds = |from: Timestamp, to: Timestamp| to.duration_since(from).as_secs_f64();
+        seconds(first, at) / seconds(first, last).max(f64::MIN_POSITIVE)
+    }
+
     fn time_axis(&self) -> Axis {
         let (begin, end) = self.course.span();
         let has_wall = self.course.wall(begin).is_some();
@@ -112,12 +128,17 @@ impl Frame<'_> {
         events.sort_by_key(|event| std::cmp::Reverse(event.severity));
         events.truncate(MOST_SHADES);
         let mut shapes: Vec<Shape> = events.iter().map(|event| self.shade(event)).collect();
-        let mut notes = Vec::new();
-        for one in self.marks {
-            let (line, name) = mark(&self.time(one.at), &one.text);
-            shapes.push(line);
-            notes.push(name);
-        }
+        let marks: Vec<Marker<'_>> = self
+            .marks
+            .iter()
+            .map(|one| Marker {
+                place: self.time(one.at),
+                share: self.share(one.at),
+                name: &one.text,
+            })
+            .collect();
+        let (lines, notes) = markers(&marks);
+        shapes.extend(lines);
         layout.shapes(shapes).annotations(notes)
     }
 
@@ -343,6 +364,7 @@ impl Frame<'_> {
         // Four decades hold what differs; what is below is nothing beside it.
         let low = low.max(high - 4.0);
         let names = rows(devices);
+        let height = PLAIN_HEIGHT.max(names.len() * ROW_HEIGHT + MARGINS);
         let decades: Vec<i32> = (low.ceil() as i32..=high.floor() as i32).collect();
         let bar = plotly::common::ColorBar::new()
             .title(Title::with_text(unit.axis).font(font(11)))
@@ -363,8 +385,15 @@ impl Frame<'_> {
             .color_bar(bar)
             .hover_on_gaps(false)
             .hover_template("%{y} at %{x}: %{text}<extra></extra>");
-        let lines = axis("").auto_margin(true).type_(AxisType::Category);
-        let layout = layout(self.time_axis(), lines, false).hover_mode(HoverMode::Closest);
+        // A row each: else every second name is left out where there are many.
+        let lines = axis("")
+            .auto_margin(true)
+            .type_(AxisType::Category)
+            .tick_mode(TickMode::Linear)
+            .dtick(1.0);
+        let layout = layout(self.time_axis(), lines, false)
+            .hover_mode(HoverMode::Closest)
+            .height(height);
         let ids: Vec<DeviceId> = Vec::new();
         Some(Chart {
             title: title.to_owned(),

@@ -14,11 +14,14 @@ use page::escape::for_plotly;
 /// More rows than this do not fit; what did most stays.
 const MOST: usize = 20;
 /// Ratios at which there may be a tick, with more of them the narrower the chart is.
-const LADDERS: [&[f64]; 3] = [
+const LADDERS: [&[f64]; 4] = [
     &[0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0, 100.0],
     &[0.1, 0.2, 0.33, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0],
     &[
-        0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4,
+        0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.6, 1.8,
+    ],
+    &[
+        0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3,
     ],
 ];
 

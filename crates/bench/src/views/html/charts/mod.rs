@@ -9,11 +9,12 @@ mod heatmap;
 mod over_time;
 
 use page::charts::{
-    Chart, Figure, axis, colour_index, font, heat_scale, latency_axis, layout, mark, rounded,
+    Chart, Figure, Marker, axis, colour_index, font, heat_scale, latency_axis, layout, markers,
+    rounded,
 };
 use page::escape::for_plotly;
 use plotly::common::{DashType, Line};
-use plotly::layout::{Annotation, Axis, Layout, Shape};
+use plotly::layout::{Axis, Layout, Shape};
 use record::Direction;
 
 use super::phases::{Group, Member};
@@ -114,21 +115,29 @@ fn as_seconds(nanos: u64) -> f64 {
 
 /// The time since a phase began, as far as the longest member went.
 fn time_axis(group: &Group<'_>) -> Axis {
-    let ends = group
-        .members
-        .iter()
-        .map(|member| over_time::end(member.phase));
-    let end = ends.fold(0.0, f64::max);
-    axis("seconds since the phase began").range(vec![0.0, rounded(end)])
+    axis("seconds since the phase began").range(vec![0.0, rounded(end_of(group))])
+}
+
+/// Seconds that the longest member took.
+fn end_of(group: &Group<'_>) -> f64 {
+    let members = group.members.iter();
+    let ends = members.map(|member| over_time::end(member.phase));
+    ends.fold(0.0, f64::max)
 }
 
 /// A layout over the time of a phase with these shapes, and the marks that were set meanwhile.
 fn marked(layout: Layout, group: &Group<'_>, mut shapes: Vec<Shape>) -> Layout {
-    let marks = group
+    let end = end_of(group).max(f64::MIN_POSITIVE);
+    let marks: Vec<Marker<'_>> = group
         .marks
         .iter()
-        .map(|(at, text)| mark(&rounded(*at).to_string(), text));
-    let (lines, names): (Vec<Shape>, Vec<Annotation>) = marks.unzip();
+        .map(|(at, text)| Marker {
+            place: rounded(*at).to_string(),
+            share: at / end,
+            name: text,
+        })
+        .collect();
+    let (lines, names) = markers(&marks);
     if lines.is_empty() && shapes.is_empty() {
         return layout;
     }
