@@ -104,7 +104,7 @@ fn a_file_is_no_member_and_stays_as_it_is() {
         "--members",
         "file,file",
         "--destroy",
-        "file",
+        "file=unknown",
     ];
     create(&place, &arguments).refuses(&["file is a file", "are block devices"]);
     assert_eq!(fs::read(place.path("file")).unwrap(), vec![7_u8; 1 << 20]);
