@@ -39,7 +39,11 @@ pub(crate) fn commands(settings: &Settings, layout: &Layout) -> Vec<String> {
 
 fn array(geometry: Geometry, fs: Fs, members: &[PathBuf]) -> Vec<String> {
     let listed: Vec<String> = members.iter().map(|m| m.display().to_string()).collect();
-    let consents: Vec<String> = listed.iter().map(|m| format!("--destroy {m}")).collect();
+    // The marks of formats are gone after a sweep; what it measured on is still there.
+    let consents: Vec<String> = listed
+        .iter()
+        .map(|member| format!("--destroy {member}=unknown"))
+        .collect();
     let chunk = geometry
         .chunk
         .map_or_else(String::new, |chunk| format!(" --chunk {}k", chunk.0 >> 10));
