@@ -1,7 +1,5 @@
 //! What pins the JSON documents can fail, and is renewed here.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod support;
 
 use std::collections::BTreeMap;
