@@ -178,8 +178,8 @@ is "$(grep -c ^md /proc/mdstat)" 0 "arrays"
 is "$(mdadm --examine /dev/vda 2>/dev/null)" "" superblocks
 
 # A larger member among others.
-disksmith array create --level 1 --members /dev/vda,/dev/vde --destroy /dev/vda \
-    --destroy /dev/vde --name log --fs ext4 --json >/tmp/created; is $? 0 unequal
+disksmith array create --level 1 --members /dev/vda,/dev/vde --destroy /dev/vda=unknown \
+    --destroy /dev/vde=unknown --name log --fs ext4 --json >/tmp/created; is $? 0 unequal
 is "$(head -c 1 /tmp/created)" "{" document
 grep -q '"node": "/dev/md' /tmp/created; is $? 0 node
 disksmith array list >&2
@@ -229,13 +229,13 @@ fn with_qemu_an_array_is_built_used_stopped_and_taken_back() {
 /// chooses. What is asked goes to stdout, the rest to stderr.
 const KILLS: &str = r#"
 create() {
-    disksmith array create --level 0 --members /dev/vda,/dev/vdb --destroy /dev/vda \
-        --destroy /dev/vdb --name data --fs ext4 --mount /srv/data >&2
+    disksmith array create --level 0 --members /dev/vda,/dev/vdb --destroy /dev/vda=unknown \
+        --destroy /dev/vdb=unknown --name data --fs ext4 --mount /srv/data >&2
 }
 is() { [ "$1" = "$2" ] || { echo "'$1' instead of '$2': $3" >&2; exit 9; }; }
 begin() {
-    disksmith array create --level 0 --members /dev/vda,/dev/vdb --destroy /dev/vda \
-        --destroy /dev/vdb --name data --fs ext4 --mount /srv/data >&2 &
+    disksmith array create --level 0 --members /dev/vda,/dev/vdb --destroy /dev/vda=unknown \
+        --destroy /dev/vdb=unknown --name data --fs ext4 --mount /srv/data >&2 &
     builder=$!
 }
 

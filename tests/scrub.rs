@@ -69,8 +69,8 @@ strike_all() {
 exec 3>&2
 make_array() {
     disksmith array create --name data --level 5 --chunk 64k --assume-clean \
-        --members /dev/vda,/dev/vdb,/dev/vdc,/dev/vdd --destroy /dev/vda --destroy /dev/vdb \
-        --destroy /dev/vdc --destroy /dev/vdd >&2 || exit 8
+        --members /dev/vda,/dev/vdb,/dev/vdc,/dev/vdd --destroy /dev/vda=unknown --destroy /dev/vdb=unknown \
+        --destroy /dev/vdc=unknown --destroy /dev/vdd=unknown >&2 || exit 8
     find_md
 }
 # Below the array, so that md does not know: 64 KiB each.

@@ -303,7 +303,7 @@ const SMALL: Grid = Grid {
 /// The sweep of the lab: layouts of up to eight members, half of whose requests write.
 const LAB: &str = "
 D=; C=
-for x in a b c d e f g h; do D=$D,/dev/vd$x; C=\"$C --destroy /dev/vd$x\"; done
+for x in a b c d e f g h; do D=$D,/dev/vd$x; C=\"$C --destroy /dev/vd$x=unknown\"; done
 # Words, not a function: what is killed must be the program, not a shell that waits for it.
 SWEEP=\"disksmith sweep --devices ${D#,} $C --level 0,10 --members MEMBERS --chunk CHUNKS \\
     --fs xfs,ext4 --workload pattern=random,read=0.5,block=16k,depth=128 --seconds 500ms \\

@@ -73,7 +73,7 @@ const SIX: Level = Level {
 /// are; and their repair, which is refused on a degraded array.
 const SCRIPT: &str = r#"
 set -- MEMBERS
-destroy=; for disk in "$@"; do destroy="$destroy --destroy $disk"; done
+destroy=; for disk in "$@"; do destroy="$destroy --destroy $disk=unknown"; done
 disksmith array create --name data --level LEVEL OPTIONS --assume-clean \
     --members "$(echo "$*" | tr ' ' ,)" $destroy >&2 || exit 8
 find_md
@@ -190,7 +190,7 @@ fn with_qemu_of_raid_6_the_member_that_differs_is_named_and_written_anew() {
 /// idle otherwise. What is written all the time is not taken for a mismatch.
 const BUSY: &str = r#"
 set -- MEMBERS
-destroy=; for disk in "$@"; do destroy="$destroy --destroy $disk"; done
+destroy=; for disk in "$@"; do destroy="$destroy --destroy $disk=unknown"; done
 disksmith array create --name data --level LEVEL OPTIONS --assume-clean \
     --members "$(echo "$*" | tr ' ' ,)" $destroy >&2 || exit 8
 find_md

@@ -10,7 +10,7 @@ use crate::support::{Place, Said, number};
 const SETUP: &str = r#"
 make() {
     level=$1; shift
-    destroy=; for disk in "$@"; do destroy="$destroy --destroy $disk"; done
+    destroy=; for disk in "$@"; do destroy="$destroy --destroy $disk=unknown"; done
     disksmith array create --name data --level $level --assume-clean $chunk --fs ext4 --mount /srv/data \
         --members "$(echo "$*" | tr ' ' ,)" $destroy >&2 || exit 8
     find_md
