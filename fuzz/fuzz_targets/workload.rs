@@ -4,8 +4,8 @@
 
 #[path = "../grammar.rs"]
 mod grammar;
-// Arguments are read in the program itself, which is no library; this part of it stands alone.
-#[path = "../../crates/disksmith/src/cli/values.rs"]
+// This file of the crate domain stands alone; the crate would bring the whole command line along.
+#[path = "../../crates/domain/src/values.rs"]
 #[allow(dead_code, reason = "only one of the values is read here")]
 mod values;
 
