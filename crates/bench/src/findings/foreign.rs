@@ -209,17 +209,16 @@ impl Rule {
         // chunks. A copy-on-write file system writes its trees, and reads them first.
         let transparent = one_disk && !own_way;
         let small = phase.workload.block <= NEVER_SPLIT && one_disk;
+        // A sync makes a file system write its journal, which may be more than what is synced.
+        let journals = phase.sync.is_some() && run.target.kind != TargetKind::Block;
         Rule {
             reads: Counted {
                 ops: small && (transparent || !writing),
                 bytes: transparent || !writing,
             },
             writes: Counted {
-                // A sync makes a file system write its journal, in requests of its own.
-                ops: small
-                    && transparent
-                    && (phase.sync.is_none() || run.target.kind == TargetKind::Block),
-                bytes: transparent,
+                ops: small && transparent && !journals,
+                bytes: transparent && !journals,
             },
         }
     }
