@@ -450,7 +450,7 @@ fn prices_are_needed_where_they_break_ties() {
 
 #[test]
 fn a_thousand_hosts_are_raced_in_little_memory_and_by_less_than_a_core() {
-    let said = run_alone("fleet::race::tests::alone_a_thousand_hosts_are_raced");
+    let said = run_alone("race::tests::alone_a_thousand_hosts_are_raced");
     assert!(said.contains("1000 hosts"), "{said}");
 }
 

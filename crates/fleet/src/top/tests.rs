@@ -15,7 +15,7 @@ fn watching(lasts: Duration, interrupt: &AtomicBool) -> Watching<'_> {
 
 #[test]
 fn a_thousand_hosts_take_little_memory_and_less_than_a_core() {
-    let said = run_alone("fleet::top::tests::alone_a_thousand_hosts_are_watched");
+    let said = run_alone("top::tests::alone_a_thousand_hosts_are_watched");
     assert!(said.contains("1000 hosts"), "{said}");
 }
 
