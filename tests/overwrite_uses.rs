@@ -145,9 +145,22 @@ impl Holder {
             "import fcntl, mmap, os, struct, sys\npath = sys.argv[1]\n{statements}\nprint('ready', flush=True)\n\
              sys.stdin.read()"
         );
-        let mut child = Command::new("python3")
-            .args(["-c", &script])
-            .arg(path)
+        let mut command = Command::new("python3");
+        command.args(["-c", &script]).arg(path);
+        Holder::ready(&mut command)
+    }
+
+    /// A process in whose mount namespace alone a device is mounted, over a folder that everybody has.
+    fn mounted(device: &Path) -> Holder {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "sh", "-c"]);
+        command.arg("mount \"$0\" /mnt && echo ready && read -r _");
+        Holder::ready(command.arg(device))
+    }
+
+    /// Starts a program that says when it is ready, and ends with its standard input.
+    fn ready(command: &mut Command) -> Holder {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -178,7 +191,7 @@ enum Use {
 }
 
 /// Ways to use storage that must keep everyone out, with a word that the refusal holds.
-const USES: [(&str, &str); 10] = [
+const USES: [(&str, &str); 15] = [
     ("mounted", "is mounted at"),
     ("swap", "in use as swap"),
     (
@@ -192,6 +205,31 @@ const USES: [(&str, &str); 10] = [
     ("locked by flock, shared", "locked by python3"),
     ("locked by fcntl", "locked by python3"),
     ("locked by an open file description", "locked by python3"),
+    (
+        "open in a program whose first thread has ended",
+        "open for writing by python3",
+    ),
+    (
+        "open in a thread with descriptors of its own",
+        "open for writing by python3",
+    ),
+    (
+        "registered with io_uring",
+        "registered with io_uring by python3",
+    ),
+    (
+        "mounted in another namespace",
+        "in the mount namespace of process",
+    ),
+    ("claimed with O_EXCL", "is claimed by something"),
+];
+
+/// Uses of a device that a file has not.
+const OF_DEVICES: [&str; 4] = [
+    "mounted",
+    "swap",
+    "mounted in another namespace",
+    "claimed with O_EXCL",
 ];
 
 /// Ways to use storage that harm nobody when it is overwritten.
@@ -206,6 +244,10 @@ impl Use {
             }
             "swap" => Use::Swap(SwapOn::new(device.path())),
             "not used" => Use::Nothing,
+            "mounted in another namespace" => {
+                loops::make("ext4", device);
+                Use::Program(Holder::mounted(&device.node))
+            }
             way => Use::Program(Holder::new(&device.node, &statements_of(way))),
         }
     }
@@ -243,7 +285,9 @@ fn all_names_are_refused(way: &str, word: &str) {
             let said = storage.overwrite(verb);
             run("sync", &[]);
             let kept = content() == before;
-            let told = said.err.contains(word) || name == "the file itself";
+            // What is shown by a loop device is refused for that, and not claimed.
+            let is_shown = said.err.contains("is shown by the loop device");
+            let told = said.err.contains(word) || is_shown;
             let state = format!("{verb}, {way}: {name}");
             let fails = said.status != Some(2) || !kept || !told;
             row(&state, "refusal", &said, fails);
@@ -284,7 +328,21 @@ fn with_root_what_a_program_has_mapped_is_refused_under_all_its_names() {
 
 #[test]
 fn with_root_what_a_program_has_locked_is_refused_under_all_its_names() {
-    for (way, word) in &USES[6..] {
+    for (way, word) in &USES[6..10] {
+        all_names_are_refused(way, word);
+    }
+}
+
+#[test]
+fn with_root_what_threads_and_rings_alone_have_open_is_refused_under_all_its_names() {
+    for (way, word) in &USES[10..13] {
+        all_names_are_refused(way, word);
+    }
+}
+
+#[test]
+fn with_root_what_is_mounted_elsewhere_or_claimed_is_refused_under_all_its_names() {
+    for (way, word) in &USES[13..] {
         all_names_are_refused(way, word);
     }
 }
@@ -321,9 +379,7 @@ fn with_root_what_nobody_uses_is_overwritten_under_all_its_names() {
 /// A plain file, used as databases use theirs.
 #[test]
 fn with_root_a_file_that_a_program_uses_is_refused() {
-    let file_uses = USES
-        .iter()
-        .filter(|(way, _)| !matches!(*way, "mounted" | "swap"));
+    let file_uses = USES.iter().filter(|(way, _)| !OF_DEVICES.contains(way));
     let mut wrong = Vec::new();
     for (way, word) in file_uses {
         for by in ["its name", "a symbolic link"] {
@@ -392,7 +448,125 @@ fn statements_of(way: &str) -> String {
             "{}fcntl.fcntl(fd, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 0, 0))",
             open("O_RDWR")
         ),
+        "claimed with O_EXCL" => open("O_RDONLY | os.O_EXCL"),
+        "open in a program whose first thread has ended" => format!(
+            "{}{}",
+            open("O_RDWR"),
+            "import ctypes, threading, time
+def state():
+    return open(f'/proc/{os.getpid()}/stat').read().rsplit(')', 1)[1].split()[0]
+def rest():
+    while state() != 'Z':
+        time.sleep(0.01)
+    print('ready', flush=True)
+    sys.stdin.read()
+threading.Thread(target=rest).start()
+ctypes.CDLL(None).pthread_exit(None)"
+        ),
+        // CLONE_FILES is 0x400 (include/uapi/linux/sched.h).
+        "open in a thread with descriptors of its own" => "import ctypes, threading, time
+opened = threading.Event()
+def own():
+    ctypes.CDLL(None).unshare(0x400)
+    fd = os.open(path, os.O_RDWR)
+    opened.set()
+    time.sleep(1000)
+threading.Thread(target=own, daemon=True).start()
+opened.wait()"
+            .to_owned(),
+        // io_uring_setup, and io_uring_register with IORING_REGISTER_FILES (include/uapi/linux/io_uring.h).
+        "registered with io_uring" => format!(
+            "{}{}",
+            open("O_RDWR"),
+            "import ctypes
+call = ctypes.CDLL(None, use_errno=True).syscall
+ring = call(425, 4, (ctypes.c_char * 120)())
+assert ring >= 0 and call(427, ring, 2, (ctypes.c_int * 1)(fd), 1) == 0
+os.close(fd)"
+        ),
         way => panic!("{way}?"),
+    }
+}
+
+/// erofs may be mounted from a file without a loop device, which claims nothing.
+#[test]
+fn with_root_a_file_that_is_mounted_without_a_loop_device_is_refused() {
+    if !support::is_root() {
+        return;
+    }
+    let place = Place::new();
+    let (file, source, point) = (
+        place.path("disk.img"),
+        place.path("source"),
+        place.path("point"),
+    );
+    fs::create_dir(&source).unwrap();
+    fs::create_dir(&point).unwrap();
+    fs::write(source.join("data"), vec![7; 1 << 20]).unwrap();
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    run("mkfs.erofs", &[&path(&file), &path(&source)]);
+    // mount(8) would attach a loop device.
+    let mount = format!(
+        "import ctypes\nassert ctypes.CDLL(None).mount(path.encode(), b'{}', b'erofs', 1, None) == 0",
+        point.display()
+    );
+    for namespace in ["this namespace", "another namespace"] {
+        let (_here, _there);
+        if namespace == "this namespace" {
+            drop(Holder::new(&file, &mount));
+            _here = Over(point.clone());
+        } else {
+            let private = "import ctypes\nassert ctypes.CDLL(None).unshare(0x20000) == 0\n\
+                           assert ctypes.CDLL(None).mount(None, b'/', None, 0x44000, None) == 0\n";
+            _there = Holder::new(&file, &format!("{private}{mount}"));
+        }
+        let before = digest(&file);
+        let shown = Loop::on(&file).unwrap();
+        for target in [path(&file), shown.path().to_owned()] {
+            let consent = format!("{target}=erofs");
+            let bench = [
+                "bench",
+                &target,
+                "--destroy",
+                &consent,
+                "--phase",
+                "page-write",
+            ];
+            let said = place.run(&bench);
+            let kept = digest(&file) == before;
+            let state = format!("bench, mounted from the file in {namespace}: {target}");
+            row(&state, "refusal", &said, said.status != Some(2) || !kept);
+            said.refuses(&["is mounted at"]);
+            assert!(kept, "{state}");
+        }
+    }
+}
+
+/// The kernel refuses to write to a swap file, and a loop device over it fails midway.
+#[test]
+fn with_root_a_loop_device_over_a_swap_file_is_refused() {
+    if !support::is_root() {
+        return;
+    }
+    let place = Place::new();
+    let file = place.path("swap.img");
+    fs::write(&file, vec![0; 16 << 20]).unwrap();
+    let path = file.to_str().unwrap();
+    run("mkswap", &["-q", path]);
+    let Ok(device) = Loop::on(&file) else {
+        return support::skipped("no loop device");
+    };
+    let _swap = SwapOn::new(path);
+    for verb in ["bench", "zero"] {
+        let consent = format!("{}=swap", device.path());
+        let said = place.run(&[verb, device.path(), "--destroy", &consent]);
+        row(
+            &format!("{verb}, over a swap file"),
+            "refusal",
+            &said,
+            said.status != Some(2),
+        );
+        said.refuses(&["in use as swap"]);
     }
 }
 

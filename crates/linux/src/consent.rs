@@ -18,8 +18,10 @@
 //! notices these.
 
 mod ask;
+mod beside;
 mod file_system;
 mod lease;
+mod lock;
 mod open;
 mod programs;
 mod reason;

@@ -55,6 +55,17 @@ pub enum Reason {
         /// Where it is mounted.
         point: PathBuf,
     },
+    /// A file system on it is mounted in another mount namespace.
+    MountedElsewhere {
+        /// The device or file that carries the file system, as a label.
+        device: String,
+        /// How that is related to the target.
+        relation: Relation,
+        /// Where it is mounted.
+        point: PathBuf,
+        /// A process in that namespace.
+        process: u32,
+    },
     /// It is used as swap.
     Swap {
         /// The device, as a label, or the file.
@@ -130,6 +141,13 @@ pub enum Reason {
     Busy {
         /// The target.
         path: PathBuf,
+    },
+    /// Something has claimed what shares its storage.
+    BusyBeside {
+        /// That device, as a label.
+        device: String,
+        /// How that is related to the target.
+        relation: Relation,
     },
     /// It could not be opened, or is nothing that can be overwritten.
     Open(OpenError),
@@ -231,6 +249,17 @@ impl fmt::Display for Reason {
                 subject(device, *relation),
                 point.display()
             ),
+            Reason::MountedElsewhere {
+                device,
+                relation,
+                point,
+                process,
+            } => write!(
+                f,
+                "{} is mounted at {} in the mount namespace of process {process}; unmount it there first",
+                subject(device, *relation),
+                point.display()
+            ),
             Reason::Swap { device, relation } => write!(
                 f,
                 "{} is in use as swap; turn it off first (swapoff)",
@@ -275,6 +304,7 @@ impl fmt::Display for Reason {
             ),
             Reason::Open(error) => error.fmt(f),
             Reason::Busy { .. }
+            | Reason::BusyBeside { .. }
             | Reason::Unseen { .. }
             | Reason::UnclearLoop { .. }
             | Reason::UnclearFile { .. }
@@ -320,6 +350,12 @@ impl Reason {
                  system mounted here or in a container, an array, a ZFS pool, or another program; \
                  stop that first",
                 path.display()
+            ),
+            Reason::BusyBeside { device, relation } => write!(
+                f,
+                "{} is claimed by something (open with O_EXCL says that it is busy): a file system, swap, or \
+                 another program; stop that first",
+                subject(device, *relation)
             ),
             Reason::Unseen { path, hold } => write!(
                 f,

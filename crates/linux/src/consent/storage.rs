@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::block::{DevNum, Device, Devices, Kind};
 use crate::mounts::Mount;
 use crate::root::Root;
+use crate::signature::Partition;
 
 use super::programs::Storage;
 use super::shown::storage_shown_by;
@@ -44,8 +45,8 @@ fn asked(root: &Root, device: &Device) -> Option<Storage> {
 }
 
 impl Uses {
-    /// The loop devices that share storage with a device: those that show the same file as it or as a device
-    /// below it.
+    /// The devices that share storage with a device: loop devices that show the same file as it or as a device
+    /// below it, and partitions that overlap with one of these.
     pub(super) fn siblings(&self, number: DevNum) -> Vec<&Device> {
         let mut family: Vec<&Device> = self.devices().below(number);
         family.extend(self.devices().get(number));
@@ -56,8 +57,31 @@ impl Uses {
         self.devices()
             .iter()
             .filter(|device| !family.iter().any(|known| known.number == device.number))
-            .filter(|device| self.shown(device).is_some_and(|file| shown.contains(&file)))
+            .filter(|device| {
+                self.shown(device).is_some_and(|file| shown.contains(&file))
+                    || family.iter().any(|part| self.overlaps(part, device))
+            })
             .collect()
+    }
+
+    /// Whether two partitions of one disk have blocks in common, as on hybrid images of CDs, or one is an extended
+    /// partition, of which the kernel shows only the beginning, and the other a logical one.
+    fn overlaps(&self, one: &Device, other: &Device) -> bool {
+        const SHOWN_OF_EXTENDED: u64 = 4096;
+        const FIRST_LOGICAL: u32 = 5;
+        if one.partition_of().is_none() || one.partition_of() != other.partition_of() {
+            return false;
+        }
+        let (Some(a), Some(b)) = (self.partition(one), self.partition(other)) else {
+            return false;
+        };
+        let end = |part: &Partition| part.start.saturating_add(part.size);
+        let is_in = |extended: &Partition, logical: &Partition| {
+            extended.number < FIRST_LOGICAL
+                && extended.size <= SHOWN_OF_EXTENDED
+                && logical.number >= FIRST_LOGICAL
+        };
+        (a.start < end(&b) && b.start < end(&a)) || is_in(&a, &b)
     }
 
     /// The loop devices that show a file.
@@ -102,7 +126,7 @@ impl Uses {
                     return None;
                 };
                 let mount = self
-                    .mounts()
+                    .mounts_of_all()
                     .find(|mount| mount.device == DevNum::from_raw(dev))?;
                 is_pass_through(mount).then_some((device, mount))
             })
