@@ -1,22 +1,20 @@
 //! The charts of a watch: figures over the time of day, findings and marks in all of them.
 
+use page::plot::{
+    Axis, ColorBar, Fill, Hover, Layout, Line, LineShape, Mode, Scale, Shape, ShapeKind, Trace,
+};
 use std::collections::HashMap;
 use std::ops::Range;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ledger::Mark;
-use plotly::common::{Fill, Line, LineShape, Mode, TickMode, Title};
-use plotly::layout::{
-    Axis, AxisType, HoverMode, RangeMode, Shape, ShapeLayer, ShapeLine, ShapeType,
-};
-use plotly::{HeatMap, Scatter, Trace};
 use record::sample::DeviceId;
 use record::{Event, Severity, Subject};
 
 use super::course::{Band, Course, DEVICE, DeviceCourse, HOST, Step};
-use page::charts::{Chart, Figure, Marker, axis, font, heat_scale, layout, markers, rounded};
-use page::escape::for_plotly;
+use page::charts::{Chart, Figure, Marker, axis, layout, markers, rounded};
+use page::escape::plain;
 use ui::words;
 
 /// Height of a chart, in pixels, as `.chart` of the page's style has it; of a map's row; and of what is above and
@@ -63,7 +61,7 @@ struct Column {
 }
 
 impl Frame<'_> {
-    /// A place on the time axis: a time of day as Plotly reads it, or seconds where none is known.
+    /// A place on the time axis: a time of day as the script reads it, or seconds where none is known.
     pub(super) fn place(&self, seconds: f64) -> String {
         match self.course.wall(seconds) {
             Some(wall) => self.time(wall),
@@ -106,16 +104,16 @@ impl Frame<'_> {
         let (begin, end) = self.course.span();
         let has_wall = self.course.wall(begin).is_some();
         if has_wall {
-            axis("").type_(AxisType::Date)
+            axis("").scale(Scale::Date)
         } else {
             axis("seconds")
-                .type_(AxisType::Linear)
+                .scale(Scale::Linear)
                 .range(vec![rounded(begin), rounded(end)])
         }
     }
 
     /// Findings about these devices or the host, and all marks.
-    fn decorate(&self, layout: plotly::Layout, devices: &[DeviceId]) -> plotly::Layout {
+    fn decorate(&self, layout: Layout, devices: &[DeviceId]) -> Layout {
         let mut events: Vec<&Event> = self
             .course
             .events
@@ -155,15 +153,10 @@ impl Frame<'_> {
             Severity::Warn | Severity::Invalid => "var(--invalid) 22%",
         };
         Shape::new()
-            .shape_type(ShapeType::Rect)
-            .layer(ShapeLayer::Below)
-            .y_ref("paper")
+            .kind(ShapeKind::Rect)
             .x0(self.place(begin))
             .x1(self.place(end))
-            .y0(0.0)
-            .y1(1.0)
             .fill_color(colour)
-            .line(ShapeLine::new().width(0.0))
     }
 
     /// The points of a line: steps, broken where nothing is known.
@@ -204,7 +197,7 @@ impl Frame<'_> {
         if known.is_empty() {
             return None;
         }
-        let mut data: Vec<Box<dyn Trace>> = Vec::new();
+        let mut data: Vec<Trace> = Vec::new();
         // With many lines, the bands would hide each other.
         let has_bands = known.len() <= 4 && self.course.steps.iter().any(|step| step.samples > 1);
         if has_bands {
@@ -218,8 +211,8 @@ impl Frame<'_> {
                 .map(|y| y.map_or_else(String::new, unit.word))
                 .collect();
             data.push(
-                Scatter::new(x, y)
-                    .name(for_plotly(&one.name))
+                Trace::points(x, y)
+                    .name(plain(&one.name))
                     .mode(Mode::Lines)
                     .line(
                         Line::new()
@@ -231,9 +224,7 @@ impl Frame<'_> {
                     .hover_template("%{text}"),
             );
         }
-        let y = axis(unit.axis)
-            .range_mode(RangeMode::ToZero)
-            .separate_thousands(true);
+        let y = axis(unit.axis).from_zero(true);
         Some(Chart {
             title: title.to_owned(),
             caption: if has_bands {
@@ -250,7 +241,7 @@ impl Frame<'_> {
 
     /// The space between the least and the most: around each stretch in which both are known, since
     /// what is filled from line to line crosses the gaps.
-    fn band(&self, series: &Series<'_>, unit: Unit) -> Box<dyn Trace> {
+    fn band(&self, series: &Series<'_>, unit: Unit) -> Trace {
         let steps = &self.course.steps;
         let (mut x, mut y) = (Vec::new(), Vec::new());
         let mut stretch: Vec<(usize, Band)> = Vec::new();
@@ -282,13 +273,13 @@ impl Frame<'_> {
             stretch.extend(band.map(|band| (at, band)));
         }
         close(&mut stretch);
-        Scatter::new(x, y)
+        Trace::points(x, y)
             .mode(Mode::Lines)
             .line(Line::new().width(0.0))
             .fill(Fill::ToSelf)
             .fill_color(format!("var(--run-{}) 22%", series.colour % 7))
-            .hover_info(plotly::common::HoverInfo::Skip)
-            .show_legend(false)
+            .skip_hover(true)
+            .hide_in_legend(true)
     }
 
     /// The columns of a map; without steps where nothing is known. Their times rise: where the time of
@@ -366,33 +357,25 @@ impl Frame<'_> {
         let names = rows(devices);
         let height = PLAIN_HEIGHT.max(names.len() * ROW_HEIGHT + MARGINS);
         let decades: Vec<i32> = (low.ceil() as i32..=high.floor() as i32).collect();
-        let bar = plotly::common::ColorBar::new()
-            .title(Title::with_text(unit.axis).font(font(11)))
-            .tick_vals(decades.iter().copied().map(f64::from).collect())
+        let bar = ColorBar::new()
+            .title(unit.axis)
+            .tick_values(decades.iter().copied().map(f64::from).collect())
             .tick_text(
                 decades
                     .iter()
                     .map(|decade| (unit.word)(10_f64.powi(*decade)))
                     .collect(),
-            )
-            .tick_font(font(11))
-            .thickness(10)
-            .outline_width(0);
-        let trace = HeatMap::new(times, names, values)
+            );
+        let trace = Trace::heat_map(times, names, values)
             .zmin(low)
             .zmax(if high > low { high } else { low + 1.0 })
-            .color_scale(heat_scale())
             .color_bar(bar)
-            .hover_on_gaps(false)
-            .hover_template("%{y} at %{x}: %{text}<extra></extra>");
+            .hover_template("%{y} at %{x}: %{text}")
+            .nameless(true);
         // A row each: else every second name is left out where there are many.
-        let lines = axis("")
-            .auto_margin(true)
-            .type_(AxisType::Category)
-            .tick_mode(TickMode::Linear)
-            .dtick(1.0);
+        let lines = axis("").scale(Scale::Category).whole(true);
         let layout = layout(self.time_axis(), lines, false)
-            .hover_mode(HoverMode::Closest)
+            .hover(Hover::Closest)
             .height(height);
         let ids: Vec<DeviceId> = Vec::new();
         Some(Chart {
@@ -416,8 +399,8 @@ fn rows(devices: &[&DeviceCourse]) -> Vec<String> {
         let nth = seen.entry(name).or_default();
         *nth += 1;
         names.push(match *nth {
-            1 => for_plotly(name),
-            nth => for_plotly(&format!("{name} ({nth})")),
+            1 => plain(name),
+            nth => plain(&format!("{name} ({nth})")),
         });
     }
     names.reverse();

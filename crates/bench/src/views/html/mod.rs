@@ -27,7 +27,6 @@ use std::io;
 
 use askama::Template;
 use ledger::Mark;
-use plotly::Plot;
 use record::{ImportedRun, Run};
 
 use crate::conclusion::Conclusion;
@@ -38,13 +37,13 @@ use ui::output::OutputFile;
 /// The whole page.
 #[derive(Template)]
 #[template(path = "page.html")]
-struct Page<'a> {
+struct Page {
     /// The page's title.
     title: String,
     /// What the page's own scripts carry and nothing that comes from data can.
     nonce: String,
     style: &'static str,
-    plotly: &'a str,
+    library: &'static str,
     script: &'static str,
     runs: Vec<header::RunCard>,
     imported: Vec<imported::ImportedView>,
@@ -87,12 +86,11 @@ pub(crate) fn write_page(
         group.mark(marks);
     }
     let mut figures = Vec::new();
-    let sources = Plot::offline_js_sources();
     let page = Page {
         title: title(&subjects, imported),
         nonce: page::nonce(),
         style: page::STYLE,
-        plotly: page::plotly_script(&sources),
+        library: page::LIBRARY,
         script: page::SCRIPT,
         runs: subjects.iter().map(header::card).collect(),
         imported: imported.iter().map(imported::view).collect(),
