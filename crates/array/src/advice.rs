@@ -1,4 +1,4 @@
-//! What the user should know of a choice before it is made.
+//! Advice on a choice before it is made.
 
 use linux::block::Devices;
 use linux::{Root, cloud};
@@ -10,7 +10,7 @@ use domain::raid::Level;
 /// Disks that belong to the instance, and not to the network: no I/O on them is sold.
 const LOCAL: [&str; 2] = ["Instance Storage", "nvme_card"];
 
-/// What is worth knowing of the array that is to be built, as sentences.
+/// Advice on the array that is to be built, as sentences.
 pub(crate) fn advice(checked: &Checked, root: &Root) -> Vec<String> {
     let mut advice = Vec::new();
     advice.extend(clouds_advice(
@@ -22,7 +22,7 @@ pub(crate) fn advice(checked: &Checked, root: &Root) -> Vec<String> {
     advice
 }
 
-/// Whether a member is a volume that the cloud sells.
+/// True if a member is a volume that the cloud sells.
 fn on_volumes(checked: &Checked, root: &Root) -> bool {
     let Ok(devices) = Devices::read(root) else {
         return false;
@@ -63,7 +63,7 @@ fn clouds_advice(level: Level, on_volumes: bool) -> Option<String> {
     }
 }
 
-/// Which member is the smallest, and what that costs.
+/// The smallest member, and the cost of that.
 fn unequal(checked: &Checked) -> Option<String> {
     let sizes = &checked.sizes;
     let name = |at: usize| -> String {

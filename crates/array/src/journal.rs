@@ -1,4 +1,4 @@
-//! What the ledger holds of an array while it is being built, so that a kill can be repaired.
+//! Record in the ledger of an array while it is being built, so that a kill can be repaired.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::plan::Plan;
 use domain::filesystem::Fs;
 use job::process::ProcessIdentity;
 
-/// How far the building of an array has come: the step that was begun last.
+/// Progress of building an array: the step that was begun last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Stage {
@@ -55,9 +55,9 @@ pub(crate) struct Building {
     pub folders: Vec<PathBuf>,
     /// The lines for the next boot.
     pub lines: Vec<KeptLine>,
-    /// How far it has come.
+    /// Progress.
     pub stage: Stage,
-    /// Whether it is being taken back: then nothing of it is worth keeping any more.
+    /// True if it is being taken back: then nothing of it is worth keeping any more.
     pub undoing: bool,
 }
 
@@ -79,11 +79,11 @@ pub(crate) struct KeptMember {
 /// The file system on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeptFs {
-    /// Which.
+    /// The file system.
     pub fs: Fs,
     /// Its id.
     pub uuid: String,
-    /// Where it is to be mounted.
+    /// Mount point.
     pub mount: Option<PathBuf>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct KeptLine {
     pub file: PathBuf,
     /// The line.
     pub line: String,
-    /// Whether the file was there before.
+    /// True if the file was there before.
     pub existed: bool,
 }
 
@@ -104,7 +104,7 @@ impl LongWork for Building {
 }
 
 impl Building {
-    /// What is about to be built.
+    /// Record of the array that is about to be built.
     pub(crate) fn of(
         plan: &Plan,
         members: &[Member],
@@ -151,7 +151,7 @@ impl Building {
         }
     }
 
-    /// Where its file system is to be mounted.
+    /// Mount point of its file system.
     pub(crate) fn point(&self) -> Option<&Path> {
         self.fs.as_ref()?.mount.as_deref()
     }

@@ -41,7 +41,7 @@ use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 use ui::json::SCHEMA;
 use ui::table::wrap;
 
-/// Where this host's settings are.
+/// Folder of this host's settings.
 const ETC: &str = "/etc";
 
 /// Does what is asked with arrays.
@@ -126,7 +126,7 @@ impl Book {
     }
 }
 
-/// That an array is built without the ledger.
+/// Warning that an array is built without the ledger.
 fn unrepairable(error: &anyhow::Error) -> String {
     format!(
         "disksmith: the ledger cannot follow this, so that after a kill -9 or a power cut nothing \
@@ -203,7 +203,8 @@ fn build(
     Ok(document(&checked.plan, args, Some(&node)))
 }
 
-/// That no array is built, for these reasons. What was left by one before may be why, and so is told with them.
+/// Refusal to build an array, with its reasons. What was left by one before may be why, and so is told with
+/// them.
 fn refused(mut problems: Vec<String>, left: &str) -> Failure {
     let left: Vec<&str> = left.split_whitespace().collect();
     if !left.is_empty() {
@@ -212,7 +213,7 @@ fn refused(mut problems: Vec<String>, left: &str) -> Failure {
     Failure::refused_for("no array is built", &problems)
 }
 
-/// What was built, or would be where there is no node.
+/// The array that was built, or would be where there is no node.
 fn document(plan: &Plan, args: &CreateArgs, node: Option<&Path>) -> Value {
     let geometry = plan.geometry;
     let at = node.unwrap_or(&plan.node);
@@ -283,7 +284,7 @@ fn construct(
     outcome
 }
 
-/// What would be run.
+/// Commands that would be run.
 fn rehearsal(checked: &Checked, persist: bool) -> String {
     let plan = &checked.plan;
     let mut lines = vec!["This would be run, and nothing of it was:".to_owned()];
@@ -334,7 +335,7 @@ fn kept(checked: &Checked, persist: bool, verb: &str) -> String {
     text
 }
 
-/// What was built.
+/// The array that was built.
 fn summary(
     checked: &Checked,
     persist: bool,

@@ -1,9 +1,9 @@
-//! What a killed `array create` has left is taken back by the next start, from what the ledger holds.
+//! Repair of a killed `array create`: the next start takes back what it has left, by the ledger's record.
 //!
-//! Only what is ours is touched: the array of our id, superblocks of that id, our lines, and folders
-//! that we made and that are empty. What may hold something that is worth keeping stays, and the
-//! ledger forgets it, so that no later start takes it away either. Everything here may be killed
-//! and begun again: each thing is looked for before it is taken back.
+//! Only what is ours is touched: the array of our id, superblocks of that id, our lines, and folders that we
+//! made and that are empty. What may hold something that is worth keeping stays, and the ledger forgets it,
+//! so that no later start takes it away either. Everything here may be killed and begun again: each thing is
+//! looked for before it is taken back.
 
 mod lacking;
 mod look;
@@ -21,7 +21,7 @@ use job::process::ProcessIdentity;
 use look::Worth;
 use ui::exit::sentence;
 
-/// What became of what was left.
+/// Result of a repair.
 enum Fate {
     /// It stays, and is no work any more: why, as sentences.
     Kept(String),
@@ -31,8 +31,7 @@ enum Fate {
     Later(Vec<Undone>),
 }
 
-/// Whether `array create` was killed on this host and has left something to repair: those of its
-/// entries whose owner is dead, the oldest first.
+/// Arrays of `array create`s that were killed on this host: entries whose owner is dead, the oldest first.
 ///
 /// # Errors
 /// When the ledger cannot be read.
@@ -90,7 +89,7 @@ pub(crate) fn repair(
     }
 }
 
-/// Whether a building has no members but disks of the plan. After another boot its members are known by their
+/// True if a building has no members but disks of the plan. After another boot its members are known by their
 /// superblocks alone, and it has none of them.
 fn is_of_plan(ledger: &Ledger, key: &str, planned: &[Planned]) -> bool {
     let Ok(Some(work)) = ledger.work::<Building>(key) else {
@@ -180,7 +179,7 @@ fn settle(
 /// An array that the builder has made, or begun to make.
 struct UnfinishedArray {
     device: Device,
-    /// Whether it has no members and no size: mdadm was killed before it gave it any.
+    /// True if it has no members and no size: mdadm was killed before it gave it any.
     is_hollow: bool,
 }
 

@@ -123,7 +123,7 @@ impl World {
         }
     }
 
-    /// Whether nothing is left of it.
+    /// Checks that nothing is left of it.
     fn assert_clean(&self, case: &str) {
         assert!(!self.host.array().exists(), "{case}");
         assert!(self.host.superblocks.is_empty(), "{case}");
@@ -169,7 +169,7 @@ impl World {
     }
 }
 
-/// What a repair must make of a builder that was killed so late.
+/// Checks the repair after a builder that was killed so late.
 fn assert_repaired(world: &World, said: &str, had_mounted: bool, case: &str) {
     assert!(world.is_forgotten(), "{case}: {said}");
     if had_mounted {
