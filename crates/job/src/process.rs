@@ -1,4 +1,4 @@
-//! Who this process is to the ledger, and whether the owner of long work is still there.
+//! Identity of this process in the ledger, and liveness of the owners of long work.
 
 use std::path::Path;
 

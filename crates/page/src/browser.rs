@@ -17,9 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub struct RenderedPage {
     /// The document after its scripts have run.
     pub dom: String,
-    /// What was written to the console.
+    /// Lines written to the console.
     pub console: Vec<String>,
-    /// What the page would have asked the network for.
+    /// Network requests that the page attempted.
     pub requests: Vec<String>,
 }
 

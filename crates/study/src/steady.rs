@@ -1,4 +1,4 @@
-//! Whether a series has one level, and when that level begins.
+//! Steadiness of a series: whether it has one level, and where that level begins.
 
 use crate::interval::LEAST_SLICES;
 use crate::level::{find_step, residual_of_levels, residual_of_line};
@@ -15,7 +15,7 @@ const WARMUP_TAIL: f64 = 0.003;
 /// A warm-up that moves the mean by less than this fraction may as well stay in.
 const WARMUP_WORTH: f64 = 0.001;
 
-/// Why a series is steady or not.
+/// Reason for which a series is steady or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// One level, as far as the noise lets one tell.
@@ -30,7 +30,7 @@ pub enum Reason {
     TooFew,
 }
 
-/// Whether a series is steady.
+/// Steadiness of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steadiness {
     /// Nothing speaks against one level.
@@ -38,9 +38,9 @@ pub struct Steadiness {
     /// The change from the first slice to the last that a straight line gives, as a fraction of the
     /// mean: -0.2 for a fall by a fifth.
     pub drift_fraction: f64,
-    /// How likely noise alone gives a drift this large.
+    /// Probability that noise alone gives a drift this large.
     pub drift_chance: f64,
-    /// Why.
+    /// Reason.
     pub reason: Reason,
 }
 
@@ -137,8 +137,8 @@ fn contrast(shape: &[f64]) -> Vec<f64> {
 /// MSER-5 (White, Cobb and Spratt 2000), which leaves out groups of five values, needs several groups to judge
 /// by: it sees no burst in three seconds, where a throttle that grants its first slice twice counts for 3 %.
 ///
-/// A high level that drops early looks the same. Ask [`crate::level::find_drop`] of the whole series
-/// first: what it finds is no warm-up.
+/// A high level that drops early looks the same. Ask [`crate::level::find_drop`] of the whole series first:
+/// what it finds is no warm-up.
 pub fn warmup_end(slices: &[f64]) -> usize {
     settled_from(slices, |_| true).unwrap_or(0)
 }
