@@ -13,7 +13,7 @@ use crate::views::screen::draw;
 const AWAY: Duration = Duration::from_millis(500);
 
 /// Where frames come from.
-pub(super) trait Feed {
+pub(super) trait IntervalSource {
     /// Gives the model what is due. Whether there was something, and how long until there is more; `None`
     /// where that is not known.
     fn feed(&mut self, model: &mut Model) -> (bool, Option<Duration>);
@@ -33,7 +33,7 @@ pub(super) trait Feed {
 pub(super) fn run(
     mut terminal: Terminal,
     model: &mut Model,
-    feed: &mut dyn Feed,
+    feed: &mut dyn IntervalSource,
     interrupt: &AtomicBool,
 ) -> io::Result<()> {
     let mut is_stale = true;

@@ -11,12 +11,12 @@ use ledger::Mark;
 use record::sample::{Sample, Source};
 use study::watch::Change;
 
-use super::drive::{Feed, run};
+use super::drive::{IntervalSource, run};
 use super::frame::Frame;
 use super::model::{Effect, Model, Playing};
 use super::terminal::Terminal;
 use super::{Update, terminal};
-use ui::exit::{Answer, Failure, Outcome, Standing as _};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 
 /// So many times as fast as it was.
 const SPEEDS: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];
@@ -125,7 +125,7 @@ impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> Replay<I> {
     }
 }
 
-impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> Feed for Replay<I> {
+impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> IntervalSource for Replay<I> {
     fn feed(&mut self, model: &mut Model) -> (bool, Option<Duration>) {
         if model.behind().is_some() || self.is_over() {
             self.shown = None;
