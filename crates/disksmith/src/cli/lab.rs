@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
-use lab::spec::VolumeGroup;
+use lab::spec::{Profile, VolumeGroup};
 use record::Nanos;
 
 use domain::values::{Size, Span, Throughput};
@@ -34,9 +34,17 @@ pub(crate) enum LabVerb {
 /// The volumes, of both.
 #[derive(Args, Debug)]
 pub(crate) struct VolumesArgs {
-    /// Volumes: [COUNTx]WHAT:SIZE, where WHAT is a profile (gp3, gp2, io2, nvme, cold), key=value
-    /// pairs joined by commas, or both. May be given more than once
-    #[arg(long = "volumes", value_name = "[COUNTx]WHAT:SIZE", required = true)]
+    /// The volumes, as groups of like ones
+    #[arg(
+        long = "volumes",
+        value_name = "[COUNTx]WHAT:SIZE",
+        required = true,
+        help = format!(
+            "Volumes: [COUNTx]WHAT:SIZE, where WHAT is a profile ({}), key=value pairs joined by \
+             commas, or both. May be given more than once",
+            Profile::names()
+        )
+    )]
     pub groups: Vec<VolumeGroup>,
     /// Multiply all caps by this, where emulation is too slow for them
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
