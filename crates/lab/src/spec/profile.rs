@@ -1,4 +1,4 @@
-//! What volumes are made from: a volume type of a cloud ([`domain::volume_type`]), or one of the lab's own.
+//! Profiles of volumes: a volume type of a cloud ([`domain::volume_type`]), or one of the lab's own.
 //!
 //! How long a cold block takes is said in no documentation (Amazon EBS User Guide, "Initialize Amazon EBS volumes"):
 //! the figures here are an assumption. So is all of the local disk, as every instance type has another.
