@@ -5,7 +5,7 @@ use linux::{Root, cloud};
 use record::Bytes;
 
 use super::check::Checked;
-use domain::raid::Level;
+use domain::raid::{Level, Redundancy};
 
 /// Disks that belong to the instance, and not to the network: no I/O on them is sold.
 const LOCAL: [&str; 2] = ["Instance Storage", "nvme_card"];
@@ -45,8 +45,8 @@ fn on_volumes(checked: &Checked, root: &Root) -> bool {
 fn clouds_advice(level: Level, on_volumes: bool) -> Option<String> {
     let word = if on_volumes { "Warning" } else { "Note" };
     let title = level.title();
-    if level.has_parity() {
-        let ios = if level == Level::Five { "four" } else { "six" };
+    if let Redundancy::Parity(parities) = level.redundancy() {
+        let ios = if parities == 1 { "four" } else { "six" };
         Some(format!(
             "{word}: a small write to {title} costs {ios} I/Os, since parity is read and written \
              too. On cloud volumes these eat the IOPS that you pay for, and AWS advises against it \

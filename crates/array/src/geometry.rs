@@ -2,7 +2,7 @@
 
 use record::Bytes;
 
-use domain::raid::{Layout, Level};
+use domain::raid::{Layout, Level, Redundancy};
 
 /// The chunk when none is named: what EBS counts as one I/O at most (EBS User Guide, "I/O
 /// characteristics": SSD volumes take up to 256 KiB as one), so a full chunk costs one.
@@ -39,15 +39,15 @@ impl Geometry {
     /// all where these are odd, since the pattern repeats only then; and all with f2, where the first copy
     /// lies over all members as at RAID 0.
     pub(crate) fn data_members(self) -> u64 {
-        match self.level {
-            Level::Zero => self.members,
-            Level::One | Level::Linear => 1,
-            Level::Five => self.members.saturating_sub(1),
-            Level::Six => self.members.saturating_sub(2),
-            Level::Ten if self.layout == Layout::N2 && self.members.is_multiple_of(2) => {
+        if !self.level.has_chunks() {
+            return 1;
+        }
+        match self.level.redundancy() {
+            Redundancy::Parity(parities) => self.members.saturating_sub(parities as u64),
+            Redundancy::Copies if self.layout == Layout::N2 && self.members.is_multiple_of(2) => {
                 self.members / 2
             }
-            Level::Ten => self.members,
+            Redundancy::None | Redundancy::Copies => self.members,
         }
     }
 
@@ -79,10 +79,14 @@ impl Geometry {
     /// Bytes left for data, before md's and the file system's own.
     pub fn capacity(self, sizes: &[Bytes]) -> Bytes {
         let least = sizes.iter().min().copied().unwrap_or_default();
-        Bytes(match self.level {
-            Level::Zero | Level::Linear => sizes.iter().map(|size| size.0).sum(),
-            Level::Ten => least.0.saturating_mul(self.members) / 2,
-            _ => least.0.saturating_mul(self.data_members()),
+        Bytes(match self.level.redundancy() {
+            Redundancy::None => sizes.iter().map(|size| size.0).sum(),
+            Redundancy::Copies if self.level.has_chunks() => {
+                least.0.saturating_mul(self.members) / 2
+            }
+            Redundancy::Copies | Redundancy::Parity(_) => {
+                least.0.saturating_mul(self.data_members())
+            }
         })
     }
 

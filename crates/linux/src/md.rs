@@ -8,6 +8,7 @@ pub mod sync;
 use std::path::{Path, PathBuf};
 
 use record::Bytes;
+use record::raid::Level;
 
 use crate::block::{DevNum, Device, Devices, Kind};
 use crate::root::{self, Result, Root, attribute, number};
@@ -129,7 +130,7 @@ fn array(
         .join(device.sysfs_name())
         .join("md");
     let level = attribute(&folder.join("level"));
-    let is_ten = level.as_deref() == Some("raid10");
+    let is_ten = level.as_deref().and_then(Level::of_md) == Some(Level::Ten);
     Ok(Array {
         name: device.name.clone(),
         number: device.number,

@@ -68,7 +68,7 @@ fn row(one: &Scrubbed) -> Vec<String> {
     };
     vec![
         one.target.path(),
-        one.target.level.clone(),
+        one.target.level.to_string(),
         percent(one.kept.share()),
         match seconds > 0.0 {
             true => rate(one.moved as f64 / seconds),
@@ -91,8 +91,7 @@ fn number_of(count: u64) -> String {
 /// What mismatches mean, and what to do.
 fn meaning(one: &Scrubbed) -> String {
     let count = number_of(one.kept.mismatches);
-    let level = one.target.level.as_str();
-    let has_parity = matches!(level, "raid4" | "raid5" | "raid6");
+    let has_parity = one.target.level.has_parity();
     if one.kept.repairs {
         return match has_parity {
             true => format!(
@@ -160,7 +159,7 @@ fn array(one: &Scrubbed) -> Value {
     json!({
         "array": one.target.path(),
         "uuid": one.target.uuid,
-        "level": one.target.level,
+        "level": one.target.level.md_word(),
         "action": if one.way.is_some() { "repair" } else { "check" },
         "done_bytes": Sectors(one.kept.done).bytes().0,
         "of_bytes": Sectors(one.kept.of).bytes().0,
@@ -294,6 +293,8 @@ fn capital(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use domain::raid::Level;
+
     use super::super::kept::{Kept, example};
     use super::super::rewrite::Repaired;
     use super::super::target::tests::find;
@@ -336,9 +337,9 @@ mod tests {
 
     #[test]
     fn what_a_repair_does_is_said_for_each_level_as_it_is() {
-        let said = |level: &str, names_odd: bool, by_md: bool| {
+        let said = |level: Level, names_odd: bool, by_md: bool| {
             let mut target = find(&[]).unwrap();
-            target.level = level.to_owned();
+            target.level = level;
             target.names_odd = Some(names_odd);
             let kept = Kept {
                 repairs: by_md,
@@ -346,15 +347,15 @@ mod tests {
             };
             meaning(&Scrubbed::known(target, kept))
         };
-        for level in ["raid4", "raid5", "raid6"] {
+        for level in [Level::Four, Level::Five, Level::Six] {
             assert!(said(level, false, true).contains("md kept the data as it was"));
             assert!(said(level, false, false).contains("compute the parity anew"));
         }
-        for level in ["raid1", "raid10"] {
+        for level in [Level::One, Level::Ten] {
             assert!(said(level, false, true).contains("the right one is gone"));
             assert!(said(level, false, false).contains("write the first copy over the other"));
         }
-        for level in ["raid1", "raid6", "raid10"] {
+        for level in [Level::One, Level::Six, Level::Ten] {
             assert!(said(level, true, false).contains("anew from the others"));
         }
     }

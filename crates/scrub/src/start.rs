@@ -237,7 +237,7 @@ pub(crate) struct Ask {
 pub(crate) fn start(target: &Target, ask: &Ask, context: &Context) -> Result<Started, Failure> {
     let mut kept = Kept {
         path: target.path(),
-        level: target.level.clone(),
+        level: target.level.to_string(),
         shape: target.sync.shape(),
         members: target.identities(),
         moved: None,

@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::path::Path;
 
+use record::raid::Level;
+
 use super::piece::{Deal, Piece};
 use super::{SECTOR, Why, kib};
 use crate::block::{DevNum, Device, Devices};
@@ -55,11 +57,11 @@ pub(super) fn pieces(
     let component = || {
         kib(&folder.join("component_size")).ok_or_else(|| Why::silent(device, "md/component_size"))
     };
-    match level.as_str() {
-        "linear" => shape.linear(),
-        "raid0" => shape.zones(layout),
-        "raid1" => shape.mirrors(component()?),
-        "raid10" => shape.near(layout.ok_or_else(|| says("md/layout"))?, component()?),
+    match Level::of_md(&level) {
+        Some(Level::Linear) => shape.linear(),
+        Some(Level::Zero) => shape.zones(layout),
+        Some(Level::One) => shape.mirrors(component()?),
+        Some(Level::Ten) => shape.near(layout.ok_or_else(|| says("md/layout"))?, component()?),
         _ => Err(Why::Level {
             device: device.label(),
             level,

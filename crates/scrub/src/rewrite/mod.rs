@@ -19,6 +19,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::{Context as _, ensure};
+use domain::raid::Redundancy;
 use linux::Root;
 use linux::block::Devices;
 use serde::{Deserialize, Serialize};
@@ -57,7 +58,7 @@ pub(crate) fn way(target: &Target, root: &Root) -> RepairMethod {
         }
         Ok(_) => RepairMethod::Md,
         // With one parity nothing could be told in any layout.
-        Err(NotCompared::Layout(..)) if matches!(target.level.as_str(), "raid4" | "raid5") => {
+        Err(NotCompared::Layout(..)) if target.level.redundancy() == Redundancy::Parity(1) => {
             RepairMethod::Md
         }
         Err(why) => RepairMethod::Not(why.to_string()),
