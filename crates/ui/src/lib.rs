@@ -8,6 +8,7 @@ pub mod json;
 pub mod output;
 pub mod progress;
 pub mod relative;
+pub mod screen;
 pub mod signals;
 pub mod table;
 pub mod units;

@@ -11,10 +11,10 @@ use record::sample::{DeviceId, Source};
 use super::Update;
 use super::found::Found;
 use super::frame::Frame;
-use super::keys::Key;
 use super::order::{Graph, Wanted};
 use super::reel::Reel;
 use super::tree::{Branch, Choice, Fold, branches};
+use ui::screen::Key;
 
 /// So many notes are kept.
 const NOTES: usize = 20;
